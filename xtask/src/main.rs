@@ -1,1 +1,68 @@
-fn main() {}
+//! `cargo xtask`: the one door to checking, testing, measuring and fuzzing.
+//!
+//! Reading order: `tidy` (what the sources must keep), `test` (everything that must be green), `clients` (real programs
+//! against a real cluster, with `cluster` to start one), `bench` (figures beside their bounds), `fuzz`.
+
+mod bench;
+mod clients;
+mod cluster;
+mod fuzz;
+mod nbd;
+mod noise;
+mod process;
+mod report;
+mod test;
+mod tidy;
+mod workspace;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Checks, tests, measures and fuzzes Brickwork", version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Checks the sources: arrows between crates, pure crates, forbidden words, file lengths, links
+    Tidy,
+    /// Runs every test; installs what they need first
+    Test(test::Options),
+    /// Runs only the tests with real NBD clients against a real cluster
+    Clients(clients::Options),
+    /// Measures, side by side with what the machine can do
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Fuzzes every target in fuzz/, or the one named
+    Fuzz(fuzz::Options),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Block volumes beside nbdkit and the bare disk
+    Block(bench::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<()> {
+    match verb {
+        Verb::Tidy => tidy::verb(),
+        Verb::Test(options) => test::verb(&options),
+        Verb::Clients(options) => clients::verb(&options),
+        Verb::Bench(Bench::Block(options)) => bench::verb(&options),
+        Verb::Fuzz(options) => fuzz::verb(&options),
+    }
+}

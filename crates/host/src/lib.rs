@@ -1,1 +1,63 @@
-//! host
+//! The real world: sockets, TLS, disks and timers, and the loops that drive the machines with them.
+//!
+//! For users of the crate (the binary):
+//!
+//! ```ignore
+//! let shutdown = Shutdown::on_signals()?;                           // SIGTERM and SIGINT end the loops cleanly
+//! let node = NodeOptions { cluster, security, metrics: None };       // security: Plain | Tls(TlsFiles { ca, cert, key })
+//! run_directory(DirectoryOptions { node, listen, store, config }, &shutdown, on_ready)?;
+//! run_brick(BrickOptions { node, id, listen, advertise, directory, disks, .. }, &shutdown, on_ready)?;
+//! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls } }, &shutdown, on_ready)?;
+//! run_attach(AttachOptions { node, directory, volume, socket }, &shutdown, on_ready)?;
+//! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::Status)?;   // blocks
+//! format_disk(&DiskSpec { path, size_bytes }, &DiskIdentity { cluster, brick, index: 0, journal_bytes: None })?;
+//! ```
+//! Each `run_*` takes the calling thread until `shutdown` is requested, and calls `on_ready` once, with a [`Ready`]
+//! whose `Display` is the line that a daemon prints (`ready brick-3 listening on 127.0.0.1:7003`). Addresses are
+//! `HOST:PORT`, `tcp:HOST:PORT` or `unix:/path`; port 0 draws one, and [`Ready`] tells which.
+//!
+//! Certificates name roles by DNS names: `brick-3.bricks.brickwork`, `directory.brickwork`, `gateway.brickwork`,
+//! `client.brickwork` (administrators and `attach`). A certificate is used both as a server's and as a client's.
+//!
+//! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`transport`] (peers), [`disk`],
+//! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
+//! [`attach`], [`admin`].
+//!
+//! Deliberately absent: decisions. What to send, store or answer is the machines' business; nothing here retries,
+//! orders or remembers on their behalf.
+
+pub mod address;
+mod admin;
+mod attach;
+pub mod buffer;
+mod channel;
+pub mod clock;
+mod directory;
+pub mod disk;
+mod error;
+mod format;
+mod framing;
+mod gateway;
+mod metrics;
+mod nbd_server;
+pub mod options;
+mod output;
+mod shutdown;
+mod slots;
+mod socket;
+mod tls;
+pub mod transport;
+mod turn;
+
+pub use admin::admin_call;
+pub use attach::run_attach;
+pub use directory::run_directory;
+pub use disk::IoEngine;
+pub use error::HostError;
+pub use format::{DiskIdentity, format_disk};
+pub use gateway::run_gateway;
+pub use options::{
+    AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions, NodeOptions, Ready,
+    Security, TlsFiles,
+};
+pub use shutdown::Shutdown;

@@ -1,1 +1,27 @@
-//! sim
+//! The simulated world: the very machines that serve real data, among modelled disks, networks and clocks, under
+//! faults drawn from a seed. A seed is the run.
+//!
+//! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
+//! (events, machines, network, power), `workload` (clients), `faults`, [`checkers`] (what must always hold), `audit`
+//! (the end of a run), [`history`], [`trace`] and [`replay`].
+//!
+//! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
+
+mod audit;
+pub mod checkers;
+mod digest;
+mod faults;
+pub mod history;
+pub mod options;
+pub mod rare;
+pub mod replay;
+pub mod torture;
+pub mod trace;
+mod workload;
+mod world;
+
+pub use checkers::Violation;
+pub use history::History;
+pub use options::Options;
+pub use replay::replay;
+pub use torture::{Outcome, run, run_seed};

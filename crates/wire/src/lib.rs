@@ -1,1 +1,23 @@
-//! wire
+//! Messages between nodes, and the words in which a brick's participant speaks to its disk: encode and decode,
+//! nothing else.
+//!
+//! Reading order: [`view`] (what a group is), [`write`](mod@write) (what names a write), [`message`] (who says what to whom),
+//! [`disk`] (participant and store), then [`codec`] and [`frame`] (bytes).
+//!
+//! Deliberately absent: sockets, retries, state. A [`Packet`] is a plain value.
+
+pub mod codec;
+pub mod directory;
+pub mod disk;
+pub mod frame;
+pub mod message;
+pub mod view;
+pub mod write;
+
+pub use codec::{DecodeError, Reader, Wire};
+pub use directory::{
+    AdminError, AdminReply, AdminRequest, BrickStatus, ClusterStatus, GatewayStatus, VolumeInfo, VolumeMap,
+};
+pub use message::{Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome};
+pub use view::{GroupView, Slots};
+pub use write::{Change, Decision, Fate, Scope, Span, WriteId};

@@ -1,0 +1,34 @@
+//! Brickwork's command line: a file a verb, wiring only. Protocols live in `proto`, loops in `host`.
+//!
+//! Reading order: [`args`] (what can be asked), [`verb`] (what is done about it), [`config`] (files, environment,
+//! flags), [`security`] and [`join`] (certificates, tokens, how a machine becomes part of a cluster), then
+//! [`cluster`], [`nbd_client`], [`pattern`] and [`load`] (real processes under verified load, for `demo` and `soak`).
+//!
+//! Deliberately absent: decisions about data. A verb that begins to think belongs in another crate.
+
+pub mod args;
+pub mod cluster;
+pub mod config;
+pub mod join;
+pub mod load;
+pub mod nbd_client;
+pub mod output;
+pub mod pattern;
+pub mod security;
+pub mod verb;
+pub mod view;
+
+use std::process::ExitCode;
+
+/// The whole program: reads the command line, runs the verb, and says how it went. 0 is success, 1 is failure,
+/// 2 is a command line that makes no sense.
+pub fn run() -> ExitCode {
+    let cli = args::parse();
+    match verb::run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("brickwork: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What people and programs read: tables for 80 columns, JSON, progress bars.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
+use std::io::IsTerminal;
+
+/// Columns when the terminal does not say how many it has.
+const COLUMNS: u16 = 80;
+
+/// A table with these headings, without lines, that fits the terminal.
+pub fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(columns());
+    table.set_header(headings.iter().map(|heading| heading.to_uppercase()));
+    table
+}
+
+/// Aligns the columns at these places to the right, as numbers want it.
+pub fn align_right(table: &mut Table, columns: &[usize]) {
+    for &column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// Prints one JSON value on one line.
+pub fn print_json(value: &Value) {
+    println!("{value}");
+}
+
+/// A progress bar on standard error; silent unless that is a terminal.
+pub fn progress(total: u64, what: &str, bytes: bool) -> ProgressBar {
+    let counter = if bytes { "{bytes}/{total_bytes} {bytes_per_sec}" } else { "{pos}/{len} {eta} left" };
+    let template = format!("{{msg:28}} [{{bar:24}}] {counter}");
+    let style = ProgressStyle::with_template(&template).expect("the template is valid").progress_chars("=> ");
+    let bar = ProgressBar::with_draw_target(Some(total), target()).with_style(style);
+    bar.set_message(what.to_owned());
+    bar
+}
+
+/// `count` with its noun, in the plural where it has to be.
+pub fn count(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn target() -> ProgressDrawTarget {
+    if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+}
+
+/// A person's terminal may be wider than 80 columns; a program's pipe is always as wide as 80, so that it repeats.
+fn columns() -> u16 {
+    let stated = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    stated.unwrap_or(COLUMNS).clamp(40, 200)
+}

@@ -1,0 +1,35 @@
+//! Files that must be whole after a crash, and that only their owner may read.
+
+use anyhow::{Context, Result};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Makes `dir` and its parents, for the owner only.
+pub fn make_dir(dir: &Path) -> Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .with_context(|| format!("cannot make the directory {}; check its parent's permissions", dir.display()))
+}
+
+/// Replaces `path` with `content` (mode 0600): after a crash there is the old file or the new one.
+pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
+    let temporary = path.with_extension("new");
+    let write = || -> std::io::Result<()> {
+        let _ = fs::remove_file(&temporary);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().with_context(|| format!("cannot write {}; check permissions and free space", path.display()))
+}
+
+/// Reads a text file.
+pub fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}

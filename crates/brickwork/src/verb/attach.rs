@@ -1,0 +1,41 @@
+//! `brickwork attach`: an NBD socket beside the client, which goes on through another gateway when one dies.
+
+use super::{client, daemon};
+use crate::args::Global;
+use anyhow::{Context, Result};
+use host::{AttachOptions, Shutdown};
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Serves one volume over NBD on a unix socket, through any gateway that lives. When a gateway dies, it goes on through
+another within 5 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
+
+Examples:
+  brickwork attach first --socket /run/first.sock &
+  nbdinfo 'nbd+unix:///first?socket=/run/first.sock'
+  qemu-system-x86_64 -drive file=nbd:unix:/run/first.sock:exportname=first,format=raw
+  fio --name=try --ioengine=nbd --uri='nbd+unix:///first?socket=/run/first.sock' --rw=randrw --bs=4k --size=64m")]
+pub struct Args {
+    /// The volume
+    volume: String,
+    /// The unix socket to listen on
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+}
+
+/// Runs the daemon.
+pub fn run(global: &Global, args: Args) -> Result<()> {
+    let file = client::load(global)?;
+    daemon::start_logs(global);
+    let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
+    let options = AttachOptions {
+        node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
+        directory: file.directory,
+        volume: args.volume,
+        socket: args.socket,
+    };
+    host::run_attach(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! `brickwork client`: gives a machine what `attach`, `volume` and `status` need; and how those verbs find it.
+
+use super::daemon::{self, Joining};
+use crate::args::Global;
+use crate::config::{self, ClientFile};
+use crate::output;
+use crate::security::token::JoinRole;
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use host::AdminOptions;
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use wire::{AdminReply, AdminRequest};
+
+/// How long a command waits for the directory.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Arguments.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Join a cluster as a client: get a certificate, write client.toml
+    Init(Init),
+}
+
+/// `client init`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Keys of client.toml (environment: BRICKWORK_<KEY>):
+  directory   HOST:PORT of the directory
+  cluster     the cluster's id, 32 hexadecimal digits
+  metrics     HOST:PORT for Prometheus, of `attach`       default none
+  tls         { ca, cert, key }, PEM files
+  plaintext   true: no TLS, loopback only                 default false
+
+Examples:
+  brickwork client init --dir ~/.config/brickwork --join TOKEN
+  brickwork attach first --socket /run/first.sock         finds ~/.config/brickwork/client.toml")]
+struct Init {
+    #[command(flatten)]
+    joining: Joining,
+}
+
+/// Runs the verb.
+pub fn run(global: &Global, args: Args) -> Result<()> {
+    let Command::Init(init) = args.command;
+    let admission = daemon::join(&init.joining, JoinRole::Client, "client", Vec::new())?;
+    let plaintext = admission.certificate.is_none();
+    let path = super::cluster::write_client(&init.joining.dir, &admission.directory, &admission.cluster, plaintext)?;
+    let _ = std::fs::remove_file(init.joining.dir.join("join.nonce"));
+    if global.json {
+        output::print_json(&json!({ "cluster": admission.cluster, "config": path }));
+    } else {
+        println!("This machine is a client of cluster {}.\nUse it:\n  export BRICKWORK_CONFIG={}", admission.cluster, path.display());
+    }
+    Ok(())
+}
+
+/// The configuration of a client: the one that is named, or the first found of `./client.toml`,
+/// `~/.config/brickwork/client.toml` and `/etc/brickwork/client.toml`.
+pub fn load(global: &Global) -> Result<ClientFile> {
+    let found = global.config.clone().or_else(|| places().into_iter().find(|path| path.exists()));
+    let config = config::load(found.as_deref(), toml::Table::new());
+    if found.is_none() {
+        return config.context(
+            "no client.toml here, in ~/.config/brickwork or /etc/brickwork; name one with --config or BRICKWORK_CONFIG \
+             (`brickwork cluster init` writes D/admin/client.toml, `brickwork client init` makes one)",
+        );
+    }
+    Ok(config?)
+}
+
+/// Asks the directory.
+pub fn call(global: &Global, request: AdminRequest) -> Result<AdminReply> {
+    call_with(&load(global)?, request)
+}
+
+/// Asks the directory that `file` names.
+pub fn call_with(file: &ClientFile, request: AdminRequest) -> Result<AdminReply> {
+    let node = daemon::node(&file.cluster, file.tls.as_ref(), None)?;
+    let options = AdminOptions { node, directory: file.directory.clone(), timeout: PATIENCE };
+    Ok(host::admin_call(&options, request)?)
+}
+
+fn places() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config/brickwork/client.toml"));
+    [Some("client.toml".into()), home, Some("/etc/brickwork/client.toml".into())].into_iter().flatten().collect()
+}

@@ -1,0 +1,159 @@
+//! `brickwork demo`: a whole cluster on this machine, real data through NBD, a brick killed under load, and every byte
+//! verified.
+//!
+//! Reading order: this file (the story), [`act`] (the load), [`report`] (what is printed).
+
+mod act;
+mod report;
+
+use crate::args::Global;
+use crate::cluster::{Cluster, Shape, process};
+use crate::config::Bytes;
+use crate::output;
+use crate::security::files;
+use act::{Act, Stage};
+use anyhow::{Context, Result, ensure};
+use report::Report;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// A disk of a demo brick: sparse, so that it takes what is written only.
+const DISK: Bytes = Bytes(1 << 30);
+const JOURNAL: Bytes = Bytes(128 << 20);
+const CACHE: Bytes = Bytes(64 << 20);
+/// The volumes: name and layout.
+const VOLUMES: [(&str, &str); 2] = [("mirror", "raid1x3"), ("parity", "raid5-4+1")];
+/// Random load before the brick is killed, and after. A dead brick is left out when its lease of 2 s has ended.
+const BEFORE_KILL: Duration = Duration::from_secs(2);
+const AFTER_KILL: Duration = Duration::from_secs(6);
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Starts a directory, bricks and a gateway as processes on loopback, without TLS; makes a volume of 3 copies and a
+RAID-5 volume; fills both through NBD; reads and overwrites at random; kills a brick (SIGKILL) meanwhile; and reads
+every byte back. All processes end with the demo, also on Ctrl-C, and its files are removed, unless --keep is given.
+Ends with code 1 if a byte was lost, an I/O failed, or writes stopped.
+
+Examples:
+  brickwork demo
+  brickwork demo --keep                      leaves the cluster up and says how to attach to it
+  brickwork demo --stop /var/tmp/brickwork-demo-x    ends a cluster that was kept
+  brickwork demo --json | tail -n 1 | jq .lost_bytes")]
+pub struct Args {
+    /// Leave the cluster up, and say how to use it
+    #[arg(long)]
+    keep: bool,
+    /// End the cluster that `--keep` left in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "dir"])]
+    stop: Option<PathBuf>,
+    /// Where the cluster keeps its files; made for this, on a real disk, when absent
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How many bricks; the RAID-5 volume needs 5, and one to spare shows more
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(5..=32), value_name = "N")]
+    bricks: u32,
+    /// The size of each of the two volumes
+    #[arg(long, default_value = "128MiB", value_name = "SIZE")]
+    volume_size: Bytes,
+}
+
+/// Runs the demo.
+pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
+    if let Some(dir) = &args.stop {
+        return stop(global, dir);
+    }
+    ensure!(args.volume_size.0 >= 1 << 20, "--volume-size is {}; the least is 1 MiB", args.volume_size);
+    let start = Instant::now();
+    let dir = Workspace::new(args.dir.as_deref(), args.keep)?;
+    end_on_signal(dir.path.clone(), dir.ours)?;
+    let report = Report::new(global.json);
+    report.opening(&dir.path, args.bricks);
+    let shape =
+        Shape { bricks: args.bricks, gateways: 1, disk: DISK, journal: JOURNAL, cache: CACHE, keep: args.keep };
+    let mut cluster = Cluster::start(&dir.path, &shape).context("the demo's cluster did not start")?;
+    report.started(&shape, start.elapsed());
+    let act = play(&mut cluster, &report, args.volume_size)?;
+    let good = report.closing(&act, start.elapsed());
+    if args.keep {
+        report.how_to_attach(&cluster, &dir.path);
+        cluster.leave_running();
+    } else {
+        report.whereto();
+    }
+    report.json(&act, start.elapsed(), args.keep.then_some(&dir.path));
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn play(cluster: &mut Cluster, report: &Report, size: Bytes) -> Result<Act> {
+    for (name, layout) in VOLUMES {
+        cluster.create_volume(name, size, layout)?;
+    }
+    report.created(size);
+    let mut act = Act::new(&VOLUMES, size);
+    act.run(cluster, Stage::Fill)?;
+    report.filled(&act);
+    act.run(cluster, Stage::Kill { before: BEFORE_KILL, after: AFTER_KILL })?;
+    report.killed(&act);
+    act.run(cluster, Stage::Verify)?;
+    report.verified(&act);
+    Ok(act)
+}
+
+fn stop(global: &Global, dir: &Path) -> Result<ExitCode> {
+    let ended = process::stop(dir)?;
+    if global.json {
+        output::print_json(&json!({ "ended": ended, "dir": dir }));
+    } else {
+        println!("Ended {}. Its files stay; remove them with:\n  rm -r {}", output::count(ended as u64, "process"), dir.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The demo's directory; removed at the end if the demo made it and does not keep it.
+struct Workspace {
+    path: PathBuf,
+    ours: bool,
+}
+
+impl Workspace {
+    fn new(given: Option<&Path>, keep: bool) -> Result<Workspace> {
+        if let Some(path) = given {
+            return Ok(Workspace { path: std::path::absolute(path)?, ours: false });
+        }
+        // By convention /var/tmp is on a disk, where /tmp may be memory.
+        let parent = [PathBuf::from("/var/tmp"), std::env::temp_dir()].into_iter().find(|path| path.is_dir());
+        let parent = parent.context("there is neither /var/tmp nor a temporary directory; name one with --dir")?;
+        let path = parent.join(format!("brickwork-demo-{}", crate::security::hex(&crate::security::random::<4>())));
+        files::make_dir(&path)?;
+        Ok(Workspace { path, ours: !keep })
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// On Ctrl-C: ends what the cluster's pid files name, and removes the files if they are the demo's own.
+fn end_on_signal(dir: PathBuf, remove: bool) -> Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        if signals.forever().next().is_some() {
+            eprintln!("\nbrickwork: interrupted; ending all processes of the demo");
+            if let Err(error) = process::stop(&dir) {
+                eprintln!("brickwork: {error:#}");
+            }
+            if remove {
+                let _ = std::fs::remove_dir_all(&dir);
+            }
+            std::process::exit(130);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `brickwork directory`: the metadata service, and the service with which machines join.
+
+use super::{cluster, daemon};
+use crate::args::Global;
+use crate::config::{self, DirectoryFile};
+use crate::join::service::{self, Admit, JoinService};
+use anyhow::{Context, Result};
+use base::BrickId;
+use host::{AdminOptions, DirectoryOptions, Shutdown};
+use std::net::TcpListener;
+use std::time::Duration;
+use wire::{AdminReply, AdminRequest};
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Prints `ready directory listening on ADDRESS` when it serves; ends cleanly on SIGTERM and SIGINT. There is one
+directory in a cluster. While it is away, bricks and gateways serve on until the bricks' leases (2 s) end.
+
+Keys of directory.toml (environment: BRICKWORK_<KEY>):
+  listen        HOST:PORT for bricks, gateways and operators
+  join_listen   HOST:PORT for machines with a join token
+  advertise     HOST:PORT that others use for `listen`, when it is not the same
+  cluster       the cluster's id, 32 hexadecimal digits
+  name          the cluster's name                                          default \"brickwork\"
+  store         file of the directory's own store                           default \"directory.db\"
+  authority     directory with ca.pem, ca.key and tokens.json               default \".\"
+  lease_ms      milliseconds a brick trusts its views after a heartbeat     default 2000
+  metrics       HOST:PORT for Prometheus                                    default none
+  tls           { ca, cert, key }, PEM files
+  plaintext     true: no TLS, loopback only                                 default false
+
+Examples:
+  brickwork directory --config /etc/brickwork/directory.toml
+  BRICKWORK_METRICS=127.0.0.1:9100 brickwork directory --config directory.toml --log-format json")]
+pub struct Args {
+    /// Overrides `listen`
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Overrides `join_listen`
+    #[arg(long, value_name = "HOST:PORT")]
+    join_listen: Option<String>,
+    /// Overrides `metrics`
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+}
+
+/// Runs the daemon.
+pub fn run(global: &Global, args: Args) -> Result<()> {
+    let path = daemon::config_path(global, "directory")?;
+    let flags = daemon::flags([
+        ("listen", daemon::text(args.listen.as_ref())),
+        ("join_listen", daemon::text(args.join_listen.as_ref())),
+        ("metrics", daemon::text(args.metrics.as_ref())),
+    ]);
+    let file: DirectoryFile = config::load(Some(path), flags)?;
+    daemon::start_logs(global);
+    let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
+    let node = daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?;
+    let lease_ns = file.lease_ms * 1_000_000;
+    let config = proto::directory::DirectoryConfig { lease_ns, ..Default::default() };
+    let options =
+        DirectoryOptions { node, listen: file.listen.clone(), store: file.store.clone(), config };
+    let listener = TcpListener::bind(&file.join_listen)
+        .with_context(|| format!("cannot listen for joining machines on {}; is another directory running?", file.join_listen))?;
+    let service = join_service(&file, &options)?;
+    service::serve(service, listener)?;
+    host::run_directory(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    Ok(())
+}
+
+/// The service asks its own directory as any operator does.
+fn join_service(file: &DirectoryFile, options: &DirectoryOptions) -> Result<JoinService> {
+    let admin = file.authority.join("admin");
+    let mut node = options.node.clone();
+    node.metrics = None;
+    if file.tls.is_some() {
+        let mut tls = cluster::tls_files("client");
+        for path in [&mut tls.ca, &mut tls.cert, &mut tls.key] {
+            *path = admin.join(&*path);
+        }
+        node.security = host::Security::Tls(daemon::tls_files(&tls));
+    }
+    let call = AdminOptions { node, directory: file.listen.clone(), timeout: Duration::from_secs(5) };
+    Ok(JoinService {
+        cluster: file.cluster.clone(),
+        directory: cluster::reachable(file)?,
+        authority: file.authority.clone(),
+        identity: file.tls.as_ref().map(|tls| (tls.cert.clone(), tls.key.clone())),
+        admit: admit(call),
+    })
+}
+
+fn admit(call: AdminOptions) -> Admit {
+    Box::new(move |nonce| -> Result<BrickId, String> {
+        match host::admin_call(&call, AdminRequest::AdmitBrick { nonce }) {
+            Ok(AdminReply::Brick(id)) => Ok(id),
+            Ok(other) => Err(format!("the directory answered something else: {other:?}")),
+            Err(error) => Err(error.to_string()),
+        }
+    })
+}

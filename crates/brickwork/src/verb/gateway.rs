@@ -1,0 +1,159 @@
+//! `brickwork gateway`: NBD in front of the bricks; `gateway init` makes one.
+
+use super::daemon::{self, Joining};
+use crate::args::Global;
+use crate::config::{self, GatewayFile, TlsFile};
+use crate::output;
+use crate::security::token::JoinRole;
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use host::{GatewayOptions, NbdOptions, Shutdown};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = "\
+Prints `ready gateway listening on ADDRESSES` when it serves; ends cleanly on SIGTERM and SIGINT. Run as many as you
+like: all serve the same volumes.
+
+Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
+  listen      HOST:PORT for `brickwork attach`
+  advertise   HOST:PORT that others use for `listen`, when it is not the same
+  directory   HOST:PORT of the directory
+  cluster     the cluster's id, 32 hexadecimal digits
+  nbd         NBD endpoints, [\"tcp:127.0.0.1:10809\", \"unix:/run/brickwork/nbd.sock\"]   default none
+  nbd_tls     { ca, cert, key }: NBD over TCP with TLS; clients need a certificate of `ca`   default none
+  metrics     HOST:PORT for Prometheus                                                     default none
+  tls         { ca, cert, key }, PEM files
+  plaintext   true: no TLS to the cluster, loopback only                                   default false
+
+Examples:
+  brickwork gateway init --dir /var/lib/brickwork --listen 10.0.0.5:7004 --nbd tcp:10.0.0.5:10809 --join TOKEN
+  brickwork gateway --config /var/lib/brickwork/gateway.toml
+  nbdinfo --list nbd://127.0.0.1:10809")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Join a cluster as a gateway: get a certificate, write gateway.toml
+    Init(Init),
+}
+
+#[derive(clap::Args)]
+struct Flags {
+    /// Overrides `listen`
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Overrides `advertise`
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// Overrides `directory`
+    #[arg(long, value_name = "HOST:PORT")]
+    directory: Option<String>,
+    /// Overrides `nbd`; may be repeated
+    #[arg(long, value_name = "ENDPOINT")]
+    nbd: Vec<String>,
+    /// Overrides `metrics`
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+}
+
+/// `gateway init`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+NBD over TCP beyond loopback always speaks TLS, with the certificate of this gateway; its clients need a certificate
+of the cluster (`brickwork client init`). Unix sockets and loopback are plain.
+
+Examples:
+  brickwork gateway init --dir gw --join TOKEN
+  brickwork gateway init --dir gw --listen 10.0.0.5:7004 --nbd tcp:10.0.0.5:10809 --nbd unix:/run/nbd.sock --join TOKEN")]
+pub struct Init {
+    /// What joining needs.
+    #[command(flatten)]
+    pub joining: Joining,
+    /// Where the gateway listens for `brickwork attach`
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7004")]
+    pub listen: String,
+    /// The address that others use for --listen, when it is not the same
+    #[arg(long, value_name = "HOST:PORT")]
+    pub advertise: Option<String>,
+    /// An NBD endpoint, tcp:HOST:PORT or unix:/PATH; may be repeated
+    #[arg(long, value_name = "ENDPOINT", default_value = "tcp:127.0.0.1:10809")]
+    pub nbd: Vec<String>,
+}
+
+/// Runs the verb.
+pub fn run(global: &Global, args: Args) -> Result<()> {
+    match args.command {
+        Some(Command::Init(init)) => print_init(global, &init),
+        None => serve(global, args.flags),
+    }
+}
+
+/// Makes a gateway; returns its configuration and where that is.
+pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
+    let mut addresses: Vec<&str> = args.nbd.iter().map(String::as_str).collect();
+    addresses.extend(args.advertise.as_deref());
+    let admission = daemon::join(&args.joining, JoinRole::Gateway, "gateway", daemon::hosts(&addresses))?;
+    let tls = admission.certificate.is_some().then(|| super::cluster::tls_files("gateway"));
+    let file = GatewayFile {
+        listen: args.listen.clone(),
+        advertise: args.advertise.clone(),
+        directory: admission.directory,
+        cluster: admission.cluster,
+        nbd_tls: nbd_tls(&args.nbd, tls.as_ref()),
+        nbd: args.nbd.clone(),
+        metrics: None,
+        plaintext: tls.is_none(),
+        tls,
+    };
+    config::Configuration::check(&file).map_err(anyhow::Error::msg)?;
+    let path = daemon::write_config(&args.joining.dir, "gateway", &file)?;
+    Ok((file, path))
+}
+
+/// Clients of this machine need no TLS; others must have it.
+fn nbd_tls(endpoints: &[String], tls: Option<&TlsFile>) -> Option<TlsFile> {
+    let local = |endpoint: &String| config::keys::is_local(endpoint.strip_prefix("tcp:").unwrap_or(endpoint));
+    if endpoints.iter().all(local) { None } else { tls.cloned() }
+}
+
+fn print_init(global: &Global, args: &Init) -> Result<()> {
+    let (file, path) = init(args)?;
+    if global.json {
+        output::print_json(&json!({ "cluster": file.cluster, "config": path, "nbd": file.nbd }));
+    } else {
+        println!("This is a gateway of cluster {}.\nStart it:\n  brickwork gateway --config {}", file.cluster, path.display());
+    }
+    Ok(())
+}
+
+fn serve(global: &Global, args: Flags) -> Result<()> {
+    let path = daemon::config_path(global, "gateway")?;
+    let nbd = (!args.nbd.is_empty()).then(|| toml::Value::from(args.nbd));
+    let flags = daemon::flags([
+        ("listen", daemon::text(args.listen.as_ref())),
+        ("advertise", daemon::text(args.advertise.as_ref())),
+        ("directory", daemon::text(args.directory.as_ref())),
+        ("nbd", nbd),
+        ("metrics", daemon::text(args.metrics.as_ref())),
+    ]);
+    let file: GatewayFile = config::load(Some(path), flags)?;
+    daemon::start_logs(global);
+    let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
+    let options = GatewayOptions {
+        node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
+        listen: file.listen,
+        advertise: file.advertise,
+        directory: file.directory,
+        nbd: NbdOptions { listen: file.nbd, tls: file.nbd_tls.as_ref().map(daemon::tls_files) },
+    };
+    host::run_gateway(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! The verbs, a file each.
+
+pub mod attach;
+pub mod brick;
+pub mod client;
+pub mod cluster;
+pub mod completions;
+pub mod daemon;
+pub mod demo;
+pub mod directory;
+pub mod gateway;
+pub mod man;
+pub mod sim;
+pub mod soak;
+pub mod status;
+pub mod volume;
+
+use crate::args::{Cli, Verb};
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Does what the command line says.
+pub fn run(cli: Cli) -> Result<ExitCode> {
+    let global = &cli.global;
+    let done = |()| ExitCode::SUCCESS;
+    match cli.verb {
+        Verb::Demo(args) => demo::run(global, args),
+        Verb::Cluster(args) => cluster::run(global, args).map(done),
+        Verb::Directory(args) => directory::run(global, args).map(done),
+        Verb::Brick(args) => brick::run(global, args).map(done),
+        Verb::Gateway(args) => gateway::run(global, args).map(done),
+        Verb::Client(args) => client::run(global, args).map(done),
+        Verb::Attach(args) => attach::run(global, args).map(done),
+        Verb::Volume(args) => volume::run(global, args).map(done),
+        Verb::Status(args) => status::run(global, args),
+        Verb::Sim(args) => sim::run_verb(global, args),
+        Verb::Soak(args) => soak::run(global, args),
+        Verb::Completions(args) => completions::run(args).map(done),
+        Verb::Man(args) => man::run(args).map(done),
+    }
+}

@@ -1,0 +1,396 @@
+//! `brickwork sim`: the very machines that serve real data, in a world full of faults.
+
+use crate::args::Global;
+use crate::output;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use sim::history::{History, Operation, Register};
+use sim::{Options, Outcome, Violation, rare, replay, run};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// Failing seeds of which the trace is written and the command printed; more of them would say the same.
+const FAILURES_SHOWN: usize = 3;
+
+/// Arguments.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Hurt simulated clusters, and check that every promise holds
+    Torture(Torture),
+    /// Step through the trace of a failing seed
+    Replay(Replay),
+}
+
+/// `sim torture`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Each seed draws a cluster, its volumes, its clients and its faults: crashes, torn and lost writes, bit rot, slow and
+full disks, lost, late, repeated and reordered messages, partitions, clocks that differ. Then all is healed, and
+everything must converge. The same seed does the same, everywhere. A failing seed leaves its trace in the current
+directory and prints the one command that repeats it; the code is then 1. From 1000 seeds on, a rare state that was
+never reached is a failure too.
+
+Examples:
+  brickwork sim torture --seeds 50
+  brickwork sim torture --seeds 1 --start 4711         repeats one seed
+  brickwork sim torture --seeds 20 --layout raid5-4+1 --bricks 6 --history h.jsonl --json")]
+struct Torture {
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    start: u64,
+    /// Seeds at a time; as many as there are processors when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Write what clients saw: one JSON line for each operation on a block
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// Shards of a gateway; drawn when absent
+    #[arg(long, value_name = "1|4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    shards: Option<u16>,
+    /// Bricks; drawn when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    bricks: Option<u32>,
+    /// Draw layouts from these only; may be repeated
+    #[arg(long = "layout", value_name = "LAYOUT", value_parser = parse_layout)]
+    layouts: Vec<String>,
+    /// Seconds of simulated time under faults; drawn when absent
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    simulated_s: Option<u64>,
+    /// About how many operations clients issue; drawn when absent
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+    /// No faults
+    #[arg(long)]
+    no_faults: bool,
+}
+
+/// `sim replay`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Runs the trace's seed again and prints its events, as long as both agree.
+
+Examples:
+  brickwork sim replay torture-4711.trace.jsonl --until 5000 | tail -n 40")]
+struct Replay {
+    /// The trace that a failing seed left
+    trace: PathBuf,
+    /// The last event to show
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    until: u64,
+}
+
+/// Runs the verb.
+pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Torture(args) => run_torture(global, &args),
+        Command::Replay(args) => run_replay(global, &args),
+    }
+}
+
+fn run_torture(global: &Global, args: &Torture) -> Result<ExitCode> {
+    let options = args.options()?;
+    let start = Instant::now();
+    let mut sum = Sum::default();
+    let mut histories = args.history.as_deref().map(Histories::create).transpose()?;
+    let bar = output::progress(args.seeds, "torturing", false);
+    for_each_seed(args, &options, |seed, outcome, history| {
+        bar.inc(1);
+        if let Some(histories) = &mut histories {
+            histories.write(&history)?;
+        }
+        sum.add(seed, outcome);
+        Ok(())
+    })?;
+    bar.finish_and_clear();
+    if let Some(histories) = histories {
+        histories.finish()?;
+    }
+    sum.failures.sort_by_key(|failure| failure.seed);
+    for failure in sum.failures.iter_mut().take(FAILURES_SHOWN) {
+        failure.trace = leave_trace(failure.seed, &options);
+    }
+    let missing = if args.seeds >= rare::SEEDS_MIN { rare::missing(&sum.rare) } else { Vec::new() };
+    if global.json {
+        output::print_json(&sum.json(args, &missing, start.elapsed().as_secs_f64()));
+    } else {
+        sum.print(args, &missing, start.elapsed().as_secs_f64());
+    }
+    Ok(if sum.failures.is_empty() && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Torture {
+    fn options(&self) -> Result<Options> {
+        let narrowest = self.layouts.iter().filter_map(|layout| width(layout).ok()).min().unwrap_or(0);
+        // Without --bricks a seed may draw as few as 4.
+        if narrowest > self.bricks.unwrap_or(4) {
+            bail!("these layouts need {narrowest} bricks at least: give --bricks {narrowest} or more");
+        }
+        Ok(Options {
+            simulated_s: self.simulated_s,
+            shards: self.shards,
+            bricks: self.bricks,
+            layouts: self.layouts.clone(),
+            faults: !self.no_faults,
+            operations: self.operations,
+        })
+    }
+
+    /// The one command that repeats `seed`.
+    fn command(&self, seed: u64) -> String {
+        let mut command = format!("brickwork sim torture --seeds 1 --start {seed}");
+        let mut add = |flag: &str, value: Option<String>| {
+            command.extend(value.map(|value| format!(" {flag} {value}")));
+        };
+        add("--shards", self.shards.map(|shards| shards.to_string()));
+        add("--bricks", self.bricks.map(|bricks| bricks.to_string()));
+        add("--simulated-s", self.simulated_s.map(|seconds| seconds.to_string()));
+        add("--operations", self.operations.map(|operations| operations.to_string()));
+        self.layouts.iter().for_each(|layout| add("--layout", Some(layout.clone())));
+        if self.no_faults { format!("{command} --no-faults") } else { command }
+    }
+}
+
+/// Runs all seeds on as many threads as wanted, and hands each result to `take`.
+fn for_each_seed(
+    args: &Torture,
+    options: &Options,
+    mut take: impl FnMut(u64, Result<Outcome, Violation>, History) -> Result<()>,
+) -> Result<()> {
+    let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(jobs);
+        for _ in 0..jobs {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= args.seeds {
+                        return;
+                    }
+                    let seed = args.start.wrapping_add(index);
+                    let (outcome, history) = one_seed(seed, options);
+                    if sender.send((seed, outcome, history)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        receiver.iter().try_for_each(|(seed, outcome, history)| take(seed, outcome, history))
+    })
+}
+
+/// Runs a seed. A machine whose invariant is broken panics; here that is a finding like any other.
+fn one_seed(seed: u64, options: &Options) -> (Result<Outcome, Violation>, History) {
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed, options, None)));
+    match result {
+        Ok((outcome, history)) => (Ok(outcome), history),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            let what = text.unwrap_or_else(|| "a machine panicked".to_owned());
+            (Err(Violation::new("invariant", what)), History::default())
+        }
+    }
+}
+
+/// Runs the seed once more and writes its events down. Returns where, if that could be done.
+fn leave_trace(seed: u64, options: &Options) -> Option<PathBuf> {
+    let path = PathBuf::from(format!("torture-{seed}.trace.jsonl"));
+    let file = File::create(&path).ok()?;
+    // A panic ends the trace where it happened, which is where a reader wants it to end.
+    let written = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        replay::write_trace(seed, options, Box::new(BufWriter::new(file)))
+    }));
+    match written {
+        Ok(Err(_)) => None,
+        _ => Some(path),
+    }
+}
+
+struct Failure {
+    seed: u64,
+    violation: Violation,
+    trace: Option<PathBuf>,
+}
+
+/// What all seeds together showed.
+#[derive(Default)]
+struct Sum {
+    simulated_ns: u128,
+    events: u64,
+    operations: u64,
+    answers: BTreeMap<String, u64>,
+    faults: BTreeMap<String, u64>,
+    rare: BTreeMap<String, u64>,
+    hashes: BTreeMap<u64, u64>,
+    failures: Vec<Failure>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, outcome: Result<Outcome, Violation>) {
+        let violation = match outcome {
+            Err(violation) => Some(violation),
+            Ok(outcome) => {
+                self.simulated_ns += u128::from(outcome.simulated_ns);
+                self.events += outcome.events;
+                self.operations += outcome.operations;
+                add_all(&mut self.answers, outcome.answers);
+                add_all(&mut self.faults, outcome.faults);
+                add_all(&mut self.rare, outcome.rare);
+                self.hashes.insert(seed, outcome.trace_hash);
+                outcome.violation
+            }
+        };
+        self.failures.extend(violation.map(|violation| Failure { seed, violation, trace: None }));
+    }
+
+    fn hours(&self) -> f64 {
+        self.simulated_ns as f64 / 3.6e12
+    }
+
+    /// One hash for all seeds, in their order.
+    fn trace_hash(&self) -> String {
+        let hash = self.hashes.values().fold(0u64, |sum, hash| (sum.rotate_left(7) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        format!("{hash:016x}")
+    }
+
+    fn json(&self, args: &Torture, missing: &[&str], wall_s: f64) -> Value {
+        let violation = |failure: &Failure| {
+            json!({
+                "seed": failure.seed, "checker": failure.violation.checker, "what": failure.violation.what,
+                "command": args.command(failure.seed), "trace": failure.trace,
+            })
+        };
+        json!({
+            "version": env!("CARGO_PKG_VERSION"), "seeds": args.seeds, "start": args.start,
+            "simulated_hours": self.hours(), "operations": self.operations, "events": self.events,
+            "answers": self.answers, "faults": self.faults, "rare": self.rare, "rare_missing": missing,
+            "violations": self.failures.iter().map(violation).collect::<Vec<_>>(),
+            "trace_hash": self.trace_hash(), "wall_s": wall_s,
+        })
+    }
+
+    fn print(&self, args: &Torture, missing: &[&str], wall_s: f64) {
+        let seeds = output::count(args.seeds, "seed");
+        println!("{seeds} from {}: {:.2} simulated hours in {wall_s:.1} s, {} operations, {} events, trace hash {}",
+            args.start, self.hours(), self.operations, self.events, self.trace_hash());
+        print_counts("Faults", &self.faults);
+        print_counts("Rare states", &self.rare);
+        print_counts("Answers", &self.answers);
+        for name in missing {
+            println!("! The rare state '{name}' was never reached: these seeds prove nothing about it.");
+        }
+        for failure in self.failures.iter().take(FAILURES_SHOWN) {
+            println!("\n! Seed {}: {}", failure.seed, failure.violation);
+            println!("  Repeat it:  {}", args.command(failure.seed));
+            if let Some(trace) = &failure.trace {
+                println!("  Its events: brickwork sim replay {}", trace.display());
+            }
+        }
+        match self.failures.len() {
+            0 => println!("\nNo violation."),
+            count => println!("\n{} of {seeds} violated a promise.", count),
+        }
+    }
+}
+
+fn add_all(sum: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
+    more.into_iter().for_each(|(name, count)| *sum.entry(name).or_default() += count);
+}
+
+/// Counts by name, in two columns.
+fn print_counts(title: &str, counts: &BTreeMap<String, u64>) {
+    println!("\n{title}");
+    let rows: Vec<(&String, &u64)> = counts.iter().collect();
+    let half = rows.len().div_ceil(2);
+    for index in 0..half {
+        let cell = |index: usize| rows.get(index).map_or(String::new(), |(name, count)| format!("{count:>9} {name}"));
+        println!("{}", format!("{:<40}{}", cell(index), cell(index + half)).trim_end());
+    }
+}
+
+/// The histories of all seeds in one file. Seeds know nothing of each other, so clients, registers and values are
+/// renumbered to be unique in the file; what one seed did stays together.
+struct Histories {
+    out: BufWriter<File>,
+    path: PathBuf,
+    clients: u64,
+    registers: u64,
+    values: u64,
+}
+
+impl Histories {
+    fn create(path: &Path) -> Result<Histories> {
+        let file = File::create(path).with_context(|| format!("cannot write the history {}", path.display()))?;
+        Ok(Histories { out: BufWriter::new(file), path: path.to_owned(), clients: 0, registers: 0, values: 0 })
+    }
+
+    fn write(&mut self, history: &History) -> Result<()> {
+        let (mut clients, mut registers, mut values) = (HashMap::new(), HashMap::new(), HashMap::from([(0, 0)]));
+        for operation in history.operations() {
+            let renumbered = Operation {
+                client: number(&mut clients, &mut self.clients, operation.client),
+                register: Register(number(&mut registers, &mut self.registers, operation.register.0)),
+                value: number(&mut values, &mut self.values, operation.value),
+                ..*operation
+            };
+            writeln!(self.out, "{}", renumbered.to_json()).with_context(|| format!("cannot write {}", self.path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.out.flush().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+fn number(known: &mut HashMap<u64, u64>, last: &mut u64, old: u64) -> u64 {
+    *known.entry(old).or_insert_with(|| {
+        *last += 1;
+        *last
+    })
+}
+
+fn run_replay(global: &Global, args: &Replay) -> Result<ExitCode> {
+    let file = File::open(&args.trace).with_context(|| format!("cannot read the trace {}", args.trace.display()))?;
+    let mut out = std::io::stdout().lock();
+    let mut nowhere = std::io::sink();
+    let shown: &mut dyn Write = if global.json { &mut nowhere } else { &mut out };
+    let count = replay::replay(&mut BufReader::new(file), args.until, shown)
+        .with_context(|| format!("the trace {} cannot be replayed", args.trace.display()))?;
+    if global.json {
+        output::print_json(&json!({ "events": count, "agree": true }));
+    } else {
+        println!("{} agree with the trace.", output::count(count, "event"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse_layout(text: &str) -> Result<String> {
+    width(text).map(|_| text.to_owned())
+}
+
+/// How many bricks a layout needs.
+fn width(text: &str) -> Result<u32> {
+    let layout: proto::layout::Layout = text.parse().map_err(|error| anyhow!("{error}"))?;
+    Ok(u32::from(layout.width()))
+}

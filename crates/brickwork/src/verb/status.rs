@@ -1,0 +1,91 @@
+//! `brickwork status`: how bricks, gateways and volumes are.
+
+use super::client;
+use crate::args::Global;
+use crate::config::Bytes;
+use crate::{output, view};
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+use wire::{AdminReply, AdminRequest, ClusterStatus};
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Says first whether anything needs an operator, and what to do about it.
+
+Examples:
+  brickwork status
+  brickwork status --check || page-the-operator
+  brickwork status --json | jq '.bricks[] | select(.alive | not)'")]
+pub struct Args {
+    /// End with code 1 when anything is not as it should be
+    #[arg(long)]
+    check: bool,
+}
+
+/// Prints it.
+pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
+    let AdminReply::Status(status) = client::call(global, AdminRequest::Status)? else {
+        bail!("the directory answered something else; it is of another version");
+    };
+    if global.json {
+        output::print_json(&view::status_json(&status));
+    } else {
+        print(&status);
+    }
+    let sick = args.check && !view::problems(&status).is_empty();
+    Ok(if sick { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn print(status: &ClusterStatus) {
+    let problems = view::problems(status);
+    if problems.is_empty() {
+        println!("All is well: every brick serves, every volume has its full redundancy.");
+    }
+    for problem in problems {
+        println!("! {problem}");
+    }
+    print_bricks(status);
+    print_volumes(status);
+    for gateway in &status.gateways {
+        println!("\n{} at {}, heard {} ago", gateway.id, gateway.address, view::ago(gateway.silent_ms));
+    }
+}
+
+fn print_bricks(status: &ClusterStatus) {
+    if status.bricks.is_empty() {
+        return;
+    }
+    let mut table = output::table(&["brick", "state", "address", "used", "groups", "heard"]);
+    for brick in &status.bricks {
+        table.add_row([
+            brick.id.to_string(),
+            view::brick_state(brick),
+            brick.status.address.clone(),
+            view::usage(brick.status.used_bytes, brick.status.capacity_bytes),
+            brick.groups.to_string(),
+            brick.silent_ms.map_or("never".to_owned(), view::ago),
+        ]);
+    }
+    output::align_right(&mut table, &[4, 5]);
+    println!("\n{table}");
+}
+
+fn print_volumes(status: &ClusterStatus) {
+    if status.volumes.is_empty() {
+        return;
+    }
+    let mut table = output::table(&["volume", "size", "layout", "groups", "state"]);
+    for volume in &status.volumes {
+        let read_only = if volume.volume.read_only { ", read-only" } else { "" };
+        table.add_row([
+            volume.volume.name.clone(),
+            Bytes(volume.volume.size_bytes).to_string(),
+            volume.volume.layout.clone(),
+            volume.groups.to_string(),
+            format!("{}{read_only}", view::volume_state(volume)),
+        ]);
+    }
+    output::align_right(&mut table, &[1, 3]);
+    println!("\n{table}");
+}

@@ -1,0 +1,98 @@
+//! Joining over loopback, with and without TLS: a machine with the token gets in, a stranger gets nothing.
+
+use brickwork_cli::join::service::{JoinService, serve};
+use brickwork_cli::join::{JoinRequest, client};
+use brickwork_cli::security::token::JoinRole;
+use brickwork_cli::security::{Authority, Role, Secrets, Token, certificates};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const CLUSTER: &str = "000102030405060708090a0b0c0d0e0f";
+
+/// A directory's files and its running join service; returns a token.
+fn cluster(dir: &Path, tls: bool, role: Option<JoinRole>) -> Token {
+    let authority = tls.then(|| Authority::create(dir, "test").expect("authority"));
+    if let Some(authority) = &authority {
+        authority.issue(dir, "directory", Role::Directory, &[]).expect("certificate");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let address = listener.local_addr().expect("address").to_string();
+    let next = AtomicU32::new(1);
+    let service = JoinService {
+        cluster: CLUSTER.to_owned(),
+        directory: "127.0.0.1:7000".to_owned(),
+        authority: dir.to_owned(),
+        identity: tls.then(|| (dir.join("directory.pem"), dir.join("directory.key"))),
+        admit: Box::new(move |_| Ok(base::BrickId(next.fetch_add(1, Ordering::SeqCst)))),
+    };
+    serve(service, listener).expect("serve");
+    let fingerprint = authority.map(|authority| authority.fingerprint().expect("fingerprint"));
+    let token = Token::new(CLUSTER.to_owned(), address, fingerprint, role);
+    Secrets::at(dir).add(&token.secret, role, Duration::from_secs(60)).expect("record");
+    token
+}
+
+fn request(token: &Token, role: JoinRole) -> JoinRequest {
+    let key = certificates::new_key().expect("key");
+    let request = Some(certificates::request(&key).expect("request"));
+    JoinRequest { secret: token.secret.clone(), role, nonce: 7, request, addresses: Vec::new() }
+}
+
+#[test]
+fn a_brick_with_the_token_gets_an_id_and_a_certificate() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let token = cluster(dir.path(), true, None);
+    let admission = client::join(&token, &request(&token, JoinRole::Brick)).expect("admitted");
+    assert_eq!((admission.brick, admission.cluster.as_str()), (Some(1), CLUSTER));
+    let certificate = admission.certificate.expect("certificate");
+    let der = certificates::first_certificate(&certificate).expect("PEM");
+    let name = b"brick-1.bricks.brickwork";
+    assert!(der.windows(name.len()).any(|window| window == name), "the certificate names the brick");
+}
+
+#[test]
+fn without_tls_a_token_admits_all_the_same() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let token = cluster(dir.path(), false, None);
+    let admission = client::join(&token, &request(&token, JoinRole::Gateway)).expect("admitted");
+    assert_eq!((admission.brick, admission.certificate), (None, None));
+}
+
+#[test]
+fn a_stranger_and_a_token_for_another_role_are_refused_alike() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let token = cluster(dir.path(), true, Some(JoinRole::Gateway));
+    let mut stranger = request(&token, JoinRole::Gateway);
+    stranger.secret = "00".repeat(32);
+    let unknown = format!("{:#}", client::join(&token, &stranger).expect_err("refused"));
+    let other_role = format!("{:#}", client::join(&token, &request(&token, JoinRole::Brick)).expect_err("refused"));
+    assert!(unknown.contains("refused") && !unknown.contains(CLUSTER), "{unknown}");
+    assert_eq!(unknown, other_role);
+}
+
+#[test]
+fn a_joiner_does_not_show_its_secret_to_another_authority() {
+    let (ours, theirs) = (tempfile::tempdir().expect("directory"), tempfile::tempdir().expect("directory"));
+    let token = cluster(ours.path(), true, None);
+    let mut impostor = cluster(theirs.path(), true, None);
+    impostor.authority.clone_from(&token.authority);
+    impostor.secret.clone_from(&token.secret);
+    let error = format!("{:#}", client::join(&impostor, &request(&token, JoinRole::Brick)).expect_err("refused"));
+    assert!(error.contains("does not prove to be the cluster"), "{error}");
+}
+
+#[test]
+fn noise_and_silence_cost_nobody_else_anything() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let token = cluster(dir.path(), false, None);
+    let _silent: Vec<_> = (0..4).map(|_| TcpStream::connect(&token.join).expect("connect")).collect();
+    let mut noisy = TcpStream::connect(&token.join).expect("connect");
+    noisy.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
+    noisy.write_all(&[0xff; 64]).expect("send");
+    let closed = noisy.read(&mut [0; 64]);
+    assert!(matches!(closed, Ok(0) | Err(_)), "a length beyond the bound ends the connection: {closed:?}");
+    client::join(&token, &request(&token, JoinRole::Brick)).expect("admitted beside the silent ones");
+}

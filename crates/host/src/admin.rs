@@ -1,0 +1,98 @@
+//! One command to the directory, for tools: connect, ask, wait.
+
+use crate::address::Address;
+use crate::clock::Clock;
+use crate::transport::{PeerEvent, Peers};
+use crate::turn::draw_id;
+use crate::{AdminOptions, HostError};
+use base::{ClientId, NodeId, Time};
+use mio::{Events, Poll};
+use std::io;
+use std::time::Duration;
+use wire::{AdminReply, AdminRequest, Message};
+
+/// An unanswered command is asked again after this time; commands are idempotent.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Asks the directory, and waits for its answer.
+///
+/// # Errors
+/// [`HostError::Admin`] when the directory refuses; [`HostError::Timeout`] when it does not answer.
+pub fn admin_call(options: &AdminOptions, request: AdminRequest) -> Result<AdminReply, HostError> {
+    let poll = Poll::new().map_err(crate::error::system("epoll"))?;
+    let me = NodeId::Client(ClientId(draw_id()));
+    let peers = Peers::new(me, options.node.cluster, &options.node.security, poll.registry(), draw_id())?;
+    let clock = Clock::start();
+    let start = clock.now();
+    let call = Call { poll, peers, clock, operation: draw_id(), request, ask_at: start, until: start + options.timeout };
+    call.run(options)
+}
+
+struct Call {
+    poll: Poll,
+    peers: Peers,
+    clock: Clock,
+    operation: u64,
+    request: AdminRequest,
+    ask_at: Time,
+    until: Time,
+}
+
+impl Call {
+    fn run(mut self, options: &AdminOptions) -> Result<AdminReply, HostError> {
+        let address: Address = options.directory.parse()?;
+        let (mut events, mut inbox) = (Events::with_capacity(16), Vec::new());
+        self.peers.learn(NodeId::Directory, &address, self.clock.now(), &mut |event| inbox.push(event));
+        while self.clock.now() < self.until {
+            self.wait(&mut events)?;
+            let now = self.clock.now();
+            for event in &events {
+                self.peers.ready(event, now, &mut |event| inbox.push(event));
+            }
+            self.peers.read_on(now, &mut |event| inbox.push(event));
+            self.peers.tick(now, &mut |event| inbox.push(event));
+            for event in inbox.drain(..) {
+                if let Some(result) = self.take(event) {
+                    return Ok(result?);
+                }
+            }
+            if now >= self.ask_at && self.peers.is_up(NodeId::Directory) {
+                self.ask(now);
+            }
+            self.peers.flush(now, &mut |event| inbox.push(event));
+        }
+        Err(self.timeout(options))
+    }
+
+    fn wait(&mut self, events: &mut Events) -> Result<(), HostError> {
+        let timeout = self.peers.deadline().min(self.until).since(self.clock.now());
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => other.map_err(crate::error::system("epoll"))?,
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: PeerEvent) -> Option<Result<AdminReply, wire::AdminError>> {
+        match event {
+            PeerEvent::Up(_) => self.ask_at = self.clock.now(),
+            PeerEvent::Packet { packet, .. } => match packet.message {
+                Message::AdminDone { operation, result } if operation == self.operation => return Some(result),
+                _ => {}
+            },
+            PeerEvent::Down(_) => {}
+        }
+        None
+    }
+
+    fn ask(&mut self, now: Time) {
+        let message = Message::Admin { operation: self.operation, request: self.request.clone() };
+        self.peers.send(NodeId::Directory, &message.into());
+        self.ask_at = now + AGAIN;
+    }
+
+    fn timeout(&self, options: &AdminOptions) -> HostError {
+        let hint = self.peers.last_failure(NodeId::Directory).map_or_else(String::new, |why| format!(": {why}"));
+        HostError::Timeout { address: options.directory.clone(), seconds: options.timeout.as_secs(), hint }
+    }
+}

@@ -1,0 +1,169 @@
+//! `attach`: a client machine behind an NBD endpoint on a unix socket, so that a local client's I/O goes on when its
+//! gateway dies.
+
+use crate::address::Address;
+use crate::metrics::Meter;
+use crate::nbd_server::{FrontEvent, NbdServer};
+use crate::slots::Slots;
+use crate::transport::{PeerEvent, Peers};
+use crate::turn::{Core, Driver, Role, World, draw_id};
+use crate::{AttachOptions, HostError, NbdOptions, Ready, Shutdown};
+use base::{ClientId, NodeId, Payload, Time};
+use proto::client::{Client, ClientConfig, ClientEffect, ClientEvent};
+use std::collections::VecDeque;
+use wire::{AdminError, Io, VolumeInfo};
+
+/// Requests that the machine may have at a time; more wait in order.
+const WINDOW: usize = 256;
+
+/// Serves one volume on a unix socket until the shutdown is requested.
+///
+/// # Errors
+/// When an address, a certificate or the socket cannot be used.
+pub fn run_attach(
+    options: AttachOptions,
+    shutdown: &Shutdown,
+    on_ready: impl FnOnce(&Ready),
+) -> Result<(), HostError> {
+    let core = Core::new(shutdown)?;
+    let id = ClientId(draw_id());
+    let node = &options.node;
+    let mut peers = Peers::new(NodeId::Client(id), node.cluster, &node.security, core.registry(), draw_id())?;
+    let directory: Address = options.directory.parse()?;
+    let now = core.clock.now();
+    peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
+    let listen = vec![Address::Unix(options.socket).to_string()];
+    let nbd = NbdServer::new(&NbdOptions { listen, tls: None }, core.registry())?;
+    let machine = Client::new(ClientConfig { id, volume: options.volume.clone(), window: WINDOW }, now);
+    let ready = Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() };
+    let meter = Meter::new(node.metrics)?;
+    let role = AttachRole {
+        nbd,
+        name: options.volume,
+        volume: None,
+        openers: Vec::new(),
+        listers: Vec::new(),
+        asked: Slots::default(),
+        waiting: VecDeque::new(),
+    };
+    on_ready(&ready);
+    Driver { core, peers, machine, role, meter }.run()
+}
+
+struct AttachRole {
+    nbd: NbdServer,
+    /// The volume's name; clients may also ask for the default export.
+    name: String,
+    /// What the machine found, once it did.
+    volume: Option<Result<VolumeInfo, AdminError>>,
+    /// Sessions that wait for the volume to be found.
+    openers: Vec<u64>,
+    listers: Vec<u64>,
+    /// `(session, tag)` of the requests at the machine, by its own tag.
+    asked: Slots<(u64, u64)>,
+    waiting: VecDeque<FrontEvent>,
+}
+
+impl Role for AttachRole {
+    type Machine = Client;
+
+    fn peer_event(event: PeerEvent) -> Option<ClientEvent> {
+        Some(match event {
+            PeerEvent::Packet { from, packet } => ClientEvent::Packet { from, packet },
+            PeerEvent::Up(node) => ClientEvent::Up(node),
+            PeerEvent::Down(node) => ClientEvent::Down(node),
+        })
+    }
+
+    fn effect(&mut self, effect: ClientEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {
+        let now = world.now;
+        match effect {
+            ClientEffect::Send { to, packet } => world.peers.send(to, &packet),
+            ClientEffect::Address { node, address } => world.learn(node, &address),
+            ClientEffect::Opened { volume } => self.found(volume, now),
+            ClientEffect::Reply { tag, result, payload } => {
+                if let Some((session, tag)) = self.asked.remove(tag as usize) {
+                    self.nbd.reply(session, tag, result, payload, now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, event: &mio::event::Event, world: &mut World<'_, Self>) {
+        self.nbd.ready(event, world.now);
+    }
+
+    fn gather(&mut self, world: &mut World<'_, Self>) {
+        self.waiting.extend(self.nbd.gather(world.now));
+        while self.asked.len() < WINDOW
+            && let Some(event) = self.waiting.pop_front()
+        {
+            world.inbox.extend(self.take(event, world.now));
+        }
+    }
+
+    fn flush(&mut self, world: &mut World<'_, Self>) {
+        self.nbd.flush(world.now);
+    }
+
+    fn has_more(&self) -> bool {
+        self.nbd.has_more() || (!self.waiting.is_empty() && self.asked.len() < WINDOW)
+    }
+
+    fn deadline(&self) -> Time {
+        self.nbd.deadline()
+    }
+
+    fn farewell(&mut self) -> bool {
+        self.nbd.end()
+    }
+
+    fn measure(&mut self, _machine: &Client, meter: &mut Meter) {
+        self.nbd.measure(meter);
+    }
+}
+
+impl AttachRole {
+    fn take(&mut self, event: FrontEvent, now: Time) -> Option<ClientEvent> {
+        match event {
+            FrontEvent::Open { session, name } if name.is_empty() || name == self.name => {
+                self.openers.push(session);
+                self.answer(now);
+            }
+            FrontEvent::Open { session, name } => self.nbd.opened(session, Err(AdminError::NoVolume(name)), now),
+            FrontEvent::List { session } => {
+                self.listers.push(session);
+                self.answer(now);
+            }
+            FrontEvent::Io { session, tag, volume: _, io, payload } => {
+                return Some(self.ask(session, tag, io, payload));
+            }
+            // The machine finishes what it was asked; the answers find nobody.
+            FrontEvent::Close { .. } => {}
+        }
+        None
+    }
+
+    fn ask(&mut self, session: u64, tag: u64, io: Io, payload: Payload) -> ClientEvent {
+        let tag = self.asked.insert((session, tag)) as u64;
+        ClientEvent::Io { tag, io, payload }
+    }
+
+    fn found(&mut self, volume: Result<VolumeInfo, AdminError>, now: Time) {
+        self.volume = Some(volume);
+        self.answer(now);
+    }
+
+    /// Answers who waits for the volume, once it is known.
+    fn answer(&mut self, now: Time) {
+        let Some(volume) = self.volume.clone() else { return };
+        for session in self.openers.drain(..) {
+            self.nbd.opened(session, volume.clone(), now);
+        }
+        for session in self.listers.drain(..) {
+            self.nbd.listed(session, volume.clone().map(|volume| vec![volume]), now);
+        }
+    }
+}
+

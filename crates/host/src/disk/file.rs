@@ -1,0 +1,200 @@
+//! A disk as a file: opened for direct I/O where the file system has it, and for one brick alone.
+
+use crate::{DiskSpec, HostError};
+use crate::buffer::AlignedBuffer;
+use base::{BLOCK_U64, Payload};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the lock of an owner that has died may linger.
+const LOCK_WAIT: Duration = Duration::from_millis(1500);
+const LOCK_POLL: Duration = Duration::from_millis(20);
+
+/// An open disk. Nobody else can open it as one until it is dropped.
+#[derive(Debug)]
+pub struct DiskFile {
+    file: File,
+    path: PathBuf,
+    size_bytes: u64,
+    /// What addresses and lengths of direct I/O must be multiples of; 1 where I/O is not direct.
+    alignment: usize,
+}
+
+impl DiskFile {
+    /// Opens a disk that is there. Its size is `spec.size_bytes`, or all of it, in whole blocks.
+    ///
+    /// # Errors
+    /// [`HostError::Disk`]: not there, in use, too small, or neither a regular file nor a block device.
+    pub fn open(spec: &DiskSpec) -> Result<DiskFile, HostError> {
+        let failed = |why: String| HostError::Disk { path: spec.path.clone(), why };
+        let disk = DiskFile::open_any(&spec.path, 0)?;
+        let wanted = spec.size_bytes.unwrap_or(disk.size_bytes) / BLOCK_U64 * BLOCK_U64;
+        if wanted == 0 || wanted > disk.size_bytes {
+            return Err(failed(format!(
+                "it has {} bytes, {wanted} are configured: was it cut short? Restore it, or replace the disk",
+                disk.size_bytes
+            )));
+        }
+        Ok(DiskFile { size_bytes: wanted, ..disk })
+    }
+
+    /// Makes a disk of its size, or opens what is there (a block device; a file, which is made larger where needed).
+    /// All its blocks are allocated, so that later writes change no metadata of the file system.
+    ///
+    /// # Errors
+    /// As [`DiskFile::open`]; also when there is no room, or no size was given for a new file.
+    pub fn create(spec: &DiskSpec) -> Result<DiskFile, HostError> {
+        let failed = |why: String| HostError::Disk { path: spec.path.clone(), why };
+        let disk = DiskFile::open_any(&spec.path, libc::O_CREAT)?;
+        let wanted = spec.size_bytes.unwrap_or(disk.size_bytes) / BLOCK_U64 * BLOCK_U64;
+        if wanted == 0 {
+            return Err(failed("how large shall it be? Give its size as PATH:SIZE".to_owned()));
+        }
+        if is_device(&disk.file).map_err(|error| failed(error.to_string()))? {
+            return DiskFile::open_device(disk, wanted);
+        }
+        disk.allocate(wanted).map_err(|error| failed(format!("cannot allocate {wanted} bytes: {error}")))?;
+        Ok(DiskFile { size_bytes: wanted, ..disk })
+    }
+
+    /// Its size in bytes, a multiple of 4096.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether I/O goes past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.alignment > 1
+    }
+
+    /// Writes, and waits for it. Not on stable storage before [`DiskFile::sync`].
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write_at(&self, offset: u64, content: &Payload) -> io::Result<()> {
+        let mut copy = AlignedBuffer::new(content.len());
+        content.copy_to(&mut copy);
+        self.file.write_all_at(&copy, offset)
+    }
+
+    /// Puts all that was written, and the size, on stable storage.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    pub(super) fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether these bytes can go to the disk as they are.
+    pub(super) fn takes(&self, bytes: &[u8]) -> bool {
+        (bytes.as_ptr() as usize).is_multiple_of(self.alignment) && bytes.len().is_multiple_of(self.alignment)
+    }
+
+    fn open_any(path: &Path, flags: i32) -> Result<DiskFile, HostError> {
+        let failed = |why: String| HostError::Disk { path: path.to_owned(), why };
+        // A block device that is opened exclusively is nobody else's: no mount, no other brick.
+        let exclusive = match std::fs::metadata(path) {
+            Ok(metadata) if metadata.file_type().is_block_device() => libc::O_EXCL,
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(failed("is neither a regular file nor a block device".to_owned()));
+            }
+            _ => flags,
+        };
+        let (file, alignment) = open_direct(path, exclusive).map_err(|error| failed(open_failed(&error)))?;
+        lock(&file).map_err(failed)?;
+        let size = (&file).seek(SeekFrom::End(0)).map_err(|error| failed(error.to_string()))?;
+        Ok(DiskFile { file, path: path.to_owned(), size_bytes: size / BLOCK_U64 * BLOCK_U64, alignment })
+    }
+
+    fn open_device(disk: DiskFile, wanted: u64) -> Result<DiskFile, HostError> {
+        if wanted > disk.size_bytes {
+            let why = format!("the device has {} bytes, {wanted} are wanted", disk.size_bytes);
+            return Err(HostError::Disk { path: disk.path, why });
+        }
+        Ok(DiskFile { size_bytes: wanted, ..disk })
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        // SAFETY: a call on a descriptor that is open.
+        match unsafe { libc::posix_fallocate(self.fd(), 0, bytes as libc::off_t) } {
+            0 => self.file.sync_all(),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+/// Makes the file this process's. One that was killed just now may hold it for a moment longer, until the kernel has
+/// finished what it had under way; that must not reach the disk under a new owner.
+fn lock(file: &File) -> Result<(), String> {
+    let since = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if since.elapsed() < LOCK_WAIT => thread::sleep(LOCK_POLL),
+            Err(TryLockError::WouldBlock) => return Err(in_use()),
+            Err(TryLockError::Error(error)) => return Err(format!("cannot lock it: {error}")),
+        }
+    }
+}
+
+fn open_direct(path: &Path, flags: i32) -> io::Result<(File, usize)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.custom_flags(flags | libc::O_DIRECT).open(path) {
+        Ok(file) => {
+            let alignment = direct_alignment(&file);
+            Ok((file, alignment))
+        }
+        // Some file systems (tmpfs before 6.5, some network ones) have no direct I/O.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Ok((options.custom_flags(flags).open(path)?, 1))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What the file system wants addresses and lengths to be multiples of; 4096 where it does not say.
+fn direct_alignment(file: &File) -> usize {
+    // SAFETY: all zeros is a valid `statx`.
+    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor, an empty path as AT_EMPTY_PATH wants it, and a valid place for the answer.
+    let result = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &mut stat)
+    };
+    let known = result == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0 && stat.stx_dio_offset_align > 0;
+    if known { stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize } else { base::BLOCK }
+}
+
+fn is_device(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.file_type().is_block_device())
+}
+
+fn open_failed(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => in_use(),
+        io::ErrorKind::NotFound => "is not there; `brickwork brick init` makes the disks of a brick".to_owned(),
+        _ => format!("cannot open it: {error}"),
+    }
+}
+
+fn in_use() -> String {
+    "is in use, perhaps by another brick; stop that one, or give this brick a disk of its own".to_owned()
+}

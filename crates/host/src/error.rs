@@ -1,0 +1,78 @@
+//! What can go wrong between a daemon and its machine.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a daemon did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// An address that cannot be used.
+    #[error("address '{address}': {why}")]
+    Address {
+        /// As configured.
+        address: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// A listener that cannot be opened.
+    #[error("cannot listen on '{address}': {why}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// Why.
+        why: String,
+    },
+    /// Certificates that cannot be used.
+    #[error("TLS file '{}': {why}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A disk that cannot be used.
+    #[error("disk '{}': {why}", path.display())]
+    Disk {
+        /// The file or device.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// A file of the directory that cannot be used.
+    #[error("directory store '{}': {why}", path.display())]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The system refused something that every daemon needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// The machine gave up.
+    #[error("{0}")]
+    Failed(String),
+    /// The directory answered no.
+    #[error(transparent)]
+    Admin(#[from] wire::AdminError),
+    /// Nobody answered in time.
+    #[error("the directory at '{address}' did not answer within {seconds} s{hint}")]
+    Timeout {
+        /// Where it was sought.
+        address: String,
+        /// For how long.
+        seconds: u64,
+        /// What was seen of it.
+        hint: String,
+    },
+}
+
+/// Names what was tried when the system refuses.
+pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> HostError {
+    move |source| HostError::System { what, source }
+}

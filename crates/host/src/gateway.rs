@@ -1,0 +1,107 @@
+//! The gateway daemon: NBD clients in front, `attach` clients and bricks as peers.
+
+use crate::address::Address;
+use crate::metrics::Meter;
+use crate::nbd_server::{FrontEvent, NbdServer};
+use crate::transport::{PeerEvent, Peers};
+use crate::turn::{Core, Driver, Role, World, draw_id};
+use crate::{GatewayOptions, HostError, Ready, Shutdown};
+use base::{GatewayId, NodeId, Time};
+use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
+
+/// Runs a gateway until the shutdown is requested.
+///
+/// # Errors
+/// When an address, a certificate or a socket cannot be used.
+pub fn run_gateway(
+    options: GatewayOptions,
+    shutdown: &Shutdown,
+    on_ready: impl FnOnce(&Ready),
+) -> Result<(), HostError> {
+    let core = Core::new(shutdown)?;
+    let id = GatewayId(draw_id());
+    let node = &options.node;
+    let mut peers = Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
+    let bound = peers.listen(&options.listen.parse()?)?;
+    let directory: Address = options.directory.parse()?;
+    let now = core.clock.now();
+    peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
+    let nbd = NbdServer::new(&options.nbd, core.registry())?;
+    let address = options.advertise.unwrap_or_else(|| bound.to_string());
+    let machine = Gateway::new(GatewayConfig { id, address }, now);
+    let addresses = std::iter::once(bound.to_string()).chain(nbd.addresses()).collect();
+    let meter = Meter::new(node.metrics)?;
+    on_ready(&Ready { name: "gateway".to_owned(), addresses });
+    Driver { core, peers, machine, role: GatewayRole { nbd }, meter }.run()
+}
+
+struct GatewayRole {
+    nbd: NbdServer,
+}
+
+impl Role for GatewayRole {
+    type Machine = Gateway;
+
+    fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
+        Some(match event {
+            PeerEvent::Packet { from, packet } => GatewayEvent::Packet { from, packet },
+            PeerEvent::Up(node) => GatewayEvent::Up(node),
+            PeerEvent::Down(node) => GatewayEvent::Down(node),
+        })
+    }
+
+    fn effect(&mut self, effect: GatewayEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {
+        let now = world.now;
+        match effect {
+            GatewayEffect::Send { to, packet } => world.peers.send(to, &packet),
+            GatewayEffect::Address { node, address } => world.learn(node, &address),
+            GatewayEffect::Opened { session, volume } => self.nbd.opened(session, volume, now),
+            GatewayEffect::Listed { session, volumes } => self.nbd.listed(session, volumes, now),
+            GatewayEffect::Reply { session, tag, result, payload } => {
+                self.nbd.reply(session, tag, result, payload, now);
+            }
+            // NBD cannot tell a client that an export has changed; who connects from now on gets the new size.
+            GatewayEffect::Changed { volume } => tracing::info!(volume = %volume.name, "volume changed"),
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, event: &mio::event::Event, world: &mut World<'_, Self>) {
+        self.nbd.ready(event, world.now);
+    }
+
+    fn gather(&mut self, world: &mut World<'_, Self>) {
+        world.inbox.extend(self.nbd.gather(world.now).map(machine_event));
+    }
+
+    fn flush(&mut self, world: &mut World<'_, Self>) {
+        self.nbd.flush(world.now);
+    }
+
+    fn has_more(&self) -> bool {
+        self.nbd.has_more()
+    }
+
+    fn deadline(&self) -> Time {
+        self.nbd.deadline()
+    }
+
+    fn farewell(&mut self) -> bool {
+        self.nbd.end()
+    }
+
+    fn measure(&mut self, _machine: &Gateway, meter: &mut Meter) {
+        self.nbd.measure(meter);
+    }
+}
+
+fn machine_event(event: FrontEvent) -> GatewayEvent {
+    match event {
+        FrontEvent::Open { session, name } => GatewayEvent::Open { session, name },
+        FrontEvent::List { session } => GatewayEvent::List { session },
+        FrontEvent::Io { session, tag, volume, io, payload } => {
+            GatewayEvent::Io { session, tag, volume, io, payload }
+        }
+        FrontEvent::Close { session } => GatewayEvent::Close { session },
+    }
+}

@@ -1,0 +1,145 @@
+//! Figures for Prometheus. The loop counts in plain integers of its own and publishes them once a second; a thread
+//! beside it answers whoever asks.
+
+use crate::HostError;
+use crate::transport::TransportCounters;
+use base::Time;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// Upper bounds of the latency buckets, in seconds: 16 us to 8 s by powers of two.
+const LATENCY_BUCKETS: usize = 20;
+const LATENCY_BUCKET_MIN_US: u64 = 16;
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+
+/// Publishes a daemon's figures.
+pub(crate) struct Meter {
+    recorder: Option<PrometheusRecorder>,
+    due: Time,
+}
+
+impl Meter {
+    /// Listens on `address`, if there is one.
+    pub(crate) fn new(address: Option<SocketAddr>) -> Result<Meter, HostError> {
+        let recorder = address.map(serve).transpose()?;
+        Ok(Meter { recorder, due: Time::ZERO })
+    }
+
+    /// When it wants figures next.
+    pub(crate) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Whether it wants figures now.
+    pub(crate) fn is_due(&mut self, now: Time) -> bool {
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now + PERIOD;
+        }
+        is_due
+    }
+
+    /// A total since the start.
+    pub(crate) fn counter(&mut self, name: &'static str, value: u64) {
+        self.publish(|| metrics::counter!(name).absolute(value));
+    }
+
+    /// A value of now.
+    pub(crate) fn gauge(&mut self, name: &'static str, value: f64) {
+        self.publish(|| metrics::gauge!(name).set(value));
+    }
+
+    /// A histogram: counters by upper bound, as Prometheus reckons with them.
+    pub(crate) fn latency(&mut self, name: &'static str, latency: &Latency) {
+        self.publish(|| {
+            let mut total = 0;
+            for (bucket, count) in latency.counts.iter().enumerate() {
+                total += count;
+                let bound = if bucket + 1 == LATENCY_BUCKETS { "+Inf".to_owned() } else { bucket_seconds(bucket).to_string() };
+                metrics::counter!(format!("{name}_bucket"), "le" => bound).absolute(total);
+            }
+            metrics::counter!(format!("{name}_count")).absolute(total);
+            metrics::gauge!(format!("{name}_sum")).set(latency.sum.as_secs_f64());
+        });
+    }
+
+    /// What the transport counts.
+    pub(crate) fn transport(&mut self, counters: TransportCounters, peers_up: usize) {
+        self.gauge("brickwork_peers_up", peers_up as f64);
+        self.counter("brickwork_peer_packets_received_total", counters.received);
+        self.counter("brickwork_peer_packets_sent_total", counters.sent);
+        self.counter("brickwork_peer_packets_dropped_total", counters.dropped);
+        self.counter("brickwork_peer_packets_unroutable_total", counters.unroutable);
+        self.counter("brickwork_peer_connections_total", counters.connections);
+        self.counter("brickwork_peer_connections_broken_total", counters.broken);
+    }
+
+    fn publish(&self, record: impl FnOnce()) {
+        if let Some(recorder) = &self.recorder {
+            metrics::with_local_recorder(recorder, record);
+        }
+    }
+}
+
+/// Latencies, counted by powers of two.
+#[derive(Default)]
+pub(crate) struct Latency {
+    counts: [u64; LATENCY_BUCKETS],
+    sum: Duration,
+}
+
+impl Latency {
+    pub(crate) fn record(&mut self, latency: Duration) {
+        let steps = latency.as_micros() as u64 / LATENCY_BUCKET_MIN_US;
+        let bucket = (u64::BITS - steps.leading_zeros()) as usize;
+        self.counts[bucket.min(LATENCY_BUCKETS - 1)] += 1;
+        self.sum += latency;
+    }
+}
+
+/// The upper bound of a bucket.
+fn bucket_seconds(bucket: usize) -> f64 {
+    (LATENCY_BUCKET_MIN_US << bucket) as f64 * 1e-6
+}
+
+fn serve(address: SocketAddr) -> Result<PrometheusRecorder, HostError> {
+    let failed = |why: String| HostError::Listen { address: format!("{address} (metrics)"), why };
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    let listener = TcpListener::bind(address).map_err(|error| failed(error.to_string()))?;
+    let answer = move || {
+        for stream in listener.incoming().filter_map(Result::ok) {
+            if let Err(error) = answer(stream, &handle) {
+                tracing::debug!(%error, "a metrics request failed");
+            }
+        }
+    };
+    thread::Builder::new().name("metrics".to_owned()).spawn(answer).map_err(|error| failed(error.to_string()))?;
+    Ok(recorder)
+}
+
+fn answer(mut stream: TcpStream, handle: &PrometheusHandle) -> io::Result<()> {
+    stream.set_read_timeout(Some(PERIOD))?;
+    stream.set_write_timeout(Some(PERIOD))?;
+    let mut request = [0; REQUEST_BYTES_MAX];
+    let mut length = 0;
+    while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut request[length..])? {
+            0 => return Ok(()),
+            count => length += count,
+        }
+    }
+    let (status, body) = match request.starts_with(b"GET /metrics ") || request.starts_with(b"GET / ") {
+        true => ("200 OK", handle.render()),
+        false => ("404 Not Found", "ask for /metrics\n".to_owned()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}

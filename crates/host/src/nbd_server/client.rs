@@ -1,0 +1,341 @@
+//! One NBD connection: a socket, a [`Session`], and the requests that the machine has not answered.
+
+use super::FrontEvent;
+use super::feed::{Feed, Large};
+use crate::channel::Channel;
+use crate::framing::Fill;
+use crate::output::Output;
+use crate::slots::Slots;
+use crate::tls::TlsConfigs;
+use base::{Payload, Time, VolumeId};
+use nbd::{
+    Action, Command, Errno, Export, Extent, Limits, Listed, LookupError, Purpose, Reply, Request, RequestError, Session,
+    Tag, TlsPolicy,
+};
+use std::io;
+use std::time::Duration;
+use wire::{AdminError, Io, IoError, IoReply, VolumeInfo};
+
+/// Bytes taken from one client in one turn of the loop.
+const TURN_BYTES: usize = 1 << 20;
+/// A client that is not attached after this time is let go.
+const NEGOTIATION_MAX: Duration = Duration::from_secs(15);
+
+/// What happened to requests, for the figures.
+pub(super) struct Served {
+    pub(super) kind: Kind,
+    pub(super) bytes: u64,
+    pub(super) latency: Duration,
+}
+
+/// Requests by what they do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Other,
+}
+
+struct Pending {
+    tag: Tag,
+    kind: Kind,
+    since: Time,
+    bytes: u64,
+}
+
+pub(super) struct Client {
+    pub(super) id: u64,
+    channel: Channel,
+    session: Session,
+    feed: Feed,
+    large: Option<Large>,
+    output: Output,
+    actions: Vec<Action>,
+    pending: Slots<Pending>,
+    volume: Option<VolumeInfo>,
+    /// What the lookup under way is for.
+    lookup: Option<Purpose>,
+    tls: Tls,
+    is_closing: bool,
+    pub(super) opened: Time,
+    /// Waits in the list of clients with output.
+    pub(super) is_dirty: bool,
+    /// Waits in the list of clients to read from.
+    pub(super) is_unread: bool,
+    /// There may be something to read that the session did not want.
+    is_held_back: bool,
+}
+
+#[derive(PartialEq, Eq)]
+enum Tls {
+    Off,
+    /// Begins when the output is sent.
+    Asked,
+    Handshake,
+    On,
+}
+
+/// What is to be done with a client after it was served.
+pub(super) enum Outcome {
+    Drained,
+    More,
+}
+
+impl Client {
+    pub(super) fn new(id: u64, channel: Channel, tls: TlsPolicy, limits: Limits, now: Time) -> Client {
+        let mut actions = Vec::new();
+        let session = Session::new(limits, tls, &mut actions);
+        Client {
+            id,
+            channel,
+            session,
+            feed: Feed::default(),
+            large: None,
+            output: Output::default(),
+            actions,
+            pending: Slots::default(),
+            volume: None,
+            lookup: None,
+            tls: Tls::Off,
+            is_closing: false,
+            opened: now,
+            is_dirty: false,
+            is_unread: false,
+            is_held_back: false,
+        }
+    }
+
+    /// Reads what has arrived, as far as the session wants it.
+    pub(super) fn read(&mut self, now: Time, sink: &mut Vec<FrontEvent>) -> io::Result<Outcome> {
+        let mut budget = TURN_BYTES;
+        self.is_held_back = false;
+        loop {
+            let shakes = self.tls == Tls::Handshake;
+            if !shakes && !self.session.wants_input() {
+                self.is_held_back = true;
+                return Ok(Outcome::Drained);
+            }
+            let fill = self.feed.fill(&mut self.channel, &mut self.session, &mut self.large, &mut self.actions);
+            self.end_handshake();
+            let (count, last) = match fill? {
+                Fill::More(count) => (count, false),
+                Fill::Last(count) => (count, true),
+                Fill::Nothing if shakes && self.tls == Tls::On => continue,
+                Fill::Nothing => return Ok(Outcome::Drained),
+                Fill::End => return Err(io::ErrorKind::UnexpectedEof.into()),
+            };
+            self.act(now, sink);
+            budget = budget.saturating_sub(count);
+            match (last, budget) {
+                (true, _) => return Ok(Outcome::Drained),
+                (false, 0) => return Ok(Outcome::More),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends what waits. `Err` when the connection is to be dropped, now that it has ended or broken.
+    pub(super) fn write(&mut self, now: Time, tls: Option<&TlsConfigs>, sink: &mut Vec<FrontEvent>) -> io::Result<()> {
+        loop {
+            let before = self.output.bytes();
+            let drained = self.output.send(&mut self.channel)?;
+            let sent = before - self.output.bytes();
+            if sent > 0 && !self.session.is_closed() {
+                self.session.sent(sent, &mut self.actions);
+                self.act(now, sink);
+            }
+            if drained && self.is_closing {
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            if drained && self.tls == Tls::Asked {
+                self.begin_handshake(tls)?;
+            }
+            if !drained || self.output.bytes() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether there is something to send, or to begin.
+    pub(super) fn has_output(&self) -> bool {
+        self.output.bytes() > 0 || self.channel.has_cipher() || self.is_closing || self.tls == Tls::Asked
+    }
+
+    /// Whether input that was left in the socket is wanted by now.
+    pub(super) fn wants_held_back(&self) -> bool {
+        self.is_held_back && self.session.wants_input()
+    }
+
+    /// Whether it has overstayed without attaching.
+    pub(super) fn is_late(&self, now: Time) -> bool {
+        !self.session.is_attached() && now.since(self.opened) > NEGOTIATION_MAX
+    }
+
+    pub(super) fn is_attached(&self) -> bool {
+        self.session.is_attached()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.len() == 0 && self.output.bytes() == 0
+    }
+
+    pub(super) fn shrink(&mut self) {
+        if self.large.is_none() {
+            self.feed.shrink();
+        }
+        self.output.shrink();
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.session.shut_down();
+    }
+
+    pub(super) fn opened(&mut self, volume: Result<VolumeInfo, AdminError>, now: Time, sink: &mut Vec<FrontEvent>) {
+        let Some(purpose) = self.lookup.take() else { return };
+        let found = match volume {
+            Ok(volume) => {
+                let export = export(&volume);
+                if purpose == Purpose::Attach {
+                    self.volume = Some(volume);
+                }
+                Ok(export)
+            }
+            Err(AdminError::NoVolume(name)) => Err(LookupError::Unknown(format!("no volume named '{name}'").into())),
+            Err(error) => Err(LookupError::Refused(error.to_string().into())),
+        };
+        self.session.looked_up(found, &mut self.actions);
+        self.act(now, sink);
+    }
+
+    pub(super) fn listed(
+        &mut self,
+        volumes: Result<Vec<VolumeInfo>, AdminError>,
+        now: Time,
+        sink: &mut Vec<FrontEvent>,
+    ) {
+        let lines = |volumes: Vec<VolumeInfo>| {
+            volumes.into_iter().map(|v| Listed { description: v.layout, name: v.name }).collect()
+        };
+        let refused = |error: AdminError| LookupError::Refused(error.to_string().into());
+        self.session.listed(volumes.map(lines).map_err(refused), &mut self.actions);
+        self.act(now, sink);
+    }
+
+    pub(super) fn reply(
+        &mut self,
+        tag: u64,
+        result: Result<IoReply, IoError>,
+        payload: Payload,
+        now: Time,
+        sink: &mut Vec<FrontEvent>,
+    ) -> Option<Served> {
+        let pending = self.pending.remove(tag as usize)?;
+        let reply = match result {
+            Ok(IoReply::Allocation { runs }) => Ok(Reply::Status(runs.into_iter().map(extent).collect())),
+            Ok(IoReply::Done) if pending.kind == Kind::Read => Ok(Reply::Data(payload)),
+            Ok(IoReply::Done) => Ok(Reply::Done),
+            Err(error) => Err(RequestError::new(errno(error), error.to_string())),
+        };
+        self.session.reply(pending.tag, reply, &mut self.actions);
+        self.act(now, sink);
+        Some(Served { kind: pending.kind, bytes: pending.bytes, latency: now.since(pending.since) })
+    }
+
+    /// Does what the session says.
+    pub(super) fn act(&mut self, now: Time, sink: &mut Vec<FrontEvent>) {
+        while !self.actions.is_empty() {
+            let mut actions = std::mem::take(&mut self.actions);
+            for action in actions.drain(..) {
+                self.act_one(action, now, sink);
+            }
+            // What was added meanwhile is rare; the memory is kept.
+            actions.append(&mut self.actions);
+            self.actions = actions;
+        }
+    }
+
+    fn act_one(&mut self, action: Action, now: Time, sink: &mut Vec<FrontEvent>) {
+        match action {
+            Action::Send(payload) => self.output.push_payload(&payload),
+            Action::Lookup { name, purpose } => {
+                self.lookup = Some(purpose);
+                sink.push(FrontEvent::Open { session: self.id, name });
+            }
+            Action::List => sink.push(FrontEvent::List { session: self.id }),
+            Action::StartTls => self.tls = Tls::Asked,
+            Action::Request(request) => self.ask(request, now, sink),
+            Action::Close(reason) => {
+                tracing::debug!(session = self.id, %reason, "NBD session ends");
+                self.is_closing = true;
+            }
+        }
+    }
+
+    fn ask(&mut self, request: Request, now: Time, sink: &mut Vec<FrontEvent>) {
+        let (kind, io, payload) = match request.command {
+            Command::Read { offset, length } => (Kind::Read, Io::Read { offset, length }, Payload::new()),
+            // An acknowledged write is durable at once, so that FUA adds nothing.
+            Command::Write { offset, payload, .. } => (Kind::Write, Io::Write { offset }, payload),
+            Command::Trim { offset, length, .. } | Command::WriteZeroes { offset, length, .. } => {
+                (Kind::Other, Io::Zero { offset, length: length.into() }, Payload::new())
+            }
+            Command::BlockStatus { offset, length, .. } => {
+                (Kind::Other, Io::Allocation { offset, length }, Payload::new())
+            }
+            // Nothing that was acknowledged waits for a flush, and there is no cache to be warmed here.
+            Command::Flush | Command::Cache { .. } => {
+                return self.session.reply(request.tag, Ok(Reply::Done), &mut self.actions);
+            }
+        };
+        let bytes = match &io {
+            Io::Read { length, .. } => u64::from(*length),
+            _ => payload.len() as u64,
+        };
+        let tag = self.pending.insert(Pending { tag: request.tag, kind, since: now, bytes }) as u64;
+        let volume = self.volume_id();
+        sink.push(FrontEvent::Io { session: self.id, tag, volume, io, payload });
+    }
+
+    fn volume_id(&self) -> VolumeId {
+        self.volume.as_ref().expect("requests come after the lookup").id
+    }
+
+    fn begin_handshake(&mut self, tls: Option<&TlsConfigs>) -> io::Result<()> {
+        let tls = tls.expect("TLS is offered only where there are certificates");
+        self.channel.start_tls(tls.accept().map_err(io::Error::other)?);
+        self.tls = Tls::Handshake;
+        // The client's first bytes may be here already.
+        self.is_held_back = true;
+        Ok(())
+    }
+
+    /// Whether the handshake has just begun, and must be read for.
+    pub(super) fn awaits_handshake(&self) -> bool {
+        self.tls == Tls::Handshake && self.is_held_back
+    }
+
+    fn end_handshake(&mut self) {
+        if self.tls == Tls::Handshake && self.channel.tls().is_some_and(|tls| !tls.is_handshaking()) {
+            self.tls = Tls::On;
+            self.session.tls_started(&mut self.actions);
+        }
+    }
+}
+
+/// A volume as an NBD export.
+fn export(volume: &VolumeInfo) -> Export {
+    Export { read_only: volume.read_only, description: volume.layout.clone(), ..Export::new(&*volume.name, volume.size_bytes) }
+}
+
+fn extent((length, data): (u64, bool)) -> Extent {
+    Extent { length, hole: !data, zero: !data }
+}
+
+fn errno(error: IoError) -> Errno {
+    match error {
+        IoError::OutOfRange => Errno::Invalid,
+        IoError::NoSpace => Errno::NoSpace,
+        IoError::NoVolume => Errno::Shutdown,
+        IoError::Unreadable | IoError::Failed => Errno::Io,
+    }
+}

@@ -1,0 +1,311 @@
+//! The NBD front: listeners and connections around the pure sessions of crate `nbd`.
+//!
+//! A client that does not read its replies, or sends half a request, holds what its session's limits allow and costs
+//! nobody else anything: its socket is left alone until it moves.
+
+mod client;
+mod feed;
+
+use crate::address::Address;
+use crate::channel::Channel;
+use crate::metrics::{Latency, Meter};
+use crate::slots::Slots;
+use crate::socket::{Listener, Socket};
+use crate::tls::TlsConfigs;
+use crate::{HostError, NbdOptions};
+use base::{Payload, Time, VolumeId};
+use client::{Client, Kind, Outcome, Served};
+use mio::{Registry, Token};
+use nbd::{Limits, TlsPolicy};
+use std::io;
+use std::time::Duration;
+use wire::{AdminError, Io, IoError, IoReply, VolumeInfo};
+
+/// Tokens from here on belong to NBD: clients, then listeners.
+const CLIENTS: usize = 2 << 32;
+const LISTENERS: usize = 3 << 32;
+const CLIENTS_MAX: usize = 1024;
+/// Data that all clients together may have in flight, roughly; each gets a share, within bounds.
+const IN_FLIGHT_BYTES: usize = 32 << 20;
+const IN_FLIGHT_BYTES_MIN: usize = 1 << 20;
+const IN_FLIGHT_BYTES_MAX: usize = 8 << 20;
+const TICK: Duration = Duration::from_secs(2);
+/// Low bits of a session's id: its slot. Above them a serial number, so that no id comes twice.
+const SLOT_BITS: u32 = 20;
+
+/// What clients want of the machine.
+#[derive(Debug)]
+pub(crate) enum FrontEvent {
+    Open { session: u64, name: String },
+    List { session: u64 },
+    Io { session: u64, tag: u64, volume: VolumeId, io: Io, payload: Payload },
+    Close { session: u64 },
+}
+
+/// The front.
+pub(crate) struct NbdServer {
+    registry: Registry,
+    tls: Option<TlsConfigs>,
+    listeners: Vec<Listener>,
+    clients: Slots<Box<Client>>,
+    serial: u64,
+    dirty: Vec<usize>,
+    unread: Vec<usize>,
+    events: Vec<FrontEvent>,
+    tick_at: Time,
+    is_ending: bool,
+    figures: Figures,
+}
+
+#[derive(Default)]
+struct Figures {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    written_bytes: u64,
+    others: u64,
+    read_latency: Latency,
+    write_latency: Latency,
+}
+
+impl NbdServer {
+    /// Opens the listeners.
+    pub(crate) fn new(options: &NbdOptions, registry: &Registry) -> Result<NbdServer, HostError> {
+        let tls = options.tls.as_ref().map(TlsConfigs::load).transpose()?;
+        let mut listeners = Vec::new();
+        for text in &options.listen {
+            let address: Address = text.parse()?;
+            if tls.is_none() {
+                address.require_local()?;
+            }
+            listeners.push(Listener::open(&address, registry, Token(LISTENERS + listeners.len()))?);
+        }
+        Ok(NbdServer {
+            registry: registry.try_clone().map_err(crate::error::system("epoll"))?,
+            tls,
+            listeners,
+            clients: Slots::default(),
+            serial: 0,
+            dirty: Vec::new(),
+            unread: Vec::new(),
+            events: Vec::new(),
+            tick_at: Time::ZERO,
+            is_ending: false,
+            figures: Figures::default(),
+        })
+    }
+
+    /// Where it listens, with the ports that were drawn.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let name = |address: Address| match address {
+            Address::Tcp(place) => format!("nbd:tcp:{place}"),
+            unix => format!("nbd:{unix}"),
+        };
+        self.listeners.iter().filter_map(|listener| listener.address().ok()).map(name).collect()
+    }
+
+    /// Takes a readiness event.
+    pub(crate) fn ready(&mut self, event: &mio::event::Event, now: Time) {
+        if event.token().0 >= LISTENERS {
+            return self.accept(event.token().0 - LISTENERS, now);
+        }
+        let slot = event.token().0 - CLIENTS;
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        if event.is_writable() && client.has_output() {
+            mark(&mut client.is_dirty, &mut self.dirty, slot);
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            mark(&mut client.is_unread, &mut self.unread, slot);
+        }
+    }
+
+    /// Reads from the clients that have something, and gives out what they want.
+    pub(crate) fn gather(&mut self, now: Time) -> std::vec::Drain<'_, FrontEvent> {
+        for slot in std::mem::take(&mut self.unread) {
+            self.read(slot, now);
+        }
+        if now >= self.tick_at {
+            self.tick_at = now + TICK;
+            self.tick(now);
+        }
+        self.events.drain(..)
+    }
+
+    /// Whether [`NbdServer::gather`] has something at once.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.unread.is_empty() || !self.events.is_empty()
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        self.tick_at
+    }
+
+    /// Sends the replies of this turn: one system call a client where its socket takes it.
+    pub(crate) fn flush(&mut self, now: Time) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for slot in dirty.drain(..) {
+            let Some(client) = self.clients.get_mut(slot) else { continue };
+            client.is_dirty = false;
+            match client.write(now, self.tls.as_ref(), &mut self.events) {
+                Ok(()) if client.wants_held_back() || client.awaits_handshake() => {
+                    mark(&mut client.is_unread, &mut self.unread, slot);
+                }
+                Ok(()) => {}
+                Err(error) => self.drop_client(slot, &error),
+            }
+        }
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+    }
+
+    pub(crate) fn opened(&mut self, session: u64, volume: Result<VolumeInfo, AdminError>, now: Time) {
+        self.with(session, |client, events| client.opened(volume, now, events));
+    }
+
+    pub(crate) fn listed(&mut self, session: u64, volumes: Result<Vec<VolumeInfo>, AdminError>, now: Time) {
+        self.with(session, |client, events| client.listed(volumes, now, events));
+    }
+
+    pub(crate) fn reply(
+        &mut self,
+        session: u64,
+        tag: u64,
+        result: Result<IoReply, IoError>,
+        payload: Payload,
+        now: Time,
+    ) {
+        let served = self.with(session, |client, events| client.reply(tag, result, payload, now, events));
+        if let Some(served) = served.flatten() {
+            self.figures.count(&served);
+        }
+    }
+
+    /// Refuses new requests; `true` when all that were taken are answered and sent.
+    pub(crate) fn end(&mut self) -> bool {
+        if !self.is_ending {
+            self.is_ending = true;
+            self.listeners.clear();
+            self.clients.iter_mut().for_each(|(_, client)| client.shut_down());
+        }
+        self.clients.iter_mut().all(|(_, client)| client.is_idle())
+    }
+
+    pub(crate) fn measure(&mut self, meter: &mut Meter) {
+        let attached = self.clients.iter_mut().filter(|(_, client)| client.is_attached()).count();
+        meter.gauge("brickwork_nbd_connections", self.clients.len() as f64);
+        meter.gauge("brickwork_nbd_attached", attached as f64);
+        self.figures.publish(meter);
+    }
+
+    fn with<T>(&mut self, session: u64, act: impl FnOnce(&mut Client, &mut Vec<FrontEvent>) -> T) -> Option<T> {
+        let slot = (session & ((1 << SLOT_BITS) - 1)) as usize;
+        let client = self.clients.get_mut(slot).filter(|client| client.id == session)?;
+        let value = act(client, &mut self.events);
+        if client.has_output() {
+            mark(&mut client.is_dirty, &mut self.dirty, slot);
+        }
+        if client.wants_held_back() {
+            mark(&mut client.is_unread, &mut self.unread, slot);
+        }
+        Some(value)
+    }
+
+    fn accept(&mut self, listener: usize, now: Time) {
+        loop {
+            match self.listeners.get(listener).map(Listener::accept) {
+                Some(Ok(Some(socket))) => self.welcome(socket, now),
+                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Some(Err(error)) => return tracing::warn!(%error, "cannot accept an NBD client"),
+                Some(Ok(None)) | None => return,
+            }
+        }
+    }
+
+    fn welcome(&mut self, mut socket: Socket, now: Time) {
+        if self.clients.len() >= CLIENTS_MAX {
+            return tracing::warn!("{CLIENTS_MAX} NBD clients are connected; a new one is closed");
+        }
+        let policy = if self.tls.is_some() && socket.is_tcp() { TlsPolicy::Required } else { TlsPolicy::None };
+        let slot = self.clients.vacant();
+        if let Err(error) = socket.register(&self.registry, Token(CLIENTS + slot)) {
+            return tracing::warn!(%error, "cannot watch an NBD client");
+        }
+        self.serial += 1;
+        let id = self.serial << SLOT_BITS | slot as u64;
+        let mut client = Client::new(id, Channel::plain(socket), policy, self.limits(), now);
+        client.act(now, &mut self.events);
+        let slot = self.clients.insert(Box::new(client));
+        let client = self.clients.get_mut(slot).expect("just inserted");
+        mark(&mut client.is_dirty, &mut self.dirty, slot);
+    }
+
+    fn limits(&self) -> Limits {
+        let share = IN_FLIGHT_BYTES / (self.clients.len() + 1);
+        let in_flight_bytes_max = share.clamp(IN_FLIGHT_BYTES_MIN, IN_FLIGHT_BYTES_MAX);
+        Limits { in_flight_bytes_max, unsent_bytes_max: in_flight_bytes_max, ..Limits::default() }
+    }
+
+    fn read(&mut self, slot: usize, now: Time) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        client.is_unread = false;
+        let outcome = client.read(now, &mut self.events);
+        if client.has_output() {
+            mark(&mut client.is_dirty, &mut self.dirty, slot);
+        }
+        match outcome {
+            Ok(Outcome::Drained) => {}
+            Ok(Outcome::More) => mark(&mut client.is_unread, &mut self.unread, slot),
+            Err(error) => self.drop_client(slot, &error),
+        }
+    }
+
+    fn tick(&mut self, now: Time) {
+        for slot in self.clients.range() {
+            let Some(client) = self.clients.get_mut(slot) else { continue };
+            if client.is_late(now) {
+                self.drop_client(slot, &io::ErrorKind::TimedOut.into());
+            } else if client.is_idle() {
+                client.shrink();
+            }
+        }
+    }
+
+    fn drop_client(&mut self, slot: usize, error: &io::Error) {
+        let Some(client) = self.clients.remove(slot) else { return };
+        tracing::debug!(session = client.id, %error, "NBD connection ends");
+        self.events.push(FrontEvent::Close { session: client.id });
+    }
+}
+
+impl Figures {
+    fn count(&mut self, served: &Served) {
+        match served.kind {
+            Kind::Read => {
+                (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + served.bytes);
+                self.read_latency.record(served.latency);
+            }
+            Kind::Write => {
+                (self.writes, self.written_bytes) = (self.writes + 1, self.written_bytes + served.bytes);
+                self.write_latency.record(served.latency);
+            }
+            Kind::Other => self.others += 1,
+        }
+    }
+
+    fn publish(&self, meter: &mut Meter) {
+        meter.counter("brickwork_nbd_reads_total", self.reads);
+        meter.counter("brickwork_nbd_read_bytes_total", self.read_bytes);
+        meter.counter("brickwork_nbd_writes_total", self.writes);
+        meter.counter("brickwork_nbd_written_bytes_total", self.written_bytes);
+        meter.counter("brickwork_nbd_other_requests_total", self.others);
+        meter.latency("brickwork_nbd_read_seconds", &self.read_latency);
+        meter.latency("brickwork_nbd_write_seconds", &self.write_latency);
+    }
+}
+
+fn mark(flag: &mut bool, list: &mut Vec<usize>, slot: usize) {
+    if !*flag {
+        *flag = true;
+        list.push(slot);
+    }
+}

@@ -1,0 +1,210 @@
+//! Stream sockets, TCP and unix alike, that never block.
+
+use crate::address::{Address, resolve};
+use crate::HostError;
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Where to connect to, with names resolved.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl Target {
+    /// May block on the name service when `address` is not literal.
+    pub(crate) fn resolve(address: &Address) -> io::Result<Target> {
+        Ok(match address {
+            Address::Tcp(place) => Target::Tcp(resolve(place)?),
+            Address::Unix(path) => Target::Unix(path.clone()),
+        })
+    }
+
+    /// Whether only this machine reaches it.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Target::Tcp(address) => address.ip().is_loopback(),
+            Target::Unix(_) => true,
+        }
+    }
+}
+
+impl Socket {
+    /// Begins to connect; the socket becomes writable when it is connected, or has failed.
+    pub(crate) fn connect(target: &Target) -> io::Result<Socket> {
+        Ok(match target {
+            Target::Tcp(address) => {
+                let stream = TcpStream::connect(*address)?;
+                stream.set_nodelay(true)?;
+                Socket::Tcp(stream)
+            }
+            Target::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
+        })
+    }
+
+    /// Edge-triggered, both ways, for as long as it lives: no further system call to change what is waited for.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        self.source().register(registry, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// Reads into two places in turn with one system call. The number of bytes; 0 at the end of the stream.
+    pub(crate) fn read_two(
+        &mut self,
+        first: &mut [MaybeUninit<u8>],
+        second: &mut [MaybeUninit<u8>],
+    ) -> io::Result<usize> {
+        let iovecs = [first, second].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
+        // SAFETY: both slices are valid for writes for the length of the call.
+        let count = unsafe { libc::readv(self.fd(), iovecs.as_ptr(), 2) };
+        usize::try_from(count).map_err(|_| io::Error::last_os_error())
+    }
+
+    pub(crate) fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write_vectored(parts),
+            Socket::Unix(stream) => stream.write_vectored(parts),
+        }
+    }
+
+    /// The error of a connection attempt, once.
+    pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match self {
+            Socket::Tcp(stream) => stream.take_error(),
+            Socket::Unix(stream) => stream.take_error(),
+        }
+    }
+
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self, Socket::Tcp(_))
+    }
+
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Socket::Tcp(stream) => stream,
+            Socket::Unix(stream) => stream,
+        }
+    }
+
+    fn fd(&self) -> RawFd {
+        match self {
+            Socket::Tcp(stream) => stream.as_raw_fd(),
+            Socket::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(into),
+            Socket::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(from),
+            Socket::Unix(stream) => stream.write(from),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        Socket::write_vectored(self, parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes connections. A unix socket's file is removed with it.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Listener {
+    /// Opens and registers it. The file of a unix socket that nobody listens on any more is replaced.
+    pub(crate) fn open(address: &Address, registry: &Registry, token: Token) -> Result<Listener, HostError> {
+        let failed = |error: io::Error| HostError::Listen { address: address.to_string(), why: error.to_string() };
+        let mut listener = Listener::bind(address).map_err(failed)?;
+        let source: &mut dyn Source = match &mut listener {
+            Listener::Tcp(listener) => listener,
+            Listener::Unix(listener, _) => listener,
+        };
+        source.register(registry, token, Interest::READABLE).map_err(failed)?;
+        Ok(listener)
+    }
+
+    fn bind(address: &Address) -> io::Result<Listener> {
+        match address {
+            Address::Tcp(place) => Ok(Listener::Tcp(TcpListener::bind(resolve(place)?)?)),
+            Address::Unix(path) => {
+                let bound = match UnixListener::bind(path) {
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
+                        std::fs::remove_file(path)?;
+                        UnixListener::bind(path)
+                    }
+                    other => other,
+                };
+                Ok(Listener::Unix(bound?, path.clone()))
+            }
+        }
+    }
+
+    /// Where it listens, with the port that was drawn.
+    pub(crate) fn address(&self) -> io::Result<Address> {
+        Ok(match self {
+            Listener::Tcp(listener) => Address::Tcp(listener.local_addr()?.to_string()),
+            Listener::Unix(_, path) => Address::Unix(path.clone()),
+        })
+    }
+
+    /// The next connection; `None` when there is none now.
+    pub(crate) fn accept(&self) -> io::Result<Option<Socket>> {
+        let accepted = match self {
+            Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
+            Listener::Unix(listener, _) => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+        };
+        match accepted {
+            Ok(socket) => {
+                if let Socket::Tcp(stream) = &socket {
+                    stream.set_nodelay(true)?;
+                }
+                Ok(Some(socket))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn is_abandoned(path: &std::path::Path) -> bool {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    std::os::unix::net::UnixStream::connect(path).err().is_some_and(refused)
+}

@@ -1,0 +1,129 @@
+//! TLS with certificates in both directions, by the cluster's own authority (rustls; TLS 1.3 only).
+
+use crate::{HostError, TlsFiles};
+use base::NodeId;
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection, version};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Plain bytes that may wait inside a connection to be encrypted, or encrypted to be sent.
+const BUFFERED_BYTES_MAX: usize = 256 << 10;
+
+/// Both sides of a node's TLS.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsConfigs {
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
+
+impl TlsConfigs {
+    /// Reads the files.
+    pub(crate) fn load(files: &TlsFiles) -> Result<TlsConfigs, HostError> {
+        let provider = Arc::new(ring::default_provider());
+        let roots = Arc::new(load_roots(&files.ca)?);
+        let chain = load_certificates(&files.cert)?;
+        let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| failed(&files.key, &error))?;
+        Ok(TlsConfigs {
+            client: Arc::new(client_config(&provider, &roots, chain.clone(), key.clone_key(), files)?),
+            server: Arc::new(server_config(&provider, &roots, chain, key, files)?),
+        })
+    }
+
+    /// The accepting side of a connection.
+    pub(crate) fn accept(&self) -> Result<Connection, rustls::Error> {
+        let mut connection = ServerConnection::new(self.server.clone())?;
+        connection.set_buffer_limit(Some(BUFFERED_BYTES_MAX));
+        Ok(connection.into())
+    }
+
+    /// The connecting side of a connection; the other must be `node`.
+    pub(crate) fn connect(&self, node: NodeId) -> Result<Connection, rustls::Error> {
+        let mut connection = ClientConnection::new(self.client.clone(), certificate_name(node))?;
+        connection.set_buffer_limit(Some(BUFFERED_BYTES_MAX));
+        Ok(connection.into())
+    }
+}
+
+/// The name in the certificate of `node`. Gateways and clients draw their ids anew for each run, so that only their role is named.
+pub(crate) fn certificate_name(node: NodeId) -> ServerName<'static> {
+    let name = match node {
+        NodeId::Directory => "directory.brickwork".to_owned(),
+        NodeId::Brick(id) => format!("{id}.bricks.brickwork"),
+        NodeId::Gateway(_) => "gateway.brickwork".to_owned(),
+        NodeId::Client(_) => "client.brickwork".to_owned(),
+    };
+    ServerName::try_from(name).expect("a valid DNS name")
+}
+
+/// Whether the certificate that the other side has shown (and that was verified) names `node`.
+pub(crate) fn names(connection: &Connection, node: NodeId) -> bool {
+    let Some([certificate, ..]) = connection.peer_certificates() else { return false };
+    webpki::EndEntityCert::try_from(certificate)
+        .is_ok_and(|entity| entity.verify_is_valid_for_subject_name(&certificate_name(node)).is_ok())
+}
+
+fn client_config(
+    provider: &Arc<CryptoProvider>,
+    roots: &Arc<RootCertStore>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    files: &TlsFiles,
+) -> Result<ClientConfig, HostError> {
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone())
+        .build()
+        .map_err(|error| failed(&files.ca, &error))?;
+    ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&version::TLS13])
+        .expect("the provider has TLS 1.3")
+        .with_webpki_verifier(verifier)
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| failed(&files.cert, &error))
+}
+
+fn server_config(
+    provider: &Arc<CryptoProvider>,
+    roots: &Arc<RootCertStore>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    files: &TlsFiles,
+) -> Result<ServerConfig, HostError> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+        .build()
+        .map_err(|error| failed(&files.ca, &error))?;
+    let mut config = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&version::TLS13])
+        .expect("the provider has TLS 1.3")
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(|error| failed(&files.cert, &error))?;
+    // Connections live long; tickets to resume them would be memory for nothing.
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn load_roots(path: &Path) -> Result<RootCertStore, HostError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in load_certificates(path)? {
+        roots.add(certificate).map_err(|error| failed(path, &error))?;
+    }
+    Ok(roots)
+}
+
+fn load_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HostError> {
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| failed(path, &error))?;
+    if certificates.is_empty() {
+        return Err(failed(path, &"no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn failed(path: &Path, why: &dyn std::fmt::Display) -> HostError {
+    HostError::Tls { path: path.to_owned(), why: why.to_string() }
+}

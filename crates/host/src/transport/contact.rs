@@ -1,0 +1,74 @@
+//! The address book: who is called where, and when next.
+
+use crate::address::Address;
+use crate::socket::Target;
+use base::{Rng, Time};
+use std::io;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// A peer that this node calls.
+pub(super) struct Contact {
+    pub(super) address: Address,
+    /// The connection, or the attempt at one.
+    pub(super) slot: Option<usize>,
+    /// When to call (again), while there is no connection.
+    pub(super) call_at: Time,
+    /// Failures since the last success.
+    pub(super) failures: u32,
+    /// The last failure, for people.
+    pub(super) why: String,
+    resolving: Option<Receiver<io::Result<Target>>>,
+}
+
+impl Contact {
+    pub(super) fn new(address: Address, now: Time) -> Contact {
+        Contact { address, slot: None, call_at: now, failures: 0, why: String::new(), resolving: None }
+    }
+
+    /// Notes a failure and when to try again: twice as long each time, and not all nodes at once.
+    pub(super) fn failed(&mut self, why: String, now: Time, rng: &mut Rng) {
+        let full = BACKOFF_MIN * (1 << self.failures.min(8));
+        let full = full.min(BACKOFF_MAX).as_nanos() as u64;
+        self.call_at = now + Duration::from_nanos(full / 2 + rng.u64(0..=full / 2));
+        (self.slot, self.why, self.failures) = (None, why, self.failures + 1);
+    }
+
+    /// Where to connect to; `None` while the name service is being asked, by a thread, so that the loop does not wait.
+    pub(super) fn target(&mut self, now: Time) -> Option<io::Result<Target>> {
+        if self.address.is_literal() {
+            return Some(Target::resolve(&self.address));
+        }
+        let answer = self.resolving.get_or_insert_with(|| ask(self.address.clone())).try_recv();
+        match answer {
+            Err(TryRecvError::Empty) => {
+                self.call_at = now + BACKOFF_MIN;
+                None
+            }
+            Err(TryRecvError::Disconnected) => {
+                self.resolving = None;
+                Some(Err(io::Error::other("the name service did not answer")))
+            }
+            Ok(answer) => {
+                self.resolving = None;
+                Some(answer)
+            }
+        }
+    }
+}
+
+fn ask(address: Address) -> Receiver<io::Result<Target>> {
+    let (sender, receiver) = mpsc::channel();
+    let asked = thread::Builder::new().name("resolve".to_owned()).spawn(move || {
+        // The loop may have given the contact up meanwhile.
+        let _ = sender.send(Target::resolve(&address));
+    });
+    if let Err(error) = asked {
+        tracing::warn!(%error, "no thread to ask the name service");
+    }
+    receiver
+}

@@ -1,0 +1,476 @@
+//! Connections to peers, carrying packets. See [`Peers`].
+//!
+//! Reading order: `hello` (the handshake), `connection`, `contact` (whom to call when), then this file.
+
+mod connection;
+mod contact;
+mod hello;
+
+use crate::address::Address;
+use crate::channel::Channel;
+use crate::socket::{Listener, Socket, Target};
+use crate::slots::Slots;
+use crate::tls::TlsConfigs;
+use crate::{HostError, Security};
+use base::{ClusterId, HashMap, NodeId, Rng, Time};
+use connection::{Broken, Connection, Identity, Incoming, Progress};
+use contact::Contact;
+use mio::{Registry, Token};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+use wire::Packet;
+
+/// Tokens of this and the numbers above, below the next multiple of it, belong to peers.
+pub(crate) const TOKENS: usize = 1 << 32;
+const LISTENER: Token = Token(TOKENS + u32::MAX as usize);
+
+/// Output that waits for one peer; packets beyond are dropped whole, and the machines ask again.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
+/// Connections whose handshake is not done.
+const STRANGERS_MAX: usize = 256;
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+/// A peer that is silent for this long is pinged, at every tick.
+const PING_AFTER: Duration = Duration::from_millis(500);
+/// A peer that is silent for this long, pings and all, is down.
+const DOWN_AFTER: Duration = Duration::from_millis(1500);
+const TICK: Duration = Duration::from_millis(250);
+/// A connection that is silent but for pings gives its buffers back.
+const TICKS_TO_SHRINK: u64 = 8;
+
+/// What a peer does.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PeerEvent {
+    /// It says this.
+    Packet {
+        /// Who, by handshake and certificate.
+        from: NodeId,
+        /// What.
+        packet: Packet,
+    },
+    /// It can be reached.
+    Up(NodeId),
+    /// It cannot any more; what was under way may be lost.
+    Down(NodeId),
+}
+
+/// What the transport has done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransportCounters {
+    /// Packets received.
+    pub received: u64,
+    /// Packets taken to be sent.
+    pub sent: u64,
+    /// Packets dropped because too much waited for the peer.
+    pub dropped: u64,
+    /// Packets dropped because there was no connection.
+    pub unroutable: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// Connections refused or broken.
+    pub broken: u64,
+}
+
+/// The two connections there may be to one peer.
+#[derive(Default)]
+struct Route {
+    called: Option<usize>,
+    accepted: Option<usize>,
+}
+
+impl Route {
+    fn best(&self) -> Option<usize> {
+        self.called.or(self.accepted)
+    }
+}
+
+/// All peers of a node.
+pub struct Peers {
+    identity: Identity,
+    tls: Option<TlsConfigs>,
+    registry: Registry,
+    listener: Option<Listener>,
+    connections: Slots<Box<Connection>>,
+    contacts: BTreeMap<NodeId, Contact>,
+    routes: HashMap<NodeId, Route>,
+    dirty: Vec<usize>,
+    unread: Vec<usize>,
+    strangers: usize,
+    tick_at: Time,
+    ticks: u64,
+    rng: Rng,
+    counters: TransportCounters,
+}
+
+impl Peers {
+    /// Knows nobody yet. `seed` spreads calls in time.
+    ///
+    /// # Errors
+    /// When the certificates cannot be used, or the system has no descriptor left.
+    pub fn new(
+        me: NodeId,
+        cluster: ClusterId,
+        security: &Security,
+        registry: &Registry,
+        seed: u64,
+    ) -> Result<Peers, HostError> {
+        let tls = match security {
+            Security::Plain => None,
+            Security::Tls(files) => Some(TlsConfigs::load(files)?),
+        };
+        Ok(Peers {
+            identity: Identity { me, cluster },
+            tls,
+            registry: registry.try_clone().map_err(crate::error::system("epoll"))?,
+            listener: None,
+            connections: Slots::default(),
+            contacts: BTreeMap::new(),
+            routes: HashMap::default(),
+            dirty: Vec::new(),
+            unread: Vec::new(),
+            strangers: 0,
+            tick_at: Time::ZERO,
+            ticks: 0,
+            rng: Rng::with_seed(seed),
+            counters: TransportCounters::default(),
+        })
+    }
+
+    /// Takes connections at `address`; where, with the port that was drawn.
+    ///
+    /// # Errors
+    /// When the address is taken, or reachable from elsewhere without TLS.
+    pub fn listen(&mut self, address: &Address) -> Result<Address, HostError> {
+        if self.tls.is_none() {
+            address.require_local()?;
+        }
+        let listener = Listener::open(address, &self.registry, LISTENER)?;
+        let bound = listener
+            .address()
+            .map_err(|error| HostError::Listen { address: address.to_string(), why: error.to_string() })?;
+        self.listener = Some(listener);
+        Ok(bound)
+    }
+
+    /// `node` is reached at `address`: keep a connection to it from now on.
+    pub fn learn(&mut self, node: NodeId, address: &Address, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        if node == self.identity.me || self.contacts.get(&node).is_some_and(|contact| contact.address == *address) {
+            return;
+        }
+        let old = self.contacts.insert(node, Contact::new(address.clone(), now));
+        if let Some(slot) = old.and_then(|contact| contact.slot) {
+            self.close(slot, &Broken::Replaced, now, sink);
+        }
+        self.call(node, now);
+    }
+
+    /// Queues a packet; it goes out with the next [`Peers::flush`].
+    pub fn send(&mut self, to: NodeId, packet: &Packet) {
+        let Some(slot) = self.routes.get(&to).and_then(Route::best) else {
+            self.counters.unroutable += 1;
+            return;
+        };
+        let connection = self.connections.get_mut(slot).expect("routes lead to connections");
+        if connection.output.bytes() + packet.payload.len() > OUTPUT_BYTES_MAX {
+            self.counters.dropped += 1;
+            return;
+        }
+        self.counters.sent += 1;
+        connection.output.push_packet(packet);
+        mark(&mut connection.is_dirty, &mut self.dirty, slot);
+    }
+
+    /// Whether there is a connection to `node`.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.routes.contains_key(&node)
+    }
+
+    /// How many peers there are connections to.
+    pub fn peers_up(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// Counters since the start.
+    pub fn counters(&self) -> TransportCounters {
+        self.counters
+    }
+
+    /// Why `node` could not be called the last time.
+    pub fn last_failure(&self, node: NodeId) -> Option<&str> {
+        self.contacts.get(&node).map(|contact| contact.why.as_str()).filter(|why| !why.is_empty())
+    }
+
+    /// Takes a readiness event of one of [`TOKENS`].
+    pub fn ready(&mut self, event: &mio::event::Event, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        if event.token() == LISTENER {
+            return self.accept(now, sink);
+        }
+        let slot = event.token().0 - TOKENS;
+        if event.is_writable()
+            && let Some(connection) = self.connections.get_mut(slot)
+            // Most of these edges tell only that acknowledgements came; there is nothing to send then.
+            && (connection.has_output() || connection.peer.is_none())
+        {
+            mark(&mut connection.is_dirty, &mut self.dirty, slot);
+        }
+        if event.is_error()
+            && let Some(connection) = self.connections.get_mut(slot)
+            && let Err(why) = connection.check()
+        {
+            return self.close(slot, &why, now, sink);
+        }
+        if event.is_readable() || event.is_read_closed() {
+            self.read(slot, now, sink);
+        }
+    }
+
+    /// Goes on with connections that had more to read than a turn takes. `true` when some still have.
+    pub fn read_on(&mut self, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        for slot in std::mem::take(&mut self.unread) {
+            if let Some(connection) = self.connections.get_mut(slot) {
+                connection.is_unread = false;
+                self.read(slot, now, sink);
+            }
+        }
+    }
+
+    /// Whether [`Peers::read_on`] has something to do at once.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Sends what was queued: one system call a connection where the socket takes it.
+    pub fn flush(&mut self, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for slot in dirty.drain(..) {
+            let Some(connection) = self.connections.get_mut(slot) else { continue };
+            connection.is_dirty = false;
+            if let Err(why) = connection.write() {
+                self.close(slot, &why, now, sink);
+            }
+        }
+        // Closing may have marked others; the reused memory is the larger one.
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+    }
+
+    /// When [`Peers::tick`] has something to do.
+    pub fn deadline(&self) -> Time {
+        self.tick_at
+    }
+
+    /// Calls who is not connected, pings the silent, closes the dead.
+    pub fn tick(&mut self, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        if now < self.tick_at {
+            return;
+        }
+        self.ticks += 1;
+        for slot in self.connections.range() {
+            if let Err(why) = self.examine(slot, now) {
+                self.close(slot, &why, now, sink);
+            }
+        }
+        let due = |contact: &Contact| contact.slot.is_none() && contact.call_at <= now;
+        let nodes: Vec<NodeId> = self.contacts.iter().filter(|(_, c)| due(c)).map(|(&node, _)| node).collect();
+        nodes.into_iter().for_each(|node| self.call(node, now));
+        let calls = self.contacts.values().filter(|contact| contact.slot.is_none()).map(|contact| contact.call_at);
+        self.tick_at = calls.fold(now + TICK, Time::min);
+    }
+
+    fn examine(&mut self, slot: usize, now: Time) -> Result<(), Broken> {
+        let Some(connection) = self.connections.get_mut(slot) else { return Ok(()) };
+        let silent = now.since(connection.heard);
+        if connection.peer.is_none() {
+            let late = now.since(connection.opened) > HANDSHAKE_MAX;
+            return if late { Err(Broken::Late) } else { Ok(()) };
+        }
+        if silent >= DOWN_AFTER {
+            return Err(Broken::Silent);
+        }
+        if silent >= PING_AFTER {
+            connection.ping();
+            mark(&mut connection.is_dirty, &mut self.dirty, slot);
+        }
+        if self.ticks.is_multiple_of(TICKS_TO_SHRINK) && silent >= TICK {
+            connection.shrink();
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        loop {
+            match self.listener.as_ref().map(Listener::accept) {
+                Some(Ok(Some(socket))) => self.welcome(socket, now),
+                Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Some(Err(error)) => {
+                    // Out of descriptors, most likely: ask again when a connection was closed.
+                    tracing::warn!(%error, "cannot accept a peer's connection");
+                    self.tick_at = now;
+                    return self.tick(now, sink);
+                }
+                Some(Ok(None)) | None => return,
+            }
+        }
+    }
+
+    fn welcome(&mut self, socket: Socket, now: Time) {
+        if self.strangers >= STRANGERS_MAX {
+            tracing::warn!("too many connections in their handshake; a new one is closed");
+            self.counters.broken += 1;
+            return;
+        }
+        let channel = match &self.tls {
+            // Unix sockets are guarded by the file system.
+            Some(tls) if socket.is_tcp() => tls.accept().map(|connection| (socket, Some(connection))),
+            _ => Ok((socket, None)),
+        };
+        match channel {
+            Ok((socket, connection)) => {
+                if let Err(error) = self.open(socket, connection, None, now) {
+                    tracing::warn!(%error, "cannot watch a peer's connection");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot begin TLS"),
+        }
+    }
+
+    fn call(&mut self, node: NodeId, now: Time) {
+        let contact = self.contacts.get_mut(&node).expect("only contacts are called");
+        let Some(target) = contact.target(now) else { return };
+        match target.and_then(|target| self.dial(node, &target, now)) {
+            Ok(slot) => self.contacts.get_mut(&node).expect("still there").slot = Some(slot),
+            Err(error) => self.call_failed(node, error.to_string(), now),
+        }
+    }
+
+    fn dial(&mut self, node: NodeId, target: &Target, now: Time) -> io::Result<usize> {
+        let tls = match &self.tls {
+            Some(tls) if matches!(target, Target::Tcp(_)) => Some(tls.connect(node).map_err(io::Error::other)?),
+            None if !target.is_local() => {
+                return Err(io::Error::other("not a loopback address: plain text is refused, configure TLS"));
+            }
+            _ => None,
+        };
+        self.open(Socket::connect(target)?, tls, Some(node), now)
+    }
+
+    fn open(
+        &mut self,
+        mut socket: Socket,
+        tls: Option<rustls::Connection>,
+        called: Option<NodeId>,
+        now: Time,
+    ) -> io::Result<usize> {
+        let slot = self.connections.vacant();
+        socket.register(&self.registry, Token(TOKENS + slot))?;
+        let channel = match tls {
+            Some(connection) => Channel::over_tls(socket, connection),
+            None => Channel::plain(socket),
+        };
+        self.connections.insert(Box::new(Connection::new(channel, called, self.identity, now)));
+        self.strangers += usize::from(called.is_none());
+        Ok(slot)
+    }
+
+    fn call_failed(&mut self, node: NodeId, why: String, now: Time) {
+        let Some(contact) = self.contacts.get_mut(&node) else { return };
+        if contact.failures == 0 {
+            tracing::info!(%node, address = %contact.address, why, "no connection; trying again");
+        }
+        contact.failed(why, now, &mut self.rng);
+        self.tick_at = self.tick_at.min(contact.call_at);
+    }
+
+    fn read(&mut self, slot: usize, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        let mut from = connection.peer;
+        let mut opened = None;
+        let mut early = Vec::new();
+        let received = &mut self.counters.received;
+        let result = connection.read(self.identity, now, |incoming| match incoming {
+            Incoming::Opened(peer) => opened = Some(peer),
+            Incoming::Packet(packet) => {
+                *received += 1;
+                match from {
+                    Some(from) => sink(PeerEvent::Packet { from, packet }),
+                    // Behind the hello in the same read: `Up` comes first.
+                    None => early.push(packet),
+                }
+            }
+        });
+        if connection.has_output() {
+            mark(&mut connection.is_dirty, &mut self.dirty, slot);
+        }
+        if let Some(peer) = opened {
+            from = Some(peer);
+            self.opened(slot, peer, now, sink);
+        }
+        if let Some(from) = from {
+            early.into_iter().for_each(|packet| sink(PeerEvent::Packet { from, packet }));
+        }
+        match result {
+            Ok(Progress::Drained) => {}
+            Ok(Progress::More) => {
+                if let Some(connection) = self.connections.get_mut(slot) {
+                    mark(&mut connection.is_unread, &mut self.unread, slot);
+                }
+            }
+            Err(why) => self.close(slot, &why, now, sink),
+        }
+    }
+
+    fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        let called = self.connections.get_mut(slot).is_some_and(|connection| connection.called.is_some());
+        self.counters.connections += 1;
+        if called && let Some(contact) = self.contacts.get_mut(&peer) {
+            (contact.failures, contact.why) = (0, String::new());
+        }
+        self.strangers -= usize::from(!called);
+        let old = self.routes.get(&peer).and_then(|route| if called { route.called } else { route.accepted });
+        if let Some(old) = old {
+            // The newer connection is the living one: the other end opened it because the older broke there.
+            self.close(old, &Broken::Replaced, now, sink);
+        }
+        let route = self.routes.entry(peer).or_default();
+        let is_new = route.best().is_none();
+        *(if called { &mut route.called } else { &mut route.accepted }) = Some(slot);
+        if is_new {
+            tracing::debug!(%peer, "connected");
+            sink(PeerEvent::Up(peer));
+        }
+    }
+
+    fn close(&mut self, slot: usize, why: &Broken, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        let Some(connection) = self.connections.remove(slot) else { return };
+        self.counters.broken += 1;
+        self.strangers -= usize::from(connection.called.is_none() && connection.peer.is_none());
+        match connection.called {
+            Some(node) if self.contacts.get(&node).is_some_and(|contact| contact.slot == Some(slot)) => {
+                self.call_failed(node, why.to_string(), now);
+            }
+            None if connection.peer.is_none() => tracing::info!(%why, "a caller was not let in"),
+            _ => {}
+        }
+        if let Some(peer) = connection.peer {
+            self.unroute(peer, slot, why, sink);
+        }
+    }
+
+    fn unroute(&mut self, peer: NodeId, slot: usize, why: &Broken, sink: &mut dyn FnMut(PeerEvent)) {
+        let Some(route) = self.routes.get_mut(&peer) else { return };
+        route.called.take_if(|called| *called == slot);
+        route.accepted.take_if(|accepted| *accepted == slot);
+        if route.best().is_none() {
+            self.routes.remove(&peer);
+            tracing::debug!(%peer, %why, "disconnected");
+            sink(PeerEvent::Down(peer));
+        }
+    }
+}
+
+fn mark(flag: &mut bool, list: &mut Vec<usize>, slot: usize) {
+    if !*flag {
+        *flag = true;
+        list.push(slot);
+    }
+}

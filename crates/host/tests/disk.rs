@@ -1,0 +1,160 @@
+//! Both disk engines do the same, and a disk is nobody's twice.
+
+use base::{BLOCK, BLOCK_U64, Payload};
+use bytes::Bytes;
+use host::buffer::AlignedBuffer;
+use host::disk::{DiskEngine, DiskFile};
+use host::{DiskSpec, HostError, IoEngine};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use store::{Io, IoFault, IoKind};
+
+const BLOCKS: u64 = 64;
+const ENGINES: [IoEngine; 2] = [IoEngine::IoUring, IoEngine::Plain];
+
+/// A folder on a real disk: direct I/O is part of what is tested.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn spec(folder: &Path) -> DiskSpec {
+    DiskSpec { path: folder.join("disk"), size_bytes: Some(BLOCKS * BLOCK_U64) }
+}
+
+/// Asks everything at once and waits for all answers.
+fn run(engine: &mut DiskEngine, asked: Vec<IoKind>) -> BTreeMap<u64, Result<Bytes, IoFault>> {
+    let count = asked.len();
+    for (token, kind) in asked.into_iter().enumerate() {
+        engine.push(0, Io { token: token as u64, kind });
+    }
+    engine.submit();
+    let mut done = Vec::new();
+    while done.len() < count {
+        let mut poll = libc::pollfd { fd: engine.event_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd.
+        let ready = unsafe { libc::poll(&mut poll, 1, 10_000) };
+        assert!(ready != 0, "no answer within 10 s");
+        engine.complete(&mut done);
+        engine.submit();
+    }
+    assert_eq!(engine.in_flight(), 0);
+    done.into_iter().map(|(disk, done)| (disk as u64 + done.token, done.result)).collect()
+}
+
+/// `blocks` blocks that begin with `seed`, in pieces that are aligned, or not.
+fn content(seed: u8, blocks: usize, aligned: bool) -> Payload {
+    let mut buffer = AlignedBuffer::new(blocks * BLOCK + 1);
+    buffer.iter_mut().enumerate().for_each(|(at, byte)| *byte = seed.wrapping_add((at / 7) as u8));
+    let shift = usize::from(!aligned);
+    let bytes = buffer.into_bytes().slice(shift..shift + blocks * BLOCK);
+    let mut payload = Payload::from(bytes.slice(..BLOCK));
+    payload.push(bytes.slice(BLOCK..));
+    payload
+}
+
+#[derive(Clone, Debug)]
+struct Write {
+    block: u64,
+    blocks: usize,
+    seed: u8,
+    aligned: bool,
+    durable: bool,
+}
+
+fn write() -> impl Strategy<Value = Write> {
+    (0..BLOCKS, 1usize..9, any::<u8>(), any::<bool>(), any::<bool>()).prop_map(
+        |(block, blocks, seed, aligned, durable)| Write {
+            block,
+            blocks: blocks.min((BLOCKS - block) as usize),
+            seed,
+            aligned,
+            durable,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_written_is_read_by_either_engine(writes in proptest::collection::vec(write(), 1..12)) {
+        for engines in [[0, 1], [1, 0], [0, 0], [1, 1]] {
+            let folder = folder();
+            let mut model = vec![0; BLOCKS as usize * BLOCK];
+            let file = DiskFile::create(&spec(folder.path())).unwrap();
+            let mut engine = DiskEngine::new(ENGINES[engines[0]], vec![file]).unwrap();
+            for write in &writes {
+                let payload = content(write.seed, write.blocks, write.aligned);
+                let at = write.block as usize * BLOCK;
+                payload.copy_to(&mut model[at..at + write.blocks * BLOCK]);
+                let kind = IoKind::Write { offset: write.block * BLOCK_U64, payload, durable: write.durable };
+                prop_assert_eq!(&run(&mut engine, vec![kind])[&0], &Ok(Bytes::new()));
+            }
+            prop_assert_eq!(&run(&mut engine, vec![IoKind::Flush])[&0], &Ok(Bytes::new()));
+            drop(engine);
+            let file = DiskFile::open(&spec(folder.path())).unwrap();
+            let mut engine = DiskEngine::new(ENGINES[engines[1]], vec![file]).unwrap();
+            let reads = (0..BLOCKS).map(|b| IoKind::Read { offset: b * BLOCK_U64, length: BLOCK }).collect();
+            for (token, result) in run(&mut engine, reads) {
+                let at = token as usize * BLOCK;
+                prop_assert_eq!(&result.unwrap()[..], &model[at..at + BLOCK]);
+            }
+        }
+    }
+}
+
+#[test]
+fn more_requests_than_the_ring_has_room_for_are_all_answered() {
+    for kind in ENGINES {
+        let folder = folder();
+        let file = DiskFile::create(&spec(folder.path())).unwrap();
+        let mut engine = DiskEngine::new(kind, vec![file]).unwrap();
+        let reads = |n: u64| IoKind::Read { offset: n % BLOCKS * BLOCK_U64, length: BLOCK };
+        let answers = run(&mut engine, (0..1000).map(reads).collect());
+        assert!(answers.len() == 1000 && answers.values().all(|answer| answer.as_ref().is_ok_and(|b| b.len() == BLOCK)));
+    }
+}
+
+#[test]
+fn a_disk_cut_short_under_way_is_a_fault_that_names_it() {
+    for kind in ENGINES {
+        let folder = folder();
+        let file = DiskFile::create(&spec(folder.path())).unwrap();
+        let mut engine = DiskEngine::new(kind, vec![file]).unwrap();
+        std::fs::OpenOptions::new().write(true).open(folder.path().join("disk")).unwrap().set_len(8192).unwrap();
+        let read = |block: u64| IoKind::Read { offset: block * BLOCK_U64, length: BLOCK };
+        let answers = run(&mut engine, vec![read(1), read(5)]);
+        assert!(answers[&0].is_ok());
+        let Err(IoFault::Failed(why)) = &answers[&1] else { panic!("{answers:?}") };
+        assert!(why.contains("cut short") && why.contains("disk'"), "{why}");
+    }
+}
+
+#[test]
+fn a_disk_has_one_owner() {
+    let folder = folder();
+    let first = DiskFile::create(&spec(folder.path())).unwrap();
+    for second in [DiskFile::open(&spec(folder.path())), DiskFile::create(&spec(folder.path()))] {
+        let Err(HostError::Disk { path, why }) = second else { panic!("opened twice") };
+        assert!(path == spec(folder.path()).path && why.contains("in use"), "{why}");
+    }
+    drop(first);
+    DiskFile::open(&spec(folder.path())).unwrap();
+}
+
+#[test]
+fn disks_that_cannot_be_are_refused_by_name() {
+    let folder = folder();
+    let why = |spec: DiskSpec| match DiskFile::open(&spec) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("opened"),
+    };
+    let disk = spec(folder.path());
+    assert!(why(disk.clone()).contains("is not there"));
+    assert!(why(DiskSpec { path: folder.path().into(), size_bytes: None }).contains("neither a regular file"));
+    assert!(DiskFile::create(&DiskSpec { size_bytes: None, ..disk.clone() }).unwrap_err().to_string().contains("how large"));
+    std::fs::write(&disk.path, vec![0; 10_000]).unwrap();
+    let short = why(disk);
+    assert!(short.contains("8192 bytes") && short.contains("cut short"), "{short}");
+}

@@ -1,0 +1,299 @@
+//! A [`Session`]: one connection of one client, from the greeting to its end.
+//!
+//! It is a switch between the two phases, `negotiation` and `transmission`; both parse the same input.
+
+use crate::export::{Export, Listed, LookupError};
+use crate::input::Input;
+use crate::negotiation::Negotiation;
+use crate::output::{Output, Sender};
+use crate::reply::Reply;
+use crate::request::{Request, RequestError, Tag};
+use crate::transmission::Transmission;
+use base::Payload;
+use bytes::Bytes;
+use thiserror::Error;
+
+/// What one client may make the server hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests handed out and not yet answered. At least 1.
+    pub in_flight_max: usize,
+    /// Bytes of data of the reads and writes in flight. A request that exceeds it alone is served alone.
+    pub in_flight_bytes_max: usize,
+    /// Bytes of replies that the client has not read, above which nothing more is taken from it.
+    pub unsent_bytes_max: usize,
+    /// Bytes of data of one option.
+    pub option_bytes_max: usize,
+}
+
+impl Default for Limits {
+    /// Room for deep queues of small requests and a few large ones: 256 requests, 16 MiB of them, 1 MiB unread.
+    fn default() -> Limits {
+        Limits {
+            in_flight_max: 256,
+            in_flight_bytes_max: 16 << 20,
+            unsent_bytes_max: 1 << 20,
+            option_bytes_max: 16 << 10,
+        }
+    }
+}
+
+/// Whether a client may, or must, upgrade to TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsPolicy {
+    /// There is no TLS: unix sockets, loopback.
+    None,
+    /// A client may, and must for exports whose lookup gives [`LookupError::TlsRequired`].
+    Offered,
+    /// Nothing else is answered before.
+    Required,
+}
+
+/// What the driver has to do, in this order.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send these bytes, and report them by [`Session::sent`].
+    Send(Payload),
+    /// Find this export and answer by [`Session::looked_up`]. The empty name asks for the default export.
+    Lookup {
+        /// The name that the client gave.
+        name: String,
+        /// What for.
+        purpose: Purpose,
+    },
+    /// List the exports and answer by [`Session::listed`].
+    List,
+    /// Send what is to be sent, do the TLS handshake as its server, then call [`Session::tls_started`]. All further
+    /// bytes travel inside TLS. If the handshake fails, close the connection.
+    StartTls,
+    /// Serve this request and answer by [`Session::reply`].
+    Request(Request),
+    /// Send what is to be sent, then close the connection (TLS first). The session does nothing any more.
+    Close(CloseReason),
+}
+
+/// What an export is looked up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To tell the client about it.
+    Describe,
+    /// To serve requests on it: when the lookup succeeds, they follow.
+    Attach,
+}
+
+/// Why a session ends.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CloseReason {
+    /// The client said so during negotiation.
+    #[error("the client ended the negotiation")]
+    Aborted,
+    /// The client said so, and all its requests are answered.
+    #[error("the client disconnected")]
+    Disconnected,
+    /// The client asked for an export in the one way that leaves no room for an error.
+    #[error("the client asked for an export by NBD_OPT_EXPORT_NAME, which cannot be refused otherwise: {0}")]
+    Refused(String),
+    /// The client broke the protocol in a way that leaves no common ground.
+    #[error("the client broke the protocol: {0}")]
+    Violation(String),
+}
+
+impl CloseReason {
+    /// Whether the client ended the session in good order.
+    pub fn is_clean(&self) -> bool {
+        matches!(self, CloseReason::Aborted | CloseReason::Disconnected)
+    }
+}
+
+/// One connection. See the [crate]'s example.
+#[derive(Debug)]
+pub struct Session {
+    limits: Limits,
+    input: Input,
+    sender: Sender,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Negotiation(Negotiation),
+    Transmission(Box<Transmission>),
+    Closed,
+}
+
+/// What a phase made of the input.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// It went on; there may be more to do.
+    Again,
+    /// It needs more input, or an answer, or room.
+    Wait,
+    /// Negotiation succeeded.
+    Attach(Box<Transmission>),
+    /// The session is over.
+    Close(CloseReason),
+}
+
+impl Session {
+    /// A session on a new connection; the greeting is its first action.
+    pub fn new(limits: Limits, tls: TlsPolicy, actions: &mut Vec<Action>) -> Session {
+        assert!(limits.in_flight_max > 0, "a session must be allowed one request in flight");
+        let mut sender = Sender::new(limits.unsent_bytes_max);
+        let negotiation = Negotiation::new(limits, tls, &mut Output { sender: &mut sender, actions });
+        Session { limits, input: Input::default(), sender, phase: Phase::Negotiation(negotiation) }
+    }
+
+    /// Takes received bytes, in parts of any size. What cannot be used yet is kept, so respect
+    /// [`Session::wants_input`]. Payloads of writes share the memory of `input`.
+    pub fn receive(&mut self, input: Bytes, actions: &mut Vec<Action>) {
+        self.input.push(input);
+        self.advance(actions);
+    }
+
+    /// Whether to read from the connection. While it is false, leave the bytes in the socket: the client waits.
+    /// Ask again after [`Session::reply`], [`Session::sent`] and every other call.
+    pub fn wants_input(&self) -> bool {
+        match &self.phase {
+            Phase::Negotiation(negotiation) => negotiation.wants_input(&self.sender),
+            Phase::Transmission(transmission) => transmission.wants_input(&self.sender),
+            Phase::Closed => false,
+        }
+    }
+
+    /// How many bytes the session lacks for its next step; never 0 while it wants input. A driver that receives a
+    /// large payload into one buffer of this size, and hands it over when it is full, copies nothing.
+    pub fn wanted_bytes(&self) -> usize {
+        if !self.wants_input() {
+            return 0;
+        }
+        let step = match &self.phase {
+            Phase::Negotiation(negotiation) => negotiation.step_bytes(),
+            Phase::Transmission(transmission) => transmission.step_bytes(),
+            Phase::Closed => 0,
+        };
+        step - self.input.len()
+    }
+
+    /// `bytes` of what was handed out by [`Action::Send`] have been written to the connection. Panics when they were not
+    /// handed out.
+    pub fn sent(&mut self, bytes: usize, actions: &mut Vec<Action>) {
+        self.sender.sent(bytes);
+        self.advance(actions);
+    }
+
+    /// Answers [`Action::Lookup`]. Panics when none is open.
+    pub fn looked_up(&mut self, found: Result<Export, LookupError>, actions: &mut Vec<Action>) {
+        self.answer(actions, |negotiation, out| negotiation.looked_up(found, out));
+    }
+
+    /// Answers [`Action::List`]. Panics when none is open.
+    pub fn listed(&mut self, exports: Result<Vec<Listed>, LookupError>, actions: &mut Vec<Action>) {
+        self.answer(actions, |negotiation, out| negotiation.listed(exports, out));
+    }
+
+    /// The TLS handshake succeeded. Panics without an [`Action::StartTls`].
+    pub fn tls_started(&mut self, actions: &mut Vec<Action>) {
+        self.answer(actions, |negotiation, _| negotiation.tls_started());
+    }
+
+    /// Answers the request `tag`. An answer after the session's end is dropped. Panics when no such request is in
+    /// flight, and when the reply does not fit it.
+    pub fn reply(&mut self, tag: Tag, reply: Result<Reply, RequestError>, actions: &mut Vec<Action>) {
+        if let Phase::Transmission(transmission) = &mut self.phase {
+            transmission.reply(tag, reply, &mut Output { sender: &mut self.sender, actions });
+            self.advance(actions);
+        }
+    }
+
+    /// From now on, options and requests are refused because the server shuts down. What is in flight still gets its
+    /// reply; close the connection when [`Session::in_flight`] is 0.
+    pub fn shut_down(&mut self) {
+        match &mut self.phase {
+            Phase::Negotiation(negotiation) => negotiation.shut_down(),
+            Phase::Transmission(transmission) => transmission.shut_down(),
+            Phase::Closed => {}
+        }
+    }
+
+    /// Whether negotiation is over and requests are taken. Until then the client has not shown that it means well:
+    /// the driver gives it limited time.
+    pub fn is_attached(&self) -> bool {
+        matches!(self.phase, Phase::Transmission(_))
+    }
+
+    /// Whether the session is over.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
+    /// Requests handed out and not yet answered.
+    pub fn in_flight(&self) -> usize {
+        match &self.phase {
+            Phase::Transmission(transmission) => transmission.in_flight(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of input that the session holds: unparsed, or of a payload that is not complete.
+    pub fn buffered_bytes(&self) -> usize {
+        let partial = match &self.phase {
+            Phase::Transmission(transmission) => transmission.partial_bytes(),
+            _ => 0,
+        };
+        self.input.len() + partial
+    }
+
+    /// Bytes handed out to be sent and not yet reported by [`Session::sent`].
+    pub fn unsent_bytes(&self) -> usize {
+        self.sender.unsent_bytes()
+    }
+
+    /// The limits it was made with.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn answer(
+        &mut self,
+        actions: &mut Vec<Action>,
+        with: impl FnOnce(&mut Negotiation, &mut Output<'_>) -> Step,
+    ) {
+        let step = match &mut self.phase {
+            Phase::Negotiation(negotiation) => {
+                with(negotiation, &mut Output { sender: &mut self.sender, actions })
+            }
+            Phase::Transmission(_) => panic!("a lookup is answered after negotiation"),
+            Phase::Closed => return,
+        };
+        self.take(step, actions);
+        self.advance(actions);
+    }
+
+    fn advance(&mut self, actions: &mut Vec<Action>) {
+        loop {
+            let mut out = Output { sender: &mut self.sender, actions };
+            let step = match &mut self.phase {
+                Phase::Negotiation(negotiation) => negotiation.advance(&mut self.input, &mut out),
+                Phase::Transmission(transmission) => transmission.advance(&mut self.input, &mut out),
+                Phase::Closed => return self.input.clear(),
+            };
+            if !self.take(step, actions) {
+                return;
+            }
+        }
+    }
+
+    /// Does a step and says whether to go on.
+    fn take(&mut self, step: Step, actions: &mut Vec<Action>) -> bool {
+        match step {
+            Step::Again => {}
+            Step::Wait => return false,
+            Step::Attach(transmission) => self.phase = Phase::Transmission(transmission),
+            Step::Close(reason) => {
+                self.phase = Phase::Closed;
+                actions.push(Action::Close(reason));
+            }
+        }
+        true
+    }
+}

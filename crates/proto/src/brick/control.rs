@@ -1,0 +1,296 @@
+//! A brick and the directory: heartbeats and leases, promises of views to come, views that begin.
+//!
+//! A lease runs from the moment at which the heartbeat was *sent*, so that it ends here before the directory, which
+//! counts from when it was received, believes that it has ended.
+
+use super::{Brick, BrickConfig, BrickEffect, reply};
+use crate::netraid::participant::Asker;
+use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::disk::{Command, Token};
+use wire::{BrickStatus, Decision, Fate, GroupView, Message, WriteId};
+
+/// Time between heartbeats.
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
+/// How long a write may be in doubt before a gateway is asked to settle it.
+const DOUBT_PATIENCE: Duration = Duration::from_millis(1000);
+/// The most doubts named in one message.
+const DOUBTS_MAX: usize = 256;
+/// Tokens of the control's notes have this bit, those of participants do not.
+const NOTE_TOKEN: Token = 1 << 63;
+
+/// What follows when a note is durable.
+#[derive(Debug)]
+enum Note {
+    Fence { group: GroupId, number: ViewNumber, doubts: Vec<WriteId> },
+    Activate { group: GroupId, number: ViewNumber },
+    Learned,
+}
+
+/// A question of the directory whose fates are being looked up.
+#[derive(Debug)]
+struct Resolving {
+    group: GroupId,
+    number: ViewNumber,
+    fates: Vec<Option<Fate>>,
+}
+
+pub(super) struct Control {
+    id: BrickId,
+    pub(super) status: BrickStatus,
+    lease_until: Time,
+    next_heartbeat: Time,
+    next_report: Time,
+    known: u64,
+    /// The version that `known` becomes once the notes of these are durable.
+    learning: Option<(u64, BTreeSet<Token>)>,
+    notes: HashMap<Token, Note>,
+    resolving: BTreeMap<u64, Resolving>,
+    gateways: BTreeSet<GatewayId>,
+    serial: u64,
+}
+
+impl Control {
+    pub(super) fn new(config: BrickConfig, now: Time) -> Control {
+        Control {
+            id: config.id,
+            status: BrickStatus { address: config.address, labels: config.labels, ..BrickStatus::default() },
+            lease_until: Time::ZERO,
+            next_heartbeat: now,
+            next_report: now + DOUBT_PATIENCE,
+            known: 0,
+            learning: None,
+            notes: HashMap::default(),
+            resolving: BTreeMap::new(),
+            gateways: BTreeSet::new(),
+            serial: 0,
+        }
+    }
+
+    pub(super) fn is_leased(&self, now: Time) -> bool {
+        now < self.lease_until
+    }
+
+    pub(super) fn is_note(&self, token: Token) -> bool {
+        self.notes.contains_key(&token)
+    }
+
+    pub(super) fn deadline(&self) -> (Time, &'static str) {
+        (self.next_heartbeat, "heartbeat").min((self.next_report, "doubts are reported"))
+    }
+
+    pub(super) fn on_up(&mut self, now: Time, node: NodeId) {
+        match node {
+            NodeId::Gateway(id) => drop(self.gateways.insert(id)),
+            NodeId::Directory => self.next_heartbeat = now,
+            _ => {}
+        }
+    }
+
+    pub(super) fn on_down(&mut self, node: NodeId) {
+        if let NodeId::Gateway(id) = node {
+            self.gateways.remove(&id);
+        }
+    }
+
+    fn token(&mut self) -> Token {
+        self.serial += 1;
+        NOTE_TOKEN | self.serial
+    }
+}
+
+impl Brick {
+    pub(super) fn keep_lease(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        if now < self.control.next_heartbeat {
+            return;
+        }
+        if self.control.lease_until != Time::ZERO && !self.control.is_leased(now) {
+            self.counters.count("lease ran out");
+            self.control.lease_until = Time::ZERO;
+        }
+        self.control.next_heartbeat = now + HEARTBEAT;
+        self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
+        let Control { id: brick, known, status, .. } = &self.control;
+        let heartbeat = Message::Heartbeat { brick: *brick, sent: now, known: *known, status: status.clone() };
+        reply(fx, NodeId::Directory, heartbeat);
+    }
+
+    /// Asks a gateway to settle writes that have been in doubt for long; another one each time.
+    pub(super) fn report_doubts(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        if now < self.control.next_report {
+            return;
+        }
+        self.control.next_report = now + DOUBT_PATIENCE / 2;
+        let before = now - DOUBT_PATIENCE;
+        let doubtful: Vec<WriteId> =
+            self.participants.iter().flat_map(|p| p.doubtful(before)).take(DOUBTS_MAX).collect();
+        let gateways = &self.control.gateways;
+        if doubtful.is_empty() || gateways.is_empty() {
+            return;
+        }
+        self.control.serial += 1;
+        let turn = self.control.serial as usize % gateways.len();
+        let gateway = *gateways.iter().nth(turn).expect("fewer than there are");
+        reply(fx, NodeId::Gateway(gateway), Message::Doubtful { writes: doubtful });
+    }
+
+    pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {
+        match message {
+            Message::HeartbeatDone { sent, version, lease_ns, views, deleted } => {
+                self.on_heartbeat_done(now, sent, version, lease_ns, views, deleted, fx);
+            }
+            Message::Fence { view } => self.on_fence(now, &view, fx),
+            Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
+            Message::Activate { view, commits, aborts } => self.on_activate(now, &view, &commits, &aborts, fx),
+            _ => self.counters.count("message from a stranger to this role ignored"),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one message")]
+    fn on_heartbeat_done(
+        &mut self,
+        now: Time,
+        sent: Time,
+        version: u64,
+        lease_ns: u64,
+        views: Vec<GroupView>,
+        deleted: Vec<VolumeId>,
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        if lease_ns > 0 && sent <= now {
+            self.control.lease_until = self.control.lease_until.max(sent + Duration::from_nanos(lease_ns));
+        }
+        if version <= self.control.known || self.control.learning.is_some() {
+            return;
+        }
+        let mut tokens = BTreeSet::new();
+        for volume in deleted {
+            self.with_all(now, fx, |participant, cx| participant.discard(cx, volume));
+            for group in self.groups.forget(volume) {
+                tokens.insert(self.note(group, Note::Learned, fx));
+            }
+        }
+        for view in views {
+            tokens.extend(self.learn(now, &view, fx));
+        }
+        if tokens.is_empty() {
+            self.control.known = version;
+            self.control.next_heartbeat = now;
+        } else {
+            self.control.learning = Some((version, tokens));
+        }
+    }
+
+    /// Takes in a view that began without this brick.
+    fn learn(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) -> Option<Token> {
+        let current = self.groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
+        if view.number <= current || view.is_current(self.control.id) || !self.groups.activate(view) {
+            return None;
+        }
+        self.counters.count("learned that it was left out of a view");
+        self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
+        Some(self.note(view.group, Note::Learned, fx))
+    }
+
+    fn on_fence(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
+        let began = self.groups.active(view.group).is_some_and(|active| active.number == view.number);
+        if view.slot_of(self.control.id).is_none() || !(began || self.groups.promise(view.group, view.number)) {
+            return;
+        }
+        let mut doubts = Vec::new();
+        // A view that began here already is being made once more (the directory restarted): nothing older is in doubt.
+        if !began {
+            self.with_all(now, fx, |participant, cx| doubts.extend(participant.fence(cx, view.group)));
+        }
+        self.note(view.group, Note::Fence { group: view.group, number: view.number, doubts }, fx);
+    }
+
+    fn on_resolve(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        number: ViewNumber,
+        writes: Vec<(WriteId, u8)>,
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        let valid = writes.iter().all(|(write, width)| write.span.is_valid() && (1..=32).contains(width));
+        if !valid || self.groups.promised(group) != number {
+            return;
+        }
+        self.control.serial += 1;
+        let job = self.control.serial;
+        self.control.resolving.insert(job, Resolving { group, number, fates: vec![None; writes.len()] });
+        for (index, (write, width)) in writes.into_iter().enumerate() {
+            self.with(now, fx, write.span, |participant, cx| {
+                participant.on_query(cx, Asker::View(job, index), write, width);
+            });
+        }
+        self.collect_fates(fx);
+    }
+
+    pub(super) fn collect_fates(&mut self, fx: &mut Vec<BrickEffect>) {
+        for (job, index, fate) in self.participants.iter_mut().flat_map(|p| p.take_fates()).collect::<Vec<_>>() {
+            let Some(resolving) = self.control.resolving.get_mut(&job) else { continue };
+            resolving.fates[index] = Some(fate);
+            if resolving.fates.iter().all(Option::is_some) {
+                let Resolving { group, number, fates } = self.control.resolving.remove(&job).expect("just seen");
+                let fates = fates.into_iter().flatten().collect();
+                reply(fx, NodeId::Directory, Message::Resolved { group, number, fates });
+            }
+        }
+    }
+
+    fn on_activate(
+        &mut self,
+        now: Time,
+        view: &GroupView,
+        commits: &[Decision],
+        aborts: &[Decision],
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
+        if !view.is_current(self.control.id) || (!began && !self.groups.activate(view)) {
+            return;
+        }
+        if !began {
+            debug_assert!(aborts.iter().all(|abort| !commits.contains(abort)), "a decision is one of two");
+            self.with_all(now, fx, |participant, cx| participant.activate(cx, view, commits));
+        }
+        self.note(view.group, Note::Activate { group: view.group, number: view.number }, fx);
+    }
+
+    /// Puts what is known of a group on stable storage; `after` follows.
+    fn note(&mut self, group: GroupId, after: Note, fx: &mut Vec<BrickEffect>) -> Token {
+        let token = self.control.token();
+        let (key, value) = self.groups.note(group);
+        self.control.notes.insert(token, after);
+        fx.push(BrickEffect::Store { disk: 0, command: Command::Note { token, key, value } });
+        token
+    }
+
+    pub(super) fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
+        let Some(note) = self.control.notes.remove(&token) else { return };
+        if !durable {
+            return;
+        }
+        match note {
+            Note::Fence { group, number, doubts } => {
+                reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
+            }
+            Note::Activate { group, number } => reply(fx, NodeId::Directory, Message::Activated { group, number }),
+            Note::Learned => self.learned(token),
+        }
+    }
+
+    fn learned(&mut self, token: Token) {
+        let Some((version, tokens)) = &mut self.control.learning else { return };
+        tokens.remove(&token);
+        if tokens.is_empty() {
+            self.control.known = *version;
+            self.control.learning = None;
+            self.control.next_heartbeat = Time::ZERO;
+        }
+    }
+}
+

@@ -1,0 +1,261 @@
+//! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
+//!
+//! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
+//! directory: heartbeats, leases, views.
+
+mod control;
+
+use crate::counters::Counters;
+use crate::member::views::Groups;
+use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, RepairRequest};
+use crate::netraid::pending::Prepare;
+use base::{BrickId, Depth, Machine, NodeId, Time};
+use control::Control;
+use wire::{Decision, Message, Packet, Span, disk};
+
+/// What happens to a brick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BrickEvent {
+    /// A packet came. `from` is what the transport has authenticated.
+    Packet {
+        /// The sender.
+        from: NodeId,
+        /// What it says.
+        packet: Packet,
+    },
+    /// A peer can be reached (again).
+    Up(NodeId),
+    /// The connection to a peer is gone.
+    Down(NodeId),
+    /// A store answers.
+    Store {
+        /// Which disk's.
+        disk: usize,
+        /// The answer.
+        reply: disk::Reply,
+    },
+}
+
+/// What a brick asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BrickEffect {
+    /// Send this; it may get lost.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        packet: Packet,
+    },
+    /// Ask a store.
+    Store {
+        /// Which disk's.
+        disk: usize,
+        /// What.
+        command: disk::Command,
+    },
+}
+
+/// What a brick is told when it starts.
+#[derive(Clone, Debug)]
+pub struct BrickConfig {
+    /// Its id.
+    pub id: BrickId,
+    /// Where gateways reach it.
+    pub address: String,
+    /// Its failure-domain labels.
+    pub labels: Vec<(String, String)>,
+}
+
+/// The machine.
+pub struct Brick {
+    control: Control,
+    groups: Groups,
+    participants: Vec<Participant>,
+    counters: Counters,
+}
+
+impl Brick {
+    /// A brick whose stores found `recovered` on its disks, one a disk.
+    pub fn new(config: BrickConfig, recovered: Vec<disk::Recovered>, now: Time) -> Brick {
+        let notes = recovered.first().map_or(&[][..], |first| &first.notes);
+        let mut counters = Counters::default();
+        if recovered.iter().any(|disk| !disk.staged.is_empty()) {
+            counters.count("recovered with writes in doubt");
+        }
+        Brick {
+            groups: Groups::recover(config.id, notes),
+            participants: recovered.iter().enumerate().map(|(i, found)| Participant::new(i, found, now)).collect(),
+            control: Control::new(config, now),
+            counters,
+        }
+    }
+
+    /// What its disks say of themselves, for the next heartbeat.
+    pub fn set_space(&mut self, capacity_bytes: u64, used_bytes: u64, unreadable_blocks: u64) {
+        self.control.status.capacity_bytes = capacity_bytes;
+        self.control.status.used_bytes = used_bytes;
+        self.control.status.unreadable_blocks = unreadable_blocks;
+    }
+
+    /// What happened so far, by name.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Whether its lease is in force at `now`.
+    pub fn is_leased(&self, now: Time) -> bool {
+        self.control.is_leased(now)
+    }
+
+    /// The views that it holds.
+    pub fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    fn on_packet(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<BrickEffect>) {
+        match from {
+            NodeId::Gateway(_) => self.on_gateway(now, from, packet, fx),
+            NodeId::Directory => self.on_directory(now, packet.message, fx),
+            NodeId::Brick(_) | NodeId::Client(_) => self.counters.count("message from a stranger to this role ignored"),
+        }
+    }
+
+    fn on_gateway(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<BrickEffect>) {
+        let Packet { message, payload } = packet;
+        match message {
+            Message::Prepare { operation, view, write, change, base, want_delta, request, floor, part } => {
+                let reply_to = Some((from, operation));
+                let prepare = Prepare { reply_to, view, write, change, base, want_delta, request, part, payload };
+                self.with(now, fx, write.span, |participant, cx| participant.on_prepare(cx, prepare, floor));
+            }
+            Message::Decide { commits, aborts } => {
+                commits.into_iter().for_each(|decision| self.decide(now, fx, decision, true));
+                aborts.into_iter().for_each(|decision| self.decide(now, fx, decision, false));
+            }
+            Message::Read { operation, group, view, span, width, stamps, content } => {
+                let read = ReadRequest { from, operation, group, view, span, width, stamps, content };
+                self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
+            }
+            Message::Query { operation, view, write, width } => match self.groups.serves(write.group, view) {
+                Ok(()) if write.span.is_valid() && (1..=32).contains(&width) => {
+                    self.with(now, fx, write.span, |participant, cx| {
+                        participant.on_query(cx, Asker::Gateway(from, operation), write, width);
+                    });
+                }
+                Ok(()) => {}
+                Err(view) => reply(fx, from, Message::QueryDone { operation, fate: Err(view) }),
+            },
+            Message::Repair { operation, group, view, span, width, stamps } => {
+                let content = payload;
+                let request = RepairRequest { from, operation, group, view, span, width, stamps, content };
+                self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
+            }
+            Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {
+                Ok(()) => self.with(now, fx, span, |participant, cx| {
+                    participant.on_allocation(cx, from, operation, span);
+                }),
+                Err(view) => reply(fx, from, Message::AllocationDone { operation, runs: Err(view) }),
+            },
+            _ => self.counters.count("message from a stranger to this role ignored"),
+        }
+    }
+
+    fn decide(&mut self, now: Time, fx: &mut Vec<BrickEffect>, decision: Decision, commit: bool) {
+        let span = Span { volume: decision.volume, lba: decision.lba, count: 1 };
+        self.with(now, fx, span, |participant, cx| participant.on_decide(cx, decision, commit));
+    }
+
+    /// Runs `work` on the participant whose disk holds `span`.
+    fn with(
+        &mut self,
+        now: Time,
+        fx: &mut Vec<BrickEffect>,
+        span: Span,
+        work: impl FnOnce(&mut Participant, &mut Context<'_>),
+    ) {
+        let disk = disk_of(span, self.participants.len());
+        self.with_disk(now, fx, disk, work);
+    }
+
+    fn with_disk(
+        &mut self,
+        now: Time,
+        fx: &mut Vec<BrickEffect>,
+        disk: usize,
+        work: impl FnOnce(&mut Participant, &mut Context<'_>),
+    ) {
+        let leased = self.control.is_leased(now);
+        let mut cx = Context { now, groups: &self.groups, leased, fx, counters: &mut self.counters };
+        if let Some(participant) = self.participants.get_mut(disk) {
+            work(participant, &mut cx);
+        }
+    }
+
+    fn with_all(
+        &mut self,
+        now: Time,
+        fx: &mut Vec<BrickEffect>,
+        mut work: impl FnMut(&mut Participant, &mut Context<'_>),
+    ) {
+        for disk in 0..self.participants.len() {
+            self.with_disk(now, fx, disk, &mut work);
+        }
+    }
+}
+
+impl Machine for Brick {
+    type Event = BrickEvent;
+    type Effect = BrickEffect;
+
+    fn step(&mut self, now: Time, event: BrickEvent, fx: &mut Vec<BrickEffect>) {
+        match event {
+            BrickEvent::Packet { from, packet } => self.on_packet(now, from, packet, fx),
+            BrickEvent::Up(node) => self.control.on_up(now, node),
+            BrickEvent::Down(node) => self.control.on_down(node),
+            BrickEvent::Store { disk: 0, reply: disk::Reply::Noted { token, result } }
+                if self.control.is_note(token) =>
+            {
+                self.on_noted(token, result.is_ok(), fx);
+            }
+            BrickEvent::Store { disk, reply } => {
+                if let disk::Reply::Broken { why } = &reply {
+                    self.control.status.failed = Some(format!("disk {disk}: {why}"));
+                }
+                self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
+                self.collect_fates(fx);
+            }
+        }
+    }
+
+    fn settle(&mut self, _now: Time, _fx: &mut Vec<BrickEffect>) {}
+
+    fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        self.with_all(now, fx, |participant, cx| {
+            participant.drop_sealed(cx);
+            participant.wake(cx);
+        });
+        self.keep_lease(now, fx);
+        self.report_doubts(now, fx);
+    }
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        let reads = self.participants.iter().filter_map(Participant::deadline).min();
+        let reads = reads.map(|time| (time, "a read waits for a decision"));
+        [reads, Some(self.control.deadline())].into_iter().flatten().min()
+    }
+
+    fn check(&self, depth: Depth) {
+        self.participants.iter().for_each(|participant| participant.check_invariants(depth == Depth::Deep));
+    }
+}
+
+fn reply(fx: &mut Vec<BrickEffect>, to: NodeId, message: Message) {
+    fx.push(BrickEffect::Send { to, packet: message.into() });
+}
+
+/// Which of `disks` holds a span: stretches of a volume are spread over the disks by a hash.
+fn disk_of(span: Span, disks: usize) -> usize {
+    let stretch = span.volume.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (span.lba / Span::STRETCH_BLOCKS);
+    let mixed = (stretch ^ stretch >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    ((mixed ^ mixed >> 32) % disks.max(1) as u64) as usize
+}

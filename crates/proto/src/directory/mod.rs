@@ -1,0 +1,391 @@
+//! The directory: bricks, volumes, groups and their views; leases; view changes.
+//!
+//! [`records`] is what it keeps on stable storage, [`leases`] who may trust its views until when, [`views`] drives the
+//! changes that [`crate::member::change`] describes, [`admin`] answers commands.
+
+mod admin;
+mod leases;
+mod records;
+mod views;
+
+use crate::counters::Counters;
+use crate::member::change::Change;
+use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
+use core::time::Duration;
+use leases::Leases;
+use records::Records;
+use std::collections::BTreeMap;
+use wire::{AdminError, AdminRequest, BrickStatus, GroupView, Message, Packet, VolumeInfo};
+
+/// What happens to the directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectoryEvent {
+    /// A packet came. `from` is what the transport has authenticated.
+    Packet {
+        /// The sender.
+        from: NodeId,
+        /// What it says.
+        packet: Packet,
+    },
+    /// The connection to a peer is gone.
+    Down(NodeId),
+    /// A [`DirectoryEffect::Store`] is on stable storage, or why not.
+    Stored {
+        /// Which.
+        token: u64,
+        /// What became of it.
+        result: Result<(), String>,
+    },
+}
+
+/// A change of the directory's store: `None` removes the key.
+pub type Put = (Vec<u8>, Option<Vec<u8>>);
+
+/// What the directory asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectoryEffect {
+    /// Send this; it may get lost.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        packet: Packet,
+    },
+    /// Put all of these on stable storage, or none. Asked in order; answered in order.
+    Store {
+        /// Names the answer.
+        token: u64,
+        /// The changes.
+        puts: Vec<Put>,
+    },
+}
+
+/// What the directory is told when it starts.
+#[derive(Clone, Debug)]
+pub struct DirectoryConfig {
+    /// For how long a brick may trust its views after a heartbeat.
+    pub lease_ns: u64,
+    /// By how much clocks may differ in rate, in parts per million.
+    pub drift_ppm: u32,
+    /// Failure-domain labels, the widest first.
+    pub domains: Vec<String>,
+}
+
+impl Default for DirectoryConfig {
+    fn default() -> DirectoryConfig {
+        DirectoryConfig {
+            lease_ns: 2_000_000_000,
+            drift_ppm: 10_000,
+            domains: vec!["rack".to_owned(), "host".to_owned()],
+        }
+    }
+}
+
+/// What follows when a change is on stable storage.
+#[derive(Debug)]
+enum After {
+    /// Answer.
+    Send(NodeId, Message),
+    /// The view to come of a group is stored.
+    Change(GroupId, ViewNumber),
+    /// The active view of a group is stored: publish it.
+    Publish(GroupId),
+    /// Tell gateways of a volume that changed, then answer.
+    Changed(VolumeId, NodeId, Message),
+    /// Tell gateways of a volume that is gone, then answer.
+    Deleted(VolumeId, NodeId, Message),
+}
+
+/// A gateway that is known to live.
+#[derive(Debug)]
+struct GatewayEntry {
+    address: String,
+    first_writer: u16,
+    heard: Time,
+}
+
+/// The machine.
+pub struct Directory {
+    config: DirectoryConfig,
+    records: Records,
+    leases: Leases,
+    gateways: BTreeMap<GatewayId, GatewayEntry>,
+    changes: BTreeMap<GroupId, Change>,
+    creating: BTreeMap<VolumeId, Vec<(NodeId, u64)>>,
+    after: BTreeMap<u64, Vec<After>>,
+    serial: u64,
+    next_tick: Time,
+    broken: Option<String>,
+    counters: Counters,
+}
+
+const TICK: Duration = Duration::from_millis(100);
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+/// A gateway that did not register again for this long is forgotten.
+const GATEWAY_SILENCE: Duration = Duration::from_secs(10);
+
+impl Directory {
+    /// A directory whose store holds `contents`, by key.
+    pub fn new(config: DirectoryConfig, contents: Vec<(Vec<u8>, Vec<u8>)>, now: Time) -> Result<Directory, String> {
+        let mut records = Records::load(&contents)?;
+        records.drop_unfinished();
+        let mut directory = Directory {
+            leases: Leases::new(&config, now),
+            config,
+            records,
+            gateways: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            creating: BTreeMap::new(),
+            after: BTreeMap::new(),
+            serial: 0,
+            next_tick: now,
+            broken: None,
+            counters: Counters::default(),
+        };
+        directory.resume_changes(now);
+        Ok(directory)
+    }
+
+    /// What happened so far, by name.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Why its store failed, if it did: it does nothing any more and must be restarted.
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.as_deref()
+    }
+
+    /// The views in force.
+    pub fn views(&self) -> impl Iterator<Item = &GroupView> {
+        self.records.groups.values().filter_map(|group| group.active.as_ref())
+    }
+
+    /// Whether a view is being made.
+    pub fn is_changing(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    fn on_packet(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
+        match (from, message) {
+            (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
+            (NodeId::Gateway(gateway), Message::Register { gateway: named, address, writers }) if gateway == named => {
+                self.on_register(now, gateway, address, writers, fx);
+            }
+            (NodeId::Gateway(_), Message::GetView { group }) => self.publish(group, Some(from), fx),
+            (NodeId::Gateway(_) | NodeId::Client(_), Message::OpenVolume { operation, name }) => {
+                let map = self.volume_map(&name);
+                send(fx, from, Message::VolumeOpened { operation, map });
+            }
+            (NodeId::Gateway(_), Message::Admin { operation, request }) => {
+                let result = match request {
+                    AdminRequest::ListVolumes => Ok(self.list()),
+                    _ => Err(AdminError::Invalid("a gateway may not administer the cluster".to_owned())),
+                };
+                send(fx, from, Message::AdminDone { operation, result });
+            }
+            (NodeId::Client(_), Message::Admin { operation, request }) => self.on_admin(now, from, operation, request, fx),
+            (_, Message::Ping { nonce }) => send(fx, from, Message::Pong { nonce }),
+            _ => self.counters.count("message from a stranger to this role ignored"),
+        }
+    }
+
+    fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
+        match message {
+            Message::Heartbeat { brick, sent, known, status } if brick == from => {
+                self.on_heartbeat(now, from, sent, known, status, fx);
+            }
+            Message::Fenced { group, number, doubts } => self.advance(now, group, fx, |change| {
+                change.on_fenced(from, number, doubts)
+            }),
+            Message::Resolved { group, number, fates } => self.advance(now, group, fx, |change| {
+                change.on_resolved(from, number, &fates)
+            }),
+            Message::Activated { group, number } => self.advance(now, group, fx, |change| {
+                change.on_activated(from, number)
+            }),
+            _ => {}
+        }
+    }
+
+    fn on_heartbeat(&mut self, now: Time, from: BrickId, sent: Time, known: u64, status: BrickStatus, fx: &mut Vec<DirectoryEffect>) {
+        let Some(record) = self.records.bricks.get_mut(&from) else {
+            return self.counters.count("heartbeat of a brick that was never admitted");
+        };
+        if !record.fits(&status) {
+            record.address.clone_from(&status.address);
+            record.labels.clone_from(&status.labels);
+            let put = self.records.put_brick(from);
+            self.store(vec![put], Vec::new(), fx);
+            self.publish_addresses(fx);
+        }
+        let views = self.records.groups.values().filter(|group| group.changed > known);
+        let views: Vec<GroupView> = views
+            .filter_map(|group| group.active.clone())
+            .filter(|view| view.slot_of(from).is_some())
+            .collect();
+        let deleted = self.records.deleted.range(known + 1..).map(|(_, volume)| *volume).collect();
+        // A brick may trust its views again once it knows of all that left it out, and only while none is being made
+        // that will.
+        let informed = views.iter().all(|view| view.is_current(from));
+        let left_out = self.changes.values().any(|change| {
+            change.next.slot_of(from).is_some() && !change.next.is_current(from)
+        });
+        let grant = informed && !left_out && status.failed.is_none();
+        let lease_ns = if grant { self.config.lease_ns } else { 0 };
+        self.leases.on_heartbeat(now, from, status, grant);
+        let version = self.records.counts.version;
+        send(fx, NodeId::Brick(from), Message::HeartbeatDone { sent, version, lease_ns, views, deleted });
+    }
+
+    fn on_register(&mut self, now: Time, gateway: GatewayId, address: String, writers: u16, fx: &mut Vec<DirectoryEffect>) {
+        if let Some(entry) = self.gateways.get_mut(&gateway) {
+            entry.heard = now;
+            entry.address = address;
+            let first_writer = entry.first_writer;
+            return send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
+        }
+        let first_writer = self.free_writers(writers.clamp(1, 64));
+        self.records.counts.next_writer = (first_writer + writers.clamp(1, 64)) % StampClock::WRITERS;
+        self.gateways.insert(gateway, GatewayEntry { address, first_writer, heard: now });
+        let answer = Message::Registered { first_writer };
+        let put = self.records.put_counts();
+        self.store(vec![put], vec![After::Send(NodeId::Gateway(gateway), answer)], fx);
+    }
+
+    /// The next run of numbers that no gateway known to live has.
+    fn free_writers(&self, count: u16) -> u16 {
+        let mut first = self.records.counts.next_writer;
+        loop {
+            if first + count > StampClock::WRITERS {
+                first = 0;
+            }
+            let taken = |entry: &GatewayEntry| (first..first + count).contains(&entry.first_writer);
+            if !self.gateways.values().any(taken) {
+                return first;
+            }
+            first += count;
+        }
+    }
+
+    // ---- storage ----
+
+    fn store(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
+        self.serial += 1;
+        self.after.insert(self.serial, after);
+        fx.push(DirectoryEffect::Store { token: self.serial, puts });
+    }
+
+    fn on_stored(&mut self, now: Time, token: u64, result: Result<(), String>, fx: &mut Vec<DirectoryEffect>) {
+        let after = self.after.remove(&token).unwrap_or_default();
+        if let Err(why) = result {
+            // What is in memory is no longer what is stored: nothing may follow from it.
+            self.broken.get_or_insert(why);
+            return;
+        }
+        for after in after {
+            match after {
+                After::Send(to, message) => send(fx, to, message),
+                After::Change(group, number) => self.on_change_stored(now, group, number, fx),
+                After::Publish(group) => self.on_active_stored(group, fx),
+                After::Changed(volume, to, message) => {
+                    self.publish_volume(volume, fx);
+                    send(fx, to, message);
+                }
+                After::Deleted(volume, to, message) => {
+                    self.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx);
+                    send(fx, to, message);
+                }
+            }
+        }
+    }
+
+    // ---- publishing ----
+
+    fn publish(&self, group: GroupId, to: Option<NodeId>, fx: &mut Vec<DirectoryEffect>) {
+        let views: Vec<GroupView> = self.active(group).cloned().into_iter().collect();
+        match to {
+            _ if views.is_empty() => {}
+            Some(to) => {
+                let (volumes, deleted, bricks) = (Vec::new(), Vec::new(), self.addresses());
+                send(fx, to, Message::Published { views, volumes, deleted, bricks });
+            }
+            None => self.tell_gateways(views, Vec::new(), Vec::new(), fx),
+        }
+    }
+
+    fn publish_volume(&self, volume: VolumeId, fx: &mut Vec<DirectoryEffect>) {
+        let volumes = self.records.volumes.get(&volume).map(|record| record.info.clone()).into_iter().collect();
+        self.tell_gateways(Vec::new(), volumes, Vec::new(), fx);
+    }
+
+    fn publish_addresses(&self, fx: &mut Vec<DirectoryEffect>) {
+        self.tell_gateways(Vec::new(), Vec::new(), Vec::new(), fx);
+    }
+
+    fn tell_gateways(
+        &self,
+        views: Vec<GroupView>,
+        volumes: Vec<VolumeInfo>,
+        deleted: Vec<VolumeId>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let message = Message::Published { views, volumes, deleted, bricks: self.addresses() };
+        for gateway in self.gateways.keys() {
+            send(fx, NodeId::Gateway(*gateway), message.clone());
+        }
+    }
+
+    fn addresses(&self) -> Vec<(BrickId, String)> {
+        let known = self.records.bricks.iter().filter(|(_, record)| !record.address.is_empty());
+        known.map(|(id, record)| (*id, record.address.clone())).collect()
+    }
+
+    fn active(&self, group: GroupId) -> Option<&GroupView> {
+        self.records.groups.get(&group)?.active.as_ref()
+    }
+}
+
+fn send(fx: &mut Vec<DirectoryEffect>, to: NodeId, message: Message) {
+    fx.push(DirectoryEffect::Send { to, packet: message.into() });
+}
+
+impl Machine for Directory {
+    type Event = DirectoryEvent;
+    type Effect = DirectoryEffect;
+
+    fn step(&mut self, now: Time, event: DirectoryEvent, fx: &mut Vec<DirectoryEffect>) {
+        if self.broken.is_some() {
+            return;
+        }
+        match event {
+            DirectoryEvent::Packet { from, packet } => self.on_packet(now, from, packet.message, fx),
+            DirectoryEvent::Down(_) => {}
+            DirectoryEvent::Stored { token, result } => self.on_stored(now, token, result, fx),
+        }
+    }
+
+    fn settle(&mut self, _now: Time, _fx: &mut Vec<DirectoryEffect>) {}
+
+    fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        if now < self.next_tick || self.broken.is_some() {
+            return;
+        }
+        self.next_tick = now + TICK;
+        self.gateways.retain(|_, entry| now.since(entry.heard) < GATEWAY_SILENCE);
+        self.leave_out_the_dead(now, fx);
+        self.ask_again(now, fx);
+    }
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        Some((self.next_tick, "leases are looked at"))
+    }
+
+    fn check(&self, _depth: Depth) {
+        for record in self.records.groups.values() {
+            let (Some(active), Some(next)) = (&record.active, &record.next) else { continue };
+            assert!(next.number > active.number, "views are numbered upward");
+            assert_eq!(next.current.and(active.current), next.current, "a new current set is part of the old one");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A gateway and the directory: it registers, opens volumes, learns of views.
+//!
+//! All that the directory says is repeated on asking, so nothing here is lost for long with a message; and I/O on open
+//! volumes needs no directory while their views last.
+
+use super::{GatewayConfig, GatewayEffect, send};
+use crate::layout::{Geometry, Layout};
+use crate::netraid::coordinator::Shared;
+use base::{NodeId, StampClock, Time, VolumeId};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{AdminError, AdminReply, AdminRequest, Message, VolumeInfo, VolumeMap};
+
+const ASK_AGAIN: Duration = Duration::from_millis(300);
+const REFRESH: Duration = Duration::from_secs(2);
+const VIEWS_AGAIN: Duration = Duration::from_millis(50);
+
+/// Who wants a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiter {
+    Session(u64),
+    Client { node: NodeId, operation: u64 },
+}
+
+/// A volume that is open here.
+#[derive(Debug)]
+pub(super) struct OpenVolume {
+    pub(super) info: VolumeInfo,
+    pub(super) geometry: Geometry,
+    pub(super) groups: Vec<base::GroupId>,
+}
+
+pub(super) struct Metadata {
+    config: GatewayConfig,
+    registered: bool,
+    next: Time,
+    views_asked: Time,
+    serial: u64,
+    opening: BTreeMap<String, Vec<Waiter>>,
+    questions: BTreeMap<u64, String>,
+    listing: Vec<u64>,
+    pub(super) volumes: BTreeMap<VolumeId, OpenVolume>,
+}
+
+impl Metadata {
+    pub(super) fn new(config: GatewayConfig, now: Time) -> Metadata {
+        Metadata {
+            config,
+            registered: false,
+            next: now,
+            views_asked: Time::ZERO,
+            serial: 0,
+            opening: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            listing: Vec::new(),
+            volumes: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> (Time, &'static str) {
+        (self.next, "the directory is asked again")
+    }
+
+    pub(super) fn ask_now(&mut self, now: Time) {
+        self.next = now;
+    }
+
+    /// A client wants a volume.
+    pub(super) fn open(&mut self, shared: &mut Shared, waiter: Waiter, name: String, fx: &mut Vec<GatewayEffect>) {
+        if let Some(open) = self.volumes.values().find(|open| open.info.name == name) {
+            return tell(fx, waiter, Ok(open.info.clone()));
+        }
+        let waiting = self.opening.entry(name.clone()).or_default();
+        waiting.push(waiter);
+        if waiting.len() == 1 {
+            self.ask_for(name, fx);
+            self.next = self.next.min(shared.now + ASK_AGAIN);
+        }
+    }
+
+    /// A client wants to know all volumes.
+    pub(super) fn list(&mut self, session: u64, now: Time, fx: &mut Vec<GatewayEffect>) {
+        self.listing.push(session);
+        self.ask_for_list(fx);
+        self.next = self.next.min(now + ASK_AGAIN);
+    }
+
+    fn ask_for(&mut self, name: String, fx: &mut Vec<GatewayEffect>) {
+        self.serial += 1;
+        self.questions.insert(self.serial, name.clone());
+        send(fx, NodeId::Directory, Message::OpenVolume { operation: self.serial, name });
+    }
+
+    fn ask_for_list(&mut self, fx: &mut Vec<GatewayEffect>) {
+        self.serial += 1;
+        let request = AdminRequest::ListVolumes;
+        send(fx, NodeId::Directory, Message::Admin { operation: self.serial, request });
+    }
+
+    /// Asks for the views that turned out to be old, a few times a second at most.
+    pub(super) fn ask_for_views(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
+        if shared.stale.is_empty() || shared.now < self.views_asked + VIEWS_AGAIN {
+            return;
+        }
+        self.views_asked = shared.now;
+        for group in core::mem::take(&mut shared.stale) {
+            send(fx, NodeId::Directory, Message::GetView { group });
+        }
+    }
+
+    pub(super) fn wake(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
+        if shared.now < self.next {
+            return;
+        }
+        let (gateway, address) = (self.config.id, self.config.address.clone());
+        send(fx, NodeId::Directory, Message::Register { gateway, address, writers: 1 });
+        self.questions.clear();
+        for name in self.opening.keys().cloned().collect::<Vec<_>>() {
+            self.ask_for(name, fx);
+        }
+        for name in self.volumes.values().map(|open| open.info.name.clone()).collect::<Vec<_>>() {
+            self.ask_for(name, fx);
+        }
+        if !self.listing.is_empty() {
+            self.ask_for_list(fx);
+        }
+        let idle = self.registered && self.opening.is_empty() && self.listing.is_empty();
+        self.next = shared.now + if idle { REFRESH } else { ASK_AGAIN };
+    }
+
+    fn on_opened(
+        &mut self,
+        shared: &mut Shared,
+        operation: u64,
+        map: Result<VolumeMap, AdminError>,
+        fx: &mut Vec<GatewayEffect>,
+    ) {
+        let Some(name) = self.questions.remove(&operation) else { return };
+        let result = map.and_then(|map| self.take_in(shared, map, fx));
+        // Without a number for its stamps the gateway cannot serve yet; the waiters are answered on the next round.
+        if result.is_ok() && !self.registered {
+            return;
+        }
+        for waiter in self.opening.remove(&name).unwrap_or_default() {
+            tell(fx, waiter, result.clone());
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        shared: &mut Shared,
+        map: VolumeMap,
+        fx: &mut Vec<GatewayEffect>,
+    ) -> Result<VolumeInfo, AdminError> {
+        let invalid = |why: String| AdminError::Invalid(format!("volume '{}': {why}", map.volume.name));
+        let layout: Layout = map.volume.layout.parse().map_err(|error| invalid(format!("{error}")))?;
+        let geometry = Geometry::new(layout, map.volume.stripe_unit_blocks, map.volume.column_blocks)
+            .map_err(|error| invalid(error.to_string()))?;
+        if map.groups.is_empty() || map.groups.iter().any(|view| view.members.len() != usize::from(layout.width())) {
+            return Err(invalid("its groups do not fit its layout".to_owned()));
+        }
+        learn_addresses(map.bricks, fx);
+        shared.geometries.insert(map.volume.id, geometry);
+        let groups = map.groups.iter().map(|view| view.group).collect();
+        for view in map.groups {
+            shared.adopt(view);
+        }
+        let open = OpenVolume { info: map.volume.clone(), geometry, groups };
+        let before = self.volumes.insert(map.volume.id, open);
+        if before.is_some_and(|before| before.info != map.volume) {
+            fx.push(GatewayEffect::Changed { volume: map.volume.clone() });
+        }
+        Ok(map.volume)
+    }
+}
+
+impl super::Gateway {
+    pub(super) fn on_directory(&mut self, message: Message, fx: &mut Vec<GatewayEffect>) {
+        let (metadata, coordinator) = (&mut self.metadata, &mut self.coordinator);
+        match message {
+            Message::Registered { first_writer } => {
+                if !metadata.registered && first_writer < StampClock::WRITERS {
+                    metadata.registered = true;
+                    coordinator.shared.clock = Some(StampClock::new(first_writer));
+                    metadata.next = coordinator.shared.now;
+                }
+            }
+            Message::VolumeOpened { operation, map } => {
+                metadata.on_opened(&mut coordinator.shared, operation, map, fx);
+                coordinator.on_views(Vec::new());
+            }
+            Message::Published { views, volumes, deleted, bricks } => {
+                learn_addresses(bricks, fx);
+                for volume in deleted {
+                    metadata.volumes.remove(&volume);
+                    coordinator.forget(volume);
+                }
+                for info in volumes {
+                    if let Some(open) = metadata.volumes.get_mut(&info.id) {
+                        open.info = info.clone();
+                        fx.push(GatewayEffect::Changed { volume: info });
+                    }
+                }
+                let known = &coordinator.shared.geometries;
+                let views = views.into_iter().filter(|view| known.contains_key(&view.volume)).collect();
+                coordinator.on_views(views);
+            }
+            Message::AdminDone { result, .. } => {
+                let volumes = match result {
+                    Ok(AdminReply::Volumes(volumes)) => Ok(volumes),
+                    Ok(_) => return,
+                    Err(error) => Err(error),
+                };
+                for session in core::mem::take(&mut metadata.listing) {
+                    fx.push(GatewayEffect::Listed { session, volumes: volumes.clone() });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn learn_addresses(bricks: Vec<(base::BrickId, String)>, fx: &mut Vec<GatewayEffect>) {
+    fx.extend(bricks.into_iter().map(|(brick, address)| GatewayEffect::Address { node: NodeId::Brick(brick), address }));
+}
+
+fn tell(fx: &mut Vec<GatewayEffect>, waiter: Waiter, volume: Result<VolumeInfo, AdminError>) {
+    match waiter {
+        Waiter::Session(session) => fx.push(GatewayEffect::Opened { session, volume }),
+        Waiter::Client { node, operation } => send(fx, node, Message::Attached { operation, volume }),
+    }
+}

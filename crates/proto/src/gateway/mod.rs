@@ -1,0 +1,256 @@
+//! A gateway: takes clients' I/O and coordinates it among the bricks of each extent's group.
+//!
+//! [`requests`] cuts I/O into parts and puts answers together, [`metadata`] speaks with the directory,
+//! [`crate::netraid::coordinator`] does the work on groups. This file routes events.
+
+mod metadata;
+mod requests;
+
+use crate::counters::Counters;
+use crate::distribute::ReadPolicy;
+use crate::netraid::coordinator::{Answer, Coordinator};
+use base::{Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
+use metadata::{Metadata, Waiter};
+use requests::{Origins, Requests};
+use wire::{AdminError, Io, IoError, IoReply, Message, Packet, VolumeInfo};
+
+/// What happens to a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GatewayEvent {
+    /// A packet came. `from` is what the transport has authenticated.
+    Packet {
+        /// The sender.
+        from: NodeId,
+        /// What it says.
+        packet: Packet,
+    },
+    /// A peer can be reached (again).
+    Up(NodeId),
+    /// The connection to a peer is gone.
+    Down(NodeId),
+    /// A plain client of this gateway's own front end wants a volume. Answered by [`GatewayEffect::Opened`].
+    Open {
+        /// The client's session; chosen by the driver, never used twice.
+        session: u64,
+        /// The volume.
+        name: String,
+    },
+    /// A plain client wants to know the volumes. Answered by [`GatewayEffect::Listed`].
+    List {
+        /// The client's session.
+        session: u64,
+    },
+    /// I/O of a plain client. Answered by [`GatewayEffect::Reply`].
+    Io {
+        /// The client's session.
+        session: u64,
+        /// Names the answer within the session.
+        tag: u64,
+        /// The volume, opened before.
+        volume: VolumeId,
+        /// What.
+        io: Io,
+        /// The content of a write.
+        payload: Payload,
+    },
+    /// A plain client is gone; its requests under way go on, and nobody waits for their answers.
+    Close {
+        /// The session.
+        session: u64,
+    },
+}
+
+/// What a gateway asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GatewayEffect {
+    /// Send this; it may get lost.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        packet: Packet,
+    },
+    /// This is where a peer is reached; keep a connection to it from now on.
+    Address {
+        /// The peer.
+        node: NodeId,
+        /// Where.
+        address: String,
+    },
+    /// Answers [`GatewayEvent::Open`].
+    Opened {
+        /// The session.
+        session: u64,
+        /// The volume.
+        volume: Result<VolumeInfo, AdminError>,
+    },
+    /// Answers [`GatewayEvent::List`].
+    Listed {
+        /// The session.
+        session: u64,
+        /// The volumes.
+        volumes: Result<Vec<VolumeInfo>, AdminError>,
+    },
+    /// Answers [`GatewayEvent::Io`].
+    Reply {
+        /// The session.
+        session: u64,
+        /// The request.
+        tag: u64,
+        /// What became of it.
+        result: Result<IoReply, IoError>,
+        /// The content of a read.
+        payload: Payload,
+    },
+    /// A volume that sessions have open was resized (or made read-only).
+    Changed {
+        /// The volume now.
+        volume: VolumeInfo,
+    },
+}
+
+/// What a gateway is told when it starts.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// Its id: drawn by the driver, new for each run.
+    pub id: GatewayId,
+    /// Where clients reach it.
+    pub address: String,
+}
+
+/// The machine.
+pub struct Gateway {
+    coordinator: Coordinator,
+    requests: Requests,
+    metadata: Metadata,
+}
+
+impl Gateway {
+    /// A gateway that knows nobody but the directory.
+    pub fn new(config: GatewayConfig, now: Time) -> Gateway {
+        Gateway {
+            coordinator: Coordinator::new(ReadPolicy::default()),
+            requests: Requests::new(config.id),
+            metadata: Metadata::new(config, now),
+        }
+    }
+
+    /// What happened so far, by name.
+    pub fn counters(&self) -> &Counters {
+        &self.coordinator.shared.counters
+    }
+
+    /// Requests of clients that are not answered yet.
+    pub fn requests_under_way(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn on_packet(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
+        match from {
+            NodeId::Brick(_) => self.on_brick(packet),
+            NodeId::Directory => self.on_directory(packet.message, fx),
+            NodeId::Client(_) => self.on_client(from, packet, fx),
+            NodeId::Gateway(_) => {}
+        }
+    }
+
+    fn on_brick(&mut self, packet: Packet) {
+        let Packet { message, payload } = packet;
+        let (call, answer) = match message {
+            Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
+            Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
+            Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
+            Message::Repaired { operation, taken } => (operation, Answer::Repaired(taken)),
+            Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
+            Message::Doubtful { writes } => return self.coordinator.on_doubtful(writes),
+            _ => return,
+        };
+        self.coordinator.on_answer(call, answer);
+    }
+
+    fn on_client(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
+        match packet.message {
+            Message::Attach { operation, volume } => {
+                let waiter = Waiter::Client { node: from, operation };
+                self.metadata.open(&mut self.coordinator.shared, waiter, volume, fx);
+            }
+            Message::Request { id, floor, volume, io } if NodeId::Client(id.client) == from => {
+                let origin = Origins::Client { node: from, request: id, floor };
+                self.requests.begin(&mut self.coordinator, &self.metadata, origin, volume, io, packet.payload, fx);
+            }
+            Message::Ping { nonce } => send(fx, from, Message::Pong { nonce }),
+            _ => {}
+        }
+    }
+
+    /// Parts that ended end requests, which may begin further parts.
+    fn collect(&mut self, fx: &mut Vec<GatewayEffect>) {
+        loop {
+            let finished = self.coordinator.take_finished();
+            if finished.is_empty() {
+                break;
+            }
+            for (parent, outcome) in finished {
+                self.requests.on_finished(&mut self.coordinator, &self.metadata, parent, outcome, fx);
+            }
+        }
+    }
+}
+
+fn send(fx: &mut Vec<GatewayEffect>, to: NodeId, message: Message) {
+    fx.push(GatewayEffect::Send { to, packet: message.into() });
+}
+
+impl Machine for Gateway {
+    type Event = GatewayEvent;
+    type Effect = GatewayEffect;
+
+    fn step(&mut self, now: Time, event: GatewayEvent, fx: &mut Vec<GatewayEffect>) {
+        let shared = &mut self.coordinator.shared;
+        shared.now = now;
+        match event {
+            GatewayEvent::Packet { from, packet } => self.on_packet(from, packet, fx),
+            GatewayEvent::Up(NodeId::Brick(brick)) => drop(shared.up.insert(brick)),
+            GatewayEvent::Up(NodeId::Directory) => self.metadata.ask_now(now),
+            GatewayEvent::Up(_) => {}
+            GatewayEvent::Down(NodeId::Brick(brick)) => {
+                self.coordinator.shared.up.remove(&brick);
+                self.coordinator.on_brick_down(brick);
+            }
+            GatewayEvent::Down(_) => {}
+            GatewayEvent::Open { session, name } => {
+                self.metadata.open(shared, Waiter::Session(session), name, fx);
+            }
+            GatewayEvent::List { session } => self.metadata.list(session, now, fx),
+            GatewayEvent::Io { session, tag, volume, io, payload } => {
+                let origin = Origins::Session { session, tag };
+                self.requests.begin(&mut self.coordinator, &self.metadata, origin, volume, io, payload, fx);
+            }
+            GatewayEvent::Close { session } => self.requests.close(session),
+        }
+        self.collect(fx);
+    }
+
+    fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
+        self.coordinator.shared.now = now;
+        self.metadata.ask_for_views(&mut self.coordinator.shared, fx);
+        let messages = self.coordinator.take_messages();
+        fx.extend(messages.into_iter().map(|(brick, packet)| GatewayEffect::Send { to: NodeId::Brick(brick), packet }));
+    }
+
+    fn wake(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
+        self.coordinator.shared.now = now;
+        self.coordinator.wake();
+        self.metadata.wake(&mut self.coordinator.shared, fx);
+        self.collect(fx);
+        self.settle(now, fx);
+    }
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        [self.coordinator.deadline(), Some(self.metadata.deadline())].into_iter().flatten().min()
+    }
+
+    fn check(&self, _depth: Depth) {
+        assert!(self.requests.len() <= Requests::MAX, "requests under way are bounded");
+    }
+}

@@ -1,0 +1,449 @@
+//! Clients' requests: cut into parts that each lie on one group, and put together again.
+//!
+//! A request begins a bounded number of parts at a time. A write of less than a block is a *patch*: the block is
+//! read, changed and written back on condition that it is still what was read; patches of one block by this gateway
+//! take turns.
+
+use super::metadata::{Metadata, OpenVolume};
+use super::{GatewayEffect, send};
+use crate::layout::placement;
+use crate::layout::{Part, Piece};
+use crate::netraid::allocation::AllocationOperation;
+use crate::netraid::coordinator::{Coordinator, Operation, Outcome, Parent};
+use crate::netraid::read::{ReadOperation, is_mirrored};
+use crate::netraid::write::{Content, Origin, WriteOperation};
+use base::{BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, VolumeId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wire::{Io, IoError, IoReply, Message, Scope, Span};
+
+/// Blocks cut into parts at a time.
+const CHUNK_BLOCKS: u64 = 2048;
+/// Parts under way above which no further chunk begins.
+const PARTS_LOW: usize = 64;
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origins {
+    Session { session: u64, tag: u64 },
+    Client { node: NodeId, request: RequestId, floor: u64 },
+}
+
+/// What a part does.
+enum Work {
+    Read { piece: Piece, content: Option<Payload> },
+    Write,
+    Patch { piece: Piece, group: GroupId, from: usize, new: Payload },
+    Allocation { runs: Vec<(u32, bool)> },
+}
+
+struct Request {
+    origin: Origins,
+    id: RequestId,
+    floor: u64,
+    volume: VolumeId,
+    io: Io,
+    payload: Payload,
+    /// The bytes concerned.
+    start: u64,
+    end: u64,
+    /// The next block to cut.
+    next: u64,
+    parts: BTreeMap<u64, Work>,
+    under_way: usize,
+    error: Option<IoError>,
+}
+
+pub(super) struct Requests {
+    id: ClientId,
+    serial: u64,
+    sequence: u64,
+    outstanding: BTreeSet<u64>,
+    table: HashMap<u64, Request>,
+    remote: HashMap<RequestId, u64>,
+    closed: BTreeSet<u64>,
+    patches: BTreeMap<(VolumeId, u64), VecDeque<(u64, u64)>>,
+}
+
+impl Requests {
+    /// The most requests under way. Front ends keep far below it; a client beyond it is not answered and asks again.
+    pub(super) const MAX: usize = 1 << 16;
+
+    pub(super) fn new(id: GatewayId) -> Requests {
+        Requests {
+            // A gateway's own clients share its id; the top bit keeps it apart from other clients' ids.
+            id: ClientId(id.0 | 1 << 63),
+            serial: 0,
+            sequence: 0,
+            outstanding: BTreeSet::new(),
+            table: HashMap::default(),
+            remote: HashMap::default(),
+            closed: BTreeSet::new(),
+            patches: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The session's answers are of no interest any more.
+    pub(super) fn close(&mut self, session: u64) {
+        let waits = |request: &Request| matches!(request.origin, Origins::Session { session: of, .. } if of == session);
+        if self.table.values().any(waits) {
+            self.closed.insert(session);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a request is what it is")]
+    pub(super) fn begin(
+        &mut self,
+        coordinator: &mut Coordinator,
+        metadata: &Metadata,
+        origin: Origins,
+        volume: VolumeId,
+        io: Io,
+        payload: Payload,
+        fx: &mut Vec<GatewayEffect>,
+    ) {
+        if let Origins::Client { request, .. } = origin
+            && (self.remote.contains_key(&request) || self.table.len() >= Requests::MAX)
+        {
+            return;
+        }
+        let Some(open) = metadata.volumes.get(&volume) else {
+            return answer(fx, origin, Err(IoError::NoVolume), Payload::new());
+        };
+        let (start, length) = match &io {
+            Io::Read { offset, length } | Io::Allocation { offset, length } => (*offset, u64::from(*length)),
+            Io::Write { offset } => (*offset, payload.len() as u64),
+            Io::Zero { offset, length } => (*offset, *length),
+        };
+        let end = start.checked_add(length).filter(|end| length > 0 && *end <= open.info.size_bytes);
+        let Some(end) = end else { return answer(fx, origin, Err(IoError::OutOfRange), Payload::new()) };
+        let (id, floor) = self.identify(origin);
+        self.serial += 1;
+        let next = start / BLOCK_U64;
+        let parts = BTreeMap::new();
+        let request = Request { origin, id, floor, volume, io, payload, start, end, next, parts, under_way: 0, error: None };
+        if let Origins::Client { request, .. } = origin {
+            self.remote.insert(request, self.serial);
+        }
+        self.table.insert(self.serial, request);
+        self.cut(coordinator, open, self.serial);
+    }
+
+    /// The identifier under which bricks remember the request, and below which they may forget.
+    fn identify(&mut self, origin: Origins) -> (RequestId, u64) {
+        match origin {
+            Origins::Client { request, floor, .. } => (request, floor),
+            Origins::Session { .. } => {
+                self.sequence += 1;
+                self.outstanding.insert(self.sequence);
+                let floor = self.outstanding.first().copied().unwrap_or(self.sequence);
+                (RequestId { client: self.id, sequence: self.sequence }, floor)
+            }
+        }
+    }
+
+    /// Begins further parts, as long as few are under way.
+    fn cut(&mut self, coordinator: &mut Coordinator, open: &OpenVolume, serial: u64) {
+        let mut begun = Vec::new();
+        let Some(request) = self.table.get_mut(&serial) else { return };
+        let last = request.end.div_ceil(BLOCK_U64);
+        while request.next < last && request.under_way < PARTS_LOW && request.error.is_none() {
+            let chunk_end = (request.next + CHUNK_BLOCKS).min(last);
+            let range = request.next..chunk_end;
+            request.next = chunk_end;
+            let before = begun.len();
+            request.cut_chunk(open, range, &mut begun);
+            request.under_way += begun.len() - before;
+        }
+        for (part, work, operation) in begun {
+            let patched = match &work {
+                Work::Patch { .. } => Some((request.volume, part)),
+                _ => None,
+            };
+            request.parts.insert(part, work);
+            if let Some(place) = patched {
+                let turn = self.patches.entry(place).or_default();
+                turn.push_back((serial, part));
+                if turn.len() > 1 {
+                    continue;
+                }
+            }
+            coordinator.begin(Parent::Part(serial, part), operation);
+        }
+    }
+
+    /// An operation ended.
+    pub(super) fn on_finished(
+        &mut self,
+        coordinator: &mut Coordinator,
+        metadata: &Metadata,
+        parent: Parent,
+        outcome: Outcome,
+        fx: &mut Vec<GatewayEffect>,
+    ) {
+        let Parent::Part(serial, part) = parent else { return };
+        let Some(request) = self.table.get_mut(&serial) else { return };
+        let open = metadata.volumes.get(&request.volume);
+        let further = request.on_part(open, part, outcome);
+        if !further.is_empty() {
+            for (part, operation) in further {
+                coordinator.begin(Parent::Part(serial, part), operation);
+            }
+            return;
+        }
+        request.under_way -= 1;
+        let place = (request.volume, part);
+        self.next_patch(coordinator, place, serial);
+        let Some(request) = self.table.get(&serial) else { return };
+        let cut_all = request.next >= request.end.div_ceil(BLOCK_U64) || request.error.is_some();
+        match open {
+            Some(open) if !cut_all => self.cut(coordinator, open, serial),
+            _ if request.under_way == 0 => self.end(serial, fx),
+            _ => {}
+        }
+    }
+
+    /// The patch of a block ended: the next one of it begins.
+    fn next_patch(&mut self, coordinator: &mut Coordinator, place: (VolumeId, u64), serial: u64) {
+        let Some(turn) = self.patches.get_mut(&place) else { return };
+        if turn.front() != Some(&(serial, place.1)) {
+            return;
+        }
+        turn.pop_front();
+        let Some(&(next, part)) = turn.front() else {
+            self.patches.remove(&place);
+            return;
+        };
+        if let Some(Work::Patch { piece, group, .. }) = self.table.get(&next).and_then(|r| r.parts.get(&part)) {
+            coordinator.begin(Parent::Part(next, part), patch_read(place.0, *group, piece));
+        }
+    }
+
+    fn end(&mut self, serial: u64, fx: &mut Vec<GatewayEffect>) {
+        let Some(request) = self.table.remove(&serial) else { return };
+        match request.origin {
+            Origins::Client { request: id, .. } => drop(self.remote.remove(&id)),
+            Origins::Session { session, .. } => {
+                self.outstanding.remove(&request.id.sequence);
+                if self.closed.contains(&session) {
+                    let waits = |r: &Request| matches!(r.origin, Origins::Session { session: of, .. } if of == session);
+                    if !self.table.values().any(waits) {
+                        self.closed.remove(&session);
+                    }
+                    return;
+                }
+            }
+        }
+        let origin = request.origin;
+        match request.into_reply() {
+            Ok((reply, payload)) => answer(fx, origin, Ok(reply), payload),
+            Err(error) => answer(fx, origin, Err(error), Payload::new()),
+        }
+    }
+}
+
+type Begun = Vec<(u64, Work, Operation)>;
+
+impl Request {
+    /// Parts of the blocks in `range`, with the operations that do them.
+    fn cut_chunk(&self, open: &OpenVolume, range: core::ops::Range<u64>, begun: &mut Begun) {
+        let count = range.end - range.start;
+        match &self.io {
+            Io::Read { .. } => begun.extend(open.geometry.pieces(range.start, count).map(|piece| {
+                let operation = read(self.volume, group_of(open, piece.extent), &piece, false);
+                (piece.volume_block, Work::Read { piece, content: None }, operation)
+            })),
+            Io::Allocation { .. } => begun.extend(open.geometry.pieces(range.start, count).map(|piece| {
+                let operation = AllocationOperation::new(self.volume, group_of(open, piece.extent), piece);
+                (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::Allocation(operation))
+            })),
+            Io::Write { .. } | Io::Zero { .. } => self.cut_write(open, range, begun),
+        }
+    }
+
+    fn cut_write(&self, open: &OpenVolume, range: core::ops::Range<u64>, begun: &mut Begun) {
+        let is_whole = |block: u64| block * BLOCK_U64 >= self.start && (block + 1) * BLOCK_U64 <= self.end;
+        let mut whole = range.clone();
+        if !is_whole(range.start) {
+            begun.extend(self.patch(open, range.start));
+            whole.start += 1;
+        }
+        if whole.end > whole.start && !is_whole(whole.end - 1) {
+            begun.extend(self.patch(open, whole.end - 1));
+            whole.end -= 1;
+        }
+        for part in open.geometry.split_rows(whole.start, whole.end - whole.start) {
+            begun.push(self.write_part(open, part));
+        }
+    }
+
+    fn write_part(&self, open: &OpenVolume, part: Part) -> (u64, Work, Operation) {
+        let volume = self.volume;
+        let (extent, lba, count, first, scope, content) = match part {
+            Part::Rows { extent, lba, count } => {
+                let starts = (0..open.geometry.layout().data()).map(|index| open.geometry.volume_block(lba, index));
+                let rows: Option<Vec<Payload>> = starts.map(|block| self.content(block, count)).collect();
+                let content = rows.map_or(Content::Zero, Content::Rows);
+                (extent, lba, count, open.geometry.volume_block(lba, 0), Scope::Row, content)
+            }
+            Part::Piece(piece) => {
+                let content = self.content(piece.volume_block, piece.count).map_or(Content::Zero, Content::Blocks);
+                (piece.extent, piece.lba, piece.count, piece.volume_block, scope_of(open, &piece), content)
+            }
+        };
+        let span = Span { volume, lba, count };
+        let operation =
+            WriteOperation::new(group_of(open, extent), span, scope, content, None, self.origin_of(first));
+        (first, Work::Write, Operation::Write(Box::new(operation)))
+    }
+
+    /// What is written to whole blocks; `None` is zeros.
+    fn content(&self, block: u64, count: u32) -> Option<Payload> {
+        let at = (block * BLOCK_U64 - self.start) as usize;
+        matches!(self.io, Io::Write { .. }).then(|| self.payload.slice(at, count as usize * BLOCK))
+    }
+
+    fn patch(&self, open: &OpenVolume, block: u64) -> Option<(u64, Work, Operation)> {
+        let piece = open.geometry.pieces(block, 1).next()?;
+        let group = group_of(open, piece.extent);
+        let from = self.start.max(block * BLOCK_U64);
+        let to = self.end.min((block + 1) * BLOCK_U64);
+        let length = (to - from) as usize;
+        let new = match &self.io {
+            Io::Write { .. } => self.payload.slice((from - self.start) as usize, length),
+            _ => Payload::zeros(length),
+        };
+        let work = Work::Patch { piece, group, from: (from - block * BLOCK_U64) as usize, new };
+        Some((block, work, patch_read(self.volume, group, &piece)))
+    }
+
+    fn origin_of(&self, part: u64) -> Origin {
+        Origin { request: self.id, floor: self.floor, part }
+    }
+
+    /// What follows on the end of a part's operation; nothing when the part is done.
+    fn on_part(&mut self, open: Option<&OpenVolume>, part: u64, outcome: Outcome) -> Vec<(u64, Operation)> {
+        match (self.parts.get_mut(&part), outcome) {
+            (Some(Work::Read { content, .. }), Outcome::Read { content: found, .. }) => *content = Some(found),
+            (Some(Work::Read { piece, .. }), Outcome::Failed(IoError::Unreadable)) if piece.count > 1 => {
+                let piece = *piece;
+                return open.map_or_else(Vec::new, |open| self.split_read(open, piece));
+            }
+            (Some(Work::Allocation { runs }), Outcome::Allocation(found)) => *runs = found,
+            (Some(Work::Patch { .. }), Outcome::Read { content, stamps }) => {
+                return open.map_or_else(Vec::new, |open| self.patch_write(open, part, &content, stamps));
+            }
+            (Some(Work::Patch { piece, group, .. }), Outcome::Changed) => {
+                return vec![(part, patch_read(self.volume, *group, piece))];
+            }
+            (Some(_), Outcome::Failed(error)) => self.error = Some(error),
+            (Some(Work::Write | Work::Patch { .. }), _) => drop(self.parts.remove(&part)),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Some blocks of a piece are bad at one member and others at another: each block is read on its own.
+    fn split_read(&mut self, open: &OpenVolume, piece: Piece) -> Vec<(u64, Operation)> {
+        self.parts.remove(&piece.volume_block);
+        self.under_way += piece.count as usize - 1;
+        let singles = open.geometry.pieces(piece.volume_block, u64::from(piece.count)).flat_map(|piece| {
+            (0..piece.count).map(move |i| Piece {
+                volume_block: piece.volume_block + u64::from(i),
+                lba: piece.lba + u64::from(i),
+                count: 1,
+                ..piece
+            })
+        });
+        let mut operations = Vec::new();
+        for single in singles {
+            operations.push((single.volume_block, read(self.volume, group_of(open, single.extent), &single, false)));
+            self.parts.insert(single.volume_block, Work::Read { piece: single, content: None });
+        }
+        operations
+    }
+
+    fn patch_write(&mut self, open: &OpenVolume, part: u64, old: &Payload, stamps: Vec<Stamp>) -> Vec<(u64, Operation)> {
+        let Some(Work::Patch { piece, group, from, new }) = self.parts.get(&part) else { return Vec::new() };
+        let mut block = old.to_vec();
+        new.copy_to(&mut block[*from..*from + new.len()]);
+        let span = Span { volume: self.volume, lba: piece.lba, count: 1 };
+        let base = Some(stamps.first().copied().unwrap_or_default());
+        let content = Content::Blocks(Payload::from(block));
+        let write =
+            WriteOperation::new(*group, span, scope_of(open, piece), content, base, self.origin_of(part));
+        vec![(part, Operation::Write(Box::new(write)))]
+    }
+
+    fn into_reply(self) -> Result<(IoReply, Payload), IoError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        match self.io {
+            Io::Write { .. } | Io::Zero { .. } => Ok((IoReply::Done, Payload::new())),
+            Io::Read { .. } => {
+                let mut content = Payload::new();
+                for work in self.parts.values() {
+                    let Work::Read { content: Some(part), .. } = work else { return Err(IoError::Failed) };
+                    content.append(part);
+                }
+                let skip = (self.start % BLOCK_U64) as usize;
+                Ok((IoReply::Done, content.slice(skip, (self.end - self.start) as usize)))
+            }
+            Io::Allocation { .. } => Ok((IoReply::Allocation { runs: self.allocation() }, Payload::new())),
+        }
+    }
+
+    /// Runs of bytes from the start on, neighbours of one kind joined.
+    fn allocation(&self) -> Vec<(u64, bool)> {
+        let mut runs: Vec<(u64, bool)> = Vec::new();
+        let mut at = self.start - self.start % BLOCK_U64;
+        for work in self.parts.values() {
+            let Work::Allocation { runs: found } = work else { continue };
+            for (blocks, data) in found {
+                let end = at + u64::from(*blocks) * BLOCK_U64;
+                let bytes = end.min(self.end).saturating_sub(at.max(self.start));
+                at = end;
+                match runs.last_mut() {
+                    Some((last, kind)) if kind == data => *last += bytes,
+                    _ => runs.push((bytes, *data)),
+                }
+            }
+        }
+        runs.retain(|(bytes, _)| *bytes > 0);
+        runs
+    }
+}
+
+fn group_of(open: &OpenVolume, extent: u64) -> GroupId {
+    open.groups[placement::group_of(open.info.id, extent, open.groups.len())]
+}
+
+fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {
+    if is_mirrored(&open.geometry) { Scope::Row } else { Scope::Unit { index: piece.data_index } }
+}
+
+fn read(volume: VolumeId, group: GroupId, piece: &Piece, stamps: bool) -> Operation {
+    let span = Span { volume, lba: piece.lba, count: piece.count };
+    Operation::Read(ReadOperation::new(group, span, piece.data_index, stamps))
+}
+
+fn patch_read(volume: VolumeId, group: GroupId, piece: &Piece) -> Operation {
+    read(volume, group, piece, true)
+}
+
+fn answer(fx: &mut Vec<GatewayEffect>, origin: Origins, result: Result<IoReply, IoError>, payload: Payload) {
+    match origin {
+        Origins::Session { session, tag } => fx.push(GatewayEffect::Reply { session, tag, result, payload }),
+        Origins::Client { node, request, .. } if payload.is_empty() => {
+            send(fx, node, Message::Reply { sequence: request.sequence, result });
+        }
+        Origins::Client { node, request, .. } => {
+            let message = Message::Reply { sequence: request.sequence, result };
+            fx.push(GatewayEffect::Send { to: node, packet: wire::Packet { message, payload } });
+        }
+    }
+}

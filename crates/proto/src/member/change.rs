@@ -1,0 +1,184 @@
+//! The making of a new view of a group, as the directory does it:
+//!
+//! 1. the view to come is on the directory's stable storage;
+//! 2. its members promise to serve nothing under older ones (*fence*), and name their writes in doubt;
+//! 3. what one names and another does not is asked of the other (*resolve*);
+//! 4. a write that all members that can say have is committed, every other one aborted; the members apply this and
+//!    begin (*activate*);
+//! 5. the view is on the directory's stable storage as the active one, and is published.
+//!
+//! Why nothing acknowledged is lost: an acknowledged write is on stable storage at every member of the old current
+//! set, and the new one is a part of that; so all new members have it, and step 4 commits it. Whoever makes the
+//! same change again (the directory after a restart, or with fewer members) comes to the same decisions or to ones
+//! that follow from them, as decided writes are reported as committed.
+
+use crate::layout::Geometry;
+use crate::netraid::coordinator::{participants, width_at};
+use base::{BrickId, NodeId, Time, ViewNumber};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
+
+/// How far a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The view to come is being stored.
+    Storing,
+    /// Members promise.
+    Fencing,
+    /// Members are asked for fates.
+    Resolving,
+    /// Members begin.
+    Activating,
+    /// The active view is being stored.
+    Finishing,
+}
+
+/// A change under way.
+#[derive(Debug)]
+pub struct Change {
+    /// The view to come.
+    pub next: GroupView,
+    /// How far it is.
+    pub step: Step,
+    /// When to repeat what is unanswered.
+    pub due: Time,
+    /// Whether the group had a view before: then its members are fenced first.
+    fences: bool,
+    geometry: Geometry,
+    answered: Slots,
+    fates: BTreeMap<WriteId, BTreeMap<u8, Fate>>,
+    asked: BTreeMap<u8, Vec<WriteId>>,
+    commits: Vec<Decision>,
+    aborts: Vec<Decision>,
+}
+
+impl Change {
+    /// To `next`; `fences` unless it is the group's first.
+    pub fn new(next: GroupView, geometry: Geometry, fences: bool, now: Time) -> Change {
+        Change {
+            next,
+            step: Step::Storing,
+            due: now,
+            fences,
+            geometry,
+            answered: Slots::default(),
+            fates: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            commits: Vec::new(),
+            aborts: Vec::new(),
+        }
+    }
+
+    /// The view to come is stored: begin.
+    pub fn on_stored(&mut self) {
+        self.step = if self.fences { Step::Fencing } else { Step::Activating };
+        self.answered = Slots::default();
+    }
+
+    /// What to send to members that have not answered.
+    pub fn questions(&self) -> Vec<(NodeId, Message)> {
+        let waiting = self.next.current_bricks().filter(|(slot, _)| !self.answered.has(*slot));
+        waiting.filter_map(|(slot, brick)| Some((NodeId::Brick(brick), self.question(slot)?))).collect()
+    }
+
+    fn question(&self, slot: u8) -> Option<Message> {
+        let (group, number, view) = (self.next.group, self.next.number, self.next.clone());
+        match self.step {
+            Step::Fencing => Some(Message::Fence { view }),
+            Step::Resolving => {
+                let writes = self.asked.get(&slot)?;
+                let width = |write: &WriteId| width_at(&self.geometry, write.span.lba, slot);
+                Some(Message::Resolve { group, number, writes: writes.iter().map(|w| (*w, width(w))).collect() })
+            }
+            Step::Activating => {
+                Some(Message::Activate { view, commits: self.commits.clone(), aborts: self.aborts.clone() })
+            }
+            Step::Storing | Step::Finishing => None,
+        }
+    }
+
+    fn slot(&self, from: BrickId, number: ViewNumber, step: Step) -> Option<u8> {
+        let slot = self.next.slot_of(from)?;
+        let fits = number == self.next.number && self.step == step && self.next.current.has(slot);
+        (fits && !self.answered.has(slot)).then_some(slot)
+    }
+
+    fn answered_by(&mut self, slot: u8) -> bool {
+        self.answered = self.answered.with(slot);
+        self.next.current.and(self.answered) == self.next.current
+    }
+
+    /// A member promised. True when the step changed.
+    pub fn on_fenced(&mut self, from: BrickId, number: ViewNumber, doubts: Vec<WriteId>) -> bool {
+        let Some(slot) = self.slot(from, number, Step::Fencing) else { return false };
+        for write in doubts.into_iter().filter(|write| write.group == self.next.group) {
+            self.fates.entry(write).or_default().insert(slot, Fate::Prepared);
+        }
+        if !self.answered_by(slot) {
+            return false;
+        }
+        self.ask_for_fates();
+        true
+    }
+
+    /// All members promised: ask those that take part in a write in doubt and did not name it.
+    fn ask_for_fates(&mut self) {
+        for (write, fates) in &self.fates {
+            let silent = participants(&self.geometry, &self.next, write);
+            for slot in silent.iter().filter(|slot| !fates.contains_key(slot)) {
+                self.asked.entry(slot).or_default().push(*write);
+            }
+        }
+        self.step = Step::Resolving;
+        self.answered = self.next.current.iter().fold(Slots::default(), |answered, slot| {
+            if self.asked.contains_key(&slot) { answered } else { answered.with(slot) }
+        });
+        if self.asked.is_empty() {
+            self.decide();
+        }
+    }
+
+    /// A member said what it knows. True when the step changed.
+    pub fn on_resolved(&mut self, from: BrickId, number: ViewNumber, fates: &[Fate]) -> bool {
+        let Some(slot) = self.slot(from, number, Step::Resolving) else { return false };
+        let Some(writes) = self.asked.get(&slot).filter(|writes| writes.len() == fates.len()) else { return false };
+        for (write, fate) in writes.iter().zip(fates) {
+            self.fates.entry(*write).or_default().insert(slot, *fate);
+        }
+        let complete = self.answered_by(slot);
+        if complete {
+            self.decide();
+        }
+        complete
+    }
+
+    fn decide(&mut self) {
+        for (write, fates) in &self.fates {
+            let any = |fate| fates.values().any(|known| *known == fate);
+            let commit = any(Fate::Committed) || (any(Fate::Prepared) && !any(Fate::Refused));
+            if commit { &mut self.commits } else { &mut self.aborts }.push(Decision::from(write));
+        }
+        self.step = Step::Activating;
+        self.answered = Slots::default();
+    }
+
+    /// A member began. True when all have.
+    pub fn on_activated(&mut self, from: BrickId, number: ViewNumber) -> bool {
+        let Some(slot) = self.slot(from, number, Step::Activating) else { return false };
+        let complete = self.answered_by(slot);
+        if complete {
+            self.step = Step::Finishing;
+        }
+        complete
+    }
+
+    /// How many writes it committed and aborted.
+    pub fn decisions(&self) -> (usize, usize) {
+        (self.commits.len(), self.aborts.len())
+    }
+
+    /// Whether any of `bricks` is to be in the new current set.
+    pub fn needs_any(&self, bricks: &BTreeSet<BrickId>) -> bool {
+        self.next.current_bricks().any(|(_, brick)| bricks.contains(&brick))
+    }
+}

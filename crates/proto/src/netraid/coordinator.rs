@@ -1,0 +1,565 @@
+//! The coordinating side of `gw,ts,2pcw+read`: a gateway's operations on the members of a group.
+//!
+//! An *operation* is a small machine of its own ([`super::write`], [`super::read`], [`super::reconstruct`],
+//! [`super::settle`], [`super::repair`]). This file keeps them, hands them answers, children's outcomes, timers and
+//! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
+
+use super::read::ReadOperation;
+use super::reconstruct::ReconstructOperation;
+use super::repair::RepairOperation;
+use super::settle::SettleOperation;
+use super::write::WriteOperation;
+use crate::counters::Counters;
+use crate::distribute::ReadPolicy;
+use crate::layout::extent::Geometry;
+use base::{BrickId, GroupId, HashMap, HashSet, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use wire::{Decision, Fate, GroupView, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots, WriteId};
+
+/// How long decisions wait for a message that they can ride along with.
+const DECISION_DELAY: Duration = Duration::from_millis(1);
+/// The first time after which an unanswered question is asked again; doubled each time.
+const RETRY: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// Names an operation.
+pub type OperationId = u64;
+
+/// Who waits for an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Parent {
+    /// A part of a client's request: `(request, volume block)`.
+    Part(u64, u64),
+    /// Another operation.
+    Operation(OperationId),
+    /// Nobody.
+    Nobody,
+}
+
+/// What an operation ends with.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Blocks and, if wanted, their stamps (one a block; for parity, `width` a block).
+    Read {
+        /// The content.
+        content: Payload,
+        /// The stamps.
+        stamps: Vec<Stamp>,
+    },
+    /// The write took effect.
+    Written,
+    /// What the write was computed from is not there any more.
+    Changed,
+    /// `Some(true)`: it took effect; `Some(false)`: it never will; `None`: a new view began first.
+    Settled(Option<bool>),
+    /// `(blocks, holds data)`.
+    Allocation(Vec<(u32, bool)>),
+    /// It failed.
+    Failed(IoError),
+}
+
+/// A member's answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// To a prepare.
+    Prepared(PrepareOutcome, Payload),
+    /// To a read.
+    Read(ReadOutcome, Payload),
+    /// To a query.
+    Fate(Result<Fate, Option<GroupView>>),
+    /// To a repair.
+    Repaired(bool),
+    /// To a question about allocation.
+    Allocation(Result<Vec<(u32, bool)>, Option<GroupView>>),
+}
+
+/// The machines that operations are.
+pub enum Operation {
+    /// A write.
+    Write(Box<WriteOperation>),
+    /// A read.
+    Read(ReadOperation),
+    /// A read by way of the code.
+    Reconstruct(Box<ReconstructOperation>),
+    /// A write in doubt.
+    Settle(SettleOperation),
+    /// Good content for unreadable blocks.
+    Repair(Box<RepairOperation>),
+    /// Which blocks hold data.
+    Allocation(super::allocation::AllocationOperation),
+}
+
+/// What each operation does. `Some` ends it.
+pub trait Operate {
+    /// Begins, or begins again.
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome>;
+    /// The member at `slot` answered.
+    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome>;
+    /// An operation that this one began ended.
+    fn on_child(&mut self, shared: &mut Shared, outcome: Outcome) -> Option<Outcome> {
+        let _ = (shared, outcome);
+        None
+    }
+    /// The time it asked for has come.
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome>;
+    /// The group it works on.
+    fn group(&self) -> GroupId;
+    /// A new view of its group began.
+    fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        shared.forget_calls();
+        self.start(shared)
+    }
+}
+
+impl Operation {
+    fn as_operate(&mut self) -> &mut dyn Operate {
+        match self {
+            Operation::Write(operation) => &mut **operation,
+            Operation::Read(operation) => operation,
+            Operation::Reconstruct(operation) => &mut **operation,
+            Operation::Settle(operation) => operation,
+            Operation::Repair(operation) => &mut **operation,
+            Operation::Allocation(operation) => operation,
+        }
+    }
+}
+
+struct Task {
+    operation: Operation,
+    parent: Parent,
+    children: Vec<OperationId>,
+    calls: Vec<u64>,
+    due: Option<Time>,
+}
+
+/// What operations share: the views, the clock of stamps, and the ways out.
+pub struct Shared {
+    /// Now.
+    pub now: Time,
+    /// The views as far as they are known here.
+    pub views: BTreeMap<GroupId, GroupView>,
+    /// Geometries of the volumes that are open.
+    pub geometries: BTreeMap<VolumeId, Geometry>,
+    /// Bricks that can be reached.
+    pub up: BTreeSet<BrickId>,
+    /// Draws the stamps of this gateway's writes; `None` until the directory gave it a number.
+    pub clock: Option<StampClock>,
+    /// Stamps of this gateway's writes under way: they are not to be settled by its own readers.
+    pub own: HashSet<Stamp>,
+    /// Who serves a read.
+    pub policy: ReadPolicy,
+    /// Counts.
+    pub counters: Counters,
+    /// Groups whose view is out of date: the directory is to be asked.
+    pub stale: BTreeSet<GroupId>,
+    current: OperationId,
+    serial: u64,
+    calls: HashMap<u64, Call>,
+    begun_calls: Vec<u64>,
+    forget: bool,
+    due: Option<Option<Time>>,
+    begun: Vec<(OperationId, Parent, Operation)>,
+    out: Vec<(BrickId, Packet)>,
+    decisions: BTreeMap<BrickId, (Vec<Decision>, Vec<Decision>)>,
+    decisions_due: Option<Time>,
+    adopted: Vec<GroupId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    operation: OperationId,
+    brick: BrickId,
+    slot: u8,
+}
+
+impl Shared {
+    /// The view of a group; operations are begun only for groups that are known.
+    pub fn view(&self, group: GroupId) -> GroupView {
+        self.views.get(&group).cloned().expect("an operation is on a known group")
+    }
+
+    /// Sends a question to the brick at `slot`; `make` gets the number that names the answer.
+    pub fn call(&mut self, view: &GroupView, slot: u8, payload: Payload, make: impl FnOnce(u64) -> Message) -> u64 {
+        self.serial += 1;
+        let brick = view.members[usize::from(slot)];
+        self.calls.insert(self.serial, Call { operation: self.current, brick, slot });
+        self.begun_calls.push(self.serial);
+        self.policy.begin(brick);
+        self.out.push((brick, Packet { message: make(self.serial), payload }));
+        self.serial
+    }
+
+    /// Answers to what the current operation asked so far are of no interest any more.
+    pub fn forget_calls(&mut self) {
+        self.forget = true;
+        for call in core::mem::take(&mut self.begun_calls) {
+            self.end_call(call);
+        }
+    }
+
+    fn end_call(&mut self, call: u64) -> Option<Call> {
+        let ended = self.calls.remove(&call);
+        if let Some(call) = ended {
+            self.policy.end(call.brick);
+        }
+        ended
+    }
+
+    /// Begins an operation on behalf of the current one.
+    pub fn begin(&mut self, operation: Operation) {
+        let parent = Parent::Operation(self.current);
+        self.begin_for(parent, operation);
+    }
+
+    /// Begins an operation that nobody waits for.
+    pub fn begin_alone(&mut self, operation: Operation) {
+        self.begin_for(Parent::Nobody, operation);
+    }
+
+    fn begin_for(&mut self, parent: Parent, operation: Operation) -> OperationId {
+        self.serial += 1;
+        self.begun.push((self.serial, parent, operation));
+        self.serial
+    }
+
+    /// Wakes the current operation after `delay`, and not at the time it asked for before.
+    pub fn wake_after(&mut self, delay: Duration) {
+        self.due = Some(Some(self.now + delay));
+    }
+
+    /// Wakes the current operation to repeat what is unanswered: later each time.
+    pub fn wake_to_retry(&mut self, attempt: u32) {
+        self.wake_after((RETRY * 2u32.pow(attempt.min(4))).min(RETRY_MAX));
+    }
+
+    /// Tells the members at `slots` what became of a write; it rides along with the next message to them.
+    pub fn decide(&mut self, view: &GroupView, slots: Slots, write: &WriteId, commit: bool) {
+        for slot in slots.iter() {
+            let Some(&brick) = view.members.get(usize::from(slot)) else { continue };
+            let (commits, aborts) = self.decisions.entry(brick).or_default();
+            if commit { commits } else { aborts }.push(Decision::from(write));
+        }
+        self.decisions_due.get_or_insert(self.now + DECISION_DELAY);
+    }
+
+    /// A member showed its view: takes it if it is newer, and asks the directory if it is not.
+    pub fn on_stale(&mut self, group: GroupId, view: Option<GroupView>) {
+        self.counters.count("request under an old view");
+        match view {
+            Some(view) if view.group == group => self.adopt(view),
+            _ => self.stale.insert(group),
+        };
+    }
+
+    /// Takes a view if it is newer than the one known.
+    pub fn adopt(&mut self, view: GroupView) -> bool {
+        let known = self.views.get(&view.group);
+        if view.current.and(Slots::all(view.members.len() as u8)) != view.current
+            || known.is_some_and(|known| known.number >= view.number || known.members.len() != view.members.len())
+        {
+            return false;
+        }
+        if known.is_some() {
+            self.adopted.push(view.group);
+        }
+        self.views.insert(view.group, view);
+        true
+    }
+
+    /// A new stamp. Operations that write begin only once there is a clock.
+    pub fn draw(&mut self) -> Stamp {
+        let now = self.now;
+        self.clock.as_mut().expect("registered before volumes are opened").draw(now)
+    }
+
+    /// The next stamp is later than `stamp`.
+    pub fn see(&mut self, stamp: Stamp) {
+        if let Some(clock) = &mut self.clock {
+            clock.see(stamp);
+        }
+    }
+}
+
+/// All operations of a gateway.
+pub struct Coordinator {
+    /// What they share.
+    pub shared: Shared,
+    tasks: HashMap<OperationId, Task>,
+    timers: BTreeSet<(Time, OperationId)>,
+    finished: VecDeque<(Parent, Outcome)>,
+}
+
+impl Coordinator {
+    /// None yet.
+    pub fn new(policy: ReadPolicy) -> Coordinator {
+        let shared = Shared {
+            now: Time::ZERO,
+            views: BTreeMap::new(),
+            geometries: BTreeMap::new(),
+            up: BTreeSet::new(),
+            clock: None,
+            own: HashSet::default(),
+            policy,
+            counters: Counters::default(),
+            stale: BTreeSet::new(),
+            current: 0,
+            serial: 0,
+            calls: HashMap::default(),
+            begun_calls: Vec::new(),
+            forget: false,
+            due: None,
+            begun: Vec::new(),
+            out: Vec::new(),
+            decisions: BTreeMap::new(),
+            decisions_due: None,
+            adopted: Vec::new(),
+        };
+        Coordinator { shared, tasks: HashMap::default(), timers: BTreeSet::new(), finished: VecDeque::new() }
+    }
+
+    /// Begins an operation for a part of a request.
+    pub fn begin(&mut self, parent: Parent, operation: Operation) {
+        self.shared.begin_for(parent, operation);
+        self.run();
+    }
+
+    /// A brick answers.
+    pub fn on_answer(&mut self, call: u64, answer: Answer) {
+        let Some(Call { operation, slot, .. }) = self.shared.end_call(call) else { return };
+        if let Some(task) = self.tasks.get_mut(&operation) {
+            task.calls.retain(|begun| *begun != call);
+        }
+        self.drive(operation, |task, shared| task.as_operate().on_answer(shared, slot, answer));
+        self.run();
+    }
+
+    /// A brick cannot be reached: what waits for its answer asks again soon, elsewhere where it may.
+    pub fn on_brick_down(&mut self, brick: BrickId) {
+        let mut waiting: Vec<OperationId> =
+            self.shared.calls.values().filter(|call| call.brick == brick).map(|call| call.operation).collect();
+        waiting.sort_unstable();
+        waiting.dedup();
+        for id in waiting {
+            self.drive(id, |_, shared| {
+                shared.wake_after(DECISION_DELAY);
+                None
+            });
+        }
+        self.run();
+    }
+
+    /// A brick asks to settle writes.
+    pub fn on_doubtful(&mut self, writes: Vec<WriteId>) {
+        for write in writes {
+            let known = self.shared.geometries.contains_key(&write.span.volume)
+                && self.shared.views.contains_key(&write.group)
+                && write.span.is_valid();
+            if known && !self.shared.own.contains(&write.stamp) {
+                self.shared.begin_alone(Operation::Settle(SettleOperation::new(write)));
+            }
+        }
+        self.run();
+    }
+
+    /// Views that the directory or a brick showed.
+    pub fn on_views(&mut self, views: Vec<GroupView>) {
+        for view in views {
+            self.shared.adopt(view);
+        }
+        self.run();
+    }
+
+    /// Forgets a volume that is deleted: its operations end with an error.
+    pub fn forget(&mut self, volume: VolumeId) {
+        self.shared.geometries.remove(&volume);
+        let groups: BTreeSet<GroupId> =
+            self.shared.views.values().filter(|view| view.volume == volume).map(|view| view.group).collect();
+        let mut gone: Vec<OperationId> = self
+            .tasks
+            .iter_mut()
+            .filter_map(|(id, task)| groups.contains(&task.operation.as_operate().group()).then_some(*id))
+            .collect();
+        gone.sort_unstable();
+        gone.into_iter().for_each(|id| self.end(id, Outcome::Failed(IoError::NoVolume)));
+        self.shared.views.retain(|group, _| !groups.contains(group));
+        self.run();
+    }
+
+    /// Runs what has become due.
+    pub fn wake(&mut self) {
+        while let Some(&(due, id)) = self.timers.first()
+            && due <= self.shared.now
+        {
+            self.timers.pop_first();
+            if let Some(task) = self.tasks.get_mut(&id) {
+                task.due = None;
+            }
+            self.drive(id, |task, shared| task.as_operate().on_timer(shared));
+        }
+        self.run();
+    }
+
+    /// When something becomes due, and what.
+    pub fn deadline(&self) -> Option<(Time, &'static str)> {
+        let timer = self.timers.first().map(|(due, _)| (*due, "an operation asks again"));
+        let decisions = self.shared.decisions_due.map(|due| (due, "decisions are told"));
+        [timer, decisions].into_iter().flatten().min()
+    }
+
+    /// What ended, for requests.
+    pub fn take_finished(&mut self) -> VecDeque<(Parent, Outcome)> {
+        core::mem::take(&mut self.finished)
+    }
+
+    /// Messages for bricks; decisions go first, with others or when they have waited long enough.
+    pub fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
+        let out = core::mem::take(&mut self.shared.out);
+        let late = self.shared.decisions_due.is_some_and(|due| due <= self.shared.now);
+        let mut with_decisions = Vec::with_capacity(out.len() + 4);
+        if late {
+            for (brick, decisions) in core::mem::take(&mut self.shared.decisions) {
+                with_decisions.push((brick, decide(decisions)));
+            }
+        }
+        for (brick, packet) in out {
+            if let Some(decisions) = self.shared.decisions.remove(&brick) {
+                with_decisions.push((brick, decide(decisions)));
+            }
+            with_decisions.push((brick, packet));
+        }
+        if self.shared.decisions.is_empty() {
+            self.shared.decisions_due = None;
+        }
+        with_decisions
+    }
+
+    /// How many operations are under way.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    // ---- inside ----
+
+    /// Takes in what operations left: new ones, ended ones' parents, new views.
+    fn run(&mut self) {
+        loop {
+            if let Some(begun) = (!self.shared.begun.is_empty()).then(|| self.shared.begun.remove(0)) {
+                self.start(begun);
+            } else if let Some(group) = self.shared.adopted.pop() {
+                self.on_view(group);
+            } else if let Some(index) = self.finished.iter().position(|(p, _)| matches!(p, Parent::Operation(_))) {
+                let Some((Parent::Operation(parent), outcome)) = self.finished.remove(index) else { continue };
+                self.drive(parent, |task, shared| task.as_operate().on_child(shared, outcome));
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn start(&mut self, (id, parent, operation): (OperationId, Parent, Operation)) {
+        if let Parent::Operation(parent) = parent {
+            // A parent that ended meanwhile needs no child.
+            let Some(parent) = self.tasks.get_mut(&parent) else { return };
+            parent.children.push(id);
+        }
+        let task = Task { operation, parent, children: Vec::new(), calls: Vec::new(), due: None };
+        self.tasks.insert(id, task);
+        self.drive(id, |task, shared| task.as_operate().start(shared));
+    }
+
+    fn on_view(&mut self, group: GroupId) {
+        let mut concerned: Vec<OperationId> = self
+            .tasks
+            .iter_mut()
+            .filter_map(|(id, task)| (task.operation.as_operate().group() == group).then_some(*id))
+            .collect();
+        concerned.sort_unstable();
+        for id in concerned {
+            // Children of an operation that begins again are of no use to it.
+            let Some(task) = self.tasks.get_mut(&id) else { continue };
+            for child in core::mem::take(&mut task.children) {
+                self.cancel(child);
+            }
+            self.drive(id, |task, shared| task.as_operate().on_view(shared));
+        }
+    }
+
+    /// Lets an operation do `work`, and takes in what it left.
+    fn drive(&mut self, id: OperationId, work: impl FnOnce(&mut Operation, &mut Shared) -> Option<Outcome>) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let shared = &mut self.shared;
+        shared.current = id;
+        (shared.due, shared.forget) = (None, false);
+        let outcome = work(&mut task.operation, shared);
+        if shared.forget {
+            for call in core::mem::take(&mut task.calls) {
+                shared.end_call(call);
+            }
+        }
+        task.calls.append(&mut shared.begun_calls);
+        if let Some(due) = shared.due.take() {
+            if let Some(before) = core::mem::replace(&mut task.due, due) {
+                self.timers.remove(&(before, id));
+            }
+            self.timers.extend(due.map(|due| (due, id)));
+        }
+        if let Some(outcome) = outcome {
+            self.end(id, outcome);
+        }
+    }
+
+    fn end(&mut self, id: OperationId, outcome: Outcome) {
+        if let Some(parent) = self.cancel(id) {
+            self.finished.push_back((parent, outcome));
+        }
+    }
+
+    fn cancel(&mut self, id: OperationId) -> Option<Parent> {
+        let task = self.tasks.remove(&id)?;
+        if let Operation::Write(write) = &task.operation {
+            self.shared.own.remove(&write.stamp());
+        }
+        for call in task.calls {
+            self.shared.end_call(call);
+        }
+        for child in task.children {
+            self.cancel(child);
+        }
+        if let Some(due) = task.due {
+            self.timers.remove(&(due, id));
+        }
+        Some(task.parent)
+    }
+}
+
+fn decide((commits, aborts): (Vec<Decision>, Vec<Decision>)) -> Packet {
+    Message::Decide { commits, aborts }.into()
+}
+
+/// The members that take part in a write under a view.
+pub fn participants(geometry: &Geometry, view: &GroupView, write: &WriteId) -> Slots {
+    let slots = match write.scope {
+        wire::Scope::Row => Slots::all(view.members.len() as u8),
+        wire::Scope::Unit { index } => geometry
+            .parity_slots(write.span.lba)
+            .fold(Slots::one(geometry.slot_of(write.span.lba, index)), |slots, (_, slot)| slots.with(slot)),
+    };
+    slots.and(view.current)
+}
+
+/// Stamps a block that the member at `slot` keeps for the row at `lba`.
+pub fn width_at(geometry: &Geometry, lba: u64, slot: u8) -> u8 {
+    match geometry.data_index_at(lba, slot) {
+        Some(_) => 1,
+        None => geometry.layout().data(),
+    }
+}
+
+/// A number for messages that name no view yet.
+pub const NO_VIEW: ViewNumber = ViewNumber(0);

@@ -1,0 +1,88 @@
+//! Which requests took effect at a brick, so that a retry takes effect once.
+//!
+//! Bounded: a client says below which sequence number it never asks again, and the memory of clients long gone is
+//! dropped, the oldest first.
+
+use base::{ClientId, RequestId, Stamp};
+use std::collections::BTreeMap;
+
+const CLIENTS_MAX: usize = 4096;
+
+/// The parts of requests that took effect, by client.
+#[derive(Debug, Default)]
+pub struct Effects {
+    clients: BTreeMap<ClientId, Client>,
+}
+
+#[derive(Debug, Default)]
+struct Client {
+    latest: Stamp,
+    floor: u64,
+    parts: BTreeMap<(u64, u64), Stamp>,
+}
+
+impl Effects {
+    /// What a store found again.
+    pub fn recover(effects: &[(RequestId, u64, Stamp)]) -> Effects {
+        let mut recovered = Effects::default();
+        effects.iter().for_each(|&(request, part, stamp)| recovered.insert(request, part, stamp));
+        recovered
+    }
+
+    /// A part of a request took effect by the write `stamp`.
+    pub fn insert(&mut self, request: RequestId, part: u64, stamp: Stamp) {
+        if request == RequestId::default() {
+            return;
+        }
+        let client = self.clients.entry(request.client).or_default();
+        client.latest = client.latest.max(stamp);
+        if request.sequence >= client.floor {
+            client.parts.insert((request.sequence, part), stamp);
+        }
+        if self.clients.len() > CLIENTS_MAX {
+            let oldest = self.clients.iter().min_by_key(|(_, client)| client.latest).map(|(id, _)| *id);
+            oldest.and_then(|id| self.clients.remove(&id));
+        }
+    }
+
+    /// Whether the part took effect.
+    pub fn contains(&self, request: RequestId, part: u64) -> bool {
+        self.clients
+            .get(&request.client)
+            .is_some_and(|client| client.parts.contains_key(&(request.sequence, part)))
+    }
+
+    /// Whether the client said that this request is answered and never comes again.
+    pub fn is_past(&self, request: RequestId) -> bool {
+        self.clients.get(&request.client).is_some_and(|client| request.sequence < client.floor)
+    }
+
+    /// The client never asks again below `floor`.
+    pub fn raise_floor(&mut self, client: ClientId, floor: u64) {
+        if let Some(client) = self.clients.get_mut(&client)
+            && floor > client.floor
+        {
+            client.floor = floor;
+            client.parts = client.parts.split_off(&(floor, 0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_forgets_and_nothing_comes_back_below_it() {
+        let request = |sequence| RequestId { client: ClientId(1), sequence };
+        let mut effects = Effects::default();
+        effects.insert(request(1), 0, Stamp(10));
+        effects.insert(request(2), 8, Stamp(11));
+        assert!(effects.contains(request(1), 0) && !effects.contains(request(2), 0));
+        effects.raise_floor(ClientId(1), 2);
+        assert!(!effects.contains(request(1), 0) && effects.contains(request(2), 8));
+        assert!(effects.is_past(request(1)) && !effects.is_past(request(2)));
+        effects.insert(request(1), 0, Stamp(12));
+        assert!(!effects.contains(request(1), 0));
+    }
+}

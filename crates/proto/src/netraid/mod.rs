@@ -1,0 +1,16 @@
+//! The family of network RAID protocols: `(data path, serialization, atomicity)`, after Kenchammana-Hosekote et al.,
+//! "The Design and Evaluation of Network RAID Protocols" (IBM Research), section 2.2.
+//!
+//! The brick's side is common to the family: [`participant`] stages, decides and reads. Each protocol's coordinating
+//! side is a file of its own; `gw,ts,2pcw+read` is [`coordinator`].
+
+pub mod allocation;
+pub mod coordinator;
+pub mod effects;
+pub mod participant;
+pub mod pending;
+pub mod read;
+pub mod reconstruct;
+pub mod repair;
+pub mod settle;
+pub mod write;

@@ -1,0 +1,881 @@
+//! A brick's side of the family, for one disk: prepares writes, learns their decision, serves reads.
+//!
+//! What must hold here (`docs/protocol` argues why):
+//! - A block has at most one undecided write (a parity block: one for each data unit). A later stamp waits behind it,
+//!   an earlier one is refused: waits go from later to earlier stamps only, so they form no circle (wait-die).
+//! - `Prepared` is said only when the write is on stable storage; nothing is forgotten afterwards but by a decision.
+//! - A write that was refused by [`Message::Query`] is refused for ever (a durable *seal*), so that an abort is final.
+//! - A read is served only from blocks without a write in doubt.
+//!
+//! Reading order: [`Participant::on_prepare`], [`Participant::on_store`], [`Participant::on_decide`],
+//! [`Participant::on_read`], [`Participant::on_query`], then views.
+
+use super::effects::Effects;
+use super::pending::{Key, Pending, PendingTable, Prepare, State, key_of};
+use crate::brick::BrickEffect;
+use crate::counters::Counters;
+use crate::member::views::Groups;
+use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
+use wire::{Change, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Scope, Span, Wire, WriteId};
+
+/// How long a read waits for a decision before it says that it is in doubt.
+pub const READ_PATIENCE: Duration = Duration::from_millis(200);
+/// The most writes under way or waiting at a disk, and the most reads that wait.
+const QUEUE_MAX: usize = 4096;
+/// The most seals kept; older stamps than the oldest seal dropped are refused altogether.
+const SEALS_MAX: usize = 4096;
+const SEAL_PREFIX: u8 = b's';
+const FLOOR_KEY: &[u8] = b"f";
+
+/// What a step may look at and do beside the participant itself.
+pub struct Context<'a> {
+    /// Now.
+    pub now: Time,
+    /// The brick's views.
+    pub groups: &'a Groups,
+    /// Whether the brick's lease is in force.
+    pub leased: bool,
+    /// Effects.
+    pub fx: &'a mut Vec<BrickEffect>,
+    /// Counts.
+    pub counters: &'a mut Counters,
+}
+
+impl Context<'_> {
+    fn send(&mut self, to: NodeId, message: Message, payload: Payload) {
+        self.fx.push(BrickEffect::Send { to, packet: Packet { message, payload } });
+    }
+}
+
+/// A read as it was asked.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// Whom to answer.
+    pub from: NodeId,
+    /// Which question.
+    pub operation: u64,
+    /// The group.
+    pub group: GroupId,
+    /// The view under which it was asked.
+    pub view: ViewNumber,
+    /// The blocks.
+    pub span: Span,
+    /// Stamps a block.
+    pub width: u8,
+    /// Whether stamps are wanted.
+    pub stamps: bool,
+    /// Whether content is wanted.
+    pub content: bool,
+}
+
+/// A repair as it was asked.
+#[derive(Clone, Debug)]
+pub struct RepairRequest {
+    /// Whom to answer.
+    pub from: NodeId,
+    /// Which question.
+    pub operation: u64,
+    /// The group.
+    pub group: GroupId,
+    /// The view under which it was asked.
+    pub view: ViewNumber,
+    /// The blocks.
+    pub span: Span,
+    /// Stamps a block.
+    pub width: u8,
+    /// The content's stamps.
+    pub stamps: Vec<Stamp>,
+    /// The content.
+    pub content: Payload,
+}
+
+/// Who wants to know a write's fate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A gateway that settles it.
+    Gateway(NodeId, u64),
+    /// The making of a view: `(job, index)`.
+    View(u64, usize),
+}
+
+#[derive(Debug)]
+enum Lookup {
+    Check(Key),
+    Stage(Key),
+    Read { request: ReadRequest, leased: bool },
+    Fate { asker: Asker, write: WriteId, width: u8 },
+    Seal { asker: Asker },
+    RepairCheck { key: Key, request: Box<RepairRequest> },
+    Repair { key: Key, from: NodeId, operation: u64 },
+    Allocation { from: NodeId, operation: u64 },
+    Ignore,
+}
+
+/// The participant of one disk.
+pub struct Participant {
+    disk: usize,
+    pending: PendingTable,
+    waiting: BTreeMap<Key, Prepare>,
+    held: BTreeMap<u64, (Time, ReadRequest)>,
+    lookups: HashMap<Token, Lookup>,
+    effects: Effects,
+    seals: BTreeSet<Stamp>,
+    floor: Stamp,
+    serial: u64,
+    fates: Vec<(u64, usize, Fate)>,
+}
+
+impl Participant {
+    /// The participant of disk number `disk`, where `recovered` was found.
+    pub fn new(disk: usize, recovered: &Recovered, now: Time) -> Participant {
+        let mut participant = Participant {
+            disk,
+            pending: PendingTable::default(),
+            waiting: BTreeMap::new(),
+            held: BTreeMap::new(),
+            lookups: HashMap::default(),
+            effects: Effects::recover(&recovered.effects),
+            seals: recovered.notes.iter().filter_map(|(key, _)| seal_of(key)).collect(),
+            floor: Stamp::ZERO,
+            serial: 0,
+            fates: Vec::new(),
+        };
+        if let Some((_, value)) = recovered.notes.iter().find(|(key, _)| key == FLOOR_KEY) {
+            participant.floor = Stamp::from_bytes(value).unwrap_or_default();
+        }
+        for staged in &recovered.staged {
+            participant.pending.insert(Pending {
+                prepare: Prepare {
+                    reply_to: None,
+                    view: ViewNumber(0),
+                    write: staged.write,
+                    change: staged.change.clone(),
+                    base: None,
+                    want_delta: false,
+                    request: staged.request,
+                    part: staged.part,
+                    payload: Payload::new(),
+                },
+                state: State::Staged,
+                doomed: false,
+                token: 0,
+                since: now,
+                answer: None,
+            });
+        }
+        participant
+    }
+
+    /// Drops writes that were found staged although they are sealed (a crash came between the seal and the drop).
+    pub fn drop_sealed(&mut self, cx: &mut Context<'_>) {
+        let sealed: Vec<Key> =
+            self.pending.iter().map(|p| p.prepare.key()).filter(|key| self.is_sealed(key.2)).collect();
+        for key in sealed {
+            self.finish_abort(cx, key);
+        }
+    }
+
+    // ---- phase one ----
+
+    /// A gateway asks to prepare a write.
+    pub fn on_prepare(&mut self, cx: &mut Context<'_>, prepare: Prepare, floor: u64) {
+        if let Err(view) = cx.groups.serves(prepare.write.group, prepare.view) {
+            return answer(cx, &prepare, PrepareOutcome::Stale { view });
+        }
+        if !is_well_formed(&prepare) {
+            cx.counters.count("malformed prepare refused");
+            return answer(cx, &prepare, PrepareOutcome::Failed);
+        }
+        self.effects.raise_floor(prepare.request.client, floor);
+        self.admit(cx, prepare);
+    }
+
+    fn admit(&mut self, cx: &mut Context<'_>, prepare: Prepare) {
+        let key = prepare.key();
+        if self.effects.contains(prepare.request, prepare.part) || self.effects.is_past(prepare.request) {
+            cx.counters.count("duplicate request suppressed");
+            return answer(cx, &prepare, PrepareOutcome::Duplicate);
+        }
+        if self.is_sealed(key.2) {
+            return answer(cx, &prepare, PrepareOutcome::Late { newest: key.2 });
+        }
+        if self.pending.get(&key).is_some() {
+            return self.admit_again(cx, key, prepare);
+        }
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            waiting.reply_to = prepare.reply_to;
+            return;
+        }
+        self.commit_implied(cx, &prepare);
+        match self.conflict(&prepare) {
+            Conflict::None => self.check(cx, prepare),
+            Conflict::Later(newest) => {
+                cx.counters.count("write refused by wait-die");
+                answer(cx, &prepare, PrepareOutcome::Late { newest });
+            }
+            Conflict::Earlier if self.waiting.len() >= QUEUE_MAX => answer(cx, &prepare, PrepareOutcome::Busy),
+            Conflict::Earlier => {
+                cx.counters.count("write waited behind an undecided one");
+                self.waiting.insert(key, prepare);
+            }
+        }
+    }
+
+    /// The same prepare came again: answer again if it was answered.
+    fn admit_again(&mut self, cx: &mut Context<'_>, key: Key, prepare: Prepare) {
+        let pending = self.pending.get_mut(&key).expect("looked up by the caller");
+        pending.prepare.reply_to = prepare.reply_to;
+        if pending.state != State::Staged {
+            return;
+        }
+        if !prepare.want_delta || pending.answer.is_some() {
+            return answer_prepared(cx, pending);
+        }
+        // Found again after a restart: the delta is computed anew from the committed content, still the old one.
+        pending.prepare.want_delta = true;
+        pending.prepare.payload = prepare.payload;
+        let (span, width) = (prepare.write.span, prepare.change.width());
+        let token = self.token();
+        self.pending.get_mut(&key).expect("still there").token = token;
+        self.ask(cx, token, Lookup::Check(key), Command::Read { token, span, width, content: true });
+    }
+
+    /// A parity delta that follows on a write says that this write is decided: its data brick took it for committed.
+    fn commit_implied(&mut self, cx: &mut Context<'_>, prepare: &Prepare) {
+        let Change::Xor { previous, .. } = &prepare.change else { return };
+        let implied: Vec<Key> = self
+            .pending
+            .in_doubt(prepare.write.span)
+            .filter(|p| p.prepare.lanes() & prepare.lanes() != 0 && previous.contains(&p.prepare.write.stamp))
+            .map(|p| p.prepare.key())
+            .collect();
+        for key in implied {
+            cx.counters.count("commit implied by the next delta");
+            self.finish_commit(cx, key);
+        }
+    }
+
+    fn conflict(&self, prepare: &Prepare) -> Conflict {
+        let mut conflict = Conflict::None;
+        for other in self.pending.overlapping(prepare.write.span) {
+            let stamp = other.prepare.write.stamp;
+            if other.prepare.lanes() & prepare.lanes() == 0 {
+                continue;
+            }
+            conflict = match conflict {
+                Conflict::Later(newest) if newest >= stamp => conflict,
+                _ if stamp > prepare.write.stamp => Conflict::Later(stamp),
+                Conflict::Later(_) => conflict,
+                _ => Conflict::Earlier,
+            };
+        }
+        conflict
+    }
+
+    /// Takes the place, and looks up what is there.
+    fn check(&mut self, cx: &mut Context<'_>, prepare: Prepare) {
+        if self.pending.len() >= QUEUE_MAX {
+            return answer(cx, &prepare, PrepareOutcome::Busy);
+        }
+        let (key, span, width) = (prepare.key(), prepare.write.span, prepare.change.width());
+        let (token, content) = (self.token(), prepare.want_delta);
+        self.pending.insert(Pending {
+            prepare,
+            state: State::Checking,
+            doomed: false,
+            token,
+            since: cx.now,
+            answer: None,
+        });
+        self.ask(cx, token, Lookup::Check(key), Command::Read { token, span, width, content });
+    }
+
+    fn on_checked(&mut self, cx: &mut Context<'_>, token: Token, key: Key, result: Result<Blocks, StoreError>) {
+        let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.token == token) else { return };
+        let verdict = match &result {
+            Err(error) => Err(refusal(*error)),
+            Ok(_) if pending.state == State::Staged => Ok(()),
+            Ok(blocks) => verify(&pending.prepare, blocks),
+        };
+        if let Err(outcome) = verdict {
+            let pending = self.remove(cx, key);
+            return answer(cx, &pending.prepare, outcome);
+        }
+        let blocks = result.expect("verified");
+        if pending.prepare.want_delta {
+            let delta = delta_of(&pending.prepare, &blocks);
+            pending.answer = Some((blocks.stamps, delta));
+        }
+        if pending.state == State::Staged {
+            return answer_prepared(cx, pending);
+        }
+        self.stage(cx, key);
+    }
+
+    fn stage(&mut self, cx: &mut Context<'_>, key: Key) {
+        let token = self.token();
+        let pending = self.pending.get_mut(&key).expect("checked");
+        pending.state = State::Staging;
+        pending.token = token;
+        let prepare = &mut pending.prepare;
+        let staged = wire::disk::Staged {
+            write: prepare.write,
+            change: prepare.change.clone(),
+            request: prepare.request,
+            part: prepare.part,
+        };
+        let payload = core::mem::take(&mut prepare.payload);
+        self.ask(cx, token, Lookup::Stage(key), Command::Stage { token, staged, payload });
+    }
+
+    fn on_staged(&mut self, cx: &mut Context<'_>, key: Key, result: Result<(), StoreError>) {
+        let Some(pending) = self.pending.get_mut(&key) else { return };
+        if let Err(error) = result {
+            let pending = self.remove(cx, key);
+            return answer(cx, &pending.prepare, refusal(error));
+        }
+        pending.state = State::Staged;
+        pending.since = cx.now;
+        if pending.doomed {
+            return self.finish_abort(cx, key);
+        }
+        answer_prepared(cx, pending);
+    }
+
+    // ---- phase two ----
+
+    /// A write was decided, or given up.
+    pub fn on_decide(&mut self, cx: &mut Context<'_>, decision: Decision, commit: bool) {
+        let key = (decision.volume, decision.lba, decision.stamp);
+        let Some(pending) = self.pending.get(&key) else {
+            if !commit {
+                self.waiting.remove(&key);
+            }
+            return;
+        };
+        match (commit, pending.state) {
+            (true, State::Staged) => self.finish_commit(cx, key),
+            (true, _) => cx.counters.count("commit of a write that is not staged ignored"),
+            // What a view change has listed as in doubt stays so until the view begins.
+            (false, _) if cx.groups.is_fenced(pending.prepare.write.group) => {
+                cx.counters.count("abort ignored under a fence");
+            }
+            (false, _) => self.finish_abort(cx, key),
+        }
+    }
+
+    fn finish_commit(&mut self, cx: &mut Context<'_>, key: Key) {
+        let pending = self.pending.remove(&key).expect("checked by the caller");
+        self.store(cx, Command::Apply { stamp: key.2 });
+        self.effects.insert(pending.prepare.request, pending.prepare.part, key.2);
+        self.release(cx, pending.prepare.write.span);
+    }
+
+    fn finish_abort(&mut self, cx: &mut Context<'_>, key: Key) {
+        let pending = self.pending.get_mut(&key).expect("checked by the caller");
+        match pending.state {
+            State::Staging => pending.doomed = true,
+            State::Mending => {}
+            State::Checking => drop(self.remove(cx, key)),
+            State::Staged => {
+                self.store(cx, Command::Drop { stamp: key.2 });
+                self.remove(cx, key);
+            }
+        }
+    }
+
+    fn remove(&mut self, cx: &mut Context<'_>, key: Key) -> Pending {
+        let pending = self.pending.remove(&key).expect("checked by the caller");
+        self.release(cx, pending.prepare.write.span);
+        pending
+    }
+
+    /// A place is free: those that waited for it try again, the earliest stamp first.
+    fn release(&mut self, cx: &mut Context<'_>, span: Span) {
+        let mut free: Vec<Key> = self
+            .waiting
+            .iter()
+            .filter(|(_, prepare)| prepare.write.span.overlaps(&span))
+            .map(|(key, _)| *key)
+            .collect();
+        free.sort_by_key(|key| key.2);
+        for key in free {
+            let Some(prepare) = self.waiting.remove(&key) else { continue };
+            match cx.groups.serves(prepare.write.group, prepare.view) {
+                Ok(()) => self.admit(cx, prepare),
+                Err(view) => answer(cx, &prepare, PrepareOutcome::Stale { view }),
+            }
+        }
+        let free: Vec<u64> =
+            self.held.iter().filter(|(_, (_, read))| read.span.overlaps(&span)).map(|(id, _)| *id).collect();
+        for id in free {
+            let (since, read) = self.held.remove(&id).expect("listed");
+            self.admit_read(cx, id, since, read);
+        }
+    }
+
+    // ---- reads ----
+
+    /// A gateway asks for blocks.
+    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadRequest) {
+        self.serial += 1;
+        if !read.span.is_valid() || !(1..=32).contains(&read.width) {
+            return read_answer(cx, &read, ReadOutcome::Failed, Payload::new());
+        }
+        self.admit_read(cx, self.serial, cx.now, read);
+    }
+
+    fn admit_read(&mut self, cx: &mut Context<'_>, id: u64, since: Time, read: ReadRequest) {
+        if let Err(view) = cx.groups.serves(read.group, read.view) {
+            if view.is_some() {
+                cx.counters.count("request under an old view refused");
+            }
+            return read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
+        }
+        if self.pending.in_doubt(read.span).next().is_none() {
+            let (token, leased) = (self.token(), cx.leased);
+            let command = Command::Read { token, span: read.span, width: read.width, content: read.content };
+            return self.ask(cx, token, Lookup::Read { request: read, leased }, command);
+        }
+        if self.held.len() >= QUEUE_MAX {
+            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
+        }
+        cx.counters.count("read waited for a decision");
+        self.held.insert(id, (since, read));
+    }
+
+    fn on_read_done(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: &ReadRequest,
+        leased: bool,
+        result: Result<Blocks, StoreError>,
+    ) {
+        let Ok(blocks) = result else { return read_answer(cx, read, ReadOutcome::Failed, Payload::new()) };
+        if !leased {
+            cx.counters.count("read answered without a lease");
+        }
+        let stamps = if read.stamps { blocks.stamps } else { Vec::new() };
+        let outcome = ReadOutcome::Done { leased, stamps, unreadable: blocks.unreadable };
+        read_answer(cx, read, outcome, blocks.content);
+    }
+
+    /// Which blocks hold data?
+    pub fn on_allocation(&mut self, cx: &mut Context<'_>, from: NodeId, operation: u64, span: Span) {
+        let token = self.token();
+        self.ask(cx, token, Lookup::Allocation { from, operation }, Command::Allocation { token, span });
+    }
+
+    // ---- settling ----
+
+    /// What is the fate of `write` here? If it is not here, it never will be.
+    pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
+        let key = key_of(&write);
+        if self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged) {
+            return self.tell(cx, asker, Fate::Prepared);
+        }
+        let token = self.token();
+        let command = Command::Read { token, span: write.span, width, content: false };
+        self.ask(cx, token, Lookup::Fate { asker, write, width }, command);
+    }
+
+    fn on_fate(
+        &mut self,
+        cx: &mut Context<'_>,
+        asker: Asker,
+        write: WriteId,
+        width: u8,
+        result: Result<Blocks, StoreError>,
+    ) {
+        let key = key_of(&write);
+        let staged = self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged);
+        let fate = match result {
+            _ if staged => Some(Fate::Prepared),
+            Err(_) => Some(Fate::Unreadable),
+            Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
+            Ok(blocks) => took_effect(&write, width, &blocks.stamps).then_some(Fate::Committed),
+        };
+        match (fate, asker) {
+            (Some(fate), _) => self.tell(cx, asker, fate),
+            // The making of a view has fenced the group: nothing is prepared under the old view any more.
+            (None, Asker::View(..)) => self.tell(cx, asker, Fate::Refused),
+            (None, Asker::Gateway(..)) => self.seal(cx, asker, key),
+        }
+    }
+
+    fn seal(&mut self, cx: &mut Context<'_>, asker: Asker, key: Key) {
+        cx.counters.count("write refused for ever");
+        self.seals.insert(key.2);
+        if let Some(prepare) = self.waiting.remove(&key) {
+            answer(cx, &prepare, PrepareOutcome::Late { newest: key.2 });
+        }
+        if let Some(pending) = self.pending.get(&key) {
+            answer(cx, &pending.prepare, PrepareOutcome::Late { newest: key.2 });
+            self.finish_abort(cx, key);
+        }
+        let token = self.token();
+        let command = Command::Note { token, key: seal_key(key.2), value: Some(Vec::new()) };
+        self.ask(cx, token, Lookup::Seal { asker }, command);
+        if self.seals.len() > SEALS_MAX {
+            self.forget_oldest_seal(cx);
+        }
+    }
+
+    fn forget_oldest_seal(&mut self, cx: &mut Context<'_>) {
+        let oldest = self.seals.pop_first().expect("more than none");
+        self.floor = self.floor.max(oldest);
+        for (key, value) in [(FLOOR_KEY.to_vec(), Some(self.floor.to_bytes())), (seal_key(oldest), None)] {
+            let token = self.token();
+            self.ask(cx, token, Lookup::Ignore, Command::Note { token, key, value });
+        }
+    }
+
+    fn is_sealed(&self, stamp: Stamp) -> bool {
+        stamp <= self.floor || self.seals.contains(&stamp)
+    }
+
+    fn tell(&mut self, cx: &mut Context<'_>, asker: Asker, fate: Fate) {
+        match asker {
+            Asker::Gateway(from, operation) => {
+                cx.send(from, Message::QueryDone { operation, fate: Ok(fate) }, Payload::new());
+            }
+            Asker::View(job, index) => self.fates.push((job, index, fate)),
+        }
+    }
+
+    /// The fates found since the last call, for the making of views: `(job, index, fate)`.
+    pub fn take_fates(&mut self) -> Vec<(u64, usize, Fate)> {
+        core::mem::take(&mut self.fates)
+    }
+
+    // ---- repair ----
+
+    /// Puts good content in place of unreadable blocks, unless something newer is there or under way.
+    pub fn on_repair(&mut self, cx: &mut Context<'_>, request: RepairRequest) {
+        let serves = cx.groups.serves(request.group, request.view).is_ok();
+        let fits = request.span.is_valid()
+            && (1..=32).contains(&request.width)
+            && request.content.len() == request.span.bytes()
+            && request.stamps.len() == request.span.count as usize * usize::from(request.width);
+        if !serves || !fits || self.pending.overlapping(request.span).next().is_some() {
+            return repaired(cx, request.from, request.operation, false);
+        }
+        // Writes that come meanwhile wait behind this place-holder: its stamp is earlier than every real one.
+        self.serial += 1;
+        let (from, span, width, token) = (request.from, request.span, request.width, self.token());
+        let write = WriteId { group: request.group, span, stamp: Stamp(self.serial), scope: Scope::Row };
+        let prepare = Prepare {
+            reply_to: Some((from, request.operation)),
+            view: request.view,
+            write,
+            change: Change::Data,
+            base: None,
+            want_delta: false,
+            request: RequestId::default(),
+            part: 0,
+            payload: Payload::new(),
+        };
+        let key = prepare.key();
+        let state = State::Mending;
+        self.pending.insert(Pending { prepare, state, doomed: false, token, since: cx.now, answer: None });
+        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
+        self.ask(cx, token, lookup, Command::Read { token, span, width, content: true });
+    }
+
+    fn on_repair_checked(&mut self, cx: &mut Context<'_>, key: Key, request: RepairRequest, result: Result<Blocks, StoreError>) {
+        let width = usize::from(request.width);
+        let fits = result.is_ok_and(|blocks| {
+            !blocks.unreadable.is_empty()
+                && (0..request.span.count as usize).all(|block| {
+                    let stamps = block * width..(block + 1) * width;
+                    blocks.unreadable.contains(&(block as u32)) || blocks.stamps[stamps.clone()] == request.stamps[stamps]
+                })
+        });
+        if !fits {
+            self.remove(cx, key);
+            return repaired(cx, request.from, request.operation, false);
+        }
+        cx.counters.count("unreadable blocks repaired");
+        let token = self.token();
+        let lookup = Lookup::Repair { key, from: request.from, operation: request.operation };
+        let (span, width, stamps) = (request.span, request.width, request.stamps);
+        self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
+    }
+
+    // ---- the store's answers ----
+
+    /// The store answers.
+    pub fn on_store(&mut self, cx: &mut Context<'_>, reply: Reply) {
+        match reply {
+            Reply::Staged { token, result } => match self.lookups.remove(&token) {
+                Some(Lookup::Stage(key)) => self.on_staged(cx, key, result),
+                Some(Lookup::Repair { key, from, operation }) => {
+                    self.remove(cx, key);
+                    repaired(cx, from, operation, result.is_ok());
+                }
+                _ => {}
+            },
+            Reply::Read { token, result } => match self.lookups.remove(&token) {
+                Some(Lookup::Check(key)) => self.on_checked(cx, token, key, result),
+                Some(Lookup::Read { request, leased }) => self.on_read_done(cx, &request, leased, result),
+                Some(Lookup::Fate { asker, write, width }) => self.on_fate(cx, asker, write, width, result),
+                Some(Lookup::RepairCheck { key, request }) => self.on_repair_checked(cx, key, *request, result),
+                _ => {}
+            },
+            Reply::Noted { token, result } => {
+                if let Some(Lookup::Seal { asker }) = self.lookups.remove(&token)
+                    && result.is_ok()
+                {
+                    self.tell(cx, asker, Fate::Refused);
+                }
+            }
+            Reply::Allocation { token, result } => {
+                if let Some(Lookup::Allocation { from, operation }) = self.lookups.remove(&token) {
+                    let runs = result.map_err(|_| None);
+                    cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
+                }
+            }
+            Reply::Broken { .. } => cx.counters.count("disk failed"),
+        }
+    }
+
+    // ---- views ----
+
+    /// A later view of `group` was promised: nothing more is prepared or read under the old one. Gives the writes
+    /// in doubt.
+    pub fn fence(&mut self, cx: &mut Context<'_>, group: GroupId) -> Vec<WriteId> {
+        let of_group: Vec<(Key, State)> = self
+            .pending
+            .iter()
+            .filter(|p| p.prepare.write.group == group)
+            .map(|p| (p.prepare.key(), p.state))
+            .collect();
+        for (key, state) in &of_group {
+            if !matches!(state, State::Staged | State::Mending) {
+                self.finish_abort(cx, *key);
+            }
+        }
+        self.refuse_waiting(cx, |of| of == group);
+        of_group
+            .iter()
+            .filter(|(_, state)| *state == State::Staged)
+            .filter_map(|(key, _)| self.pending.get(key))
+            .map(|pending| pending.prepare.write)
+            .collect()
+    }
+
+    /// A view begins: every write of the group that it does not commit is dropped.
+    pub fn activate(&mut self, cx: &mut Context<'_>, view: &GroupView, commits: &[Decision]) {
+        let of_group: Vec<Key> = self
+            .pending
+            .iter()
+            .filter(|p| p.prepare.write.group == view.group && p.state != State::Mending)
+            .map(|p| p.prepare.key())
+            .collect();
+        for key in of_group {
+            let Some(pending) = self.pending.get(&key) else { continue };
+            let commit = commits.contains(&Decision::from(&pending.prepare.write));
+            if commit && pending.state == State::Staged {
+                cx.counters.count("write decided by a view change");
+                self.finish_commit(cx, key);
+            } else {
+                cx.counters.count("write dropped by a view change");
+                self.finish_abort(cx, key);
+            }
+        }
+        self.refuse_waiting(cx, |of| of == view.group);
+    }
+
+    /// The volume is deleted: its writes end without an answer.
+    pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
+        self.waiting.retain(|key, _| key.0 != volume);
+        let keys: Vec<Key> = self.pending.iter().map(|p| p.prepare.key()).filter(|key| key.0 == volume).collect();
+        keys.into_iter().for_each(|key| self.finish_abort(cx, key));
+        self.store(cx, Command::Discard { volume });
+    }
+
+    fn refuse_waiting(&mut self, cx: &mut Context<'_>, is_of: impl Fn(GroupId) -> bool) {
+        let (gone, stay) = core::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(_, prepare): &(Key, Prepare)| is_of(prepare.write.group));
+        self.waiting = stay;
+        for prepare in BTreeMap::into_values(gone) {
+            let view = cx.groups.serves(prepare.write.group, prepare.view).err().flatten();
+            answer(cx, &prepare, PrepareOutcome::Stale { view });
+        }
+        let gone: Vec<u64> = self.held.iter().filter(|(_, (_, read))| is_of(read.group)).map(|(id, _)| *id).collect();
+        for id in gone {
+            let (_, read) = self.held.remove(&id).expect("listed");
+            let view = cx.groups.serves(read.group, read.view).err().flatten();
+            read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
+        }
+    }
+
+    // ---- time ----
+
+    /// When the first waiting read loses its patience.
+    pub fn deadline(&self) -> Option<Time> {
+        self.held.values().next().map(|(since, _)| *since + READ_PATIENCE)
+    }
+
+    /// Answers the reads that waited long enough.
+    pub fn wake(&mut self, cx: &mut Context<'_>) {
+        while let Some((&id, (since, _))) = self.held.first_key_value()
+            && *since + READ_PATIENCE <= cx.now
+        {
+            let (_, read) = self.held.remove(&id).expect("first");
+            let writes: Vec<WriteId> = self.pending.in_doubt(read.span).map(|p| p.prepare.write).collect();
+            cx.counters.count("read in doubt");
+            read_answer(cx, &read, ReadOutcome::InDoubt { writes }, Payload::new());
+        }
+    }
+
+    /// Writes in doubt since before `before`.
+    pub fn doubtful(&self, before: Time) -> impl Iterator<Item = WriteId> + '_ {
+        self.pending
+            .iter()
+            .filter(move |p| p.state == State::Staged && p.since <= before)
+            .map(|p| p.prepare.write)
+    }
+
+    /// Writes that are staged and not decided.
+    pub fn in_doubt(&self) -> usize {
+        self.pending.iter().filter(|pending| pending.state == State::Staged).count()
+    }
+
+    /// Asserts what must hold; `deep` looks at every pair of writes.
+    pub fn check_invariants(&self, deep: bool) {
+        assert!(self.waiting.len() <= QUEUE_MAX && self.held.len() <= QUEUE_MAX, "queues are bounded");
+        if !deep {
+            return;
+        }
+        for pending in self.pending.iter() {
+            let prepare = &pending.prepare;
+            let rivals = self.pending.overlapping(prepare.write.span).filter(|other| {
+                other.prepare.key() != prepare.key() && other.prepare.lanes() & prepare.lanes() != 0
+            });
+            assert_eq!(rivals.count(), 0, "one undecided write a block: {:?}", prepare.write);
+            assert!(pending.state != State::Staged || !self.is_sealed(prepare.write.stamp), "a sealed write is staged");
+        }
+    }
+
+    // ---- small things ----
+
+    fn token(&mut self) -> Token {
+        self.serial += 1;
+        self.serial
+    }
+
+    fn ask(&mut self, cx: &mut Context<'_>, token: Token, lookup: Lookup, command: Command) {
+        self.lookups.insert(token, lookup);
+        self.store(cx, command);
+    }
+
+    fn store(&self, cx: &mut Context<'_>, command: Command) {
+        cx.fx.push(BrickEffect::Store { disk: self.disk, command });
+    }
+}
+
+enum Conflict {
+    None,
+    Earlier,
+    Later(Stamp),
+}
+
+fn seal_key(stamp: Stamp) -> Vec<u8> {
+    let mut key = vec![SEAL_PREFIX];
+    stamp.encode(&mut key);
+    key
+}
+
+fn seal_of(key: &[u8]) -> Option<Stamp> {
+    (key.first() == Some(&SEAL_PREFIX)).then(|| Stamp::from_bytes(&key[1..]).ok()).flatten()
+}
+
+/// Whether a stranger's request makes sense in itself.
+fn is_well_formed(prepare: &Prepare) -> bool {
+    let (span, change) = (prepare.write.span, &prepare.change);
+    let content = match change {
+        Change::Zero => prepare.payload.is_empty(),
+        _ => prepare.payload.len() == span.bytes(),
+    };
+    let shape = match change {
+        Change::Xor { index, width, previous } => index < width && previous.len() == span.count as usize,
+        _ => true,
+    };
+    span.is_valid()
+        && content
+        && shape
+        && (1..=32).contains(&change.width())
+        && prepare.write.stamp.0 > u64::from(u32::MAX)
+        && (prepare.base.is_none() || span.count == 1)
+}
+
+/// Whether the change fits what is there.
+fn verify(prepare: &Prepare, blocks: &Blocks) -> Result<(), PrepareOutcome> {
+    let stamp = prepare.write.stamp;
+    let needs_content = prepare.want_delta || prepare.base.is_some() || matches!(prepare.change, Change::Xor { .. });
+    if needs_content && !blocks.unreadable.is_empty() {
+        return Err(PrepareOutcome::Unreadable);
+    }
+    if let Change::Xor { index, width, previous } = &prepare.change {
+        let (index, width) = (usize::from(*index), usize::from(*width));
+        let fits = previous.iter().enumerate().all(|(block, old)| blocks.stamps[block * width + index] == *old);
+        return if fits && previous.iter().all(|old| *old < stamp) { Ok(()) } else { Err(PrepareOutcome::Changed) };
+    }
+    let newest = blocks.stamps.iter().copied().max().unwrap_or_default();
+    if newest >= stamp {
+        return Err(PrepareOutcome::Late { newest });
+    }
+    match prepare.base {
+        Some(base) if blocks.stamps.first() != Some(&base) => Err(PrepareOutcome::Changed),
+        _ => Ok(()),
+    }
+}
+
+fn delta_of(prepare: &Prepare, blocks: &Blocks) -> Payload {
+    match prepare.change {
+        Change::Zero => blocks.content.clone(),
+        _ => prepare.payload.xor(&blocks.content),
+    }
+}
+
+/// Whether committed stamps say that the write took effect.
+fn took_effect(write: &WriteId, width: u8, stamps: &[Stamp]) -> bool {
+    let entry = match write.scope {
+        Scope::Unit { index } if width > 1 => usize::from(index),
+        _ => 0,
+    };
+    stamps.chunks(usize::from(width)).all(|block| block.get(entry) == Some(&write.stamp))
+}
+
+fn refusal(error: StoreError) -> PrepareOutcome {
+    match error {
+        StoreError::NoSpace => PrepareOutcome::NoSpace,
+        StoreError::Busy => PrepareOutcome::Busy,
+        StoreError::Failed => PrepareOutcome::Failed,
+    }
+}
+
+fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
+    if let Some((to, operation)) = prepare.reply_to {
+        cx.send(to, Message::Prepared { operation, outcome }, Payload::new());
+    }
+}
+
+fn answer_prepared(cx: &mut Context<'_>, pending: &Pending) {
+    let Some((to, operation)) = pending.prepare.reply_to else { return };
+    let (previous, delta) = pending.answer.clone().unwrap_or_default();
+    cx.send(to, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { previous } }, delta);
+}
+
+fn read_answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
+    cx.send(read.from, Message::ReadDone { operation: read.operation, outcome }, content);
+}
+
+fn repaired(cx: &mut Context<'_>, to: NodeId, operation: u64, taken: bool) {
+    cx.send(to, Message::Repaired { operation, taken }, Payload::new());
+}

@@ -1,0 +1,287 @@
+//! Reading blocks of one data unit, or of mirrors.
+//!
+//! One member's answer is enough while it holds a lease of its view: a write is acknowledged only when all current
+//! members have it, so a current member has every acknowledged write, and it answers only from blocks without a write
+//! in doubt. Without a lease all current members that take part confirm the stamps, from memory: as one of them is in
+//! every later view, none had begun.
+//!
+//! Blocks that do not match their checksum are read elsewhere or reconstructed, and repaired behind the reader's back.
+
+use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participants, width_at};
+use super::reconstruct::ReconstructOperation;
+use super::repair::RepairOperation;
+use super::settle::SettleOperation;
+use crate::layout::Geometry;
+use base::{BrickId, GroupId, Payload, Stamp};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{GroupView, IoError, Message, ReadOutcome, Scope, Slots, Span, WriteId};
+
+const SOON: Duration = Duration::from_millis(10);
+/// How often a read that is in doubt asks again before it settles the writes that hold it up: each time the member
+/// has waited for the decision in vain.
+const DOUBTS_BEFORE_SETTLING: u32 = 2;
+
+/// Reads one span of one unit.
+pub struct ReadOperation {
+    group: GroupId,
+    span: Span,
+    data_index: u8,
+    want_stamps: bool,
+    confirm: bool,
+    answers: BTreeMap<u8, Vec<Stamp>>,
+    content: Option<(u8, Payload)>,
+    asked: u8,
+    bad: Slots,
+    settling: usize,
+    doubts: u32,
+    attempt: u32,
+}
+
+impl ReadOperation {
+    /// Of `span`, which is data unit `data_index` of its rows on `group`.
+    pub fn new(group: GroupId, span: Span, data_index: u8, want_stamps: bool) -> ReadOperation {
+        ReadOperation {
+            group,
+            span,
+            data_index,
+            want_stamps,
+            confirm: false,
+            answers: BTreeMap::new(),
+            content: None,
+            asked: 0,
+            bad: Slots::default(),
+            settling: 0,
+            doubts: 0,
+            attempt: 0,
+        }
+    }
+
+    fn geometry(&self, shared: &Shared) -> Geometry {
+        shared.geometries[&self.span.volume]
+    }
+
+    /// Who takes part in writes of this unit.
+    fn members(&self, shared: &Shared, view: &GroupView) -> Slots {
+        let geometry = self.geometry(shared);
+        let scope = if is_mirrored(&geometry) { Scope::Row } else { Scope::Unit { index: self.data_index } };
+        let write = WriteId { group: self.group, span: self.span, stamp: Stamp::ZERO, scope };
+        participants(&geometry, view, &write)
+    }
+
+    /// The members that have the content itself and have not shown it to be bad.
+    fn holders(&self, shared: &Shared, view: &GroupView) -> Vec<(u8, BrickId)> {
+        let geometry = self.geometry(shared);
+        let holders = match is_mirrored(&geometry) {
+            true => view.current,
+            false => Slots::one(geometry.slot_of(self.span.lba, self.data_index)).and(view.current),
+        };
+        let good = holders.iter().filter(|slot| !self.bad.has(*slot));
+        let with_brick: Vec<(u8, BrickId)> =
+            good.map(|slot| (slot, view.members[usize::from(slot)])).collect();
+        let reachable: Vec<(u8, BrickId)> =
+            with_brick.iter().copied().filter(|(_, brick)| shared.up.contains(brick)).collect();
+        if reachable.is_empty() { with_brick } else { reachable }
+    }
+
+    fn ask(&mut self, shared: &mut Shared, view: &GroupView, slot: u8, content: bool) {
+        let width = width_at(&self.geometry(shared), self.span.lba, slot);
+        let (group, span) = (self.group, self.span);
+        let stamps = self.want_stamps || self.confirm || !self.bad.is_empty();
+        shared.call(view, slot, Payload::new(), |operation| Message::Read {
+            operation,
+            group,
+            view: view.number,
+            span,
+            width,
+            stamps,
+            content,
+        });
+    }
+
+    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
+        shared.forget_calls();
+        shared.wake_after(delay);
+        None
+    }
+
+    fn on_done(&mut self, shared: &mut Shared, slot: u8, leased: bool, stamps: Vec<Stamp>, unreadable: bool, content: Payload) -> Option<Outcome> {
+        if unreadable && slot == self.asked {
+            shared.counters.count("unreadable blocks met by a read");
+            self.bad = self.bad.with(slot);
+            shared.forget_calls();
+            return self.start(shared);
+        }
+        if unreadable {
+            // It has no say about the stamps, and its answer still shows that no later view had begun.
+            self.bad = self.bad.with(slot);
+        }
+        let view = shared.view(self.group);
+        if slot == self.asked {
+            if content.len() != self.span.bytes() {
+                return self.again(shared, SOON);
+            }
+            self.content = Some((slot, content));
+            let others = self.members(shared, &view).without(slot);
+            if leased && !self.confirm || others.is_empty() {
+                return self.finish(shared, &view, stamps);
+            }
+            if !self.confirm {
+                // Without a lease it takes the others' word; begin again and ask them all.
+                shared.counters.count("read confirmed without a lease");
+                self.confirm = true;
+                shared.forget_calls();
+                return self.start(shared);
+            }
+        }
+        self.answers.insert(slot, stamps);
+        self.compare(shared, &view)
+    }
+
+    /// All members must have the same stamps.
+    fn compare(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
+        let members = self.members(shared, view);
+        if self.content.is_none() || members.iter().any(|slot| !self.answers.contains_key(&slot)) {
+            return None;
+        }
+        let geometry = self.geometry(shared);
+        let entry = |slot: u8, block: usize| {
+            let width = usize::from(width_at(&geometry, self.span.lba, slot));
+            let entry = if width > 1 { usize::from(self.data_index) } else { 0 };
+            self.answers[&slot].get(block * width + entry).copied()
+        };
+        let same = (0..self.span.count as usize).all(|block| {
+            let here = entry(self.asked, block);
+            here.is_some() && members.iter().all(|slot| self.bad.has(slot) || entry(slot, block) == here)
+        });
+        if !same {
+            return self.again(shared, SOON);
+        }
+        let stamps = self.answers.remove(&self.asked).expect("a member");
+        self.finish(shared, view, stamps)
+    }
+
+    fn finish(&mut self, shared: &mut Shared, view: &GroupView, stamps: Vec<Stamp>) -> Option<Outcome> {
+        let (_, content) = self.content.take().expect("set before");
+        let geometry = self.geometry(shared);
+        for slot in self.bad.and(view.current).iter() {
+            let repair = match geometry.data_index_at(self.span.lba, slot) {
+                Some(_) => RepairOperation::new(self.group, slot, self.span, stamps.clone(), content.clone()),
+                None => RepairOperation::from_row(self.group, slot, self.span),
+            };
+            shared.begin_alone(Operation::Repair(Box::new(repair)));
+        }
+        Some(Outcome::Read { content, stamps })
+    }
+
+    fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
+        self.doubts += 1;
+        shared.counters.count("read met writes in doubt");
+        let foreign: Vec<WriteId> = writes
+            .into_iter()
+            .filter(|write| write.group == self.group && write.span.is_valid() && !shared.own.contains(&write.stamp))
+            .collect();
+        if foreign.is_empty() || self.doubts < DOUBTS_BEFORE_SETTLING {
+            return self.again(shared, SOON);
+        }
+        shared.forget_calls();
+        self.settling = foreign.len();
+        foreign.into_iter().for_each(|write| shared.begin(Operation::Settle(SettleOperation::new(write))));
+        None
+    }
+}
+
+impl Operate for ReadOperation {
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.answers.clear();
+        self.content = None;
+        let view = shared.view(self.group);
+        let holders = self.holders(shared, &view);
+        let address = self.span.volume.0 ^ self.span.lba;
+        let Some(slot) = shared.policy.choose(address, &holders) else {
+            return self.start_elsewhere(shared, &view);
+        };
+        self.asked = slot;
+        self.ask(shared, &view, slot, true);
+        if self.confirm {
+            self.members(shared, &view).without(slot).iter().for_each(|other| self.ask(shared, &view, other, false));
+        }
+        shared.wake_to_retry(self.attempt);
+        None
+    }
+
+    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
+        let Answer::Read(outcome, content) = answer else { return None };
+        match outcome {
+            ReadOutcome::Done { leased, stamps, unreadable } => {
+                self.on_done(shared, slot, leased, stamps, !unreadable.is_empty(), content)
+            }
+            ReadOutcome::InDoubt { writes } => self.on_doubt(shared, writes),
+            ReadOutcome::Stale { view } => {
+                shared.on_stale(self.group, view);
+                self.again(shared, SOON)
+            }
+            ReadOutcome::Busy => self.again(shared, SOON),
+            ReadOutcome::Failed => {
+                self.bad = self.bad.with(slot);
+                self.again(shared, SOON)
+            }
+        }
+    }
+
+    fn on_child(&mut self, shared: &mut Shared, outcome: Outcome) -> Option<Outcome> {
+        match outcome {
+            Outcome::Read { content, stamps } => {
+                self.content = Some((self.asked, content));
+                let view = shared.view(self.group);
+                self.finish(shared, &view, stamps)
+            }
+            Outcome::Failed(error) => Some(Outcome::Failed(error)),
+            _ => {
+                self.settling = self.settling.saturating_sub(1);
+                if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
+            }
+        }
+    }
+
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.attempt += 1;
+        shared.forget_calls();
+        self.start(shared)
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
+    }
+
+    fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.settling = 0;
+        self.confirm = false;
+        shared.forget_calls();
+        self.start(shared)
+    }
+}
+
+impl ReadOperation {
+    /// No member can give the content itself.
+    fn start_elsewhere(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
+        let geometry = self.geometry(shared);
+        if geometry.layout().parity() == 0 {
+            // Copies that are all bad stay so; a member that is merely away comes back.
+            return match self.bad.is_empty() {
+                false => Some(Outcome::Failed(IoError::Unreadable)),
+                true => self.again(shared, Duration::from_millis(100)),
+            };
+        }
+        let excluded = self.bad.and(view.current);
+        let wanted = self.data_index;
+        let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
+        shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
+        None
+    }
+}
+
+/// Whether each member has the whole content.
+pub fn is_mirrored(geometry: &Geometry) -> bool {
+    geometry.layout().copies() > 1
+}

@@ -1,0 +1,206 @@
+//! Reading a unit by way of the code: from the other units of its rows and their parity.
+//!
+//! All current members are asked, for content or for stamps alone, so that no lease is needed (see [`super::read`]).
+//! The answers fit together when the parity's stamps name just the versions of the data that was read; otherwise
+//! writes are under way, and all is asked again. A member answers only without a write in doubt, so what fits is
+//! decided.
+
+use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
+use super::settle::SettleOperation;
+use crate::layout::Geometry;
+use base::{BLOCK, GroupId, Payload, Stamp};
+use code::Code;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{IoError, Message, ReadOutcome, Slots, Span, WriteId};
+
+const SOON: Duration = Duration::from_millis(10);
+
+struct Shard {
+    stamps: Vec<Stamp>,
+    content: Option<Payload>,
+}
+
+/// Reconstructs one shard of the rows of a span. Ends with [`Outcome::Read`]; its stamps are those of the shard:
+/// one a block for data, one a data unit and block for parity.
+pub struct ReconstructOperation {
+    group: GroupId,
+    span: Span,
+    wanted: u8,
+    excluded: Slots,
+    shards: BTreeMap<u8, Shard>,
+    asked: Slots,
+    settling: usize,
+    attempt: u32,
+}
+
+impl ReconstructOperation {
+    /// Of shard `wanted` (data units first, then parity), without the help of the members at `excluded`.
+    pub fn new(group: GroupId, span: Span, wanted: u8, excluded: Slots) -> ReconstructOperation {
+        ReconstructOperation {
+            group,
+            span,
+            wanted,
+            excluded,
+            shards: BTreeMap::new(),
+            asked: Slots::default(),
+            settling: 0,
+            attempt: 0,
+        }
+    }
+
+    fn geometry(&self, shared: &Shared) -> Geometry {
+        shared.geometries[&self.span.volume]
+    }
+
+    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
+        shared.forget_calls();
+        shared.wake_after(delay);
+        None
+    }
+
+    /// The slots whose content is used: as many as there are data units, data before parity.
+    fn sources(&self, geometry: &Geometry, helpers: Slots) -> Vec<u8> {
+        let layout = geometry.layout();
+        (0..layout.data() + layout.parity())
+            .filter(|shard| *shard != self.wanted)
+            .map(|shard| geometry.slot_of_shard(self.span.lba, shard))
+            .filter(|slot| helpers.has(*slot))
+            .take(usize::from(layout.data()))
+            .collect()
+    }
+
+    fn combine(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let geometry = self.geometry(shared);
+        let Some(vectors) = self.consistent_stamps(&geometry) else {
+            shared.counters.count("degraded read met a write under way");
+            return self.again(shared, SOON);
+        };
+        let layout = geometry.layout();
+        let (data, lba) = (layout.data(), self.span.lba);
+        let shards: Vec<(u8, Payload)> = self
+            .shards
+            .iter()
+            .filter_map(|(slot, shard)| Some((geometry.shard_at(lba, *slot), shard.content.clone()?)))
+            .collect();
+        let Ok(content) = Code::new(data, layout.parity()).reconstruct(&shards, self.wanted) else {
+            return Some(Outcome::Failed(IoError::Unreadable));
+        };
+        shared.counters.count("unit reconstructed from its row");
+        let width = usize::from(data);
+        let stamps = match self.wanted < data {
+            true => vectors.chunks(width).map(|vector| vector[usize::from(self.wanted)]).collect(),
+            false => vectors,
+        };
+        Some(Outcome::Read { content, stamps })
+    }
+
+    /// The stamps of all data units, a vector a block, if all members agree on them.
+    fn consistent_stamps(&self, geometry: &Geometry) -> Option<Vec<Stamp>> {
+        let (data, lba) = (geometry.layout().data(), self.span.lba);
+        let mut vectors: Vec<Option<Stamp>> = vec![None; self.span.count as usize * usize::from(data)];
+        for (slot, shard) in &self.shards {
+            let width = usize::from(width_at(geometry, lba, *slot));
+            if shard.stamps.len() != self.span.count as usize * width {
+                return None;
+            }
+            let index = geometry.data_index_at(lba, *slot);
+            for (at, stamp) in shard.stamps.iter().enumerate() {
+                let entry = match index {
+                    Some(index) => &mut vectors[at * usize::from(data) + usize::from(index)],
+                    None => &mut vectors[at],
+                };
+                if entry.is_some_and(|known| known != *stamp) {
+                    return None;
+                }
+                *entry = Some(*stamp);
+            }
+        }
+        vectors.into_iter().collect()
+    }
+
+    fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
+        shared.forget_calls();
+        let foreign: Vec<WriteId> = writes
+            .into_iter()
+            .filter(|write| write.group == self.group && write.span.is_valid() && !shared.own.contains(&write.stamp))
+            .collect();
+        if foreign.is_empty() || self.attempt == 0 {
+            self.attempt += 1;
+            return self.again(shared, SOON);
+        }
+        self.settling = foreign.len();
+        foreign.into_iter().for_each(|write| shared.begin(Operation::Settle(SettleOperation::new(write))));
+        None
+    }
+}
+
+impl Operate for ReconstructOperation {
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let (view, geometry) = (shared.view(self.group), self.geometry(shared));
+        self.shards.clear();
+        let own = Slots::one(geometry.slot_of_shard(self.span.lba, self.wanted));
+        let helpers = Slots(view.current.0 & !self.excluded.0 & !own.0);
+        let sources = self.sources(&geometry, helpers);
+        if sources.len() < usize::from(geometry.layout().data()) {
+            return match self.excluded.is_empty() {
+                false => Some(Outcome::Failed(IoError::Unreadable)),
+                true => self.again(shared, Duration::from_millis(100)),
+            };
+        }
+        self.asked = helpers;
+        for slot in helpers.iter() {
+            let (group, span) = (self.group, self.span);
+            let width = width_at(&geometry, span.lba, slot);
+            let content = sources.contains(&slot);
+            shared.call(&view, slot, Payload::new(), |operation| Message::Read {
+                operation,
+                group,
+                view: view.number,
+                span,
+                width,
+                stamps: true,
+                content,
+            });
+        }
+        shared.wake_to_retry(self.attempt);
+        None
+    }
+
+    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
+        let Answer::Read(outcome, content) = answer else { return None };
+        match outcome {
+            ReadOutcome::Done { stamps, unreadable, .. } if unreadable.is_empty() => {
+                let content = (content.len() == self.span.count as usize * BLOCK).then_some(content);
+                self.shards.insert(slot, Shard { stamps, content });
+                let complete = self.asked.iter().all(|slot| self.shards.contains_key(&slot));
+                if complete { self.combine(shared) } else { None }
+            }
+            ReadOutcome::Done { .. } | ReadOutcome::Failed => {
+                self.excluded = self.excluded.with(slot);
+                self.again(shared, Duration::ZERO)
+            }
+            ReadOutcome::InDoubt { writes } => self.on_doubt(shared, writes),
+            ReadOutcome::Stale { view } => {
+                shared.on_stale(self.group, view);
+                self.again(shared, SOON)
+            }
+            ReadOutcome::Busy => self.again(shared, SOON),
+        }
+    }
+
+    fn on_child(&mut self, shared: &mut Shared, _outcome: Outcome) -> Option<Outcome> {
+        self.settling = self.settling.saturating_sub(1);
+        if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
+    }
+
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.attempt += 1;
+        shared.forget_calls();
+        self.start(shared)
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
+    }
+}

@@ -1,0 +1,88 @@
+//! Puts good content in place of blocks that a member could not read. Nobody waits for it; a member that has
+//! something newer, or a write under way, refuses it.
+
+use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
+use super::reconstruct::ReconstructOperation;
+use base::{GroupId, Payload, Stamp};
+use wire::{Message, Slots, Span};
+
+/// Repairs one span at one member.
+pub struct RepairOperation {
+    group: GroupId,
+    slot: u8,
+    span: Span,
+    good: Option<(Vec<Stamp>, Payload)>,
+    attempt: u32,
+}
+
+impl RepairOperation {
+    /// With content and stamps that are known.
+    pub fn new(group: GroupId, slot: u8, span: Span, stamps: Vec<Stamp>, content: Payload) -> RepairOperation {
+        RepairOperation { group, slot, span, good: Some((stamps, content)), attempt: 0 }
+    }
+
+    /// With what the rest of the rows says.
+    pub fn from_row(group: GroupId, slot: u8, span: Span) -> RepairOperation {
+        RepairOperation { group, slot, span, good: None, attempt: 0 }
+    }
+}
+
+impl Operate for RepairOperation {
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let view = shared.view(self.group);
+        if !view.current.has(self.slot) || self.attempt > 3 {
+            return Some(Outcome::Written);
+        }
+        let geometry = shared.geometries[&self.span.volume];
+        let Some((stamps, content)) = self.good.clone() else {
+            let wanted = geometry.shard_at(self.span.lba, self.slot);
+            let excluded = Slots::one(self.slot);
+            let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
+            shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
+            return None;
+        };
+        let (group, span) = (self.group, self.span);
+        let width = width_at(&geometry, span.lba, self.slot);
+        shared.call(&view, self.slot, content, |operation| Message::Repair {
+            operation,
+            group,
+            view: view.number,
+            span,
+            width,
+            stamps,
+        });
+        shared.wake_to_retry(self.attempt);
+        None
+    }
+
+    fn on_answer(&mut self, shared: &mut Shared, _slot: u8, answer: Answer) -> Option<Outcome> {
+        if matches!(answer, Answer::Repaired(true)) {
+            shared.counters.count("repair taken by a member");
+        }
+        Some(Outcome::Written)
+    }
+
+    fn on_child(&mut self, shared: &mut Shared, outcome: Outcome) -> Option<Outcome> {
+        match outcome {
+            Outcome::Read { content, stamps } => {
+                self.good = Some((stamps, content));
+                self.start(shared)
+            }
+            outcome => Some(outcome),
+        }
+    }
+
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.attempt += 1;
+        shared.forget_calls();
+        self.start(shared)
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
+    }
+
+    fn on_view(&mut self, _shared: &mut Shared) -> Option<Outcome> {
+        Some(Outcome::Written)
+    }
+}

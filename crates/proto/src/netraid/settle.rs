@@ -1,0 +1,101 @@
+//! Settling a write in doubt: any gateway may, whoever wrote it.
+//!
+//! A member that does not have the write refuses it for ever, durably; so either all members that can say have it,
+//! then it may have been acknowledged and is committed, or it never can be, and is aborted. Both answers stay true.
+
+use super::coordinator::{Answer, Operate, Outcome, Shared, participants, width_at};
+use base::{GroupId, Payload};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{Fate, Message, Slots, WriteId};
+
+/// Finds out and tells a write's fate.
+pub struct SettleOperation {
+    write: WriteId,
+    asked: Slots,
+    fates: BTreeMap<u8, Fate>,
+    attempt: u32,
+}
+
+impl SettleOperation {
+    /// Of this write.
+    pub fn new(write: WriteId) -> SettleOperation {
+        SettleOperation { write, asked: Slots::default(), fates: BTreeMap::new(), attempt: 0 }
+    }
+
+    fn ask(&mut self, shared: &mut Shared) {
+        let view = shared.view(self.write.group);
+        let geometry = shared.geometries[&self.write.span.volume];
+        for slot in self.asked.iter().filter(|slot| !self.fates.contains_key(slot)) {
+            let (write, width) = (self.write, width_at(&geometry, self.write.span.lba, slot));
+            shared.call(&view, slot, Payload::new(), |operation| Message::Query {
+                operation,
+                view: view.number,
+                write,
+                width,
+            });
+        }
+        shared.wake_to_retry(self.attempt);
+    }
+
+    fn decide(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let any = |fate| self.fates.values().any(|known| *known == fate);
+        let all = self.asked.iter().all(|slot| self.fates.contains_key(&slot));
+        let commit = match () {
+            () if any(Fate::Committed) => true,
+            () if any(Fate::Refused) => false,
+            () if all => any(Fate::Prepared),
+            () => return None,
+        };
+        let name = if commit { "write in doubt committed" } else { "write in doubt aborted" };
+        shared.counters.count(name);
+        let view = shared.view(self.write.group);
+        shared.decide(&view, self.asked, &self.write, commit);
+        Some(Outcome::Settled(Some(commit)))
+    }
+}
+
+impl Operate for SettleOperation {
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let view = shared.view(self.write.group);
+        let geometry = shared.geometries[&self.write.span.volume];
+        self.asked = participants(&geometry, &view, &self.write);
+        self.fates.clear();
+        if self.asked.is_empty() {
+            return Some(Outcome::Settled(None));
+        }
+        self.ask(shared);
+        None
+    }
+
+    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
+        match answer {
+            Answer::Fate(Ok(fate)) => {
+                self.fates.insert(slot, fate);
+                self.decide(shared)
+            }
+            Answer::Fate(Err(view)) => {
+                shared.on_stale(self.write.group, view);
+                shared.wake_after(Duration::from_millis(20));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.attempt += 1;
+        shared.forget_calls();
+        self.ask(shared);
+        None
+    }
+
+    fn group(&self) -> GroupId {
+        self.write.group
+    }
+
+    /// The new view has settled it.
+    fn on_view(&mut self, _shared: &mut Shared) -> Option<Outcome> {
+        Some(Outcome::Settled(None))
+    }
+}

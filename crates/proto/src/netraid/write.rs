@@ -1,0 +1,400 @@
+//! Writing blocks: one round to all members that take part, each of which puts it on stable storage; then it is
+//! decided and acknowledged, and the members are told at leisure.
+//!
+//! A write of some units of a row goes to the data brick first, whose answer is the delta for the parity; a write of
+//! whole rows goes to all at once. When the data brick is not in the current set, the delta comes from the
+//! reconstructed old content.
+//!
+//! A write that some member refused is never simply abandoned: other members may have it, and a view change could
+//! decide it. It is settled like any write in doubt, and tried again under a later stamp and the same request
+//! identifier, so that it takes effect once.
+
+use super::coordinator::{Answer, Operate, Operation, Outcome, Shared};
+use super::read::{ReadOperation, is_mirrored};
+use super::reconstruct::ReconstructOperation;
+use super::repair::RepairOperation;
+use super::settle::SettleOperation;
+use crate::layout::Geometry;
+use base::{GroupId, Payload, RequestId, Stamp};
+use code::Code;
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{Change, GroupView, IoError, Message, PrepareOutcome, Scope, Slots, Span, WriteId};
+
+/// What is written.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Zeros.
+    Zero,
+    /// Blocks of one unit, or of mirrors.
+    Blocks(Payload),
+    /// Blocks of every data unit of whole rows, by data index.
+    Rows(Vec<Payload>),
+}
+
+/// The client's request that a write is part of.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The request.
+    pub request: RequestId,
+    /// The client never asks again below this.
+    pub floor: u64,
+    /// Which part of the request.
+    pub part: u64,
+}
+
+struct Leg {
+    change: Change,
+    payload: Payload,
+    base: Option<Stamp>,
+    want_delta: bool,
+    prepared: bool,
+    call: u64,
+}
+
+/// What follows once a refused write is settled as never having taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Again,
+    Changed,
+    Fail(IoError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Members are putting it on stable storage.
+    Preparing,
+    /// The old content is being reconstructed.
+    Reading,
+    /// Its earlier attempt is being settled.
+    Settling(After),
+    /// It waits to begin again.
+    Waiting,
+}
+
+/// Writes one span.
+pub struct WriteOperation {
+    group: GroupId,
+    span: Span,
+    scope: Scope,
+    content: Content,
+    base: Option<Stamp>,
+    origin: Origin,
+    stamp: Stamp,
+    legs: BTreeMap<u8, Leg>,
+    parity: Option<Vec<Payload>>,
+    phase: Phase,
+    refusals: u32,
+    attempt: u32,
+}
+
+impl WriteOperation {
+    /// Of `content` to `span` on `group`. With `base`, only if the block's stamp is that; otherwise it ends with
+    /// [`Outcome::Changed`].
+    pub fn new(group: GroupId, span: Span, scope: Scope, content: Content, base: Option<Stamp>, origin: Origin) -> WriteOperation {
+        WriteOperation {
+            group,
+            span,
+            scope,
+            content,
+            base,
+            origin,
+            stamp: Stamp::ZERO,
+            legs: BTreeMap::new(),
+            parity: None,
+            phase: Phase::Waiting,
+            refusals: 0,
+            attempt: 0,
+        }
+    }
+
+    /// The stamp of its present attempt.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    fn id(&self) -> WriteId {
+        WriteId { group: self.group, span: self.span, stamp: self.stamp, scope: self.scope }
+    }
+
+    fn geometry(&self, shared: &Shared) -> Geometry {
+        shared.geometries[&self.span.volume]
+    }
+
+    /// What one member's blocks become.
+    fn data_leg(&self, payload: Option<Payload>, want_delta: bool) -> Leg {
+        let change = if payload.is_some() { Change::Data } else { Change::Zero };
+        let base = self.base;
+        Leg { change, payload: payload.unwrap_or_default(), base, want_delta, prepared: false, call: 0 }
+    }
+
+    fn blocks(&self) -> Option<Payload> {
+        match &self.content {
+            Content::Blocks(payload) => Some(payload.clone()),
+            _ => None,
+        }
+    }
+
+    fn mirror_legs(&mut self, view: &GroupView) {
+        self.legs = view.current.iter().map(|slot| (slot, self.data_leg(self.blocks(), false))).collect();
+    }
+
+    fn row_legs(&mut self, view: &GroupView, geometry: &Geometry) {
+        let (layout, lba) = (geometry.layout(), self.span.lba);
+        let zeros = || vec![Payload::zeros(self.span.bytes()); usize::from(layout.parity())];
+        let parity = match (&self.parity, &self.content) {
+            (Some(parity), _) => parity.clone(),
+            (None, Content::Rows(rows)) => Code::new(layout.data(), layout.parity()).encode(rows),
+            (None, _) => zeros(),
+        };
+        for slot in view.current.iter() {
+            let leg = match (geometry.data_index_at(lba, slot), &self.content) {
+                (Some(index), Content::Rows(rows)) => {
+                    self.data_leg(rows.get(usize::from(index)).cloned(), false)
+                }
+                (Some(_), _) => self.data_leg(None, false),
+                (None, _) => {
+                    let index = geometry.shard_at(lba, slot) - layout.data();
+                    let payload = parity[usize::from(index)].clone();
+                    let change = Change::Parity { width: layout.data() };
+                    Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 }
+                }
+            };
+            self.legs.insert(slot, leg);
+        }
+        self.parity = Some(parity);
+    }
+
+    fn unit_legs(&mut self, shared: &mut Shared, view: &GroupView, geometry: &Geometry, index: u8) {
+        let slot = geometry.slot_of(self.span.lba, index);
+        let parity_is_current = self.parity_slots(view, geometry).next().is_some();
+        if view.current.has(slot) {
+            self.legs.insert(slot, self.data_leg(self.blocks(), parity_is_current));
+            return;
+        }
+        shared.counters.count("write while its data brick is away");
+        self.phase = Phase::Reading;
+        let reconstruct = ReconstructOperation::new(self.group, self.span, index, Slots::default());
+        shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
+    }
+
+    fn parity_slots<'a>(&self, view: &'a GroupView, geometry: &Geometry) -> impl Iterator<Item = (u8, u8)> + use<'a> {
+        geometry.parity_slots(self.span.lba).filter(|(_, slot)| view.current.has(*slot))
+    }
+
+    /// The old content is known: each parity member gets its multiple of the difference.
+    fn parity_legs(&mut self, shared: &Shared, delta: &Payload, previous: &[Stamp]) {
+        let Scope::Unit { index } = self.scope else { return };
+        let (view, geometry) = (shared.view(self.group), self.geometry(shared));
+        let code = Code::new(geometry.layout().data(), geometry.layout().parity());
+        for (parity, slot) in self.parity_slots(&view, &geometry) {
+            let factor = code.coefficient(parity, index);
+            let payload = if factor == 1 { delta.clone() } else { code::multiply(delta, factor) };
+            let change = Change::Xor { index, width: geometry.layout().data(), previous: previous.to_vec() };
+            self.legs.insert(slot, Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 });
+        }
+    }
+
+    /// Sends what is not prepared yet; to those asked before, once more.
+    fn send(&mut self, shared: &mut Shared) {
+        let (view, write, origin) = (shared.view(self.group), self.id(), self.origin);
+        for (slot, leg) in self.legs.iter_mut().filter(|(_, leg)| !leg.prepared) {
+            let (change, base, want_delta) = (leg.change.clone(), leg.base, leg.want_delta);
+            leg.call = shared.call(&view, *slot, leg.payload.clone(), |operation| Message::Prepare {
+                operation,
+                view: view.number,
+                write,
+                change,
+                base,
+                want_delta,
+                request: origin.request,
+                floor: origin.floor,
+                part: origin.part,
+            });
+        }
+        shared.wake_to_retry(self.attempt);
+    }
+
+    fn on_prepared(&mut self, shared: &mut Shared, slot: u8, previous: &[Stamp], delta: &Payload) -> Option<Outcome> {
+        let Some(leg) = self.legs.get_mut(&slot) else { return None };
+        let first = !core::mem::replace(&mut leg.prepared, true);
+        if leg.want_delta && first {
+            if delta.len() != self.span.bytes() || previous.len() != self.span.count as usize {
+                return Some(Outcome::Failed(IoError::Failed));
+            }
+            self.parity_legs(shared, delta, previous);
+            self.send(shared);
+        }
+        if !self.legs.values().all(|leg| leg.prepared) {
+            return None;
+        }
+        let (view, write) = (shared.view(self.group), self.id());
+        let slots = self.legs.keys().fold(Slots::default(), |slots, slot| slots.with(*slot));
+        shared.decide(&view, slots, &write, true);
+        Some(Outcome::Written)
+    }
+
+    /// The request took effect by an earlier attempt; this one must not.
+    fn on_duplicate(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        shared.counters.count("request had taken effect before");
+        if self.legs.len() > 1 {
+            shared.begin_alone(Operation::Settle(SettleOperation::new(self.id())));
+        }
+        Some(Outcome::Written)
+    }
+
+    fn settle(&mut self, shared: &mut Shared, after: After) -> Option<Outcome> {
+        shared.forget_calls();
+        if self.legs.len() == 1 && after != After::Again {
+            // Only this member was asked, and it refused.
+            return self.after(shared, after);
+        }
+        self.phase = Phase::Settling(after);
+        shared.begin(Operation::Settle(SettleOperation::new(self.id())));
+        None
+    }
+
+    fn after(&mut self, shared: &mut Shared, after: After) -> Option<Outcome> {
+        match after {
+            After::Changed => Some(Outcome::Changed),
+            After::Fail(error) => Some(Outcome::Failed(error)),
+            After::Again => {
+                self.refusals += 1;
+                self.wait(shared, Duration::from_millis(1 << self.refusals.min(7)))
+            }
+        }
+    }
+
+    fn wait(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
+        shared.forget_calls();
+        self.phase = Phase::Waiting;
+        shared.wake_after(delay);
+        None
+    }
+
+    /// A member cannot read what the change builds on: repair it first.
+    fn on_unreadable(&mut self, shared: &mut Shared, slot: u8) -> Option<Outcome> {
+        let geometry = self.geometry(shared);
+        let repair = match (geometry.data_index_at(self.span.lba, slot), is_mirrored(&geometry)) {
+            (Some(index), true) => Operation::Read(ReadOperation::new(self.group, self.span, index, true)),
+            _ if geometry.layout().parity() == 0 => return self.settle(shared, After::Fail(IoError::Unreadable)),
+            _ => Operation::Repair(Box::new(RepairOperation::from_row(self.group, slot, self.span))),
+        };
+        shared.counters.count("write met unreadable blocks");
+        shared.begin_alone(repair);
+        if self.refusals > 20 {
+            return self.settle(shared, After::Fail(IoError::Unreadable));
+        }
+        self.settle(shared, After::Again)
+    }
+}
+
+impl Operate for WriteOperation {
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let (view, geometry) = (shared.view(self.group), self.geometry(shared));
+        if view.current.is_empty() {
+            return self.wait(shared, Duration::from_millis(100));
+        }
+        shared.own.remove(&self.stamp);
+        self.stamp = shared.draw();
+        shared.own.insert(self.stamp);
+        self.legs.clear();
+        self.phase = Phase::Preparing;
+        self.attempt = 0;
+        match self.scope {
+            Scope::Row if is_mirrored(&geometry) => self.mirror_legs(&view),
+            Scope::Row => self.row_legs(&view, &geometry),
+            Scope::Unit { index } => self.unit_legs(shared, &view, &geometry, index),
+        }
+        if self.phase == Phase::Preparing {
+            self.send(shared);
+        }
+        None
+    }
+
+    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
+        let Answer::Prepared(outcome, delta) = answer else { return None };
+        if self.phase != Phase::Preparing {
+            return None;
+        }
+        match outcome {
+            PrepareOutcome::Prepared { previous } => self.on_prepared(shared, slot, &previous, &delta),
+            PrepareOutcome::Duplicate => self.on_duplicate(shared),
+            PrepareOutcome::Late { newest } => {
+                shared.counters.count("write came too late and was tried again");
+                shared.see(newest);
+                self.settle(shared, After::Again)
+            }
+            PrepareOutcome::Changed if self.base.is_some() => self.settle(shared, After::Changed),
+            PrepareOutcome::Changed => {
+                shared.counters.count("parity had changed");
+                self.settle(shared, After::Again)
+            }
+            PrepareOutcome::Stale { view } => {
+                shared.on_stale(self.group, view);
+                shared.wake_after(Duration::from_millis(20));
+                None
+            }
+            PrepareOutcome::Busy => {
+                shared.wake_after(Duration::from_millis(20));
+                None
+            }
+            PrepareOutcome::NoSpace => {
+                shared.counters.count("no space");
+                self.settle(shared, After::Fail(IoError::NoSpace))
+            }
+            PrepareOutcome::Unreadable => self.on_unreadable(shared, slot),
+            PrepareOutcome::Failed => {
+                shared.wake_after(Duration::from_millis(200));
+                None
+            }
+        }
+    }
+
+    fn on_child(&mut self, shared: &mut Shared, outcome: Outcome) -> Option<Outcome> {
+        match (self.phase, outcome) {
+            (Phase::Settling(_), Outcome::Settled(Some(true))) => Some(Outcome::Written),
+            (Phase::Settling(after), Outcome::Settled(Some(false))) => self.after(shared, after),
+            (Phase::Settling(_), _) => self.wait(shared, Duration::from_millis(20)),
+            (Phase::Reading, Outcome::Read { content, stamps }) => self.on_old_content(shared, &content, &stamps),
+            (Phase::Reading, Outcome::Failed(error)) => Some(Outcome::Failed(error)),
+            _ => None,
+        }
+    }
+
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        match self.phase {
+            Phase::Waiting => self.start(shared),
+            Phase::Preparing => {
+                self.attempt += 1;
+                shared.forget_calls();
+                self.send(shared);
+                None
+            }
+            Phase::Reading | Phase::Settling(_) => None,
+        }
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
+    }
+}
+
+impl WriteOperation {
+    fn on_old_content(&mut self, shared: &mut Shared, old: &Payload, stamps: &[Stamp]) -> Option<Outcome> {
+        if self.base.is_some_and(|base| stamps.first() != Some(&base)) {
+            return Some(Outcome::Changed);
+        }
+        let delta = match &self.content {
+            Content::Blocks(new) => new.xor(old),
+            _ => old.clone(),
+        };
+        self.phase = Phase::Preparing;
+        self.parity_legs(shared, &delta, stamps);
+        if self.legs.is_empty() {
+            return self.wait(shared, Duration::from_millis(100));
+        }
+        self.send(shared);
+        None
+    }
+}

@@ -1,0 +1,70 @@
+//! `evicted cannot answer`: once a view is in force, a brick that it leaves out never vouches for a read of its group.
+//!
+//! Also keeps the newest view of each group that was seen anywhere, which the faults are bounded by.
+
+use super::Violation;
+use base::{BrickId, GroupId, HashMap, NodeId};
+use std::collections::BTreeMap;
+use wire::{GroupView, Message, ReadOutcome};
+
+const NAME: &str = "evicted cannot answer";
+
+/// What was seen so far.
+#[derive(Default)]
+pub struct Evicted {
+    in_force: BTreeMap<GroupId, GroupView>,
+    newest: BTreeMap<GroupId, GroupView>,
+    reads: HashMap<(NodeId, BrickId, u64), GroupId>,
+}
+
+impl Evicted {
+    /// Looks at a message as it is sent.
+    pub fn watch(&mut self, from: NodeId, to: NodeId, message: &Message) -> Result<(), Violation> {
+        match (from, to, message) {
+            (_, _, Message::Published { views, .. }) => {
+                views.iter().for_each(|view| {
+                    note(&mut self.in_force, view);
+                    note(&mut self.newest, view);
+                });
+            }
+            (_, _, Message::VolumeOpened { map: Ok(map), .. }) => {
+                map.groups.iter().for_each(|view| note(&mut self.newest, view));
+            }
+            (_, _, Message::Fence { view } | Message::Activate { view, .. }) => note(&mut self.newest, view),
+            (_, NodeId::Brick(brick), Message::Read { operation, group, content: true, .. }) => {
+                self.reads.insert((from, brick, *operation), *group);
+            }
+            (NodeId::Brick(brick), _, Message::ReadDone { operation, outcome }) => {
+                if let (Some(group), ReadOutcome::Done { leased: true, .. }) =
+                    (self.reads.remove(&(to, brick, *operation)), outcome)
+                {
+                    return self.check(brick, group);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The newest view of each group that was seen anywhere, in force or being made.
+    pub fn newest(&self) -> &BTreeMap<GroupId, GroupView> {
+        &self.newest
+    }
+
+    fn check(&self, brick: BrickId, group: GroupId) -> Result<(), Violation> {
+        match self.in_force.get(&group) {
+            Some(view) if !view.is_current(brick) => Err(Violation::new(
+                NAME,
+                format!("{brick} vouches for a read of {group}, whose {} leaves it out", view.number),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn note(views: &mut BTreeMap<GroupId, GroupView>, view: &GroupView) {
+    let known = views.entry(view.group).or_insert_with(|| view.clone());
+    if known.number < view.number {
+        *known = view.clone();
+    }
+}

@@ -1,0 +1,35 @@
+//! What must always hold (DESIGN, section 4), one file a promise.
+//!
+//! Some watch packets as they pass ([`once`], [`evicted`], [`bounded`]); some look at what clients saw
+//! ([`bytes`], [`linearizable`], [`live`]); some at what is left at the end ([`durable`], [`redundancy`]).
+
+pub mod bounded;
+pub mod bytes;
+pub mod durable;
+pub mod evicted;
+pub mod linearizable;
+pub mod live;
+pub mod once;
+pub mod redundancy;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Violation {
+    /// The checker's name.
+    pub checker: &'static str,
+    /// What it saw.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation that `checker` found.
+    pub fn new(checker: &'static str, what: impl Into<String>) -> Violation {
+        Violation { checker, what: what.into() }
+    }
+}
+
+impl core::fmt::Display for Violation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}: {}", self.checker, self.what)
+    }
+}

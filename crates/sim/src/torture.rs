@@ -1,0 +1,185 @@
+//! One seed: a cluster is set up, hurt, healed and judged.
+
+use crate::checkers::{Violation, live};
+use crate::history::History;
+use crate::options::{Options, Shape};
+use crate::trace::Trace;
+use crate::world::{MS, SECOND, World};
+use base::NodeId;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use wire::directory::AdminReply;
+use wire::{AdminRequest, Message, Packet};
+
+/// After healing, every request is answered within this time.
+const LIVE_NS: u64 = 40 * SECOND;
+const SETUP_NS: u64 = 60 * SECOND;
+
+/// What came of a seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The cluster that it drew, in a few words.
+    pub cluster: String,
+    /// How long the world ran.
+    pub simulated_ns: u64,
+    /// Events that reached machines.
+    pub events: u64,
+    /// Operations a register that clients saw answered.
+    pub operations: u64,
+    /// Requests by what became of them.
+    pub answers: BTreeMap<String, u64>,
+    /// Faults by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// How often each rare state was reached.
+    pub rare: BTreeMap<String, u64>,
+    /// The hash of every event: the same for the same seed, everywhere.
+    pub trace_hash: u64,
+    /// What was broken, if anything: the checker and what it saw.
+    pub violation: Option<Violation>,
+}
+
+/// Runs a seed.
+pub fn run_seed(seed: u64, options: &Options) -> Outcome {
+    run(seed, options, None).0
+}
+
+/// Runs a seed, gives back what clients saw, and writes a line for each event if `lines` are wanted.
+pub fn run(seed: u64, options: &Options, lines: Option<Box<dyn Write>>) -> (Outcome, History) {
+    let mut world = World::new(seed, Shape::draw(seed, options), Trace::new(lines));
+    world.live_through();
+    world.finish(seed)
+}
+
+type Question = (NodeId, Box<dyn FnOnce(u64) -> Message>);
+
+impl World {
+    fn live_through(&mut self) {
+        let verdict = self.set_up();
+        self.judge(verdict);
+        self.start_workload();
+        self.start_faults(self.shape.safety_ns);
+        self.run_until(self.now_ns + self.shape.safety_ns);
+        self.heal();
+        let healed_ns = self.now_ns;
+        self.run_until(self.now_ns + self.shape.liveness_ns);
+        self.workload.stop();
+        self.await_answers(healed_ns);
+        self.start_final_reads();
+        self.await_answers(healed_ns);
+        if self.violation.is_none() {
+            self.audit_redundancy();
+        }
+        if self.violation.is_none() {
+            self.audit_history();
+        }
+    }
+
+    fn set_up(&mut self) -> Result<(), Violation> {
+        self.add_directory();
+        let admit = |nonce| AdminRequest::AdmitBrick { nonce };
+        for reply in self.administer((1..=u64::from(self.shape.bricks)).map(admit).collect())? {
+            match reply {
+                AdminReply::Brick(id) => self.add_brick(id),
+                other => return Err(Violation::new("live", format!("admitting a brick gave {other:?}"))),
+            }
+        }
+        for _ in 0..self.shape.gateways {
+            let node = self.add_gateway();
+            self.boot(node);
+        }
+        self.await_bricks()?;
+        self.create_volumes()?;
+        for client in 0..self.shape.clients as usize {
+            let volume = self.shape.volumes[client % self.shape.volumes.len()].name.clone();
+            let node = self.add_client(volume);
+            self.boot(node);
+        }
+        Ok(())
+    }
+
+    fn await_bricks(&mut self) -> Result<(), Violation> {
+        let end_ns = self.now_ns + SETUP_NS;
+        while self.now_ns < end_ns && self.violation.is_none() {
+            let reply = self.administer(vec![AdminRequest::Status])?.remove(0);
+            if let AdminReply::Status(status) = reply
+                && status.bricks.iter().filter(|brick| brick.alive).count() == self.shape.bricks as usize
+            {
+                return Ok(());
+            }
+            self.run_until(self.now_ns + 50 * MS);
+        }
+        Err(Violation::new("live", "the bricks did not all report to the directory"))
+    }
+
+    fn create_volumes(&mut self) -> Result<(), Violation> {
+        for plan in self.shape.volumes.clone() {
+            let request = AdminRequest::CreateVolume {
+                name: plan.name.clone(),
+                size_bytes: plan.blocks() * base::BLOCK_U64,
+                layout: plan.layout.to_string(),
+                stripe_unit_blocks: plan.unit_blocks,
+                groups: 1,
+                nonce: self.draw.bits(),
+            };
+            match self.administer(vec![request])?.remove(0) {
+                AdminReply::Volume(volume) => self.volume_ids.push(volume.id),
+                other => return Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name))),
+            }
+        }
+        Ok(())
+    }
+
+    fn administer(&mut self, requests: Vec<AdminRequest>) -> Result<Vec<AdminReply>, Violation> {
+        let question = |request: AdminRequest| -> Question {
+            (NodeId::Directory, Box::new(move |operation| Message::Admin { operation, request }))
+        };
+        let asked = format!("{requests:?}");
+        let answers = self.ask(requests.into_iter().map(question).collect(), SETUP_NS);
+        let reply = |answer: Option<Packet>| match answer.map(|packet| packet.message) {
+            Some(Message::AdminDone { result: Ok(reply), .. }) => Ok(reply),
+            other => Err(Violation::new("live", format!("{asked} was answered with {other:?}"))),
+        };
+        answers.into_iter().map(reply).collect()
+    }
+
+    /// Runs until every request is answered, for as long as that may take.
+    fn await_answers(&mut self, healed_ns: u64) {
+        let asked_ns = self.now_ns;
+        while self.violation.is_none() {
+            let unanswered = self.workload.unanswered();
+            if unanswered.is_empty() && self.final_reads_done() {
+                return;
+            }
+            let verdict = live::check_answered(&unanswered, self.now_ns, healed_ns, LIVE_NS);
+            self.judge(verdict);
+            if self.now_ns > asked_ns + 10 * LIVE_NS {
+                self.judge(Err(Violation::new("live", "the last reads find no gateway that opens their volume")));
+            }
+            self.run_until(self.now_ns + 20 * MS);
+        }
+    }
+
+    fn finish(mut self, seed: u64) -> (Outcome, History) {
+        if let Some(error) = self.trace.take_error() {
+            self.judge(Err(Violation::new("trace", format!("the trace could not be written: {error}"))));
+        }
+        let owned = |counts: &BTreeMap<&'static str, u64>| counts.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+        let answered = |op: &&crate::history::Operation| op.answered_ns.is_some();
+        let outcome = Outcome {
+            seed,
+            cluster: self.shape.describe(),
+            simulated_ns: self.now_ns,
+            events: self.trace.count(),
+            operations: self.workload.history.operations().iter().filter(answered).count() as u64,
+            answers: owned(&self.workload.answers),
+            faults: owned(&self.faults.counts),
+            rare: owned(&self.all_counters()),
+            trace_hash: self.trace.hash(),
+            violation: self.violation,
+        };
+        (outcome, self.workload.history)
+    }
+}

@@ -1,0 +1,431 @@
+//! The workload: actors that read and write a few hot blocks, so that they meet.
+//!
+//! An actor is one client of the history: it has one request at a time. It speaks through a plain session of a gateway
+//! or through an attached client. When its request is answered with an error, or its gateway or client dies, its write
+//! may take effect any time or never, and the actor goes on under a fresh name.
+
+use crate::checkers::bytes;
+use crate::checkers::live;
+use crate::checkers::Violation;
+use crate::history::{History, Kind, Operation, Register};
+use crate::options::{Shape, VolumePlan};
+use crate::world::event::{Event, Input};
+use crate::world::{Kind as NodeKind, MS, SECOND, World};
+use ::bytes::BytesMut;
+use base::{BLOCK, BLOCK_U64, HashMap, Payload, VolumeId};
+use model::Draw;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use wire::{Io, IoError, IoReply};
+
+const SECTOR: usize = 512;
+
+/// How an actor reaches its volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Port {
+    None,
+    Session { node: usize, session: u64, opened: Option<VolumeId>, since_ns: u64 },
+    Attached { node: usize },
+}
+
+/// A request under way.
+struct Pending {
+    tag: u64,
+    kind: Kind,
+    /// The registers, and for writes the values that they take.
+    parts: Vec<(Register, u64)>,
+    /// Bytes a register.
+    grain: usize,
+    asked_ns: u64,
+    text: String,
+}
+
+struct Actor {
+    client: u64,
+    volume: usize,
+    attached: bool,
+    port: Port,
+    turn: u64,
+    pending: Option<Pending>,
+    /// The blocks that are left to be read, if it only reads; then it goes on when the others have stopped.
+    script: Option<VecDeque<u64>>,
+}
+
+/// What actors do, and what they saw.
+pub(crate) struct Workload {
+    pub(crate) history: History,
+    /// Requests answered, by kind and result.
+    pub(crate) answers: BTreeMap<&'static str, u64>,
+    /// What the last readers saw: a register's value, and when it was asked.
+    pub(crate) finals: Vec<(Register, u64, u64)>,
+    actors: Vec<Actor>,
+    volumes: Rc<[VolumePlan]>,
+    tags: HashMap<u64, usize>,
+    sessions: HashMap<u64, usize>,
+    draw: Draw,
+    next: u64,
+    pause_ns: u64,
+    issuing: bool,
+}
+
+impl Workload {
+    pub(crate) fn new(mut draw: Draw, shape: &Shape) -> Workload {
+        let actors = (0..shape.actors).map(|_| Actor {
+            client: 0,
+            volume: draw.index(shape.volumes.len()),
+            attached: draw.percent(40),
+            port: Port::None,
+            turn: 0,
+            pending: None,
+            script: None,
+        });
+        let span_ns = shape.safety_ns + shape.liveness_ns;
+        Workload {
+            history: History::default(),
+            answers: BTreeMap::new(),
+            finals: Vec::new(),
+            actors: actors.collect(),
+            volumes: shape.volumes.clone().into(),
+            tags: HashMap::default(),
+            sessions: HashMap::default(),
+            pause_ns: 2 * span_ns * u64::from(shape.actors) / shape.operations,
+            draw,
+            next: 0,
+            issuing: true,
+        }
+    }
+
+    /// No new requests from now on.
+    pub(crate) fn stop(&mut self) {
+        self.issuing = false;
+    }
+
+    /// All requests under way: when they were asked, and what.
+    pub(crate) fn unanswered(&self) -> Vec<(u64, String)> {
+        let pending = |actor: &Actor| actor.pending.as_ref().map(|p| (p.asked_ns, p.text.clone()));
+        let mut unanswered: Vec<(u64, String)> = self.actors.iter().filter_map(pending).collect();
+        unanswered.sort();
+        unanswered
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.answers.entry(what).or_default() += 1;
+    }
+}
+
+impl World {
+    /// Gives every actor its first turn.
+    pub(crate) fn start_workload(&mut self) {
+        for actor in 0..self.workload.actors.len() {
+            self.workload.actors[actor].client = self.workload.fresh();
+            self.next_turn(actor, 0);
+        }
+    }
+
+    /// Adds two actors a volume that read all there is, block by block.
+    pub(crate) fn start_final_reads(&mut self) {
+        for volume in (0..self.workload.volumes.len()).flat_map(|volume| [volume; 2]) {
+            let client = self.workload.fresh();
+            let script = Some((0..self.workload.volumes[volume].blocks()).collect());
+            let actor = self.workload.actors.len();
+            let port = Port::None;
+            self.workload.actors.push(Actor { client, volume, attached: false, port, turn: 0, pending: None, script });
+            self.next_turn(actor, 0);
+        }
+    }
+
+    /// Whether the last readers are done.
+    pub(crate) fn final_reads_done(&self) -> bool {
+        let done = |a: &Actor| a.pending.is_none() && a.script.as_ref().is_none_or(VecDeque::is_empty);
+        self.workload.actors.iter().all(done)
+    }
+
+    /// An actor's turn: it finds a port, or issues a request.
+    pub(crate) fn on_turn(&mut self, actor: usize, turn: u64) {
+        let this = &self.workload.actors[actor];
+        let wants = this.script.as_ref().map_or(self.workload.issuing, |script| !script.is_empty());
+        if this.turn != turn || this.pending.is_some() || !wants {
+            return;
+        }
+        match self.port(actor) {
+            Some(port) => self.issue(actor, port),
+            None => self.next_turn(actor, 20 * MS),
+        }
+    }
+
+    /// A session's volume was opened, or not.
+    pub(crate) fn on_opened(&mut self, session: u64, volume: Option<VolumeId>) {
+        let Some(&actor) = self.workload.sessions.get(&session) else { return };
+        if let Port::Session { session: mine, opened, .. } = &mut self.workload.actors[actor].port
+            && *mine == session
+        {
+            *opened = volume;
+        }
+    }
+
+    /// An attached client found its volume, or not.
+    pub(crate) fn on_attached(&mut self, node: usize, found: bool) {
+        if !found {
+            let what = format!("{} found no volume", self.nodes[node].id);
+            self.judge(Err(Violation::new("live", what)));
+        }
+    }
+
+    /// A request is answered.
+    pub(crate) fn on_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {
+        let Some(actor) = self.workload.tags.remove(&tag) else {
+            return self.judge(Err(Violation::new("effect once", format!("request #{tag} was answered twice"))));
+        };
+        let Some(pending) = self.workload.actors[actor].pending.take_if(|pending| pending.tag == tag) else { return };
+        let verdict = match result {
+            Ok(_) => self.on_success(actor, &pending, content),
+            Err(error) => self.on_failure(actor, &pending, error),
+        };
+        self.judge(verdict);
+        let pause_ns = self.draw_pause();
+        self.next_turn(actor, pause_ns);
+    }
+
+    /// A gateway or client died: the actors on it go on elsewhere, under fresh names.
+    pub(crate) fn abandon(&mut self, node: usize) {
+        for actor in 0..self.workload.actors.len() {
+            let this = &mut self.workload.actors[actor];
+            let on_it = match this.port {
+                Port::Session { node: mine, .. } | Port::Attached { node: mine } => mine == node,
+                Port::None => false,
+            };
+            if on_it {
+                this.port = Port::None;
+                let pending = this.pending.take();
+                if let Some(pending) = pending {
+                    self.workload.tags.remove(&pending.tag);
+                    self.record(actor, &pending, None, &[]);
+                    self.workload.actors[actor].client = self.workload.fresh();
+                }
+                self.next_turn(actor, 10 * MS);
+            }
+        }
+    }
+
+    fn next_turn(&mut self, actor: usize, delay_ns: u64) {
+        let this = &mut self.workload.actors[actor];
+        this.turn += 1;
+        let turn = this.turn;
+        self.later(delay_ns, Event::Actor { actor, turn });
+    }
+
+    fn draw_pause(&mut self) -> u64 {
+        let work = &mut self.workload;
+        if work.draw.percent(40) { work.draw.below(MS) } else { work.draw.below(2 * work.pause_ns) }
+    }
+
+    /// The actor's port, once it can be used; looks for another when it has none.
+    fn port(&mut self, actor: usize) -> Option<Port> {
+        match self.workload.actors[actor].port {
+            Port::None => self.find_port(actor),
+            port @ Port::Session { opened: Some(_), .. } => return Some(port),
+            Port::Session { since_ns, .. } if self.now_ns - since_ns > 10 * SECOND => self.find_port(actor),
+            Port::Session { .. } => {}
+            port @ Port::Attached { .. } => return Some(port),
+        }
+        None
+    }
+
+    fn find_port(&mut self, actor: usize) {
+        let name = self.workload.volumes[self.workload.actors[actor].volume].name.clone();
+        if self.workload.actors[actor].attached {
+            let nodes = self.nodes_where(|n| n.alive && matches!(&n.kind, NodeKind::Client(_, of) if *of == name));
+            if !nodes.is_empty() {
+                let node = *self.workload.draw.pick(&nodes);
+                self.workload.actors[actor].port = Port::Attached { node };
+                return;
+            }
+        }
+        let nodes = self.nodes_where(|n| n.alive && matches!(n.kind, NodeKind::Gateway(_)));
+        if nodes.is_empty() {
+            return;
+        }
+        let node = *self.workload.draw.pick(&nodes);
+        let session = self.workload.fresh();
+        self.workload.sessions.insert(session, actor);
+        self.workload.actors[actor].port =
+            Port::Session { node, session, opened: None, since_ns: self.now_ns };
+        self.deliver(node, Input::Open { session, name });
+    }
+
+    fn issue(&mut self, actor: usize, port: Port) {
+        let tag = self.workload.fresh();
+        let (io, payload, pending) = self.workload.draw_request(actor, tag, self.now_ns);
+        for &(register, value) in pending.parts.iter().filter(|_| pending.kind == Kind::Write) {
+            self.workload.history.announce(value, register);
+        }
+        self.workload.tags.insert(tag, actor);
+        self.workload.actors[actor].pending = Some(pending);
+        self.hand_over(port, tag, io, payload);
+    }
+
+    fn hand_over(&mut self, port: Port, tag: u64, io: Io, payload: Payload) {
+        match port {
+            Port::Session { node, session, opened: Some(volume), .. } => {
+                self.deliver(node, Input::SessionIo { session, tag, volume, io, payload });
+            }
+            Port::Attached { node } => self.deliver(node, Input::ClientIo { tag, io, payload }),
+            _ => unreachable!("a port that can be used"),
+        }
+    }
+
+    fn on_success(&mut self, actor: usize, pending: &Pending, content: &Payload) -> Result<(), Violation> {
+        let mut values = Vec::new();
+        if pending.kind == Kind::Read {
+            let wanted = pending.parts.len() * pending.grain;
+            if content.len() != wanted {
+                let what = format!("{} returned {} B instead of {wanted}", pending.text, content.len());
+                return Err(Violation::new("no wrong bytes", what));
+            }
+            for (at, &(register, _)) in pending.parts.iter().enumerate() {
+                let value = bytes::value_of(&content.slice(at * pending.grain, pending.grain), register)?;
+                bytes::check(&self.workload.history, register, value)?;
+                values.push(value);
+            }
+        }
+        if self.workload.actors[actor].script.is_some() {
+            let seen = pending.parts.iter().zip(&values).map(|(part, &value)| (part.0, value, pending.asked_ns));
+            self.workload.finals.extend(seen);
+        }
+        self.workload.count(if pending.kind == Kind::Read { "reads" } else { "writes" });
+        self.record(actor, pending, Some(self.now_ns), &values);
+        Ok(())
+    }
+
+    fn on_failure(&mut self, actor: usize, pending: &Pending, error: IoError) -> Result<(), Violation> {
+        self.record(actor, pending, None, &[]);
+        self.workload.actors[actor].client = self.workload.fresh();
+        if error == IoError::NoSpace {
+            self.workload.count("no space");
+            self.count_rare("ENOSPC answered");
+        } else {
+            self.workload.count("errors");
+        }
+        let volume = self.workload.actors[actor].volume;
+        live::check_error(error, self.excuses(volume), &pending.text)
+    }
+
+    /// Writes an operation a register into the history; unanswered reads say nothing.
+    fn record(&mut self, actor: usize, pending: &Pending, answered_ns: Option<u64>, values: &[u64]) {
+        let client = self.workload.actors[actor].client;
+        for (at, &(register, written)) in pending.parts.iter().enumerate() {
+            let value = match pending.kind {
+                Kind::Write => written,
+                Kind::Read if answered_ns.is_some() => values[at],
+                Kind::Read => continue,
+            };
+            let asked_ns = pending.asked_ns;
+            let operation = Operation { client, register, kind: pending.kind, value, asked_ns, answered_ns };
+            self.workload.history.push(operation);
+        }
+    }
+}
+
+impl Workload {
+    /// Draws what an actor asks next.
+    fn draw_request(&mut self, actor: usize, tag: u64, asked_ns: u64) -> (Io, Payload, Pending) {
+        let volume = self.actors[actor].volume;
+        let volumes = Rc::clone(&self.volumes);
+        let plan = &volumes[volume];
+        let target = match self.actors[actor].script.as_mut().and_then(VecDeque::pop_front) {
+            Some(block) => Target::one_block(plan, block),
+            None if plan.sector_blocks > 0 && self.draw.percent(20) => self.draw_sectors(plan),
+            None => self.draw_blocks(plan),
+        };
+        self.request(volume, target, tag, asked_ns)
+    }
+
+    fn draw_blocks(&mut self, plan: &VolumePlan) -> Target {
+        let draw = &mut self.draw;
+        let choice = match draw.below(100) {
+            0..50 => Choice::Read,
+            50..92 => Choice::Write,
+            _ => Choice::Zero,
+        };
+        let hot = plan.hot_blocks();
+        if draw.percent(15) {
+            let first = draw.below(plan.hot_stripes) * plan.stripe_blocks();
+            return Target { choice, first, count: plan.stripe_blocks(), grain: BLOCK };
+        }
+        let first = draw.below(hot);
+        let count = if draw.percent(60) { 1 } else { draw.between(1, 6) };
+        Target { choice, first, count: count.min(hot - first), grain: BLOCK }
+    }
+
+    fn draw_sectors(&mut self, plan: &VolumePlan) -> Target {
+        let sectors = BLOCK_U64 / SECTOR as u64;
+        let all = plan.sector_blocks * sectors;
+        let first = self.draw.below(all);
+        let count = if self.draw.percent(50) { 1 } else { self.draw.between(1, 12) };
+        let choice = match self.draw.below(100) {
+            0..40 => Choice::Read,
+            40..95 => Choice::Write,
+            _ => Choice::Zero,
+        };
+        Target { choice, first: plan.hot_blocks() * sectors + first, count: count.min(all - first), grain: SECTOR }
+    }
+
+    fn request(&mut self, volume: usize, target: Target, tag: u64, asked_ns: u64) -> (Io, Payload, Pending) {
+        let Target { choice, first, count, grain } = target;
+        let (offset, length) = (first * grain as u64, count * grain as u64);
+        let (kind, io) = match choice {
+            Choice::Read => (Kind::Read, Io::Read { offset, length: length as u32 }),
+            Choice::Write => (Kind::Write, Io::Write { offset }),
+            Choice::Zero => (Kind::Write, Io::Zero { offset, length }),
+        };
+        let register = |at| if grain == BLOCK { Register::block(volume, at) } else { Register::sector(volume, at) };
+        let mut parts: Vec<(Register, u64)> = (first..first + count).map(|at| (register(at), 0)).collect();
+        let mut payload = Payload::new();
+        if choice == Choice::Write {
+            parts.iter_mut().for_each(|part| part.1 = self.fresh());
+            payload = content(&parts, grain);
+        }
+        let text = format!("{choice:?} #{tag} of {length} B at {offset} of {}", self.volumes[volume].name);
+        (io, payload, Pending { tag, kind, parts, grain, asked_ns, text })
+    }
+}
+
+/// What a request is about: `count` registers of `grain` bytes from number `first`.
+struct Target {
+    choice: Choice,
+    first: u64,
+    count: u64,
+    grain: usize,
+}
+
+impl Target {
+    fn one_block(plan: &VolumePlan, block: u64) -> Target {
+        let sectors = BLOCK_U64 / SECTOR as u64;
+        if block < plan.hot_blocks() {
+            return Target { choice: Choice::Read, first: block, count: 1, grain: BLOCK };
+        }
+        Target { choice: Choice::Read, first: block * sectors, count: sectors, grain: SECTOR }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Choice {
+    Read,
+    Write,
+    Zero,
+}
+
+/// Each value, repeated through its register's bytes.
+fn content(parts: &[(Register, u64)], grain: usize) -> Payload {
+    let mut bytes = BytesMut::zeroed(parts.len() * grain);
+    for (target, (_, value)) in bytes.chunks_exact_mut(grain).zip(parts) {
+        let word = value.to_le_bytes();
+        target.as_chunks_mut::<8>().0.iter_mut().for_each(|slot| *slot = word);
+    }
+    Payload::from(bytes.freeze())
+}

@@ -1,0 +1,224 @@
+//! The machines under one roof: inputs are turned into each machine's own events, and its effects into [`Output`].
+
+use super::event::Input;
+use super::operator::Operator;
+use base::{Depth, Machine, NodeId, Payload, Time, VolumeId};
+use node::BrickNode;
+use proto::client::{Client, ClientEffect, ClientEvent};
+use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
+use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
+use std::collections::BTreeMap;
+use wire::{IoError, IoReply, Packet};
+
+/// What a node asks of the world.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A packet for a peer.
+    Send { to: NodeId, packet: Packet },
+    /// A peer to be connected to.
+    Address(NodeId),
+    /// Puts for the directory's store.
+    Store { token: u64, puts: Vec<Put> },
+    /// A request to a disk.
+    Disk { disk: usize, io: store::Io },
+    /// A brick serves.
+    Ready,
+    /// A brick cannot start, or its disks failed.
+    Failed(String),
+    /// A session's volume is open, or not.
+    Opened { session: u64, volume: Option<VolumeId> },
+    /// An attached client found its volume, or not.
+    Attached(bool),
+    /// The answer to a client's request.
+    Reply { tag: u64, result: Result<IoReply, IoError>, payload: Payload },
+}
+
+/// A machine and the effects of its batch.
+pub(crate) enum Role {
+    /// Not running.
+    Down,
+    /// The metadata service.
+    Directory(Box<Directory>, Vec<DirectoryEffect>),
+    /// A storage server.
+    Brick(Box<BrickNode>, Vec<node::Effect>),
+    /// A gateway.
+    Gateway(Box<Gateway>, Vec<GatewayEffect>),
+    /// An attached client.
+    Client(Box<Client>, Vec<ClientEffect>),
+    /// The one who sets the cluster up and looks at its end.
+    Operator(Box<Operator>),
+}
+
+impl Role {
+    /// Takes one input; one that the machine does not know is none.
+    pub(crate) fn step(&mut self, now: Time, input: Input) {
+        match self {
+            Role::Down => {}
+            Role::Directory(machine, fx) => directory_event(input).map_or((), |event| machine.step(now, event, fx)),
+            Role::Brick(machine, fx) => brick_event(input).map_or((), |event| machine.step(now, event, fx)),
+            Role::Gateway(machine, fx) => gateway_event(input).map_or((), |event| machine.step(now, event, fx)),
+            Role::Client(machine, fx) => client_event(input).map_or((), |event| machine.step(now, event, fx)),
+            Role::Operator(operator) => operator.step(now, input),
+        }
+    }
+
+    /// Ends a batch.
+    pub(crate) fn settle(&mut self, now: Time) {
+        match self {
+            Role::Down | Role::Operator(_) => {}
+            Role::Directory(machine, fx) => machine.settle(now, fx),
+            Role::Brick(machine, fx) => machine.settle(now, fx),
+            Role::Gateway(machine, fx) => machine.settle(now, fx),
+            Role::Client(machine, fx) => machine.settle(now, fx),
+        }
+    }
+
+    /// The deadline has come.
+    pub(crate) fn wake(&mut self, now: Time) {
+        match self {
+            Role::Down => {}
+            Role::Directory(machine, fx) => machine.wake(now, fx),
+            Role::Brick(machine, fx) => machine.wake(now, fx),
+            Role::Gateway(machine, fx) => machine.wake(now, fx),
+            Role::Client(machine, fx) => machine.wake(now, fx),
+            Role::Operator(operator) => operator.wake(now),
+        }
+    }
+
+    /// When to wake it.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match self {
+            Role::Down => None,
+            Role::Directory(machine, _) => machine.deadline().map(|(at, _)| at),
+            Role::Brick(machine, _) => machine.deadline().map(|(at, _)| at),
+            Role::Gateway(machine, _) => machine.deadline().map(|(at, _)| at),
+            Role::Client(machine, _) => machine.deadline().map(|(at, _)| at),
+            Role::Operator(operator) => operator.deadline(),
+        }
+    }
+
+    /// Why it wants to be woken.
+    pub(crate) fn reason(&self) -> &'static str {
+        let reason = match self {
+            Role::Down | Role::Operator(_) => None,
+            Role::Directory(machine, _) => machine.deadline(),
+            Role::Brick(machine, _) => machine.deadline(),
+            Role::Gateway(machine, _) => machine.deadline(),
+            Role::Client(machine, _) => machine.deadline(),
+        };
+        reason.map_or("nothing", |(_, reason)| reason)
+    }
+
+    /// Asserts its invariants.
+    pub(crate) fn check(&self, depth: Depth) {
+        match self {
+            Role::Down | Role::Operator(_) => {}
+            Role::Directory(machine, _) => machine.check(depth),
+            Role::Brick(machine, _) => machine.check(depth),
+            Role::Gateway(machine, _) => machine.check(depth),
+            Role::Client(machine, _) => machine.check(depth),
+        }
+    }
+
+    /// The effects of the batch.
+    pub(crate) fn drain(&mut self, out: &mut Vec<Output>) {
+        match self {
+            Role::Down => {}
+            Role::Directory(_, fx) => out.extend(fx.drain(..).map(directory_output)),
+            Role::Brick(_, fx) => out.extend(fx.drain(..).map(brick_output)),
+            Role::Gateway(_, fx) => out.extend(fx.drain(..).filter_map(gateway_output)),
+            Role::Client(_, fx) => out.extend(fx.drain(..).map(client_output)),
+            Role::Operator(operator) => operator.drain(out),
+        }
+    }
+
+    /// What it counted.
+    pub(crate) fn counters(&self) -> Vec<&BTreeMap<&'static str, u64>> {
+        match self {
+            Role::Down | Role::Operator(_) => vec![],
+            Role::Directory(..) => vec![],
+            Role::Brick(machine, _) => machine.counters(),
+            Role::Gateway(machine, _) => vec![machine.counters().all()],
+            Role::Client(..) => vec![],
+        }
+    }
+}
+
+fn directory_event(input: Input) -> Option<DirectoryEvent> {
+    Some(match input {
+        Input::Packet { from, packet } => DirectoryEvent::Packet { from, packet },
+        Input::Down(node) => DirectoryEvent::Down(node),
+        Input::Stored { token } => DirectoryEvent::Stored { token, result: Ok(()) },
+        _ => return None,
+    })
+}
+
+fn brick_event(input: Input) -> Option<node::Event> {
+    Some(match input {
+        Input::Packet { from, packet } => node::Event::Packet { from, packet },
+        Input::Up(node) => node::Event::Up(node),
+        Input::Down(node) => node::Event::Down(node),
+        Input::Disk { disk, done } => node::Event::Disk { disk, done },
+        _ => return None,
+    })
+}
+
+fn gateway_event(input: Input) -> Option<GatewayEvent> {
+    Some(match input {
+        Input::Packet { from, packet } => GatewayEvent::Packet { from, packet },
+        Input::Up(node) => GatewayEvent::Up(node),
+        Input::Down(node) => GatewayEvent::Down(node),
+        Input::Open { session, name } => GatewayEvent::Open { session, name },
+        Input::SessionIo { session, tag, volume, io, payload } => {
+            GatewayEvent::Io { session, tag, volume, io, payload }
+        }
+        _ => return None,
+    })
+}
+
+fn client_event(input: Input) -> Option<ClientEvent> {
+    Some(match input {
+        Input::Packet { from, packet } => ClientEvent::Packet { from, packet },
+        Input::Up(node) => ClientEvent::Up(node),
+        Input::Down(node) => ClientEvent::Down(node),
+        Input::ClientIo { tag, io, payload } => ClientEvent::Io { tag, io, payload },
+        _ => return None,
+    })
+}
+
+fn directory_output(effect: DirectoryEffect) -> Output {
+    match effect {
+        DirectoryEffect::Send { to, packet } => Output::Send { to, packet },
+        DirectoryEffect::Store { token, puts } => Output::Store { token, puts },
+    }
+}
+
+fn brick_output(effect: node::Effect) -> Output {
+    match effect {
+        node::Effect::Send { to, packet } => Output::Send { to, packet },
+        node::Effect::Disk { disk, io } => Output::Disk { disk, io },
+        node::Effect::Ready => Output::Ready,
+        node::Effect::Failed { why } => Output::Failed(why),
+    }
+}
+
+fn gateway_output(effect: GatewayEffect) -> Option<Output> {
+    Some(match effect {
+        GatewayEffect::Send { to, packet } => Output::Send { to, packet },
+        GatewayEffect::Address { node, .. } => Output::Address(node),
+        GatewayEffect::Opened { session, volume } => {
+            Output::Opened { session, volume: volume.ok().map(|volume| volume.id) }
+        }
+        GatewayEffect::Reply { tag, result, payload, .. } => Output::Reply { tag, result, payload },
+        GatewayEffect::Listed { .. } | GatewayEffect::Changed { .. } => return None,
+    })
+}
+
+fn client_output(effect: ClientEffect) -> Output {
+    match effect {
+        ClientEffect::Send { to, packet } => Output::Send { to, packet },
+        ClientEffect::Address { node, .. } => Output::Address(node),
+        ClientEffect::Opened { volume } => Output::Attached(volume.is_ok()),
+        ClientEffect::Reply { tag, result, payload } => Output::Reply { tag, result, payload },
+    }
+}

@@ -1,0 +1,57 @@
+//! What a store asks of its disk: reads and writes of whole 4 KiB sectors, and flushes.
+
+use base::Payload;
+use bytes::Bytes;
+
+/// A request to the disk. Offsets and lengths are multiples of 4096 bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Io {
+    /// Names the answer.
+    pub token: u64,
+    /// What.
+    pub kind: IoKind,
+}
+
+/// What is asked of the disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum IoKind {
+    /// Reads `length` bytes.
+    Read {
+        /// From byte.
+        offset: u64,
+        /// How many.
+        length: usize,
+    },
+    /// Writes. Not on stable storage, and not in order with other writes, until a flush that was asked for after
+    /// this was answered.
+    Write {
+        /// To byte.
+        offset: u64,
+        /// What; its parts are aligned in memory where the store could see to it.
+        payload: Payload,
+        /// Answer only when this very write is on stable storage (as with `RWF_DSYNC`). Says nothing of others.
+        durable: bool,
+    },
+    /// Answered when all writes that were answered before it was asked are on stable storage.
+    Flush,
+}
+
+/// The disk's answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IoDone {
+    /// Of the request.
+    pub token: u64,
+    /// The bytes read (empty for writes and flushes), or why not.
+    pub result: Result<Bytes, IoFault>,
+}
+
+/// Why a disk failed a request.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum IoFault {
+    /// These sectors cannot be read (a medium error); others can.
+    #[error("unreadable sectors")]
+    Unreadable,
+    /// The disk does not work (any more).
+    #[error("{0}")]
+    Failed(String),
+}

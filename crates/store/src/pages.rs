@@ -1,0 +1,158 @@
+//! Which metadata pages there are, where, and the ones in memory.
+
+use crate::metadata::{Key, Page};
+use crate::slots::Allocator;
+use base::HashMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Where a page is on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Home {
+    pub(crate) place: u32,
+    /// A bit for each slot that it has, so that space can be counted without reading it.
+    pub(crate) slots: u16,
+}
+
+/// All pages of the disk.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    index: BTreeMap<Key, Home>,
+    /// Places in the page region.
+    pub(crate) places: Allocator,
+    /// Places from this one on were never used.
+    pub(crate) high: u32,
+    /// Places where a page was and cannot be read. It is not known whose it was, so no block that has no page counts as
+    /// never written.
+    pub(crate) lost: u32,
+    resident: HashMap<Key, Resident>,
+    clock: VecDeque<Key>,
+    limit: usize,
+}
+
+#[derive(Debug)]
+struct Resident {
+    page: Box<Page>,
+    pins: u32,
+    referenced: bool,
+}
+
+impl Pages {
+    /// No pages, in a region of `count` places; at most `limit` unpinned ones stay in memory.
+    pub(crate) fn new(count: u32, limit: usize) -> Pages {
+        Pages {
+            index: BTreeMap::new(),
+            places: Allocator::new(count),
+            high: 0,
+            lost: 0,
+            resident: HashMap::default(),
+            clock: VecDeque::new(),
+            limit,
+        }
+    }
+
+    /// Where a page is.
+    pub(crate) fn home(&self, key: Key) -> Option<Home> {
+        self.index.get(&key).copied()
+    }
+
+    /// Notes where a page is; false when it is already somewhere else.
+    pub(crate) fn add(&mut self, key: Key, home: Home) -> bool {
+        self.index.insert(key, home).is_none()
+    }
+
+    /// All pages of a volume.
+    pub(crate) fn of_volume(&self, volume: base::VolumeId) -> impl Iterator<Item = Key> {
+        let from = Key { volume, page: 0, plane: 0 };
+        let to = Key { volume, page: u64::MAX, plane: u8::MAX };
+        self.index.range(from..=to).map(|(&key, _)| key)
+    }
+
+    /// The page, if it is in memory.
+    pub(crate) fn get(&mut self, key: Key) -> Option<&Page> {
+        let resident = self.resident.get_mut(&key)?;
+        resident.referenced = true;
+        Some(&resident.page)
+    }
+
+    /// Whether the page is in memory.
+    pub(crate) fn is_resident(&self, key: Key) -> bool {
+        self.resident.contains_key(&key)
+    }
+
+    /// Puts a page into memory.
+    pub(crate) fn put(&mut self, key: Key, page: Page) {
+        if let Some(resident) = self.resident.get_mut(&key) {
+            *resident.page = page;
+            return;
+        }
+        self.resident.insert(key, Resident { page: Box::new(page), pins: 0, referenced: true });
+        self.clock.push_back(key);
+    }
+
+    /// Changes a page in memory and what the index knows of its slots.
+    pub(crate) fn update<R>(&mut self, key: Key, change: impl FnOnce(&mut Page) -> R) -> R {
+        let resident = self.resident.get_mut(&key).expect("a page to change is in memory");
+        let result = change(&mut resident.page);
+        self.index.get_mut(&key).expect("a page in memory has a home").slots = resident.page.slot_mask();
+        result
+    }
+
+    /// Gives a page that does not exist a place, from those that were set aside, and puts it into memory.
+    pub(crate) fn create(&mut self, key: Key, page: Page) -> Option<u32> {
+        let place = self.places.allocate()?;
+        self.high = self.high.max(place + 1);
+        assert!(self.add(key, Home { place, slots: 0 }), "page {key:?} exists");
+        self.put(key, page);
+        Some(place)
+    }
+
+    /// Forgets a page. Its place stays taken until the caller frees it.
+    pub(crate) fn remove(&mut self, key: Key) {
+        self.index.remove(&key);
+        self.resident.remove(&key);
+    }
+
+    /// Keeps a page in memory until it is unpinned as often.
+    pub(crate) fn pin(&mut self, key: Key) {
+        self.resident.get_mut(&key).expect("a page to pin is in memory").pins += 1;
+    }
+
+    /// Undoes one [`Pages::pin`].
+    pub(crate) fn unpin(&mut self, key: Key) {
+        if let Some(resident) = self.resident.get_mut(&key) {
+            resident.pins -= 1;
+        }
+    }
+
+    /// Forgets pages that nobody uses until the limit holds, or all that are left are in use.
+    pub(crate) fn trim(&mut self) {
+        let mut tries = self.clock.len() * 2;
+        while self.resident.len() > self.limit && tries > 0 {
+            tries -= 1;
+            let key = self.clock.pop_front().expect("what is in memory is on the clock");
+            match self.resident.get_mut(&key) {
+                Some(resident) if resident.pins > 0 || resident.referenced => {
+                    resident.referenced = false;
+                    self.clock.push_back(key);
+                }
+                Some(_) => drop(self.resident.remove(&key)),
+                None => {}
+            }
+        }
+    }
+
+    /// How many pages there are, and how many are in memory.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.index.len(), self.resident.len())
+    }
+
+    /// All pages and their homes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, Home)> {
+        self.index.iter().map(|(&key, &home)| (key, home))
+    }
+
+    /// The pages in memory.
+    pub(crate) fn residents(&self) -> impl Iterator<Item = (Key, &Page)> {
+        self.resident.iter().map(|(&key, resident)| (key, &*resident.page))
+    }
+}

@@ -1,0 +1,318 @@
+//! What the journal says: records, and the frames that carry a group of them.
+//!
+//! A frame is a header, the records, and then the blocks that the records bring along, each part filled up to whole
+//! sectors. The header's checksum covers the records, the records' checksums the blocks, so that each byte of content is
+//! summed once.
+
+use base::{BLOCK, Checksum, Payload, RequestId, Stamp, VolumeId, checksum, checksum::checksum_append};
+use bytes::Bytes;
+use wire::disk::Staged;
+use wire::{DecodeError, Reader, Span, Wire, wire_enum, wire_struct};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"BWFRAME1");
+/// Bytes of a frame's header.
+const HEADER: usize = 40;
+
+/// Consecutive blocks of a write, and where their content is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    /// The first block, counted from the write's first.
+    pub(crate) offset: u32,
+    /// How many.
+    pub(crate) count: u32,
+    /// Their checksums; none for blocks without content.
+    pub(crate) sums: Vec<Checksum>,
+    /// Their content.
+    pub(crate) body: Body,
+}
+
+/// Where content is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Body {
+    /// In the frame.
+    Inline(Payload),
+    /// In a slot of its own, written beside the frame.
+    Slot(u32),
+    /// There is none: zeros.
+    Zero,
+    /// Nowhere.
+    Lost,
+}
+
+impl Extent {
+    /// Its bytes in the frame.
+    pub(crate) fn inline(&self) -> Option<&Payload> {
+        match &self.body {
+            Body::Inline(payload) => Some(payload),
+            _ => None,
+        }
+    }
+
+    fn is_sound(&self, blocks: u32) -> bool {
+        let sums = if matches!(self.body, Body::Inline(_) | Body::Slot(_)) { self.count } else { 0 };
+        self.offset.checked_add(self.count).is_some_and(|end| end <= blocks) && self.sums.len() == sums as usize
+    }
+}
+
+/// The blocks that extents bring along in their frame.
+pub(crate) fn inline_bytes(extents: &[Extent]) -> usize {
+    extents.iter().filter_map(Extent::inline).map(Payload::len).sum()
+}
+
+/// An entry of the journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Record {
+    /// A write is staged (again, when it is carried forward).
+    Stage { staged: Staged, extents: Vec<Extent>, fresh: bool },
+    /// A staged write became the committed content.
+    Apply { stamp: Stamp },
+    /// A staged delta became the committed content, which is this.
+    Image { stamp: Stamp, extents: Vec<Extent> },
+    /// A staged write is forgotten.
+    Drop { stamp: Stamp },
+    /// Content was put in place.
+    Mend { span: Span, width: u8, stamps: Vec<Stamp>, extents: Vec<Extent>, fresh: bool },
+    /// A note is set or removed.
+    Note { key: Vec<u8>, value: Option<Vec<u8>> },
+    /// A volume's space is given back.
+    Discard { volume: VolumeId },
+    /// All small state, instead of what the records before say of it.
+    Checkpoint { notes: Vec<(Vec<u8>, Vec<u8>)>, effects: Vec<Effect>, discards: Vec<VolumeId> },
+}
+
+/// A part of a request took effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Effect {
+    pub(crate) request: RequestId,
+    pub(crate) part: u64,
+    pub(crate) stamp: Stamp,
+}
+
+impl Record {
+    fn extents_mut(&mut self) -> &mut [Extent] {
+        match self {
+            Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => extents,
+            _ => &mut [],
+        }
+    }
+
+    fn extents(&self) -> &[Extent] {
+        match self {
+            Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => extents,
+            _ => &[],
+        }
+    }
+
+    /// Extents whose slots were written together with the frame, and may be lost together with it.
+    pub(crate) fn fresh_slots(&self) -> impl Iterator<Item = (u32, &[Checksum])> {
+        let fresh = matches!(self, Record::Stage { fresh: true, .. } | Record::Mend { fresh: true, .. });
+        self.extents().iter().filter(move |_| fresh).filter_map(|extent| match extent.body {
+            Body::Slot(slot) => Some((slot, extent.sums.as_slice())),
+            _ => None,
+        })
+    }
+
+    fn is_sound(&self) -> bool {
+        let blocks = match self {
+            Record::Stage { staged, .. } if staged.write.span.is_valid() => staged.write.span.count,
+            Record::Mend { span, width, stamps, .. } if span.is_valid() => {
+                if stamps.len() != span.count as usize * *width as usize {
+                    return false;
+                }
+                span.count
+            }
+            Record::Stage { .. } | Record::Mend { .. } => return false,
+            _ => Span::BLOCKS_MAX,
+        };
+        self.extents().iter().all(|extent| extent.is_sound(blocks))
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FrameHeader {
+    /// Where the frame begins, in bytes of journal ever written.
+    pub(crate) position: u64,
+    /// Its length in bytes.
+    pub(crate) length: u64,
+    records: u32,
+    sum: Checksum,
+}
+
+impl FrameHeader {
+    /// Reads the header of a frame that begins at `position`.
+    pub(crate) fn decode(sector: &[u8], position: u64, seed: Checksum) -> Option<FrameHeader> {
+        let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes"));
+        let half = |at: usize| u32::from_le_bytes(sector[at..at + 4].try_into().expect("four bytes"));
+        let header = FrameHeader { position: word(8), length: word(16), records: half(24), sum: half(28) };
+        let whole = word(0) == MAGIC && half(32) == checksum_append(seed, &sector[..32]);
+        let sound = header.length.is_multiple_of(BLOCK as u64) && header.length >= header.body_at() as u64;
+        (whole && sound && header.position == position).then_some(header)
+    }
+
+    /// Where the blocks begin.
+    fn body_at(&self) -> usize {
+        (HEADER + self.records as usize).next_multiple_of(BLOCK)
+    }
+
+    /// The records of a whole frame, which share its bytes; `None` when any of it does not match its checksum.
+    pub(crate) fn records(&self, frame: &Bytes, seed: Checksum) -> Option<Vec<Record>> {
+        let encoded = frame.get(HEADER..HEADER + self.records as usize)?;
+        if checksum_append(seed, encoded) != self.sum {
+            return None;
+        }
+        let mut records = decode_records(encoded).ok()?;
+        let mut at = self.body_at();
+        for extent in records.iter_mut().flat_map(Record::extents_mut) {
+            fill(extent, frame, &mut at)?;
+        }
+        (at as u64 == self.length).then_some(records)
+    }
+}
+
+/// Gives a decoded extent its blocks from the frame.
+fn fill(extent: &mut Extent, frame: &Bytes, at: &mut usize) -> Option<()> {
+    if extent.inline().is_none() {
+        return Some(());
+    }
+    let len = extent.count as usize * BLOCK;
+    if *at + len > frame.len() {
+        return None;
+    }
+    let blocks = frame.slice(*at..*at + len);
+    *at += len;
+    let good = blocks.chunks(BLOCK).zip(&extent.sums).all(|(block, &sum)| checksum(block) == sum);
+    extent.body = Body::Inline(Payload::from(blocks));
+    good.then_some(())
+}
+
+fn decode_records(encoded: &[u8]) -> Result<Vec<Record>, DecodeError> {
+    let mut reader = Reader::new(encoded);
+    let mut records = Vec::new();
+    while reader.left() > 0 {
+        let record = Record::decode(&mut reader)?;
+        if !record.is_sound() {
+            return Err(DecodeError::OutOfRange { what: "journal record" });
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// Gathers a frame.
+#[derive(Default)]
+pub(crate) struct FrameBuilder {
+    records: Vec<u8>,
+    blocks: Vec<Payload>,
+    block_bytes: usize,
+}
+
+impl FrameBuilder {
+    /// Adds a record. Gives back where its blocks begin among all blocks, in bytes.
+    pub(crate) fn push(&mut self, record: &Record) -> usize {
+        let start = self.block_bytes;
+        record.encode(&mut self.records);
+        for payload in record.extents().iter().filter_map(Extent::inline) {
+            self.block_bytes += payload.len();
+            self.blocks.push(payload.clone());
+        }
+        start
+    }
+
+    /// Its length so far.
+    pub(crate) fn length(&self) -> usize {
+        (HEADER + self.records.len()).next_multiple_of(BLOCK) + self.block_bytes
+    }
+
+    /// The frame for `position`.
+    pub(crate) fn finish(self, position: u64, seed: Checksum) -> Frame {
+        let length = self.length();
+        let body_at = length - self.block_bytes;
+        let (mut buffer, start) = aligned(length);
+        let frame = &mut buffer[start..start + length];
+        frame[..8].copy_from_slice(&MAGIC.to_le_bytes());
+        frame[8..16].copy_from_slice(&position.to_le_bytes());
+        frame[16..24].copy_from_slice(&(length as u64).to_le_bytes());
+        frame[24..28].copy_from_slice(&(self.records.len() as u32).to_le_bytes());
+        frame[28..32].copy_from_slice(&checksum_append(seed, &self.records).to_le_bytes());
+        let sum = checksum_append(seed, &frame[..32]);
+        frame[32..36].copy_from_slice(&sum.to_le_bytes());
+        frame[HEADER..HEADER + self.records.len()].copy_from_slice(&self.records);
+        let mut at = body_at;
+        for payload in &self.blocks {
+            payload.copy_to(&mut frame[at..at + payload.len()]);
+            at += payload.len();
+        }
+        Frame { bytes: Bytes::from(buffer).slice(start..start + length), body_at }
+    }
+}
+
+/// A frame as it goes to the disk.
+pub(crate) struct Frame {
+    pub(crate) bytes: Bytes,
+    body_at: usize,
+}
+
+impl Frame {
+    /// Makes extents, whose blocks begin at `start` among the frame's, share the frame's bytes instead of the client's.
+    pub(crate) fn adopt(&self, extents: &mut [Extent], start: usize) {
+        let mut at = self.body_at + start;
+        for extent in extents {
+            if let Body::Inline(payload) = &mut extent.body {
+                let len = payload.len();
+                *payload = Payload::from(self.bytes.slice(at..at + len));
+                at += len;
+            }
+        }
+    }
+}
+
+/// `length` zero bytes that begin at a multiple of 4096 in memory, as direct I/O wants it: the buffer, and where in it.
+pub(crate) fn aligned(length: usize) -> (Vec<u8>, usize) {
+    let buffer = vec![0; length + BLOCK - 1];
+    let start = buffer.as_ptr().align_offset(BLOCK).min(BLOCK - 1);
+    (buffer, start)
+}
+
+/// `bytes` in a buffer as [`aligned`] makes it.
+pub(crate) fn aligned_copy(bytes: &[u8]) -> Bytes {
+    let (mut buffer, start) = aligned(bytes.len());
+    buffer[start..start + bytes.len()].copy_from_slice(bytes);
+    Bytes::from(buffer).slice(start..start + bytes.len())
+}
+
+impl Wire for Body {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Body::Inline(_) => out.push(0),
+            Body::Slot(slot) => {
+                out.push(1);
+                slot.encode(out);
+            }
+            Body::Zero => out.push(2),
+            Body::Lost => out.push(3),
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Body, DecodeError> {
+        match u8::decode(reader)? {
+            0 => Ok(Body::Inline(Payload::new())),
+            1 => Ok(Body::Slot(u32::decode(reader)?)),
+            2 => Ok(Body::Zero),
+            3 => Ok(Body::Lost),
+            tag => Err(DecodeError::UnknownTag { what: "content", tag }),
+        }
+    }
+}
+
+wire_struct!(Extent { offset, count, sums, body });
+wire_struct!(Effect { request, part, stamp });
+wire_enum!(Record {
+    0 => Stage { staged, extents, fresh },
+    1 => Apply { stamp },
+    2 => Image { stamp, extents },
+    3 => Drop { stamp },
+    4 => Mend { span, width, stamps, extents, fresh },
+    5 => Note { key, value },
+    6 => Discard { volume },
+    7 => Checkpoint { notes, effects, discards },
+});

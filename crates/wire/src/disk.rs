@@ -1,0 +1,172 @@
+//! The words between a brick's participant and the store of one of its disks.
+//!
+//! The store keeps *versioned blocks* with *staged writes* on top: [`Command::Stage`] puts a write on stable storage
+//! beside the committed content, [`Command::Apply`] makes it the committed content, [`Command::Drop`] forgets it.
+//! Applying and dropping are lazy: after a crash a write may be staged again that was applied or dropped shortly
+//! before, and the participant finds out its fate anew. Notes are small durable facts of the participant.
+
+use crate::{Change, Span, WriteId, wire_enum, wire_struct};
+use base::{Payload, RequestId, Stamp, VolumeId};
+
+/// Names the answer to a command.
+pub type Token = u64;
+
+/// A write as it is kept beside the committed content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Staged {
+    /// The write.
+    pub write: WriteId,
+    /// What it does to this disk's blocks.
+    pub change: Change,
+    /// The client's request that it is part of.
+    pub request: RequestId,
+    /// Which part of it.
+    pub part: u64,
+}
+
+/// What the participant asks of the store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Puts a write on stable storage. Room for its application is reserved. Answered by [`Reply::Staged`].
+    Stage {
+        /// Names the answer.
+        token: Token,
+        /// The write.
+        staged: Staged,
+        /// The content, delta, or nothing.
+        payload: Payload,
+    },
+    /// A staged write becomes the committed content at once (for reads), durably later. Not answered.
+    Apply {
+        /// The write's stamp.
+        stamp: Stamp,
+    },
+    /// A staged write is forgotten. Not answered.
+    Drop {
+        /// The write's stamp.
+        stamp: Stamp,
+    },
+    /// Puts content with given stamps in place at once, durably: a repair. Answered by [`Reply::Staged`].
+    Mend {
+        /// Names the answer.
+        token: Token,
+        /// The blocks.
+        span: Span,
+        /// Stamps a block.
+        width: u8,
+        /// The stamps, `width` a block.
+        stamps: Vec<Stamp>,
+        /// The content.
+        payload: Payload,
+    },
+    /// Committed stamps and, if wanted, content. Answered by [`Reply::Read`].
+    Read {
+        /// Names the answer.
+        token: Token,
+        /// The blocks.
+        span: Span,
+        /// Stamps a block.
+        width: u8,
+        /// Whether content is wanted.
+        content: bool,
+    },
+    /// Which blocks hold data. Answered by [`Reply::Allocation`].
+    Allocation {
+        /// Names the answer.
+        token: Token,
+        /// The blocks; may be longer than [`Span::BLOCKS_MAX`].
+        span: Span,
+    },
+    /// Sets (or with `None` removes) a note, durably. Answered by [`Reply::Noted`].
+    Note {
+        /// Names the answer.
+        token: Token,
+        /// The note's key.
+        key: Vec<u8>,
+        /// Its value.
+        value: Option<Vec<u8>>,
+    },
+    /// Gives all space of a volume back. Not answered.
+    Discard {
+        /// The volume.
+        volume: VolumeId,
+    },
+}
+
+/// What the store answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// The write is on stable storage, or why not.
+    Staged {
+        /// Of the command.
+        token: Token,
+        /// What became of it.
+        result: Result<(), StoreError>,
+    },
+    /// Committed blocks.
+    Read {
+        /// Of the command.
+        token: Token,
+        /// What became of it.
+        result: Result<Blocks, StoreError>,
+    },
+    /// Runs `(blocks, holds data)`.
+    Allocation {
+        /// Of the command.
+        token: Token,
+        /// What became of it.
+        result: Result<Vec<(u32, bool)>, StoreError>,
+    },
+    /// The note is on stable storage.
+    Noted {
+        /// Of the command.
+        token: Token,
+        /// What became of it.
+        result: Result<(), StoreError>,
+    },
+    /// The disk failed for good: it answers every command with [`StoreError::Failed`] from now on.
+    Broken {
+        /// What happened.
+        why: String,
+    },
+}
+
+/// Blocks as they are committed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Blocks {
+    /// The stamps, `width` a block; zero for blocks never written or unreadable.
+    pub stamps: Vec<Stamp>,
+    /// The content, if it was wanted; zeros for blocks never written or unreadable.
+    pub content: Payload,
+    /// The blocks, from 0, whose content does not match its checksum (when content was wanted) or whose stamps
+    /// cannot be read.
+    pub unreadable: Vec<u32>,
+}
+
+/// Why a command failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No room for data.
+    #[error("the disk is full")]
+    NoSpace,
+    /// The store's queues are full.
+    #[error("the disk's queues are full")]
+    Busy,
+    /// The disk failed.
+    #[error("the disk failed")]
+    Failed,
+}
+
+/// What a store found on its disk when it started: what the participant must know again.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recovered {
+    /// Writes that are staged: in doubt.
+    pub staged: Vec<Staged>,
+    /// Requests whose parts took effect here: `(request, part, stamp)`, as far back as they may still be retried.
+    pub effects: Vec<(RequestId, u64, Stamp)>,
+    /// The notes.
+    pub notes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+wire_struct!(Staged { write, change, request, part });
+wire_enum!(StoreError { 0 => NoSpace, 1 => Busy, 2 => Failed });

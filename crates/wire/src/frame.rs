@@ -1,0 +1,144 @@
+//! A packet as bytes on a connection: a header, the message, the payload.
+//!
+//! ```text
+//! 0  u32  magic "BRK1"
+//! 4  u32  bytes of the message
+//! 8  u32  bytes of the payload
+//! 12 u32  CRC-32C of the twelve bytes before and of the message
+//! ```
+//! The payload has no checksum of its own here: each block carries one from brick to disk and back, and TLS guards
+//! the connection.
+
+use crate::{DecodeError, Message, Packet, Wire};
+use base::{Payload, checksum};
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 16;
+/// The longest message without its payload.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// The longest payload.
+pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"BRK1");
+
+/// Why a frame is refused. The connection it came on is closed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// Not ours.
+    #[error("not a Brickwork frame (magic {0:#010x})")]
+    Magic(u32),
+    /// Longer than allowed.
+    #[error("a {what} of {bytes} bytes is longer than the {limit} allowed")]
+    TooLong {
+        /// Message or payload.
+        what: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Damaged on the way.
+    #[error("checksum mismatch in a frame")]
+    Checksum,
+    /// Not a message.
+    #[error("malformed message: {0}")]
+    Message(#[from] DecodeError),
+}
+
+/// A frame's header, checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Bytes of the message that follows.
+    pub message_bytes: usize,
+    /// Bytes of the payload behind it.
+    pub payload_bytes: usize,
+    checksum: u32,
+    seed: u32,
+}
+
+impl Header {
+    /// Reads a header; lengths beyond the limits are refused before anything is allocated for them.
+    pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Header, FrameError> {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if word(0) != MAGIC {
+            return Err(FrameError::Magic(word(0)));
+        }
+        let (message_bytes, payload_bytes) = (word(4) as usize, word(8) as usize);
+        if message_bytes > MESSAGE_BYTES_MAX {
+            return Err(FrameError::TooLong {
+                what: "message",
+                bytes: message_bytes,
+                limit: MESSAGE_BYTES_MAX,
+            });
+        }
+        if payload_bytes > PAYLOAD_BYTES_MAX {
+            return Err(FrameError::TooLong {
+                what: "payload",
+                bytes: payload_bytes,
+                limit: PAYLOAD_BYTES_MAX,
+            });
+        }
+        Ok(Header {
+            message_bytes,
+            payload_bytes,
+            checksum: word(12),
+            seed: checksum::checksum(&bytes[..12]),
+        })
+    }
+
+    /// Reads the message that follows the header.
+    pub fn message(&self, bytes: &[u8]) -> Result<Message, FrameError> {
+        if checksum::checksum_append(self.seed, bytes) != self.checksum {
+            return Err(FrameError::Checksum);
+        }
+        Ok(Message::from_bytes(bytes)?)
+    }
+}
+
+/// Appends header and message to `out`; the payload's parts follow on the connection as they are.
+pub fn encode(packet: &Packet, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    packet.message.encode(out);
+    let message_bytes = out.len() - start - HEADER_BYTES;
+    debug_assert!(message_bytes <= MESSAGE_BYTES_MAX && packet.payload.len() <= PAYLOAD_BYTES_MAX);
+    out[start..start + 4].copy_from_slice(&MAGIC.to_le_bytes());
+    out[start + 4..start + 8].copy_from_slice(&(message_bytes as u32).to_le_bytes());
+    out[start + 8..start + 12].copy_from_slice(&(packet.payload.len() as u32).to_le_bytes());
+    let sum = checksum::checksum(&out[start..start + 12]);
+    let sum = checksum::checksum_append(sum, &out[start + HEADER_BYTES..]);
+    out[start + 12..start + 16].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// One whole frame from the start of `bytes`, and how many bytes it took; `None` when more are needed.
+pub fn decode(bytes: &[u8]) -> Result<Option<(Packet, usize)>, FrameError> {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+    let header = Header::parse(header)?;
+    let (middle, end) =
+        (HEADER_BYTES + header.message_bytes, HEADER_BYTES + header.message_bytes + header.payload_bytes);
+    if bytes.len() < end {
+        return Ok(None);
+    }
+    let message = header.message(&bytes[HEADER_BYTES..middle])?;
+    Ok(Some((Packet { message, payload: Payload::from(bytes[middle..end].to_vec()) }, end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_and_damage_is_seen() {
+        let packet = Packet { message: Message::Ping { nonce: 7 }, payload: Payload::from(vec![1, 2, 3]) };
+        let mut bytes = Vec::new();
+        encode(&packet, &mut bytes);
+        packet.payload.parts().iter().for_each(|part| bytes.extend_from_slice(part));
+        assert_eq!(decode(&bytes), Ok(Some((packet, bytes.len()))));
+        assert_eq!(decode(&bytes[..bytes.len() - 1]), Ok(None));
+        for at in 4..HEADER_BYTES + 9 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(!matches!(decode(&damaged), Ok(Some(_))), "a flipped bit at {at} went unseen");
+        }
+    }
+}

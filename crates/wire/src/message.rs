@@ -1,0 +1,505 @@
+//! Who says what to whom.
+//!
+//! Any message may be lost, repeated or overtaken; whoever asks asks again, and every answer names the question by
+//! its `operation` number. Content travels beside the message, in the [`Packet`].
+
+use crate::directory::{AdminError, AdminReply, AdminRequest, BrickStatus, VolumeInfo, VolumeMap};
+use crate::{Change, Decision, Fate, GroupView, Span, WriteId, wire_enum};
+use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+
+/// A message and the bytes that go with it (none, for most).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// What is said.
+    pub message: Message,
+    /// Content of blocks.
+    pub payload: Payload,
+}
+
+impl From<Message> for Packet {
+    fn from(message: Message) -> Packet {
+        Packet { message, payload: Payload::new() }
+    }
+}
+
+/// All that nodes say to each other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Message {
+    // ---- gateway to brick, and back ----
+    /// Phase one of a write: put it on stable storage and answer [`Message::Prepared`]. Payload: the content
+    /// ([`Change::Data`], [`Change::Parity`]), the delta ([`Change::Xor`]) or none ([`Change::Zero`]).
+    Prepare {
+        /// Names the answer.
+        operation: u64,
+        /// The view under which it is made.
+        view: ViewNumber,
+        /// The write.
+        write: WriteId,
+        /// What it does here.
+        change: Change,
+        /// Only if the (single) block's stamp is this: a write that was computed from what was read.
+        base: Option<Stamp>,
+        /// Whether the answer shall carry old xor new content, and the old stamps.
+        want_delta: bool,
+        /// The client's request that it is part of.
+        request: RequestId,
+        /// All requests of that client below this sequence number are answered and never come again.
+        floor: u64,
+        /// The volume block at which this part of the request begins: tells parts of one request apart.
+        part: u64,
+    },
+    /// Payload: the delta when it was wanted.
+    Prepared {
+        /// Of the question.
+        operation: u64,
+        /// What became of it.
+        outcome: PrepareOutcome,
+    },
+    /// Phase two: these writes are decided (`commits`), or will never be (`aborts`). Not answered.
+    Decide {
+        /// Decided.
+        commits: Vec<Decision>,
+        /// Given up.
+        aborts: Vec<Decision>,
+    },
+    /// Asks for blocks.
+    Read {
+        /// Names the answer.
+        operation: u64,
+        /// The group.
+        group: GroupId,
+        /// The view under which it is asked.
+        view: ViewNumber,
+        /// The blocks.
+        span: Span,
+        /// Stamps a block: 1 for data, the number of data units for parity.
+        width: u8,
+        /// Whether stamps are wanted.
+        stamps: bool,
+        /// Whether content is wanted (otherwise stamps alone, from memory where possible).
+        content: bool,
+    },
+    /// Payload: the content, zeros for blocks that are unreadable.
+    ReadDone {
+        /// Of the question.
+        operation: u64,
+        /// What became of it.
+        outcome: ReadOutcome,
+    },
+    /// What is the fate of this write? A member that does not have it refuses it from now on, durably.
+    Query {
+        /// Names the answer.
+        operation: u64,
+        /// The view under which it is asked.
+        view: ViewNumber,
+        /// The write.
+        write: WriteId,
+        /// Stamps a block at this member (see [`Message::Read`]).
+        width: u8,
+    },
+    /// The answer; `Err` carries the member's view when the question's is not its own.
+    QueryDone {
+        /// Of the question.
+        operation: u64,
+        /// The fate there.
+        fate: Result<Fate, Option<GroupView>>,
+    },
+    /// Puts good content in place of blocks that were unreadable. Taken only where nothing newer is. Payload: the
+    /// content.
+    Repair {
+        /// Names the answer.
+        operation: u64,
+        /// The group.
+        group: GroupId,
+        /// The view under which it is made.
+        view: ViewNumber,
+        /// The blocks.
+        span: Span,
+        /// Stamps a block.
+        width: u8,
+        /// The stamps of the content, `width` a block.
+        stamps: Vec<Stamp>,
+    },
+    /// Whether the repair is on stable storage.
+    Repaired {
+        /// Of the question.
+        operation: u64,
+        /// Whether it was taken.
+        taken: bool,
+    },
+    /// Which blocks hold data?
+    Allocation {
+        /// Names the answer.
+        operation: u64,
+        /// The group.
+        group: GroupId,
+        /// The view under which it is asked.
+        view: ViewNumber,
+        /// From this brick-local block on.
+        span: Span,
+    },
+    /// Runs of blocks that hold data, or not, from the start of the span.
+    AllocationDone {
+        /// Of the question.
+        operation: u64,
+        /// `(blocks, holds data)`; `Err` as in [`Message::QueryDone`].
+        runs: Result<Vec<(u32, bool)>, Option<GroupView>>,
+    },
+    /// A brick to any gateway: these writes have been in doubt here for long; please settle them.
+    Doubtful {
+        /// The writes.
+        writes: Vec<WriteId>,
+    },
+
+    // ---- brick to directory, and back ----
+    /// I am here; lease me my views.
+    Heartbeat {
+        /// Who.
+        brick: BrickId,
+        /// When it was sent, by the brick's clock.
+        sent: Time,
+        /// Version of the cluster's map that the brick has durably taken in.
+        known: u64,
+        /// What it says of itself.
+        status: BrickStatus,
+    },
+    /// The answer.
+    HeartbeatDone {
+        /// The heartbeat's own time.
+        sent: Time,
+        /// The map's version now.
+        version: u64,
+        /// For how long after `sent` the brick may trust its views; zero grants nothing.
+        lease_ns: u64,
+        /// The views of the brick's groups that changed after `known`.
+        views: Vec<GroupView>,
+        /// Volumes that were deleted after `known`.
+        deleted: Vec<VolumeId>,
+    },
+    /// A new view is being made: serve nothing more under older ones, and say which writes are in doubt.
+    Fence {
+        /// The view to come.
+        view: GroupView,
+    },
+    /// Durably promised.
+    Fenced {
+        /// The group.
+        group: GroupId,
+        /// The view promised.
+        number: ViewNumber,
+        /// Writes that are prepared here and not decided.
+        doubts: Vec<WriteId>,
+    },
+    /// What do you know of these, which others have in doubt?
+    Resolve {
+        /// The group.
+        group: GroupId,
+        /// The view being made.
+        number: ViewNumber,
+        /// The writes and the stamps a block at this member.
+        writes: Vec<(WriteId, u8)>,
+    },
+    /// One fate a write, in order.
+    Resolved {
+        /// The group.
+        group: GroupId,
+        /// The view being made.
+        number: ViewNumber,
+        /// The fates.
+        fates: Vec<Fate>,
+    },
+    /// The view begins: apply these decisions and serve under it.
+    Activate {
+        /// The view.
+        view: GroupView,
+        /// Decided.
+        commits: Vec<Decision>,
+        /// Given up.
+        aborts: Vec<Decision>,
+    },
+    /// Done, durably.
+    Activated {
+        /// The group.
+        group: GroupId,
+        /// The view.
+        number: ViewNumber,
+    },
+
+    // ---- gateway to directory, and back ----
+    /// I am a gateway that clients reach at this address. Repeated as a sign of life.
+    Register {
+        /// Who.
+        gateway: GatewayId,
+        /// Where clients reach it.
+        address: String,
+        /// How many writer numbers it needs (one a shard).
+        writers: u16,
+    },
+    /// Numbers `first_writer..first_writer + writers` are the gateway's.
+    Registered {
+        /// The first.
+        first_writer: u16,
+    },
+    /// Tell me of this volume, and keep telling me when it changes.
+    OpenVolume {
+        /// Names the answer.
+        operation: u64,
+        /// The volume's name.
+        name: String,
+    },
+    /// The answer.
+    VolumeOpened {
+        /// Of the question.
+        operation: u64,
+        /// The map.
+        map: Result<VolumeMap, AdminError>,
+    },
+    /// A gateway holds an older view than the one it met; tell it.
+    GetView {
+        /// The group.
+        group: GroupId,
+    },
+    /// Views that are now in force, and volumes that changed.
+    Published {
+        /// The views.
+        views: Vec<GroupView>,
+        /// The volumes (resized).
+        volumes: Vec<VolumeInfo>,
+        /// The volumes that are no more.
+        deleted: Vec<VolumeId>,
+        /// Where bricks are reached.
+        bricks: Vec<(BrickId, String)>,
+    },
+
+    // ---- anyone who may administer, to the directory ----
+    /// A command.
+    Admin {
+        /// Names the answer.
+        operation: u64,
+        /// The command.
+        request: AdminRequest,
+    },
+    /// The answer.
+    AdminDone {
+        /// Of the question.
+        operation: u64,
+        /// What became of it.
+        result: Result<AdminReply, AdminError>,
+    },
+
+    // ---- client to gateway, and back ----
+    /// I want to use this volume.
+    Attach {
+        /// Names the answer.
+        operation: u64,
+        /// The volume's name.
+        volume: String,
+    },
+    /// The answer.
+    Attached {
+        /// Of the question.
+        operation: u64,
+        /// The volume.
+        volume: Result<VolumeInfo, AdminError>,
+    },
+    /// A client's I/O. Payload: the content of a write.
+    Request {
+        /// The request; the same when it is asked again.
+        id: RequestId,
+        /// All requests of this client below this sequence number are answered.
+        floor: u64,
+        /// The volume.
+        volume: VolumeId,
+        /// What.
+        io: Io,
+    },
+    /// The answer. Payload: the content of a read.
+    Reply {
+        /// Of the request.
+        sequence: u64,
+        /// What became of it.
+        result: Result<IoReply, IoError>,
+    },
+    /// Are you there?
+    Ping {
+        /// Comes back.
+        nonce: u64,
+    },
+    /// Yes.
+    Pong {
+        /// Of the question.
+        nonce: u64,
+    },
+}
+
+/// What became of phase one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PrepareOutcome {
+    /// On stable storage.
+    Prepared {
+        /// The stamps before, one a block, when the delta was wanted.
+        previous: Vec<Stamp>,
+    },
+    /// This part of the request took effect before.
+    Duplicate,
+    /// A later stamp was here first: draw one later than `newest`.
+    Late {
+        /// The latest stamp seen.
+        newest: Stamp,
+    },
+    /// `base` or `previous` is not what is here: read again.
+    Changed,
+    /// The view is not the member's; its own, if it has one.
+    Stale {
+        /// Newer, or why the request's is ahead.
+        view: Option<GroupView>,
+    },
+    /// Too much is waiting here: try again later.
+    Busy,
+    /// No room.
+    NoSpace,
+    /// The blocks' stamps cannot be read, and the change needs them.
+    Unreadable,
+    /// The disk failed.
+    Failed,
+}
+
+/// What became of a read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReadOutcome {
+    /// The latest that is known to be decided here, and nothing is in doubt here.
+    Done {
+        /// Whether the member held a lease of its view when it looked: then this alone is the latest acknowledged.
+        leased: bool,
+        /// The stamps when they were wanted, `width` a block.
+        stamps: Vec<Stamp>,
+        /// The blocks, from 0, whose content or stamps do not match their checksum.
+        unreadable: Vec<u32>,
+    },
+    /// These writes were not decided within the time that a member waits.
+    InDoubt {
+        /// The writes.
+        writes: Vec<WriteId>,
+    },
+    /// As in [`PrepareOutcome::Stale`].
+    Stale {
+        /// The member's view.
+        view: Option<GroupView>,
+    },
+    /// Too much is waiting here.
+    Busy,
+    /// The disk failed.
+    Failed,
+}
+
+/// A client's I/O, in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Io {
+    /// Reads `length` bytes.
+    Read {
+        /// From.
+        offset: u64,
+        /// How many.
+        length: u32,
+    },
+    /// Writes the payload.
+    Write {
+        /// To.
+        offset: u64,
+    },
+    /// Makes the bytes zero, and gives whole blocks back.
+    Zero {
+        /// From.
+        offset: u64,
+        /// How many.
+        length: u64,
+    },
+    /// Which blocks hold data?
+    Allocation {
+        /// From.
+        offset: u64,
+        /// How many bytes at the most.
+        length: u32,
+    },
+}
+
+/// What a client's I/O gives back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum IoReply {
+    /// Done; the content of a read travels beside it.
+    Done,
+    /// `(bytes, holds data)` from the offset on.
+    Allocation {
+        /// The runs.
+        runs: Vec<(u64, bool)>,
+    },
+}
+
+/// Why a client's I/O failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum IoError {
+    /// Bytes outside the volume, or a length of zero.
+    #[error("the request is outside the volume")]
+    OutOfRange,
+    /// The bricks are full.
+    #[error("no space left on the bricks")]
+    NoSpace,
+    /// Not enough good copies are left to make out the content.
+    #[error("the blocks cannot be read from any member")]
+    Unreadable,
+    /// The volume is not known here (any more).
+    #[error("no such volume")]
+    NoVolume,
+    /// A disk failed and nobody else can serve.
+    #[error("input/output error")]
+    Failed,
+}
+
+wire_enum!(Message {
+    0 => Prepare { operation, view, write, change, base, want_delta, request, floor, part },
+    1 => Prepared { operation, outcome },
+    2 => Decide { commits, aborts },
+    3 => Read { operation, group, view, span, width, stamps, content },
+    4 => ReadDone { operation, outcome },
+    5 => Query { operation, view, write, width },
+    6 => QueryDone { operation, fate },
+    7 => Repair { operation, group, view, span, width, stamps },
+    8 => Repaired { operation, taken },
+    9 => Allocation { operation, group, view, span },
+    10 => AllocationDone { operation, runs },
+    11 => Doubtful { writes },
+    20 => Heartbeat { brick, sent, known, status },
+    21 => HeartbeatDone { sent, version, lease_ns, views, deleted },
+    22 => Fence { view },
+    23 => Fenced { group, number, doubts },
+    24 => Resolve { group, number, writes },
+    25 => Resolved { group, number, fates },
+    26 => Activate { view, commits, aborts },
+    27 => Activated { group, number },
+    40 => Register { gateway, address, writers },
+    41 => Registered { first_writer },
+    42 => OpenVolume { operation, name },
+    43 => VolumeOpened { operation, map },
+    44 => GetView { group },
+    45 => Published { views, volumes, deleted, bricks },
+    60 => Admin { operation, request },
+    61 => AdminDone { operation, result },
+    80 => Attach { operation, volume },
+    81 => Attached { operation, volume },
+    82 => Request { id, floor, volume, io },
+    83 => Reply { sequence, result },
+    90 => Ping { nonce },
+    91 => Pong { nonce },
+});
+wire_enum!(PrepareOutcome {
+    0 => Prepared { previous }, 1 => Duplicate, 2 => Late { newest }, 3 => Changed, 4 => Stale { view },
+    5 => Busy, 6 => NoSpace, 7 => Unreadable, 8 => Failed,
+});
+wire_enum!(ReadOutcome {
+    0 => Done { leased, stamps, unreadable }, 1 => InDoubt { writes }, 2 => Stale { view }, 3 => Busy, 4 => Failed,
+});
+wire_enum!(Io {
+    0 => Read { offset, length }, 1 => Write { offset }, 2 => Zero { offset, length }, 3 => Allocation { offset, length },
+});
+wire_enum!(IoReply { 0 => Done, 1 => Allocation { runs } });
+wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed });

@@ -1,0 +1,140 @@
+//! What names a write and what it does to one brick's blocks.
+
+use crate::{wire_enum, wire_struct};
+use base::{BLOCK, GroupId, Stamp, VolumeId};
+
+/// Blocks of one member's column: `count` blocks of `volume` from the brick-local block address `lba`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Span {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The first block, in the address space that the brick keeps for the volume.
+    pub lba: u64,
+    /// How many blocks; at least 1 and at most [`Span::BLOCKS_MAX`].
+    pub count: u32,
+}
+
+impl Span {
+    /// The most blocks that one request to a brick may cover (1 MiB).
+    pub const BLOCKS_MAX: u32 = 256;
+
+    /// No span crosses a multiple of this many blocks: a brick spreads such stretches over its disks.
+    pub const STRETCH_BLOCKS: u64 = 1024;
+
+    /// One past the last block.
+    pub fn end(&self) -> u64 {
+        self.lba + u64::from(self.count)
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.count as usize * BLOCK
+    }
+
+    /// Whether both name some block.
+    pub fn overlaps(&self, other: &Span) -> bool {
+        self.volume == other.volume && self.lba < other.end() && other.lba < self.end()
+    }
+
+    /// Whether a stranger's span is one that a brick may work on.
+    pub fn is_valid(&self) -> bool {
+        (1..=Span::BLOCKS_MAX).contains(&self.count)
+            && self.lba < 1 << 44
+            && self.lba / Span::STRETCH_BLOCKS == (self.end() - 1) / Span::STRETCH_BLOCKS
+    }
+}
+
+/// Which members of a group take part in a write.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Scope {
+    /// All of them: a mirrored write, or one that covers whole rows of a parity layout.
+    Row,
+    /// The member that holds data unit `index` of the row, and those that hold its parity.
+    Unit {
+        /// The data index, from 0.
+        index: u8,
+    },
+}
+
+/// A write of blocks in one group. The stamp alone is unique; the rest says where to look for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct WriteId {
+    /// The group.
+    pub group: GroupId,
+    /// The blocks, at the same addresses on every member that takes part.
+    pub span: Span,
+    /// Its timestamp.
+    pub stamp: Stamp,
+    /// Who takes part.
+    pub scope: Scope,
+}
+
+/// What a write does to the blocks of one member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Replaces data blocks by the payload.
+    Data,
+    /// Replaces data blocks by zeros and gives their space back.
+    Zero,
+    /// Adds the payload to parity blocks, and moves entry `index` of their stamps.
+    Xor {
+        /// The data index whose change this is.
+        index: u8,
+        /// How many data units the parity covers: stamps a block.
+        width: u8,
+        /// The stamps that entry `index` has before, one a block.
+        previous: Vec<Stamp>,
+    },
+    /// Replaces parity blocks by the payload; all `width` entries of their stamps become the write's.
+    Parity {
+        /// How many data units the parity covers.
+        width: u8,
+    },
+}
+
+/// What is known at one member of a write in doubt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// On stable storage here, not known to be decided.
+    Prepared,
+    /// Known to be decided: it took effect here.
+    Committed,
+    /// Not here, and durably refused from now on: it can never be decided.
+    Refused,
+    /// The blocks' stamps cannot be read here: this member has no say.
+    Unreadable,
+}
+
+/// The outcome of a write, as told to a member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Decision {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The first block of the write.
+    pub lba: u64,
+    /// The write.
+    pub stamp: Stamp,
+}
+
+impl Change {
+    /// Stamps a block that the member keeps for blocks changed so.
+    pub fn width(&self) -> u8 {
+        match self {
+            Change::Data | Change::Zero => 1,
+            Change::Xor { width, .. } | Change::Parity { width } => *width,
+        }
+    }
+}
+
+impl From<&WriteId> for Decision {
+    fn from(write: &WriteId) -> Decision {
+        Decision { volume: write.span.volume, lba: write.span.lba, stamp: write.stamp }
+    }
+}
+
+wire_struct!(Span { volume, lba, count });
+wire_enum!(Scope { 0 => Row, 1 => Unit { index } });
+wire_struct!(WriteId { group, span, stamp, scope });
+wire_enum!(Change { 0 => Data, 1 => Zero, 2 => Xor { index, width, previous }, 3 => Parity { width } });
+wire_enum!(Fate { 0 => Prepared, 1 => Committed, 2 => Refused, 3 => Unreadable });
+wire_struct!(Decision { volume, lba, stamp });

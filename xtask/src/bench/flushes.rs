@@ -1,0 +1,111 @@
+//! Flushes for each acknowledged write, counted from outside: system calls by strace when disks are driven by plain system
+//! calls, and the block device's own count when they are driven by io_uring (which strace does not see).
+
+use super::Scale;
+use super::workload::Workload;
+use crate::cluster::{Cluster, Spec, Wrapper};
+use crate::process::installed;
+use crate::workspace;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+
+/// What was counted.
+pub(crate) struct Flushes {
+    /// By what means.
+    pub(crate) how: &'static str,
+    /// Requests in flight.
+    pub(crate) depth: u32,
+    /// Acknowledged writes.
+    pub(crate) writes: u64,
+    /// Flushes for each write and brick.
+    pub(crate) per_write_and_brick: f64,
+}
+
+const BRICKS: usize = 3;
+const BYTES: u64 = 256 << 20;
+
+impl Flushes {
+    /// As JSON.
+    pub(crate) fn json(&self) -> Value {
+        let (how, depth) = (self.how, self.depth);
+        json!({"how": how, "depth": depth, "writes": self.writes, "per_write_and_brick": self.per_write_and_brick})
+    }
+}
+
+/// Random writes of 4 KiB on three copies at depth 1 and 64.
+pub(crate) fn measure(binary: &Path, scale: Scale) -> Result<Vec<Flushes>> {
+    let mut all = Vec::new();
+    let writes = Workload::all().into_iter().filter(|workload| workload.pattern == "randwrite");
+    for workload in writes.filter(|workload| workload.depth != 16) {
+        if installed("strace") {
+            all.push(by_strace(binary, &workload, scale)?);
+        }
+        all.extend(by_device(binary, &workload, scale)?);
+    }
+    Ok(all)
+}
+
+fn by_strace(binary: &Path, workload: &Workload, scale: Scale) -> Result<Flushes> {
+    let spec =
+        Spec { bricks: BRICKS, io: "plain", brick_wrapper: Some(Wrapper::CountFlushes), ..Spec::default() };
+    let mut cluster = Cluster::start(binary, &spec)?;
+    cluster.create("v", BYTES, "raid1x3")?;
+    let writes = workload.run(&cluster.uri(0, "v"), BYTES, scale.seconds)?.requests;
+    let mut calls = 0;
+    for brick in &mut cluster.bricks {
+        calls += flush_calls(&brick.stop()?.stderr);
+    }
+    Ok(flushes("strace, plain", workload.depth, writes, calls))
+}
+
+/// Adds up strace's table: `% time, seconds, usecs/call, calls, [errors,] syscall`. A `pwritev2` here is one that asks for
+/// durability itself; plain writes go by `pwritev`.
+fn flush_calls(table: &str) -> u64 {
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let flushing =
+        rows.filter(|row| row.len() >= 5 && ["fdatasync", "fsync", "pwritev2"].contains(&row[row.len() - 1]));
+    flushing.filter_map(|row| row[3].parse::<u64>().ok()).sum()
+}
+
+fn by_device(binary: &Path, workload: &Workload, scale: Scale) -> Result<Option<Flushes>> {
+    if device_flushes().is_err() {
+        return Ok(None);
+    }
+    let cluster = Cluster::start(binary, &Spec { bricks: BRICKS, ..Spec::default() })?;
+    cluster.create("v", BYTES, "raid1x3")?;
+    let before = device_flushes()?;
+    let writes = workload.run(&cluster.uri(0, "v"), BYTES, scale.seconds)?.requests;
+    Ok(Some(flushes("device, io auto", workload.depth, writes, device_flushes()? - before)))
+}
+
+fn flushes(how: &'static str, depth: u32, writes: u64, count: u64) -> Flushes {
+    let per_write_and_brick = count as f64 / (writes.max(1) * BRICKS as u64) as f64;
+    Flushes { how, depth, writes, per_write_and_brick }
+}
+
+/// Flushes that the device under the target folder has done so far: the 16th field of its `stat`.
+fn device_flushes() -> Result<u64> {
+    let device = fs::metadata(workspace::scratch("clusters")?)?.st_dev();
+    let (major, minor) = (device >> 8 & 0xfff, (device & 0xff) | (device >> 12 & 0xfff00));
+    let path = format!("/sys/dev/block/{major}:{minor}/stat");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+    let field = text.split_whitespace().nth(15).with_context(|| format!("{path} counts no flushes"))?;
+    Ok(field.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn adds_up_the_table_of_strace() {
+        let table = "% time     seconds  usecs/call     calls    errors syscall\n\
+                     ------ ----------- ----------- --------- --------- ----------------\n\
+                      99.00    0.500000          10       500           fdatasync\n\
+                       1.00    0.000100          10        10         1 fsync\n\
+                     ------ ----------- ----------- --------- --------- ----------------\n\
+                     100.00    0.500100          10       510         1 total\n";
+        assert_eq!(super::flush_calls(table), 510);
+    }
+}

@@ -1,0 +1,158 @@
+//! One daemon: started, waited for, killed, started again.
+
+use crate::process::{self, Finished, Job, send, tail};
+use anyhow::{Context, Result, bail};
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const READY_LIMIT: Duration = Duration::from_secs(40);
+const END_LIMIT: Duration = Duration::from_secs(15);
+
+/// A program that runs around a daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrapper {
+    /// Counts the flushes that it asks the kernel for.
+    CountFlushes,
+}
+
+/// A daemon; it ends with this value.
+pub(crate) struct Daemon {
+    /// What it is called here.
+    pub(crate) name: String,
+    binary: PathBuf,
+    arguments: Vec<String>,
+    wrapper: Option<Wrapper>,
+    job: Option<Job>,
+}
+
+impl Daemon {
+    /// Starts it and waits until it says that it is ready.
+    pub(crate) fn start(
+        name: &str,
+        binary: &Path,
+        arguments: &[&str],
+        wrapper: Option<Wrapper>,
+    ) -> Result<Daemon> {
+        let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+        let (name, binary) = (name.to_owned(), binary.to_owned());
+        let mut daemon = Daemon { name, binary, arguments, wrapper, job: None };
+        daemon.restart()?;
+        Ok(daemon)
+    }
+
+    /// Starts it again, with the same words.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        let mut job = Job::spawn(&self.name, &mut self.command())?;
+        wait_ready(&mut job, &self.name, READY_LIMIT)?;
+        self.job = Some(job);
+        Ok(())
+    }
+
+    /// The process that serves (not one that runs around it).
+    pub(crate) fn pid(&self) -> u32 {
+        let pid = self.job.as_ref().map_or(0, Job::pid);
+        match self.wrapper {
+            Some(_) => process::children(pid).first().copied().unwrap_or(pid),
+            None => pid,
+        }
+    }
+
+    /// Kills it as a power cut would (SIGKILL).
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.send_kill()?;
+        self.reap();
+        Ok(())
+    }
+
+    /// Sends SIGKILL and does not wait.
+    pub(crate) fn send_kill(&self) -> Result<()> {
+        self.signal(Signal::KILL)
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        send(self.pid(), signal).with_context(|| format!("{} is not running", self.name))
+    }
+
+    /// Collects it after a kill.
+    pub(crate) fn reap(&mut self) {
+        if let Some(job) = self.job.take() {
+            let _ = job.wait(END_LIMIT);
+        }
+    }
+
+    /// Asks it to end (SIGTERM); an error if it does not end well in time.
+    pub(crate) fn stop(&mut self) -> Result<Finished> {
+        self.signal(Signal::TERM)?;
+        let job = self.job.take().with_context(|| format!("{} is not running", self.name))?;
+        job.wait(END_LIMIT)?.success().with_context(|| format!("{} did not end well on SIGTERM", self.name))
+    }
+
+    /// Ends it if it runs, whatever state it is in.
+    pub(crate) fn end(&mut self) {
+        if self.job.is_some() && self.stop().is_err() {
+            self.job = None;
+        }
+    }
+
+    /// An error with its last words if it has ended by itself.
+    pub(crate) fn alive(&mut self) -> Result<()> {
+        let Some(job) = self.job.as_mut() else { return Ok(()) };
+        if job.running() {
+            return Ok(());
+        }
+        bail!("{} ended by itself:\n{}", self.name, tail(&job.stderr(), 20))
+    }
+
+    /// Its last words.
+    pub(crate) fn said(&self) -> String {
+        self.job.as_ref().map(|job| tail(&job.stderr(), 12)).unwrap_or_default()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match self.wrapper {
+            None => Command::new(&self.binary),
+            Some(Wrapper::CountFlushes) => {
+                let mut command = Command::new("strace");
+                command.args([
+                    "-f",
+                    "-qq",
+                    "--seccomp-bpf",
+                    "-e",
+                    "trace=fdatasync,fsync,sync_file_range,pwritev2",
+                ]);
+                command.args(["-c", "-S", "calls"]);
+                command.arg(&self.binary);
+                command
+            }
+        };
+        command.args(&self.arguments);
+        command
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Waits for the line that begins with `ready`.
+pub(super) fn wait_ready(job: &mut Job, name: &str, limit: Duration) -> Result<()> {
+    let started = Instant::now();
+    while !job.stdout().lines().any(|line| line.starts_with("ready")) {
+        if !job.running() {
+            bail!(
+                "{name} ended instead of getting ready:\n{}",
+                tail(&format!("{}{}", job.stdout(), job.stderr()), 20)
+            );
+        }
+        if started.elapsed() > limit {
+            bail!("{name} is not ready after {} s:\n{}", limit.as_secs(), tail(&job.stderr(), 20));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! A real cluster on loopback for tests and measurements: each daemon a process of its own, disks as files on the disk of
+//! the target folder. All of it ends when the value is dropped.
+//!
+//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process).
+
+mod daemon;
+
+pub(crate) use daemon::{Daemon, Wrapper};
+
+use crate::nbd::Nbd;
+use crate::process::{self, Finished, Job};
+use crate::workspace;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// What a cluster consists of.
+#[derive(Clone)]
+pub(crate) struct Spec {
+    /// Number of bricks, each on a host of its own.
+    pub(crate) bricks: usize,
+    /// Bytes of each brick's disk.
+    pub(crate) disk_bytes: u64,
+    /// Bytes of each brick's cache.
+    pub(crate) cache_bytes: u64,
+    /// Bytes of the journal on each brick's disk.
+    pub(crate) journal_bytes: u64,
+    /// `auto`, `io_uring` or `plain`.
+    pub(crate) io: &'static str,
+    /// Number of gateways.
+    pub(crate) gateways: usize,
+    /// Whether daemons speak TLS to each other.
+    pub(crate) tls: bool,
+    /// Whether the gateways' NBD clients must show a certificate.
+    pub(crate) nbd_tls: bool,
+    /// What runs around each brick.
+    pub(crate) brick_wrapper: Option<Wrapper>,
+}
+
+impl Default for Spec {
+    fn default() -> Spec {
+        Spec {
+            bricks: 3,
+            disk_bytes: 1 << 30,
+            cache_bytes: 64 << 20,
+            journal_bytes: 64 << 20,
+            io: "auto",
+            gateways: 1,
+            tls: false,
+            nbd_tls: false,
+            brick_wrapper: None,
+        }
+    }
+}
+
+/// A gateway and its NBD port.
+pub(crate) struct Gateway {
+    /// The process.
+    pub(crate) daemon: Daemon,
+    /// Where NBD clients reach it.
+    pub(crate) nbd_port: u16,
+    /// Where `attach` reaches it.
+    pub(crate) port: u16,
+}
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    /// Where its files are.
+    pub(crate) dir: PathBuf,
+    binary: PathBuf,
+    /// The directory.
+    pub(crate) directory: Daemon,
+    /// Where the directory listens.
+    pub(crate) directory_port: u16,
+    /// Where machines join.
+    pub(crate) join_port: u16,
+    /// The bricks.
+    pub(crate) bricks: Vec<Daemon>,
+    /// Where each brick listens.
+    pub(crate) brick_ports: Vec<u16>,
+    /// The gateways.
+    pub(crate) gateways: Vec<Gateway>,
+}
+
+impl Cluster {
+    /// Makes a cluster from nothing and waits until every daemon serves.
+    pub(crate) fn start(binary: &Path, spec: &Spec) -> Result<Cluster> {
+        let dir = fresh_folder()?;
+        let (directory_port, join_port) = (free_port()?, free_port()?);
+        init_cluster(binary, &dir, directory_port, join_port, spec.tls)?;
+        let config = dir.join("cluster/directory.toml");
+        let directory = Daemon::start("directory", binary, &["directory", "--config", text(&config)?], None)?;
+        let (binary, bricks, gateways) = (binary.to_owned(), Vec::new(), Vec::new());
+        let brick_ports = Vec::new();
+        let mut cluster =
+            Cluster { dir, binary, directory, directory_port, join_port, bricks, brick_ports, gateways };
+        for number in 1..=spec.bricks {
+            cluster.add_brick(number, spec)?;
+        }
+        for number in 1..=spec.gateways {
+            cluster.add_gateway(number, spec)?;
+        }
+        cluster.wait_for_bricks(spec.bricks)?;
+        Ok(cluster)
+    }
+
+    /// A brick is known once the directory has heard from it, a moment after it is ready.
+    fn wait_for_bricks(&self, count: usize) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let status = self.status()?;
+            let bricks = status["bricks"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if bricks.iter().filter(|brick| brick["alive"] == true).count() >= count {
+                return Ok(());
+            }
+            ensure!(
+                started.elapsed() < Duration::from_secs(30),
+                "the directory does not know all bricks: {status}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
+        let (folder, port) = (self.dir.join(format!("brick-{number}")), free_port()?);
+        let disk = format!("{}:{}", self.disk(number).display(), spec.disk_bytes);
+        let (listen, label) = (format!("127.0.0.1:{port}"), format!("host=h{number}"));
+        let (cache, journal) = (spec.cache_bytes.to_string(), spec.journal_bytes.to_string());
+        let token = self.token()?;
+        let mut arguments = vec!["brick", "init", "--dir", text(&folder)?, "--join", &token, "--disk", &disk];
+        arguments.extend(["--listen", &listen, "--label", &label]);
+        arguments.extend(["--cache-bytes", &cache, "--journal-bytes", &journal]);
+        run(&self.binary, &arguments)?;
+        let config = folder.join("brick.toml");
+        let arguments = ["brick", "--config", text(&config)?, "--io", spec.io];
+        let name = format!("brick-{number}");
+        self.bricks.push(Daemon::start(&name, &self.binary, &arguments, spec.brick_wrapper)?);
+        self.brick_ports.push(port);
+        Ok(())
+    }
+
+    fn add_gateway(&mut self, number: usize, spec: &Spec) -> Result<()> {
+        let folder = self.dir.join(format!("gateway-{number}"));
+        let (port, nbd_port) = (free_port()?, free_port()?);
+        let (listen, nbd) = (format!("127.0.0.1:{port}"), format!("tcp:127.0.0.1:{nbd_port}"));
+        let token = self.token()?;
+        let mut arguments = vec!["gateway", "init", "--dir", text(&folder)?, "--join", &token];
+        arguments.extend(["--listen", &listen, "--nbd", &nbd]);
+        run(&self.binary, &arguments)?;
+        let config = folder.join("gateway.toml");
+        if spec.nbd_tls {
+            demand_nbd_certificates(&config)?;
+        }
+        let arguments = ["gateway", "--config", text(&config)?];
+        let daemon = Daemon::start(&format!("gateway-{number}"), &self.binary, &arguments, None)?;
+        self.gateways.push(Gateway { daemon, nbd_port, port });
+        Ok(())
+    }
+
+    /// A token with which one more machine may join.
+    pub(crate) fn token(&self) -> Result<String> {
+        let folder = self.dir.join("cluster");
+        let output = run(&self.binary, &["cluster", "token", "--dir", text(&folder)?])?;
+        let token = output.stdout.split_whitespace().last().context("`cluster token` printed nothing")?;
+        Ok(token.to_owned())
+    }
+
+    /// Where a brick's disk lies; bricks are counted from 1.
+    pub(crate) fn disk(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("brick-{number}.disk"))
+    }
+
+    /// A brick's configuration; bricks are counted from 1.
+    pub(crate) fn brick_config(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("brick-{number}/brick.toml"))
+    }
+
+    /// The configuration of those who administer the cluster.
+    pub(crate) fn client_config(&self) -> PathBuf {
+        self.dir.join("cluster/admin/client.toml")
+    }
+
+    /// The binary all daemons run.
+    pub(crate) fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// Runs an administrator's command; its output.
+    pub(crate) fn admin(&self, arguments: &[&str]) -> Result<String> {
+        let config = self.client_config();
+        let mut all = vec!["--config", text(&config)?];
+        all.extend(arguments);
+        Ok(run(&self.binary, &all)?.stdout)
+    }
+
+    /// Makes a volume.
+    pub(crate) fn create(&self, name: &str, bytes: u64, layout: &str) -> Result<()> {
+        self.admin(&["volume", "create", name, "--size", &bytes.to_string(), "--layout", layout]).map(drop)
+    }
+
+    /// The cluster's status as JSON.
+    pub(crate) fn status(&self) -> Result<Value> {
+        serde_json::from_str(&self.admin(&["--json", "status"])?).context("reading `status --json`")
+    }
+
+    /// Where a gateway serves a volume.
+    pub(crate) fn uri(&self, gateway: usize, volume: &str) -> String {
+        format!("nbd://127.0.0.1:{}/{volume}", self.gateways[gateway].nbd_port)
+    }
+
+    /// An NBD connection to a volume through a gateway.
+    pub(crate) fn connect(&self, gateway: usize, volume: &str) -> Result<Nbd> {
+        Nbd::tcp(self.gateways[gateway].nbd_port, volume)
+    }
+
+    /// All processes.
+    pub(crate) fn daemons(&self) -> Vec<&Daemon> {
+        let gateways = self.gateways.iter().map(|gateway| &gateway.daemon);
+        std::iter::once(&self.directory).chain(&self.bricks).chain(gateways).collect()
+    }
+
+    /// An error that names the first daemon that has ended by itself.
+    pub(crate) fn all_alive(&mut self) -> Result<()> {
+        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
+        for daemon in std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways) {
+            daemon.alive()?;
+        }
+        Ok(())
+    }
+
+    /// Kills every daemon at once.
+    pub(crate) fn kill_all(&mut self) -> Result<()> {
+        self.daemons().iter().try_for_each(|daemon| daemon.send_kill())?;
+        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
+        std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways).for_each(Daemon::reap);
+        Ok(())
+    }
+
+    /// Starts every daemon again.
+    pub(crate) fn restart_all(&mut self) -> Result<()> {
+        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
+        let all = std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways);
+        all.into_iter().try_for_each(Daemon::restart)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.gateways.clear();
+        self.bricks.clear();
+        self.directory.end();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Runs the binary to its good end.
+pub(crate) fn run(binary: &Path, arguments: &[&str]) -> Result<Finished> {
+    let name = arguments.iter().filter(|word| word.chars().all(|c| c.is_ascii_lowercase())).take(2);
+    let name = name.copied().collect::<Vec<_>>().join("-");
+    process::run(&name, Command::new(binary).args(arguments), 60)
+}
+
+/// Starts `brickwork attach` for a volume and waits until its socket is there.
+pub(crate) fn attach(cluster: &Cluster, volume: &str, socket: &Path) -> Result<Job> {
+    let config = cluster.client_config();
+    let mut command = Command::new(cluster.binary());
+    command.args(["--config", text(&config)?, "attach", volume, "--socket", text(socket)?]);
+    let mut job = Job::spawn("attach", &mut command)?;
+    daemon::wait_ready(&mut job, "attach", Duration::from_secs(30))?;
+    Ok(job)
+}
+
+/// A port that nobody listens on, below the range from which the kernel draws ports for clients.
+pub(crate) fn free_port() -> Result<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = 11_000 + (std::process::id() * 61) % 8_000;
+    for _ in 0..5_000 {
+        let port = 11_000 + ((start - 11_000 + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000);
+        if TcpListener::bind(("127.0.0.1", port as u16)).is_ok() {
+            return Ok(port as u16);
+        }
+    }
+    anyhow::bail!("no free port between 11000 and 31000")
+}
+
+/// A path as text.
+pub(crate) fn text(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
+}
+
+fn init_cluster(binary: &Path, dir: &Path, port: u16, join_port: u16, tls: bool) -> Result<()> {
+    let folder = dir.join("cluster");
+    let (listen, join) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{join_port}"));
+    let mut arguments = vec!["cluster", "init", "--dir", text(&folder)?, "--name", "xtask"];
+    arguments.extend(["--listen", &listen, "--join-listen", &join]);
+    if !tls {
+        arguments.push("--plaintext");
+    }
+    run(binary, &arguments)?;
+    ensure!(
+        folder.join("directory.toml").is_file(),
+        "`cluster init` left no directory.toml in {}",
+        folder.display()
+    );
+    Ok(())
+}
+
+/// On loopback NBD is plain unless the configuration says otherwise.
+fn demand_nbd_certificates(config: &Path) -> Result<()> {
+    let own = std::fs::read_to_string(config)?;
+    let tls = "nbd_tls = { ca = \"ca.pem\", cert = \"gateway.pem\", key = \"gateway.key\" }\n";
+    Ok(std::fs::write(config, format!("{tls}{own}"))?)
+}
+
+fn fresh_folder() -> Result<PathBuf> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let dir = workspace::scratch("clusters")?.join(format!("{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    Ok(dir)
+}

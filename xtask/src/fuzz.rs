@@ -1,0 +1,94 @@
+//! `cargo xtask fuzz`: every cargo-fuzz target, a bounded time each.
+
+use crate::process::{Job, installed};
+use crate::report::{Outcome, Report};
+use crate::workspace;
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use std::process::Command;
+use std::time::Duration;
+
+/// What to fuzz, and for how long.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Seconds for each target
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+    /// One target instead of all
+    target: Option<String>,
+}
+
+/// Runs the targets one after another and prints a table of what came of each.
+pub(crate) fn verb(options: &Options) -> Result<()> {
+    let mut report = Report::default();
+    let ready = report.step("tools: nightly, cargo-fuzz", || install().map(|()| Outcome::Passed(1)));
+    if !ready {
+        return report.close();
+    }
+    let targets = match &options.target {
+        Some(one) => vec![one.clone()],
+        None => targets()?,
+    };
+    for target in targets {
+        report.step(&format!("fuzz {target}"), || fuzz(&target, options.seconds));
+    }
+    report.close()
+}
+
+/// The targets that `fuzz/Cargo.toml` names.
+pub(crate) fn targets() -> Result<Vec<String>> {
+    let path = workspace::root().join("fuzz/Cargo.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let names = text.split("[[bin]]").skip(1).filter_map(|section| {
+        let line = section.lines().find(|line| line.trim_start().starts_with("name"))?;
+        Some(line.split('"').nth(1)?.to_owned())
+    });
+    let names: Vec<String> = names.collect();
+    ensure!(!names.is_empty(), "{} names no [[bin]]", path.display());
+    Ok(names)
+}
+
+/// Whether a nightly toolchain is here.
+pub(crate) fn nightly() -> bool {
+    let output = Command::new("rustup").args(["toolchain", "list"]).output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("nightly"))
+}
+
+fn install() -> Result<()> {
+    if !nightly() {
+        let mut command = Command::new("rustup");
+        command.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
+        Job::spawn("install-nightly", &mut command)?.wait_showing(Duration::from_secs(600))?.success()?;
+    }
+    if !installed("cargo-fuzz") {
+        let mut command = workspace::cargo(&["install", "cargo-fuzz", "--locked"]);
+        Job::spawn("install-cargo-fuzz", &mut command)?.wait_showing(Duration::from_secs(900))?.success()?;
+    }
+    Ok(())
+}
+
+fn fuzz(target: &str, seconds: u64) -> Result<Outcome> {
+    let time = format!("-max_total_time={seconds}");
+    let mut command = Command::new("cargo");
+    command.current_dir(workspace::root());
+    command.args([
+        "+nightly",
+        "fuzz",
+        "run",
+        target,
+        "--",
+        &time,
+        "-rss_limit_mb=2048",
+        "-timeout=10",
+        "-print_final_stats=1",
+    ]);
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    let finished = Job::spawn(&format!("fuzz-{target}"), &mut command)?
+        .wait_showing(Duration::from_secs(seconds + 1200))?
+        .success()
+        .with_context(|| format!("a finding lies in fuzz/artifacts/{target}"))?;
+    let executions =
+        finished.stderr.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    eprintln!("    {} executions", executions.map_or("unknown", str::trim));
+    Ok(Outcome::Passed(1))
+}

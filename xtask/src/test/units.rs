@@ -1,0 +1,72 @@
+//! Unit, property and integration tests of the workspace: `cargo test`, its counts added up.
+
+use crate::process::{Job, tail};
+use crate::report::{Outcome, Report};
+use crate::workspace;
+use anyhow::{Result, bail};
+use std::time::Duration;
+
+/// Runs them all, also after a failure.
+pub(super) fn run(report: &mut Report) {
+    let mut ignored = 0;
+    report.step("cargo test", || {
+        let counts = cargo_test()?;
+        ignored = counts.ignored;
+        Ok(match counts.failed {
+            0 => Outcome::Passed(counts.passed),
+            failed => Outcome::Failed { passed: counts.passed, failed, why: counts.why },
+        })
+    });
+    report.also_skipped(ignored);
+}
+
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    why: String,
+}
+
+fn cargo_test() -> Result<Counts> {
+    let mut command = workspace::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let finished = Job::spawn("cargo-test", &mut command)?.wait_showing(Duration::from_secs(1500))?;
+    let mut counts = count(&finished.stdout);
+    if !finished.status.success() && counts.failed == 0 {
+        bail!("cargo test did not get to its end:\n{}", tail(&finished.stderr, 40));
+    }
+    let failures =
+        finished.stdout.lines().filter(|line| line.ends_with("FAILED") || line.contains("panicked at"));
+    counts.why = failures.collect::<Vec<_>>().join("\n");
+    Ok(counts)
+}
+
+/// Adds up the lines `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+fn count(text: &str) -> Counts {
+    let mut counts = Counts::default();
+    for line in text.lines().filter_map(|line| line.strip_prefix("test result: ")) {
+        for part in line.split([';', '.']).map(str::trim) {
+            let Some((number, what)) = part.split_once(' ') else { continue };
+            let number: u64 = number.parse().unwrap_or(0);
+            match what {
+                "passed" => counts.passed += number,
+                "failed" => counts.failed += number,
+                "ignored" => counts.ignored += number,
+                _ => {}
+            }
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_up_what_cargo_prints() {
+        let text = "running 4 tests\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.5s\n\
+                    test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.25s\n";
+        assert_eq!(count(text), Counts { passed: 4, failed: 2, ignored: 1, why: String::new() });
+    }
+}

@@ -1,0 +1,78 @@
+//! `cargo xtask tidy`: what the sources must keep, beyond what the compiler and clippy check.
+//!
+//! Reading order: `arrows` (who may know whom), `sources` (lengths, words, paths, module docs), `links`.
+
+mod arrows;
+mod links;
+mod sources;
+
+use crate::workspace;
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Prints every complaint; an error if there is one.
+pub(crate) fn verb() -> Result<()> {
+    let complaints = complaints()?;
+    for complaint in &complaints {
+        println!("{complaint}");
+    }
+    if complaints.is_empty() {
+        println!("tidy: nothing to complain of");
+        return Ok(());
+    }
+    bail!("tidy: {} complaints", complaints.len())
+}
+
+/// All complaints, each a line that names a file.
+pub(crate) fn complaints() -> Result<Vec<String>> {
+    let files = tracked_files()?;
+    let mut complaints = arrows::check(workspace::metadata()?);
+    complaints.extend(pure_crates(workspace::root()));
+    complaints.extend(documents_present(workspace::root()));
+    for path in &files {
+        let Ok(text) = std::fs::read_to_string(workspace::root().join(path)) else { continue };
+        complaints.extend(sources::check(path, &text));
+        if path.extension().is_some_and(|extension| extension == "md") {
+            complaints.extend(links::check(workspace::root(), path, &text));
+        }
+    }
+    Ok(complaints)
+}
+
+/// All files that belong to the repository: tracked ones and new ones that are not ignored.
+fn tracked_files() -> Result<Vec<PathBuf>> {
+    let mut command = Command::new("git");
+    command.current_dir(workspace::root()).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]);
+    let output = command.output().context("running git ls-files")?;
+    if !output.status.success() {
+        bail!("git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())).collect())
+}
+
+/// A pure crate's `clippy.toml` is the one that bans clocks, threads and files.
+fn pure_crates(root: &Path) -> Vec<String> {
+    let rules = root.join("crates/pure-clippy.toml").canonicalize();
+    let is_linked = |name: &&&str| {
+        let own = root.join("crates").join(name).join("clippy.toml").canonicalize();
+        !matches!((&rules, own), (Ok(rules), Ok(own)) if *rules == own)
+    };
+    let complain = |name: &&str| {
+        format!("crates/{name}/clippy.toml: must be a link to ../pure-clippy.toml, as {name} is pure")
+    };
+    arrows::PURE.iter().filter(is_linked).map(complain).collect()
+}
+
+fn documents_present(root: &Path) -> Vec<String> {
+    let wanted = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", ".ci/run"];
+    let missing = wanted.iter().filter(|name| !root.join(name).is_file());
+    missing.map(|name| format!("{name}: is missing")).collect()
+}
