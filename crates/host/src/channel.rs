@@ -93,6 +93,8 @@ impl Channel {
 
 impl Tls {
     fn read(&mut self, socket: &mut Socket, into: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+        let length = into.len().min(CIPHER_BYTES);
+        let into = &mut into[..length];
         into.fill(MaybeUninit::new(0));
         // SAFETY: every byte was just written.
         let into = unsafe { &mut *(std::ptr::from_mut(into) as *mut [u8]) };

@@ -7,8 +7,8 @@
 use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
-use crate::overlay::{Group, Overlay, Place, Version};
-use crate::record::{aligned_copy};
+use crate::overlay::{Group, Need, Overlay, Place, Version};
+use crate::record::aligned_copy;
 use crate::superblock::{HEADERS_AT, SLOT_BLOCKS};
 use base::{BLOCK, BLOCK_U64, Payload, VolumeId};
 use core::time::Duration;
@@ -307,11 +307,10 @@ impl Running {
 
     /// Volumes without pages are gone; for the others another cycle follows.
     fn forget_discarded(&mut self) {
-        let (pages, durable) = (&self.pages, &self.durable);
+        let pages = &self.pages;
         let has_more = |volume| pages.of_volume(volume).next().is_some();
         self.discards.retain(|&volume, logged| !*logged || has_more(volume));
         let more = self.discards.values().any(|logged| *logged);
-        debug_assert!(durable.bytes() <= usize::MAX / 2);
         self.cycle.want(more);
     }
 }
@@ -330,19 +329,23 @@ impl Todo {
 
 /// Takes what a version says of entry `plane` into a page.
 fn set_entry(page: &mut Page, lba: u64, plane: u8, version: &Version) {
+    let old = page.entry(lba);
+    let known = version.stamps.get(plane);
     let kind = match version.place {
+        // A delta over a block whose other stamps cannot be read does not make them known.
+        _ if known.is_none() && old.kind == Kind::Unknown => Kind::Unknown,
         _ if plane > 0 => Kind::Data,
         Place::Memory(_) | Place::Slot(_) => Kind::Data,
         Place::Zero => Kind::Zero,
         Place::Lost => Kind::Lost,
     };
     let sum = if plane == 0 { version.sum } else { 0 };
-    let stamp = version.stamps.get(plane).unwrap_or(page.entry(lba).stamp);
+    let stamp = known.unwrap_or(old.stamp);
     page.set_entry(lba, Entry { kind, stamp, sum });
 }
 
 /// The room that a layer found in the journal needs.
-pub(crate) fn need_of(layer: &Overlay, running: &Running) -> crate::overlay::Need {
+pub(crate) fn need_of(layer: &Overlay, running: &Running) -> Need {
     let mut keys = BTreeSet::new();
     let mut slots = 0;
     for (volume, number, group) in layer.groups() {
@@ -353,5 +356,5 @@ pub(crate) fn need_of(layer: &Overlay, running: &Running) -> crate::overlay::Nee
         keys.extend(core::iter::once(0).chain(planes).map(|plane| Key { volume, page, plane }));
     }
     let pages = keys.into_iter().filter(|&key| running.pages.home(key).is_none()).count() as u32;
-    crate::overlay::Need { slots, pages }
+    Need { slots, pages }
 }

@@ -224,6 +224,11 @@ impl Overlay {
         self.groups.values().flat_map(|group| group.slot.into_iter().chain(group.replaced.iter().copied()))
     }
 
+    /// Recovery counts slots anew: those that were replaced are free.
+    pub(crate) fn forget_replaced(&mut self) {
+        self.groups.values_mut().for_each(|group| group.replaced.clear());
+    }
+
     /// How many groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()

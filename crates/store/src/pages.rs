@@ -120,7 +120,7 @@ impl Pages {
     /// Undoes one [`Pages::pin`].
     pub(crate) fn unpin(&mut self, key: Key) {
         if let Some(resident) = self.resident.get_mut(&key) {
-            resident.pins -= 1;
+            resident.pins = resident.pins.saturating_sub(1);
         }
     }
 

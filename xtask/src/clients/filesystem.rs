@@ -3,7 +3,7 @@
 use super::volume::Volume;
 use crate::cluster::text;
 use crate::noise::Noise;
-use crate::process::{Job, installed, run};
+use crate::process::{Job, run};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,8 +89,7 @@ impl Fuse {
 
 impl Drop for Fuse {
     fn drop(&mut self) {
-        let program = if installed("fusermount3") { "fusermount3" } else { "fusermount" };
-        let _ = run("fusermount", Command::new(program).arg("-u").arg(&self.folder), 60);
+        let _ = run("umount-fuse", Command::new("umount").arg(&self.folder), 60);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{tidy, workspace};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// How much to test.
@@ -55,11 +56,23 @@ fn after_build(report: &mut Report, options: &Options, binary: &Path) {
     report.step(&format!("torture, {seeds} seeds"), || torture::run(binary, seeds));
     if options.quick {
         report.skip("demo", "--quick");
+        report.skip("soak", "--quick");
         report.skip("real clients", "--quick");
         return;
     }
     report.step("demo", || demo::run(binary));
+    report.step("soak, 5 rounds", || soak(binary));
     clients::run_all(report, binary, None);
+}
+
+/// Real processes killed at random under clients that share blocks; then the history of what those saw is judged.
+fn soak(binary: &Path) -> Result<Outcome> {
+    let folder = workspace::scratch("clusters")?.join(format!("{}-soak", std::process::id()));
+    let mut command = Command::new(binary);
+    command.args(["soak", "--rounds", "5", "--seed", "1", "--json", "--dir"]).arg(&folder);
+    Job::spawn("soak", &mut command)?.wait_showing(Duration::from_secs(300))?.success()?;
+    std::fs::remove_dir_all(&folder)?;
+    Ok(Outcome::Passed(1))
 }
 
 fn build(report: &mut Report) -> Option<std::path::PathBuf> {

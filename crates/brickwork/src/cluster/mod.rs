@@ -27,7 +27,7 @@ pub struct Shape {
     pub bricks: u32,
     /// Gateways.
     pub gateways: u32,
-    /// A brick's disk: a sparse file.
+    /// A brick's disk: a file.
     pub disk: Bytes,
     /// The journal on it.
     pub journal: Bytes,
@@ -181,7 +181,8 @@ impl Cluster {
             advertise: None,
             labels: vec![("host".to_owned(), format!("host-{}", index + 1))],
             cache_bytes: shape.cache,
-            journal_bytes: shape.journal,
+            journal_bytes: Some(shape.journal),
+            force: false,
         };
         let (file, path) = brick::init(&init).with_context(|| format!("cannot make {name}"))?;
         // The directory chooses ids; a process is called like its brick.

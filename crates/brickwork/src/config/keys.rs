@@ -96,9 +96,9 @@ pub struct BrickFile {
     /// Memory for cached blocks, over all disks.
     #[serde(default = "default_cache")]
     pub cache_bytes: Bytes,
-    /// Room for the journal on each disk, set when it is formatted.
-    #[serde(default = "default_journal")]
-    pub journal_bytes: Bytes,
+    /// Room for the journal on each disk, in force when it is formatted; by the disk's size when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_bytes: Option<Bytes>,
     /// How disks are read and written.
     #[serde(default)]
     pub io: IoChoice,
@@ -357,9 +357,5 @@ fn default_lease_ms() -> u64 {
 }
 
 fn default_cache() -> Bytes {
-    Bytes(256 << 20)
-}
-
-fn default_journal() -> Bytes {
     Bytes(256 << 20)
 }

@@ -6,12 +6,14 @@ use crate::config::keys::IoChoice;
 use crate::config::{self, BrickFile, Bytes, DiskFile, keys};
 use crate::output;
 use crate::security::token::JoinRole;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use base::BrickId;
 use clap::Subcommand;
-use host::{BrickOptions, DiskSpec, FormatOptions, IoEngine, Shutdown};
+use host::{BrickOptions, DiskIdentity, DiskSpec, IoEngine, Shutdown};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// Arguments.
@@ -27,7 +29,7 @@ Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
   id             this brick's id, given by `brick init`
   disks          [{ path, size }]: files or block devices, formatted by `brick init`; size in bytes or \"10GiB\"
   cache_bytes    memory for cached blocks, over all disks                   default 256MiB
-  journal_bytes  journal on each disk, set when it is formatted             default 256MiB
+  journal_bytes  journal on each disk, in force when it is formatted        default by its size
   io             \"auto\", \"io_uring\" or \"plain\"                              default \"auto\"
   labels         failure domains, { host = \"a\", rack = \"2\" }                default { host = this machine }
   metrics        HOST:PORT for Prometheus                                   default none
@@ -76,8 +78,8 @@ struct Flags {
 /// `brick init`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-A disk is a block device, or a file: a file that does not exist is made with the size behind the colon. What is on
-it is overwritten, unless it is a Brickwork disk already: then this refuses.
+A disk is a block device, or a file: a file that does not exist is made with the size behind the colon. A disk on which
+there is something (a file system, another brick) is refused, unless --force is given.
 
 Examples:
   brickwork brick init --dir /var/lib/brickwork --disk /dev/sdb --disk /dev/sdc --listen 10.0.0.2:7003 --join TOKEN
@@ -101,9 +103,12 @@ pub struct Init {
     /// Memory for cached blocks, over all disks
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub cache_bytes: Bytes,
-    /// Journal on each disk
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    pub journal_bytes: Bytes,
+    /// Journal on each disk; what suits the disk when absent
+    #[arg(long, value_name = "SIZE")]
+    pub journal_bytes: Option<Bytes>,
+    /// Overwrite disks on which there is something
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Runs the verb.
@@ -116,6 +121,9 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
 
 /// Makes a brick; returns its configuration and where that is.
 pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
+    if !args.force {
+        args.disks.iter().try_for_each(require_blank)?;
+    }
     let admission = daemon::join(&args.joining, JoinRole::Brick, "brick", Vec::new())?;
     let id = admission.brick.context("the directory gave this brick no id; it is of another version")?;
     let file = BrickFile {
@@ -134,16 +142,38 @@ pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
         tls: admission.certificate.is_some().then(|| super::cluster::tls_files("brick")),
     };
     config::Configuration::check(&file).map_err(anyhow::Error::msg)?;
-    let format = FormatOptions {
-        cluster: keys::cluster_id(&file.cluster).map_err(anyhow::Error::msg)?,
-        brick: BrickId(id),
-        journal_bytes: args.journal_bytes.0,
-    };
-    for disk in &file.disks {
-        host::format_disk(&spec(disk), &format).with_context(|| format!("cannot format {}", disk.path.display()))?;
-    }
+    format(&file)?;
     let path = daemon::write_config(&args.joining.dir, "brick", &file)?;
     Ok((file, path))
+}
+
+fn format(file: &BrickFile) -> Result<()> {
+    for (index, disk) in (0..).zip(&file.disks) {
+        let identity = DiskIdentity {
+            cluster: keys::cluster_id(&file.cluster).map_err(anyhow::Error::msg)?,
+            brick: BrickId(file.id),
+            index,
+            journal_bytes: file.journal_bytes.map(|bytes| bytes.0),
+        };
+        host::format_disk(&spec(disk), &identity).context("cannot make the brick's disks")?;
+    }
+    Ok(())
+}
+
+/// Refuses a disk on which there is something: a file system, a partition table, another brick.
+fn require_blank(disk: &DiskFile) -> Result<()> {
+    let path = disk.path.display();
+    let mut start = vec![0; 8192];
+    let read = match File::open(&disk.path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read the disk {path}")),
+        Ok(mut file) => file.read(&mut start).with_context(|| format!("cannot read the disk {path}"))?,
+    };
+    ensure!(
+        start[..read].iter().all(|&byte| byte == 0),
+        "{path} holds data (a file system, a partition table or another brick); give --force if all of it may be lost"
+    );
+    Ok(())
 }
 
 fn print_init(global: &Global, args: &Init) -> Result<()> {

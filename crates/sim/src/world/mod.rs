@@ -36,7 +36,10 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 const BATCH_MAX: u32 = 16;
 const BATCH_NS: u64 = 100_000;
-const OPERATOR: NodeId = NodeId::Gateway(GatewayId(u64::MAX));
+/// Who may ask the directory.
+const ADMINISTRATOR: NodeId = NodeId::Client(ClientId(u64::MAX));
+/// Who may ask bricks.
+const AUDITOR: NodeId = NodeId::Gateway(GatewayId(u64::MAX));
 
 /// What a node is, over all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +147,8 @@ impl World {
         questions: Vec<(NodeId, Box<dyn FnOnce(u64) -> Message>)>,
         within_ns: u64,
     ) -> Vec<Option<Packet>> {
-        let node = self.operator();
+        let is_directory = questions.iter().any(|(to, _)| *to == NodeId::Directory);
+        let node = self.operator(if is_directory { ADMINISTRATOR } else { AUDITOR });
         let numbers: Vec<u64> = questions.into_iter().map(|(to, make)| self.put_question(node, to, make)).collect();
         self.settle(node);
         let mut answers: Vec<Option<Packet>> = vec![None; numbers.len()];
@@ -229,9 +233,9 @@ impl World {
         self.arm(node);
     }
 
-    fn operator(&mut self) -> usize {
-        self.slot(OPERATOR).unwrap_or_else(|| {
-            let node = self.add_node(OPERATOR, Kind::Operator);
+    fn operator(&mut self, id: NodeId) -> usize {
+        self.slot(id).unwrap_or_else(|| {
+            let node = self.add_node(id, Kind::Operator);
             self.nodes[node].role = Role::Operator(Box::new(Operator::default()));
             self.nodes[node].alive = true;
             node

@@ -136,10 +136,10 @@ impl Role {
     pub(crate) fn counters(&self) -> Vec<&BTreeMap<&'static str, u64>> {
         match self {
             Role::Down | Role::Operator(_) => vec![],
-            Role::Directory(..) => vec![],
+            Role::Directory(machine, _) => vec![machine.counters().all()],
             Role::Brick(machine, _) => machine.counters(),
             Role::Gateway(machine, _) => vec![machine.counters().all()],
-            Role::Client(..) => vec![],
+            Role::Client(machine, _) => vec![machine.counters().all()],
         }
     }
 }

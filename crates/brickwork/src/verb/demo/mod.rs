@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// A disk of a demo brick: sparse, so that it takes what is written only.
-const DISK: Bytes = Bytes(1 << 30);
-const JOURNAL: Bytes = Bytes(128 << 20);
+/// A disk of a demo brick: room for both volumes, with some to spare.
+const DISK: Bytes = Bytes(512 << 20);
+const JOURNAL: Bytes = Bytes(64 << 20);
 const CACHE: Bytes = Bytes(64 << 20);
 /// The volumes: name and layout.
 const VOLUMES: [(&str, &str); 2] = [("mirror", "raid1x3"), ("parity", "raid5-4+1")];
