@@ -58,6 +58,9 @@ fn main() -> ExitCode {
 }
 
 fn run(verb: Verb) -> Result<()> {
+    if !matches!(verb, Verb::Tidy) {
+        workspace::sweep()?;
+    }
     match verb {
         Verb::Tidy => tidy::verb(),
         Verb::Test(options) => test::verb(&options),

@@ -48,6 +48,21 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Removes what earlier runs left: logs and clusters begin with the id of a process, and that one has ended.
+pub(crate) fn sweep() -> Result<()> {
+    for folder in ["log", "clusters"] {
+        for entry in std::fs::read_dir(scratch(folder)?)?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let owner = name.split('-').next().unwrap_or_default();
+            if !Path::new("/proc").join(owner).exists() {
+                // What is still mounted or in use stays, and costs nothing but space.
+                let _ = std::fs::remove_dir_all(entry.path()).or_else(|_| std::fs::remove_file(entry.path()));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Builds the binary in a profile and says where it lies.
 pub(crate) fn build(profile: &str) -> Result<PathBuf> {
     let mut command = cargo(&["build", "-p", "brickwork", "--profile", profile]);

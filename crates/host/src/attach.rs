@@ -119,7 +119,7 @@ impl Role for AttachRole {
         self.nbd.end()
     }
 
-    fn measure(&mut self, _machine: &Client, meter: &mut Meter) {
+    fn measure(&mut self, _machine: &Client, _now: Time, meter: &mut Meter) {
         self.nbd.measure(meter);
     }
 }

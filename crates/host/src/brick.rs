@@ -9,7 +9,7 @@ use crate::{BrickOptions, HostError, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
-use store::StoreConfig;
+use store::{Stats, Store, StoreConfig};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
 ///
@@ -22,19 +22,25 @@ pub fn run_brick(options: BrickOptions, shutdown: &Shutdown, on_ready: impl FnOn
     let stores = store_configs(&options, &disks);
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
+    let names = names(&options);
     let mut peers = Peers::new(me, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
     let directory: Address = options.directory.parse()?;
-    let now = core.clock.now();
-    peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
     let address = options.advertise.clone().unwrap_or_else(|| bound.clone());
     let config = BrickConfig { id: options.id, address, labels: options.labels.clone() };
-    let machine = BrickNode::new(config, stores, now);
+    let machine = BrickNode::open(config, stores);
     let meter = Meter::new(node.metrics)?;
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
-    Driver { core, peers, machine, role: BrickRole { engine, done: Vec::new(), on_ready }, meter }.run()
+    let role = BrickRole { engine, done: Vec::new(), directory, names, on_ready };
+    Driver { core, peers, machine, role, meter }.run()
+}
+
+/// Which disk is which, for people.
+fn names(options: &BrickOptions) -> String {
+    let name = |(index, spec): (usize, &crate::DiskSpec)| format!("disk {index} is '{}'", spec.path.display());
+    options.disks.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// All disks share the cache's memory evenly.
@@ -50,6 +56,8 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 struct BrickRole<F> {
     engine: DiskEngine,
     done: Completions,
+    directory: Address,
+    names: String,
     on_ready: Option<F>,
 }
 
@@ -69,11 +77,13 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
             Effect::Disk { disk, io } => self.engine.push(disk, io),
             Effect::Ready => {
+                // Only now: a machine that still reads its disks would not hear that the directory is there.
+                world.learn_at(NodeId::Directory, &self.directory);
                 if let Some(on_ready) = self.on_ready.take() {
                     on_ready();
                 }
             }
-            Effect::Failed { why } => return Err(HostError::Failed(why)),
+            Effect::Failed { why } => return Err(HostError::Failed(format!("{why} ({})", self.names))),
         }
         Ok(())
     }
@@ -90,9 +100,31 @@ impl<F: FnOnce()> Role for BrickRole<F> {
 
     fn measure(&mut self, machine: &BrickNode, now: Time, meter: &mut Meter) {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
-        meter.gauge("brickwork_lease_held", f64::from(u8::from(machine.is_leased(now))));
-        for stats in machine.stats() {
-            publish(&stats, meter);
+        if let Some(brick) = machine.brick() {
+            meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
+            meter.counters(brick.counters());
         }
+        publish(machine.stores(), meter);
     }
+}
+
+/// The stores' figures, summed over the disks.
+fn publish(stores: &[Store], meter: &mut Meter) {
+    let mut sum = |name, value: fn(&Stats) -> u64| {
+        meter.counter(name, stores.iter().map(|store| value(&store.stats())).sum());
+    };
+    sum("brickwork_store_flushes_total", |stats| stats.flushes);
+    sum("brickwork_store_durable_writes_total", |stats| stats.durable_writes);
+    sum("brickwork_store_groups_total", |stats| stats.groups);
+    sum("brickwork_store_group_records_total", |stats| stats.group_records);
+    sum("brickwork_store_journal_bytes_written_total", |stats| stats.journal_bytes_written);
+    sum("brickwork_store_direct_blocks_total", |stats| stats.direct_blocks);
+    sum("brickwork_store_destaged_blocks_total", |stats| stats.destaged_blocks);
+    sum("brickwork_store_cache_hits_total", |stats| stats.cache_hits);
+    sum("brickwork_store_cache_misses_total", |stats| stats.cache_misses);
+    sum("brickwork_store_unreadable_blocks_total", |stats| stats.unreadable_blocks);
+    let capacity: u64 = stores.iter().map(|store| store.space().capacity_bytes).sum();
+    let used: u64 = stores.iter().map(|store| store.space().used_bytes).sum();
+    meter.gauge("brickwork_store_capacity_bytes", capacity as f64);
+    meter.gauge("brickwork_store_used_bytes", used as f64);
 }

@@ -4,7 +4,7 @@ use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
 use crate::{DirectoryOptions, HostError, Ready, Shutdown};
-use base::NodeId;
+use base::{NodeId, Time};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
@@ -65,7 +65,7 @@ impl Role for DirectoryRole {
         Ok(())
     }
 
-    fn measure(&mut self, _machine: &Directory, meter: &mut Meter) {
+    fn measure(&mut self, _machine: &Directory, _now: Time, meter: &mut Meter) {
         meter.counter("brickwork_directory_transactions_total", self.transactions);
     }
 }

@@ -90,7 +90,9 @@ impl Role for GatewayRole {
         self.nbd.end()
     }
 
-    fn measure(&mut self, _machine: &Gateway, meter: &mut Meter) {
+    fn measure(&mut self, machine: &Gateway, _now: Time, meter: &mut Meter) {
+        meter.counters(machine.counters());
+        meter.gauge("brickwork_requests_under_way", machine.requests_under_way() as f64);
         self.nbd.measure(meter);
     }
 }

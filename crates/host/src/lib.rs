@@ -29,6 +29,7 @@
 pub mod address;
 mod admin;
 mod attach;
+mod brick;
 pub mod buffer;
 mod channel;
 pub mod clock;
@@ -51,6 +52,7 @@ mod turn;
 
 pub use admin::admin_call;
 pub use attach::run_attach;
+pub use brick::run_brick;
 pub use directory::run_directory;
 pub use disk::IoEngine;
 pub use error::HostError;

@@ -4,6 +4,7 @@
 use crate::HostError;
 use crate::transport::TransportCounters;
 use base::Time;
+use proto::Counters;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -46,6 +47,15 @@ impl Meter {
     /// A total since the start.
     pub(crate) fn counter(&mut self, name: &'static str, value: u64) {
         self.publish(|| metrics::counter!(name).absolute(value));
+    }
+
+    /// What a machine counts, by name.
+    pub(crate) fn counters(&mut self, counters: &Counters) {
+        self.publish(|| {
+            for (&event, &count) in counters.all() {
+                metrics::counter!("brickwork_protocol_events_total", "event" => event).absolute(count);
+            }
+        });
     }
 
     /// A value of now.

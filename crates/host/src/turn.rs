@@ -3,6 +3,7 @@
 //! A turn makes one `epoll_wait`, one `readv` for each socket that has something (a short read is taken as the last),
 //! one `io_uring_enter` when there are disk requests, and one `writev` for each socket that has output.
 
+use crate::address::Address;
 use crate::clock::Clock;
 use crate::metrics::Meter;
 use crate::transport::{self, PeerEvent, Peers};
@@ -57,7 +58,7 @@ pub(crate) trait Role {
     }
 
     /// Publishes its figures, once a second.
-    fn measure(&mut self, _machine: &Self::Machine, _meter: &mut Meter) {}
+    fn measure(&mut self, _machine: &Self::Machine, _now: Time, _meter: &mut Meter) {}
 }
 
 pub(crate) type Event<R> = <<R as Role>::Machine as Machine>::Event;
@@ -75,12 +76,15 @@ impl<R: Role> World<'_, R> {
     /// Calls `node` from now on.
     pub(crate) fn learn(&mut self, node: base::NodeId, address: &str) {
         match address.parse() {
-            Ok(address) => {
-                let inbox = &mut *self.inbox;
-                self.peers.learn(node, &address, self.now, &mut |event| inbox.extend(R::peer_event(event)));
-            }
+            Ok(address) => self.learn_at(node, &address),
             Err(error) => tracing::warn!(%node, %error, "a peer's address cannot be used"),
         }
+    }
+
+    /// As [`World::learn`], of an address that was read before.
+    pub(crate) fn learn_at(&mut self, node: base::NodeId, address: &Address) {
+        let inbox = &mut *self.inbox;
+        self.peers.learn(node, address, self.now, &mut |event| inbox.extend(R::peer_event(event)));
     }
 }
 
@@ -134,7 +138,7 @@ impl<R: Role> Driver<R> {
             self.hand_out(now, &mut inbox, &mut fx)?;
             if self.meter.is_due(now) {
                 self.meter.transport(self.peers.counters(), self.peers.peers_up());
-                self.role.measure(&self.machine, &mut self.meter);
+                self.role.measure(&self.machine, now, &mut self.meter);
             }
             if stop_by.is_some_and(|limit| self.role.farewell() || now >= limit) {
                 return Ok(());

@@ -73,7 +73,7 @@ impl World {
         let kind = self.nodes[node].kind.clone();
         let role = match kind {
             Kind::Directory => self.open_directory(now),
-            Kind::Brick(id) => self.open_brick(id, now),
+            Kind::Brick(id) => self.open_brick(id),
             Kind::Gateway(id) => {
                 let config = GatewayConfig { id, address: NodeId::Gateway(id).to_string() };
                 Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new())
@@ -172,14 +172,14 @@ impl World {
         }
     }
 
-    fn open_brick(&mut self, id: BrickId, now: Time) -> Role {
+    fn open_brick(&self, id: BrickId) -> Role {
         let config = BrickConfig {
             id,
             address: NodeId::Brick(id).to_string(),
             labels: vec![("host".to_owned(), format!("host-{}", id.0))],
         };
         let stores = (0..self.shape.disks as u16).map(|disk| self.store_config(id, disk)).collect();
-        Role::Brick(Box::new(BrickNode::open(config, stores, now)), Vec::new())
+        Role::Brick(Box::new(BrickNode::open(config, stores)), Vec::new())
     }
 
     fn store_config(&self, brick: BrickId, disk: u16) -> StoreConfig {

@@ -4,6 +4,7 @@ use super::event::Input;
 use super::operator::Operator;
 use base::{Depth, Machine, NodeId, Payload, Time, VolumeId};
 use node::BrickNode;
+use proto::Counters;
 use proto::client::{Client, ClientEffect, ClientEvent};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
@@ -137,7 +138,7 @@ impl Role {
         match self {
             Role::Down | Role::Operator(_) => vec![],
             Role::Directory(machine, _) => vec![machine.counters().all()],
-            Role::Brick(machine, _) => machine.counters(),
+            Role::Brick(machine, _) => machine.counters().into_iter().map(Counters::all).collect(),
             Role::Gateway(machine, _) => vec![machine.counters().all()],
             Role::Client(machine, _) => vec![machine.counters().all()],
         }

@@ -1,0 +1,134 @@
+//! The command line as its users meet it: help that shows examples, exit codes, messages that say what to do.
+
+use std::process::{Command, Output};
+
+/// Every verb that does something by itself.
+const VERBS: [&str; 23] = [
+    "",
+    "demo",
+    "cluster init",
+    "cluster token",
+    "directory",
+    "brick",
+    "brick init",
+    "gateway",
+    "gateway init",
+    "client init",
+    "attach",
+    "volume",
+    "volume create",
+    "volume list",
+    "volume info",
+    "volume resize",
+    "volume delete",
+    "volume read-only",
+    "status",
+    "sim torture",
+    "sim replay",
+    "soak",
+    "completions",
+];
+
+fn brickwork(arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+    command.args(arguments.split_whitespace()).current_dir(std::env::temp_dir());
+    for name in ["BRICKWORK_CONFIG", "BRICKWORK_JOIN", "BRICKWORK_DIRECTORY", "BRICKWORK_CLUSTER"] {
+        command.env_remove(name);
+    }
+    command.env("HOME", "/nonexistent").output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[test]
+fn the_help_of_every_verb_shows_examples() {
+    for verb in VERBS {
+        let output = brickwork(&format!("{verb} --help"));
+        let help = text(&output.stdout);
+        assert!(output.status.success(), "{verb}");
+        assert!(help.contains("Examples:") && help.contains("brickwork "), "{verb} --help shows no examples:\n{help}");
+        assert!(help.contains("Usage:"), "{verb}");
+        let first = verb.split(' ').next().unwrap_or_default();
+        assert!(help.contains(&format!("  brickwork {first}")), "{verb} --help has no example of itself");
+    }
+}
+
+#[test]
+fn every_key_of_every_configuration_stands_in_the_help_and_in_the_reference() {
+    use brickwork_cli::config::{BrickFile, ClientFile, Configuration, DirectoryFile, GatewayFile};
+    let reference = include_str!("../../../docs/operations/configuration.md");
+    for (verb, keys) in [
+        ("directory", DirectoryFile::ENVIRONMENT),
+        ("brick", BrickFile::ENVIRONMENT),
+        ("gateway", GatewayFile::ENVIRONMENT),
+        ("client init", ClientFile::ENVIRONMENT),
+    ] {
+        let help = text(&brickwork(&format!("{verb} --help")).stdout);
+        for key in keys {
+            let top = key.split('.').next().unwrap_or(key);
+            assert!(help.contains(&format!("\n  {top} ")), "{verb} --help does not say what '{top}' is");
+            let variable = brickwork_cli::config::variable(key);
+            assert!(reference.contains(&format!("`{variable}`")), "configuration.md does not name {variable}");
+        }
+    }
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_ends_with_2() {
+    for arguments in ["", "frobnicate", "volume create", "volume create x --size many", "demo --bricks 2", "sim torture --layout raid9"] {
+        assert_eq!(brickwork(arguments).status.code(), Some(2), "brickwork {arguments}");
+    }
+}
+
+#[test]
+fn a_failure_ends_with_1_and_says_what_to_do() {
+    for (arguments, hint) in [
+        ("status", "BRICKWORK_CONFIG"),
+        ("brick", "--config brick.toml"),
+        ("directory --config /nonexistent/directory.toml", "/nonexistent/directory.toml"),
+        ("cluster token --dir /nonexistent", "brickwork cluster init"),
+        ("demo --stop /nonexistent", "brickwork demo --keep"),
+        ("sim replay /nonexistent", "/nonexistent"),
+        ("sim torture --seeds 1 --layout rs-4+2", "--bricks 6"),
+    ] {
+        let output = brickwork(arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "brickwork {arguments}: {said}");
+        assert!(said.contains(hint), "brickwork {arguments} says nothing of '{hint}': {said}");
+    }
+}
+
+#[test]
+fn a_cluster_is_begun_once_and_gives_tokens() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let at = dir.path().join("c").display().to_string();
+    let first = brickwork(&format!("cluster init --dir {at} --json"));
+    let said: serde_json::Value = serde_json::from_slice(&first.stdout).expect("JSON");
+    assert!(said["token"].as_str().is_some_and(|token| token.starts_with("bwt1_")), "{said}");
+    let second = brickwork(&format!("cluster init --dir {at}"));
+    assert!(!second.status.success() && text(&second.stderr).contains("exists already"));
+    let token = text(&brickwork(&format!("cluster token --dir {at} --role brick")).stdout);
+    assert!(token.trim().parse::<brickwork_cli::security::Token>().is_ok(), "{token}");
+    let list = text(&brickwork(&format!("cluster token --dir {at} --list")).stdout);
+    assert_eq!(list.lines().count(), 3, "a heading and two tokens:\n{list}");
+}
+
+#[test]
+fn nothing_listens_beyond_loopback_without_tls() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let at = dir.path().join("c").display().to_string();
+    let output = brickwork(&format!("cluster init --dir {at} --plaintext --listen 10.0.0.1:7000"));
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("10.0.0.1:7000"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    let bash = brickwork("completions bash");
+    assert!(text(&bash.stdout).contains("torture"));
+    let dir = tempfile::tempdir().expect("temporary directory");
+    assert!(brickwork(&format!("man --dir {}", dir.path().display())).status.success());
+    assert!(dir.path().join("brickwork-volume-create.1").exists());
+}

@@ -1,0 +1,351 @@
+//! A cluster of machines in one process: a perfect network, disks in memory, one clock. What is delivered when is up to
+//! the test; faults are the simulator's business.
+
+#![allow(unreachable_pub, reason = "shared by test binaries")]
+
+use base::{BLOCK, BrickId, ClientId, GatewayId, Machine, NodeId, Payload, Stamp, Time, VolumeId};
+use core::time::Duration;
+use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
+use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
+use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
+use std::collections::{BTreeMap, VecDeque};
+use wire::disk::{Blocks, Command, Recovered, Reply, Staged};
+use wire::{AdminReply, AdminRequest, Change, Io, IoError, IoReply, Message, Packet, Span};
+
+/// A store in memory, always durable at once.
+#[derive(Default)]
+pub struct MemoryDisk {
+    blocks: BTreeMap<(VolumeId, u64), (Vec<Stamp>, Payload)>,
+    staged: BTreeMap<Stamp, (Staged, Payload)>,
+    pub rotten: Vec<(VolumeId, u64)>,
+}
+
+impl MemoryDisk {
+    fn read(&self, span: Span, width: u8, content: bool) -> Blocks {
+        let mut blocks = Blocks::default();
+        for lba in span.lba..span.end() {
+            let zero = (vec![Stamp::ZERO; usize::from(width)], Payload::zeros(BLOCK));
+            let (stamps, bytes) = self.blocks.get(&(span.volume, lba)).cloned().unwrap_or(zero);
+            if content && self.rotten.contains(&(span.volume, lba)) {
+                blocks.unreadable.push((lba - span.lba) as u32);
+            }
+            blocks.stamps.extend((0..usize::from(width)).map(|i| stamps.get(i).copied().unwrap_or_default()));
+            if content {
+                blocks.content.append(&bytes);
+            }
+        }
+        blocks
+    }
+
+    fn put(&mut self, volume: VolumeId, lba: u64, stamps: Vec<Stamp>, bytes: Payload) {
+        self.rotten.retain(|place| *place != (volume, lba));
+        self.blocks.insert((volume, lba), (stamps, bytes));
+    }
+
+    fn apply(&mut self, stamp: Stamp) {
+        let (staged, payload) = self.staged.remove(&stamp).expect("applied once, after it was staged");
+        let span = staged.write.span;
+        for (i, lba) in (span.lba..span.end()).enumerate() {
+            let old = self.read(Span { lba, count: 1, ..span }, staged.change.width(), true);
+            let (stamps, bytes) = match &staged.change {
+                Change::Data => (vec![stamp], payload.block(i)),
+                Change::Zero => (vec![stamp], Payload::zeros(BLOCK)),
+                Change::Parity { width } => (vec![stamp; usize::from(*width)], payload.block(i)),
+                Change::Xor { index, .. } => {
+                    let mut stamps = old.stamps;
+                    stamps[usize::from(*index)] = stamp;
+                    (stamps, old.content.xor(&payload.block(i)))
+                }
+            };
+            self.put(span.volume, lba, stamps, bytes);
+        }
+    }
+
+    fn on(&mut self, command: Command) -> Option<Reply> {
+        Some(match command {
+            Command::Stage { token, staged, payload } => {
+                self.staged.insert(staged.write.stamp, (staged, payload));
+                Reply::Staged { token, result: Ok(()) }
+            }
+            Command::Apply { stamp } => {
+                self.apply(stamp);
+                return None;
+            }
+            Command::Drop { stamp } => {
+                self.staged.remove(&stamp);
+                return None;
+            }
+            Command::Mend { token, span, width, stamps, payload } => {
+                for (i, lba) in (span.lba..span.end()).enumerate() {
+                    let width = usize::from(width);
+                    self.put(span.volume, lba, stamps[i * width..(i + 1) * width].to_vec(), payload.block(i));
+                }
+                Reply::Staged { token, result: Ok(()) }
+            }
+            Command::Read { token, span, width, content } => {
+                Reply::Read { token, result: Ok(self.read(span, width, content)) }
+            }
+            Command::Allocation { token, span } => {
+                let runs = (span.lba..span.end()).map(|lba| (1, self.blocks.contains_key(&(span.volume, lba))));
+                Reply::Allocation { token, result: Ok(runs.collect()) }
+            }
+            Command::Note { token, .. } => Reply::Noted { token, result: Ok(()) },
+            Command::Discard { volume } => {
+                self.blocks.retain(|(of, _), _| *of != volume);
+                return None;
+            }
+        })
+    }
+}
+
+/// The cluster.
+pub struct Cluster {
+    pub now: Time,
+    pub directory: Directory,
+    pub bricks: BTreeMap<BrickId, (Brick, MemoryDisk)>,
+    pub gateways: BTreeMap<GatewayId, Gateway>,
+    pub dead: Vec<NodeId>,
+    /// Messages for which this says no are lost.
+    pub passes: fn(NodeId, NodeId, &Message) -> bool,
+    wire: VecDeque<(NodeId, NodeId, Packet)>,
+    replies: BTreeMap<(u64, u64), (Result<IoReply, IoError>, Payload)>,
+    admin: Vec<Result<AdminReply, wire::AdminError>>,
+    tag: u64,
+}
+
+const OPERATOR: NodeId = NodeId::Client(ClientId(1));
+
+impl Cluster {
+    /// `bricks` bricks and `gateways` gateways that know each other.
+    pub fn new(bricks: u32, gateways: u64) -> Cluster {
+        let now = Time(1_000_000_000_000_000);
+        let directory = Directory::new(DirectoryConfig::default(), Vec::new(), now).expect("an empty store");
+        let mut cluster = Cluster {
+            now,
+            directory,
+            bricks: BTreeMap::new(),
+            gateways: BTreeMap::new(),
+            dead: Vec::new(),
+            passes: |_, _, _| true,
+            wire: VecDeque::new(),
+            replies: BTreeMap::new(),
+            admin: Vec::new(),
+            tag: 0,
+        };
+        for nonce in 1..=u64::from(bricks) {
+            cluster.admin(AdminRequest::AdmitBrick { nonce });
+            let id = BrickId(nonce as u32);
+            let config = BrickConfig { id, address: format!("{id}:1"), labels: Vec::new() };
+            let mut brick = Brick::new(config, vec![Recovered::default()], now);
+            brick.set_space(1 << 30, 0, 0);
+            cluster.bricks.insert(id, (brick, MemoryDisk::default()));
+        }
+        for id in (1..=gateways).map(GatewayId) {
+            let config = GatewayConfig { id, address: format!("{id}:1") };
+            let mut gateway = Gateway::new(config, now);
+            for brick in cluster.bricks.keys() {
+                gateway.step(now, GatewayEvent::Up(NodeId::Brick(*brick)), &mut Vec::new());
+            }
+            cluster.gateways.insert(id, gateway);
+            for (brick, _) in cluster.bricks.values_mut() {
+                brick.step(now, BrickEvent::Up(NodeId::Gateway(id)), &mut Vec::new());
+            }
+        }
+        cluster.run(Duration::from_secs(1));
+        cluster
+    }
+
+    /// A volume, open at all gateways.
+    pub fn volume(&mut self, layout: &str, size_bytes: u64) -> VolumeId {
+        let (name, layout) = (layout.replace('+', "p"), layout.to_owned());
+        let request = AdminRequest::CreateVolume {
+            name: name.clone(),
+            size_bytes,
+            layout,
+            stripe_unit_blocks: 0,
+            groups: 1,
+            nonce: 9,
+        };
+        let created = self.admin(request);
+        let Ok(AdminReply::Volume(volume)) = created else { panic!("not created: {created:?}") };
+        for id in self.gateways.keys().copied().collect::<Vec<_>>() {
+            self.gateway(id, GatewayEvent::Open { session: id.0, name: name.clone() });
+        }
+        self.run(Duration::from_millis(100));
+        volume.id
+    }
+
+    /// A command to the directory, and its answer.
+    pub fn admin(&mut self, request: AdminRequest) -> Result<AdminReply, wire::AdminError> {
+        let message = Message::Admin { operation: 1, request };
+        self.wire.push_back((OPERATOR, NodeId::Directory, message.into()));
+        self.run(Duration::from_millis(500));
+        self.admin.pop().expect("an answer")
+    }
+
+    /// Begins I/O through a gateway.
+    pub fn begin(&mut self, gateway: u64, volume: VolumeId, io: Io, payload: Payload) -> (u64, u64) {
+        self.tag += 1;
+        let event = GatewayEvent::Io { session: gateway, tag: self.tag, volume, io, payload };
+        self.gateway(GatewayId(gateway), event);
+        (gateway, self.tag)
+    }
+
+    /// The answer to I/O, if it is there.
+    pub fn reply(&mut self, of: (u64, u64)) -> Option<(Result<IoReply, IoError>, Payload)> {
+        self.replies.remove(&of)
+    }
+
+    /// Writes, and waits for the answer.
+    pub fn write(&mut self, gateway: u64, volume: VolumeId, offset: u64, bytes: Vec<u8>) -> Result<IoReply, IoError> {
+        let of = self.begin(gateway, volume, Io::Write { offset }, Payload::from(bytes));
+        self.wait(of).0
+    }
+
+    /// Reads, and waits for the answer.
+    pub fn read(&mut self, gateway: u64, volume: VolumeId, offset: u64, length: u32) -> Vec<u8> {
+        let of = self.begin(gateway, volume, Io::Read { offset, length }, Payload::new());
+        let (result, payload) = self.wait(of);
+        assert_eq!(result, Ok(IoReply::Done));
+        payload.to_vec()
+    }
+
+    fn wait(&mut self, of: (u64, u64)) -> (Result<IoReply, IoError>, Payload) {
+        for _ in 0..100 {
+            if let Some(reply) = self.reply(of) {
+                return reply;
+            }
+            self.run(Duration::from_millis(100));
+        }
+        panic!("no answer within ten seconds");
+    }
+
+    /// Nothing reaches or leaves the node any more.
+    pub fn kill(&mut self, node: NodeId) {
+        self.dead.push(node);
+        if let NodeId::Brick(_) = node {
+            for id in self.gateways.keys().copied().collect::<Vec<_>>() {
+                self.gateway(id, GatewayEvent::Down(node));
+            }
+        }
+    }
+
+    /// Lets time pass and all that is due happen.
+    pub fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            while let Some((from, to, packet)) = self.wire.pop_front() {
+                self.deliver(from, to, packet);
+            }
+            let due = self.deadline();
+            if due > end {
+                break;
+            }
+            self.now = self.now.max(due);
+            self.wake();
+        }
+        self.now = end;
+    }
+
+    fn deadline(&self) -> Time {
+        let bricks = self.bricks.values().map(|(brick, _)| brick.deadline());
+        let gateways = self.gateways.values().map(Machine::deadline);
+        let all = bricks.chain(gateways).chain([self.directory.deadline()]);
+        all.flatten().map(|(due, _)| due).min().expect("the directory always has one")
+    }
+
+    fn wake(&mut self) {
+        let now = self.now;
+        let mut fx = Vec::new();
+        self.directory.wake(now, &mut fx);
+        self.directory_effects(fx);
+        for id in self.bricks.keys().copied().collect::<Vec<_>>() {
+            let mut fx = Vec::new();
+            self.bricks.get_mut(&id).expect("listed").0.wake(now, &mut fx);
+            self.brick_effects(id, fx);
+        }
+        for id in self.gateways.keys().copied().collect::<Vec<_>>() {
+            let mut fx = Vec::new();
+            self.gateways.get_mut(&id).expect("listed").wake(now, &mut fx);
+            self.gateway_effects(id, fx);
+        }
+    }
+
+    fn deliver(&mut self, from: NodeId, to: NodeId, packet: Packet) {
+        if self.dead.contains(&from) || self.dead.contains(&to) || !(self.passes)(from, to, &packet.message) {
+            return;
+        }
+        match to {
+            NodeId::Directory => {
+                let mut fx = Vec::new();
+                self.directory.step(self.now, DirectoryEvent::Packet { from, packet }, &mut fx);
+                self.directory_effects(fx);
+            }
+            NodeId::Brick(id) => {
+                let mut fx = Vec::new();
+                let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
+                brick.step(self.now, BrickEvent::Packet { from, packet }, &mut fx);
+                self.brick_effects(id, fx);
+            }
+            NodeId::Gateway(id) => self.gateway(id, GatewayEvent::Packet { from, packet }),
+            NodeId::Client(_) => {
+                if let Message::AdminDone { result, .. } = packet.message {
+                    self.admin.push(result);
+                }
+            }
+        }
+    }
+
+    fn gateway(&mut self, id: GatewayId, event: GatewayEvent) {
+        let mut fx = Vec::new();
+        let gateway = self.gateways.get_mut(&id).expect("a known gateway");
+        gateway.step(self.now, event, &mut fx);
+        gateway.settle(self.now, &mut fx);
+        self.gateway_effects(id, fx);
+    }
+
+    fn gateway_effects(&mut self, id: GatewayId, fx: Vec<GatewayEffect>) {
+        for effect in fx {
+            match effect {
+                GatewayEffect::Send { to, packet } => self.wire.push_back((NodeId::Gateway(id), to, packet)),
+                GatewayEffect::Reply { session, tag, result, payload } => {
+                    assert_eq!(self.replies.insert((session, tag), (result, payload)), None, "answered once");
+                }
+                GatewayEffect::Opened { volume, .. } => drop(volume.expect("the volume opens")),
+                _ => {}
+            }
+        }
+    }
+
+    fn brick_effects(&mut self, id: BrickId, fx: Vec<BrickEffect>) {
+        let mut fx = VecDeque::from(fx);
+        while let Some(effect) = fx.pop_front() {
+            let (brick, disk) = self.bricks.get_mut(&id).expect("a known brick");
+            match effect {
+                BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
+                BrickEffect::Store { command, .. } => {
+                    if let Some(reply) = disk.on(command) {
+                        let mut more = Vec::new();
+                        brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut more);
+                        fx.extend(more);
+                    }
+                }
+            }
+        }
+        self.bricks[&id].0.check(base::Depth::Deep);
+    }
+
+    fn directory_effects(&mut self, fx: Vec<DirectoryEffect>) {
+        let mut fx = VecDeque::from(fx);
+        while let Some(effect) = fx.pop_front() {
+            match effect {
+                DirectoryEffect::Send { to, packet } => self.wire.push_back((NodeId::Directory, to, packet)),
+                DirectoryEffect::Store { token, .. } => {
+                    let mut more = Vec::new();
+                    self.directory.step(self.now, DirectoryEvent::Stored { token, result: Ok(()) }, &mut more);
+                    fx.extend(more);
+                }
+            }
+        }
+    }
+}
