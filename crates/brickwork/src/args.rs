@@ -50,13 +50,33 @@ pub struct Global {
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// The configuration file (TOML) of this daemon or client
-    #[arg(long, global = true, value_name = "FILE", env = "BRICKWORK_CONFIG", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "BRICKWORK_CONFIG",
+        help_heading = "Global options"
+    )]
     pub config: Option<PathBuf>,
     /// How logs are written to standard error
-    #[arg(long, global = true, value_enum, default_value = "text", env = "BRICKWORK_LOG_FORMAT", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "text",
+        env = "BRICKWORK_LOG_FORMAT",
+        help_heading = "Global options"
+    )]
     pub log_format: LogFormat,
     /// The least important log line to write
-    #[arg(long, global = true, value_enum, default_value = "info", env = "BRICKWORK_LOG_LEVEL", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "info",
+        env = "BRICKWORK_LOG_LEVEL",
+        help_heading = "Global options"
+    )]
     pub log_level: LogLevel,
 }
 

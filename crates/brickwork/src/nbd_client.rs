@@ -110,7 +110,10 @@ impl Receiver {
         let mut head = [0; 16];
         self.stream.read_exact(&mut head)?;
         if head[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the server's answer has a wrong magic number"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the server's answer has a wrong magic number",
+            ));
         }
         let error = u32::from_be_bytes(head[4..8].try_into().expect("4 bytes"));
         let cookie = u64::from_be_bytes(head[8..].try_into().expect("8 bytes"));

@@ -43,7 +43,27 @@ pub fn progress(total: u64, what: &str, bytes: bool) -> ProgressBar {
 
 /// `count` with its noun, in the plural where it has to be.
 pub fn count(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    let plural = if noun.ends_with('s') { "es" } else { "s" };
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{plural}") }
+}
+
+/// A table as text, without blanks at the ends of lines.
+pub fn render(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints `text` behind `mark`, wrapped at the terminal's width, further lines under the first one.
+pub fn print_marked(mark: &str, text: &str) {
+    let (width, mut line) = (usize::from(columns()), mark.to_owned());
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > width {
+            println!("{line}");
+            line = " ".repeat(mark.len());
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    println!("{line}");
 }
 
 fn target() -> ProgressDrawTarget {

@@ -44,7 +44,8 @@ pub fn fill(out: &mut [u8], tag: u64, block: u64, value: u64) {
 
 /// The value of a block read from `block` of the volume `tag`; 0 when it was never written.
 pub fn value(content: &[u8], tag: u64, block: u64) -> Result<u64, Damage> {
-    let field = |index: usize| u64::from_le_bytes(content[index * 8..index * 8 + 8].try_into().expect("8 bytes"));
+    let field =
+        |index: usize| u64::from_le_bytes(content[index * 8..index * 8 + 8].try_into().expect("8 bytes"));
     if field(0) != MAGIC {
         return if content.iter().all(|&byte| byte == 0) { Ok(0) } else { Err(Damage::Foreign) };
     }

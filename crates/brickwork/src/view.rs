@@ -42,12 +42,16 @@ pub fn status_json(status: &ClusterStatus) -> Value {
 pub fn problems(status: &ClusterStatus) -> Vec<String> {
     let mut problems = Vec::new();
     if status.bricks.is_empty() {
-        problems.push("There is no brick yet: `brickwork brick init` on a storage server makes one.".to_owned());
+        problems
+            .push("There is no brick yet: `brickwork brick init` on a storage server makes one.".to_owned());
     }
     problems.extend(status.bricks.iter().filter_map(brick_problem));
     problems.extend(status.volumes.iter().filter_map(volume_problem));
     if status.gateways.is_empty() && !status.volumes.is_empty() {
-        problems.push("No gateway was heard of lately, so nobody serves the volumes: start `brickwork gateway`.".to_owned());
+        problems.push(
+            "No gateway was heard of lately, so nobody serves the volumes: start `brickwork gateway`."
+                .to_owned(),
+        );
     }
     problems
 }
@@ -90,10 +94,13 @@ pub fn usage(used: u64, capacity: u64) -> String {
 fn brick_problem(brick: &BrickEntry) -> Option<String> {
     let (id, at) = (brick.id, &brick.status.address);
     if let Some(why) = &brick.status.failed {
-        return Some(format!("A disk of {id} ({at}) failed: {why}. Replace the disk; the volumes live on without it."));
+        return Some(format!(
+            "A disk of {id} ({at}) failed: {why}. Replace the disk; the volumes live on without it."
+        ));
     }
     if !brick.alive {
-        let since = brick.silent_ms.map_or("since the directory started".to_owned(), |ms| format!("for {}", ago(ms)));
+        let since =
+            brick.silent_ms.map_or("since the directory started".to_owned(), |ms| format!("for {}", ago(ms)));
         return Some(format!(
             "{id} ({at}) has been silent {since}. Look whether its machine and its `brickwork brick` process run, and whether \
              it reaches the directory."
@@ -101,10 +108,13 @@ fn brick_problem(brick: &BrickEntry) -> Option<String> {
     }
     if brick.status.unreadable_blocks > 0 {
         let blocks = output::count(brick.status.unreadable_blocks, "unreadable block");
-        return Some(format!("{id} ({at}) found {blocks}; reads are served from other bricks. Check its disks."));
+        return Some(format!(
+            "{id} ({at}) found {blocks}; reads are served from other bricks. Check its disks."
+        ));
     }
     let groups = output::count(u64::from(brick.stale_groups), "group");
-    (brick.stale_groups > 0).then(|| format!("{id} ({at}) is up and was left out of {groups}, which go on without it."))
+    (brick.stale_groups > 0)
+        .then(|| format!("{id} ({at}) is up and was left out of {groups}, which go on without it."))
 }
 
 fn volume_problem(volume: &VolumeStatus) -> Option<String> {
@@ -120,7 +130,12 @@ fn volume_problem(volume: &VolumeStatus) -> Option<String> {
         0 => "it survives no further failure: bring the missing brick back before anything else".to_owned(),
         can_lose => format!("it survives {}", output::count(u64::from(can_lose), "more failure")),
     };
-    (volume.degraded > 0).then(|| format!("Volume '{name}' is degraded in {} of {groups} groups and serves on; {more}.", volume.degraded))
+    (volume.degraded > 0).then(|| {
+        format!(
+            "Volume '{name}' is degraded in {} of {groups} groups and serves on; {more}.",
+            volume.degraded
+        )
+    })
 }
 
 fn brick_json(brick: &BrickEntry) -> Value {
@@ -137,9 +152,12 @@ fn brick_json(brick: &BrickEntry) -> Value {
 
 fn volume_status_json(status: &VolumeStatus) -> Value {
     let mut value = volume_json(&status.volume);
-    for (key, count) in
-        [("groups", status.groups), ("degraded", status.degraded), ("unavailable", status.unavailable), ("can_lose", u32::from(status.can_lose))]
-    {
+    for (key, count) in [
+        ("groups", status.groups),
+        ("degraded", status.degraded),
+        ("unavailable", status.unavailable),
+        ("can_lose", u32::from(status.can_lose)),
+    ] {
         value[key] = json!(count);
     }
     value["state"] = json!(volume_state(status));
@@ -162,7 +180,14 @@ mod tests {
 
     fn cluster() -> ClusterStatus {
         let status = BrickStatus { address: "10.0.0.3:7003".into(), ..BrickStatus::default() };
-        let brick = BrickEntry { id: BrickId(3), alive: true, silent_ms: Some(4), groups: 2, stale_groups: 0, status };
+        let brick = BrickEntry {
+            id: BrickId(3),
+            alive: true,
+            silent_ms: Some(4),
+            groups: 2,
+            stale_groups: 0,
+            status,
+        };
         let volume = VolumeInfo {
             id: VolumeId(1),
             name: "first".into(),
@@ -185,7 +210,10 @@ mod tests {
         (status.bricks[0].alive, status.bricks[0].silent_ms) = (false, Some(12_000));
         let told = problems(&status).join("\n");
         assert!(told.contains("brick-3 (10.0.0.3:7003) has been silent for 12 s"), "{told}");
-        assert!(told.contains("'first' is degraded in 2 of 4 groups") && told.contains("no further failure"), "{told}");
+        assert!(
+            told.contains("'first' is degraded in 2 of 4 groups") && told.contains("no further failure"),
+            "{told}"
+        );
         assert_eq!(status_json(&status)["healthy"], json!(false));
     }
 }

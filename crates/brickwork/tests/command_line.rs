@@ -48,7 +48,10 @@ fn the_help_of_every_verb_shows_examples() {
         let output = brickwork(&format!("{verb} --help"));
         let help = text(&output.stdout);
         assert!(output.status.success(), "{verb}");
-        assert!(help.contains("Examples:") && help.contains("brickwork "), "{verb} --help shows no examples:\n{help}");
+        assert!(
+            help.contains("Examples:") && help.contains("brickwork "),
+            "{verb} --help shows no examples:\n{help}"
+        );
         assert!(help.contains("Usage:"), "{verb}");
         let first = verb.split(' ').next().unwrap_or_default();
         assert!(help.contains(&format!("  brickwork {first}")), "{verb} --help has no example of itself");
@@ -70,14 +73,24 @@ fn every_key_of_every_configuration_stands_in_the_help_and_in_the_reference() {
             let top = key.split('.').next().unwrap_or(key);
             assert!(help.contains(&format!("\n  {top} ")), "{verb} --help does not say what '{top}' is");
             let variable = brickwork_cli::config::variable(key);
-            assert!(reference.contains(&format!("`{variable}`")), "configuration.md does not name {variable}");
+            assert!(
+                reference.contains(&format!("`{variable}`")),
+                "configuration.md does not name {variable}"
+            );
         }
     }
 }
 
 #[test]
 fn a_command_line_that_makes_no_sense_ends_with_2() {
-    for arguments in ["", "frobnicate", "volume create", "volume create x --size many", "demo --bricks 2", "sim torture --layout raid9"] {
+    for arguments in [
+        "",
+        "frobnicate",
+        "volume create",
+        "volume create x --size many",
+        "demo --bricks 2",
+        "sim torture --layout raid9",
+    ] {
         assert_eq!(brickwork(arguments).status.code(), Some(2), "brickwork {arguments}");
     }
 }

@@ -68,7 +68,8 @@ fn a_stranger_and_a_token_for_another_role_are_refused_alike() {
     let mut stranger = request(&token, JoinRole::Gateway);
     stranger.secret = "00".repeat(32);
     let unknown = format!("{:#}", client::join(&token, &stranger).expect_err("refused"));
-    let other_role = format!("{:#}", client::join(&token, &request(&token, JoinRole::Brick)).expect_err("refused"));
+    let other_role =
+        format!("{:#}", client::join(&token, &request(&token, JoinRole::Brick)).expect_err("refused"));
     assert!(unknown.contains("refused") && !unknown.contains(CLUSTER), "{unknown}");
     assert_eq!(unknown, other_role);
 }
@@ -80,7 +81,8 @@ fn a_joiner_does_not_show_its_secret_to_another_authority() {
     let mut impostor = cluster(theirs.path(), true, None);
     impostor.authority.clone_from(&token.authority);
     impostor.secret.clone_from(&token.secret);
-    let error = format!("{:#}", client::join(&impostor, &request(&token, JoinRole::Brick)).expect_err("refused"));
+    let error =
+        format!("{:#}", client::join(&impostor, &request(&token, JoinRole::Brick)).expect_err("refused"));
     assert!(error.contains("does not prove to be the cluster"), "{error}");
 }
 

@@ -58,7 +58,9 @@ impl Address {
     /// Whether only this machine reaches it; a host name counts by what it stands for now.
     pub fn is_local(&self) -> bool {
         match self {
-            Address::Tcp(place) => place.to_socket_addrs().is_ok_and(|mut found| found.all(|a| a.ip().is_loopback())),
+            Address::Tcp(place) => {
+                place.to_socket_addrs().is_ok_and(|mut found| found.all(|a| a.ip().is_loopback()))
+            }
             Address::Unix(_) => true,
         }
     }
@@ -71,7 +73,8 @@ impl Address {
         if self.is_local() {
             return Ok(());
         }
-        let why = "plain text is allowed on unix sockets and loopback addresses only; configure TLS".to_owned();
+        let why =
+            "plain text is allowed on unix sockets and loopback addresses only; configure TLS".to_owned();
         Err(HostError::Address { address: self.to_string(), why })
     }
 }

@@ -24,7 +24,15 @@ pub fn admin_call(options: &AdminOptions, request: AdminRequest) -> Result<Admin
     let peers = Peers::new(me, options.node.cluster, &options.node.security, poll.registry(), draw_id())?;
     let clock = Clock::start();
     let start = clock.now();
-    let call = Call { poll, peers, clock, operation: draw_id(), request, ask_at: start, until: start + options.timeout };
+    let call = Call {
+        poll,
+        peers,
+        clock,
+        operation: draw_id(),
+        request,
+        ask_at: start,
+        until: start + options.timeout,
+    };
     call.run(options)
 }
 
@@ -77,7 +85,9 @@ impl Call {
         match event {
             PeerEvent::Up(_) => self.ask_at = self.clock.now(),
             PeerEvent::Packet { packet, .. } => match packet.message {
-                Message::AdminDone { operation, result } if operation == self.operation => return Some(result),
+                Message::AdminDone { operation, result } if operation == self.operation => {
+                    return Some(result);
+                }
                 _ => {}
             },
             PeerEvent::Down(_) => {}
@@ -92,7 +102,8 @@ impl Call {
     }
 
     fn timeout(&self, options: &AdminOptions) -> HostError {
-        let hint = self.peers.last_failure(NodeId::Directory).map_or_else(String::new, |why| format!(": {why}"));
+        let hint =
+            self.peers.last_failure(NodeId::Directory).map_or_else(String::new, |why| format!(": {why}"));
         HostError::Timeout { address: options.directory.clone(), seconds: options.timeout.as_secs(), hint }
     }
 }

@@ -47,7 +47,7 @@ pub fn run_attach(
         waiting: VecDeque::new(),
     };
     on_ready(&ready);
-    Driver { core, peers, machine, role, meter }.run()
+    Driver::new(core, peers, machine, role, meter).run()
 }
 
 struct AttachRole {
@@ -131,7 +131,9 @@ impl AttachRole {
                 self.openers.push(session);
                 self.answer(now);
             }
-            FrontEvent::Open { session, name } => self.nbd.opened(session, Err(AdminError::NoVolume(name)), now),
+            FrontEvent::Open { session, name } => {
+                self.nbd.opened(session, Err(AdminError::NoVolume(name)), now)
+            }
             FrontEvent::List { session } => {
                 self.listers.push(session);
                 self.answer(now);
@@ -166,4 +168,3 @@ impl AttachRole {
         }
     }
 }
-

@@ -15,7 +15,11 @@ use store::{Stats, Store, StoreConfig};
 ///
 /// # Errors
 /// When an address, a certificate, a socket or a disk cannot be used; also when a disk is refused by the store.
-pub fn run_brick(options: BrickOptions, shutdown: &Shutdown, on_ready: impl FnOnce(&Ready)) -> Result<(), HostError> {
+pub fn run_brick(
+    options: BrickOptions,
+    shutdown: &Shutdown,
+    on_ready: impl FnOnce(&Ready),
+) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
     let (me, node) = (NodeId::Brick(options.id), &options.node);
     let disks = options.disks.iter().map(DiskFile::open).collect::<Result<Vec<_>, _>>()?;
@@ -34,12 +38,13 @@ pub fn run_brick(options: BrickOptions, shutdown: &Shutdown, on_ready: impl FnOn
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
     let role = BrickRole { engine, done: Vec::new(), directory, names, on_ready };
-    Driver { core, peers, machine, role, meter }.run()
+    Driver::new(core, peers, machine, role, meter).run()
 }
 
 /// Which disk is which, for people.
 fn names(options: &BrickOptions) -> String {
-    let name = |(index, spec): (usize, &crate::DiskSpec)| format!("disk {index} is '{}'", spec.path.display());
+    let name =
+        |(index, spec): (usize, &crate::DiskSpec)| format!("disk {index} is '{}'", spec.path.display());
     options.disks.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
 }
 

@@ -14,6 +14,10 @@ use std::ptr::NonNull;
 const CLASSES: usize = 10;
 /// Free memory a class keeps, in bytes.
 const CLASS_BYTES_MAX: usize = 4 << 20;
+/// Classes below this one (4 to 16 KiB) are cut from slabs and never go back: alone, each would cost as much again for its
+/// alignment, and they fill the caches.
+const CUT_CLASSES: usize = 3;
+const SLAB_BYTES: usize = 256 << 10;
 
 /// A buffer whose start is a multiple of 4096, of a length given at its birth.
 pub struct AlignedBuffer {
@@ -41,7 +45,10 @@ impl AlignedBuffer {
     pub fn new(len: usize) -> AlignedBuffer {
         let capacity = len.max(BLOCK).next_power_of_two();
         let pooled = class_of(capacity).and_then(|class| POOL.with_borrow_mut(|pool| pool.free[class].pop()));
-        let start = pooled.unwrap_or_else(|| allocate(capacity));
+        let start = pooled.unwrap_or_else(|| match class_of(capacity) {
+            Some(class) if class < CUT_CLASSES => cut(class, capacity),
+            _ => allocate(capacity),
+        });
         AlignedBuffer { start, len, capacity }
     }
 
@@ -53,13 +60,24 @@ impl AlignedBuffer {
 
 /// Gives the memory that nobody has used of late back to the system.
 pub fn trim_pool() {
-    POOL.with_borrow_mut(|pool| *pool = Pool::default());
+    POOL.with_borrow_mut(|pool| {
+        for class in CUT_CLASSES..CLASSES {
+            pool.free[class].drain(..).for_each(|start| release(start, BLOCK << class));
+        }
+    });
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it only gives unused pages of the heap back.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         for (class, free) in self.free.iter_mut().enumerate() {
-            free.drain(..).for_each(|start| release(start, BLOCK << class));
+            if class >= CUT_CLASSES {
+                free.drain(..).for_each(|start| release(start, BLOCK << class));
+            }
         }
     }
 }
@@ -70,7 +88,7 @@ impl Drop for AlignedBuffer {
             // At the thread's end the pool is gone already.
             POOL.try_with(|pool| pool.borrow_mut().keep(class, self.start, self.capacity)).unwrap_or(false)
         });
-        if !kept {
+        if !kept && class_of(self.capacity).is_none_or(|class| class >= CUT_CLASSES) {
             release(self.start, self.capacity);
         }
     }
@@ -78,12 +96,21 @@ impl Drop for AlignedBuffer {
 
 impl Pool {
     fn keep(&mut self, class: usize, start: NonNull<u8>, capacity: usize) -> bool {
-        let room = (self.free[class].len() + 1) * capacity <= CLASS_BYTES_MAX;
+        let room = class < CUT_CLASSES || (self.free[class].len() + 1) * capacity <= CLASS_BYTES_MAX;
         if room {
             self.free[class].push(start);
         }
         room
     }
+}
+
+/// One buffer of a new slab; the others wait in the pool.
+fn cut(class: usize, capacity: usize) -> NonNull<u8> {
+    let slab = allocate(SLAB_BYTES);
+    // SAFETY: the offset lies within the slab.
+    let rest = (1..SLAB_BYTES / capacity).map(|index| unsafe { slab.add(index * capacity) });
+    POOL.with_borrow_mut(|pool| pool.free[class].extend(rest));
+    slab
 }
 
 fn class_of(capacity: usize) -> Option<usize> {
@@ -97,7 +124,8 @@ fn layout(capacity: usize) -> Layout {
 
 fn allocate(capacity: usize) -> NonNull<u8> {
     // SAFETY: the layout's size is not zero.
-    NonNull::new(unsafe { alloc_zeroed(layout(capacity)) }).unwrap_or_else(|| handle_alloc_error(layout(capacity)))
+    NonNull::new(unsafe { alloc_zeroed(layout(capacity)) })
+        .unwrap_or_else(|| handle_alloc_error(layout(capacity)))
 }
 
 fn release(start: NonNull<u8>, capacity: usize) {

@@ -43,6 +43,22 @@ impl Channel {
         self.tls.as_deref().map(|tls| &tls.connection)
     }
 
+    /// Goes on with the handshake. `Ok(true)` once it is done; content that came right behind it waits in here, so that
+    /// the caller learns of the upgrade before it sees what was sent under it.
+    pub(crate) fn shake_hands(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(true) };
+        while tls.connection.is_handshaking() {
+            match tls.take_in(&mut self.socket) {
+                Ok(()) if tls.received.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     /// Whether encrypted bytes wait to be sent.
     pub(crate) fn has_cipher(&self) -> bool {
         self.tls().is_some_and(|connection| connection.wants_write())

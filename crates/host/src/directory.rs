@@ -9,6 +9,9 @@ use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
 
+/// A key and its value.
+type Pair = (Vec<u8>, Vec<u8>);
+
 /// The machine's keys and values.
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("directory");
 /// Room of the store's own cache: the machine holds all of it in memory anyway.
@@ -33,7 +36,7 @@ pub fn run_directory(
     let bound = peers.listen(&options.listen.parse()?)?;
     let meter = Meter::new(node.metrics)?;
     on_ready(&Ready { name: "directory".to_owned(), addresses: vec![bound.to_string()] });
-    Driver { core, peers, machine, role: DirectoryRole { database, transactions: 0 }, meter }.run()
+    Driver::new(core, peers, machine, DirectoryRole { database, transactions: 0 }, meter).run()
 }
 
 struct DirectoryRole {
@@ -83,18 +86,19 @@ fn store_failed(error: &redb::DatabaseError) -> String {
     }
 }
 
-fn load(database: &Database) -> Result<Vec<(Vec<u8>, Vec<u8>)>, redb::Error> {
+fn load(database: &Database) -> Result<Vec<Pair>, redb::Error> {
     let transaction = database.begin_read()?;
     let table = match transaction.open_table(TABLE) {
         Ok(table) => table,
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    let pair = |entry: Result<(redb::AccessGuard<'_, &[u8]>, redb::AccessGuard<'_, &[u8]>), redb::StorageError>| {
+    let mut pairs = Vec::new();
+    for entry in table.iter()? {
         let (key, value) = entry?;
-        Ok((key.value().to_vec(), value.value().to_vec()))
-    };
-    table.iter()?.map(pair).collect()
+        pairs.push((key.value().to_vec(), value.value().to_vec()));
+    }
+    Ok(pairs)
 }
 
 /// All changes on stable storage, or none.
@@ -120,7 +124,8 @@ mod tests {
     fn the_store_keeps_what_it_acknowledged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("directory.redb");
-        let put = |key: &str, value: Option<&str>| (key.as_bytes().to_vec(), value.map(|v| v.as_bytes().to_vec()));
+        let put =
+            |key: &str, value: Option<&str>| (key.as_bytes().to_vec(), value.map(|v| v.as_bytes().to_vec()));
         let database = open(&path).unwrap();
         assert_eq!(load(&database).unwrap(), vec![]);
         store(&database, &[put("b", Some("2")), put("a", Some("1")), put("c", Some("3"))]).unwrap();

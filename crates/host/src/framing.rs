@@ -146,7 +146,9 @@ impl Input {
     /// Bytes missing from the frame that has begun, as far as is known; at least one.
     fn missing(&self) -> usize {
         let frame = match self.buffer.first_chunk::<HEADER_BYTES>().map(Header::parse) {
-            Some(Ok(header)) if header.payload_bytes >= LARGE_PAYLOAD_BYTES => HEADER_BYTES + header.message_bytes,
+            Some(Ok(header)) if header.payload_bytes >= LARGE_PAYLOAD_BYTES => {
+                HEADER_BYTES + header.message_bytes
+            }
             Some(Ok(header)) => HEADER_BYTES + header.message_bytes + header.payload_bytes,
             _ => HEADER_BYTES,
         };

@@ -21,7 +21,8 @@ pub fn run_gateway(
     let core = Core::new(shutdown)?;
     let id = GatewayId(draw_id());
     let node = &options.node;
-    let mut peers = Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
+    let mut peers =
+        Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?;
     let directory: Address = options.directory.parse()?;
     let now = core.clock.now();
@@ -32,7 +33,7 @@ pub fn run_gateway(
     let addresses = std::iter::once(bound.to_string()).chain(nbd.addresses()).collect();
     let meter = Meter::new(node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
-    Driver { core, peers, machine, role: GatewayRole { nbd }, meter }.run()
+    Driver::new(core, peers, machine, GatewayRole { nbd }, meter).run()
 }
 
 struct GatewayRole {

@@ -19,6 +19,23 @@
 //! Certificates name roles by DNS names: `brick-3.bricks.brickwork`, `directory.brickwork`, `gateway.brickwork`,
 //! `client.brickwork` (administrators and `attach`). A certificate is used both as a server's and as a client's.
 //!
+//! # What a request costs
+//!
+//! Counted with `strace -c` over a gateway and three bricks (raid1x3) on loopback, depth 16, and by reading the code; the
+//! time under `strace` makes batches smaller than they are in earnest.
+//!
+//! | 4 KiB | gateway | brick |
+//! |---|---|---|
+//! | read | 0.9 `readv`, 0.9 `writev`, 0.6 `epoll_wait` | 0.5 `readv`, 0.5 `writev`, 1.2 `epoll_wait`; from disk 0.5 `io_uring_enter` |
+//! | write | 0.5 `readv`, 0.5 `writev`, 0.4 `epoll_wait` (three bricks together) | 0.13 each of `readv`, `writev`, `io_uring_enter`, 0.4 `epoll_wait` |
+//!
+//! Copies of a payload in user space: none at the gateway, in either direction. At the brick none for a read (disk buffer or
+//! cache to socket); for a write below 32 KiB one, into an aligned buffer, where the disk does not take it from where it
+//! arrived; none for a larger one, which is received into an aligned buffer. TLS encrypts from and decrypts into its own
+//! buffers: one copy more each way. Allocations: one small one for each buffer that becomes [`bytes::Bytes`].
+//!
+//! A completion of io_uring interrupts `epoll_wait` and signals the eventfd as well, so that a lone request ends two waits.
+//!
 //! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
 //! [`attach`], [`admin`].
@@ -59,7 +76,7 @@ pub use error::HostError;
 pub use format::{DiskIdentity, format_disk};
 pub use gateway::run_gateway;
 pub use options::{
-    AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions, NodeOptions, Ready,
-    Security, TlsFiles,
+    AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions,
+    NodeOptions, Ready, Security, TlsFiles,
 };
 pub use shutdown::Shutdown;

@@ -4,8 +4,8 @@
 use crate::HostError;
 use crate::transport::TransportCounters;
 use base::Time;
-use proto::Counters;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use proto::Counters;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -69,7 +69,11 @@ impl Meter {
             let mut total = 0;
             for (bucket, count) in latency.counts.iter().enumerate() {
                 total += count;
-                let bound = if bucket + 1 == LATENCY_BUCKETS { "+Inf".to_owned() } else { bucket_seconds(bucket).to_string() };
+                let bound = if bucket + 1 == LATENCY_BUCKETS {
+                    "+Inf".to_owned()
+                } else {
+                    bucket_seconds(bucket).to_string()
+                };
                 metrics::counter!(format!("{name}_bucket"), "le" => bound).absolute(total);
             }
             metrics::counter!(format!("{name}_count")).absolute(total);
@@ -128,7 +132,10 @@ fn serve(address: SocketAddr) -> Result<PrometheusRecorder, HostError> {
             }
         }
     };
-    thread::Builder::new().name("metrics".to_owned()).spawn(answer).map_err(|error| failed(error.to_string()))?;
+    thread::Builder::new()
+        .name("metrics".to_owned())
+        .spawn(answer)
+        .map_err(|error| failed(error.to_string()))?;
     Ok(recorder)
 }
 

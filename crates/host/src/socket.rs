@@ -1,7 +1,7 @@
 //! Stream sockets, TCP and unix alike, that never block.
 
-use crate::address::{Address, resolve};
 use crate::HostError;
+use crate::address::{Address, resolve};
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -67,7 +67,8 @@ impl Socket {
         first: &mut [MaybeUninit<u8>],
         second: &mut [MaybeUninit<u8>],
     ) -> io::Result<usize> {
-        let iovecs = [first, second].map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
+        let iovecs = [first, second]
+            .map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
         // SAFETY: both slices are valid for writes for the length of the call.
         let count = unsafe { libc::readv(self.fd(), iovecs.as_ptr(), 2) };
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
@@ -143,7 +144,8 @@ pub(crate) enum Listener {
 impl Listener {
     /// Opens and registers it. The file of a unix socket that nobody listens on any more is replaced.
     pub(crate) fn open(address: &Address, registry: &Registry, token: Token) -> Result<Listener, HostError> {
-        let failed = |error: io::Error| HostError::Listen { address: address.to_string(), why: error.to_string() };
+        let failed =
+            |error: io::Error| HostError::Listen { address: address.to_string(), why: error.to_string() };
         let mut listener = Listener::bind(address).map_err(failed)?;
         let source: &mut dyn Source = match &mut listener {
             Listener::Tcp(listener) => listener,

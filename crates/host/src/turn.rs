@@ -4,6 +4,7 @@
 //! one `io_uring_enter` when there are disk requests, and one `writev` for each socket that has output.
 
 use crate::address::Address;
+use crate::buffer::trim_pool;
 use crate::clock::Clock;
 use crate::metrics::Meter;
 use crate::transport::{self, PeerEvent, Peers};
@@ -20,6 +21,8 @@ const SHUTDOWN: Token = Token(0);
 pub(crate) const DISKS: Token = Token(1);
 /// Readiness events taken in one turn.
 const EVENTS_MAX: usize = 256;
+/// A second with fewer packets is a quiet one: heartbeats and the like.
+const QUIET_PACKETS: u64 = 64;
 /// How long an ordered end may take.
 const FAREWELL_MAX: Duration = Duration::from_secs(3);
 
@@ -116,14 +119,21 @@ impl Core {
 
 /// A daemon's loop.
 pub(crate) struct Driver<R: Role> {
-    pub(crate) core: Core,
-    pub(crate) peers: Peers,
-    pub(crate) machine: R::Machine,
-    pub(crate) role: R,
-    pub(crate) meter: Meter,
+    core: Core,
+    peers: Peers,
+    machine: R::Machine,
+    role: R,
+    meter: Meter,
+    /// Packets received by the last second.
+    received: u64,
+    was_busy: bool,
 }
 
 impl<R: Role> Driver<R> {
+    pub(crate) fn new(core: Core, peers: Peers, machine: R::Machine, role: R, meter: Meter) -> Driver<R> {
+        Driver { core, peers, machine, role, meter, received: 0, was_busy: true }
+    }
+
     /// Turns until the shutdown is requested, or an effect fails.
     pub(crate) fn run(mut self) -> Result<(), HostError> {
         let (mut events, mut inbox, mut fx) = (Events::with_capacity(EVENTS_MAX), Vec::new(), Vec::new());
@@ -134,9 +144,12 @@ impl<R: Role> Driver<R> {
             if self.gather(&events, now, &mut inbox) {
                 stop_by = Some(now + FAREWELL_MAX);
             }
+            // Read anew: a lease is judged by a moment after the questions came, however long the process was stopped.
+            let now = self.core.clock.now();
             self.step(now, &mut inbox, &mut fx);
             self.hand_out(now, &mut inbox, &mut fx)?;
             if self.meter.is_due(now) {
+                self.rest();
                 self.meter.transport(self.peers.counters(), self.peers.peers_up());
                 self.role.measure(&self.machine, now, &mut self.meter);
             }
@@ -146,10 +159,26 @@ impl<R: Role> Driver<R> {
         }
     }
 
+    /// Gives memory back in the first quiet second after a busy one.
+    fn rest(&mut self) {
+        let received = self.peers.counters().received;
+        let is_busy = received - self.received > QUIET_PACKETS;
+        if self.was_busy && !is_busy {
+            trim_pool();
+        }
+        (self.received, self.was_busy) = (received, is_busy);
+    }
+
     /// Sleeps until something happens, or is due.
-    fn wait(&mut self, events: &mut Events, inbox: &[Event<R>], stop_by: Option<Time>) -> Result<(), HostError> {
+    fn wait(
+        &mut self,
+        events: &mut Events,
+        inbox: &[Event<R>],
+        stop_by: Option<Time>,
+    ) -> Result<(), HostError> {
         let at_once = !inbox.is_empty() || self.peers.has_unread() || self.role.has_more();
-        let timeout = if at_once { Duration::ZERO } else { self.next_deadline(stop_by).since(self.core.clock.now()) };
+        let timeout =
+            if at_once { Duration::ZERO } else { self.next_deadline(stop_by).since(self.core.clock.now()) };
         match self.core.poll.poll(events, Some(timeout)) {
             // io_uring interrupts the wait to complete requests.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
@@ -196,7 +225,12 @@ impl<R: Role> Driver<R> {
         self.machine.settle(now, fx);
     }
 
-    fn hand_out(&mut self, now: Time, inbox: &mut Vec<Event<R>>, fx: &mut Vec<Effect<R>>) -> Result<(), HostError> {
+    fn hand_out(
+        &mut self,
+        now: Time,
+        inbox: &mut Vec<Event<R>>,
+        fx: &mut Vec<Effect<R>>,
+    ) -> Result<(), HostError> {
         let mut world = World { now, peers: &mut self.peers, inbox };
         for effect in fx.drain(..) {
             self.role.effect(effect, &mut world)?;

@@ -112,7 +112,10 @@ fn more_requests_than_the_ring_has_room_for_are_all_answered() {
         let mut engine = DiskEngine::new(kind, vec![file]).unwrap();
         let reads = |n: u64| IoKind::Read { offset: n % BLOCKS * BLOCK_U64, length: BLOCK };
         let answers = run(&mut engine, (0..1000).map(reads).collect());
-        assert!(answers.len() == 1000 && answers.values().all(|answer| answer.as_ref().is_ok_and(|b| b.len() == BLOCK)));
+        assert!(
+            answers.len() == 1000
+                && answers.values().all(|answer| answer.as_ref().is_ok_and(|b| b.len() == BLOCK))
+        );
     }
 }
 
@@ -122,7 +125,12 @@ fn a_disk_cut_short_under_way_is_a_fault_that_names_it() {
         let folder = folder();
         let file = DiskFile::create(&spec(folder.path())).unwrap();
         let mut engine = DiskEngine::new(kind, vec![file]).unwrap();
-        std::fs::OpenOptions::new().write(true).open(folder.path().join("disk")).unwrap().set_len(8192).unwrap();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("disk"))
+            .unwrap()
+            .set_len(8192)
+            .unwrap();
         let read = |block: u64| IoKind::Read { offset: block * BLOCK_U64, length: BLOCK };
         let answers = run(&mut engine, vec![read(1), read(5)]);
         assert!(answers[&0].is_ok());
@@ -152,8 +160,15 @@ fn disks_that_cannot_be_are_refused_by_name() {
     };
     let disk = spec(folder.path());
     assert!(why(disk.clone()).contains("is not there"));
-    assert!(why(DiskSpec { path: folder.path().into(), size_bytes: None }).contains("neither a regular file"));
-    assert!(DiskFile::create(&DiskSpec { size_bytes: None, ..disk.clone() }).unwrap_err().to_string().contains("how large"));
+    assert!(
+        why(DiskSpec { path: folder.path().into(), size_bytes: None }).contains("neither a regular file")
+    );
+    assert!(
+        DiskFile::create(&DiskSpec { size_bytes: None, ..disk.clone() })
+            .unwrap_err()
+            .to_string()
+            .contains("how large")
+    );
     std::fs::write(&disk.path, vec![0; 10_000]).unwrap();
     let short = why(disk);
     assert!(short.contains("8192 bytes") && short.contains("cut short"), "{short}");

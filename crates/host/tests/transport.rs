@@ -1,15 +1,17 @@
 //! Peers over real sockets on loopback: plain and TLS, strangers, large payloads, broken connections.
 
+mod common;
+
 use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, Time};
+use common::Authority;
+use host::Security;
 use host::address::Address;
 use host::clock::Clock;
 use host::transport::{PeerEvent, Peers};
-use host::{Security, TlsFiles};
 use mio::{Events, Poll};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::time::Duration;
 use wire::{Message, Packet};
 
@@ -74,7 +76,9 @@ impl Node {
     fn packets(&self) -> Vec<&Packet> {
         let packet = |event: &'_ PeerEvent| matches!(event, PeerEvent::Packet { .. });
         let heard = self.heard.iter().filter(|event| packet(event));
-        heard.map(|event| if let PeerEvent::Packet { packet, .. } = event { packet } else { unreachable!() }).collect()
+        heard
+            .map(|event| if let PeerEvent::Packet { packet, .. } = event { packet } else { unreachable!() })
+            .collect()
     }
 }
 
@@ -102,39 +106,6 @@ fn bytes(len: usize, seed: u8) -> Payload {
     Payload::from((0..len).map(|at| seed.wrapping_add((at / 3) as u8)).collect::<Vec<u8>>())
 }
 
-/// Certificates of one authority, as PEM files.
-struct Authority {
-    ca: rcgen::CertifiedIssuer<'static, rcgen::KeyPair>,
-    folder: tempfile::TempDir,
-}
-
-impl Authority {
-    fn new() -> Authority {
-        let mut params = rcgen::CertificateParams::new(vec![]).unwrap();
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let key = rcgen::KeyPair::generate().unwrap();
-        let ca = rcgen::CertifiedIssuer::self_signed(params, key).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), ca.pem()).unwrap();
-        Authority { ca, folder }
-    }
-
-    fn certify(&self, name: &str) -> Security {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.ca).unwrap();
-        let file = |kind: &str| self.folder.path().join(format!("{name}.{kind}.pem"));
-        write_pem(&file("cert"), &certificate.pem());
-        write_pem(&file("key"), &key.serialize_pem());
-        let ca = self.folder.path().join("ca.pem");
-        Security::Tls(TlsFiles { ca, cert: file("cert"), key: file("key") })
-    }
-}
-
-fn write_pem(path: &Path, text: &str) {
-    std::fs::write(path, text).unwrap();
-}
-
 fn exchange(mut gateway: Node, mut brick: Node) {
     connected(&mut gateway, &mut brick);
     let sizes = [0, 1, 511, 512, 4096, 32 * 1024 - 1, 32 * 1024, 70_000, 1 << 20, 32 << 20, 4096, 3];
@@ -144,10 +115,12 @@ fn exchange(mut gateway: Node, mut brick: Node) {
         gateway.send(BRICK, packet);
         brick.send(GATEWAY, packet);
     }
-    until(&mut gateway, &mut brick, |g, b| g.packets().len() == sent.len() && b.packets().len() == sent.len());
+    until(&mut gateway, &mut brick, |g, b| {
+        g.packets().len() == sent.len() && b.packets().len() == sent.len()
+    });
     for node in [&gateway, &brick] {
         assert!(node.packets().into_iter().eq(sent.iter()));
-        let aligned = |packet: &&Packet| packet.payload.parts()[0].as_ptr() as usize % 4096 == 0;
+        let aligned = |packet: &&Packet| (packet.payload.parts()[0].as_ptr() as usize).is_multiple_of(4096);
         assert!(node.packets().iter().filter(|packet| packet.payload.len() >= 32 * 1024).all(aligned));
     }
 }
@@ -160,8 +133,8 @@ fn packets_of_all_sizes_pass_in_both_directions() {
 #[test]
 fn packets_of_all_sizes_pass_under_tls() {
     let authority = Authority::new();
-    let gateway = Node::new(GATEWAY, OURS, &authority.certify("gateway.brickwork"));
-    let brick = Node::new(BRICK, OURS, &authority.certify("brick-3.bricks.brickwork"));
+    let gateway = Node::new(GATEWAY, OURS, &authority.security("gateway.brickwork"));
+    let brick = Node::new(BRICK, OURS, &authority.security("brick-3.bricks.brickwork"));
     exchange(gateway, brick);
 }
 
@@ -180,7 +153,8 @@ fn refused(caller: Node, brick: Node, hint: &str) {
     let address = brick.listen();
     caller.learn(BRICK, &address);
     until(&mut caller, &mut brick, |c, b| {
-        c.peers.last_failure(BRICK).is_some() && (b.peers.counters().broken > 0 || c.peers.counters().broken > 1)
+        c.peers.last_failure(BRICK).is_some()
+            && (b.peers.counters().broken > 0 || c.peers.counters().broken > 1)
     });
     let why = caller.peers.last_failure(BRICK).unwrap();
     assert!(why.contains(hint), "{why}");
@@ -201,23 +175,27 @@ fn who_answers_must_be_who_was_called() {
 #[test]
 fn a_certificate_of_another_authority_is_refused() {
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let brick = Node::new(BRICK, OURS, &ours.certify("brick-3.bricks.brickwork"));
-    refused(Node::new(GATEWAY, OURS, &theirs.certify("gateway.brickwork")), brick, "certificate");
+    let brick = Node::new(BRICK, OURS, &ours.security("brick-3.bricks.brickwork"));
+    refused(Node::new(GATEWAY, OURS, &theirs.security("gateway.brickwork")), brick, "certificate");
 }
 
 #[test]
 fn a_role_that_the_certificate_does_not_name_is_refused() {
     let ours = Authority::new();
-    let brick = || Node::new(BRICK, OURS, &ours.certify("brick-3.bricks.brickwork"));
-    refused(Node::new(GATEWAY, OURS, &ours.certify("client.brickwork")), brick(), "closed by the other side");
-    let other = Node::new(BRICK, OURS, &ours.certify("brick-4.bricks.brickwork"));
-    refused(Node::new(GATEWAY, OURS, &ours.certify("gateway.brickwork")), other, "certificate");
+    let brick = || Node::new(BRICK, OURS, &ours.security("brick-3.bricks.brickwork"));
+    refused(
+        Node::new(GATEWAY, OURS, &ours.security("client.brickwork")),
+        brick(),
+        "closed by the other side",
+    );
+    let other = Node::new(BRICK, OURS, &ours.security("brick-4.bricks.brickwork"));
+    refused(Node::new(GATEWAY, OURS, &ours.security("gateway.brickwork")), other, "certificate");
 }
 
 #[test]
 fn plain_text_meets_no_tls() {
     let ours = Authority::new();
-    let brick = Node::new(BRICK, OURS, &ours.certify("brick-3.bricks.brickwork"));
+    let brick = Node::new(BRICK, OURS, &ours.security("brick-3.bricks.brickwork"));
     refused(Node::plain(GATEWAY), brick, "");
 }
 

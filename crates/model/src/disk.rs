@@ -185,7 +185,11 @@ impl Disk {
 
     /// The content of a page as a read would see it; `None` when it was never written.
     pub fn page(&self, index: u64) -> Option<&Bytes> {
-        self.volatile.get(&index).and_then(|versions| versions.last()).map(|v| &v.page).or(self.stable.get(&index))
+        self.volatile
+            .get(&index)
+            .and_then(|versions| versions.last())
+            .map(|v| &v.page)
+            .or(self.stable.get(&index))
     }
 
     /// The pages that are on stable storage, in order.
@@ -298,7 +302,8 @@ impl Disk {
         if keep == 255 {
             self.stable.insert(index, page.clone());
         } else if keep != 0 {
-            let mut mixed = self.stable.get(&index).map_or(BytesMut::zeroed(PAGE), |old| BytesMut::from(&old[..]));
+            let mut mixed =
+                self.stable.get(&index).map_or(BytesMut::zeroed(PAGE), |old| BytesMut::from(&old[..]));
             for sector in (0..PAGE / SECTOR).filter(|sector| keep >> sector & 1 == 1) {
                 let range = sector * SECTOR..(sector + 1) * SECTOR;
                 mixed[range.clone()].copy_from_slice(&page[range]);
@@ -409,7 +414,10 @@ mod tests {
         assert_ne!(run(&mut disk, &mut draw, read(0)).unwrap(), vec![1; PAGE]);
         assert_eq!(run(&mut disk, &mut draw, read(4096)), Err(DiskFault::Unreadable));
         run(&mut disk, &mut draw, write(0, 5, 2, false)).unwrap();
-        assert_eq!(run(&mut disk, &mut draw, DiskRequest::Read { offset: 0, length: 2 * PAGE }).unwrap(), vec![5; 8192]);
+        assert_eq!(
+            run(&mut disk, &mut draw, DiskRequest::Read { offset: 0, length: 2 * PAGE }).unwrap(),
+            vec![5; 8192]
+        );
         assert_eq!(run(&mut disk, &mut draw, read(1 << 20)), Err(DiskFault::Misplaced));
     }
 }

@@ -3,7 +3,7 @@
 use crate::checkers::redundancy::{self, Held};
 use crate::checkers::{Violation, durable, linearizable};
 use crate::history::Operation;
-use crate::world::{SECOND, World};
+use crate::world::{Question, SECOND, World};
 use base::{BLOCK, BrickId, HashMap, NodeId};
 use proto::layout::Geometry;
 use std::collections::BTreeSet;
@@ -38,9 +38,12 @@ impl World {
     }
 
     fn audit_finals(&self, by_register: &[Vec<Operation>]) -> Result<(), Violation> {
-        let index: HashMap<_, _> = by_register.iter().map(|operations| (operations[0].register, operations)).collect();
+        let index: HashMap<_, _> =
+            by_register.iter().map(|operations| (operations[0].register, operations)).collect();
         let finals = &self.workload.finals;
-        finals.iter().try_for_each(|(register, value, asked_ns)| durable::check(index[register], *value, *asked_ns))
+        finals
+            .iter()
+            .try_for_each(|(register, value, asked_ns)| durable::check(index[register], *value, *asked_ns))
     }
 
     fn audit_volume(&mut self, volume: usize) -> Result<(), Violation> {
@@ -54,14 +57,18 @@ impl World {
         let places: Vec<Place> = rows.iter().flat_map(|&lba| member(lba)).collect();
         let held = self.look(&geometry, view, &places)?;
         rows.iter().try_for_each(|&lba| {
-            let here: Vec<Held> =
-                places.iter().zip(&held).filter(|(place, _)| place.lba == lba).filter_map(|(_, h)| h.clone()).collect();
+            let here: Vec<Held> = places
+                .iter()
+                .zip(&held)
+                .filter(|(place, _)| place.lba == lba)
+                .filter_map(|(_, h)| h.clone())
+                .collect();
             redundancy::check(&geometry, lba, &here)
         })
     }
 
     fn map_of(&mut self, name: String) -> Option<VolumeMap> {
-        let question: (NodeId, Box<dyn FnOnce(u64) -> Message>) =
+        let question: Question =
             (NodeId::Directory, Box::new(move |operation| Message::OpenVolume { operation, name }));
         match self.ask(vec![question], PATIENCE_NS).pop()??.message {
             Message::VolumeOpened { map, .. } => map.ok(),
@@ -70,7 +77,12 @@ impl World {
     }
 
     /// What is held at these places; `None` where a block is unreadable that was let rot.
-    fn look(&mut self, geometry: &Geometry, view: &GroupView, places: &[Place]) -> Result<Vec<Option<Held>>, Violation> {
+    fn look(
+        &mut self,
+        geometry: &Geometry,
+        view: &GroupView,
+        places: &[Place],
+    ) -> Result<Vec<Option<Held>>, Violation> {
         let mut held: Vec<Option<Option<Held>>> = vec![None; places.len()];
         let end_ns = self.now_ns + PATIENCE_NS;
         while let Some(open) = some_open(&held) {
@@ -92,7 +104,8 @@ impl World {
     }
 
     fn judge_answer(&self, place: Place, packet: Packet) -> Result<Option<Option<Held>>, Violation> {
-        let Message::ReadDone { outcome: ReadOutcome::Done { stamps, unreadable, .. }, .. } = packet.message else {
+        let Message::ReadDone { outcome: ReadOutcome::Done { stamps, unreadable, .. }, .. } = packet.message
+        else {
             return Ok(None);
         };
         if unreadable.is_empty() {
@@ -114,17 +127,27 @@ fn some_open(held: &[Option<Option<Held>>]) -> Option<Vec<usize>> {
 fn geometry(map: &VolumeMap) -> Result<Geometry, Violation> {
     let volume = &map.volume;
     let wrong = |what: String| Violation::new("redundancy", what);
-    let layout = volume.layout.parse().map_err(|error: proto::layout::LayoutError| wrong(error.to_string()))?;
-    Geometry::new(layout, volume.stripe_unit_blocks, volume.column_blocks).map_err(|error| wrong(error.to_string()))
+    let layout =
+        volume.layout.parse().map_err(|error: proto::layout::LayoutError| wrong(error.to_string()))?;
+    Geometry::new(layout, volume.stripe_unit_blocks, volume.column_blocks)
+        .map_err(|error| wrong(error.to_string()))
 }
 
-fn question(geometry: &Geometry, view: &GroupView, place: Place) -> (NodeId, Box<dyn FnOnce(u64) -> Message>) {
+fn question(geometry: &Geometry, view: &GroupView, place: Place) -> Question {
     let (group, number) = (view.group, view.number);
     let span = Span { volume: view.volume, lba: place.lba, count: 1 };
     let data = geometry.layout().data();
     let parity = geometry.layout().parity() > 0 && geometry.shard_at(place.lba, place.slot) >= data;
     let width = if parity { data } else { 1 };
-    let make = move |operation| Message::Read { operation, group, view: number, span, width, stamps: true, content: true };
+    let make = move |operation| Message::Read {
+        operation,
+        group,
+        view: number,
+        span,
+        width,
+        stamps: true,
+        content: true,
+    };
     debug_assert_eq!(span.bytes(), BLOCK);
     (NodeId::Brick(place.brick), Box::new(make))
 }

@@ -76,7 +76,8 @@ const KINDS: [(Trouble, u32); 12] = [
 
 impl Faults {
     pub(crate) fn new(mut draw: Draw, shape: &Shape) -> Faults {
-        let kinds = KINDS.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(kind, _)| *kind).collect();
+        let kinds =
+            KINDS.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(kind, _)| *kind).collect();
         let mut counts = BTreeMap::new();
         if shape.skew_ppm > 0 {
             counts.insert("skewed clocks", u64::from(shape.bricks + shape.gateways + 1));
@@ -140,7 +141,10 @@ impl World {
     /// A fault is over.
     pub(crate) fn end_fault(&mut self, fault: Fault) {
         match fault {
-            Fault::Cut(pairs) => pairs.iter().for_each(|&(from, to)| self.net.unblock(from, to)),
+            Fault::Cut(pairs) => {
+                pairs.iter().for_each(|&(from, to)| self.net.unblock(from, to));
+                self.note(0, "a partition is over");
+            }
             Fault::SlowDisks(node) => self.set_slowness(node, 100),
             Fault::Noise => self.net.config = LinkConfig::CLEAN,
         }
@@ -148,6 +152,7 @@ impl World {
 
     /// Ends all faults: everyone who can returns, and the network is perfect.
     pub(crate) fn heal(&mut self) {
+        self.note(0, "all is healed");
         self.faults.until_ns = 0;
         self.net.unblock_all();
         self.net.config = LinkConfig::CLEAN;
@@ -164,7 +169,8 @@ impl World {
     pub(crate) fn excuses(&self, volume: usize) -> Excuses {
         let id = self.volume_ids.get(volume).copied();
         let views = self.evicted.newest().values().filter(|view| Some(view.volume) == id);
-        let beyond = |view: &GroupView| self.failures(view, None) > self.shape.volumes[volume].layout.tolerates();
+        let beyond =
+            |view: &GroupView| self.failures(view, None) > self.shape.volumes[volume].layout.tolerates();
         Excuses { full: self.shape.small_disks, unreadable: views.into_iter().any(beyond) }
     }
 
@@ -211,7 +217,8 @@ impl World {
     fn draw_outage_ns(&mut self) -> u64 {
         let draw = &mut self.faults.draw;
         let short = draw.percent(60);
-        let outage_ns = if short { draw.between(50 * MS, 1500 * MS) } else { draw.between(SECOND, 15 * SECOND) };
+        let outage_ns =
+            if short { draw.between(50 * MS, 1500 * MS) } else { draw.between(SECOND, 15 * SECOND) };
         self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + outage_ns);
         outage_ns
     }
@@ -219,7 +226,11 @@ impl World {
     fn crash_brick(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
         let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns());
-        self.faults.count(if cut == PowerCut::ProcessOnly { "bricks killed" } else { "bricks without power" });
+        self.faults.count(if cut == PowerCut::ProcessOnly {
+            "bricks killed"
+        } else {
+            "bricks without power"
+        });
         self.crash(node, cut);
         self.later(outage_ns, Event::Boot { node });
     }
@@ -297,7 +308,8 @@ impl World {
     /// Members that are left out, lost or rotten, and `one_more`.
     fn failures(&self, view: &GroupView, one_more: Option<BrickId>) -> u8 {
         let Faults { lost, rotten, .. } = &self.faults;
-        let is_bad = |brick: &BrickId| Some(*brick) == one_more || lost.contains(brick) || rotten.contains(brick);
+        let is_bad =
+            |brick: &BrickId| Some(*brick) == one_more || lost.contains(brick) || rotten.contains(brick);
         let bad = (0..).zip(&view.members).filter(|&(slot, brick)| !view.current.has(slot) || is_bad(brick));
         bad.count() as u8
     }
@@ -305,22 +317,32 @@ impl World {
     fn partition(&mut self) {
         let nodes = self.nodes_where(|node| node.alive && node.kind != Kind::Operator);
         let draw = &mut self.faults.draw;
+        if nodes.is_empty() {
+            return;
+        }
         let (alone, both_ways) = (draw.percent(60), draw.percent(70));
         let island: Vec<usize> = if alone {
             vec![*draw.pick(&nodes)]
         } else {
             nodes.iter().copied().filter(|_| draw.percent(35)).collect()
         };
-        let span_ns = if draw.percent(50) { draw.between(100 * MS, 2 * SECOND) } else { draw.between(SECOND, 10 * SECOND) };
+        let span_ns = if draw.percent(50) {
+            draw.between(100 * MS, 2 * SECOND)
+        } else {
+            draw.between(SECOND, 10 * SECOND)
+        };
         self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + span_ns);
         let rest: Vec<usize> = nodes.into_iter().filter(|node| !island.contains(node)).collect();
-        let mut pairs: Vec<(usize, usize)> = island.iter().flat_map(|&a| rest.iter().map(move |&b| (a, b))).collect();
+        let mut pairs: Vec<(usize, usize)> =
+            island.iter().flat_map(|&a| rest.iter().map(move |&b| (a, b))).collect();
         if both_ways {
             pairs.extend(pairs.clone().into_iter().map(|(a, b)| (b, a)));
         }
         self.faults.count(if both_ways { "partitions" } else { "one-way partitions" });
         for &(from, to) in &pairs {
             self.net.block(from, to);
+            let what = format!("reaches {} no more", self.nodes[to].id);
+            self.note(from, &what);
             let delay_ns = self.faults.draw.between(500 * MS, 5 * SECOND);
             self.reset_if_cut((from.min(to), from.max(to)), delay_ns.max(span_ns / 2));
         }
@@ -339,7 +361,11 @@ impl World {
         let Some(node) = self.draw_one(&nodes) else { return };
         self.faults.count("pauses");
         let draw = &mut self.faults.draw;
-        let span_ns = if draw.percent(60) { draw.between(10 * MS, 2 * SECOND) } else { draw.between(SECOND, 20 * SECOND) };
+        let span_ns = if draw.percent(60) {
+            draw.between(10 * MS, 2 * SECOND)
+        } else {
+            draw.between(SECOND, 20 * SECOND)
+        };
         self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + span_ns);
         self.pause(node);
         self.later(span_ns, Event::Resume { node });
@@ -351,6 +377,7 @@ impl World {
         let draw = &mut self.faults.draw;
         let (percent, span_ns) = (draw.between(1_000, 50_000), draw.between(500 * MS, 8 * SECOND));
         self.set_slowness(node, percent);
+        self.note(node, &format!("has disks of {percent} percent latency"));
         self.later(span_ns, Event::FaultEnd(Fault::SlowDisks(node)));
     }
 
@@ -402,7 +429,13 @@ impl World {
         let page = *self.faults.draw.pick(&pages);
         let bay = self.nodes[node].bay.as_mut().expect("a brick has disks");
         let disk = &mut bay.disks_mut()[disk];
-        if bad_sector { disk.spoil(page) } else { disk.rot(page, &mut self.faults.draw) }
+        let what = format!("page {page} rots");
+        if bad_sector {
+            disk.spoil(page)
+        } else {
+            disk.rot(page, &mut self.faults.draw)
+        }
+        self.note(node, &what);
     }
 
     fn tolerates(&self, group: GroupId) -> u8 {
@@ -414,9 +447,12 @@ impl World {
     /// Pages of a brick's disk that hold a block and nothing else.
     fn rottable(&self, node: usize, disk: usize) -> Vec<u64> {
         let bay = self.nodes[node].bay.as_ref().expect("a brick has disks");
-        let is_block = |page: &[u8]| page[..8] != [0; 8] && page.as_chunks::<8>().0.iter().all(|word| *word == page[..8]);
+        let is_block = |page: &[u8]| {
+            page[..8] != [0; 8] && page.as_chunks::<8>().0.iter().all(|word| *word == page[..8])
+        };
         let first = self.shape.journal_end() / model::disk::PAGE as u64;
-        let pages = bay.disks()[disk].stable_pages().filter(|(index, page)| *index >= first && is_block(page));
+        let pages =
+            bay.disks()[disk].stable_pages().filter(|(index, page)| *index >= first && is_block(page));
         pages.map(|(index, _)| index).collect()
     }
 }

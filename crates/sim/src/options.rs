@@ -1,10 +1,10 @@
 //! What a run is asked to be, and what its seed then draws.
 
 use crate::world::{MS, SECOND};
-use model::{Draw, DiskConfig};
+use model::{DiskConfig, Draw};
 use proto::layout::Layout;
-use store::Limits;
 use serde::{Deserialize, Serialize};
+use store::Limits;
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { simulated_s: None, shards: None, bricks: None, layouts: Vec::new(), faults: true, operations: None }
+        Options {
+            simulated_s: None,
+            shards: None,
+            bricks: None,
+            layouts: Vec::new(),
+            faults: true,
+            operations: None,
+        }
     }
 }
 
@@ -83,6 +90,11 @@ pub(crate) struct Shape {
     pub(crate) offset_ns: u64,
 }
 
+/// Room for about 1 MiB of data behind a journal of 1 MiB.
+const SMALL_DISK_BYTES: u64 = 2400 << 10;
+/// Blocks written on small disks: more than fit.
+const FULL_BLOCKS: u64 = 500;
+
 const LAYOUTS: [&str; 8] =
     ["raid0x1", "raid0x2", "raid1x2", "raid1x3", "raid4-2+1", "raid5-4+1", "rs-4+2", "raid5-2+1"];
 
@@ -98,22 +110,22 @@ impl Shape {
         let base_ns = draw.between(20_000, 200_000);
         Shape {
             bricks,
-            disks: u32::from(disks),
+            disks: if small_disks { 1 } else { u32::from(disks) },
             disk: DiskConfig {
-                bytes: if small_disks { 3 << 20 } else { 64 << 20 },
+                bytes: if small_disks { SMALL_DISK_BYTES } else { 64 << 20 },
                 read_ns: base_ns,
                 write_ns: base_ns / 2,
                 flush_ns: base_ns * draw.between(1, 8),
             },
             cache_bytes: *draw.pick(&[0, 0, 64 << 10, 64 << 20]),
             store_limits: draw_limits(draw),
-            journal_bytes: *draw.pick(&[128 << 10, 256 << 10, 1 << 20]),
+            journal_bytes: if small_disks { 1 << 20 } else { *draw.pick(&[1 << 20, 4 << 20]) },
             small_disks,
             gateways: draw.between(1, 3) as u32,
             clients: draw.between(1, 3) as u32,
             actors: draw.between(6, 14) as u32,
             window: 16,
-            volumes: draw_volumes(draw, bricks, &options.layouts),
+            volumes: draw_volumes(draw, bricks, &options.layouts, small_disks),
             safety_ns,
             liveness_ns: 12 * SECOND,
             operations: options.operations.unwrap_or(draw.between(1000, 4000)),
@@ -158,7 +170,7 @@ fn draw_limits(draw: &mut Draw) -> Limits {
     }
 }
 
-fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String]) -> Vec<VolumePlan> {
+fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String], small_disks: bool) -> Vec<VolumePlan> {
     let parse = |name: &str| name.parse::<Layout>().unwrap_or_else(|error| panic!("{error}"));
     let all: Vec<Layout> = if wanted.is_empty() {
         LAYOUTS.iter().map(|name| parse(name)).collect()
@@ -168,7 +180,12 @@ fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String]) -> Vec<VolumePl
     let fitting: Vec<Layout> = all.into_iter().filter(|layout| u32::from(layout.width()) <= bricks).collect();
     assert!(!fitting.is_empty(), "no layout fits on {bricks} bricks");
     let count = draw.between(1, 3);
-    (0..count).map(|number| draw_volume(draw, number, &fitting)).collect()
+    let mut volumes: Vec<VolumePlan> = (0..count).map(|number| draw_volume(draw, number, &fitting)).collect();
+    if small_disks {
+        let first = &mut volumes[0];
+        first.hot_stripes = FULL_BLOCKS / u64::from(first.unit_blocks);
+    }
+    volumes
 }
 
 fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {

@@ -4,7 +4,7 @@ use crate::checkers::{Violation, live};
 use crate::history::History;
 use crate::options::{Options, Shape};
 use crate::trace::Trace;
-use crate::world::{MS, SECOND, World};
+use crate::world::{MS, Question, SECOND, World};
 use base::NodeId;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -52,8 +52,6 @@ pub fn run(seed: u64, options: &Options, lines: Option<Box<dyn Write>>) -> (Outc
     world.live_through();
     world.finish(seed)
 }
-
-type Question = (NodeId, Box<dyn FnOnce(u64) -> Message>);
 
 impl World {
     fn live_through(&mut self) {
@@ -126,7 +124,9 @@ impl World {
             };
             match self.administer(vec![request])?.remove(0) {
                 AdminReply::Volume(volume) => self.volume_ids.push(volume.id),
-                other => return Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name))),
+                other => {
+                    return Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name)));
+                }
             }
         }
         Ok(())
@@ -156,7 +156,10 @@ impl World {
             let verdict = live::check_answered(&unanswered, self.now_ns, healed_ns, LIVE_NS);
             self.judge(verdict);
             if self.now_ns > asked_ns + 10 * LIVE_NS {
-                self.judge(Err(Violation::new("live", "the last reads find no gateway that opens their volume")));
+                self.judge(Err(Violation::new(
+                    "live",
+                    "the last reads find no gateway that opens their volume",
+                )));
             }
             self.run_until(self.now_ns + 20 * MS);
         }
@@ -166,7 +169,9 @@ impl World {
         if let Some(error) = self.trace.take_error() {
             self.judge(Err(Violation::new("trace", format!("the trace could not be written: {error}"))));
         }
-        let owned = |counts: &BTreeMap<&'static str, u64>| counts.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect();
+        let owned = |counts: &BTreeMap<&'static str, u64>| {
+            counts.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect()
+        };
         let answered = |op: &&crate::history::Operation| op.answered_ns.is_some();
         let outcome = Outcome {
             seed,

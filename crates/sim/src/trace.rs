@@ -57,7 +57,18 @@ impl Trace {
         self.digest.number(node_number(node));
         self.take_in(input);
         if self.lines.is_some() {
-            self.write(now_ns, node, input, reason);
+            self.put(now_ns, node, text(input, reason));
+        }
+    }
+
+    /// The world does something to a node: a fault, or its end.
+    pub(crate) fn note(&mut self, now_ns: u64, node: NodeId, what: &str) {
+        self.count += 1;
+        self.digest.number(now_ns);
+        self.digest.number(node_number(node));
+        self.digest.bytes(what.as_bytes());
+        if self.lines.is_some() {
+            self.put(now_ns, node, what.to_owned());
         }
     }
 
@@ -89,12 +100,12 @@ impl Trace {
         }
     }
 
-    fn write(&mut self, now_ns: u64, node: NodeId, input: &Input, reason: &'static str) {
+    fn put(&mut self, now_ns: u64, node: NodeId, what: String) {
         let step = Step {
             n: self.count,
             t: now_ns,
             node: node.to_string(),
-            what: text(input, reason),
+            what,
             hash: format!("{:016x}", self.digest.value()),
         };
         let line = serde_json::to_string(&step).expect("plain text and numbers");
@@ -106,8 +117,12 @@ impl Trace {
 
 fn text(input: &Input, reason: &'static str) -> String {
     match input {
-        Input::Packet { from, packet } if packet.payload.is_empty() => format!("from {from}: {:?}", packet.message),
-        Input::Packet { from, packet } => format!("from {from}: {:?} with {:?}", packet.message, packet.payload),
+        Input::Packet { from, packet } if packet.payload.is_empty() => {
+            format!("from {from}: {:?}", packet.message)
+        }
+        Input::Packet { from, packet } => {
+            format!("from {from}: {:?} with {:?}", packet.message, packet.payload)
+        }
         Input::Up(peer) => format!("{peer} can be reached"),
         Input::Down(peer) => format!("the connection to {peer} is gone"),
         Input::Disk { disk, done } => match &done.result {
@@ -117,7 +132,9 @@ fn text(input: &Input, reason: &'static str) -> String {
         },
         Input::Stored { token } => format!("put {token} is stored"),
         Input::Open { session, name } => format!("session {session} opens {name}"),
-        Input::SessionIo { session, tag, volume, io, .. } => format!("session {session}: #{tag} {volume} {io:?}"),
+        Input::SessionIo { session, tag, volume, io, .. } => {
+            format!("session {session}: #{tag} {volume} {io:?}")
+        }
         Input::ClientIo { tag, io, .. } => format!("#{tag} {io:?}"),
         Input::Wake => format!("woken for {reason}"),
     }

@@ -4,9 +4,9 @@
 //! or through an attached client. When its request is answered with an error, or its gateway or client dies, its write
 //! may take effect any time or never, and the actor goes on under a fresh name.
 
+use crate::checkers::Violation;
 use crate::checkers::bytes;
 use crate::checkers::live;
-use crate::checkers::Violation;
 use crate::history::{History, Kind, Operation, Register};
 use crate::options::{Shape, VolumePlan};
 use crate::world::event::{Event, Input};
@@ -134,7 +134,15 @@ impl World {
             let script = Some((0..self.workload.volumes[volume].blocks()).collect());
             let actor = self.workload.actors.len();
             let port = Port::None;
-            self.workload.actors.push(Actor { client, volume, attached: false, port, turn: 0, pending: None, script });
+            self.workload.actors.push(Actor {
+                client,
+                volume,
+                attached: false,
+                port,
+                turn: 0,
+                pending: None,
+                script,
+            });
             self.next_turn(actor, 0);
         }
     }
@@ -179,15 +187,18 @@ impl World {
     /// A request is answered.
     pub(crate) fn on_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {
         let Some(actor) = self.workload.tags.remove(&tag) else {
-            return self.judge(Err(Violation::new("effect once", format!("request #{tag} was answered twice"))));
+            return self
+                .judge(Err(Violation::new("effect once", format!("request #{tag} was answered twice"))));
         };
-        let Some(pending) = self.workload.actors[actor].pending.take_if(|pending| pending.tag == tag) else { return };
+        let Some(pending) = self.workload.actors[actor].pending.take_if(|pending| pending.tag == tag) else {
+            return;
+        };
         let verdict = match result {
             Ok(_) => self.on_success(actor, &pending, content),
             Err(error) => self.on_failure(actor, &pending, error),
         };
         self.judge(verdict);
-        let pause_ns = self.draw_pause();
+        let pause_ns = if self.workload.actors[actor].script.is_some() { 0 } else { self.draw_pause() };
         self.next_turn(actor, pause_ns);
     }
 
@@ -239,7 +250,8 @@ impl World {
     fn find_port(&mut self, actor: usize) {
         let name = self.workload.volumes[self.workload.actors[actor].volume].name.clone();
         if self.workload.actors[actor].attached {
-            let nodes = self.nodes_where(|n| n.alive && matches!(&n.kind, NodeKind::Client(_, of) if *of == name));
+            let nodes =
+                self.nodes_where(|n| n.alive && matches!(&n.kind, NodeKind::Client(_, of) if *of == name));
             if !nodes.is_empty() {
                 let node = *self.workload.draw.pick(&nodes);
                 self.workload.actors[actor].port = Port::Attached { node };
@@ -294,7 +306,8 @@ impl World {
             }
         }
         if self.workload.actors[actor].script.is_some() {
-            let seen = pending.parts.iter().zip(&values).map(|(part, &value)| (part.0, value, pending.asked_ns));
+            let seen =
+                pending.parts.iter().zip(&values).map(|(part, &value)| (part.0, value, pending.asked_ns));
             self.workload.finals.extend(seen);
         }
         self.workload.count(if pending.kind == Kind::Read { "reads" } else { "writes" });
@@ -372,7 +385,12 @@ impl Workload {
             40..95 => Choice::Write,
             _ => Choice::Zero,
         };
-        Target { choice, first: plan.hot_blocks() * sectors + first, count: count.min(all - first), grain: SECTOR }
+        Target {
+            choice,
+            first: plan.hot_blocks() * sectors + first,
+            count: count.min(all - first),
+            grain: SECTOR,
+        }
     }
 
     fn request(&mut self, volume: usize, target: Target, tag: u64, asked_ns: u64) -> (Io, Payload, Pending) {
@@ -383,7 +401,8 @@ impl Workload {
             Choice::Write => (Kind::Write, Io::Write { offset }),
             Choice::Zero => (Kind::Write, Io::Zero { offset, length }),
         };
-        let register = |at| if grain == BLOCK { Register::block(volume, at) } else { Register::sector(volume, at) };
+        let register =
+            |at| if grain == BLOCK { Register::block(volume, at) } else { Register::sector(volume, at) };
         let mut parts: Vec<(Register, u64)> = (first..first + count).map(|at| (register(at), 0)).collect();
         let mut payload = Payload::new();
         if choice == Choice::Write {

@@ -26,7 +26,13 @@ fn by_brute_force(operations: &[Operation]) -> bool {
         (0..left.len()).any(|at| {
             let op = left[at];
             let fits = op.asked_ns <= first_answer && (op.kind == Kind::Write || op.value == value);
-            let rest = || left.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, op)| *op).collect::<Vec<_>>();
+            let rest = || {
+                left.iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != at)
+                    .map(|(_, op)| *op)
+                    .collect::<Vec<_>>()
+            };
             fits && go(&rest(), if op.kind == Kind::Write { op.value } else { value })
         })
     }

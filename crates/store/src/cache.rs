@@ -53,7 +53,7 @@ impl BlockCache {
         self.forget(first, sums.len() as u64);
         let id = self.next;
         self.next += 1;
-        (first..first + sums.len() as u64).for_each(|physical| drop(self.blocks.insert(physical, id)));
+        self.blocks.extend((first..first + sums.len() as u64).map(|physical| (physical, id)));
         self.buffers.insert(id, Buffer { first, sums, content, referenced: false });
         self.clock.push_back(id);
         self.bytes += cost;
@@ -91,7 +91,9 @@ impl BlockCache {
     fn remove(&mut self, id: u64) {
         let buffer = self.buffers.remove(&id).expect("a mapped buffer exists");
         let count = buffer.sums.len();
-        (buffer.first..buffer.first + count as u64).for_each(|physical| drop(self.blocks.remove(&physical)));
+        for physical in buffer.first..buffer.first + count as u64 {
+            self.blocks.remove(&physical);
+        }
         self.bytes -= buffer.content.len() + OVERHEAD * (1 + count);
         // Stale names stay on the clock until it comes round; without this bound an idle clock could only grow.
         if self.clock.len() > 64 + self.buffers.len() * 2 {
@@ -101,7 +103,8 @@ impl BlockCache {
 
     /// Asserts that the accounts are true.
     pub(crate) fn check(&self) {
-        let held: usize = self.buffers.values().map(|b| b.content.len() + OVERHEAD * (1 + b.sums.len())).sum();
+        let held: usize =
+            self.buffers.values().map(|b| b.content.len() + OVERHEAD * (1 + b.sums.len())).sum();
         assert_eq!(held, self.bytes, "the cache's accounts");
         assert_eq!(self.buffers.values().map(|b| b.sums.len()).sum::<usize>(), self.blocks.len());
         assert!(self.bytes <= self.limit);

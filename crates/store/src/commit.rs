@@ -5,18 +5,17 @@
 
 use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
-use crate::metadata::{Key, PAGE_BLOCKS};
 use crate::overlay::{Need, Setting};
-use crate::record::{Body, Effect, Extent, FrameBuilder, Record, inline_bytes};
-use crate::superblock::{SLOT_BLOCKS, SLOT_BYTES};
+use crate::record::{Body, Effect, Extent, FrameBuilder, Record, WIDTH_MAX, inline_bytes};
+use crate::room::Plan;
+use crate::superblock::SLOT_BLOCKS;
+use crate::works::{Mend, Work, WorkKind};
 use base::{BLOCK, Payload, Stamp, Time, VolumeId};
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::disk::{Reply, Staged, StoreError, Token};
 use wire::{Change, Span, Wire};
 
-/// The most stamps a block that a command may name.
-const WIDTH_MAX: u8 = 32;
 /// The longest frame of several records.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
@@ -72,49 +71,6 @@ impl Write {
     }
 }
 
-/// An application or a mend. Those of the same blocks happen in the order in which they were asked for.
-#[derive(Debug)]
-pub(crate) struct Work {
-    id: u64,
-    pub(crate) span: Span,
-    kind: WorkKind,
-    started: bool,
-}
-
-#[derive(Debug)]
-enum WorkKind {
-    Apply(Stamp),
-    Mend(Box<Mend>),
-}
-
-#[derive(Debug)]
-struct Mend {
-    token: Token,
-    width: u8,
-    stamps: Vec<Stamp>,
-    extents: Vec<Extent>,
-    need: Need,
-    cost: usize,
-}
-
-impl Work {
-    /// What it takes of the journal beside what writes take.
-    pub(crate) fn cost(&self) -> usize {
-        match &self.kind {
-            WorkKind::Apply(_) => 0,
-            WorkKind::Mend(mend) => mend.cost,
-        }
-    }
-
-    /// The answer when the disk failed.
-    pub(crate) fn refusal(&self) -> Option<Reply> {
-        match &self.kind {
-            WorkKind::Apply(_) => None,
-            WorkKind::Mend(mend) => Some(Reply::Staged { token: mend.token, result: Err(StoreError::Failed) }),
-        }
-    }
-}
-
 /// A record on its way into the journal.
 #[derive(Debug)]
 pub(crate) enum Item {
@@ -139,17 +95,17 @@ impl Item {
 /// The records that wait for the next group.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    items: VecDeque<Item>,
+    pub(crate) items: VecDeque<Item>,
     urgent: usize,
     /// When the oldest record came for which nobody waits.
     pub(crate) lazy_since: Option<Time>,
     /// Whether the next group has to wait for room in the journal.
     blocked: bool,
-    next_work: u64,
+    pub(crate) next_work: u64,
 }
 
 impl Queue {
-    fn push(&mut self, item: Item, now: Time) {
+    pub(crate) fn push(&mut self, item: Item, now: Time) {
         if item.is_urgent() {
             self.urgent += 1;
         } else {
@@ -187,16 +143,7 @@ pub(crate) struct Group {
     flush: bool,
 }
 
-/// What a write would take.
-struct Plan {
-    extents: Vec<Extent>,
-    need: Need,
-    cost: usize,
-}
-
 impl Running {
-    // Commands.
-
     pub(crate) fn on_stage(&mut self, token: Token, staged: Staged, payload: Payload) {
         let stamp = staged.write.stamp;
         if let Some(known) = self.writes.get_mut(&stamp) {
@@ -209,7 +156,9 @@ impl Running {
         let sound = match &staged.change {
             Change::Zero => payload.is_empty(),
             Change::Xor { index, .. } => *index < WIDTH_MAX && payload.len() == staged.write.span.bytes(),
-            Change::Parity { width } => (1..=WIDTH_MAX).contains(width) && payload.len() == staged.write.span.bytes(),
+            Change::Parity { width } => {
+                (1..=WIDTH_MAX).contains(width) && payload.len() == staged.write.span.bytes()
+            }
             Change::Data => payload.len() == staged.write.span.bytes(),
         };
         let direct = matches!(staged.change, Change::Data | Change::Parity { .. });
@@ -255,7 +204,14 @@ impl Running {
         }
     }
 
-    pub(crate) fn on_mend(&mut self, token: Token, span: Span, width: u8, stamps: Vec<Stamp>, payload: Payload) {
+    pub(crate) fn on_mend(
+        &mut self,
+        token: Token,
+        span: Span,
+        width: u8,
+        stamps: Vec<Stamp>,
+        payload: Payload,
+    ) {
         let sound = span.is_valid()
             && (1..=WIDTH_MAX).contains(&width)
             && stamps.len() == span.count as usize * width as usize
@@ -268,7 +224,10 @@ impl Running {
         match planned {
             Err(error) => self.answer(token, Err(error)),
             Ok(Plan { extents, need, cost }) => {
-                self.enlist(span, WorkKind::Mend(Box::new(Mend { token, width, stamps, extents, need, cost })));
+                self.enlist(
+                    span,
+                    WorkKind::Mend(Box::new(Mend { token, width, stamps, extents, need, cost })),
+                );
             }
         }
     }
@@ -294,246 +253,17 @@ impl Running {
         if self.discards.contains_key(&volume) {
             return;
         }
-        let of_volume = self.writes.values().map(|write| write.staged.write).filter(|w| w.span.volume == volume);
+        let of_volume =
+            self.writes.values().map(|write| write.staged.write).filter(|w| w.span.volume == volume);
         let doomed: Vec<Stamp> = of_volume.map(|write| write.stamp).collect();
         doomed.into_iter().for_each(|stamp| self.on_drop(stamp));
         self.discards.insert(volume, false);
         self.queue.push(Item::Discard(volume), self.now);
     }
 
-    fn answer(&mut self, token: Token, result: Result<(), StoreError>) {
+    pub(crate) fn answer(&mut self, token: Token, result: Result<(), StoreError>) {
         self.reply(Reply::Staged { token, result });
     }
-
-    // Room for a write.
-
-    /// Cuts a write into extents and sets room aside for it.
-    fn plan(
-        &mut self,
-        span: Span,
-        setting: Setting<'_>,
-        payload: &Payload,
-        direct: bool,
-        record_bytes: usize,
-    ) -> Result<Plan, StoreError> {
-        let mut free = if direct { self.slots.available() } else { 0 };
-        let cuts = cut(span, payload.is_empty(), &mut free);
-        let inline: u32 = cuts.iter().filter(|cut| cut.2 == Cut::Inline).map(|cut| cut.1).sum();
-        let cost = inline as usize * BLOCK + record_bytes + cuts.len() * 32 + span.count as usize * 28 + 96;
-        self.admit(span.volume, cost)?;
-        let need = self.need(span, setting, &cuts);
-        self.admit_space(need, payload.is_empty(), cuts.iter().filter(|cut| cut.2 == Cut::Direct).count())?;
-        self.reserve(need);
-        self.live_cost += cost;
-        let extents = cuts.into_iter().map(|cut| self.extent(payload, cut)).collect();
-        Ok(Plan { extents, need, cost })
-    }
-
-    /// A fifth of the journal is for writes that are not decided, so that they can be carried forward beside a checkpoint
-    /// and what is being appended.
-    fn admit(&mut self, volume: VolumeId, cost: usize) -> Result<(), StoreError> {
-        let live_max = self.journal.capacity() as usize / 5;
-        if cost > live_max {
-            return Err(StoreError::NoSpace);
-        }
-        let away = self.durable.bytes() + self.destaging.bytes();
-        let full = self.live_cost + cost > live_max
-            || (away + self.live_cost > 0 && away + self.live_cost + cost > self.limits.backlog_bytes)
-            || self.queue.items.len() + self.works.len() >= self.limits.queue_max;
-        if full || self.discards.contains_key(&volume) {
-            self.cycle.want(!self.durable.is_empty());
-            return Err(StoreError::Busy);
-        }
-        Ok(())
-    }
-
-    /// Some room for pages is kept for zeros, so that space can be given back on a full disk.
-    fn admit_space(&mut self, need: Need, zero: bool, direct: usize) -> Result<(), StoreError> {
-        let kept = if zero { 0 } else { self.pages.places.count() / 16 };
-        let fits = need.slots as usize + direct <= self.slots.available() as usize
-            && (need.pages == 0 || need.pages + kept <= self.pages.places.available());
-        if fits {
-            return Ok(());
-        }
-        // Content on its way home may hold more than it turns out to need.
-        let moving = !self.fresh.is_empty() || !self.durable.is_empty() || !self.destaging.is_empty();
-        self.cycle.want(!self.durable.is_empty());
-        Err(if moving { StoreError::Busy } else { StoreError::NoSpace })
-    }
-
-    fn need(&self, span: Span, setting: Setting<'_>, cuts: &[(u32, u32, Cut)]) -> Need {
-        let mut need = Need::default();
-        for &(offset, count, _) in cuts.iter().filter(|cut| cut.2 == Cut::Inline) {
-            let first = span.lba + u64::from(offset);
-            let numbers = first / SLOT_BLOCKS..=(first + u64::from(count) - 1) / SLOT_BLOCKS;
-            need.slots += numbers.filter(|&number| !self.has_slot(span.volume, number)).count() as u32;
-        }
-        for page in span.lba / PAGE_BLOCKS..=(span.end() - 1) / PAGE_BLOCKS {
-            let missing = |plane| self.pages.home(Key { volume: span.volume, page, plane }).is_none();
-            need.pages += setting.planes_used().filter(|&plane| missing(plane)).count() as u32;
-        }
-        need
-    }
-
-    /// Whether a slot is at home at these blocks.
-    pub(crate) fn has_slot(&self, volume: VolumeId, number: u64) -> bool {
-        let home = self.pages.home(Key::of(volume, number * SLOT_BLOCKS, 0));
-        home.is_some_and(|home| home.slots & 1 << (number % (PAGE_BLOCKS / SLOT_BLOCKS)) != 0)
-    }
-
-    /// Sets room aside; as much as there is when recovery asks for more.
-    pub(crate) fn reserve(&mut self, need: Need) -> Need {
-        let slots = need.slots.min(self.slots.available());
-        let pages = need.pages.min(self.pages.places.available());
-        self.slots.reserve(slots);
-        self.pages.places.reserve(pages);
-        Need { slots, pages }
-    }
-
-    /// Room for a recovered write.
-    pub(crate) fn reserve_recovered(&mut self, stamp: Stamp) {
-        let write = &self.writes[&stamp];
-        let cuts: Vec<_> = write.extents.iter().map(|extent| (extent.offset, extent.count, Cut::of(extent))).collect();
-        let need = self.need(write.staged.write.span, write.setting(), &cuts);
-        let need = self.reserve(need);
-        self.writes.get_mut(&stamp).expect("just seen").need = need;
-    }
-
-    fn release(&mut self, need: Need) {
-        self.slots.release(need.slots);
-        self.pages.places.release(need.pages);
-    }
-
-    fn extent(&mut self, payload: &Payload, (offset, count, cut): (u32, u32, Cut)) -> Extent {
-        if cut == Cut::Zero {
-            return Extent { offset, count, sums: Vec::new(), body: Body::Zero };
-        }
-        let content = payload.slice(offset as usize * BLOCK, count as usize * BLOCK);
-        let sums = (0..count as usize).map(|i| content.block(i).checksum()).collect();
-        let body = match cut {
-            Cut::Direct => {
-                let slot = self.slots.allocate().expect("room was counted");
-                self.queue_direct(slot, content);
-                Body::Slot(slot)
-            }
-            _ => Body::Inline(content),
-        };
-        Extent { offset, count, sums, body }
-    }
-
-    fn queue_direct(&mut self, slot: u32, content: Payload) {
-        self.stats.direct_blocks += SLOT_BLOCKS;
-        self.cache.forget(u64::from(slot) * SLOT_BLOCKS, SLOT_BLOCKS);
-        self.direct.insert(slot, content);
-    }
-
-    // Applications and mends, in order.
-
-    fn enlist(&mut self, span: Span, kind: WorkKind) {
-        self.queue.next_work += 1;
-        let id = self.queue.next_work;
-        self.works.push_back(Work { id, span, kind, started: false });
-        self.start_work(self.works.len() - 1);
-    }
-
-    /// Starts a work unless an earlier one on its blocks is not finished. Gives back whether it finished.
-    fn start_work(&mut self, at: usize) -> bool {
-        let work = &self.works[at];
-        let blocked = self.works.iter().take(at).any(|earlier| earlier.span.overlaps(&work.span));
-        if work.started || blocked {
-            return false;
-        }
-        let id = work.id;
-        let discarded = self.discards.contains_key(&work.span.volume);
-        match work.kind {
-            WorkKind::Mend(_) if discarded => {
-                self.refuse_mend(at);
-                true
-            }
-            WorkKind::Apply(stamp) if discarded => {
-                self.works.remove(at);
-                self.forget_write(stamp);
-                true
-            }
-            WorkKind::Mend(_) => {
-                self.works[at].started = true;
-                self.queue.push(Item::Mend(id), self.now);
-                false
-            }
-            WorkKind::Apply(stamp) => {
-                self.works[at].started = true;
-                self.apply(stamp, at)
-            }
-        }
-    }
-
-    /// A volume that is being discarded takes no more content.
-    fn refuse_mend(&mut self, at: usize) {
-        let work = self.works.remove(at).expect("the caller has seen it");
-        let WorkKind::Mend(mend) = work.kind else { unreachable!("work {} is a mend", work.id) };
-        self.live_cost -= mend.cost;
-        self.release(mend.need);
-        for extent in &mend.extents {
-            if let Body::Slot(slot) = extent.body {
-                self.direct.remove(&slot);
-            }
-            self.free_slot_of(extent);
-        }
-        self.answer(mend.token, Err(StoreError::Busy));
-    }
-
-    fn forget_write(&mut self, stamp: Stamp) {
-        self.writes.get_mut(&stamp).expect("a write being applied is known").state = WriteState::Dropped;
-        self.queue.push(Item::Drop(stamp), self.now);
-    }
-
-    fn apply(&mut self, stamp: Stamp, at: usize) -> bool {
-        let write = self.writes.get_mut(&stamp).expect("a write being applied is known");
-        let span = write.staged.write.span;
-        if matches!(write.staged.change, Change::Xor { .. }) {
-            self.read_base(stamp, span);
-            return false;
-        }
-        write.state = WriteState::Applied;
-        let write = &self.writes[&stamp];
-        self.fresh.put(span, stamp, write.setting(), &write.extents);
-        self.works.remove(at);
-        self.queue.push(Item::Apply(stamp), self.now);
-        true
-    }
-
-    /// The parity that a delta changes is here: `blocks` of content, `lost` ones among them without.
-    pub(crate) fn on_base(&mut self, stamp: Stamp, base: &Payload, lost: &[u32]) {
-        let at = self.works.iter().position(|work| matches!(work.kind, WorkKind::Apply(s) if s == stamp));
-        self.works.remove(at.expect("a write that reads its base is at work"));
-        let write = self.writes.get_mut(&stamp).expect("a write being applied is known");
-        let span = write.staged.write.span;
-        if self.discards.contains_key(&span.volume) {
-            self.forget_write(stamp);
-        } else {
-            write.state = WriteState::Applied;
-            let image = image(&write.extents, base, lost);
-            self.fresh.put(span, stamp, self.writes[&stamp].setting(), &image);
-            self.queue.push(Item::Image(stamp, image), self.now);
-        }
-        self.go_on();
-    }
-
-    /// Starts what a finished work has held up.
-    fn go_on(&mut self) {
-        let mut at = 0;
-        while at < self.works.len() {
-            at += usize::from(!self.start_work(at));
-        }
-        self.release_reads();
-    }
-
-    /// Whether works on these blocks are under way.
-    pub(crate) fn is_worked_on(&self, span: &Span) -> bool {
-        self.works.iter().any(|work| work.span.overlaps(span))
-    }
-
-    // Groups.
 
     /// Starts the next group if there is reason to and none is in flight.
     pub(crate) fn start_group(&mut self) {
@@ -567,7 +297,9 @@ impl Running {
         self.queue.blocked = items.is_empty();
         if items.is_empty() {
             self.cycle.want(true);
-            return if self.cycle.is_wanted() { self.start_checkpoint() };
+            return if self.cycle.is_wanted() {
+                self.start_checkpoint()
+            };
         }
         self.send_group(builder, items, starts, direct);
     }
@@ -593,14 +325,24 @@ impl Running {
         starts.push(builder.push(&Record::Checkpoint {
             notes: self.notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
             effects: self.effects.iter().collect(),
-            discards: self.discards.iter().filter(|(_, logged)| **logged).map(|(&volume, _)| volume).collect(),
+            discards:
+                self.discards.iter().filter(|(_, logged)| **logged).map(|(&volume, _)| volume).collect(),
         }));
         items.push(Item::Checkpoint);
+        if self.journal.used() + builder.length() as u64 > self.journal.capacity() {
+            return self.fail("the journal holds more than this store can have written; replace the disk");
+        }
         self.cycle.seal(self.journal.head);
         self.send_group(builder, items, starts, Vec::new());
     }
 
-    fn send_group(&mut self, builder: FrameBuilder, mut items: Vec<Item>, starts: Vec<usize>, direct: Vec<u32>) {
+    fn send_group(
+        &mut self,
+        builder: FrameBuilder,
+        mut items: Vec<Item>,
+        starts: Vec<usize>,
+        direct: Vec<u32>,
+    ) {
         self.stats.groups += 1;
         self.stats.group_records += items.len() as u64;
         self.stats.group_records_max = self.stats.group_records_max.max(items.len() as u64);
@@ -672,6 +414,7 @@ impl Running {
 
     pub(crate) fn on_group_durable(&mut self) {
         let group = self.group.take().expect("a group is in flight");
+        self.journal.durable = self.journal.head;
         let checkpoint = matches!(group.items.last(), Some(Item::Checkpoint));
         group.items.into_iter().for_each(|item| self.on_logged(item));
         if checkpoint {
@@ -746,7 +489,7 @@ impl Running {
         write
     }
 
-    fn free_slot_of(&mut self, extent: &Extent) {
+    pub(crate) fn free_slot_of(&mut self, extent: &Extent) {
         if let Body::Slot(slot) = extent.body {
             self.slots.free(slot);
         }
@@ -767,66 +510,6 @@ impl Running {
     }
 }
 
-/// How a stretch of a write gets onto the disk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cut {
-    Inline,
-    Direct,
-    Zero,
-}
-
-impl Cut {
-    fn of(extent: &Extent) -> Cut {
-        match extent.body {
-            Body::Slot(_) => Cut::Direct,
-            Body::Inline(_) => Cut::Inline,
-            Body::Zero | Body::Lost => Cut::Zero,
-        }
-    }
-}
-
-/// Cuts a write into stretches `(offset, count, how)`: whole slots go to `free` ones directly, the rest through the journal.
-fn cut(span: Span, zero: bool, free: &mut u32) -> Vec<(u32, u32, Cut)> {
-    if zero {
-        return vec![(0, span.count, Cut::Zero)];
-    }
-    let mut cuts: Vec<(u32, u32, Cut)> = Vec::new();
-    let mut offset = 0;
-    while offset < span.count {
-        let to_next = (SLOT_BLOCKS - (span.lba + u64::from(offset)) % SLOT_BLOCKS) as u32;
-        let count = to_next.min(span.count - offset);
-        let direct = u64::from(count) * BLOCK as u64 == SLOT_BYTES && *free > 0;
-        match cuts.last_mut() {
-            Some((_, length, Cut::Inline)) if !direct => *length += count,
-            _ => cuts.push((offset, count, if direct { Cut::Direct } else { Cut::Inline })),
-        }
-        *free -= u32::from(direct);
-        offset += count;
-    }
-    cuts
-}
-
-/// `base ^ delta`, a block an extent where content is lost.
-fn image(delta: &[Extent], base: &Payload, lost: &[u32]) -> Vec<Extent> {
-    let mut image: Vec<Extent> = Vec::new();
-    for extent in delta {
-        let Some(content) = extent.inline() else { continue };
-        let start = extent.offset as usize * BLOCK;
-        let sum = content.xor(&base.slice(start, content.len()));
-        for i in 0..extent.count {
-            let offset = extent.offset + i;
-            if lost.binary_search(&offset).is_ok() {
-                image.push(Extent { offset, count: 1, sums: Vec::new(), body: Body::Lost });
-                continue;
-            }
-            let block = sum.block(i as usize);
-            let sums = vec![block.checksum()];
-            image.push(Extent { offset, count: 1, sums, body: Body::Inline(block) });
-        }
-    }
-    image
-}
-
 fn mend_of(works: &mut VecDeque<Work>, id: u64) -> &mut Mend {
     let work = works.iter_mut().find(|work| work.id == id).expect("a queued mend is at work");
     let WorkKind::Mend(mend) = &mut work.kind else { unreachable!("work {id} is a mend") };
@@ -837,10 +520,13 @@ fn mend_of(works: &mut VecDeque<Work>, id: u64) -> &mut Mend {
 fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Stage { staged, extents, .. } => {
-            let previous = if let Change::Xor { previous, .. } = &staged.change { previous.len() * 8 } else { 0 };
+            let previous =
+                if let Change::Xor { previous, .. } = &staged.change { previous.len() * 8 } else { 0 };
             inline_bytes(extents) + previous + 160 + sums_bytes(extents)
         }
-        Record::Mend { stamps, extents, .. } => inline_bytes(extents) + stamps.len() * 8 + 64 + sums_bytes(extents),
+        Record::Mend { stamps, extents, .. } => {
+            inline_bytes(extents) + stamps.len() * 8 + 64 + sums_bytes(extents)
+        }
         Record::Image { extents, .. } => inline_bytes(extents) + 32 + sums_bytes(extents),
         Record::Note { key, value } => key.len() + value.as_ref().map_or(0, Vec::len) + 16,
         _ => 16,

@@ -10,7 +10,7 @@ use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Version};
 use crate::record::aligned_copy;
 use crate::superblock::{HEADERS_AT, SLOT_BLOCKS};
-use base::{BLOCK, BLOCK_U64, Payload, VolumeId};
+use base::{BLOCK_U64, Payload, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -107,10 +107,17 @@ impl Running {
         let mut todo: VecDeque<Todo> = VecDeque::new();
         for (volume, number, group) in self.destaging.groups() {
             let page = number / PAGE_SLOTS;
-            let used = group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice().map(|(i, _)| i));
+            let used =
+                group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice().map(|(i, _)| i));
             match todo.back_mut() {
-                Some(Todo::Update { volume: v, page: p, planes }) if (*v, *p) == (volume, page) => planes.extend(used),
-                _ => todo.push_back(Todo::Update { volume, page, planes: core::iter::once(0).chain(used).collect() }),
+                Some(Todo::Update { volume: v, page: p, planes }) if (*v, *p) == (volume, page) => {
+                    planes.extend(used)
+                }
+                _ => todo.push_back(Todo::Update {
+                    volume,
+                    page,
+                    planes: core::iter::once(0).chain(used).collect(),
+                }),
             }
         }
         let discarded = self.discards.iter().filter(|(_, logged)| **logged);
@@ -133,7 +140,8 @@ impl Running {
                 Todo::Erase(key) => self.erase(key),
             }
         }
-        if matches!(&self.cycle, Cycle::Writing(writing) if writing.todo.is_empty() && writing.under_way == 0) {
+        if matches!(&self.cycle, Cycle::Writing(writing) if writing.todo.is_empty() && writing.under_way == 0)
+        {
             let Cycle::Writing(writing) = core::mem::replace(&mut self.cycle, Cycle::Idle) else { return };
             self.cycle = Cycle::Flushing(writing);
             self.ask(Purpose::CycleFlush, IoKind::Flush);
@@ -181,13 +189,16 @@ impl Running {
         let key = Key::of(volume, first, 0);
         let old = self.pages.update(key, |page| {
             let old = page.slot(first);
-            group.versions.iter().for_each(|(index, version)| set_entry(page, first + u64::from(*index), 0, version));
+            group
+                .versions
+                .iter()
+                .for_each(|(index, version)| set_entry(page, first + u64::from(*index), 0, version));
             old
         });
         self.update_planes(volume, first, group);
-        let holds_data = self.pages.update(key, |page| {
-            (first..first + SLOT_BLOCKS).any(|lba| page.entry(lba).kind == Kind::Data)
-        });
+        let holds_data = self
+            .pages
+            .update(key, |page| (first..first + SLOT_BLOCKS).any(|lba| page.entry(lba).kind == Kind::Data));
         let new = if holds_data { group.slot.or(old).or_else(|| self.allocate_slot()) } else { None };
         if holds_data && new.is_none() {
             return false;
@@ -227,7 +238,9 @@ impl Running {
             let Place::Memory(_) = &version.place else { continue };
             let physical = u64::from(slot) * SLOT_BLOCKS + u64::from(*index);
             match &mut run {
-                Some((first, versions)) if *first + versions.len() as u64 == physical => versions.push(version),
+                Some((first, versions)) if *first + versions.len() as u64 == physical => {
+                    versions.push(version)
+                }
                 _ => {
                     run.take().into_iter().for_each(|(first, versions)| self.write_run(first, &versions));
                     run = Some((physical, vec![version]));
@@ -258,7 +271,9 @@ impl Running {
     }
 
     fn start_write(&mut self, offset: u64, payload: Payload, page: Option<Key>) {
-        let Cycle::Writing(writing) = &mut self.cycle else { unreachable!("content goes home within a cycle") };
+        let Cycle::Writing(writing) = &mut self.cycle else {
+            unreachable!("content goes home within a cycle")
+        };
         writing.under_way += 1;
         self.write(Purpose::Home(page), offset, payload, false);
     }
@@ -269,7 +284,9 @@ impl Running {
         let Some(home) = self.pages.home(key) else { return };
         let slots: Vec<u32> = self.pages.get(key).map(|page| page.slots().collect()).unwrap_or_default();
         self.pages.remove(key);
-        let Cycle::Writing(writing) = &mut self.cycle else { unreachable!("pages are erased within a cycle") };
+        let Cycle::Writing(writing) = &mut self.cycle else {
+            unreachable!("pages are erased within a cycle")
+        };
         writing.freed_slots.extend(slots);
         writing.freed_places.push(home.place);
         let bytes = aligned_copy(&Page::encode_free(home.place, self.seed));

@@ -9,20 +9,17 @@ const PARTS_MAX: usize = 4096;
 /// The most clients remembered.
 const CLIENTS_MAX: usize = 4096;
 
+/// A part of a request: client, sequence, part.
+type Name = (ClientId, u64, u64);
+
 /// The memory of effects, bounded; the oldest are forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    clients: BTreeMap<ClientId, Client>,
-    /// Clients by their newest stamp, to find the one to forget.
-    by_age: BTreeSet<(Stamp, ClientId)>,
-    len: usize,
+    parts: BTreeMap<Name, Stamp>,
+    by_age: BTreeSet<(Stamp, Name)>,
+    /// How many parts of each client.
+    clients: BTreeMap<ClientId, usize>,
     max: usize,
-}
-
-#[derive(Debug, Default)]
-struct Client {
-    newest: Stamp,
-    parts: BTreeMap<(u64, u64), Stamp>,
 }
 
 impl Effects {
@@ -33,48 +30,47 @@ impl Effects {
 
     /// How many parts it remembers.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.parts.len()
     }
 
     /// Remembers a part. Sequence 0 belongs to no request.
     pub(crate) fn insert(&mut self, effect: Effect) {
-        let RequestId { client: id, sequence } = effect.request;
+        let RequestId { client, sequence } = effect.request;
         if sequence == 0 {
             return;
         }
-        let client = self.clients.entry(id).or_default();
-        self.by_age.remove(&(client.newest, id));
-        client.newest = client.newest.max(effect.stamp);
-        self.by_age.insert((client.newest, id));
-        self.len += usize::from(client.parts.insert((sequence, effect.part), effect.stamp).is_none());
-        if client.parts.len() > PARTS_MAX {
-            client.parts.pop_first();
-            self.len -= 1;
+        let name = (client, sequence, effect.part);
+        self.forget(name);
+        self.parts.insert(name, effect.stamp);
+        self.by_age.insert((effect.stamp, name));
+        let of_client = self.clients.entry(client).or_default();
+        *of_client += 1;
+        if *of_client > PARTS_MAX {
+            let (&oldest, _) = self.parts.range((client, 0, 0)..).next().expect("the client has parts");
+            self.forget(oldest);
         }
-        self.forget();
+        while self.parts.len() > self.max || self.clients.len() > CLIENTS_MAX {
+            let &(_, oldest) = self.by_age.first().expect("each part has an age");
+            self.forget(oldest);
+        }
     }
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Effect> {
-        self.clients.iter().flat_map(|(&client, known)| {
-            known.parts.iter().map(move |(&(sequence, part), &stamp)| Effect {
-                request: RequestId { client, sequence },
-                part,
-                stamp,
-            })
+        self.parts.iter().map(|(&(client, sequence, part), &stamp)| Effect {
+            request: RequestId { client, sequence },
+            part,
+            stamp,
         })
     }
 
-    /// Forgets until the bounds hold: whole clients, then the oldest parts of the only one left.
-    fn forget(&mut self) {
-        while self.clients.len() > CLIENTS_MAX || (self.len > self.max && self.clients.len() > 1) {
-            let (_, id) = self.by_age.pop_first().expect("each client has an age");
-            self.len -= self.clients.remove(&id).map_or(0, |client| client.parts.len());
-        }
-        while self.len > self.max {
-            let client = self.clients.values_mut().next().expect("a part has a client");
-            client.parts.pop_first();
-            self.len -= 1;
+    fn forget(&mut self, name: Name) {
+        let Some(stamp) = self.parts.remove(&name) else { return };
+        self.by_age.remove(&(stamp, name));
+        let of_client = self.clients.get_mut(&name.0).expect("a part has a client");
+        *of_client -= 1;
+        if *of_client == 0 {
+            self.clients.remove(&name.0);
         }
     }
 }
@@ -88,14 +84,23 @@ mod tests {
     }
 
     #[test]
-    fn forgets_the_oldest_client_then_the_oldest_parts() {
+    fn forgets_the_oldest() {
         let mut effects = Effects::new(4);
         [effect(1, 1, 1), effect(2, 1, 2), effect(2, 2, 3), effect(1, 2, 4), effect(0, 0, 9)]
-            .map(|e| effects.insert(e));
+            .into_iter()
+            .for_each(|e| effects.insert(e));
         assert_eq!(effects.len(), 4);
         effects.insert(effect(1, 3, 5));
-        assert_eq!(effects.iter().map(|e| e.stamp.0).collect::<Vec<_>>(), [1, 4, 5]);
-        (4..8).for_each(|n| effects.insert(effect(1, n, n + 2)));
-        assert_eq!(effects.iter().map(|e| e.stamp.0).collect::<Vec<_>>(), [6, 7, 8, 9]);
+        effects.insert(effect(1, 3, 6));
+        assert_eq!(effects.iter().map(|e| e.stamp.0).collect::<Vec<_>>(), [4, 6, 2, 3]);
+        (10..9000).for_each(|n| effects.insert(effect(n, 1, n)));
+        assert_eq!((effects.len(), effects.by_age.len(), effects.clients.len()), (4, 4, 4));
+    }
+
+    #[test]
+    fn a_client_has_its_bound() {
+        let mut effects = Effects::new(usize::MAX);
+        (1..5000).for_each(|n| effects.insert(effect(1, n, n)));
+        assert_eq!((effects.len(), effects.iter().next().unwrap().stamp.0), (4096, 904));
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Journal {
     pub(crate) tail: u64,
     /// Where the next frame begins.
     pub(crate) head: u64,
+    /// Frames before this are on stable storage.
+    pub(crate) durable: u64,
 }
 
 impl Journal {
@@ -76,6 +78,7 @@ impl Journal {
             generation: header.generation,
             tail: header.tail,
             head,
+            durable: head,
         }
     }
 
@@ -106,6 +109,6 @@ impl Journal {
     /// The header that moves the tail to `tail`, and which of the two places it goes to.
     pub(crate) fn next_header(&self, tail: u64, pages_high: u32) -> (Header, u64) {
         let generation = self.generation + 1;
-        (Header { generation, tail, head: self.head, pages_high }, generation % 2)
+        (Header { generation, tail, head: self.durable, pages_high }, generation % 2)
     }
 }

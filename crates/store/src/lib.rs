@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` (what is where), `record` and `journal` (how a
 //! write gets on stable storage), `metadata`, `pages` and `slots` (where blocks are at home), `overlay` and `cache` (what
-//! is in memory), then the machine: `machine`, `commit`, `read`, `destage`, `recovery`. The bytes and the order in
+//! is in memory), then the machine: `machine`, `commit` with `room` and `works`, `read`, `destage`, `recovery`. The bytes and the order in
 //! which they become durable are in `docs/disk-format/README.md`.
 //!
 //! Deliberately absent: files, devices, threads, clocks; the fate of a write in doubt (the participant finds it out).
@@ -24,8 +24,10 @@ mod pages;
 mod read;
 mod record;
 mod recovery;
+mod room;
 mod slots;
 mod superblock;
+mod works;
 
 pub use io::{Io, IoDone, IoFault, IoKind};
 pub use machine::{Limits, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};

@@ -3,7 +3,7 @@
 //! Commands and journal groups are in `commit`, reads in `read`, the way home in `destage`, opening in `recovery`.
 
 use crate::cache::BlockCache;
-use crate::commit::{Item, Queue, Work, Write};
+use crate::commit::{Item, Queue, Write};
 use crate::destage::Cycle;
 use crate::effects::Effects;
 use crate::io::{Io, IoDone, IoFault, IoKind};
@@ -15,6 +15,7 @@ use crate::read::{ReadOp, Run};
 use crate::recovery::{Next, OpenError, Recovery};
 use crate::slots::Allocator;
 use crate::superblock::{Geometry, SLOT_BYTES, Superblock};
+use crate::works::Work;
 use base::{BrickId, Checksum, ClusterId, Depth, HashMap, Machine, Payload, Stamp, Time, VolumeId};
 use bytes::Bytes;
 use core::time::Duration;
@@ -258,7 +259,9 @@ impl Machine for Store {
 /// The answer to a command that is not carried out, if it wants one.
 pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
     Some(match *command {
-        Command::Stage { token, .. } | Command::Mend { token, .. } => Reply::Staged { token, result: Err(error) },
+        Command::Stage { token, .. } | Command::Mend { token, .. } => {
+            Reply::Staged { token, result: Err(error) }
+        }
         Command::Read { token, .. } => Reply::Read { token, result: Err(error) },
         Command::Allocation { token, .. } => Reply::Allocation { token, result: Err(error) },
         Command::Note { token, .. } => Reply::Noted { token, result: Err(error) },
@@ -474,14 +477,17 @@ impl Running {
 
     fn check(&self, depth: Depth) {
         assert!(self.journal.used() <= self.journal.capacity(), "the journal overran its tail");
-        assert!(self.fresh.is_empty() || !self.writes.is_empty() || self.broken, "applied content without its write");
+        assert!(
+            self.fresh.is_empty() || !self.writes.is_empty() || self.broken,
+            "applied content without its write"
+        );
         if depth == Depth::Deep && !self.broken {
             self.check_deep();
         }
     }
 
     fn check_deep(&self) {
-        [&self.fresh, &self.durable, &self.destaging].map(|layer| layer.check());
+        [&self.fresh, &self.durable, &self.destaging].into_iter().for_each(Overlay::check);
         self.cache.check();
         self.slots.check();
         self.pages.places.check();
@@ -494,7 +500,10 @@ impl Running {
         for (key, page) in self.pages.residents() {
             assert_eq!(self.pages.home(key).map(|home| home.slots), Some(page.slot_mask()), "page {key:?}");
             for slot in page.slots() {
-                assert!(self.slots.is_used(slot) && seen.insert(slot), "slot {slot} is mapped twice, or free");
+                assert!(
+                    self.slots.is_used(slot) && seen.insert(slot),
+                    "slot {slot} is mapped twice, or free"
+                );
             }
         }
         assert!(self.durable.slots().all(|slot| self.slots.is_used(slot)), "a journalled slot is free");

@@ -11,7 +11,6 @@ use base::{BLOCK, Checksum, Stamp, VolumeId, checksum::checksum_append};
 pub(crate) const PAGE_BLOCKS: u64 = 256;
 /// Slots that a page describes.
 pub(crate) const PAGE_SLOTS: u64 = PAGE_BLOCKS / SLOT_BLOCKS;
-const SECTORS: usize = 8;
 const SECTOR: usize = 512;
 const SECTOR_BLOCKS: usize = 32;
 const ENTRIES_AT: usize = 128;
@@ -127,11 +126,6 @@ impl Page {
         (0..PAGE_SLOTS).filter(|&i| self.slots[i as usize] != NO_SLOT).fold(0, |mask, i| mask | 1 << i)
     }
 
-    /// Whether blocks of it are described by damaged sectors.
-    pub(crate) fn has_unknown(&self) -> bool {
-        self.entries.iter().any(|entry| entry.kind == Kind::Unknown)
-    }
-
     /// Its bytes, for place number `place`.
     pub(crate) fn encode(&self, key: Key, place: u32, seed: Checksum) -> Vec<u8> {
         let mut bytes = vec![0; BLOCK];
@@ -190,7 +184,9 @@ impl Page {
         if magic == MAGIC_PAGE {
             slots = [u32_at(sector, 32), u32_at(sector, 36)];
             for (i, entry) in entries.iter_mut().enumerate() {
-                let Some(kind) = Kind::from_bits(sector[48 + i / 2] >> (i % 2 * 4) & 15) else { return false };
+                let Some(kind) = Kind::from_bits(sector[48 + i / 2] >> (i % 2 * 4) & 15) else {
+                    return false;
+                };
                 let at = ENTRIES_AT + i * ENTRY;
                 *entry = Entry { kind, stamp: Stamp(u64_at(sector, at)), sum: u32_at(sector, at + 8) };
             }

@@ -247,7 +247,11 @@ impl Overlay {
     /// Asserts that the accounts are true.
     pub(crate) fn check(&self) {
         let versions = || self.groups.values().flat_map(|group| &group.versions);
-        assert_eq!(versions().map(|(_, v)| in_memory(v)).sum::<usize>(), self.bytes, "the overlay's accounts");
+        assert_eq!(
+            versions().map(|(_, v)| in_memory(v)).sum::<usize>(),
+            self.bytes,
+            "the overlay's accounts"
+        );
         assert!(self.groups.values().all(|g| g.versions.is_sorted_by(|a, b| a.0 < b.0)));
     }
 }

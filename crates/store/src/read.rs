@@ -7,15 +7,13 @@ use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::metadata::{Entry, Key, Kind, Page};
 use crate::overlay::{Place, Version};
+use crate::record::WIDTH_MAX;
 use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum, Payload, Stamp, VolumeId, checksum};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::Span;
 use wire::disk::{Blocks, Reply, StoreError, Token};
-
-/// The most stamps a block that a read may ask for.
-const WIDTH_MAX: u8 = 32;
 
 /// Who reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +69,10 @@ struct Pass {
 /// Where a committed block is.
 enum Source {
     Memory(Bytes),
-    Disk { physical: u64, sum: Checksum },
+    Disk {
+        physical: u64,
+        sum: Checksum,
+    },
     Zero,
     Bad,
     /// Not known before this page is in memory.
@@ -389,7 +390,9 @@ fn zero_block() -> Bytes {
 /// Adds a block to the runs to be read; a run stays within one slot.
 fn miss(runs: &mut Vec<Run>, index: u32, physical: u64, sum: Checksum) {
     match runs.last_mut() {
-        Some(run) if run.first + run.blocks.len() as u64 == physical && !physical.is_multiple_of(SLOT_BLOCKS) => {
+        Some(run)
+            if run.first + run.blocks.len() as u64 == physical && !physical.is_multiple_of(SLOT_BLOCKS) =>
+        {
             run.blocks.push((index, sum));
         }
         _ => runs.push(Run { first: physical, blocks: vec![(index, sum)] }),

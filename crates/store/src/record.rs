@@ -4,12 +4,15 @@
 //! sectors. The header's checksum covers the records, the records' checksums the blocks, so that each byte of content is
 //! summed once.
 
+use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum, Payload, RequestId, Stamp, VolumeId, checksum, checksum::checksum_append};
 use bytes::Bytes;
 use wire::disk::Staged;
-use wire::{DecodeError, Reader, Span, Wire, wire_enum, wire_struct};
+use wire::{Change, DecodeError, Reader, Span, Wire, wire_enum, wire_struct};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"BWFRAME1");
+/// The most stamps a block that a write may set.
+pub(crate) const WIDTH_MAX: u8 = 32;
 /// Bytes of a frame's header.
 const HEADER: usize = 40;
 
@@ -48,9 +51,19 @@ impl Extent {
         }
     }
 
-    fn is_sound(&self, blocks: u32) -> bool {
-        let sums = if matches!(self.body, Body::Inline(_) | Body::Slot(_)) { self.count } else { 0 };
-        self.offset.checked_add(self.count).is_some_and(|end| end <= blocks) && self.sums.len() == sums as usize
+    /// Whether it lies within `span`, with a checksum for each block of content; slots are used as a whole.
+    fn is_sound(&self, span: Span) -> bool {
+        let (has_sums, whole) = match self.body {
+            Body::Inline(_) => (true, true),
+            Body::Slot(_) => {
+                let first = span.lba + u64::from(self.offset);
+                (true, u64::from(self.count) == SLOT_BLOCKS && first.is_multiple_of(SLOT_BLOCKS))
+            }
+            Body::Zero | Body::Lost => (false, true),
+        };
+        let sums = if has_sums { self.count as usize } else { 0 };
+        let end = self.offset.checked_add(self.count);
+        self.count > 0 && whole && self.sums.len() == sums && end.is_some_and(|end| end <= span.count)
     }
 }
 
@@ -91,14 +104,18 @@ pub(crate) struct Effect {
 impl Record {
     fn extents_mut(&mut self) -> &mut [Extent] {
         match self {
-            Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => extents,
+            Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => {
+                extents
+            }
             _ => &mut [],
         }
     }
 
     fn extents(&self) -> &[Extent] {
         match self {
-            Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => extents,
+            Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => {
+                extents
+            }
             _ => &[],
         }
     }
@@ -112,19 +129,28 @@ impl Record {
         })
     }
 
+    /// Whether it is one that a store writes, however well its checksum matches.
     fn is_sound(&self) -> bool {
-        let blocks = match self {
-            Record::Stage { staged, .. } if staged.write.span.is_valid() => staged.write.span.count,
-            Record::Mend { span, width, stamps, .. } if span.is_valid() => {
-                if stamps.len() != span.count as usize * *width as usize {
-                    return false;
-                }
-                span.count
+        let span = match self {
+            Record::Stage { staged, .. } if is_change_sound(&staged.change) => staged.write.span,
+            Record::Mend { span, width, stamps, .. }
+                if *width <= WIDTH_MAX && stamps.len() == span.count as usize * *width as usize =>
+            {
+                *span
             }
             Record::Stage { .. } | Record::Mend { .. } => return false,
-            _ => Span::BLOCKS_MAX,
+            // The blocks of an image are those of its write, which is known elsewhere.
+            _ => Span { volume: VolumeId(0), lba: 1, count: Span::BLOCKS_MAX },
         };
-        self.extents().iter().all(|extent| extent.is_sound(blocks))
+        span.is_valid() && self.extents().iter().all(|extent| extent.is_sound(span))
+    }
+}
+
+fn is_change_sound(change: &Change) -> bool {
+    match change {
+        Change::Data | Change::Zero => true,
+        Change::Xor { index, .. } => *index < WIDTH_MAX,
+        Change::Parity { width } => (1..=WIDTH_MAX).contains(width),
     }
 }
 

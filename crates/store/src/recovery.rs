@@ -3,16 +3,16 @@
 //! One request to the disk at a time: superblocks, journal headers, the journal from its tail, the data that the last frame
 //! brought beside it, a flush (what was read may so far be in a volatile cache only), the metadata pages.
 
+use crate::commit::Write;
 use crate::destage::need_of;
 use crate::io::IoFault;
 use crate::journal::{Header, Journal};
 use crate::machine::{Running, StoreConfig};
-use crate::metadata::Page;
+use crate::metadata::{PAGE_SLOTS, Page};
 use crate::overlay::Setting;
 use crate::pages::Home;
 use crate::record::{Body, Extent, FrameHeader, Record};
 use crate::superblock::{FORMAT_VERSION, Found, HEADERS_AT, SLOT_BLOCKS, SLOT_BYTES, Superblock};
-use crate::commit::Write;
 use base::{BLOCK, BLOCK_U64, BrickId, Checksum, ClusterId, Stamp, VolumeId, checksum};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,7 +29,9 @@ pub enum OpenError {
     #[error("the disk holds no Brickwork superblock: format it, or name the right disk")]
     NotFormatted,
     /// Both superblocks are damaged.
-    #[error("both superblocks of the disk are damaged: replace the disk, its content comes back from the other bricks")]
+    #[error(
+        "both superblocks of the disk are damaged: replace the disk, its content comes back from the other bricks"
+    )]
     SuperblockCorrupt,
     /// Of another cluster.
     #[error("the disk belongs to cluster {found}, not to {expected}: name the right disk")]
@@ -64,7 +66,9 @@ pub enum OpenError {
         known: u32,
     },
     /// Smaller than it was.
-    #[error("the disk has {disk_bytes} bytes, it was formatted with {needed_bytes}: it was cut short; restore its size")]
+    #[error(
+        "the disk has {disk_bytes} bytes, it was formatted with {needed_bytes}: it was cut short; restore its size"
+    )]
     Truncated {
         /// Its size.
         disk_bytes: u64,
@@ -72,7 +76,9 @@ pub enum OpenError {
         needed_bytes: u64,
     },
     /// No journal header is whole.
-    #[error("both journal headers of the disk are damaged: replace the disk, its content comes back from the other bricks")]
+    #[error(
+        "both journal headers of the disk are damaged: replace the disk, its content comes back from the other bricks"
+    )]
     JournalHeaderCorrupt,
     /// A journal frame that was on stable storage is damaged: what was acknowledged is missing.
     #[error(
@@ -123,7 +129,9 @@ enum Step {
     /// The first superblock is asked for.
     Superblock,
     /// Its copy is, because the first one is no good.
-    SuperblockCopy { damaged: bool },
+    SuperblockCopy {
+        damaged: bool,
+    },
     Headers(Box<Superblock>),
     Journal(Box<Replay>),
     Verify(Box<Replay>),
@@ -138,6 +146,8 @@ struct Replay {
     header: Header,
     /// The journal's bytes from `at` on that no frame was made of yet.
     window: Vec<u8>,
+    /// How many bytes of the window are used up.
+    taken: usize,
     at: u64,
     /// Where the next bytes come from.
     fetched: u64,
@@ -150,7 +160,8 @@ struct Replay {
     /// The next page place to read, and how many are being read.
     place: u32,
     places: u32,
-    homes: BTreeMap<u32, u32>,
+    /// Whose slots are: the volume, and the address in slots.
+    owners: BTreeMap<u32, (VolumeId, u64)>,
 }
 
 impl Recovery {
@@ -174,7 +185,9 @@ impl Recovery {
     fn take(&mut self, answer: Option<Result<Bytes, IoFault>>) -> Result<Next, OpenError> {
         let step = core::mem::replace(&mut self.step, Step::Over);
         let bytes = match answer {
-            Some(Err(fault @ IoFault::Failed(_))) => return Err(OpenError::Io { offset: self.offset, fault }),
+            Some(Err(fault @ IoFault::Failed(_))) => {
+                return Err(OpenError::Io { offset: self.offset, fault });
+            }
             Some(Err(IoFault::Unreadable)) => None,
             Some(Ok(bytes)) => Some(bytes),
             None => None,
@@ -244,7 +257,8 @@ impl Recovery {
         let headers = sectors.chunks_exact(BLOCK).filter_map(|s| Header::decode_sector(s, superblock.seed()));
         let header = headers.max_by_key(|header| header.generation).ok_or(OpenError::JournalHeaderCorrupt)?;
         let geometry = &superblock.geometry;
-        let within = header.head - header.tail <= geometry.journal_bytes && header.pages_high <= geometry.page_count;
+        let within =
+            header.head - header.tail <= geometry.journal_bytes && header.pages_high <= geometry.page_count;
         if !within || !header.tail.is_multiple_of(BLOCK_U64) {
             return Err(OpenError::JournalHeaderCorrupt);
         }
@@ -254,6 +268,7 @@ impl Recovery {
             running,
             header,
             window: Vec::new(),
+            taken: 0,
             at: header.tail,
             fetched: header.tail,
             torn: None,
@@ -261,7 +276,7 @@ impl Recovery {
             unverified: VecDeque::new(),
             place: 0,
             places: 0,
-            homes: BTreeMap::new(),
+            owners: BTreeMap::new(),
         }))
     }
 
@@ -303,7 +318,7 @@ impl Recovery {
     fn verify(&mut self, mut replay: Box<Replay>) -> Result<Next, OpenError> {
         let Some(&(slot, _)) = replay.unverified.front() else {
             replay.replay_last();
-            replay.running.journal.head = replay.at;
+            (replay.running.journal.head, replay.running.journal.durable) = (replay.at, replay.at);
             self.step = Step::Flush(replay);
             return Ok(Next::Flush);
         };
@@ -363,8 +378,10 @@ impl Recovery {
         let mut running = replay.running;
         running.pages.high = replay.header.pages_high;
         let staged: Vec<Stamp> = running.writes.keys().copied().collect();
-        for slot in running.slots_in_journal() {
-            if !replay.homes.contains_key(&slot) && !running.slots.mark(slot) {
+        for (slot, owner) in running.slots_in_journal() {
+            // A slot that is at home already must be so at the very blocks that the journal has it for.
+            let at_home = owner.is_some() && replay.owners.get(&slot).copied() == owner;
+            if !at_home && !running.slots.mark(slot) {
                 let offset = running.geometry.block_offset(u64::from(slot) * SLOT_BLOCKS);
                 return Err(OpenError::MetadataCorrupt { offset });
             }
@@ -404,41 +421,36 @@ impl Replay {
 
     /// Takes what frames the window holds.
     fn take_frames(&mut self) -> Result<(), OpenError> {
-        while self.torn.is_none() && self.window.len() >= BLOCK {
-            let Some(header) = FrameHeader::decode(&self.window[..BLOCK], self.at, self.running.seed) else {
+        while self.torn.is_none() && self.window.len() - self.taken >= BLOCK {
+            let left = &self.window[self.taken..];
+            let header = FrameHeader::decode(left, self.at, self.running.seed);
+            let Some(header) = header.filter(|header| header.position + header.length <= self.end()) else {
                 self.torn = Some(self.at);
                 break;
             };
-            if header.position + header.length > self.end() {
-                self.torn = Some(self.at);
+            if (left.len() as u64) < header.length {
                 break;
-            }
-            if (self.window.len() as u64) < header.length {
-                return Ok(());
             }
             self.take_frame(&header);
         }
         if self.torn.is_some() {
-            self.look_for_later_frames()?;
+            return self.look_for_later_frames();
         }
+        self.window.drain(..self.taken);
+        self.taken = 0;
         Ok(())
     }
 
     fn take_frame(&mut self, header: &FrameHeader) {
-        let rest = self.window.split_off(header.length as usize);
-        let frame = Bytes::from(core::mem::replace(&mut self.window, rest));
+        let frame = Bytes::copy_from_slice(&self.window[self.taken..self.taken + header.length as usize]);
         match header.records(&frame, self.running.seed) {
             Some(records) => {
                 self.replay_last();
+                self.taken += frame.len();
                 self.at += header.length;
                 self.last = Some((header.position, self.at, records));
             }
-            None => {
-                let rest = core::mem::take(&mut self.window);
-                self.window = frame.to_vec();
-                self.window.extend_from_slice(&rest);
-                self.torn = Some(self.at);
-            }
+            None => self.torn = Some(self.at),
         }
     }
 
@@ -463,6 +475,7 @@ impl Replay {
             }
         }
         self.window.clear();
+        self.taken = 0;
         Ok(())
     }
 
@@ -476,8 +489,8 @@ impl Replay {
         let running = &mut self.running;
         let corrupt = OpenError::MetadataCorrupt { offset: running.geometry.page_offset(place) };
         let decoded = Page::decode(bytes, place, running.geometry.slot_count, running.seed);
-        let Some(key) = decoded.key else {
-            if decoded.damaged > 0 || bytes.is_empty() {
+        let Some(key) = decoded.key.filter(|key| key.page < 1 << 36) else {
+            if decoded.damaged > 0 || bytes.is_empty() || decoded.key.is_some() {
                 // It may have been any volume's. Its place is not used again.
                 running.pages.lost += 1;
                 running.pages.places.mark(place);
@@ -488,10 +501,12 @@ impl Replay {
         if !running.pages.add(key, Home { place, slots: decoded.page.slot_mask() }) {
             return Err(corrupt);
         }
-        for slot in decoded.page.slots() {
-            if !running.slots.mark(slot) || self.homes.insert(slot, place).is_some() {
+        for number in key.page * PAGE_SLOTS..(key.page + 1) * PAGE_SLOTS {
+            let Some(slot) = decoded.page.slot(number * SLOT_BLOCKS) else { continue };
+            if !running.slots.mark(slot) {
                 return Err(corrupt);
             }
+            self.owners.insert(slot, (key.volume, number));
         }
         Ok(())
     }
@@ -514,7 +529,7 @@ impl Running {
             Record::Checkpoint { notes, effects, discards } => {
                 self.notes = notes.into_iter().collect();
                 effects.into_iter().for_each(|effect| self.effects.insert(effect));
-                discards.into_iter().for_each(|volume| drop(self.discards.insert(volume, true)));
+                self.discards.extend(discards.into_iter().map(|volume| (volume, true)));
             }
         }
     }
@@ -523,7 +538,8 @@ impl Running {
         let stamp = staged.write.stamp;
         self.forget(stamp);
         let previous = if let Change::Xor { previous, .. } = &staged.change { previous.len() * 8 } else { 0 };
-        let cost = crate::record::inline_bytes(&extents) + staged.write.span.count as usize * 28 + 160 + previous;
+        let cost =
+            crate::record::inline_bytes(&extents) + staged.write.span.count as usize * 28 + 160 + previous;
         self.live_cost += cost;
         self.writes.insert(stamp, Write::recovered(staged, extents, cost));
     }
@@ -549,11 +565,18 @@ impl Running {
         self.live_cost -= self.writes.remove(&stamp).map_or(0, |write| write.cost);
     }
 
-    /// The slots that the journal holds. Those that a later large write has replaced are free again.
-    fn slots_in_journal(&mut self) -> Vec<u32> {
+    /// The slots that the journal holds, and which blocks they are for if that is decided. Those that a later large write
+    /// has replaced are free again.
+    fn slots_in_journal(&mut self) -> Vec<(u32, Option<(VolumeId, u64)>)> {
         self.durable.forget_replaced();
+        let journalled = self.durable.groups();
+        let journalled =
+            journalled.filter_map(|(volume, number, group)| Some((group.slot?, Some((volume, number)))));
         let staged = self.writes.values().flat_map(|write| &write.extents);
-        let staged = staged.filter_map(|extent| if let Body::Slot(slot) = extent.body { Some(slot) } else { None });
-        self.durable.slots().chain(staged).collect()
+        let staged = staged.filter_map(|extent| match extent.body {
+            Body::Slot(slot) => Some((slot, None)),
+            _ => None,
+        });
+        journalled.chain(staged).collect()
     }
 }

@@ -14,13 +14,7 @@ pub(crate) struct Allocator {
 impl Allocator {
     /// `count` free numbers.
     pub(crate) fn new(count: u32) -> Allocator {
-        Allocator {
-            words: vec![0; count.div_ceil(64) as usize],
-            count,
-            free: count,
-            reserved: 0,
-            hint: 0,
-        }
+        Allocator { words: vec![0; count.div_ceil(64) as usize], count, free: count, reserved: 0, hint: 0 }
     }
 
     /// How many there are.

@@ -52,7 +52,9 @@ pub enum FormatError {
         journal_bytes: u64,
     },
     /// The disk has no room for data.
-    #[error("a disk of {disk_bytes} bytes with a journal of {journal_bytes} has no room for data: use a larger disk")]
+    #[error(
+        "a disk of {disk_bytes} bytes with a journal of {journal_bytes} has no room for data: use a larger disk"
+    )]
     DiskTooSmall {
         /// The disk's size.
         disk_bytes: u64,
@@ -61,9 +63,10 @@ pub enum FormatError {
     },
 }
 
-/// A sensible journal for a disk of `disk_bytes`: 1/64 of it, between 256 KiB and 64 MiB.
+/// A sensible journal for a disk of `disk_bytes`: 1/16 of it, between 256 KiB and 64 MiB. A fifth of a journal bounds the
+/// content that one write may bring through it, so that 6 MiB take any write, on a full disk too.
 pub fn journal_bytes_default(disk_bytes: u64) -> u64 {
-    (disk_bytes / 64).clamp(256 * 1024, 64 << 20) / SLOT_BYTES * SLOT_BYTES
+    (disk_bytes / 16).clamp(256 * 1024, 64 << 20) / SLOT_BYTES * SLOT_BYTES
 }
 
 /// The writes, as `(offset, content)`, that make a fresh disk; it is one once they are on stable storage. The disk need
@@ -137,7 +140,15 @@ impl Geometry {
             return Err(too_small);
         }
         let page_count = page_count as u32;
-        Ok(Geometry { disk_bytes, journal_at: JOURNAL_AT, journal_bytes, pages_at, page_count, slots_at, slot_count })
+        Ok(Geometry {
+            disk_bytes,
+            journal_at: JOURNAL_AT,
+            journal_bytes,
+            pages_at,
+            page_count,
+            slots_at,
+            slot_count,
+        })
     }
 
     /// Whether a superblock's fields describe regions that lie behind one another on the disk.

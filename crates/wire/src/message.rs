@@ -206,7 +206,7 @@ pub enum Message {
         /// The view being made.
         number: ViewNumber,
         /// The fates.
-        fates: Vec<Fate>,
+        fates: Vec<(WriteId, Fate)>,
     },
     /// The view begins: apply these decisions and serve under it.
     Activate {
@@ -234,6 +234,8 @@ pub enum Message {
         address: String,
         /// How many writer numbers it needs (one a shard).
         writers: u16,
+        /// The first of those it has already.
+        held: Option<u16>,
     },
     /// Numbers `first_writer..first_writer + writers` are the gateway's.
     Registered {
@@ -476,7 +478,7 @@ wire_enum!(Message {
     25 => Resolved { group, number, fates },
     26 => Activate { view, commits, aborts },
     27 => Activated { group, number },
-    40 => Register { gateway, address, writers },
+    40 => Register { gateway, address, writers, held },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },

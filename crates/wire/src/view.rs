@@ -8,13 +8,16 @@ use base::{BrickId, GroupId, ViewNumber, VolumeId};
 pub struct Slots(pub u32);
 
 impl Slots {
+    /// The most slots of a group.
+    pub const MAX: usize = 32;
+
     /// The first `count` slots.
     pub fn all(count: u8) -> Slots {
-        Slots(((1u64 << count) - 1) as u32)
+        Slots(((1u64 << count.min(32)) - 1) as u32)
     }
     /// The set of one slot.
     pub fn one(slot: u8) -> Slots {
-        Slots(1 << slot)
+        Slots::default().with(slot)
     }
     /// Whether `slot` is in it.
     pub fn has(self, slot: u8) -> bool {
@@ -23,12 +26,13 @@ impl Slots {
     /// With `slot`.
     #[must_use]
     pub fn with(self, slot: u8) -> Slots {
+        assert!(usize::from(slot) < Slots::MAX, "slot {slot} of a group");
         Slots(self.0 | 1 << slot)
     }
     /// Without `slot`.
     #[must_use]
     pub fn without(self, slot: u8) -> Slots {
-        Slots(self.0 & !(1 << slot))
+        Slots(self.0 & !1u32.checked_shl(u32::from(slot)).unwrap_or(0))
     }
     /// What is in both.
     #[must_use]

@@ -26,8 +26,8 @@ fn check_export(json: &str, bytes: u64) -> Result<()> {
     ensure!(value["structured"] == true, "no structured replies");
     ensure!(export["export-size"] == bytes, "size is {}", export["export-size"]);
     let constraint = |name: &str| export[name].as_u64().with_context(|| format!("no {name} in {json}"));
-    let (least, best) = (constraint("block_minimum")?, constraint("block_preferred")?);
-    let most = constraint("block_maximum")?;
+    let (least, best) = (constraint("block_size_minimum")?, constraint("block_size_preferred")?);
+    let most = constraint("block_size_maximum")?;
     ensure!(least <= best && best.is_power_of_two() && best <= most, "block sizes {least}, {best}, {most}");
     Ok(())
 }

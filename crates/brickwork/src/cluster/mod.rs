@@ -58,7 +58,8 @@ impl Cluster {
             crate::config::load(Some(&dir.join("admin/client.toml")), toml::Table::new())?;
         client.resolve(&dir.join("admin"));
         let spawner = Spawner::new(dir, shape.keep)?;
-        let mut cluster = Cluster { dir: dir.to_owned(), client, processes: BTreeMap::new(), spawner, nbd: Vec::new() };
+        let mut cluster =
+            Cluster { dir: dir.to_owned(), client, processes: BTreeMap::new(), spawner, nbd: Vec::new() };
         cluster.spawn("directory", &["directory", "--config", &text(&dir.join("directory.toml"))])?;
         cluster.wait_ready()?;
         for index in 0..shape.bricks {
@@ -124,7 +125,11 @@ impl Cluster {
         let end = Instant::now() + PATIENCE;
         while !state(&self.status()?) {
             if Instant::now() > end {
-                bail!("waited {} s until {what}; look into {}", PATIENCE.as_secs(), self.dir.join("logs").display());
+                bail!(
+                    "waited {} s until {what}; look into {}",
+                    PATIENCE.as_secs(),
+                    self.dir.join("logs").display()
+                );
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -205,8 +210,14 @@ impl Cluster {
 
 /// The cluster's files, and a token for all its machines.
 fn init(dir: &Path, listen: String, join_listen: String) -> Result<Token> {
-    let init =
-        cluster::Init { dir: dir.to_owned(), name: "demo".to_owned(), listen, join_listen, advertise: None, plaintext: true };
+    let init = cluster::Init {
+        dir: dir.to_owned(),
+        name: "demo".to_owned(),
+        listen,
+        join_listen,
+        advertise: None,
+        plaintext: true,
+    };
     cluster::init(&init)?;
     Ok(cluster::new_token(dir, None, Duration::from_secs(3600))?.1)
 }

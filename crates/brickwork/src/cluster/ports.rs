@@ -14,8 +14,13 @@ pub fn free(count: u32) -> Result<Vec<u16>> {
     let span = LAST - FIRST;
     let start = u16::from_le_bytes(random()) % span;
     let candidates = (0..span).map(|step| FIRST + (start + step) % span);
-    let ports: Vec<u16> =
-        candidates.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).take(count as usize).collect();
-    ensure!(ports.len() == count as usize, "there are no {count} free ports between {FIRST} and {LAST} on loopback");
+    let ports: Vec<u16> = candidates
+        .filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .take(count as usize)
+        .collect();
+    ensure!(
+        ports.len() == count as usize,
+        "there are no {count} free ports between {FIRST} and {LAST} on loopback"
+    );
     Ok(ports)
 }

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a process may take to end cleanly before it is killed.
-const GRACE: Duration = Duration::from_secs(5);
+pub const GRACE: Duration = Duration::from_secs(5);
 
 /// Starts children of this very program.
 pub struct Spawner {
@@ -81,9 +81,15 @@ impl Process {
     pub fn wait_ready(&mut self, end: Instant) -> Result<()> {
         while !self.ready {
             self.check_alive()?;
-            self.ready = fs::read_to_string(&self.said).is_ok_and(|text| text.starts_with("ready ") && text.ends_with('\n'));
+            self.ready = fs::read_to_string(&self.said)
+                .is_ok_and(|text| text.starts_with("ready ") && text.ends_with('\n'));
             if !self.ready {
-                ensure!(Instant::now() < end, "{} does not become ready; its log is {}", self.name, self.log.display());
+                ensure!(
+                    Instant::now() < end,
+                    "{} does not become ready; its log is {}",
+                    self.name,
+                    self.log.display()
+                );
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
@@ -97,7 +103,12 @@ impl Process {
         }
         match self.child.try_wait()? {
             None => Ok(()),
-            Some(status) => bail!("{} ended ({status}); the end of {}:\n{}", self.name, self.log.display(), tail(&self.log)),
+            Some(status) => bail!(
+                "{} ended ({status}); the end of {}:\n{}",
+                self.name,
+                self.log.display(),
+                tail(&self.log)
+            ),
         }
     }
 
@@ -125,11 +136,12 @@ impl Drop for Process {
 }
 
 /// Ends the processes whose pid files are under `dir`, and no others: a pid that was given to another process since is
-/// told by its start time. Returns how many were ended.
-pub fn stop(dir: &Path) -> Result<usize> {
+/// told by its start time. Processes that do not end within `grace` are killed. Returns how many were ended.
+pub fn stop(dir: &Path, grace: Duration) -> Result<usize> {
     let pids = dir.join("pids");
-    let entries = fs::read_dir(&pids)
-        .with_context(|| format!("{} holds no cluster; name the directory that `brickwork demo --keep` printed", dir.display()))?;
+    let entries = fs::read_dir(&pids).with_context(|| {
+        format!("{} holds no cluster; name the directory that `brickwork demo --keep` printed", dir.display())
+    })?;
     let mut ours = Vec::new();
     for entry in entries {
         let path = entry?.path();
@@ -137,7 +149,7 @@ pub fn stop(dir: &Path) -> Result<usize> {
         fs::remove_file(&path)?;
     }
     ours.iter().for_each(|&(pid, _)| signal(pid, libc::SIGTERM));
-    let end = Instant::now() + GRACE;
+    let end = Instant::now() + grace;
     while ours.iter().any(|&(pid, start)| started(pid) == Some(start)) && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -10,7 +10,9 @@ pub struct Bytes(pub u64);
 
 /// Why a size could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{0}' is not a size; write bytes (4096) or a number and a unit (64KiB, 512MiB, 1.5GiB, 2TiB; KB, MB, GB, TB are powers of 1000)")]
+#[error(
+    "'{0}' is not a size; write bytes (4096) or a number and a unit (64KiB, 512MiB, 1.5GiB, 2TiB; KB, MB, GB, TB are powers of 1000)"
+)]
 pub struct BytesError(String);
 
 /// Units by name, the larger first within each family.
@@ -54,14 +56,16 @@ fn fractional(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     if fraction.is_empty() || fraction.len() > 9 {
         return None;
     }
-    let part = u128::from(fraction.parse::<u64>().ok()?) * u128::from(scale) / 10u128.pow(fraction.len() as u32);
+    let part =
+        u128::from(fraction.parse::<u64>().ok()?) * u128::from(scale) / 10u128.pow(fraction.len() as u32);
     whole.parse::<u64>().ok()?.checked_mul(scale)?.checked_add(u64::try_from(part).ok()?)
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, scale) = UNITS[..4].iter().find(|(_, scale)| self.0 >= *scale).copied().unwrap_or(("B", 1));
-        if self.0 % scale == 0 {
+        let (unit, scale) =
+            UNITS[..4].iter().find(|(_, scale)| self.0 >= *scale).copied().unwrap_or(("B", 1));
+        if self.0.is_multiple_of(scale) {
             write!(f, "{} {unit}", self.0 / scale)
         } else {
             write!(f, "{:.1} {unit}", self.0 as f64 / scale as f64)
@@ -104,9 +108,14 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
-        for (text, bytes) in
-            [("4096", 4096), ("64KiB", 65536), ("1.5GiB", 3 << 29), ("2 TiB", 2 << 40), ("10g", 10 << 30), ("3MB", 3_000_000)]
-        {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("1.5GiB", 3 << 29),
+            ("2 TiB", 2 << 40),
+            ("10g", 10 << 30),
+            ("3MB", 3_000_000),
+        ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
         for text in ["", "GiB", "-1", "1.", "12 parsecs", "99999999999TiB", "1.5.5K"] {

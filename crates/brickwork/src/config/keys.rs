@@ -172,8 +172,19 @@ const TLS_KEYS: [&str; 3] = ["tls.ca", "tls.cert", "tls.key"];
 impl Configuration for DirectoryFile {
     const WHAT: &'static str = "directory";
     const ENVIRONMENT: &'static [&'static str] = &[
-        "listen", "join_listen", "advertise", "cluster", "name", "store", "authority", "lease_ms", "metrics",
-        "plaintext", TLS_KEYS[0], TLS_KEYS[1], TLS_KEYS[2],
+        "listen",
+        "join_listen",
+        "advertise",
+        "cluster",
+        "name",
+        "store",
+        "authority",
+        "lease_ms",
+        "metrics",
+        "plaintext",
+        TLS_KEYS[0],
+        TLS_KEYS[1],
+        TLS_KEYS[2],
     ];
 
     fn check(&self) -> Result<(), String> {
@@ -181,7 +192,8 @@ impl Configuration for DirectoryFile {
         if !(100..=600_000).contains(&self.lease_ms) {
             return Err(format!("lease_ms is {}; it must be between 100 and 600000", self.lease_ms));
         }
-        let addresses = [Some(&self.listen), Some(&self.join_listen), self.advertise.as_ref(), self.metrics.as_ref()];
+        let addresses =
+            [Some(&self.listen), Some(&self.join_listen), self.advertise.as_ref(), self.metrics.as_ref()];
         check_addresses(&addresses)?;
         check_transport(self.tls.as_ref(), self.plaintext, &addresses[..3])
     }
@@ -196,8 +208,21 @@ impl Configuration for DirectoryFile {
 impl Configuration for BrickFile {
     const WHAT: &'static str = "brick";
     const ENVIRONMENT: &'static [&'static str] = &[
-        "listen", "advertise", "directory", "cluster", "id", "cache_bytes", "journal_bytes", "io", "metrics",
-        "plaintext", "disks", "labels", TLS_KEYS[0], TLS_KEYS[1], TLS_KEYS[2],
+        "listen",
+        "advertise",
+        "directory",
+        "cluster",
+        "id",
+        "cache_bytes",
+        "journal_bytes",
+        "io",
+        "metrics",
+        "plaintext",
+        "disks",
+        "labels",
+        TLS_KEYS[0],
+        TLS_KEYS[1],
+        TLS_KEYS[2],
     ];
 
     fn check(&self) -> Result<(), String> {
@@ -205,7 +230,8 @@ impl Configuration for BrickFile {
         if self.disks.is_empty() {
             return Err("it has no disks; give at least one: disks = [{ path = \"/dev/sdb\" }]".to_owned());
         }
-        let addresses = [Some(&self.listen), Some(&self.directory), self.advertise.as_ref(), self.metrics.as_ref()];
+        let addresses =
+            [Some(&self.listen), Some(&self.directory), self.advertise.as_ref(), self.metrics.as_ref()];
         check_addresses(&addresses)?;
         check_transport(self.tls.as_ref(), self.plaintext, &addresses[..3])
     }
@@ -221,8 +247,19 @@ impl Configuration for BrickFile {
 impl Configuration for GatewayFile {
     const WHAT: &'static str = "gateway";
     const ENVIRONMENT: &'static [&'static str] = &[
-        "listen", "advertise", "directory", "cluster", "nbd", "metrics", "plaintext", "nbd_tls.ca", "nbd_tls.cert",
-        "nbd_tls.key", TLS_KEYS[0], TLS_KEYS[1], TLS_KEYS[2],
+        "listen",
+        "advertise",
+        "directory",
+        "cluster",
+        "nbd",
+        "metrics",
+        "plaintext",
+        "nbd_tls.ca",
+        "nbd_tls.cert",
+        "nbd_tls.key",
+        TLS_KEYS[0],
+        TLS_KEYS[1],
+        TLS_KEYS[2],
     ];
 
     fn check(&self) -> Result<(), String> {
@@ -230,7 +267,8 @@ impl Configuration for GatewayFile {
         for endpoint in &self.nbd {
             check_endpoint(endpoint, self.nbd_tls.is_some())?;
         }
-        let addresses = [Some(&self.listen), Some(&self.directory), self.advertise.as_ref(), self.metrics.as_ref()];
+        let addresses =
+            [Some(&self.listen), Some(&self.directory), self.advertise.as_ref(), self.metrics.as_ref()];
         check_addresses(&addresses)?;
         check_transport(self.tls.as_ref(), self.plaintext, &addresses[..3])
     }
@@ -264,7 +302,11 @@ impl Configuration for ClientFile {
 
 /// A cluster's id from its 32 hexadecimal digits.
 pub fn cluster_id(text: &str) -> Result<base::ClusterId, String> {
-    let wrong = || format!("cluster is '{text}'; it must be the 32 hexadecimal digits that `brickwork cluster init` printed");
+    let wrong = || {
+        format!(
+            "cluster is '{text}'; it must be the 32 hexadecimal digits that `brickwork cluster init` printed"
+        )
+    };
     if text.len() != 32 || !text.is_ascii() {
         return Err(wrong());
     }
@@ -291,7 +333,8 @@ fn check_addresses(addresses: &[Option<&String>]) -> Result<(), String> {
 }
 
 fn check_address(address: &str) -> Result<(), String> {
-    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+    let port =
+        address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
     match port {
         Some(Ok(_)) => Ok(()),
         _ => Err(format!("'{address}' is no address; write HOST:PORT, such as 10.0.0.3:7003 or [::1]:7003")),
@@ -309,10 +352,16 @@ fn check_endpoint(endpoint: &str, has_tls: bool) -> Result<(), String> {
     if has_tls || is_local(address) {
         return Ok(());
     }
-    Err(format!("nbd endpoint '{endpoint}' would speak plain text to the network; set nbd_tls, or listen on loopback or a unix socket"))
+    Err(format!(
+        "nbd endpoint '{endpoint}' would speak plain text to the network; set nbd_tls, or listen on loopback or a unix socket"
+    ))
 }
 
-fn check_transport(tls: Option<&TlsFile>, plaintext: bool, addresses: &[Option<&String>]) -> Result<(), String> {
+fn check_transport(
+    tls: Option<&TlsFile>,
+    plaintext: bool,
+    addresses: &[Option<&String>],
+) -> Result<(), String> {
     match (tls, plaintext) {
         (Some(_), true) => Err("it has tls and plaintext = true; remove one of them".to_owned()),
         (None, false) => {

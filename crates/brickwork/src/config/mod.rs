@@ -108,7 +108,8 @@ fn merge(table: &mut Table, over: Table) {
 }
 
 fn finish<C: Configuration>(table: Table, place: &Path, file: Option<&Path>) -> Result<C, ConfigError> {
-    let mut config: C = table.try_into().map_err(|error: toml::de::Error| ConfigError::layered(place, &error))?;
+    let mut config: C =
+        table.try_into().map_err(|error: toml::de::Error| ConfigError::layered(place, &error))?;
     config.check().map_err(|what| ConfigError::Wrong { place: place.to_owned(), kind: C::WHAT, what })?;
     if let Some(base) = file.and_then(Path::parent) {
         config.resolve(base);
@@ -131,8 +132,14 @@ plaintext = true
 "#;
 
     fn brick(text: &str, environment: &[(&str, &str)], flags: &str) -> Result<BrickFile, ConfigError> {
-        let find = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        layer(Some((Path::new("/etc/brickwork/brick.toml"), text)), find, toml::from_str(flags).expect("flags"))
+        let find = |name: &str| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        layer(
+            Some((Path::new("/etc/brickwork/brick.toml"), text)),
+            find,
+            toml::from_str(flags).expect("flags"),
+        )
     }
 
     #[test]
@@ -170,7 +177,8 @@ plaintext = true
 
     #[test]
     fn a_missing_key_is_named() {
-        let error = brick(&GOOD.replace("directory =", "# directory ="), &[], "").expect_err("missing").to_string();
+        let error =
+            brick(&GOOD.replace("directory =", "# directory ="), &[], "").expect_err("missing").to_string();
         assert!(error.contains("directory"), "{error}");
     }
 

@@ -6,7 +6,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -26,7 +29,8 @@ pub fn join(token: &Token, request: &JoinRequest) -> Result<Admission> {
 }
 
 fn connect(address: &str) -> Result<TcpStream> {
-    let hint = || format!("cannot reach the join service at {address}; is `brickwork directory` running there?");
+    let hint =
+        || format!("cannot reach the join service at {address}; is `brickwork directory` running there?");
     let mut last = None;
     for address in address.to_socket_addrs().with_context(hint)? {
         match TcpStream::connect_timeout(&address, PATIENCE) {
@@ -42,7 +46,8 @@ fn connect(address: &str) -> Result<TcpStream> {
 }
 
 fn converse(mut stream: impl Read + Write, request: &JoinRequest) -> Result<Admission> {
-    send(&mut stream, request).context("the service does not prove to be the cluster that the token names, or hung up")?;
+    send(&mut stream, request)
+        .context("the service does not prove to be the cluster that the token names, or hung up")?;
     match receive(&mut stream).context("the service gave no answer")? {
         JoinAnswer::Admitted(admission) => Ok(admission),
         JoinAnswer::Refused(why) => bail!("{why}"),
@@ -77,7 +82,8 @@ impl ServerCertVerifier for Pinned {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let pinned = chain.iter().find(|certificate| crate::security::hex(&sha256(certificate)) == self.fingerprint);
+        let pinned =
+            chain.iter().find(|certificate| crate::security::hex(&sha256(certificate)) == self.fingerprint);
         let root = pinned.ok_or(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
         let mut roots = RootCertStore::empty();
         roots.add(root.clone().into_owned())?;

@@ -72,7 +72,10 @@ fn receive<M: serde::de::DeserializeOwned>(stream: &mut impl Read) -> io::Result
     stream.read_exact(&mut length)?;
     let length = u32::from_be_bytes(length) as usize;
     if length > MESSAGE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {length} bytes is too long")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a message of {length} bytes is too long"),
+        ));
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;

@@ -40,7 +40,11 @@ pub struct JoinService {
 
 /// Serves joiners on `listener` until the process ends.
 pub fn serve(service: JoinService, listener: TcpListener) -> Result<()> {
-    let tls = service.identity.as_ref().map(|(cert, key)| server_config(&service.authority, cert, key)).transpose()?;
+    let tls = service
+        .identity
+        .as_ref()
+        .map(|(cert, key)| server_config(&service.authority, cert, key))
+        .transpose()?;
     let (service, busy) = (Arc::new(service), Arc::new(AtomicUsize::new(0)));
     std::thread::Builder::new().name("join".to_owned()).spawn(move || {
         for stream in listener.incoming() {
@@ -95,7 +99,9 @@ impl JoinService {
         let answer = match self.consider(&request) {
             Ok(admission) => JoinAnswer::Admitted(admission),
             Err(Refusal::Stranger) => JoinAnswer::Refused(REFUSAL.to_owned()),
-            Err(Refusal::Trouble(error)) => JoinAnswer::Refused(format!("the directory cannot admit it now: {error:#}")),
+            Err(Refusal::Trouble(error)) => {
+                JoinAnswer::Refused(format!("the directory cannot admit it now: {error:#}"))
+            }
         };
         Ok(send(&mut stream, &answer)?)
     }
@@ -105,7 +111,9 @@ impl JoinService {
             return Err(Refusal::Stranger);
         }
         let brick = match request.role {
-            JoinRole::Brick => Some((self.admit)(request.nonce).map_err(|why| Refusal::Trouble(anyhow::anyhow!(why)))?),
+            JoinRole::Brick => {
+                Some((self.admit)(request.nonce).map_err(|why| Refusal::Trouble(anyhow::anyhow!(why)))?)
+            }
             JoinRole::Gateway | JoinRole::Client => None,
         };
         let role = match (request.role, brick) {
@@ -180,10 +188,12 @@ impl Write for Deadline {
 /// TLS for the service. The chain holds the authority's certificate too, for the joiner to compare with its token.
 fn server_config(authority: &Path, certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
     let read = |path: &Path| {
-        CertificateDer::from_pem_file(path).with_context(|| format!("cannot read the certificate {}", path.display()))
+        CertificateDer::from_pem_file(path)
+            .with_context(|| format!("cannot read the certificate {}", path.display()))
     };
     let chain = vec![read(certificate)?, read(&authority.join("ca.pem"))?];
-    let key = PrivateKeyDer::from_pem_file(key).with_context(|| format!("cannot read the key {}", key.display()))?;
+    let key = PrivateKeyDer::from_pem_file(key)
+        .with_context(|| format!("cannot read the key {}", key.display()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?

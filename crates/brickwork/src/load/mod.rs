@@ -62,8 +62,16 @@ pub trait Workload: Send {
 ///
 /// # Errors
 /// When the connection breaks; all that was in flight has ended as [`Outcome::Lost`] by then.
-pub fn drive<W: Workload>(mut sender: Sender, receiver: Receiver, depth: usize, workload: &mut W) -> Result<()> {
-    let shared = Flight { state: Mutex::new(State { workload, ops: BTreeMap::new(), over: false }), changed: Condvar::new() };
+pub fn drive<W: Workload>(
+    mut sender: Sender,
+    receiver: Receiver,
+    depth: usize,
+    workload: &mut W,
+) -> Result<()> {
+    let shared = Flight {
+        state: Mutex::new(State { workload, ops: BTreeMap::new(), over: false }),
+        changed: Condvar::new(),
+    };
     let result = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             let result = receive_all(&shared, receiver);
@@ -122,7 +130,12 @@ fn send_all<W: Workload>(shared: &Flight<'_, W>, sender: &mut Sender, depth: usi
 }
 
 /// Waits for room, takes the next operation, and puts its content (of a write) into `buffer`.
-fn take<W: Workload>(shared: &Flight<'_, W>, cookie: u64, depth: usize, buffer: &mut Vec<u8>) -> Option<Operation> {
+fn take<W: Workload>(
+    shared: &Flight<'_, W>,
+    cookie: u64,
+    depth: usize,
+    buffer: &mut Vec<u8>,
+) -> Option<Operation> {
     let mut state = shared.lock();
     loop {
         if state.over {

@@ -106,18 +106,34 @@ impl Client {
         Operation { command, block, blocks: blocks as u32, value }
     }
 
-    fn record(&self, operation: &Operation, index: u64, kind: Kind, value: u64, asked_ns: u64, answered_ns: Option<u64>) {
+    fn record(
+        &self,
+        operation: &Operation,
+        index: u64,
+        kind: Kind,
+        value: u64,
+        asked_ns: u64,
+        answered_ns: Option<u64>,
+    ) {
         let register = Register::block(self.volume, operation.block + index);
         let entry = history::Operation { client: self.id, register, kind, value, asked_ns, answered_ns };
         self.arena.history.lock().expect("nobody panics with it").push(entry);
     }
 
-    fn record_read(&self, operation: &Operation, index: u64, content: &[u8], asked_ns: u64, answered_ns: u64) {
+    fn record_read(
+        &self,
+        operation: &Operation,
+        index: u64,
+        content: &[u8],
+        asked_ns: u64,
+        answered_ns: u64,
+    ) {
         let block = operation.block + index;
         match pattern::value(content, self.tag(), block) {
             Ok(value) => self.record(operation, index, Kind::Read, value, asked_ns, Some(answered_ns)),
             Err(damage) => {
-                let what = format!("block {block} of volume {}, read by client {}: {damage}", self.volume, self.id);
+                let what =
+                    format!("block {block} of volume {}, read by client {}: {damage}", self.volume, self.id);
                 self.arena.torn.lock().expect("nobody panics with it").push(what);
             }
         }

@@ -101,7 +101,9 @@ impl Ledger {
             let (expected, doubtful) = (self.values[block as usize], self.doubtful[block as usize]);
             match pattern::value(content, self.tag, block) {
                 Ok(value) if value == expected || (doubtful != 0 && value == doubtful) => {}
-                Ok(value) => self.lose(block, &format!("it holds write {value}, acknowledged was {expected}")),
+                Ok(value) => {
+                    self.lose(block, &format!("it holds write {value}, acknowledged was {expected}"))
+                }
                 Err(damage) => self.lose(block, &damage.to_string()),
             }
         }
@@ -116,7 +118,13 @@ impl Ledger {
 impl<'a> Verified<'a> {
     /// The work of `phase`; `seed` decides the random part, `first_value` must be above all values written before.
     /// `progress` counts bytes answered.
-    pub fn new(ledger: &'a mut Ledger, phase: Phase, seed: u64, first_value: u64, progress: Arc<AtomicU64>) -> Self {
+    pub fn new(
+        ledger: &'a mut Ledger,
+        phase: Phase,
+        seed: u64,
+        first_value: u64,
+        progress: Arc<AtomicU64>,
+    ) -> Self {
         let busy = vec![false; ledger.values.len()];
         Verified {
             ledger,
@@ -181,7 +189,10 @@ impl<'a> Verified<'a> {
 
     fn failed(&mut self, operation: &Operation, outcome: Outcome) {
         self.ledger.troubles.io_errors += 1;
-        let what = format!("{:?} of {} blocks at block {}: {outcome:?}", operation.command, operation.blocks, operation.block);
+        let what = format!(
+            "{:?} of {} blocks at block {}: {outcome:?}",
+            operation.command, operation.blocks, operation.block
+        );
         self.ledger.trouble(what);
     }
 }
@@ -224,4 +235,39 @@ impl Workload for Verified<'_> {
 
 fn range(operation: &Operation) -> std::ops::Range<u64> {
     operation.block..operation.block + u64::from(operation.blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(work: &mut Verified<'_>, outcome: Outcome, content: &[u8]) -> Operation {
+        let Next::Operation(operation) = work.next() else { panic!("there is work") };
+        work.ended(&operation, Instant::now(), outcome, content);
+        operation
+    }
+
+    #[test]
+    fn a_lost_write_is_found_and_an_unanswered_one_is_not_held_against_anyone() {
+        let mut ledger = Ledger::new(1, 64);
+        let mut fill = Verified::new(&mut ledger, Phase::Fill, 0, 0, Arc::default());
+        let written = answer(&mut fill, Outcome::Done, &[]);
+        let mut content = vec![0; 64 * BLOCK];
+        fill.fill(&written, &mut content);
+        let mut again = Verified::new(&mut ledger, Phase::Verify, 0, 0, Arc::default());
+        answer(&mut again, Outcome::Done, &content);
+        assert_eq!((again.verified_bytes, ledger.troubles.lost_bytes), (64 * BLOCK_U64, 0));
+
+        content[5 * BLOCK..6 * BLOCK].fill(0);
+        content[9 * BLOCK + 100] ^= 1;
+        answer(&mut Verified::new(&mut ledger, Phase::Verify, 0, 0, Arc::default()), Outcome::Done, &content);
+        assert_eq!(ledger.troubles.lost_bytes, 2 * BLOCK_U64, "one block of zeros, one flipped bit");
+
+        let mut fill = Verified::new(&mut ledger, Phase::Fill, 0, 1 << 20, Arc::default());
+        let lost = answer(&mut fill, Outcome::Lost, &[]);
+        let mut newer = vec![0; 64 * BLOCK];
+        fill.fill(&lost, &mut newer);
+        answer(&mut Verified::new(&mut ledger, Phase::Verify, 0, 0, Arc::default()), Outcome::Done, &newer);
+        assert_eq!((ledger.troubles.lost_bytes, ledger.troubles.io_errors), (2 * BLOCK_U64, 1));
+    }
 }

@@ -9,8 +9,8 @@ use super::files;
 use anyhow::{Context, Result, bail};
 use base::BrickId;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
 };
 use std::net::IpAddr;
 use std::path::Path;
@@ -57,7 +57,8 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, format!("Brickwork authority of {name}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let certificate_pem = params.self_signed(&key).context("cannot sign the authority's certificate")?.pem();
+        let certificate_pem =
+            params.self_signed(&key).context("cannot sign the authority's certificate")?.pem();
         files::replace(&dir.join("ca.key"), key.serialize_pem().as_bytes())?;
         files::replace(&dir.join("ca.pem"), certificate_pem.as_bytes())?;
         Authority::open(dir)
@@ -86,7 +87,8 @@ impl Authority {
 
     /// Makes a key and its certificate, writes `<stem>.key`, `<stem>.pem` and `ca.pem` into `dir`.
     pub fn issue(&self, dir: &Path, stem: &str, role: Role, addresses: &[String]) -> Result<()> {
-        let key = KeyPair::generate().with_context(|| format!("cannot generate the key of {}", role.name()))?;
+        let key =
+            KeyPair::generate().with_context(|| format!("cannot generate the key of {}", role.name()))?;
         let certificate = self.sign(&key, role, addresses)?;
         files::make_dir(dir)?;
         files::replace(&dir.join(format!("{stem}.key")), key.serialize_pem().as_bytes())?;
@@ -110,7 +112,8 @@ impl Authority {
         }
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         Ok(params.signed_by(key, &self.issuer).with_context(|| format!("cannot sign {}", role.name()))?.pem())
     }
 }
@@ -130,7 +133,9 @@ pub fn request(key_pem: &str) -> Result<String> {
 /// The first certificate of a PEM text, DER.
 pub fn first_certificate(pem: &str) -> Result<Vec<u8>> {
     use rustls::pki_types::{CertificateDer, pem::PemObject};
-    Ok(CertificateDer::from_pem_slice(pem.as_bytes()).context("there is no certificate in the PEM text")?.to_vec())
+    Ok(CertificateDer::from_pem_slice(pem.as_bytes())
+        .context("there is no certificate in the PEM text")?
+        .to_vec())
 }
 
 /// An address as a certificate's name. A name in the cluster's own domain would make a stranger a node.
@@ -142,7 +147,9 @@ fn address_name(address: &str) -> Result<SanType> {
     if name == DOMAIN || name.ends_with(&format!(".{DOMAIN}")) {
         bail!("'{address}' is a name of the cluster itself and cannot be asked for");
     }
-    let valid = !name.is_empty() && name.len() <= 253 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
+    let valid = !name.is_empty()
+        && name.len() <= 253
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
     if !valid {
         bail!("'{address}' is neither an IP address nor a host name");
     }

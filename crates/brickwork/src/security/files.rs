@@ -8,11 +8,9 @@ use std::path::Path;
 
 /// Makes `dir` and its parents, for the owner only.
 pub fn make_dir(dir: &Path) -> Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .with_context(|| format!("cannot make the directory {}; check its parent's permissions", dir.display()))
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
+        format!("cannot make the directory {}; check its parent's permissions", dir.display())
+    })
 }
 
 /// Replaces `path` with `content` (mode 0600): after a crash there is the old file or the new one.
@@ -24,7 +22,8 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
-        File::open(path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
+        File::open(path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?
+            .sync_all()
     };
     write().with_context(|| format!("cannot write {}; check permissions and free space", path.display()))
 }

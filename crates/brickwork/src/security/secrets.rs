@@ -41,7 +41,12 @@ impl Secrets {
         let now = unix_s();
         let mut records = self.list()?;
         records.retain(|record| record.expires_unix_s > now);
-        records.push(Record { id: id.clone(), hash, role, expires_unix_s: now.saturating_add(lifetime.as_secs()) });
+        records.push(Record {
+            id: id.clone(),
+            hash,
+            role,
+            expires_unix_s: now.saturating_add(lifetime.as_secs()),
+        });
         self.write(&records)?;
         Ok(id)
     }
@@ -51,8 +56,9 @@ impl Secrets {
         match std::fs::read(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error).with_context(|| format!("cannot read {}", self.path.display())),
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .with_context(|| format!("{} is damaged; remove it and make new tokens", self.path.display())),
+            Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
+                format!("{} is damaged; remove it and make new tokens", self.path.display())
+            }),
         }
     }
 

@@ -53,7 +53,13 @@ const CHECKSUM_BYTES: usize = 4;
 impl Token {
     /// A token with a fresh secret.
     pub fn new(cluster: String, join: String, authority: Option<[u8; 32]>, role: Option<JoinRole>) -> Token {
-        Token { cluster, join, authority: authority.map(|bytes| hex(&bytes)), role, secret: hex(&random::<32>()) }
+        Token {
+            cluster,
+            join,
+            authority: authority.map(|bytes| hex(&bytes)),
+            role,
+            secret: hex(&random::<32>()),
+        }
     }
 }
 

@@ -18,7 +18,9 @@ use std::path::PathBuf;
 
 /// Arguments.
 #[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Prints `ready brick-3 listening on ADDRESS` when it serves; ends cleanly on SIGTERM and SIGINT.
 
 Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
@@ -39,7 +41,8 @@ Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
 Examples:
   brickwork brick init --dir /var/lib/brickwork --disk /dev/sdb --listen 10.0.0.2:7003 --join TOKEN
   brickwork brick --config /var/lib/brickwork/brick.toml
-  BRICKWORK_CACHE_BYTES=4GiB brickwork brick --config brick.toml --metrics 127.0.0.1:9101")]
+  BRICKWORK_CACHE_BYTES=4GiB brickwork brick --config brick.toml --metrics 127.0.0.1:9101"
+)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -181,7 +184,12 @@ fn print_init(global: &Global, args: &Init) -> Result<()> {
     if global.json {
         output::print_json(&json!({ "id": file.id, "cluster": file.cluster, "config": path }));
     } else {
-        println!("This is brick-{} of cluster {}, with {}.", file.id, file.cluster, output::count(file.disks.len() as u64, "disk"));
+        println!(
+            "This is brick-{} of cluster {}, with {}.",
+            file.id,
+            file.cluster,
+            output::count(file.disks.len() as u64, "disk")
+        );
         println!("Start it:\n  brickwork brick --config {}", path.display());
     }
     Ok(())
@@ -229,7 +237,8 @@ fn spec(disk: &DiskFile) -> DiskSpec {
 
 /// The configuration may be read from elsewhere than where this ran.
 fn absolute(disk: &DiskFile) -> Result<DiskFile> {
-    let path = std::path::absolute(&disk.path).with_context(|| format!("disk '{}' is no path", disk.path.display()))?;
+    let path = std::path::absolute(&disk.path)
+        .with_context(|| format!("disk '{}' is no path", disk.path.display()))?;
     Ok(DiskFile { path, size: disk.size })
 }
 

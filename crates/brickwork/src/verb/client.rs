@@ -52,12 +52,17 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
     let Command::Init(init) = args.command;
     let admission = daemon::join(&init.joining, JoinRole::Client, "client", Vec::new())?;
     let plaintext = admission.certificate.is_none();
-    let path = super::cluster::write_client(&init.joining.dir, &admission.directory, &admission.cluster, plaintext)?;
+    let path =
+        super::cluster::write_client(&init.joining.dir, &admission.directory, &admission.cluster, plaintext)?;
     let _ = std::fs::remove_file(init.joining.dir.join("join.nonce"));
     if global.json {
         output::print_json(&json!({ "cluster": admission.cluster, "config": path }));
     } else {
-        println!("This machine is a client of cluster {}.\nUse it:\n  export BRICKWORK_CONFIG={}", admission.cluster, path.display());
+        println!(
+            "This machine is a client of cluster {}.\nUse it:\n  export BRICKWORK_CONFIG={}",
+            admission.cluster,
+            path.display()
+        );
     }
     Ok(())
 }
@@ -90,5 +95,8 @@ pub fn call_with(file: &ClientFile, request: AdminRequest) -> Result<AdminReply>
 
 fn places() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config/brickwork/client.toml"));
-    [Some("client.toml".into()), home, Some("/etc/brickwork/client.toml".into())].into_iter().flatten().collect()
+    [Some("client.toml".into()), home, Some("/etc/brickwork/client.toml".into())]
+        .into_iter()
+        .flatten()
+        .collect()
 }

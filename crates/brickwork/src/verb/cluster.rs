@@ -99,7 +99,11 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
 /// Begins a cluster in `args.dir`; returns the directory's configuration.
 pub fn init(args: &Init) -> Result<DirectoryFile> {
     let path = args.dir.join("directory.toml");
-    ensure!(!path.exists(), "{} exists already; a cluster is begun once, so choose another --dir", path.display());
+    ensure!(
+        !path.exists(),
+        "{} exists already; a cluster is begun once, so choose another --dir",
+        path.display()
+    );
     let tls = (!args.plaintext).then(|| tls_files("directory"));
     let directory = DirectoryFile {
         listen: args.listen.clone(),
@@ -162,7 +166,9 @@ pub fn tls_files(stem: &str) -> TlsFile {
 pub fn reachable(directory: &DirectoryFile) -> Result<String> {
     let address = directory.advertise.as_ref().unwrap_or(&directory.listen);
     if is_unspecified(address) {
-        bail!("'{address}' means every address of this machine, and others need one; give --advertise HOST:PORT");
+        bail!(
+            "'{address}' means every address of this machine, and others need one; give --advertise HOST:PORT"
+        );
     }
     Ok(address.clone())
 }
@@ -197,7 +203,9 @@ fn print_init(global: &Global, args: &Init) -> Result<()> {
     println!("1. Start the directory on this machine:");
     println!("     brickwork directory --config {dir}/directory.toml");
     println!("2. On each storage server, with this token (good for 24 hours):");
-    println!("     brickwork brick init --dir /var/lib/brickwork --disk /dev/sdX --listen HOST:7003 --join TOKEN");
+    println!(
+        "     brickwork brick init --dir /var/lib/brickwork --disk /dev/sdX --listen HOST:7003 --join TOKEN"
+    );
     println!("     brickwork brick --config /var/lib/brickwork/brick.toml");
     println!("3. On a gateway:");
     println!("     brickwork gateway init --dir /var/lib/brickwork --listen HOST:7004 --join TOKEN");
@@ -214,7 +222,10 @@ fn tokens(global: &Global, args: &TokenArgs) -> Result<()> {
         return list_tokens(global, &args.dir);
     }
     if let Some(id) = &args.revoke {
-        ensure!(Secrets::at(&args.dir).revoke(id)?, "there is no token '{id}'; `--list` shows those in force");
+        ensure!(
+            Secrets::at(&args.dir).revoke(id)?,
+            "there is no token '{id}'; `--list` shows those in force"
+        );
         if global.json {
             output::print_json(&json!({ "revoked": id }));
         } else {
@@ -246,8 +257,16 @@ fn list_tokens(global: &Global, dir: &Path) -> Result<()> {
     for record in records {
         let role = record.role.map_or("any".to_owned(), |role| format!("{role:?}").to_lowercase());
         let left = record.expires_unix_s.saturating_sub(now);
-        table.add_row([record.id, role, if left == 0 { "expired".to_owned() } else { format!("{} h {} min", left / 3600, left / 60 % 60) }]);
+        table.add_row([
+            record.id,
+            role,
+            if left == 0 {
+                "expired".to_owned()
+            } else {
+                format!("{} h {} min", left / 3600, left / 60 % 60)
+            },
+        ]);
     }
-    println!("{table}");
+    println!("{}", output::render(&table));
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::security::{Token, certificates, files, random};
 use anyhow::{Context, Result, anyhow, ensure};
 use host::{NodeOptions, Ready, Security, TlsFiles};
 use serde_json::json;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use tracing::level_filters::LevelFilter;
@@ -33,7 +33,9 @@ pub fn start_logs(global: &Global) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let logs = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let logs =
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(colours);
     match global.log_format {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().init(),
@@ -47,7 +49,10 @@ pub fn node(cluster: &str, tls: Option<&TlsFile>, metrics: Option<&String>) -> R
         None => None,
         Some(address) => {
             let first = address.to_socket_addrs().ok().and_then(|mut found| found.next());
-            Some(first.with_context(|| format!("metrics = \"{address}\" is not an address of this machine"))?)
+            Some(
+                first
+                    .with_context(|| format!("metrics = \"{address}\" is not an address of this machine"))?,
+            )
         }
     };
     let security = tls.map_or(Security::Plain, |tls| Security::Tls(tls_files(tls)));
@@ -61,8 +66,11 @@ pub fn tls_files(tls: &TlsFile) -> TlsFiles {
 
 /// Prints the line that says that a daemon serves.
 pub fn announce(json: bool, ready: &Ready) {
-    let line =
-        if json { json!({ "ready": ready.name, "addresses": ready.addresses }).to_string() } else { ready.to_string() };
+    let line = if json {
+        json!({ "ready": ready.name, "addresses": ready.addresses }).to_string()
+    } else {
+        ready.to_string()
+    };
     let mut out = std::io::stdout().lock();
     // Whoever started the daemon may have closed its output; it serves all the same.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -70,7 +78,10 @@ pub fn announce(json: bool, ready: &Ready) {
 
 /// The configuration file of a daemon, which must be named.
 pub fn config_path<'a>(global: &'a Global, what: &str) -> Result<&'a Path> {
-    global.config.as_deref().ok_or_else(|| anyhow!("which {what}? name its configuration with --config {what}.toml"))
+    global
+        .config
+        .as_deref()
+        .ok_or_else(|| anyhow!("which {what}? name its configuration with --config {what}.toml"))
 }
 
 /// Flags that were given, as a layer of configuration.
@@ -93,7 +104,11 @@ pub fn text(value: Option<&String>) -> Option<toml::Value> {
 pub fn join(joining: &Joining, role: JoinRole, stem: &str, addresses: Vec<String>) -> Result<Admission> {
     let (dir, token) = (&joining.dir, &joining.join);
     let config = dir.join(format!("{stem}.toml"));
-    ensure!(!config.exists(), "{} exists already; choose another --dir, or remove it to join anew", config.display());
+    ensure!(
+        !config.exists(),
+        "{} exists already; choose another --dir, or remove it to join anew",
+        config.display()
+    );
     files::make_dir(dir)?;
     let nonce = remembered(&dir.join("join.nonce"), || Ok(u64::from_le_bytes(random()).to_string()))?;
     let request = match token.authority {
@@ -103,7 +118,10 @@ pub fn join(joining: &Joining, role: JoinRole, stem: &str, addresses: Vec<String
             Some(certificates::request(&key)?)
         }
     };
-    let nonce = nonce.trim().parse().with_context(|| format!("{} is damaged; remove it", dir.join("join.nonce").display()))?;
+    let nonce = nonce
+        .trim()
+        .parse()
+        .with_context(|| format!("{} is damaged; remove it", dir.join("join.nonce").display()))?;
     let request = JoinRequest { secret: token.secret.clone(), role, nonce, request, addresses };
     let admission = client::join(token, &request)?;
     if let (Some(authority), Some(certificate)) = (&admission.authority, &admission.certificate) {
@@ -123,8 +141,11 @@ pub fn write_config(dir: &Path, stem: &str, config: &impl serde::Serialize) -> R
 
 /// The host parts of addresses that clients may use, without those that mean every address.
 pub fn hosts(addresses: &[&str]) -> Vec<String> {
-    let host = |address: &&str| address.strip_prefix("tcp:").unwrap_or(address).rsplit_once(':').map(|(host, _)| host.to_owned());
-    let mut hosts: Vec<String> = addresses.iter().filter(|address| !address.starts_with("unix:")).filter_map(host).collect();
+    let host = |address: &&str| {
+        address.strip_prefix("tcp:").unwrap_or(address).rsplit_once(':').map(|(host, _)| host.to_owned())
+    };
+    let mut hosts: Vec<String> =
+        addresses.iter().filter(|address| !address.starts_with("unix:")).filter_map(host).collect();
     hosts.iter_mut().for_each(|host| *host = host.trim_matches(['[', ']']).to_owned());
     hosts.retain(|host| host != "0.0.0.0" && host != "::");
     hosts.sort();

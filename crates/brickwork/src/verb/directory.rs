@@ -59,10 +59,10 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
     let node = daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?;
     let lease_ns = file.lease_ms * 1_000_000;
     let config = proto::directory::DirectoryConfig { lease_ns, ..Default::default() };
-    let options =
-        DirectoryOptions { node, listen: file.listen.clone(), store: file.store.clone(), config };
-    let listener = TcpListener::bind(&file.join_listen)
-        .with_context(|| format!("cannot listen for joining machines on {}; is another directory running?", file.join_listen))?;
+    let options = DirectoryOptions { node, listen: file.listen.clone(), store: file.store.clone(), config };
+    let listener = TcpListener::bind(&file.join_listen).with_context(|| {
+        format!("cannot listen for joining machines on {}; is another directory running?", file.join_listen)
+    })?;
     let service = join_service(&file, &options)?;
     service::serve(service, listener)?;
     host::run_directory(options, &shutdown, |ready| daemon::announce(global.json, ready))?;

@@ -5,7 +5,7 @@ use crate::args::Global;
 use crate::config::{self, GatewayFile, TlsFile};
 use crate::output;
 use crate::security::token::JoinRole;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use host::{GatewayOptions, NbdOptions, Shutdown};
 use serde_json::json;
@@ -13,7 +13,9 @@ use std::path::PathBuf;
 
 /// Arguments.
 #[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Prints `ready gateway listening on ADDRESSES` when it serves; ends cleanly on SIGTERM and SIGINT. Run as many as you
 like: all serve the same volumes.
 
@@ -31,7 +33,8 @@ Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins
 Examples:
   brickwork gateway init --dir /var/lib/brickwork --listen 10.0.0.5:7004 --nbd tcp:10.0.0.5:10809 --join TOKEN
   brickwork gateway --config /var/lib/brickwork/gateway.toml
-  nbdinfo --list nbd://127.0.0.1:10809")]
+  nbdinfo --list nbd://127.0.0.1:10809"
+)]
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -100,7 +103,14 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
 pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
     let mut addresses: Vec<&str> = args.nbd.iter().map(String::as_str).collect();
     addresses.extend(args.advertise.as_deref());
-    let admission = daemon::join(&args.joining, JoinRole::Gateway, "gateway", daemon::hosts(&addresses))?;
+    let names = daemon::hosts(&addresses);
+    ensure!(
+        args.joining.join.authority.is_none()
+            || !names.is_empty()
+            || args.nbd.iter().all(|endpoint| is_local(endpoint)),
+        "NBD clients over TLS check the gateway's name, and these endpoints have none; give --advertise HOST:PORT"
+    );
+    let admission = daemon::join(&args.joining, JoinRole::Gateway, "gateway", names)?;
     let tls = admission.certificate.is_some().then(|| super::cluster::tls_files("gateway"));
     let file = GatewayFile {
         listen: args.listen.clone(),
@@ -120,8 +130,11 @@ pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
 
 /// Clients of this machine need no TLS; others must have it.
 fn nbd_tls(endpoints: &[String], tls: Option<&TlsFile>) -> Option<TlsFile> {
-    let local = |endpoint: &String| config::keys::is_local(endpoint.strip_prefix("tcp:").unwrap_or(endpoint));
-    if endpoints.iter().all(local) { None } else { tls.cloned() }
+    if endpoints.iter().all(|endpoint| is_local(endpoint)) { None } else { tls.cloned() }
+}
+
+fn is_local(endpoint: &str) -> bool {
+    config::keys::is_local(endpoint.strip_prefix("tcp:").unwrap_or(endpoint))
 }
 
 fn print_init(global: &Global, args: &Init) -> Result<()> {
@@ -129,7 +142,11 @@ fn print_init(global: &Global, args: &Init) -> Result<()> {
     if global.json {
         output::print_json(&json!({ "cluster": file.cluster, "config": path, "nbd": file.nbd }));
     } else {
-        println!("This is a gateway of cluster {}.\nStart it:\n  brickwork gateway --config {}", file.cluster, path.display());
+        println!(
+            "This is a gateway of cluster {}.\nStart it:\n  brickwork gateway --config {}",
+            file.cluster,
+            path.display()
+        );
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use sim::history::{History, Operation, Register};
 use sim::{Options, Outcome, Violation, rare, replay, run};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -106,6 +107,7 @@ pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
 
 fn run_torture(global: &Global, args: &Torture) -> Result<ExitCode> {
     let options = args.options()?;
+    keep_panics();
     let start = Instant::now();
     let mut sum = Sum::default();
     let mut histories = args.history.as_deref().map(Histories::create).transpose()?;
@@ -173,7 +175,9 @@ fn for_each_seed(
     options: &Options,
     mut take: impl FnMut(u64, Result<Outcome, Violation>, History) -> Result<()>,
 ) -> Result<()> {
-    let jobs = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
+    let jobs = args
+        .jobs
+        .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(jobs);
@@ -201,15 +205,32 @@ fn for_each_seed(
 /// Runs a seed. A machine whose invariant is broken panics; here that is a finding like any other.
 fn one_seed(seed: u64, options: &Options) -> (Result<Outcome, Violation>, History) {
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed, options, None)));
-    match result {
-        Ok((outcome, history)) => (Ok(outcome), history),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            let what = text.unwrap_or_else(|| "a machine panicked".to_owned());
+    result.map_or_else(
+        |_| {
+            let what = LAST_PANIC.take().unwrap_or_else(|| "a machine panicked".to_owned());
             (Err(Violation::new("invariant", what)), History::default())
+        },
+        |(outcome, history)| (Ok(outcome), history),
+    )
+}
+
+thread_local! {
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// A broken invariant is reported with its seed, not where it happens to interrupt the progress bar. `RUST_BACKTRACE`
+/// brings the usual noise back.
+fn keep_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let place =
+            panic.location().map_or(String::new(), |place| format!(" ({}:{})", place.file(), place.line()));
+        let text = panic.payload_as_str().unwrap_or("a machine panicked");
+        LAST_PANIC.set(Some(format!("{text}{place}")));
+        if std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0") {
+            usual(panic);
         }
-    }
+    }));
 }
 
 /// Runs the seed once more and writes its events down. Returns where, if that could be done.
@@ -269,7 +290,10 @@ impl Sum {
 
     /// One hash for all seeds, in their order.
     fn trace_hash(&self) -> String {
-        let hash = self.hashes.values().fold(0u64, |sum, hash| (sum.rotate_left(7) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let hash = self
+            .hashes
+            .values()
+            .fold(0u64, |sum, hash| (sum.rotate_left(7) ^ hash).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         format!("{hash:016x}")
     }
 
@@ -291,8 +315,14 @@ impl Sum {
 
     fn print(&self, args: &Torture, missing: &[&str], wall_s: f64) {
         let seeds = output::count(args.seeds, "seed");
-        println!("{seeds} from {}: {:.2} simulated hours in {wall_s:.1} s, {} operations, {} events, trace hash {}",
-            args.start, self.hours(), self.operations, self.events, self.trace_hash());
+        println!(
+            "{seeds} from {}: {:.2} simulated hours in {wall_s:.1} s, {} operations, {} events, trace hash {}",
+            args.start,
+            self.hours(),
+            self.operations,
+            self.events,
+            self.trace_hash()
+        );
         print_counts("Faults", &self.faults);
         print_counts("Rare states", &self.rare);
         print_counts("Answers", &self.answers);
@@ -317,14 +347,17 @@ fn add_all(sum: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
     more.into_iter().for_each(|(name, count)| *sum.entry(name).or_default() += count);
 }
 
-/// Counts by name, in two columns.
+/// Counts by name, in two columns where 80 characters are enough.
 fn print_counts(title: &str, counts: &BTreeMap<String, u64>) {
     println!("\n{title}");
-    let rows: Vec<(&String, &u64)> = counts.iter().collect();
-    let half = rows.len().div_ceil(2);
-    for index in 0..half {
-        let cell = |index: usize| rows.get(index).map_or(String::new(), |(name, count)| format!("{count:>9} {name}"));
-        println!("{}", format!("{:<40}{}", cell(index), cell(index + half)).trim_end());
+    let cells: Vec<String> = counts.iter().map(|(name, count)| format!("{count:>8} {name}")).collect();
+    let width = cells.iter().map(String::len).max().unwrap_or(0) + 2;
+    let columns = if 2 * width <= 82 { 2 } else { 1 };
+    let rows = cells.len().div_ceil(columns);
+    for row in 0..rows {
+        let line: String =
+            (row..cells.len()).step_by(rows).map(|at| format!("{:<width$}", cells[at])).collect();
+        println!("{}", line.trim_end());
     }
 }
 
@@ -340,12 +373,20 @@ struct Histories {
 
 impl Histories {
     fn create(path: &Path) -> Result<Histories> {
-        let file = File::create(path).with_context(|| format!("cannot write the history {}", path.display()))?;
-        Ok(Histories { out: BufWriter::new(file), path: path.to_owned(), clients: 0, registers: 0, values: 0 })
+        let file =
+            File::create(path).with_context(|| format!("cannot write the history {}", path.display()))?;
+        Ok(Histories {
+            out: BufWriter::new(file),
+            path: path.to_owned(),
+            clients: 0,
+            registers: 0,
+            values: 0,
+        })
     }
 
     fn write(&mut self, history: &History) -> Result<()> {
-        let (mut clients, mut registers, mut values) = (HashMap::new(), HashMap::new(), HashMap::from([(0, 0)]));
+        let (mut clients, mut registers, mut values) =
+            (HashMap::new(), HashMap::new(), HashMap::from([(0, 0)]));
         for operation in history.operations() {
             let renumbered = Operation {
                 client: number(&mut clients, &mut self.clients, operation.client),
@@ -353,7 +394,8 @@ impl Histories {
                 value: number(&mut values, &mut self.values, operation.value),
                 ..*operation
             };
-            writeln!(self.out, "{}", renumbered.to_json()).with_context(|| format!("cannot write {}", self.path.display()))?;
+            writeln!(self.out, "{}", renumbered.to_json())
+                .with_context(|| format!("cannot write {}", self.path.display()))?;
         }
         Ok(())
     }
@@ -371,7 +413,8 @@ fn number(known: &mut HashMap<u64, u64>, last: &mut u64, old: u64) -> u64 {
 }
 
 fn run_replay(global: &Global, args: &Replay) -> Result<ExitCode> {
-    let file = File::open(&args.trace).with_context(|| format!("cannot read the trace {}", args.trace.display()))?;
+    let file =
+        File::open(&args.trace).with_context(|| format!("cannot read the trace {}", args.trace.display()))?;
     let mut out = std::io::stdout().lock();
     let mut nowhere = std::io::sink();
     let shown: &mut dyn Write = if global.json { &mut nowhere } else { &mut out };

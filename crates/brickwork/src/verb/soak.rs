@@ -130,7 +130,8 @@ fn start(dir: &std::path::Path) -> Result<Cluster> {
     for (name, layout) in VOLUMES {
         cluster.create_volume(name, Bytes(16 << 20), layout)?;
         let socket = dir.join(format!("{name}.sock")).display().to_string();
-        cluster.spawn(&format!("attach-{name}"), &["attach", name, "--socket", &socket, "--config", &config])?;
+        cluster
+            .spawn(&format!("attach-{name}"), &["attach", name, "--socket", &socket, "--config", &config])?;
     }
     cluster.wait_ready()?;
     Ok(cluster)
@@ -176,7 +177,11 @@ fn hurt(cluster: &mut Cluster, rounds: u32, rng: &mut Rng, findings: &mut Findin
     for _ in 0..rounds {
         let victim = choose(cluster, rng)?;
         cluster.kill(&victim)?;
-        *(if victim.starts_with("brick") { &mut findings.brick_kills } else { &mut findings.gateway_kills }) += 1;
+        *(if victim.starts_with("brick") {
+            &mut findings.brick_kills
+        } else {
+            &mut findings.gateway_kills
+        }) += 1;
         std::thread::sleep(Duration::from_millis(rng.u64(AWAY_MS)));
         cluster.restart(&victim)?;
         cluster.wait_ready().with_context(|| format!("{victim} was killed and did not come back"))?;
@@ -203,7 +208,8 @@ fn cut_power(cluster: &mut Cluster) -> Result<()> {
     names.iter().try_for_each(|name| cluster.restart(name))?;
     cluster.wait_ready().context("a daemon did not come back after all were killed at once")?;
     cluster.wait_until("every volume can serve again", |status| {
-        status.bricks.iter().all(|brick| brick.alive) && status.volumes.iter().all(|volume| volume.unavailable == 0)
+        status.bricks.iter().all(|brick| brick.alive)
+            && status.volumes.iter().all(|volume| volume.unavailable == 0)
     })
 }
 
@@ -220,7 +226,9 @@ fn read_all(arena: &Arc<Arena>, ways: &[Way]) -> Result<()> {
                 break;
             }
             if Instant::now() > end {
-                return result.and_then(|()| anyhow::bail!("reads still fail")).with_context(|| format!("'{name}' cannot be read after the restart"));
+                return result
+                    .and_then(|()| anyhow::bail!("reads still fail"))
+                    .with_context(|| format!("'{name}' cannot be read after the restart"));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -233,11 +241,13 @@ fn judge(arena: &Arena, args: &Args, findings: &mut Findings) -> Result<()> {
     findings.operations = history.operations().len() as u64;
     findings.violations = torn;
     if let Some(path) = &args.history {
-        let mut out = BufWriter::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?);
+        let mut out =
+            BufWriter::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?);
         history.write_json(&mut out)?;
         out.flush()?;
     }
-    let broken = history.by_register().into_iter().filter_map(|operations| linearizable::check(&operations).err());
+    let broken =
+        history.by_register().into_iter().filter_map(|operations| linearizable::check(&operations).err());
     findings.violations.extend(broken.map(|violation| violation.to_string()));
     Ok(())
 }
@@ -262,7 +272,11 @@ impl Findings {
             output::count(self.brick_kills, "brick"),
             output::count(self.gateway_kills, "gateway")
         );
-        println!("{} broke off with their gateway, as they may; {} errors of attach.", output::count(self.broken_requests, "plain request"), self.attach_errors);
+        println!(
+            "{} broke off with their gateway, as they may; {} errors of attach.",
+            output::count(self.broken_requests, "plain request"),
+            self.attach_errors
+        );
         self.violations.iter().take(3).for_each(|violation| println!("! {violation}"));
         match self.violations.len() {
             0 => println!("Some order explains all that clients saw: no violation."),

@@ -43,7 +43,7 @@ fn print(status: &ClusterStatus) {
         println!("All is well: every brick serves, every volume has its full redundancy.");
     }
     for problem in problems {
-        println!("! {problem}");
+        output::print_marked("!", &problem);
     }
     print_bricks(status);
     print_volumes(status);
@@ -68,7 +68,7 @@ fn print_bricks(status: &ClusterStatus) {
         ]);
     }
     output::align_right(&mut table, &[4, 5]);
-    println!("\n{table}");
+    println!("\n{}", output::render(&table));
 }
 
 fn print_volumes(status: &ClusterStatus) {
@@ -87,5 +87,5 @@ fn print_volumes(status: &ClusterStatus) {
         ]);
     }
     output::align_right(&mut table, &[1, 3]);
-    println!("\n{table}");
+    println!("\n{}", output::render(&table));
 }

@@ -32,7 +32,9 @@ enum Command {
     /// Make a volume
     Create(Create),
     /// List all volumes
-    #[command(after_help = "Examples:\n  brickwork volume list\n  brickwork volume list --json | jq -r '.[].name'")]
+    #[command(
+        after_help = "Examples:\n  brickwork volume list\n  brickwork volume list --json | jq -r '.[].name'"
+    )]
     List,
     /// Show one volume and where it lies
     #[command(after_help = "Examples:\n  brickwork volume info first")]
@@ -54,7 +56,9 @@ Examples:
         size: Bytes,
     },
     /// Delete a volume and all its data
-    #[command(after_help = "Examples:\n  brickwork volume delete first\n  brickwork volume delete first --yes      without being asked")]
+    #[command(
+        after_help = "Examples:\n  brickwork volume delete first\n  brickwork volume delete first --yes      without being asked"
+    )]
     Delete {
         /// The volume
         name: String,
@@ -135,12 +139,17 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
 
 fn create(global: &Global, args: Create) -> Result<()> {
     let unit = args.stripe_unit.0;
-    ensure!(unit % BLOCK_U64 == 0, "--stripe-unit is {}; it must be a multiple of 4 KiB", args.stripe_unit);
+    ensure!(
+        unit.is_multiple_of(BLOCK_U64),
+        "--stripe-unit is {}; it must be a multiple of 4 KiB",
+        args.stripe_unit
+    );
     let request = AdminRequest::CreateVolume {
         name: args.name.clone(),
         size_bytes: args.size.0,
         layout: args.layout,
-        stripe_unit_blocks: u32::try_from(unit / BLOCK_U64).map_err(|_| anyhow!("--stripe-unit is too large"))?,
+        stripe_unit_blocks: u32::try_from(unit / BLOCK_U64)
+            .map_err(|_| anyhow!("--stripe-unit is too large"))?,
         groups: args.groups,
         nonce: u64::from_le_bytes(random()),
     };
@@ -171,7 +180,7 @@ fn list(global: &Global) -> Result<()> {
         table.add_row(row(&volume));
     }
     output::align_right(&mut table, &[1, 3]);
-    println!("{table}");
+    println!("{}", output::render(&table));
     Ok(())
 }
 
@@ -209,7 +218,7 @@ fn print_map(map: &VolumeMap) {
         let left_out = if left_out.is_empty() { "-".to_owned() } else { left_out.join(" ") };
         table.add_row([group.group.0.to_string(), group.number.0.to_string(), bricks.join(" "), left_out]);
     }
-    println!("{table}");
+    println!("{}", output::render(&table));
 }
 
 fn delete(global: &Global, name: String, yes: bool) -> Result<()> {

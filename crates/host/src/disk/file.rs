@@ -1,7 +1,7 @@
 //! A disk as a file: opened for direct I/O where the file system has it, and for one brick alone.
 
-use crate::{DiskSpec, HostError};
 use crate::buffer::AlignedBuffer;
+use crate::{DiskSpec, HostError};
 use base::{BLOCK_U64, Payload};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
@@ -190,7 +190,9 @@ fn is_device(file: &File) -> io::Result<bool> {
 fn open_failed(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ResourceBusy => in_use(),
-        io::ErrorKind::NotFound => "is not there; `brickwork brick init` makes the disks of a brick".to_owned(),
+        io::ErrorKind::NotFound => {
+            "is not there; `brickwork brick init` makes the disks of a brick".to_owned()
+        }
         _ => format!("cannot open it: {error}"),
     }
 }

@@ -51,10 +51,13 @@ impl Operation {
             (Kind::Read { buffer, .. }, Ok(count)) if count == buffer.len() => Ok(buffer.into_bytes()),
             (Kind::Write { bytes, .. }, Ok(count)) if count == bytes => Ok(Bytes::new()),
             (Kind::Flush, Ok(_)) => Ok(Bytes::new()),
-            (Kind::Read { offset, .. }, Ok(_)) => {
-                Err(failed(file, &format_args!("it ends before byte {offset} and what follows: was it cut short?")))
+            (Kind::Read { offset, .. }, Ok(_)) => Err(failed(
+                file,
+                &format_args!("it ends before byte {offset} and what follows: was it cut short?"),
+            )),
+            (Kind::Write { .. }, Ok(count)) => {
+                Err(failed(file, &format_args!("a write stopped after {count} bytes")))
             }
-            (Kind::Write { .. }, Ok(count)) => Err(failed(file, &format_args!("a write stopped after {count} bytes"))),
             (Kind::Read { .. }, Err(error)) if is_medium(&error) => Err(IoFault::Unreadable),
             (_, Err(error)) => Err(failed(file, &error)),
         };
@@ -75,7 +78,8 @@ impl Content {
 
     /// Where the system finds it. Valid for as long as the content is neither moved out nor dropped.
     pub(super) fn iovecs(&self, iovecs: &mut Vec<libc::iovec>) {
-        let iovec = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let iovec =
+            |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         iovecs.clear();
         match self {
             Content::Parts(payload) => iovecs.extend(payload.parts().iter().map(|part| iovec(part))),

@@ -32,7 +32,8 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     asked: VecDeque<Operation>,
-    answered: Completions,
+    /// Finished by the loop's thread, so that buffers return to its pool.
+    answered: Vec<(Operation, io::Result<usize>)>,
     is_closed: bool,
 }
 
@@ -66,9 +67,12 @@ impl Plain {
     }
 
     pub(super) fn complete(&mut self, done: &mut Completions) {
-        let before = done.len();
-        done.append(&mut self.shared.lock().answered);
-        self.in_flight -= done.len() - before;
+        let answered = std::mem::take(&mut self.shared.lock().answered);
+        self.in_flight -= answered.len();
+        done.extend(answered.into_iter().map(|(operation, result)| {
+            let file = &self.shared.files[operation.disk];
+            operation.finish(file, result)
+        }));
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -91,17 +95,16 @@ impl Shared {
 
     fn work(&self) {
         while let Some(mut operation) = self.next() {
-            let file = &self.files[operation.disk];
-            let result = run(file, &mut operation);
-            let answer = operation.finish(file, result);
-            self.lock().answered.push(answer);
+            let result = run(&self.files[operation.disk], &mut operation);
+            self.lock().answered.push((operation, result));
             signal_event(self.event.as_raw_fd());
         }
     }
 
     fn next(&self) -> Option<Operation> {
         let idle = |queue: &mut Queue| queue.asked.is_empty() && !queue.is_closed;
-        let mut queue = self.has_work.wait_while(self.lock(), idle).expect("no thread panics while it holds it");
+        let mut queue =
+            self.has_work.wait_while(self.lock(), idle).expect("no thread panics while it holds it");
         queue.asked.pop_front()
     }
 }

@@ -75,7 +75,8 @@ impl Ring {
         for entry in self.ring.completion() {
             let slot = entry.user_data() as usize;
             let operation = self.slots[slot].operation.take().expect("the kernel answers what it was asked");
-            let result = usize::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+            let result =
+                usize::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
             let file = &self.files[operation.disk];
             done.push(operation.finish(file, result));
             self.free.push(slot);
@@ -91,7 +92,8 @@ impl Ring {
             && let Some((disk, io)) = self.waiting.pop_front()
         {
             self.free.pop();
-            let entry = self.slots[slot].prepare(Operation::new(disk, &self.files[disk], io)).user_data(slot as u64);
+            let entry =
+                self.slots[slot].prepare(Operation::new(disk, &self.files[disk], io)).user_data(slot as u64);
             // SAFETY: what the entry points at stays in its slot until the kernel has answered, see `Drop` too.
             unsafe { self.ring.submission().push(&entry) }.expect("as many slots as entries");
         }

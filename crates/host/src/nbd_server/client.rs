@@ -9,8 +9,8 @@ use crate::slots::Slots;
 use crate::tls::TlsConfigs;
 use base::{Payload, Time, VolumeId};
 use nbd::{
-    Action, Command, Errno, Export, Extent, Limits, Listed, LookupError, Purpose, Reply, Request, RequestError, Session,
-    Tag, TlsPolicy,
+    Action, Command, Errno, Export, Extent, Limits, Listed, LookupError, Purpose, Reply, Request,
+    RequestError, Session, Tag, TlsPolicy,
 };
 use std::io;
 use std::time::Duration;
@@ -110,17 +110,23 @@ impl Client {
         let mut budget = TURN_BYTES;
         self.is_held_back = false;
         loop {
-            let shakes = self.tls == Tls::Handshake;
-            if !shakes && !self.session.wants_input() {
+            if self.tls == Tls::Handshake {
+                if !self.channel.shake_hands()? {
+                    return Ok(Outcome::Drained);
+                }
+                self.tls = Tls::On;
+                self.session.tls_started(&mut self.actions);
+                self.act(now, sink);
+            }
+            if !self.session.wants_input() {
                 self.is_held_back = true;
                 return Ok(Outcome::Drained);
             }
-            let fill = self.feed.fill(&mut self.channel, &mut self.session, &mut self.large, &mut self.actions);
-            self.end_handshake();
+            let fill =
+                self.feed.fill(&mut self.channel, &mut self.session, &mut self.large, &mut self.actions);
             let (count, last) = match fill? {
                 Fill::More(count) => (count, false),
                 Fill::Last(count) => (count, true),
-                Fill::Nothing if shakes && self.tls == Tls::On => continue,
                 Fill::Nothing => return Ok(Outcome::Drained),
                 Fill::End => return Err(io::ErrorKind::UnexpectedEof.into()),
             };
@@ -135,7 +141,12 @@ impl Client {
     }
 
     /// Sends what waits. `Err` when the connection is to be dropped, now that it has ended or broken.
-    pub(super) fn write(&mut self, now: Time, tls: Option<&TlsConfigs>, sink: &mut Vec<FrontEvent>) -> io::Result<()> {
+    pub(super) fn write(
+        &mut self,
+        now: Time,
+        tls: Option<&TlsConfigs>,
+        sink: &mut Vec<FrontEvent>,
+    ) -> io::Result<()> {
         loop {
             let before = self.output.bytes();
             let drained = self.output.send(&mut self.channel)?;
@@ -190,7 +201,12 @@ impl Client {
         self.session.shut_down();
     }
 
-    pub(super) fn opened(&mut self, volume: Result<VolumeInfo, AdminError>, now: Time, sink: &mut Vec<FrontEvent>) {
+    pub(super) fn opened(
+        &mut self,
+        volume: Result<VolumeInfo, AdminError>,
+        now: Time,
+        sink: &mut Vec<FrontEvent>,
+    ) {
         let Some(purpose) = self.lookup.take() else { return };
         let found = match volume {
             Ok(volume) => {
@@ -200,7 +216,9 @@ impl Client {
                 }
                 Ok(export)
             }
-            Err(AdminError::NoVolume(name)) => Err(LookupError::Unknown(format!("no volume named '{name}'").into())),
+            Err(AdminError::NoVolume(name)) => {
+                Err(LookupError::Unknown(format!("no volume named '{name}'").into()))
+            }
             Err(error) => Err(LookupError::Refused(error.to_string().into())),
         };
         self.session.looked_up(found, &mut self.actions);
@@ -313,18 +331,15 @@ impl Client {
     pub(super) fn awaits_handshake(&self) -> bool {
         self.tls == Tls::Handshake && self.is_held_back
     }
-
-    fn end_handshake(&mut self) {
-        if self.tls == Tls::Handshake && self.channel.tls().is_some_and(|tls| !tls.is_handshaking()) {
-            self.tls = Tls::On;
-            self.session.tls_started(&mut self.actions);
-        }
-    }
 }
 
 /// A volume as an NBD export.
 fn export(volume: &VolumeInfo) -> Export {
-    Export { read_only: volume.read_only, description: volume.layout.clone(), ..Export::new(&*volume.name, volume.size_bytes) }
+    Export {
+        read_only: volume.read_only,
+        description: volume.layout.clone(),
+        ..Export::new(&*volume.name, volume.size_bytes)
+    }
 }
 
 fn extent((length, data): (u64, bool)) -> Extent {

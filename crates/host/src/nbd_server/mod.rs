@@ -197,7 +197,11 @@ impl NbdServer {
         self.figures.publish(meter);
     }
 
-    fn with<T>(&mut self, session: u64, act: impl FnOnce(&mut Client, &mut Vec<FrontEvent>) -> T) -> Option<T> {
+    fn with<T>(
+        &mut self,
+        session: u64,
+        act: impl FnOnce(&mut Client, &mut Vec<FrontEvent>) -> T,
+    ) -> Option<T> {
         let slot = (session & ((1 << SLOT_BITS) - 1)) as usize;
         let client = self.clients.get_mut(slot).filter(|client| client.id == session)?;
         let value = act(client, &mut self.events);
@@ -225,7 +229,8 @@ impl NbdServer {
         if self.clients.len() >= CLIENTS_MAX {
             return tracing::warn!("{CLIENTS_MAX} NBD clients are connected; a new one is closed");
         }
-        let policy = if self.tls.is_some() && socket.is_tcp() { TlsPolicy::Required } else { TlsPolicy::None };
+        let policy =
+            if self.tls.is_some() && socket.is_tcp() { TlsPolicy::Required } else { TlsPolicy::None };
         let slot = self.clients.vacant();
         if let Err(error) = socket.register(&self.registry, Token(CLIENTS + slot)) {
             return tracing::warn!(%error, "cannot watch an NBD client");

@@ -8,8 +8,8 @@ mod hello;
 
 use crate::address::Address;
 use crate::channel::Channel;
-use crate::socket::{Listener, Socket, Target};
 use crate::slots::Slots;
+use crate::socket::{Listener, Socket, Target};
 use crate::tls::TlsConfigs;
 use crate::{HostError, Security};
 use base::{ClusterId, HashMap, NodeId, Rng, Time};
@@ -154,7 +154,9 @@ impl Peers {
 
     /// `node` is reached at `address`: keep a connection to it from now on.
     pub fn learn(&mut self, node: NodeId, address: &Address, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
-        if node == self.identity.me || self.contacts.get(&node).is_some_and(|contact| contact.address == *address) {
+        if node == self.identity.me
+            || self.contacts.get(&node).is_some_and(|contact| contact.address == *address)
+        {
             return;
         }
         let old = self.contacts.insert(node, Contact::new(address.clone(), now));
@@ -271,9 +273,11 @@ impl Peers {
             }
         }
         let due = |contact: &Contact| contact.slot.is_none() && contact.call_at <= now;
-        let nodes: Vec<NodeId> = self.contacts.iter().filter(|(_, c)| due(c)).map(|(&node, _)| node).collect();
+        let nodes: Vec<NodeId> =
+            self.contacts.iter().filter(|(_, c)| due(c)).map(|(&node, _)| node).collect();
         nodes.into_iter().for_each(|node| self.call(node, now));
-        let calls = self.contacts.values().filter(|contact| contact.slot.is_none()).map(|contact| contact.call_at);
+        let calls =
+            self.contacts.values().filter(|contact| contact.slot.is_none()).map(|contact| contact.call_at);
         self.tick_at = calls.fold(now + TICK, Time::min);
     }
 
@@ -345,7 +349,9 @@ impl Peers {
 
     fn dial(&mut self, node: NodeId, target: &Target, now: Time) -> io::Result<usize> {
         let tls = match &self.tls {
-            Some(tls) if matches!(target, Target::Tcp(_)) => Some(tls.connect(node).map_err(io::Error::other)?),
+            Some(tls) if matches!(target, Target::Tcp(_)) => {
+                Some(tls.connect(node).map_err(io::Error::other)?)
+            }
             None if !target.is_local() => {
                 return Err(io::Error::other("not a loopback address: plain text is refused, configure TLS"));
             }

@@ -25,7 +25,7 @@ const NOTE_TOKEN: Token = 1 << 63;
 enum Note {
     Fence { group: GroupId, number: ViewNumber, doubts: Vec<WriteId> },
     Activate { group: GroupId, number: ViewNumber },
-    Learned,
+    Learned { group: GroupId },
 }
 
 /// A question of the directory whose fates are being looked up.
@@ -33,6 +33,7 @@ enum Note {
 struct Resolving {
     group: GroupId,
     number: ViewNumber,
+    writes: Vec<WriteId>,
     fates: Vec<Option<Fate>>,
 }
 
@@ -42,6 +43,8 @@ pub(super) struct Control {
     lease_until: Time,
     next_heartbeat: Time,
     next_report: Time,
+    /// How many doubts, by place, the reports of this round have named.
+    reported: usize,
     known: u64,
     /// The version that `known` becomes once the notes of these are durable.
     learning: Option<(u64, BTreeSet<Token>)>,
@@ -59,6 +62,7 @@ impl Control {
             lease_until: Time::ZERO,
             next_heartbeat: now,
             next_report: now + DOUBT_PATIENCE,
+            reported: 0,
             known: 0,
             learning: None,
             notes: HashMap::default(),
@@ -123,8 +127,15 @@ impl Brick {
         }
         self.control.next_report = now + DOUBT_PATIENCE / 2;
         let before = now - DOUBT_PATIENCE;
-        let doubtful: Vec<WriteId> =
-            self.participants.iter().flat_map(|p| p.doubtful(before)).take(DOUBTS_MAX).collect();
+        let (groups, from) = (&self.groups, self.control.reported);
+        let all = || self.participants.iter().flat_map(|p| p.doubtful(before)).filter(|w| !groups.is_fenced(w.group));
+        let mut doubtful: Vec<WriteId> = all().skip(from).take(DOUBTS_MAX).collect();
+        if doubtful.is_empty() && from > 0 {
+            doubtful = all().take(DOUBTS_MAX).collect();
+            self.control.reported = 0;
+        }
+        // The next report goes on behind this one, so that none is hidden by others for ever.
+        self.control.reported += doubtful.len();
         let gateways = &self.control.gateways;
         if doubtful.is_empty() || gateways.is_empty() {
             return;
@@ -168,7 +179,7 @@ impl Brick {
         for volume in deleted {
             self.with_all(now, fx, |participant, cx| participant.discard(cx, volume));
             for group in self.groups.forget(volume) {
-                tokens.insert(self.note(group, Note::Learned, fx));
+                tokens.insert(self.note(group, Note::Learned { group }, fx));
             }
         }
         for view in views {
@@ -190,7 +201,7 @@ impl Brick {
         }
         self.counters.count("learned that it was left out of a view");
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
-        Some(self.note(view.group, Note::Learned, fx))
+        Some(self.note(view.group, Note::Learned { group: view.group }, fx))
     }
 
     fn on_fence(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
@@ -220,7 +231,11 @@ impl Brick {
         }
         self.control.serial += 1;
         let job = self.control.serial;
-        self.control.resolving.insert(job, Resolving { group, number, fates: vec![None; writes.len()] });
+        // The directory asks again when it gets no answer; the earlier question is dropped.
+        self.control.resolving.retain(|_, resolving| resolving.group != group);
+        let asked = writes.iter().map(|(write, _)| *write).collect();
+        let fates = vec![None; writes.len()];
+        self.control.resolving.insert(job, Resolving { group, number, writes: asked, fates });
         for (index, (write, width)) in writes.into_iter().enumerate() {
             self.with(now, fx, write.span, |participant, cx| {
                 participant.on_query(cx, Asker::View(job, index), write, width);
@@ -234,8 +249,9 @@ impl Brick {
             let Some(resolving) = self.control.resolving.get_mut(&job) else { continue };
             resolving.fates[index] = Some(fate);
             if resolving.fates.iter().all(Option::is_some) {
-                let Resolving { group, number, fates } = self.control.resolving.remove(&job).expect("just seen");
-                let fates = fates.into_iter().flatten().collect();
+                let Resolving { group, number, writes, fates } =
+                    self.control.resolving.remove(&job).expect("just seen");
+                let fates = writes.into_iter().zip(fates.into_iter().flatten()).collect();
                 reply(fx, NodeId::Directory, Message::Resolved { group, number, fates });
             }
         }
@@ -271,15 +287,22 @@ impl Brick {
 
     pub(super) fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
         let Some(note) = self.control.notes.remove(&token) else { return };
-        if !durable {
-            return;
-        }
         match note {
+            // What is known must become durable before the next heartbeat may say so: note it again.
+            Note::Learned { group } if !durable => {
+                let again = self.note(group, Note::Learned { group }, fx);
+                if let Some((_, tokens)) = &mut self.control.learning {
+                    tokens.remove(&token);
+                    tokens.insert(again);
+                }
+            }
+            // The directory asks again.
+            _ if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
             Note::Activate { group, number } => reply(fx, NodeId::Directory, Message::Activated { group, number }),
-            Note::Learned => self.learned(token),
+            Note::Learned { .. } => self.learned(token),
         }
     }
 

@@ -72,6 +72,8 @@ pub struct Brick {
     groups: Groups,
     participants: Vec<Participant>,
     counters: Counters,
+    /// Whether it was woken since it started.
+    awake: bool,
 }
 
 impl Brick {
@@ -87,6 +89,7 @@ impl Brick {
             participants: recovered.iter().enumerate().map(|(i, found)| Participant::new(i, found, now)).collect(),
             control: Control::new(config, now),
             counters,
+            awake: false,
         }
     }
 
@@ -151,6 +154,7 @@ impl Brick {
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
             }
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {
+                Ok(()) if !span.is_valid() => {}
                 Ok(()) => self.with(now, fx, span, |participant, cx| {
                     participant.on_allocation(cx, from, operation, span);
                 }),
@@ -211,7 +215,10 @@ impl Machine for Brick {
         match event {
             BrickEvent::Packet { from, packet } => self.on_packet(now, from, packet, fx),
             BrickEvent::Up(node) => self.control.on_up(now, node),
-            BrickEvent::Down(node) => self.control.on_down(node),
+            BrickEvent::Down(node) => {
+                self.control.on_down(node);
+                self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
+            }
             BrickEvent::Store { disk: 0, reply: disk::Reply::Noted { token, result } }
                 if self.control.is_note(token) =>
             {
@@ -230,10 +237,10 @@ impl Machine for Brick {
     fn settle(&mut self, _now: Time, _fx: &mut Vec<BrickEffect>) {}
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
-        self.with_all(now, fx, |participant, cx| {
-            participant.drop_sealed(cx);
-            participant.wake(cx);
-        });
+        if !core::mem::replace(&mut self.awake, true) {
+            self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
+        }
+        self.with_all(now, fx, |participant, cx| participant.wake(cx));
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
     }

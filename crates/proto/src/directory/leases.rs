@@ -47,7 +47,12 @@ impl Leases {
 
     /// Whether the brick cannot believe in its views any more.
     pub(super) fn has_ended(&self, now: Time, brick: BrickId) -> bool {
-        now > self.bricks.get(&brick).map_or(self.grace, |lease| lease.until)
+        now > self.bricks.get(&brick).map_or(self.grace, |lease| lease.until.max(self.grace))
+    }
+
+    /// The directory did not listen for a while: nobody is silent before it has listened for a lease's time again.
+    pub(super) fn renew_grace(&mut self, now: Time) {
+        self.grace = now + self.span;
     }
 
     /// Bricks that were heard of within a lease's time.

@@ -112,9 +112,12 @@ pub struct Directory {
     gateways: BTreeMap<GatewayId, GatewayEntry>,
     changes: BTreeMap<GroupId, Change>,
     creating: BTreeMap<VolumeId, Vec<(NodeId, u64)>>,
-    after: BTreeMap<u64, Vec<After>>,
+    /// What follows on a store, and the map's version that it makes durable.
+    after: BTreeMap<u64, (u64, Vec<After>)>,
     serial: u64,
     next_tick: Time,
+    /// The map's version that is on stable storage: bricks are told of nothing later.
+    durable: u64,
     broken: Option<String>,
     counters: Counters,
 }
@@ -128,7 +131,8 @@ impl Directory {
     /// A directory whose store holds `contents`, by key.
     pub fn new(config: DirectoryConfig, contents: Vec<(Vec<u8>, Vec<u8>)>, now: Time) -> Result<Directory, String> {
         let mut records = Records::load(&contents)?;
-        records.drop_unfinished();
+        records.finish_or_drop_volumes();
+        let records_version = records.counts.version;
         let mut directory = Directory {
             leases: Leases::new(&config, now),
             config,
@@ -139,6 +143,7 @@ impl Directory {
             after: BTreeMap::new(),
             serial: 0,
             next_tick: now,
+            durable: records_version,
             broken: None,
             counters: Counters::default(),
         };
@@ -169,8 +174,10 @@ impl Directory {
     fn on_packet(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match (from, message) {
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
-            (NodeId::Gateway(gateway), Message::Register { gateway: named, address, writers }) if gateway == named => {
-                self.on_register(now, gateway, address, writers, fx);
+            (NodeId::Gateway(gateway), Message::Register { gateway: named, address, writers, held })
+                if gateway == named =>
+            {
+                self.on_register(now, gateway, (address, writers, held), fx);
             }
             (NodeId::Gateway(_), Message::GetView { group }) => self.publish(group, Some(from), fx),
             (NodeId::Gateway(_) | NodeId::Client(_), Message::OpenVolume { operation, name }) => {
@@ -199,7 +206,7 @@ impl Directory {
                 change.on_fenced(from, number, doubts)
             }),
             Message::Resolved { group, number, fates } => self.advance(now, group, fx, |change| {
-                change.on_resolved(from, number, &fates)
+                change.on_resolved(from, number, fates)
             }),
             Message::Activated { group, number } => self.advance(now, group, fx, |change| {
                 change.on_activated(from, number)
@@ -224,7 +231,9 @@ impl Directory {
             .filter_map(|group| group.active.clone())
             .filter(|view| view.slot_of(from).is_some())
             .collect();
-        let deleted = self.records.deleted.range(known + 1..).map(|(_, volume)| *volume).collect();
+        let version = self.durable;
+        let since = self.records.deleted.iter().filter(|(at, _)| (known + 1..version + 1).contains(at));
+        let deleted = since.map(|(_, volume)| *volume).collect();
         // A brick may trust its views again once it knows of all that left it out, and only while none is being made
         // that will.
         let informed = views.iter().all(|view| view.is_current(from));
@@ -234,15 +243,30 @@ impl Directory {
         let grant = informed && !left_out && status.failed.is_none();
         let lease_ns = if grant { self.config.lease_ns } else { 0 };
         self.leases.on_heartbeat(now, from, status, grant);
-        let version = self.records.counts.version;
+        let views = views.into_iter().filter(|view| self.is_durable(view.group)).collect();
         send(fx, NodeId::Brick(from), Message::HeartbeatDone { sent, version, lease_ns, views, deleted });
     }
 
-    fn on_register(&mut self, now: Time, gateway: GatewayId, address: String, writers: u16, fx: &mut Vec<DirectoryEffect>) {
+    fn is_durable(&self, group: GroupId) -> bool {
+        self.records.groups.get(&group).is_some_and(|record| record.changed <= self.durable)
+    }
+
+    fn on_register(
+        &mut self,
+        now: Time,
+        gateway: GatewayId,
+        (address, writers, held): (String, u16, Option<u16>),
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         if let Some(entry) = self.gateways.get_mut(&gateway) {
             entry.heard = now;
             entry.address = address;
             let first_writer = entry.first_writer;
+            return send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
+        }
+        if let Some(first_writer) = held {
+            // It registered before the directory restarted, and goes on under its number.
+            self.gateways.insert(gateway, GatewayEntry { address, first_writer, heard: now });
             return send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
         }
         let first_writer = self.free_writers(writers.clamp(1, 64));
@@ -272,17 +296,18 @@ impl Directory {
 
     fn store(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
         self.serial += 1;
-        self.after.insert(self.serial, after);
+        self.after.insert(self.serial, (self.records.counts.version, after));
         fx.push(DirectoryEffect::Store { token: self.serial, puts });
     }
 
     fn on_stored(&mut self, now: Time, token: u64, result: Result<(), String>, fx: &mut Vec<DirectoryEffect>) {
-        let after = self.after.remove(&token).unwrap_or_default();
+        let Some((version, after)) = self.after.remove(&token) else { return };
         if let Err(why) = result {
             // What is in memory is no longer what is stored: nothing may follow from it.
             self.broken.get_or_insert(why);
             return;
         }
+        self.durable = self.durable.max(version);
         for after in after {
             match after {
                 After::Send(to, message) => send(fx, to, message),
@@ -370,6 +395,11 @@ impl Machine for Directory {
     fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         if now < self.next_tick || self.broken.is_some() {
             return;
+        }
+        // A directory that did not run for a while has heard nobody: that is no sign that they are dead.
+        if now.since(self.next_tick) > Duration::from_nanos(self.config.lease_ns / 4) {
+            self.counters.count("directory was paused");
+            self.leases.renew_grace(now);
         }
         self.next_tick = now + TICK;
         self.gateways.retain(|_, entry| now.since(entry.heard) < GATEWAY_SILENCE);

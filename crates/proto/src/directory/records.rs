@@ -97,9 +97,14 @@ impl Records {
         Ok(records)
     }
 
-    /// Forgets volumes whose making stopped before all their groups were stored: nobody was told that they exist.
-    pub(super) fn drop_unfinished(&mut self) {
+    /// Volumes whose groups have all begun are ready. Those whose making stopped before all their groups were stored are
+    /// forgotten: nobody was told that they exist.
+    pub(super) fn finish_or_drop_volumes(&mut self) {
         let groups = &self.groups;
+        for record in self.volumes.values_mut() {
+            let has_begun = |group| groups.get(group).is_some_and(|record| record.active.is_some());
+            record.ready |= record.groups.iter().all(has_begun);
+        }
         self.volumes.retain(|_, record| record.ready || record.groups.iter().all(|group| groups.contains_key(group)));
         let volumes = &self.volumes;
         self.groups.retain(|_, record| volumes.contains_key(&record.volume));

@@ -32,7 +32,8 @@ pub(super) struct OpenVolume {
 
 pub(super) struct Metadata {
     config: GatewayConfig,
-    registered: bool,
+    /// The number of its stamps, once the directory gave it one.
+    held: Option<u16>,
     next: Time,
     views_asked: Time,
     serial: u64,
@@ -46,7 +47,7 @@ impl Metadata {
     pub(super) fn new(config: GatewayConfig, now: Time) -> Metadata {
         Metadata {
             config,
-            registered: false,
+            held: None,
             next: now,
             views_asked: Time::ZERO,
             serial: 0,
@@ -67,7 +68,9 @@ impl Metadata {
 
     /// A client wants a volume.
     pub(super) fn open(&mut self, shared: &mut Shared, waiter: Waiter, name: String, fx: &mut Vec<GatewayEffect>) {
-        if let Some(open) = self.volumes.values().find(|open| open.info.name == name) {
+        let known = self.volumes.values().find(|open| open.info.name == name);
+        // Without a number for its stamps the gateway serves nobody.
+        if let Some(open) = known.filter(|_| self.held.is_some()) {
             return tell(fx, waiter, Ok(open.info.clone()));
         }
         let waiting = self.opening.entry(name.clone()).or_default();
@@ -113,7 +116,7 @@ impl Metadata {
             return;
         }
         let (gateway, address) = (self.config.id, self.config.address.clone());
-        send(fx, NodeId::Directory, Message::Register { gateway, address, writers: 1 });
+        send(fx, NodeId::Directory, Message::Register { gateway, address, writers: 1, held: self.held });
         self.questions.clear();
         for name in self.opening.keys().cloned().collect::<Vec<_>>() {
             self.ask_for(name, fx);
@@ -124,7 +127,7 @@ impl Metadata {
         if !self.listing.is_empty() {
             self.ask_for_list(fx);
         }
-        let idle = self.registered && self.opening.is_empty() && self.listing.is_empty();
+        let idle = self.held.is_some() && self.opening.is_empty() && self.listing.is_empty();
         self.next = shared.now + if idle { REFRESH } else { ASK_AGAIN };
     }
 
@@ -138,7 +141,7 @@ impl Metadata {
         let Some(name) = self.questions.remove(&operation) else { return };
         let result = map.and_then(|map| self.take_in(shared, map, fx));
         // Without a number for its stamps the gateway cannot serve yet; the waiters are answered on the next round.
-        if result.is_ok() && !self.registered {
+        if result.is_ok() && self.held.is_none() {
             return;
         }
         for waiter in self.opening.remove(&name).unwrap_or_default() {
@@ -179,13 +182,24 @@ impl super::Gateway {
         let (metadata, coordinator) = (&mut self.metadata, &mut self.coordinator);
         match message {
             Message::Registered { first_writer } => {
-                if !metadata.registered && first_writer < StampClock::WRITERS {
-                    metadata.registered = true;
+                if metadata.held.is_none() && first_writer < StampClock::WRITERS {
+                    metadata.held = Some(first_writer);
                     coordinator.shared.clock = Some(StampClock::new(first_writer));
                     metadata.next = coordinator.shared.now;
                 }
             }
             Message::VolumeOpened { operation, map } => {
+                if let Some(name) = metadata.questions.get(&operation) {
+                    // The name may be that of another volume now, or of none.
+                    let now = map.as_ref().ok().map(|map| map.volume.id);
+                    let gone = !matches!(map, Err(ref error) if !matches!(error, AdminError::NoVolume(_)));
+                    let stale = metadata.volumes.values().filter(|open| open.info.name == *name && gone);
+                    let stale: Vec<VolumeId> = stale.map(|open| open.info.id).filter(|id| Some(*id) != now).collect();
+                    for volume in stale {
+                        metadata.volumes.remove(&volume);
+                        coordinator.forget(volume);
+                    }
+                }
                 metadata.on_opened(&mut coordinator.shared, operation, map, fx);
                 coordinator.on_views(Vec::new());
             }

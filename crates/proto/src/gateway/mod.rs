@@ -9,7 +9,7 @@ mod requests;
 use crate::counters::Counters;
 use crate::distribute::ReadPolicy;
 use crate::netraid::coordinator::{Answer, Coordinator};
-use base::{Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
+use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use metadata::{Metadata, Waiter};
 use requests::{Origins, Requests};
 use wire::{AdminError, Io, IoError, IoReply, Message, Packet, VolumeInfo};
@@ -147,14 +147,14 @@ impl Gateway {
 
     fn on_packet(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
         match from {
-            NodeId::Brick(_) => self.on_brick(packet),
+            NodeId::Brick(brick) => self.on_brick(brick, packet),
             NodeId::Directory => self.on_directory(packet.message, fx),
             NodeId::Client(_) => self.on_client(from, packet, fx),
             NodeId::Gateway(_) => {}
         }
     }
 
-    fn on_brick(&mut self, packet: Packet) {
+    fn on_brick(&mut self, from: BrickId, packet: Packet) {
         let Packet { message, payload } = packet;
         let (call, answer) = match message {
             Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
@@ -162,7 +162,7 @@ impl Gateway {
             Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
             Message::Repaired { operation, taken } => (operation, Answer::Repaired(taken)),
             Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
-            Message::Doubtful { writes } => return self.coordinator.on_doubtful(writes),
+            Message::Doubtful { writes } => return self.coordinator.on_doubtful(from, writes),
             _ => return,
         };
         self.coordinator.on_answer(call, answer);

@@ -139,11 +139,15 @@ impl Change {
     }
 
     /// A member said what it knows. True when the step changed.
-    pub fn on_resolved(&mut self, from: BrickId, number: ViewNumber, fates: &[Fate]) -> bool {
+    pub fn on_resolved(&mut self, from: BrickId, number: ViewNumber, fates: Vec<(WriteId, Fate)>) -> bool {
         let Some(slot) = self.slot(from, number, Step::Resolving) else { return false };
-        let Some(writes) = self.asked.get(&slot).filter(|writes| writes.len() == fates.len()) else { return false };
-        for (write, fate) in writes.iter().zip(fates) {
-            self.fates.entry(*write).or_default().insert(slot, *fate);
+        let Some(asked) = self.asked.get(&slot) else { return false };
+        // An answer to an earlier making of this view does not count.
+        if !asked.iter().eq(fates.iter().map(|(write, _)| write)) {
+            return false;
+        }
+        for (write, fate) in fates {
+            self.fates.entry(write).or_default().insert(slot, fate);
         }
         let complete = self.answered_by(slot);
         if complete {

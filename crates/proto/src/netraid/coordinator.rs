@@ -147,6 +147,8 @@ pub struct Shared {
     pub clock: Option<StampClock>,
     /// Stamps of this gateway's writes under way: they are not to be settled by its own readers.
     pub own: HashSet<Stamp>,
+    /// Stamps of writes being settled on the bricks' request: each once at a time.
+    pub settling: HashSet<Stamp>,
     /// Who serves a read.
     pub policy: ReadPolicy,
     /// Counts.
@@ -255,7 +257,8 @@ impl Shared {
     /// Takes a view if it is newer than the one known.
     pub fn adopt(&mut self, view: GroupView) -> bool {
         let known = self.views.get(&view.group);
-        if view.current.and(Slots::all(view.members.len() as u8)) != view.current
+        if view.members.len() > Slots::MAX
+            || view.current.and(Slots::all(view.members.len() as u8)) != view.current
             || known.is_some_and(|known| known.number >= view.number || known.members.len() != view.members.len())
         {
             return false;
@@ -300,6 +303,7 @@ impl Coordinator {
             up: BTreeSet::new(),
             clock: None,
             own: HashSet::default(),
+            settling: HashSet::default(),
             policy,
             counters: Counters::default(),
             stale: BTreeSet::new(),
@@ -349,13 +353,14 @@ impl Coordinator {
         self.run();
     }
 
-    /// A brick asks to settle writes.
-    pub fn on_doubtful(&mut self, writes: Vec<WriteId>) {
+    /// A brick asks to settle writes. One that was left out of the view has no say and no use of an answer: the view
+    /// settled them without it.
+    pub fn on_doubtful(&mut self, from: BrickId, writes: Vec<WriteId>) {
         for write in writes {
             let known = self.shared.geometries.contains_key(&write.span.volume)
-                && self.shared.views.contains_key(&write.group)
+                && self.shared.views.get(&write.group).is_some_and(|view| view.is_current(from))
                 && write.span.is_valid();
-            if known && !self.shared.own.contains(&write.stamp) {
+            if known && !self.shared.own.contains(&write.stamp) && !self.shared.settling.contains(&write.stamp) {
                 self.shared.begin_alone(Operation::Settle(SettleOperation::new(write)));
             }
         }
@@ -468,6 +473,13 @@ impl Coordinator {
             let Some(parent) = self.tasks.get_mut(&parent) else { return };
             parent.children.push(id);
         }
+        let mut operation = operation;
+        if !self.shared.views.contains_key(&operation.as_operate().group()) {
+            return self.finished.push_back((parent, Outcome::Failed(IoError::NoVolume)));
+        }
+        if let Operation::Settle(settle) = &operation {
+            self.shared.settling.insert(settle.stamp());
+        }
         let task = Task { operation, parent, children: Vec::new(), calls: Vec::new(), due: None };
         self.tasks.insert(id, task);
         self.drive(id, |task, shared| task.as_operate().start(shared));
@@ -522,8 +534,10 @@ impl Coordinator {
 
     fn cancel(&mut self, id: OperationId) -> Option<Parent> {
         let task = self.tasks.remove(&id)?;
-        if let Operation::Write(write) = &task.operation {
-            self.shared.own.remove(&write.stamp());
+        match &task.operation {
+            Operation::Write(write) => drop(self.shared.own.remove(&write.stamp())),
+            Operation::Settle(settle) => drop(self.shared.settling.remove(&settle.stamp())),
+            _ => {}
         }
         for call in task.calls {
             self.shared.end_call(call);
@@ -543,9 +557,11 @@ fn decide((commits, aborts): (Vec<Decision>, Vec<Decision>)) -> Packet {
 }
 
 /// The members that take part in a write under a view.
+/// A write that a stranger made up has none.
 pub fn participants(geometry: &Geometry, view: &GroupView, write: &WriteId) -> Slots {
     let slots = match write.scope {
         wire::Scope::Row => Slots::all(view.members.len() as u8),
+        wire::Scope::Unit { index } if index >= geometry.layout().data() => Slots::default(),
         wire::Scope::Unit { index } => geometry
             .parity_slots(write.span.lba)
             .fold(Slots::one(geometry.slot_of(write.span.lba, index)), |slots, (_, slot)| slots.with(slot)),

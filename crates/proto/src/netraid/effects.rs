@@ -4,7 +4,8 @@
 //! dropped, the oldest first.
 
 use base::{ClientId, RequestId, Stamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::disk::Recovered;
 
 const CLIENTS_MAX: usize = 4096;
 
@@ -65,6 +66,48 @@ impl Effects {
             client.floor = floor;
             client.parts = client.parts.split_off(&(floor, 0));
         }
+    }
+}
+
+/// The stamps of the latest writes that took effect at a disk, whoever asked for them: what a settler may ask for after
+/// newer writes went over the blocks.
+#[derive(Debug, Default)]
+pub struct Applied {
+    stamps: BTreeSet<Stamp>,
+    /// All later stamps that took effect are known.
+    horizon: Stamp,
+}
+
+const APPLIED_MAX: usize = 1 << 14;
+
+impl Applied {
+    /// What a store found again: of earlier writes nothing but these is known.
+    pub fn recover(recovered: &Recovered) -> Applied {
+        let stamps: BTreeSet<Stamp> = recovered.effects.iter().map(|(_, _, stamp)| *stamp).collect();
+        // Whatever took effect before the restart and is not listed may be as late as anything that was heard of.
+        let staged = recovered.staged.iter().map(|staged| staged.write.stamp);
+        let horizon = stamps.iter().copied().chain(staged).max().unwrap_or_default();
+        Applied { stamps, horizon }
+    }
+
+    /// A write took effect.
+    pub fn insert(&mut self, stamp: Stamp) {
+        self.stamps.insert(stamp);
+        if self.stamps.len() > APPLIED_MAX
+            && let Some(oldest) = self.stamps.pop_first()
+        {
+            self.horizon = self.horizon.max(oldest);
+        }
+    }
+
+    /// Whether the write took effect here, as far as is known.
+    pub fn contains(&self, stamp: Stamp) -> bool {
+        self.stamps.contains(&stamp)
+    }
+
+    /// Whether the write would be known if it had taken effect here.
+    pub fn covers(&self, stamp: Stamp) -> bool {
+        stamp > self.horizon
     }
 }
 

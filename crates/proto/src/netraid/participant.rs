@@ -10,7 +10,7 @@
 //! Reading order: [`Participant::on_prepare`], [`Participant::on_store`], [`Participant::on_decide`],
 //! [`Participant::on_read`], [`Participant::on_query`], then views.
 
-use super::effects::Effects;
+use super::effects::{Applied, Effects};
 use super::pending::{Key, Pending, PendingTable, Prepare, State, key_of};
 use crate::brick::BrickEffect;
 use crate::counters::Counters;
@@ -122,6 +122,7 @@ pub struct Participant {
     held: BTreeMap<u64, (Time, ReadRequest)>,
     lookups: HashMap<Token, Lookup>,
     effects: Effects,
+    applied: Applied,
     seals: BTreeSet<Stamp>,
     floor: Stamp,
     serial: u64,
@@ -138,6 +139,7 @@ impl Participant {
             held: BTreeMap::new(),
             lookups: HashMap::default(),
             effects: Effects::recover(&recovered.effects),
+            applied: Applied::recover(recovered),
             seals: recovered.notes.iter().filter_map(|(key, _)| seal_of(key)).collect(),
             floor: Stamp::ZERO,
             serial: 0,
@@ -170,9 +172,10 @@ impl Participant {
     }
 
     /// Drops writes that were found staged although they are sealed (a crash came between the seal and the drop).
+    /// Called once, before anything else.
     pub fn drop_sealed(&mut self, cx: &mut Context<'_>) {
         let sealed: Vec<Key> =
-            self.pending.iter().map(|p| p.prepare.key()).filter(|key| self.is_sealed(key.2)).collect();
+            self.pending.iter().map(|p| p.prepare.key()).filter(|key| self.seals.contains(&key.2)).collect();
         for key in sealed {
             self.finish_abort(cx, key);
         }
@@ -200,7 +203,7 @@ impl Participant {
             return answer(cx, &prepare, PrepareOutcome::Duplicate);
         }
         if self.is_sealed(key.2) {
-            return answer(cx, &prepare, PrepareOutcome::Late { newest: key.2 });
+            return answer(cx, &prepare, PrepareOutcome::Late { newest: key.2.max(self.floor) });
         }
         if self.pending.get(&key).is_some() {
             return self.admit_again(cx, key, prepare);
@@ -295,9 +298,11 @@ impl Participant {
 
     fn on_checked(&mut self, cx: &mut Context<'_>, token: Token, key: Key, result: Result<Blocks, StoreError>) {
         let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.token == token) else { return };
+        if pending.state == State::Staged {
+            return answer_again(cx, pending, result);
+        }
         let verdict = match &result {
             Err(error) => Err(refusal(*error)),
-            Ok(_) if pending.state == State::Staged => Ok(()),
             Ok(blocks) => verify(&pending.prepare, blocks),
         };
         if let Err(outcome) = verdict {
@@ -308,9 +313,6 @@ impl Participant {
         if pending.prepare.want_delta {
             let delta = delta_of(&pending.prepare, &blocks);
             pending.answer = Some((blocks.stamps, delta));
-        }
-        if pending.state == State::Staged {
-            return answer_prepared(cx, pending);
         }
         self.stage(cx, key);
     }
@@ -370,6 +372,7 @@ impl Participant {
     fn finish_commit(&mut self, cx: &mut Context<'_>, key: Key) {
         let pending = self.pending.remove(&key).expect("checked by the caller");
         self.store(cx, Command::Apply { stamp: key.2 });
+        self.applied.insert(key.2);
         self.effects.insert(pending.prepare.request, pending.prepare.part, key.2);
         self.release(cx, pending.prepare.write.span);
     }
@@ -454,7 +457,11 @@ impl Participant {
         leased: bool,
         result: Result<Blocks, StoreError>,
     ) {
-        let Ok(blocks) = result else { return read_answer(cx, read, ReadOutcome::Failed, Payload::new()) };
+        let blocks = match result {
+            Ok(blocks) => blocks,
+            Err(StoreError::Busy) => return read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
+            Err(_) => return read_answer(cx, read, ReadOutcome::Failed, Payload::new()),
+        };
         if !leased {
             cx.counters.count("read answered without a lease");
         }
@@ -463,8 +470,12 @@ impl Participant {
         read_answer(cx, read, outcome, blocks.content);
     }
 
-    /// Which blocks hold data?
+    /// Which blocks hold data? Only who is sure to know of every acknowledged write may call a block a hole.
     pub fn on_allocation(&mut self, cx: &mut Context<'_>, from: NodeId, operation: u64, span: Span) {
+        if !cx.leased || self.pending.in_doubt(span).next().is_some() {
+            let runs = Ok(vec![(span.count, true)]);
+            return cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
+        }
         let token = self.token();
         self.ask(cx, token, Lookup::Allocation { from, operation }, Command::Allocation { token, span });
     }
@@ -494,15 +505,19 @@ impl Participant {
         let staged = self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged);
         let fate = match result {
             _ if staged => Some(Fate::Prepared),
+            _ if self.applied.contains(write.stamp) => Some(Fate::Committed),
+            _ if self.is_sealed(write.stamp) => None,
+            // It can say, but not now: whoever asks asks again.
+            Err(StoreError::Busy) => return,
             Err(_) => Some(Fate::Unreadable),
             Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
-            Ok(blocks) => took_effect(&write, width, &blocks.stamps).then_some(Fate::Committed),
+            Ok(blocks) => fate_by_stamps(&write, width, &blocks.stamps),
         };
-        match (fate, asker) {
-            (Some(fate), _) => self.tell(cx, asker, fate),
-            // The making of a view has fenced the group: nothing is prepared under the old view any more.
-            (None, Asker::View(..)) => self.tell(cx, asker, Fate::Refused),
-            (None, Asker::Gateway(..)) => self.seal(cx, asker, key),
+        match fate {
+            // Newer writes wiped its traces; but what took effect here lately is remembered.
+            Some(Fate::Unreadable) if self.applied.covers(write.stamp) => self.seal(cx, asker, key),
+            Some(fate) => self.tell(cx, asker, fate),
+            None => self.seal(cx, asker, key),
         }
     }
 
@@ -519,7 +534,9 @@ impl Participant {
         let token = self.token();
         let command = Command::Note { token, key: seal_key(key.2), value: Some(Vec::new()) };
         self.ask(cx, token, Lookup::Seal { asker }, command);
-        if self.seals.len() > SEALS_MAX {
+        // The floor must not rise above a write that is staged and may be acknowledged.
+        let oldest_staged = self.pending.iter().filter(|p| p.state == State::Staged).map(|p| p.prepare.write.stamp).min();
+        if self.seals.len() > SEALS_MAX && self.seals.first() < oldest_staged.as_ref().or(Some(&key.2)) {
             self.forget_oldest_seal(cx);
         }
     }
@@ -590,8 +607,11 @@ impl Participant {
         let fits = result.is_ok_and(|blocks| {
             !blocks.unreadable.is_empty()
                 && (0..request.span.count as usize).all(|block| {
-                    let stamps = block * width..(block + 1) * width;
-                    blocks.unreadable.contains(&(block as u32)) || blocks.stamps[stamps.clone()] == request.stamps[stamps]
+                    let place = block * width..(block + 1) * width;
+                    let (here, good) = (&blocks.stamps[place.clone()], &request.stamps[place]);
+                    // Where the stamps cannot be read either, they come as zeros.
+                    let lost = blocks.unreadable.contains(&(block as u32)) && here.iter().all(|stamp| stamp.is_zero());
+                    lost || here == good
                 })
         });
         if !fits {
@@ -714,6 +734,12 @@ impl Participant {
         }
     }
 
+    /// A gateway cannot be reached: what it asked for and was not begun is forgotten. It asks again if it lives.
+    pub fn on_gateway_down(&mut self, node: NodeId) {
+        self.waiting.retain(|_, prepare| prepare.reply_to.is_none_or(|(of, _)| of != node));
+        self.held.retain(|_, (_, read)| read.from != node);
+    }
+
     // ---- time ----
 
     /// When the first waiting read loses its patience.
@@ -758,7 +784,8 @@ impl Participant {
                 other.prepare.key() != prepare.key() && other.prepare.lanes() & prepare.lanes() != 0
             });
             assert_eq!(rivals.count(), 0, "one undecided write a block: {:?}", prepare.write);
-            assert!(pending.state != State::Staged || !self.is_sealed(prepare.write.stamp), "a sealed write is staged");
+            let sealed = self.seals.contains(&prepare.write.stamp) && pending.state == State::Staged;
+            assert!(!sealed, "a sealed write is staged: {:?}", prepare.write);
         }
     }
 
@@ -843,13 +870,19 @@ fn delta_of(prepare: &Prepare, blocks: &Blocks) -> Payload {
     }
 }
 
-/// Whether committed stamps say that the write took effect.
-fn took_effect(write: &WriteId, width: u8, stamps: &[Stamp]) -> bool {
-    let entry = match write.scope {
-        Scope::Unit { index } if width > 1 => usize::from(index),
-        _ => 0,
+/// What the committed stamps tell of a write that is not staged here. A member takes a write whole, and stamps only grow:
+/// one block with its stamp proves that it took effect, one with an earlier stamp that it did not (`None`: it can still be
+/// refused). Where all blocks are newer, later writes have wiped its traces, and this member has no say.
+fn fate_by_stamps(write: &WriteId, width: u8, stamps: &[Stamp]) -> Option<Fate> {
+    let is_touched = |entry: usize| match write.scope {
+        Scope::Unit { index } if width > 1 => entry == usize::from(index),
+        _ => true,
     };
-    stamps.chunks(usize::from(width)).all(|block| block.get(entry) == Some(&write.stamp))
+    let touched = || stamps.iter().enumerate().filter(|(at, _)| is_touched(at % usize::from(width))).map(|(_, s)| *s);
+    if touched().any(|stamp| stamp == write.stamp) {
+        return Some(Fate::Committed);
+    }
+    touched().all(|stamp| stamp > write.stamp).then_some(Fate::Unreadable)
 }
 
 fn refusal(error: StoreError) -> PrepareOutcome {
@@ -863,6 +896,19 @@ fn refusal(error: StoreError) -> PrepareOutcome {
 fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
     if let Some((to, operation)) = prepare.reply_to {
         cx.send(to, Message::Prepared { operation, outcome }, Payload::new());
+    }
+}
+
+/// A staged write was found again after a restart, and its delta computed anew from the old content.
+fn answer_again(cx: &mut Context<'_>, pending: &mut Pending, result: Result<Blocks, StoreError>) {
+    match result {
+        Ok(blocks) if blocks.unreadable.is_empty() => {
+            let delta = delta_of(&pending.prepare, &blocks);
+            pending.answer = Some((blocks.stamps, delta));
+            answer_prepared(cx, pending);
+        }
+        Ok(_) => answer(cx, &pending.prepare, PrepareOutcome::Unreadable),
+        Err(error) => answer(cx, &pending.prepare, refusal(error)),
     }
 }
 

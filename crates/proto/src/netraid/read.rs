@@ -179,7 +179,7 @@ impl ReadOperation {
         shared.counters.count("read met writes in doubt");
         let foreign: Vec<WriteId> = writes
             .into_iter()
-            .filter(|write| write.group == self.group && write.span.is_valid() && !shared.own.contains(&write.stamp))
+            .filter(|write| write.group == self.group && write.span.volume == self.span.volume && write.span.is_valid() && !shared.own.contains(&write.stamp))
             .collect();
         if foreign.is_empty() || self.doubts < DOUBTS_BEFORE_SETTLING {
             return self.again(shared, SOON);
@@ -257,6 +257,7 @@ impl Operate for ReadOperation {
     fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
         self.settling = 0;
         self.confirm = false;
+        self.bad = Slots::default();
         shared.forget_calls();
         self.start(shared)
     }

@@ -123,7 +123,7 @@ impl ReconstructOperation {
         shared.forget_calls();
         let foreign: Vec<WriteId> = writes
             .into_iter()
-            .filter(|write| write.group == self.group && write.span.is_valid() && !shared.own.contains(&write.stamp))
+            .filter(|write| write.group == self.group && write.span.volume == self.span.volume && write.span.is_valid() && !shared.own.contains(&write.stamp))
             .collect();
         if foreign.is_empty() || self.attempt == 0 {
             self.attempt += 1;

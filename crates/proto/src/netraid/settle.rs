@@ -14,13 +14,20 @@ pub struct SettleOperation {
     write: WriteId,
     asked: Slots,
     fates: BTreeMap<u8, Fate>,
+    /// Whether the members that have it were asked again after another had no say.
+    asked_again: bool,
     attempt: u32,
 }
 
 impl SettleOperation {
     /// Of this write.
     pub fn new(write: WriteId) -> SettleOperation {
-        SettleOperation { write, asked: Slots::default(), fates: BTreeMap::new(), attempt: 0 }
+        SettleOperation { write, asked: Slots::default(), fates: BTreeMap::new(), asked_again: false, attempt: 0 }
+    }
+
+    /// The write's stamp.
+    pub fn stamp(&self) -> base::Stamp {
+        self.write.stamp
     }
 
     fn ask(&mut self, shared: &mut Shared) {
@@ -41,6 +48,14 @@ impl SettleOperation {
     fn decide(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let any = |fate| self.fates.values().any(|known| *known == fate);
         let all = self.asked.iter().all(|slot| self.fates.contains_key(&slot));
+        if all && any(Fate::Prepared) && any(Fate::Unreadable) && !self.asked_again {
+            // A member may have no say because a later write went over it: then this one was decided meanwhile, and
+            // who had it before may not have it any more.
+            self.asked_again = true;
+            self.fates.retain(|_, fate| *fate != Fate::Prepared);
+            self.ask(shared);
+            return None;
+        }
         let commit = match () {
             () if any(Fate::Committed) => true,
             () if any(Fate::Refused) => false,
@@ -61,6 +76,7 @@ impl Operate for SettleOperation {
         let geometry = shared.geometries[&self.write.span.volume];
         self.asked = participants(&geometry, &view, &self.write);
         self.fates.clear();
+        self.asked_again = false;
         if self.asked.is_empty() {
             return Some(Outcome::Settled(None));
         }
@@ -76,7 +92,7 @@ impl Operate for SettleOperation {
             }
             Answer::Fate(Err(view)) => {
                 shared.on_stale(self.write.group, view);
-                shared.wake_after(Duration::from_millis(20));
+                shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
                 None
             }
             _ => None,

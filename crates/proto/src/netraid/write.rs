@@ -332,11 +332,11 @@ impl Operate for WriteOperation {
             }
             PrepareOutcome::Stale { view } => {
                 shared.on_stale(self.group, view);
-                shared.wake_after(Duration::from_millis(20));
+                shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
                 None
             }
             PrepareOutcome::Busy => {
-                shared.wake_after(Duration::from_millis(20));
+                shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
                 None
             }
             PrepareOutcome::NoSpace => {
@@ -384,6 +384,10 @@ impl WriteOperation {
     fn on_old_content(&mut self, shared: &mut Shared, old: &Payload, stamps: &[Stamp]) -> Option<Outcome> {
         if self.base.is_some_and(|base| stamps.first() != Some(&base)) {
             return Some(Outcome::Changed);
+        }
+        if let Some(newest) = stamps.iter().copied().max().filter(|newest| *newest >= self.stamp) {
+            shared.see(newest);
+            return self.wait(shared, Duration::ZERO);
         }
         let delta = match &self.content {
             Content::Blocks(new) => new.xor(old),

@@ -37,9 +37,10 @@ pub fn check(history: &History, register: Register, value: u64) -> Result<(), Vi
     match history.written_to(value) {
         _ if value == 0 => Ok(()),
         Some(home) if home == register => Ok(()),
-        Some(home) => {
-            Err(Violation::new(NAME, format!("{register:?} holds the value {value}, which was written to {home:?}")))
-        }
+        Some(home) => Err(Violation::new(
+            NAME,
+            format!("{register:?} holds the value {value}, which was written to {home:?}"),
+        )),
         None => Err(Violation::new(NAME, format!("{register:?} holds {value:#018x}, which nobody wrote"))),
     }
 }

@@ -9,7 +9,8 @@ const NAME: &str = "durable";
 /// when any zero write could be it.
 pub fn check(operations: &[Operation], value: u64, asked_ns: u64) -> Result<(), Violation> {
     let writes = || operations.iter().filter(|op| op.kind == Kind::Write);
-    let source_answered_ns = writes().filter(|op| op.value == value).map(|op| op.answered_ns.unwrap_or(u64::MAX)).max();
+    let source_answered_ns =
+        writes().filter(|op| op.value == value).map(|op| op.answered_ns.unwrap_or(u64::MAX)).max();
     let source_answered_ns = match (source_answered_ns, value) {
         (None, 0) => 0,
         (None, _) => return Err(Violation::new(NAME, format!("the value {value} was never written"))),
@@ -19,6 +20,9 @@ pub fn check(operations: &[Operation], value: u64, asked_ns: u64) -> Result<(), 
         op.value != value && op.asked_ns > source_answered_ns && op.answered_ns.is_some_and(|t| t < asked_ns)
     });
     lost.map_or(Ok(()), |op| {
-        Err(Violation::new(NAME, format!("{value} is read at the end; lost is the acknowledged {}", op.to_json())))
+        Err(Violation::new(
+            NAME,
+            format!("{value} is read at the end; lost is the acknowledged {}", op.to_json()),
+        ))
     })
 }

@@ -103,7 +103,8 @@ impl<'a> Search<'a> {
     }
 
     fn matters(&self, op: &Operation) -> bool {
-        op.answered_ns.is_some() || op.kind == Kind::Write && (op.value == 0 || self.read_ever.contains(&op.value))
+        op.answered_ns.is_some()
+            || op.kind == Kind::Write && (op.value == 0 || self.read_ever.contains(&op.value))
     }
 
     fn on_call(&mut self, at: usize) -> Result<(), Stuck> {

@@ -6,7 +6,12 @@ use wire::IoError;
 const NAME: &str = "live";
 
 /// After healing, the oldest request must have been answered by now.
-pub fn check_answered(unanswered: &[(u64, String)], now_ns: u64, healed_ns: u64, bound_ns: u64) -> Result<(), Violation> {
+pub fn check_answered(
+    unanswered: &[(u64, String)],
+    now_ns: u64,
+    healed_ns: u64,
+    bound_ns: u64,
+) -> Result<(), Violation> {
     let late = unanswered.iter().find(|(asked_ns, _)| now_ns - (*asked_ns).max(healed_ns) > bound_ns);
     late.map_or(Ok(()), |(asked_ns, what)| {
         let seconds = (now_ns - asked_ns) / 1_000_000_000;

@@ -1,12 +1,17 @@
 //! `effect once`: of all attempts of one part of a client's request, at most one is ever decided to take effect.
 //!
-//! Watches what goes over the wire: which stamps were drawn for which request, and which stamps were decided.
+//! Watches what goes over the wire: which stamps were drawn for which request, and which stamps were decided. After a
+//! later write of its blocks was decided, nobody holds a decided write any more, and to give it up does nothing. A view
+//! change may decide a write that was given up while a member that refused it was still there, as long as its
+//! request was not answered: then no other attempt and no later write of its blocks was decided.
 
 use super::Violation;
-use base::{HashMap, RequestId, Stamp};
-use wire::{Decision, Message};
+use base::{HashMap, HashSet, RequestId, Stamp, VolumeId};
+use wire::{Decision, Message, Scope, WriteId};
 
 const NAME: &str = "effect once";
+/// Stands for all data indexes.
+const ROW: u8 = 32;
 
 /// One part of a client's request: the volume tells apart parts with one number.
 type Part = (RequestId, u64, u64);
@@ -14,9 +19,11 @@ type Part = (RequestId, u64, u64);
 /// What was seen so far.
 #[derive(Default)]
 pub struct Once {
-    attempts: HashMap<Stamp, Part>,
+    attempts: HashMap<Stamp, (Part, WriteId)>,
     decided: HashMap<Part, Stamp>,
-    aborted: HashMap<Stamp, ()>,
+    given_up: HashSet<Stamp>,
+    /// The latest decided write of each member-local block, by data index; writes of whole rows under [`ROW`].
+    latest: HashMap<(VolumeId, u64, u8), Stamp>,
 }
 
 impl Once {
@@ -24,7 +31,7 @@ impl Once {
     pub fn watch(&mut self, message: &Message) -> Result<(), Violation> {
         match message {
             Message::Prepare { write, request, part, .. } => {
-                self.attempts.insert(write.stamp, (*request, write.span.volume.0, *part));
+                self.attempts.insert(write.stamp, ((*request, write.span.volume.0, *part), *write));
                 Ok(())
             }
             Message::Decide { commits, aborts } | Message::Activate { commits, aborts, .. } => {
@@ -37,10 +44,18 @@ impl Once {
 
     fn on_commit(&mut self, decision: &Decision) -> Result<(), Violation> {
         let stamp = decision.stamp;
-        if self.aborted.contains_key(&stamp) {
-            return Err(Violation::new(NAME, format!("the write {stamp:?} was given up and then decided")));
+        let Some((part, write)) = self.attempts.get(&stamp) else { return Ok(()) };
+        if self.given_up.contains(&stamp) && !self.decided.contains_key(part) && self.is_past(write) {
+            return Err(Violation::new(
+                NAME,
+                format!("{stamp:?} was given up, and decided after later writes"),
+            ));
         }
-        let Some(part) = self.attempts.get(&stamp) else { return Ok(()) };
+        let lane = lane(write);
+        for lba in write.span.lba..write.span.end() {
+            let latest = self.latest.entry((write.span.volume, lba, lane)).or_default();
+            *latest = stamp.max(*latest);
+        }
         let first = *self.decided.entry(*part).or_insert(stamp);
         if first == stamp {
             return Ok(());
@@ -50,11 +65,33 @@ impl Once {
 
     fn on_abort(&mut self, decision: &Decision) -> Result<(), Violation> {
         let stamp = decision.stamp;
-        self.aborted.insert(stamp, ());
-        let decided = self.attempts.get(&stamp).and_then(|part| self.decided.get(part));
-        if decided == Some(&stamp) {
+        self.given_up.insert(stamp);
+        let Some((part, write)) = self.attempts.get(&stamp) else { return Ok(()) };
+        if self.decided.get(part) == Some(&stamp) && !self.is_past(write) {
             return Err(Violation::new(NAME, format!("the write {stamp:?} was decided and then given up")));
         }
         Ok(())
+    }
+
+    /// Whether a later write of one of its blocks was decided.
+    fn is_past(&self, write: &WriteId) -> bool {
+        let lanes = match lane(write) {
+            ROW => 0..=ROW,
+            lane => lane..=lane,
+        };
+        let latest =
+            |lba, lane| self.latest.get(&(write.span.volume, lba, lane)).copied().unwrap_or_default();
+        let mut blocks = write.span.lba..write.span.end();
+        blocks.any(|lba| {
+            latest(lba, ROW) > write.stamp || lanes.clone().any(|lane| latest(lba, lane) > write.stamp)
+        })
+    }
+}
+
+/// Under which data index a write is kept.
+fn lane(write: &WriteId) -> u8 {
+    match write.scope {
+        Scope::Unit { index } => index.min(ROW - 1),
+        Scope::Row => ROW,
     }
 }

@@ -21,7 +21,8 @@ pub struct Held {
 
 /// Checks what the current members hold at `lba`; members whose block is unreadable are left out.
 pub fn check(geometry: &Geometry, lba: u64, held: &[Held]) -> Result<(), Violation> {
-    let broken = |what: String| Err(Violation::new(NAME, format!("{} block {lba}: {what}", geometry.layout())));
+    let broken =
+        |what: String| Err(Violation::new(NAME, format!("{} block {lba}: {what}", geometry.layout())));
     let verdict = match (geometry.layout().copies(), geometry.layout().parity()) {
         (2.., _) => check_copies(held),
         (_, 1..) => check_stamps(geometry, lba, held).and_then(|()| check_code(geometry, lba, held)),
@@ -31,7 +32,8 @@ pub fn check(geometry: &Geometry, lba: u64, held: &[Held]) -> Result<(), Violati
 }
 
 fn check_copies(held: &[Held]) -> Result<(), String> {
-    let different = held.windows(2).find(|pair| pair[0].stamps != pair[1].stamps || pair[0].content != pair[1].content);
+    let different =
+        held.windows(2).find(|pair| pair[0].stamps != pair[1].stamps || pair[0].content != pair[1].content);
     different.map_or(Ok(()), |pair| Err(differ(&pair[0], &pair[1])))
 }
 
@@ -71,7 +73,12 @@ fn check_code(geometry: &Geometry, lba: u64, held: &[Held]) -> Result<(), String
 
 fn differ(a: &Held, b: &Held) -> String {
     let text = |held: &Held| {
-        let word = held.content.parts().first().and_then(|part| part.first_chunk()).map_or(0, |w| u64::from_le_bytes(*w));
+        let word = held
+            .content
+            .parts()
+            .first()
+            .and_then(|part| part.first_chunk())
+            .map_or(0, |w| u64::from_le_bytes(*w));
         format!("slot {} holds {word:#x} of {:?}", held.slot, held.stamps)
     };
     format!("{}, {}", text(a), text(b))

@@ -45,7 +45,9 @@ impl Bay {
     pub(crate) fn complete(&mut self, disk: usize, ticket: u64, token: u64) -> IoDone {
         let result: Result<Bytes, IoFault> = self.disks[disk].complete(ticket).map_err(|fault| match fault {
             DiskFault::Unreadable => IoFault::Unreadable,
-            DiskFault::Misplaced => IoFault::Failed("a request outside the disk or not in whole sectors".to_owned()),
+            DiskFault::Misplaced => {
+                IoFault::Failed("a request outside the disk or not in whole sectors".to_owned())
+            }
         });
         IoDone { token, result }
     }

@@ -11,10 +11,10 @@ mod power;
 mod role;
 mod transport;
 
+use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX, WAKES_MAX};
 use crate::checkers::evicted::Evicted;
 use crate::checkers::once::Once;
-use crate::checkers::Violation;
 use crate::faults::Faults;
 use crate::options::Shape;
 use crate::trace::Trace;
@@ -24,7 +24,6 @@ use bay::Bay;
 use event::{Event, Input, Queue};
 use model::{Clock, Draw};
 use net::Net;
-use operator::Operator;
 use role::{Output, Role};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Message, Packet};
@@ -40,6 +39,9 @@ const BATCH_NS: u64 = 100_000;
 const ADMINISTRATOR: NodeId = NodeId::Client(ClientId(u64::MAX));
 /// Who may ask bricks.
 const AUDITOR: NodeId = NodeId::Gateway(GatewayId(u64::MAX));
+
+/// Whom to ask, and what, given the question's number.
+pub(crate) type Question = (NodeId, Box<dyn FnOnce(u64) -> Message>);
 
 /// What a node is, over all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +107,7 @@ pub(crate) struct World {
 impl World {
     /// A world of that shape in which nobody runs yet.
     pub(crate) fn new(seed: u64, shape: Shape, trace: Trace) -> World {
-        let mut draw = Draw::new(seed ^ 0x5eed_0f_b1c_5);
+        let mut draw = Draw::new(seed ^ 0x5eed_b41c);
         let faults = Faults::new(draw.fork(), &shape);
         let workload = Workload::new(draw.fork(), &shape);
         World {
@@ -142,14 +144,11 @@ impl World {
     }
 
     /// Asks all these questions and runs until they are answered, or for `within_ns`.
-    pub(crate) fn ask(
-        &mut self,
-        questions: Vec<(NodeId, Box<dyn FnOnce(u64) -> Message>)>,
-        within_ns: u64,
-    ) -> Vec<Option<Packet>> {
+    pub(crate) fn ask(&mut self, questions: Vec<Question>, within_ns: u64) -> Vec<Option<Packet>> {
         let is_directory = questions.iter().any(|(to, _)| *to == NodeId::Directory);
         let node = self.operator(if is_directory { ADMINISTRATOR } else { AUDITOR });
-        let numbers: Vec<u64> = questions.into_iter().map(|(to, make)| self.put_question(node, to, make)).collect();
+        let numbers: Vec<u64> =
+            questions.into_iter().map(|(to, make)| self.put_question(node, to, make)).collect();
         self.settle(node);
         let mut answers: Vec<Option<Packet>> = vec![None; numbers.len()];
         let end_ns = self.now_ns + within_ns;
@@ -202,8 +201,9 @@ impl World {
             return;
         }
         if self.nodes[node].paused {
-            if !matches!(input, Input::Wake) {
-                self.nodes[node].backlog.push(input);
+            match input {
+                Input::Wake => self.nodes[node].wake_at_ns = u64::MAX,
+                input => self.nodes[node].backlog.push(input),
             }
             return;
         }
@@ -214,7 +214,11 @@ impl World {
         let Node { id, role, clock, .. } = &mut self.nodes[node];
         self.trace.step(self.now_ns, *id, &input, role.reason());
         let now = clock.local(self.now_ns);
-        if is_wake { role.wake(now) } else { role.step(now, input) }
+        if is_wake {
+            role.wake(now)
+        } else {
+            role.step(now, input)
+        }
         self.end_step(node, is_wake);
     }
 
@@ -236,7 +240,7 @@ impl World {
     fn operator(&mut self, id: NodeId) -> usize {
         self.slot(id).unwrap_or_else(|| {
             let node = self.add_node(id, Kind::Operator);
-            self.nodes[node].role = Role::Operator(Box::new(Operator::default()));
+            self.nodes[node].role = Role::Operator(Box::default());
             self.nodes[node].alive = true;
             node
         })

@@ -72,7 +72,8 @@ impl Net {
 
     /// All pairs whose connection stands, in order.
     pub(crate) fn standing(&self) -> Vec<Pair> {
-        let mut pairs: Vec<Pair> = self.connections.iter().filter(|(_, c)| c.up).map(|(&pair, _)| pair).collect();
+        let mut pairs: Vec<Pair> =
+            self.connections.iter().filter(|(_, c)| c.up).map(|(&pair, _)| pair).collect();
         pairs.sort_unstable();
         pairs
     }

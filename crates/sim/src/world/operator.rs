@@ -48,7 +48,9 @@ impl Operator {
     pub(crate) fn step(&mut self, now: Time, input: Input) {
         match input {
             Input::Packet { packet, .. } => {
-                if let Some(number) = operation(&packet.message).filter(|op| self.questions.remove(op).is_some()) {
+                if let Some(number) =
+                    operation(&packet.message).filter(|op| self.questions.remove(op).is_some())
+                {
                     self.answers.insert(number, packet);
                 }
             }

@@ -84,6 +84,7 @@ impl World {
             }
             Kind::Operator => return,
         };
+        self.note(node, "starts");
         let this = &mut self.nodes[node];
         (this.role, this.alive, this.paused) = (role, true, false);
         if node != 0 {
@@ -98,6 +99,7 @@ impl World {
             return;
         }
         self.keep_counters(node);
+        self.note(node, &format!("crashes: {cut:?}"));
         let this = &mut self.nodes[node];
         this.life += 1;
         this.alive = false;
@@ -124,6 +126,7 @@ impl World {
                 self.settle(node);
             }
             self.nodes[node].paused = true;
+            self.note(node, "stands still");
         }
     }
 
@@ -133,6 +136,7 @@ impl World {
             return;
         }
         self.nodes[node].paused = false;
+        self.note(node, "goes on");
         if self.draw.percent(50) {
             self.deliver(node, Input::Wake);
         }
@@ -141,6 +145,11 @@ impl World {
         if self.nodes[node].alive {
             self.settle(node);
         }
+    }
+
+    /// Writes into the trace what the world does to a node.
+    pub(crate) fn note(&mut self, node: usize, what: &str) {
+        self.trace.note(self.now_ns, self.nodes[node].id, what);
     }
 
     /// All nodes that match, in order.
@@ -157,11 +166,13 @@ impl World {
         let ppm_max = u64::from(self.shape.skew_ppm);
         let rate_ppm = self.draw.between(0, 2 * ppm_max) as i32 - ppm_max as i32;
         let origin = Time(self.draw.between(SECOND, SECOND + self.shape.offset_ns));
-        self.nodes[node].clock = Clock::new(self.now_ns, origin + std::time::Duration::from_nanos(self.now_ns), rate_ppm);
+        self.nodes[node].clock =
+            Clock::new(self.now_ns, origin + std::time::Duration::from_nanos(self.now_ns), rate_ppm);
     }
 
     fn open_directory(&mut self, now: Time) -> Role {
-        let contents = self.cabinet.contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let contents =
+            self.cabinet.contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         match Directory::new(DirectoryConfig::default(), contents, now) {
             Ok(directory) => Role::Directory(Box::new(directory), Vec::new()),
             Err(why) => {

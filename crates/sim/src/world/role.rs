@@ -55,9 +55,13 @@ impl Role {
     pub(crate) fn step(&mut self, now: Time, input: Input) {
         match self {
             Role::Down => {}
-            Role::Directory(machine, fx) => directory_event(input).map_or((), |event| machine.step(now, event, fx)),
+            Role::Directory(machine, fx) => {
+                directory_event(input).map_or((), |event| machine.step(now, event, fx))
+            }
             Role::Brick(machine, fx) => brick_event(input).map_or((), |event| machine.step(now, event, fx)),
-            Role::Gateway(machine, fx) => gateway_event(input).map_or((), |event| machine.step(now, event, fx)),
+            Role::Gateway(machine, fx) => {
+                gateway_event(input).map_or((), |event| machine.step(now, event, fx))
+            }
             Role::Client(machine, fx) => client_event(input).map_or((), |event| machine.step(now, event, fx)),
             Role::Operator(operator) => operator.step(now, input),
         }

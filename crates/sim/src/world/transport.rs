@@ -23,7 +23,8 @@ impl World {
         let arrivals = link.send(self.now_ns, &config, &mut self.draw);
         self.faults.note_arrivals(&arrivals);
         let life = self.nodes[target].life;
-        let event = |packet| Event::Node { node: target, life, input: Input::Packet { from: sender, packet } };
+        let event =
+            |packet| Event::Node { node: target, life, input: Input::Packet { from: sender, packet } };
         if let Some(at_ns) = arrivals.second_ns {
             self.queue.push(at_ns, event(packet.clone()));
         }
@@ -55,7 +56,8 @@ impl World {
         for peer in self.net.peers(node) {
             let pair = pair(node, peer);
             let cut = self.net.is_cut(pair);
-            let delay_ns = if cut { self.draw.between(SECOND, 5 * SECOND) } else { self.draw.between(MS / 10, 2 * MS) };
+            let delay_ns =
+                if cut { self.draw.between(SECOND, 5 * SECOND) } else { self.draw.between(MS / 10, 2 * MS) };
             let connection = self.net.connection(pair).expect("a peer");
             let was_up = core::mem::take(&mut connection.up);
             connection.epoch += 1;

@@ -86,11 +86,14 @@ impl Act {
             };
             let workers: Vec<_> = self.volumes.iter_mut().map(work).collect();
             let watched = match stage {
-                Stage::Kill { before, after: rest } => strike(cluster, before, rest, &progress, (victim, after)),
+                Stage::Kill { before, after: rest } => {
+                    strike(cluster, before, rest, &progress, (victim, after))
+                }
                 _ => watch(cluster, total, stage, &progress, &running),
             };
             stop.store(true, Ordering::Relaxed);
-            let worked: Result<()> = workers.into_iter().try_for_each(|worker| worker.join().expect("the load does not panic"));
+            let worked: Result<()> =
+                workers.into_iter().try_for_each(|worker| worker.join().expect("the load does not panic"));
             watched.and(worked)
         })
     }
@@ -111,7 +114,11 @@ fn phase(stage: Stage, stop: &Arc<AtomicBool>) -> Phase {
 fn drive(volume: &mut Volume, endpoint: &str, phase: Phase, progress: Arc<AtomicU64>) -> Result<()> {
     let (sender, receiver, size) = nbd_client::connect(endpoint, volume.name)?;
     let blocks = volume.ledger.blocks();
-    ensure!(size >= blocks * BLOCK_U64, "the export '{}' has {size} bytes, fewer than the volume", volume.name);
+    ensure!(
+        size >= blocks * BLOCK_U64,
+        "the export '{}' has {size} bytes, fewer than the volume",
+        volume.name
+    );
     // Values are unique because each part begins above all values that the part before can have written.
     let first_value = match phase {
         Phase::Fill => 0,
@@ -130,8 +137,18 @@ fn drive(volume: &mut Volume, endpoint: &str, phase: Phase, progress: Arc<Atomic
 }
 
 /// Shows progress until all workers are done.
-fn watch(cluster: &mut Cluster, total: u64, stage: Stage, progress: &AtomicU64, running: &AtomicU64) -> Result<()> {
-    let bar = output::progress(total, if stage == Stage::Fill { "filling both volumes" } else { "verifying every byte" }, true);
+fn watch(
+    cluster: &mut Cluster,
+    total: u64,
+    stage: Stage,
+    progress: &AtomicU64,
+    running: &AtomicU64,
+) -> Result<()> {
+    let bar = output::progress(
+        total,
+        if stage == Stage::Fill { "filling both volumes" } else { "verifying every byte" },
+        true,
+    );
     while running.load(Ordering::Acquire) > 0 {
         bar.set_position(progress.load(Ordering::Relaxed));
         std::thread::sleep(Duration::from_millis(20));

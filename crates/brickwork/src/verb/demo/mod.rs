@@ -71,8 +71,14 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     end_on_signal(dir.path.clone(), dir.ours)?;
     let report = Report::new(global.json);
     report.opening(&dir.path, args.bricks);
-    let shape =
-        Shape { bricks: args.bricks, gateways: 1, disk: DISK, journal: JOURNAL, cache: CACHE, keep: args.keep };
+    let shape = Shape {
+        bricks: args.bricks,
+        gateways: 1,
+        disk: DISK,
+        journal: JOURNAL,
+        cache: CACHE,
+        keep: args.keep,
+    };
     let mut cluster = Cluster::start(&dir.path, &shape).context("the demo's cluster did not start")?;
     report.started(&shape, start.elapsed());
     let act = play(&mut cluster, &report, args.volume_size)?;
@@ -103,11 +109,15 @@ fn play(cluster: &mut Cluster, report: &Report, size: Bytes) -> Result<Act> {
 }
 
 fn stop(global: &Global, dir: &Path) -> Result<ExitCode> {
-    let ended = process::stop(dir)?;
+    let ended = process::stop(dir, process::GRACE)?;
     if global.json {
         output::print_json(&json!({ "ended": ended, "dir": dir }));
     } else {
-        println!("Ended {}. Its files stay; remove them with:\n  rm -r {}", output::count(ended as u64, "process"), dir.display());
+        println!(
+            "Ended {}. Its files stay; remove them with:\n  rm -r {}",
+            output::count(ended as u64, "process"),
+            dir.display()
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -125,8 +135,10 @@ impl Workspace {
         }
         // By convention /var/tmp is on a disk, where /tmp may be memory.
         let parent = [PathBuf::from("/var/tmp"), std::env::temp_dir()].into_iter().find(|path| path.is_dir());
-        let parent = parent.context("there is neither /var/tmp nor a temporary directory; name one with --dir")?;
-        let path = parent.join(format!("brickwork-demo-{}", crate::security::hex(&crate::security::random::<4>())));
+        let parent =
+            parent.context("there is neither /var/tmp nor a temporary directory; name one with --dir")?;
+        let path =
+            parent.join(format!("brickwork-demo-{}", crate::security::hex(&crate::security::random::<4>())));
         files::make_dir(&path)?;
         Ok(Workspace { path, ours: !keep })
     }
@@ -146,7 +158,8 @@ fn end_on_signal(dir: PathBuf, remove: bool) -> Result<()> {
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         if signals.forever().next().is_some() {
             eprintln!("\nbrickwork: interrupted; ending all processes of the demo");
-            if let Err(error) = process::stop(&dir) {
+            // Nobody needs what the cluster holds, so that it need not end cleanly.
+            if let Err(error) = process::stop(&dir, Duration::ZERO) {
                 eprintln!("brickwork: {error:#}");
             }
             if remove {

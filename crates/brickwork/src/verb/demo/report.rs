@@ -22,7 +22,10 @@ impl Report {
     }
 
     pub(super) fn opening(&self, dir: &Path, bricks: u32) {
-        self.say(&format!("Brickwork demo: a cluster of {bricks} bricks on this machine, in\n{}\n", dir.display()));
+        self.say(&format!(
+            "Brickwork demo: a cluster of {bricks} bricks on this machine, in\n{}\n",
+            dir.display()
+        ));
     }
 
     pub(super) fn started(&self, shape: &Shape, took: Duration) {
@@ -32,13 +35,19 @@ impl Report {
 
     pub(super) fn created(&self, size: Bytes) {
         let [(mirror, _), (parity, _)] = VOLUMES;
-        self.line("Created", &format!("volumes '{mirror}' (3 copies) and '{parity}' (RAID-5, 4+1), {size} each"));
+        self.line(
+            "Created",
+            &format!("volumes '{mirror}' (3 copies) and '{parity}' (RAID-5, 4+1), {size} each"),
+        );
     }
 
     pub(super) fn filled(&self, act: &Act) {
         let bytes = act.sum(|volume| volume.fill.bytes);
         let rate: f64 = act.volumes.iter().map(|volume| volume.fill.bytes_per_s()).sum();
-        self.line("Filled", &format!("both through NBD: {} at {:.0} MiB/s, then flushed", Bytes(bytes), rate / MIB));
+        self.line(
+            "Filled",
+            &format!("both through NBD: {} at {:.0} MiB/s, then flushed", Bytes(bytes), rate / MIB),
+        );
     }
 
     pub(super) fn killed(&self, act: &Act) {
@@ -51,7 +60,14 @@ impl Report {
     pub(super) fn verified(&self, act: &Act) {
         let rate: f64 = act.volumes.iter().map(|volume| volume.verify.bytes_per_s()).sum();
         let bytes = Bytes(act.sum(|volume| volume.verified_bytes));
-        self.line("Verified", &format!("every byte, read back without {}: {bytes} at {:.0} MiB/s", act.victim.as_deref().unwrap_or(""), rate / MIB));
+        self.line(
+            "Verified",
+            &format!(
+                "every byte, read back without {}: {bytes} at {:.0} MiB/s",
+                act.victim.as_deref().unwrap_or(""),
+                rate / MIB
+            ),
+        );
     }
 
     /// The table and the verdict; whether all was as it should be.
@@ -60,11 +76,14 @@ impl Report {
         if self.json {
             return good;
         }
-        println!("\n{}\n", table(act));
+        println!("\n{}\n", output::render(&table(act)));
         let lost = act.sum(|volume| volume.ledger.troubles.lost_bytes);
         let errors = act.sum(|volume| volume.ledger.troubles.io_errors);
         let verified = Bytes(act.sum(|volume| volume.verified_bytes));
-        println!("{verified} verified, {lost} bytes lost, {errors} I/O errors, 1 brick killed, in {}.", seconds(took));
+        println!(
+            "{verified} verified, {lost} bytes lost, {errors} I/O errors, 1 brick killed, in {}.",
+            seconds(took)
+        );
         for example in act.volumes.iter().flat_map(|volume| &volume.ledger.troubles.examples) {
             println!("  ! {example}");
         }
@@ -91,11 +110,12 @@ impl Report {
             "\nThe cluster is up, without the killed brick. Use it:\n  \
              nbdinfo {uri}\n  \
              qemu-img info {uri}\n  \
-             qemu-io -f raw -c 'read -P 0 0 4k' -c 'write -P 7 0 1M' \\\n    \
-             'json:{{\"driver\":\"nbd\",\"server.type\":\"inet\",\"server.host\":\"{host}\",\n      \
-             \"server.port\":\"{port}\",\"export\":\"mirror\",\"reconnect-delay\":60}}'\n  \
-             fio --name=try --ioengine=nbd --uri={uri} --rw=randrw --bs=4k \\\n    \
-             --size=64m --iodepth=16 --verify=crc32c --verify_fatal=1\n\n\
+             qemu-io --image-opts -c 'write -P 7 0 1M' -c 'read -P 7 0 1M' \\\n    \
+             driver=nbd,server.type=inet,server.host={host},server.port={port},\\\n\
+             export=mirror,reconnect-delay=60\n  \
+             fio --name=try --ioengine=nbd --uri={uri} \\\n    \
+             --rw=randrw --bs=4k --size=64m --iodepth=16 \\\n    \
+             --verify=crc32c --verify_fatal=1\n\n\
              Look at it:\n  \
              brickwork status --config {dir}/admin/client.toml\n  \
              brickwork attach mirror --socket /tmp/mirror.sock \\\n    \
@@ -137,11 +157,15 @@ impl Report {
 fn is_good(act: &Act) -> bool {
     let all = act.sum(|volume| volume.ledger.blocks() * base::BLOCK_U64);
     let troubles = act.sum(|volume| volume.ledger.troubles.lost_bytes + volume.ledger.troubles.io_errors);
-    troubles == 0 && act.sum(|volume| volume.verified_bytes) == all && act.victim.is_some() && act.bytes_after_kill > 0
+    troubles == 0
+        && act.sum(|volume| volume.verified_bytes) == all
+        && act.victim.is_some()
+        && act.bytes_after_kill > 0
 }
 
 fn table(act: &Act) -> comfy_table::Table {
-    let mut table = output::table(&["volume", "layout", "fill", "random 4-16K", "pause", "read back", "lost"]);
+    let mut table =
+        output::table(&["volume", "layout", "fill", "random 4-16K", "pause", "read back", "lost"]);
     for volume in &act.volumes {
         let operations = volume.mix_reads.operations_per_s() + volume.mix_writes.operations_per_s();
         table.add_row([

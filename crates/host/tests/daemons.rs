@@ -1,0 +1,416 @@
+//! All daemons on loopback, with real sockets and real disks; an NBD client by hand.
+
+mod common;
+
+use base::{BrickId, ClusterId};
+use common::Authority;
+use host::{
+    AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskIdentity, DiskSpec, GatewayOptions,
+    HostError, IoEngine, NbdOptions, NodeOptions, Ready, Security, Shutdown, TlsFiles, admin_call,
+    format_disk, run_attach, run_brick, run_directory, run_gateway,
+};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use wire::{AdminReply, AdminRequest};
+
+const MIB: u64 = 1 << 20;
+/// Far above what anything here takes; only a failure waits for so long.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn node() -> NodeOptions {
+    NodeOptions { cluster: ClusterId([4; 16]), security: Security::Plain, metrics: None }
+}
+
+/// A daemon on a thread; it ends when this is dropped.
+struct Daemon {
+    shutdown: Shutdown,
+    addresses: Vec<String>,
+    thread: Option<JoinHandle<Result<(), HostError>>>,
+}
+
+impl Daemon {
+    fn start<F>(run: F) -> Daemon
+    where
+        F: FnOnce(&Shutdown, Box<dyn FnOnce(&Ready)>) -> Result<(), HostError> + Send + 'static,
+    {
+        let shutdown = Shutdown::new().unwrap();
+        let (sender, ready) = mpsc::channel::<Vec<String>>();
+        let on_ready = move |ready: &Ready| sender.send(ready.addresses.clone()).unwrap();
+        let thread = thread::spawn({
+            let shutdown = shutdown.clone();
+            move || run(&shutdown, Box::new(on_ready))
+        });
+        let addresses = ready.recv_timeout(LIMIT).expect("the daemon is ready in time");
+        Daemon { shutdown, addresses, thread: Some(thread) }
+    }
+
+    /// Where its NBD front listens on TCP.
+    fn nbd(&self) -> &str {
+        self.addresses.iter().find_map(|address| address.strip_prefix("nbd:tcp:")).expect("an NBD address")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.shutdown.request();
+        let result = self.thread.take().expect("joined once").join();
+        if !thread::panicking() {
+            result.expect("no panic").expect("a clean end");
+        }
+    }
+}
+
+struct Cluster {
+    gateway: Daemon,
+    _bricks: Vec<Daemon>,
+    directory: Daemon,
+    folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let directory = start_directory(folder.path());
+        let address = directory.addresses[0].clone();
+        let bricks = (1..=3).map(|nonce| start_brick(folder.path(), &address, nonce)).collect();
+        let gateway = start_gateway(&address, None);
+        Cluster { gateway, _bricks: bricks, directory, folder }
+    }
+
+    fn admin(&self, request: AdminRequest) -> Result<AdminReply, HostError> {
+        admin(&self.directory.addresses[0], request)
+    }
+
+    /// Makes a volume as soon as its bricks have been heard of.
+    fn create(&self, name: &str, size_bytes: u64) {
+        let limit = Instant::now() + LIMIT;
+        let request = AdminRequest::CreateVolume {
+            name: name.to_owned(),
+            size_bytes,
+            layout: "raid1x3".to_owned(),
+            stripe_unit_blocks: 0,
+            groups: 1,
+            nonce: 1,
+        };
+        while let Err(error) = self.admin(request.clone()) {
+            assert!(Instant::now() < limit, "{error}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn admin(directory: &str, request: AdminRequest) -> Result<AdminReply, HostError> {
+    let options = AdminOptions { node: node(), directory: directory.to_owned(), timeout: LIMIT };
+    admin_call(&options, request)
+}
+
+fn start_directory(folder: &Path) -> Daemon {
+    let options = DirectoryOptions {
+        node: node(),
+        listen: "127.0.0.1:0".to_owned(),
+        store: folder.join("directory.redb"),
+        config: proto::directory::DirectoryConfig::default(),
+    };
+    Daemon::start(move |shutdown, on_ready| run_directory(options, shutdown, on_ready))
+}
+
+fn start_brick(folder: &Path, directory: &str, nonce: u64) -> Daemon {
+    let reply = admin(directory, AdminRequest::AdmitBrick { nonce }).unwrap();
+    let AdminReply::Brick(id) = reply else { panic!("{reply:?}") };
+    let spec = DiskSpec { path: folder.join(id.to_string()), size_bytes: Some(64 * MIB) };
+    let identity = DiskIdentity { cluster: node().cluster, brick: id, index: 0, journal_bytes: None };
+    assert_eq!(format_disk(&spec, &identity).unwrap(), 64 * MIB);
+    let options = brick_options(id, spec, directory);
+    Daemon::start(move |shutdown, on_ready| run_brick(options, shutdown, on_ready))
+}
+
+fn brick_options(id: BrickId, spec: DiskSpec, directory: &str) -> BrickOptions {
+    BrickOptions {
+        node: node(),
+        id,
+        listen: "127.0.0.1:0".to_owned(),
+        advertise: None,
+        directory: directory.to_owned(),
+        disks: vec![spec],
+        io: if id.0.is_multiple_of(2) { IoEngine::Plain } else { IoEngine::Auto },
+        cache_bytes: 4 * MIB,
+        labels: vec![("host".to_owned(), id.to_string())],
+    }
+}
+
+fn start_gateway(directory: &str, tls: Option<TlsFiles>) -> Daemon {
+    let options = GatewayOptions {
+        node: node(),
+        listen: "127.0.0.1:0".to_owned(),
+        advertise: None,
+        directory: directory.to_owned(),
+        nbd: NbdOptions { listen: vec!["tcp:127.0.0.1:0".to_owned()], tls },
+    };
+    Daemon::start(move |shutdown, on_ready| run_gateway(options, shutdown, on_ready))
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+/// The least of an NBD client: simple replies, one request at a time.
+struct NbdClient {
+    stream: Box<dyn Stream>,
+    size_bytes: u64,
+}
+
+impl NbdClient {
+    fn tcp(address: &str, export: &str) -> NbdClient {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        NbdClient::open(Box::new(stream), export)
+    }
+
+    fn unix(path: &Path, export: &str) -> NbdClient {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        NbdClient::open(Box::new(stream), export)
+    }
+
+    /// Over TLS, with a certificate of one's own.
+    fn tls(address: &str, export: &str, files: &TlsFiles) -> std::io::Result<NbdClient> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        greet(&mut stream);
+        let start_tls = [b"IHAVEOPT".as_slice(), &5u32.to_be_bytes(), &0u32.to_be_bytes()].concat();
+        stream.write_all(&start_tls)?;
+        let mut answer = [0; 20];
+        stream.read_exact(&mut answer)?;
+        assert_eq!(&answer[8..16], &[0, 0, 0, 5, 0, 0, 0, 1], "STARTTLS is acknowledged");
+        let mut stream = rustls::StreamOwned::new(tls_client(files), stream);
+        // A certificate that the server refuses shows only when something is read.
+        let client = ask_export(&mut stream, export)?;
+        Ok(NbdClient { stream: Box::new(stream), size_bytes: client })
+    }
+
+    fn open(mut stream: Box<dyn Stream>, export: &str) -> NbdClient {
+        greet(&mut stream);
+        let size_bytes = ask_export(&mut stream, export).unwrap();
+        NbdClient { stream, size_bytes }
+    }
+
+    fn ask(&mut self, command: u16, offset: u64, length: u32, content: &[u8]) -> u32 {
+        let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
+        request.extend_from_slice(&[0, 0]);
+        request.extend_from_slice(&command.to_be_bytes());
+        request.extend_from_slice(&7u64.to_be_bytes());
+        request.extend_from_slice(&offset.to_be_bytes());
+        request.extend_from_slice(&length.to_be_bytes());
+        request.extend_from_slice(content);
+        self.stream.write_all(&request).unwrap();
+        let mut reply = [0; 16];
+        self.stream.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply[..4], &0x6744_6698u32.to_be_bytes());
+        u32::from_be_bytes(reply[4..8].try_into().unwrap())
+    }
+
+    fn write(&mut self, offset: u64, content: &[u8]) {
+        assert_eq!(self.ask(1, offset, content.len() as u32, content), 0);
+    }
+
+    fn read(&mut self, offset: u64, length: usize) -> Vec<u8> {
+        assert_eq!(self.ask(0, offset, length as u32, &[]), 0);
+        let mut content = vec![0; length];
+        self.stream.read_exact(&mut content).unwrap();
+        content
+    }
+}
+
+fn greet(stream: &mut dyn Stream) {
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).unwrap();
+    assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+    stream.write_all(&3u32.to_be_bytes()).unwrap();
+}
+
+/// Attaches to an export; its size in bytes.
+fn ask_export(stream: &mut dyn Stream, export: &str) -> std::io::Result<u64> {
+    let length = (export.len() as u32).to_be_bytes();
+    stream.write_all(&[b"IHAVEOPT".as_slice(), &1u32.to_be_bytes(), &length, export.as_bytes()].concat())?;
+    let mut answer = [0; 10];
+    stream.read_exact(&mut answer)?;
+    Ok(u64::from_be_bytes(answer[..8].try_into().unwrap()))
+}
+
+fn tls_client(files: &TlsFiles) -> rustls::ClientConnection {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&files.ca).unwrap()).unwrap();
+    let chain = vec![CertificateDer::from_pem_file(&files.cert).unwrap()];
+    let config = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(&files.key).unwrap())
+        .unwrap();
+    rustls::ClientConnection::new(config.into(), ServerName::try_from("gateway.brickwork").unwrap()).unwrap()
+}
+
+fn content(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|at| (at / 5 + seed) as u8).collect()
+}
+
+#[test]
+fn a_volume_is_written_through_one_front_and_read_through_another() {
+    let cluster = Cluster::start();
+    cluster.create("v", 16 * MIB);
+    let mut client = NbdClient::tcp(cluster.gateway.nbd(), "v");
+    assert_eq!(client.size_bytes, 16 * MIB);
+    let writes =
+        [(0, 4096), (12_288, 512), (MIB, 1 << 20), (3 * MIB + 4096, 100 * 4096), (16 * MIB - 512, 512)];
+    for (seed, (offset, length)) in writes.into_iter().enumerate() {
+        client.write(offset, &content(length, seed));
+    }
+    let socket = cluster.folder.path().join("attach");
+    let options = AttachOptions {
+        node: node(),
+        directory: cluster.directory.addresses[0].clone(),
+        volume: "v".to_owned(),
+        socket: socket.clone(),
+    };
+    let _attach = Daemon::start(move |shutdown, on_ready| run_attach(options, shutdown, on_ready));
+    let mut attached = NbdClient::unix(&socket, "v");
+    for (seed, (offset, length)) in writes.into_iter().enumerate() {
+        assert!(client.read(offset, length) == content(length, seed), "through the gateway at {offset}");
+        assert!(attached.read(offset, length) == content(length, seed), "through attach at {offset}");
+    }
+    assert_eq!(attached.read(8192, 4096), vec![0; 4096]);
+    attached.write(8192, &content(4096, 9));
+    assert_eq!(client.read(8192, 4096), content(4096, 9));
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_all_daemons_were_restarted() {
+    let Cluster { gateway, _bricks: bricks, directory, folder } = {
+        let cluster = Cluster::start();
+        cluster.create("v", 16 * MIB);
+        let mut client = NbdClient::tcp(cluster.gateway.nbd(), "v");
+        client.write(4096, &content(70_000 / 512 * 512, 1));
+        cluster
+    };
+    drop((gateway, bricks));
+    drop(directory);
+    let directory = start_directory(folder.path());
+    let again = |id: u32| {
+        let spec = DiskSpec { path: folder.path().join(BrickId(id).to_string()), size_bytes: None };
+        let options = brick_options(BrickId(id), spec, &directory.addresses[0]);
+        Daemon::start(move |shutdown, on_ready| run_brick(options, shutdown, on_ready))
+    };
+    let _bricks: Vec<Daemon> = (1..=3).map(again).collect();
+    let gateway = start_gateway(&directory.addresses[0], None);
+    let mut client = NbdClient::tcp(gateway.nbd(), "v");
+    assert_eq!(client.read(4096, 69_632), content(69_632, 1));
+}
+
+#[test]
+fn half_open_and_deaf_clients_by_the_hundred_harm_nobody() {
+    let cluster = Cluster::start();
+    cluster.create("v", 16 * MIB);
+    let silent: Vec<TcpStream> =
+        (0..150).map(|_| TcpStream::connect(cluster.gateway.nbd()).unwrap()).collect();
+    let halfway: Vec<TcpStream> = (0..150)
+        .map(|_| {
+            let mut stream = TcpStream::connect(cluster.gateway.nbd()).unwrap();
+            stream.write_all(b"\0\0\0\x03IHAVE").unwrap();
+            stream
+        })
+        .collect();
+    // These ask for far more than sockets hold, and never read it.
+    let deaf: Vec<NbdClient> = (0..20)
+        .map(|_| {
+            let mut client = NbdClient::tcp(cluster.gateway.nbd(), "v");
+            let mut requests = Vec::new();
+            for _ in 0..64 {
+                requests.extend_from_slice(&0x2560_9513u32.to_be_bytes());
+                requests.extend_from_slice(&[0; 20]);
+                requests.extend_from_slice(&(MIB as u32).to_be_bytes());
+            }
+            client.stream.write_all(&requests).unwrap();
+            client
+        })
+        .collect();
+    let mut client = NbdClient::tcp(cluster.gateway.nbd(), "v");
+    for seed in 0..50 {
+        client.write(seed * 4096, &content(4096, seed as usize));
+        assert_eq!(client.read(seed * 4096, 4096), content(4096, seed as usize));
+    }
+    drop((silent, halfway, deaf));
+    client.write(0, &content(4096, 77));
+}
+
+#[test]
+fn an_nbd_client_must_show_a_certificate_where_there_are_some() {
+    let cluster = Cluster::start();
+    cluster.create("v", 16 * MIB);
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let files = ours.certify("gateway.brickwork");
+    let gateway = start_gateway(&cluster.directory.addresses[0], Some(files));
+    let mut client = NbdClient::tls(gateway.nbd(), "v", &ours.certify("someone.example")).unwrap();
+    for (offset, length) in [(0, 4096), (MIB, 1 << 20)] {
+        client.write(offset, &content(length, 5));
+        assert_eq!(client.read(offset, length), content(length, 5));
+    }
+    // A certificate of another authority, checked against ours on the client's side so that only the server minds.
+    let stranger = TlsFiles { ca: ours.certify("x.example").ca, ..theirs.certify("someone.example") };
+    assert!(NbdClient::tls(gateway.nbd(), "v", &stranger).is_err());
+    let mut plain = TcpStream::connect(gateway.nbd()).unwrap();
+    plain.set_read_timeout(Some(LIMIT)).unwrap();
+    greet(&mut plain);
+    assert!(ask_export(&mut plain, "v").is_err(), "nothing is served before TLS");
+}
+
+#[test]
+fn bad_requests_get_errors_and_the_connection_goes_on() {
+    let cluster = Cluster::start();
+    cluster.create("v", MIB);
+    let mut client = NbdClient::tcp(cluster.gateway.nbd(), "v");
+    let (einval, enospc) = (22, 28);
+    let size = client.size_bytes;
+    assert_eq!(client.ask(0, size, 4096, &[]), einval);
+    assert_eq!(client.ask(1, size - 512, 1024, &[0; 1024]), enospc);
+    assert_eq!(client.ask(99, 0, 4096, &[]), einval);
+    assert_eq!(client.read(0, 512), vec![0; 512]);
+}
+
+#[test]
+fn two_bricks_on_one_disk_are_refused() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = start_directory(folder.path());
+    let _first = start_brick(folder.path(), &directory.addresses[0], 1);
+    let spec = DiskSpec { path: folder.path().join("brick-1"), size_bytes: None };
+    let options = brick_options(BrickId(1), spec, &directory.addresses[0]);
+    let error = run_brick(options, &Shutdown::new().unwrap(), |_| {}).unwrap_err().to_string();
+    assert!(error.contains("in use") && error.contains("brick-1"), "{error}");
+}
+
+#[test]
+fn a_disk_of_another_brick_is_refused_by_name() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = start_directory(folder.path());
+    drop(start_brick(folder.path(), &directory.addresses[0], 1));
+    let spec = DiskSpec { path: folder.path().join("brick-1"), size_bytes: None };
+    let options = brick_options(BrickId(9), spec, &directory.addresses[0]);
+    let error = run_brick(options, &Shutdown::new().unwrap(), |_| {}).unwrap_err().to_string();
+    assert!(error.contains("brick-1"), "{error}");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_a_timeout_that_says_why() {
+    let options = AdminOptions {
+        node: node(),
+        directory: "127.0.0.1:1".to_owned(),
+        timeout: Duration::from_millis(300),
+    };
+    let error = admin_call(&options, AdminRequest::Status).unwrap_err().to_string();
+    assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
+}

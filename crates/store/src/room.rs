@@ -1,0 +1,179 @@
+//! Room for a write, in the journal and on the disk: taken before it is staged, so that its application cannot fail.
+
+use crate::machine::Running;
+use crate::metadata::{Key, PAGE_BLOCKS};
+use crate::overlay::{Need, Setting};
+use crate::record::{Body, Extent};
+use crate::superblock::{SLOT_BLOCKS, SLOT_BYTES};
+use base::{BLOCK, Payload, Stamp, VolumeId};
+use wire::Span;
+use wire::disk::StoreError;
+
+/// What a write would take.
+pub(crate) struct Plan {
+    pub(crate) extents: Vec<Extent>,
+    pub(crate) need: Need,
+    pub(crate) cost: usize,
+}
+
+impl Running {
+    /// Cuts a write into extents and sets room aside for it.
+    pub(crate) fn plan(
+        &mut self,
+        span: Span,
+        setting: Setting<'_>,
+        payload: &Payload,
+        direct: bool,
+        record_bytes: usize,
+    ) -> Result<Plan, StoreError> {
+        let mut free = if direct { self.slots.available() } else { 0 };
+        let cuts = cut(span, payload.is_empty(), &mut free);
+        let inline: u32 = cuts.iter().filter(|cut| cut.2 == Cut::Inline).map(|cut| cut.1).sum();
+        let cost = inline as usize * BLOCK + record_bytes + cuts.len() * 32 + span.count as usize * 28 + 96;
+        self.admit(span.volume, cost)?;
+        let need = self.need(span, setting, &cuts);
+        self.admit_space(need, payload.is_empty(), cuts.iter().filter(|cut| cut.2 == Cut::Direct).count())?;
+        self.reserve(need);
+        self.live_cost += cost;
+        let extents = cuts.into_iter().map(|cut| self.extent(payload, cut)).collect();
+        Ok(Plan { extents, need, cost })
+    }
+
+    /// A fifth of the journal is for writes that are not decided, so that they can be carried forward beside a checkpoint
+    /// and what is being appended.
+    pub(crate) fn admit(&mut self, volume: VolumeId, cost: usize) -> Result<(), StoreError> {
+        let live_max = self.journal.capacity() as usize / 5;
+        if cost > live_max {
+            return Err(StoreError::NoSpace);
+        }
+        let away = self.durable.bytes() + self.destaging.bytes();
+        let full = self.live_cost + cost > live_max
+            || (away + self.live_cost > 0 && away + self.live_cost + cost > self.limits.backlog_bytes)
+            || self.queue.items.len() + self.works.len() >= self.limits.queue_max;
+        if full || self.discards.contains_key(&volume) {
+            self.cycle.want(!self.durable.is_empty());
+            return Err(StoreError::Busy);
+        }
+        Ok(())
+    }
+
+    /// Some room for pages is kept for zeros, so that space can be given back on a full disk.
+    pub(crate) fn admit_space(&mut self, need: Need, zero: bool, direct: usize) -> Result<(), StoreError> {
+        let kept = if zero { 0 } else { self.pages.places.count() / 16 };
+        let fits = need.slots as usize + direct <= self.slots.available() as usize
+            && (need.pages == 0 || need.pages + kept <= self.pages.places.available());
+        if fits {
+            return Ok(());
+        }
+        // Content on its way home may hold more than it turns out to need.
+        let moving = !self.fresh.is_empty() || !self.durable.is_empty() || !self.destaging.is_empty();
+        self.cycle.want(!self.durable.is_empty());
+        Err(if moving { StoreError::Busy } else { StoreError::NoSpace })
+    }
+
+    pub(crate) fn need(&self, span: Span, setting: Setting<'_>, cuts: &[(u32, u32, Cut)]) -> Need {
+        let mut need = Need::default();
+        for &(offset, count, _) in cuts.iter().filter(|cut| cut.2 == Cut::Inline) {
+            let first = span.lba + u64::from(offset);
+            let numbers = first / SLOT_BLOCKS..=(first + u64::from(count) - 1) / SLOT_BLOCKS;
+            need.slots += numbers.filter(|&number| !self.has_slot(span.volume, number)).count() as u32;
+        }
+        for page in span.lba / PAGE_BLOCKS..=(span.end() - 1) / PAGE_BLOCKS {
+            let missing = |plane| self.pages.home(Key { volume: span.volume, page, plane }).is_none();
+            need.pages += setting.planes_used().filter(|&plane| missing(plane)).count() as u32;
+        }
+        need
+    }
+
+    /// Whether a slot is at home at these blocks.
+    pub(crate) fn has_slot(&self, volume: VolumeId, number: u64) -> bool {
+        let home = self.pages.home(Key::of(volume, number * SLOT_BLOCKS, 0));
+        home.is_some_and(|home| home.slots & 1 << (number % (PAGE_BLOCKS / SLOT_BLOCKS)) != 0)
+    }
+
+    /// Sets room aside; as much as there is when recovery asks for more.
+    pub(crate) fn reserve(&mut self, need: Need) -> Need {
+        let slots = need.slots.min(self.slots.available());
+        let pages = need.pages.min(self.pages.places.available());
+        self.slots.reserve(slots);
+        self.pages.places.reserve(pages);
+        Need { slots, pages }
+    }
+
+    /// Room for a recovered write.
+    pub(crate) fn reserve_recovered(&mut self, stamp: Stamp) {
+        let write = &self.writes[&stamp];
+        let cuts: Vec<_> =
+            write.extents.iter().map(|extent| (extent.offset, extent.count, Cut::of(extent))).collect();
+        let need = self.need(write.staged.write.span, write.setting(), &cuts);
+        let need = self.reserve(need);
+        self.writes.get_mut(&stamp).expect("just seen").need = need;
+    }
+
+    pub(crate) fn release(&mut self, need: Need) {
+        self.slots.release(need.slots);
+        self.pages.places.release(need.pages);
+    }
+
+    pub(crate) fn extent(&mut self, payload: &Payload, (offset, count, cut): (u32, u32, Cut)) -> Extent {
+        if cut == Cut::Zero {
+            return Extent { offset, count, sums: Vec::new(), body: Body::Zero };
+        }
+        let content = payload.slice(offset as usize * BLOCK, count as usize * BLOCK);
+        let sums = (0..count as usize).map(|i| content.block(i).checksum()).collect();
+        let body = match cut {
+            Cut::Direct => {
+                let slot = self.slots.allocate().expect("room was counted");
+                self.queue_direct(slot, content);
+                Body::Slot(slot)
+            }
+            _ => Body::Inline(content),
+        };
+        Extent { offset, count, sums, body }
+    }
+
+    pub(crate) fn queue_direct(&mut self, slot: u32, content: Payload) {
+        self.stats.direct_blocks += SLOT_BLOCKS;
+        self.cache.forget(u64::from(slot) * SLOT_BLOCKS, SLOT_BLOCKS);
+        self.direct.insert(slot, content);
+    }
+}
+
+/// How a stretch of a write gets onto the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    Inline,
+    Direct,
+    Zero,
+}
+
+impl Cut {
+    fn of(extent: &Extent) -> Cut {
+        match extent.body {
+            Body::Slot(_) => Cut::Direct,
+            Body::Inline(_) => Cut::Inline,
+            Body::Zero | Body::Lost => Cut::Zero,
+        }
+    }
+}
+
+/// Cuts a write into stretches `(offset, count, how)`: whole slots go to `free` ones directly, the rest through the journal.
+fn cut(span: Span, zero: bool, free: &mut u32) -> Vec<(u32, u32, Cut)> {
+    if zero {
+        return vec![(0, span.count, Cut::Zero)];
+    }
+    let mut cuts: Vec<(u32, u32, Cut)> = Vec::new();
+    let mut offset = 0;
+    while offset < span.count {
+        let to_next = (SLOT_BLOCKS - (span.lba + u64::from(offset)) % SLOT_BLOCKS) as u32;
+        let count = to_next.min(span.count - offset);
+        let direct = u64::from(count) * BLOCK as u64 == SLOT_BYTES && *free > 0;
+        match cuts.last_mut() {
+            Some((_, length, Cut::Inline)) if !direct => *length += count,
+            _ => cuts.push((offset, count, if direct { Cut::Direct } else { Cut::Inline })),
+        }
+        *free -= u32::from(direct);
+        offset += count;
+    }
+    cuts
+}
