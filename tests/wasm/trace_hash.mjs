@@ -5,6 +5,6 @@ import { readFileSync } from "node:fs";
 const [path, ...seeds] = process.argv.slice(2);
 const { instance } = await WebAssembly.instantiate(readFileSync(path), {});
 for (const seed of seeds) {
-  const hash = BigInt.asUintN(64, instance.exports.torture_hash(BigInt(seed)));
+  const hash = BigInt.asUintN(64, instance.exports.torture_hash(BigInt(seed), 0n));
   console.log(hash.toString(16).padStart(16, "0"));
 }

@@ -9,7 +9,7 @@ use proto::counters::Counters;
 use std::collections::VecDeque;
 use store::{Io, IoDone, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
-use wire::disk::{Command, Recovered};
+use wire::disk::Recovered;
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +67,18 @@ enum Phase {
     Failed,
 }
 
+/// What one part has for another.
+enum Job {
+    Brick(BrickEvent),
+    Store(usize, StoreEvent),
+}
+
 /// A brick and its stores.
 pub struct BrickNode {
     config: BrickConfig,
     stores: Vec<Store>,
     phase: Phase,
+    queue: VecDeque<Job>,
     /// Kept between steps so that they allocate nothing.
     store_fx: Vec<StoreEffect>,
     brick_fx: Vec<BrickEffect>,
@@ -85,6 +92,7 @@ impl BrickNode {
             phase: Phase::Opening(vec![None; disks.len()]),
             stores: disks.into_iter().map(Store::open).collect(),
             config,
+            queue: VecDeque::new(),
             store_fx: Vec::new(),
             brick_fx: Vec::new(),
         }
@@ -108,25 +116,58 @@ impl BrickNode {
         &self.stores
     }
 
-    fn to_store(&mut self, now: Time, disk: usize, event: StoreEvent, fx: &mut Vec<Effect>) {
-        let Some(store) = self.stores.get_mut(disk) else { return };
-        let mut store_fx = core::mem::take(&mut self.store_fx);
-        store.step(now, event, &mut store_fx);
-        self.from_store(now, disk, store_fx, fx);
+    /// Does what is queued, and what follows from it, in order. Nothing here calls itself: a chain of commands and
+    /// answers is as long as it is, not as deep.
+    fn run(&mut self, now: Time, fx: &mut Vec<Effect>) {
+        while let Some(job) = self.queue.pop_front() {
+            match job {
+                Job::Brick(event) => self.with_brick(fx, |brick, brick_fx| brick.step(now, event, brick_fx)),
+                Job::Store(disk, event) => {
+                    self.with_store(now, disk, fx, |store, store_fx| store.step(now, event, store_fx));
+                }
+            }
+        }
     }
 
-    fn from_store(&mut self, now: Time, disk: usize, mut store_fx: Vec<StoreEffect>, fx: &mut Vec<Effect>) {
-        let mut replies = VecDeque::new();
+    /// Lets the brick work, and queues what it asks of its stores.
+    fn with_brick(&mut self, fx: &mut Vec<Effect>, work: impl FnOnce(&mut Brick, &mut Vec<BrickEffect>)) {
+        let Phase::Running(brick) = &mut self.phase else { return };
+        work(brick, &mut self.brick_fx);
+        for effect in self.brick_fx.drain(..) {
+            match effect {
+                BrickEffect::Send { to, packet } => fx.push(Effect::Send { to, packet }),
+                BrickEffect::Store { disk, command } => {
+                    self.queue.push_back(Job::Store(disk, StoreEvent::Command(command)));
+                }
+            }
+        }
+    }
+
+    /// Lets a store work, and queues its answers.
+    fn with_store(
+        &mut self,
+        now: Time,
+        disk: usize,
+        fx: &mut Vec<Effect>,
+        work: impl FnOnce(&mut Store, &mut Vec<StoreEffect>),
+    ) {
+        let Some(store) = self.stores.get_mut(disk) else { return };
+        let mut store_fx = core::mem::take(&mut self.store_fx);
+        work(store, &mut store_fx);
         for effect in store_fx.drain(..) {
             match effect {
                 StoreEffect::Io(io) => fx.push(Effect::Disk { disk, io }),
-                StoreEffect::Reply(reply) => replies.push_back(reply),
+                StoreEffect::Reply(reply) => self.queue.push_back(Job::Brick(BrickEvent::Store { disk, reply })),
                 StoreEffect::Opened(result) => self.opened(now, disk, result.map(|found| *found), fx),
             }
         }
         self.store_fx = store_fx;
-        for reply in replies {
-            self.to_brick(now, BrickEvent::Store { disk, reply }, fx);
+    }
+
+    fn with_stores(&mut self, now: Time, fx: &mut Vec<Effect>, work: impl Fn(&mut Store, &mut Vec<StoreEffect>)) {
+        for disk in 0..self.stores.len() {
+            self.with_store(now, disk, fx, &work);
+            self.run(now, fx);
         }
     }
 
@@ -152,41 +193,6 @@ impl BrickNode {
         }
     }
 
-    fn to_brick(&mut self, now: Time, event: BrickEvent, fx: &mut Vec<Effect>) {
-        self.with_brick(now, fx, |brick, brick_fx| brick.step(now, event, brick_fx));
-    }
-
-    /// Lets the brick work, and passes on what it asks for.
-    fn with_brick(&mut self, now: Time, fx: &mut Vec<Effect>, work: impl FnOnce(&mut Brick, &mut Vec<BrickEffect>)) {
-        let Phase::Running(brick) = &mut self.phase else { return };
-        let mut brick_fx = core::mem::take(&mut self.brick_fx);
-        work(brick, &mut brick_fx);
-        let mut commands: Vec<(usize, Command)> = Vec::new();
-        for effect in brick_fx.drain(..) {
-            match effect {
-                BrickEffect::Send { to, packet } => fx.push(Effect::Send { to, packet }),
-                BrickEffect::Store { disk, command } => commands.push((disk, command)),
-            }
-        }
-        self.brick_fx = brick_fx;
-        for (disk, command) in commands {
-            self.to_store(now, disk, StoreEvent::Command(command), fx);
-        }
-    }
-
-    fn with_stores(
-        &mut self,
-        now: Time,
-        fx: &mut Vec<Effect>,
-        work: impl Fn(&mut Store, Time, &mut Vec<StoreEffect>),
-    ) {
-        for disk in 0..self.stores.len() {
-            let mut store_fx = core::mem::take(&mut self.store_fx);
-            work(&mut self.stores[disk], now, &mut store_fx);
-            self.from_store(now, disk, store_fx, fx);
-        }
-    }
-
     fn report_space(&mut self) {
         let (mut capacity, mut used, mut unreadable) = (0, 0, 0);
         for store in &self.stores {
@@ -205,23 +211,26 @@ impl Machine for BrickNode {
     type Effect = Effect;
 
     fn step(&mut self, now: Time, event: Event, fx: &mut Vec<Effect>) {
-        match event {
-            Event::Packet { from, packet } => self.to_brick(now, BrickEvent::Packet { from, packet }, fx),
-            Event::Up(node) => self.to_brick(now, BrickEvent::Up(node), fx),
-            Event::Down(node) => self.to_brick(now, BrickEvent::Down(node), fx),
-            Event::Disk { disk, done } => self.to_store(now, disk, StoreEvent::Io(done), fx),
-        }
+        self.queue.push_back(match event {
+            Event::Packet { from, packet } => Job::Brick(BrickEvent::Packet { from, packet }),
+            Event::Up(node) => Job::Brick(BrickEvent::Up(node)),
+            Event::Down(node) => Job::Brick(BrickEvent::Down(node)),
+            Event::Disk { disk, done } => Job::Store(disk, StoreEvent::Io(done)),
+        });
+        self.run(now, fx);
     }
 
     fn settle(&mut self, now: Time, fx: &mut Vec<Effect>) {
-        self.with_brick(now, fx, |brick, brick_fx| brick.settle(now, brick_fx));
-        self.with_stores(now, fx, |store, now, store_fx| store.settle(now, store_fx));
+        self.with_brick(fx, |brick, brick_fx| brick.settle(now, brick_fx));
+        self.run(now, fx);
+        self.with_stores(now, fx, |store, store_fx| store.settle(now, store_fx));
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<Effect>) {
         self.report_space();
-        self.with_brick(now, fx, |brick, brick_fx| brick.wake(now, brick_fx));
-        self.with_stores(now, fx, |store, now, store_fx| store.wake(now, store_fx));
+        self.with_brick(fx, |brick, brick_fx| brick.wake(now, brick_fx));
+        self.run(now, fx);
+        self.with_stores(now, fx, |store, store_fx| store.wake(now, store_fx));
         self.settle(now, fx);
     }
 

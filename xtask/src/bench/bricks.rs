@@ -19,7 +19,8 @@ impl Bench {
     pub(crate) fn start(binary: &Path, layout: &str, scale: Scale, tls: bool) -> Result<Bench> {
         let bricks = clients::width(layout);
         let bytes = scale.cache_bytes * 4 * bricks as u64;
-        let disk_bytes = bytes * 2 + (1 << 30);
+        // Disks are no larger than they need be: a file system that discards takes long to delete large files.
+        let disk_bytes = bytes / clients::data(layout) * 5 / 4 + (512 << 20);
         let cluster = Cluster::start(
             binary,
             &Spec { bricks, disk_bytes, cache_bytes: scale.cache_bytes, tls, ..Spec::default() },

@@ -27,7 +27,7 @@ impl Memory {
 
 /// Three copies on three bricks with the default cache.
 pub(crate) fn measure(binary: &Path, scale: Scale) -> Result<Memory> {
-    let cluster = Cluster::start(binary, &Spec::default())?;
+    let cluster = Cluster::start(binary, &Spec { disk_bytes: 1 << 30, ..Spec::default() })?;
     cluster.create("v", 512 << 20, "raid1x3")?;
     std::thread::sleep(Duration::from_secs(3));
     let resident = cluster

@@ -16,7 +16,7 @@ mod tls;
 mod volume;
 
 pub(crate) use attach::survives_killing_all;
-pub(crate) use volume::width;
+pub(crate) use volume::{data, width};
 
 use crate::process::installed;
 use crate::report::{Outcome, Report};

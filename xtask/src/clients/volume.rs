@@ -67,6 +67,12 @@ pub(crate) fn width(layout: &str) -> usize {
     digits.iter().sum::<usize>().max(1)
 }
 
+/// Bricks' worth of data in a layout that stripes with parity, else 1.
+pub(crate) fn data(layout: &str) -> u64 {
+    let before_plus = layout.rsplit_once('+').and_then(|(before, _)| before.rsplit('-').next());
+    before_plus.and_then(|number| number.parse().ok()).unwrap_or(1)
+}
+
 fn kill_when_busy(cluster: &Cluster, killed: &AtomicBool, done: &AtomicBool) {
     let gateway = cluster.gateways[0].daemon.pid();
     let Ok(before) = process::processor_us(gateway) else { return };
@@ -134,5 +140,6 @@ mod tests {
     fn a_layout_says_how_many_bricks_it_needs() {
         let widths = ["raid0x1", "raid1x3", "raid5-4+1", "rs-4+2", "raid4-2+1"].map(super::width);
         assert_eq!(widths, [1, 3, 5, 6, 3]);
+        assert_eq!(["raid1x3", "raid5-4+1", "rs-4+2"].map(super::data), [1, 4, 4]);
     }
 }

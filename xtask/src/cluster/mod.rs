@@ -45,7 +45,7 @@ impl Default for Spec {
     fn default() -> Spec {
         Spec {
             bricks: 3,
-            disk_bytes: 1 << 30,
+            disk_bytes: 512 << 20,
             cache_bytes: 64 << 20,
             journal_bytes: 64 << 20,
             io: "auto",

@@ -49,6 +49,8 @@ pub(super) struct Control {
     /// The version that `known` becomes once the notes of these are durable.
     learning: Option<(u64, BTreeSet<Token>)>,
     notes: HashMap<Token, Note>,
+    /// Notes that found no room, to be written again.
+    unnoted: Vec<(Token, GroupId)>,
     resolving: BTreeMap<u64, Resolving>,
     gateways: BTreeSet<GatewayId>,
     serial: u64,
@@ -66,6 +68,7 @@ impl Control {
             known: 0,
             learning: None,
             notes: HashMap::default(),
+            unnoted: Vec::new(),
             resolving: BTreeMap::new(),
             gateways: BTreeSet::new(),
             serial: 0,
@@ -114,6 +117,13 @@ impl Brick {
             self.control.lease_until = Time::ZERO;
         }
         self.control.next_heartbeat = now + HEARTBEAT;
+        for (failed, group) in core::mem::take(&mut self.control.unnoted) {
+            let again = self.note(group, Note::Learned { group }, fx);
+            if let Some((_, tokens)) = &mut self.control.learning {
+                tokens.remove(&failed);
+                tokens.insert(again);
+            }
+        }
         self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
         let Control { id: brick, known, status, .. } = &self.control;
         let heartbeat = Message::Heartbeat { brick: *brick, sent: now, known: *known, status: status.clone() };
@@ -288,14 +298,8 @@ impl Brick {
     pub(super) fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
         let Some(note) = self.control.notes.remove(&token) else { return };
         match note {
-            // What is known must become durable before the next heartbeat may say so: note it again.
-            Note::Learned { group } if !durable => {
-                let again = self.note(group, Note::Learned { group }, fx);
-                if let Some((_, tokens)) = &mut self.control.learning {
-                    tokens.remove(&token);
-                    tokens.insert(again);
-                }
-            }
+            // What is known must become durable before the next heartbeat may say so: it is noted again by then.
+            Note::Learned { group } if !durable => self.control.unnoted.push((token, group)),
             // The directory asks again.
             _ if !durable => {}
             Note::Fence { group, number, doubts } => {

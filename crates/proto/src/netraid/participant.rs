@@ -488,6 +488,12 @@ impl Participant {
         if self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged) {
             return self.tell(cx, asker, Fate::Prepared);
         }
+        // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
+        // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
+        if self.waiting.contains_key(&key) {
+            cx.counters.count("fate of a waiting write asked");
+            return;
+        }
         let token = self.token();
         let command = Command::Read { token, span: write.span, width, content: false };
         self.ask(cx, token, Lookup::Fate { asker, write, width }, command);

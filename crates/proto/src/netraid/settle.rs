@@ -14,6 +14,8 @@ pub struct SettleOperation {
     write: WriteId,
     asked: Slots,
     fates: BTreeMap<u8, Fate>,
+    /// A member that told the writer that it does not take the write: newer writes there do not hide it.
+    refused_by: Option<u8>,
     /// Whether the members that have it were asked again after another had no say.
     asked_again: bool,
     attempt: u32,
@@ -22,7 +24,19 @@ pub struct SettleOperation {
 impl SettleOperation {
     /// Of this write.
     pub fn new(write: WriteId) -> SettleOperation {
-        SettleOperation { write, asked: Slots::default(), fates: BTreeMap::new(), asked_again: false, attempt: 0 }
+        SettleOperation {
+            write,
+            asked: Slots::default(),
+            fates: BTreeMap::new(),
+            refused_by: None,
+            asked_again: false,
+            attempt: 0,
+        }
+    }
+
+    /// Of this write, which the member at `slot` refused.
+    pub fn refused(write: WriteId, slot: u8) -> SettleOperation {
+        SettleOperation { refused_by: Some(slot), ..SettleOperation::new(write) }
     }
 
     /// The write's stamp.
@@ -87,7 +101,8 @@ impl Operate for SettleOperation {
     fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
         match answer {
             Answer::Fate(Ok(fate)) => {
-                self.fates.insert(slot, fate);
+                let refused = fate == Fate::Unreadable && self.refused_by == Some(slot);
+                self.fates.insert(slot, if refused { Fate::Refused } else { fate });
                 self.decide(shared)
             }
             Answer::Fate(Err(view)) => {

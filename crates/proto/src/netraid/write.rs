@@ -72,6 +72,9 @@ enum Phase {
     Waiting,
 }
 
+/// How often a write is offered to a member with full queues before it lets go of what others have prepared.
+const BUSY_MAX: u32 = 3;
+
 /// Writes one span.
 pub struct WriteOperation {
     group: GroupId,
@@ -243,14 +246,14 @@ impl WriteOperation {
         Some(Outcome::Written)
     }
 
-    fn settle(&mut self, shared: &mut Shared, after: After) -> Option<Outcome> {
+    fn settle(&mut self, shared: &mut Shared, slot: u8, after: After) -> Option<Outcome> {
         shared.forget_calls();
         if self.legs.len() == 1 && after != After::Again {
             // Only this member was asked, and it refused.
             return self.after(shared, after);
         }
         self.phase = Phase::Settling(after);
-        shared.begin(Operation::Settle(SettleOperation::new(self.id())));
+        shared.begin(Operation::Settle(SettleOperation::refused(self.id(), slot)));
         None
     }
 
@@ -260,7 +263,9 @@ impl WriteOperation {
             After::Fail(error) => Some(Outcome::Failed(error)),
             After::Again => {
                 self.refusals += 1;
-                self.wait(shared, Duration::from_millis(1 << self.refusals.min(7)))
+                // Writers that refuse each other come back at different times: the stamp's low bits tell them apart.
+                let spread = self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
+                self.wait(shared, Duration::from_micros((1000 + 100 * spread) << self.refusals.min(7)))
             }
         }
     }
@@ -277,15 +282,15 @@ impl WriteOperation {
         let geometry = self.geometry(shared);
         let repair = match (geometry.data_index_at(self.span.lba, slot), is_mirrored(&geometry)) {
             (Some(index), true) => Operation::Read(ReadOperation::new(self.group, self.span, index, true)),
-            _ if geometry.layout().parity() == 0 => return self.settle(shared, After::Fail(IoError::Unreadable)),
+            _ if geometry.layout().parity() == 0 => return self.settle(shared, slot, After::Fail(IoError::Unreadable)),
             _ => Operation::Repair(Box::new(RepairOperation::from_row(self.group, slot, self.span))),
         };
         shared.counters.count("write met unreadable blocks");
         shared.begin_alone(repair);
         if self.refusals > 20 {
-            return self.settle(shared, After::Fail(IoError::Unreadable));
+            return self.settle(shared, slot, After::Fail(IoError::Unreadable));
         }
-        self.settle(shared, After::Again)
+        self.settle(shared, slot, After::Again)
     }
 }
 
@@ -323,17 +328,22 @@ impl Operate for WriteOperation {
             PrepareOutcome::Late { newest } => {
                 shared.counters.count("write came too late and was tried again");
                 shared.see(newest);
-                self.settle(shared, After::Again)
+                self.settle(shared, slot, After::Again)
             }
-            PrepareOutcome::Changed if self.base.is_some() => self.settle(shared, After::Changed),
+            PrepareOutcome::Changed if self.base.is_some() => self.settle(shared, slot, After::Changed),
             PrepareOutcome::Changed => {
                 shared.counters.count("parity had changed");
-                self.settle(shared, After::Again)
+                self.settle(shared, slot, After::Again)
             }
             PrepareOutcome::Stale { view } => {
                 shared.on_stale(self.group, view);
                 shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
                 None
+            }
+            // Members with full queues may hold what each other waits for: give way after a while.
+            PrepareOutcome::Busy if self.attempt > BUSY_MAX => {
+                shared.counters.count("write gave way to others");
+                self.settle(shared, slot, After::Again)
             }
             PrepareOutcome::Busy => {
                 shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
@@ -341,7 +351,7 @@ impl Operate for WriteOperation {
             }
             PrepareOutcome::NoSpace => {
                 shared.counters.count("no space");
-                self.settle(shared, After::Fail(IoError::NoSpace))
+                self.settle(shared, slot, After::Fail(IoError::NoSpace))
             }
             PrepareOutcome::Unreadable => self.on_unreadable(shared, slot),
             PrepareOutcome::Failed => {
