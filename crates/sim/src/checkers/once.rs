@@ -3,7 +3,9 @@
 //! Watches what goes over the wire: which stamps were drawn for which request, and which stamps were decided. After a
 //! later write of its blocks was decided, nobody holds a decided write any more, and to give it up does nothing. A view
 //! change may decide a write that was given up while a member that refused it was still there, as long as its
-//! request was not answered: then no other attempt and no later write of its blocks was decided.
+//! request was not answered: then no other attempt and no later write of its blocks was decided. And a gateway that does
+//! not know of the new view yet may give such a write up under the old one, where a member that was left out refuses it:
+//! no member of the new view holds it any more.
 
 use super::Violation;
 use base::{HashMap, HashSet, RequestId, Stamp, VolumeId};
@@ -22,6 +24,8 @@ pub struct Once {
     attempts: HashMap<Stamp, (Part, WriteId)>,
     decided: HashMap<Part, Stamp>,
     given_up: HashSet<Stamp>,
+    /// Decided by the making of a view.
+    by_view: HashSet<Stamp>,
     /// The latest decided write of each member-local block, by data index; writes of whole rows under [`ROW`].
     latest: HashMap<(VolumeId, u64, u8), Stamp>,
 }
@@ -35,6 +39,9 @@ impl Once {
                 Ok(())
             }
             Message::Decide { commits, aborts } | Message::Activate { commits, aborts, .. } => {
+                if matches!(message, Message::Activate { .. }) {
+                    self.by_view.extend(commits.iter().map(|decision| decision.stamp));
+                }
                 aborts.iter().try_for_each(|decision| self.on_abort(decision))?;
                 commits.iter().try_for_each(|decision| self.on_commit(decision))
             }
@@ -67,7 +74,7 @@ impl Once {
         let stamp = decision.stamp;
         self.given_up.insert(stamp);
         let Some((part, write)) = self.attempts.get(&stamp) else { return Ok(()) };
-        if self.decided.get(part) == Some(&stamp) && !self.is_past(write) {
+        if self.decided.get(part) == Some(&stamp) && !self.by_view.contains(&stamp) && !self.is_past(write) {
             return Err(Violation::new(NAME, format!("the write {stamp:?} was decided and then given up")));
         }
         Ok(())
