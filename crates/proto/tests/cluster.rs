@@ -94,6 +94,24 @@ fn a_write_waits_for_all_current_members_and_a_read_does_not() {
 }
 
 #[test]
+fn a_read_goes_around_a_dead_brick_before_any_view_changes() {
+    for (layout, bricks) in [("raid5-4+1", 5), ("rs-4+2", 6)] {
+        let mut cluster = Cluster::new(bricks, 1);
+        let volume = cluster.volume(layout, SIZE);
+        let bytes = pattern(4, 1 << 20);
+        cluster.write(1, volume, 0, bytes.clone()).expect("written");
+        cluster.run(Duration::from_millis(100));
+        for dead in 1..=bricks - 4 {
+            cluster.kill(NodeId::Brick(BrickId(dead)));
+        }
+        let read = cluster.begin(1, volume, Io::Read { offset: 0, length: 1 << 20 }, Payload::new());
+        cluster.run(Duration::from_millis(700));
+        let (result, content) = cluster.reply(read).expect("an answer while the dead brick's lease lasts");
+        assert!(result == Ok(IoReply::Done) && content.to_vec() == bytes, "{layout}: wrong bytes");
+    }
+}
+
+#[test]
 fn concurrent_small_writes_in_one_block_lose_nothing() {
     let mut cluster = Cluster::new(5, 2);
     for layout in ["raid1x3", "raid5-4+1"] {

@@ -198,7 +198,10 @@ impl Operate for ReadOperation {
         let view = shared.view(self.group);
         let holders = self.holders(shared, &view);
         let address = self.span.volume.0 ^ self.span.lba;
-        let Some(slot) = shared.policy.choose(address, &holders) else {
+        // The one brick that has the content cannot be reached: the others of its row can stand in for it.
+        let lost = |(_, brick): &(u8, BrickId)| self.attempt > 0 || !shared.up.contains(brick);
+        let is_away = self.geometry(shared).layout().parity() > 0 && holders.iter().all(lost) && !self.confirm;
+        let Some(slot) = shared.policy.choose(address, &holders).filter(|_| !is_away) else {
             return self.start_elsewhere(shared, &view);
         };
         self.asked = slot;

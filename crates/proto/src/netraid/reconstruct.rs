@@ -1,6 +1,7 @@
 //! Reading a unit by way of the code: from the other units of its rows and their parity.
 //!
-//! All current members are asked, for content or for stamps alone, so that no lease is needed (see [`super::read`]).
+//! Where all current members answer, for content or for stamps alone, no lease is needed; where one cannot be reached
+//! the others must hold theirs (see [`super::read`] for both). So a read need not wait until a dead brick is left out.
 //! The answers fit together when the parity's stamps name just the versions of the data that was read; otherwise
 //! writes are under way, and all is asked again. A member answers only without a write in doubt, so what fits is
 //! decided.
@@ -19,6 +20,7 @@ const SOON: Duration = Duration::from_millis(10);
 struct Shard {
     stamps: Vec<Stamp>,
     content: Option<Payload>,
+    leased: bool,
 }
 
 /// Reconstructs one shard of the rows of a span. Ends with [`Outcome::Read`]; its stamps are those of the shard:
@@ -30,6 +32,9 @@ pub struct ReconstructOperation {
     excluded: Slots,
     shards: BTreeMap<u8, Shard>,
     asked: Slots,
+    sources: Vec<u8>,
+    /// Whether every current member is to answer, as leases are not in force.
+    ask_all: bool,
     settling: usize,
     attempt: u32,
 }
@@ -44,6 +49,8 @@ impl ReconstructOperation {
             excluded,
             shards: BTreeMap::new(),
             asked: Slots::default(),
+            sources: Vec::new(),
+            ask_all: false,
             settling: 0,
             attempt: 0,
         }
@@ -72,6 +79,11 @@ impl ReconstructOperation {
 
     fn combine(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let geometry = self.geometry(shared);
+        let all_answered = shared.view(self.group).current.and(self.asked) == shared.view(self.group).current;
+        if !all_answered && self.shards.values().any(|shard| !shard.leased) {
+            self.ask_all = true;
+            return self.again(shared, SOON);
+        }
         let Some(vectors) = self.consistent_stamps(&geometry) else {
             shared.counters.count("degraded read met a write under way");
             return self.again(shared, SOON);
@@ -101,6 +113,9 @@ impl ReconstructOperation {
         let mut vectors: Vec<Option<Stamp>> = vec![None; self.span.count as usize * usize::from(data)];
         for (slot, shard) in &self.shards {
             let width = usize::from(width_at(geometry, lba, *slot));
+            if shard.stamps.is_empty() {
+                continue;
+            }
             if shard.stamps.len() != self.span.count as usize * width {
                 return None;
             }
@@ -141,18 +156,25 @@ impl Operate for ReconstructOperation {
         self.shards.clear();
         let own = Slots::one(geometry.slot_of_shard(self.span.lba, self.wanted));
         let helpers = Slots(view.current.0 & !self.excluded.0 & !own.0);
-        let sources = self.sources(&geometry, helpers);
+        let reachable = helpers
+            .iter()
+            .filter(|slot| shared.up.contains(&view.members[usize::from(*slot)]))
+            .fold(Slots::default(), Slots::with);
+        let near = self.sources(&geometry, reachable);
+        let enough = near.len() == usize::from(geometry.layout().data()) && !self.ask_all;
+        let (helpers, sources) = if enough { (reachable, near) } else { (helpers, self.sources(&geometry, helpers)) };
         if sources.len() < usize::from(geometry.layout().data()) {
             return match self.excluded.is_empty() {
                 false => Some(Outcome::Failed(IoError::Unreadable)),
                 true => self.again(shared, Duration::from_millis(100)),
             };
         }
-        self.asked = helpers;
-        for slot in helpers.iter() {
+        self.asked = if self.ask_all { view.current } else { helpers };
+        self.sources = sources;
+        for slot in self.asked.iter() {
             let (group, span) = (self.group, self.span);
             let width = width_at(&geometry, span.lba, slot);
-            let content = sources.contains(&slot);
+            let content = self.sources.contains(&slot);
             shared.call(&view, slot, Payload::new(), |operation| Message::Read {
                 operation,
                 group,
@@ -170,9 +192,15 @@ impl Operate for ReconstructOperation {
     fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
         let Answer::Read(outcome, content) = answer else { return None };
         match outcome {
-            ReadOutcome::Done { stamps, unreadable, .. } if unreadable.is_empty() => {
+            ReadOutcome::Done { leased, mut stamps, unreadable }
+                if unreadable.is_empty() || !self.sources.contains(&slot) =>
+            {
+                if !unreadable.is_empty() {
+                    // It shows that no later view had begun, and has no say about the content.
+                    stamps.clear();
+                }
                 let content = (content.len() == self.span.count as usize * BLOCK).then_some(content);
-                self.shards.insert(slot, Shard { stamps, content });
+                self.shards.insert(slot, Shard { stamps, content, leased });
                 let complete = self.asked.iter().all(|slot| self.shards.contains_key(&slot));
                 if complete { self.combine(shared) } else { None }
             }
