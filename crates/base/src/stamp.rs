@@ -50,6 +50,11 @@ impl StampClock {
         StampClock { writer, last: 0 }
     }
 
+    /// Its writer.
+    pub fn writer(&self) -> u16 {
+        self.writer
+    }
+
     /// A stamp later than all that this clock drew or [saw](StampClock::see), close to `now`.
     pub fn draw(&mut self, now: Time) -> Stamp {
         self.last = (self.last + 1).max(now.0 >> 10);

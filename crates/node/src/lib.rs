@@ -6,7 +6,7 @@
 use base::{Depth, Machine, NodeId, Time};
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::Counters;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use store::{Io, IoDone, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
 use wire::disk::Recovered;
@@ -78,6 +78,8 @@ pub struct BrickNode {
     config: BrickConfig,
     stores: Vec<Store>,
     phase: Phase,
+    /// Who could be reached before the brick ran; it is told when it does.
+    reached: BTreeSet<NodeId>,
     queue: VecDeque<Job>,
     /// Kept between steps so that they allocate nothing.
     store_fx: Vec<StoreEffect>,
@@ -92,6 +94,7 @@ impl BrickNode {
             phase: Phase::Opening(vec![None; disks.len()]),
             stores: disks.into_iter().map(Store::open).collect(),
             config,
+            reached: BTreeSet::new(),
             queue: VecDeque::new(),
             store_fx: Vec::new(),
             brick_fx: Vec::new(),
@@ -188,8 +191,24 @@ impl BrickNode {
         }
         if found.iter().all(Option::is_some) {
             let found = core::mem::take(found).into_iter().flatten().collect();
-            self.phase = Phase::Running(Box::new(Brick::new(self.config.clone(), found, now)));
+            let mut brick = Brick::new(self.config.clone(), found, now);
+            if self.stores.iter().any(|store| store.stats().torn_tails > 0) {
+                brick.count("torn journal tail at recovery");
+            }
+            self.phase = Phase::Running(Box::new(brick));
+            let reached = core::mem::take(&mut self.reached);
+            self.queue.extend(reached.into_iter().map(|peer| Job::Brick(BrickEvent::Up(peer))));
             fx.push(Effect::Ready);
+        }
+    }
+
+    /// Reading the disks takes its time: who comes and goes meanwhile must not be forgotten.
+    fn note_peer(&mut self, event: &Event) {
+        match event {
+            _ if !matches!(self.phase, Phase::Opening(_)) => {}
+            Event::Up(peer) => drop(self.reached.insert(*peer)),
+            Event::Down(peer) => drop(self.reached.remove(peer)),
+            Event::Packet { .. } | Event::Disk { .. } => {}
         }
     }
 
@@ -211,6 +230,7 @@ impl Machine for BrickNode {
     type Effect = Effect;
 
     fn step(&mut self, now: Time, event: Event, fx: &mut Vec<Effect>) {
+        self.note_peer(&event);
         self.queue.push_back(match event {
             Event::Packet { from, packet } => Job::Brick(BrickEvent::Packet { from, packet }),
             Event::Up(node) => Job::Brick(BrickEvent::Up(node)),

@@ -119,7 +119,7 @@ impl Shape {
             },
             cache_bytes: *draw.pick(&[0, 0, 64 << 10, 64 << 20]),
             store_limits: draw_limits(draw),
-            journal_bytes: if small_disks { 1 << 20 } else { *draw.pick(&[1 << 20, 4 << 20]) },
+            journal_bytes: if small_disks { 1 << 20 } else { *draw.pick(&[128 << 10, 1 << 20, 4 << 20]) },
             small_disks,
             gateways: draw.between(1, 3) as u32,
             clients: draw.between(1, 3) as u32,

@@ -8,11 +8,12 @@ use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Version};
-use crate::record::aligned_copy;
+use crate::record::{Extent, aligned_copy};
 use crate::superblock::{HEADERS_AT, SLOT_BLOCKS};
 use base::{BLOCK_U64, Payload, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
+use wire::Span;
 
 /// Writes under way at the same time.
 const WINDOW: usize = 64;
@@ -199,7 +200,11 @@ impl Running {
         let holds_data = self
             .pages
             .update(key, |page| (first..first + SLOT_BLOCKS).any(|lba| page.entry(lba).kind == Kind::Data));
-        let new = if holds_data { group.slot.or(old).or_else(|| self.allocate_slot()) } else { None };
+        let new = match holds_data {
+            true => group.slot.or(old).or_else(|| self.allocate_slot()),
+            // Writes that found a slot here set none aside: it stays theirs, although it holds nothing now.
+            false => old.filter(|_| self.is_awaited(volume, number)),
+        };
         if holds_data && new.is_none() {
             return false;
         }
@@ -212,6 +217,20 @@ impl Running {
             self.write_blocks(slot, group);
         }
         true
+    }
+
+    /// Whether content that is not on its way home yet will need a slot at these blocks.
+    fn is_awaited(&self, volume: VolumeId, number: u64) -> bool {
+        let blocks = Span { volume, lba: number * SLOT_BLOCKS, count: SLOT_BLOCKS as u32 };
+        let covers = |span: &Span, extents: &[Extent]| {
+            let inline = extents.iter().filter(|extent| extent.inline().is_some());
+            let mut spans = inline.map(|e| Span { lba: span.lba + u64::from(e.offset), count: e.count, ..*span });
+            span.overlaps(&blocks) && spans.any(|span| span.overlaps(&blocks))
+        };
+        let journalled = self.durable.group(volume, number).is_some_and(Group::is_in_memory);
+        let written = || self.writes.values().any(|write| covers(&write.staged.write.span, &write.extents));
+        let mended = || self.works.iter().any(|work| covers(&work.span, work.mended()));
+        journalled || written() || mended()
     }
 
     fn update_planes(&mut self, volume: VolumeId, first: u64, group: &Group) {
@@ -366,8 +385,7 @@ pub(crate) fn need_of(layer: &Overlay, running: &Running) -> Need {
     let mut keys = BTreeSet::new();
     let mut slots = 0;
     for (volume, number, group) in layer.groups() {
-        let in_memory = group.versions.iter().any(|(_, version)| matches!(version.place, Place::Memory(_)));
-        slots += u32::from(in_memory && group.slot.is_none() && !running.has_slot(volume, number));
+        slots += u32::from(group.is_in_memory() && group.slot.is_none() && !running.has_slot(volume, number));
         let page = number * SLOT_BLOCKS / PAGE_BLOCKS;
         let planes = group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice().map(|(i, _)| i));
         keys.extend(core::iter::once(0).chain(planes).map(|plane| Key { volume, page, plane }));

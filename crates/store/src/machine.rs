@@ -141,6 +141,8 @@ pub struct Stats {
     pub cache_misses: u64,
     /// Bytes in the cache now.
     pub cache_bytes: u64,
+    /// Whether the journal's last frame was found torn when the disk was opened: 1 or 0.
+    pub torn_tails: u64,
     /// Blocks found unreadable.
     pub unreadable_blocks: u64,
     /// Metadata pages on the disk.

@@ -89,6 +89,11 @@ impl Group {
         let at = self.versions.binary_search_by_key(&index, |(i, _)| *i).ok()?;
         Some(&self.versions[at].1)
     }
+
+    /// Whether any of its content has yet to get to a slot.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.versions.iter().any(|(_, version)| matches!(version.place, Place::Memory(_)))
+    }
 }
 
 /// Which stamps a write sets.

@@ -336,6 +336,7 @@ impl Recovery {
         if !bytes.is_some_and(matches) {
             // The frame's data did not make it: the frame was never acknowledged, and the next one takes its place.
             let (begin, ..) = replay.last.take().expect("the last frame is being verified");
+            replay.running.stats.torn_tails = 1;
             replay.unverified.clear();
             replay.at = begin;
         }
@@ -450,7 +451,10 @@ impl Replay {
                 self.at += header.length;
                 self.last = Some((header.position, self.at, records));
             }
-            None => self.torn = Some(self.at),
+            None => {
+                self.running.stats.torn_tails = 1;
+                self.torn = Some(self.at);
+            }
         }
     }
 

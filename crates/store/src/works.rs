@@ -43,6 +43,14 @@ impl Work {
         }
     }
 
+    /// The content that it mends with; that of an application is its write's.
+    pub(crate) fn mended(&self) -> &[Extent] {
+        match &self.kind {
+            WorkKind::Apply(_) => &[],
+            WorkKind::Mend(mend) => &mend.extents,
+        }
+    }
+
     /// The answer when the disk failed.
     pub(crate) fn refusal(&self) -> Option<Reply> {
         match &self.kind {

@@ -105,6 +105,11 @@ impl Brick {
         &self.counters
     }
 
+    /// One more of `name`: what happened around it counts as its own.
+    pub fn count(&mut self, name: &'static str) {
+        self.counters.count(name);
+    }
+
     /// Whether its lease is in force at `now`.
     pub fn is_leased(&self, now: Time) -> bool {
         self.control.is_leased(now)
@@ -146,7 +151,12 @@ impl Brick {
                     });
                 }
                 Ok(()) => {}
-                Err(view) => reply(fx, from, Message::QueryDone { operation, fate: Err(view) }),
+                Err(view) => {
+                    if view.is_some() {
+                        self.counters.count("request under an old view refused");
+                    }
+                    reply(fx, from, Message::QueryDone { operation, fate: Err(view) });
+                }
             },
             Message::Repair { operation, group, view, span, width, stamps } => {
                 let content = payload;

@@ -276,6 +276,11 @@ impl Shared {
         self.clock.as_mut().expect("registered before volumes are opened").draw(now)
     }
 
+    /// Whether this gateway's clock drew `stamp`.
+    pub fn is_own_writer(&self, stamp: Stamp) -> bool {
+        self.clock.as_ref().is_some_and(|clock| clock.writer() == stamp.writer())
+    }
+
     /// The next stamp is later than `stamp`.
     pub fn see(&mut self, stamp: Stamp) {
         if let Some(clock) = &mut self.clock {

@@ -186,6 +186,9 @@ impl Participant {
     /// A gateway asks to prepare a write.
     pub fn on_prepare(&mut self, cx: &mut Context<'_>, prepare: Prepare, floor: u64) {
         if let Err(view) = cx.groups.serves(prepare.write.group, prepare.view) {
+            if view.is_some() {
+                cx.counters.count("request under an old view refused");
+            }
             return answer(cx, &prepare, PrepareOutcome::Stale { view });
         }
         if !is_well_formed(&prepare) {

@@ -34,6 +34,7 @@ pub struct ReadOperation {
     asked: u8,
     bad: Slots,
     settling: usize,
+    is_reconstructing: bool,
     doubts: u32,
     attempt: u32,
 }
@@ -52,6 +53,7 @@ impl ReadOperation {
             asked: 0,
             bad: Slots::default(),
             settling: 0,
+            is_reconstructing: false,
             doubts: 0,
             attempt: 0,
         }
@@ -198,12 +200,10 @@ impl Operate for ReadOperation {
         let view = shared.view(self.group);
         let holders = self.holders(shared, &view);
         let address = self.span.volume.0 ^ self.span.lba;
-        // The one brick that has the content cannot be reached: the others of its row can stand in for it.
-        let lost = |(_, brick): &(u8, BrickId)| self.attempt > 0 || !shared.up.contains(brick);
-        let is_away = self.geometry(shared).layout().parity() > 0 && holders.iter().all(lost) && !self.confirm;
-        let Some(slot) = shared.policy.choose(address, &holders).filter(|_| !is_away) else {
+        let Some(slot) = shared.policy.choose(address, &holders) else {
             return self.start_elsewhere(shared, &view);
         };
+        self.stand_in(shared, &view, &holders);
         self.asked = slot;
         self.ask(shared, &view, slot, true);
         if self.confirm {
@@ -239,6 +239,11 @@ impl Operate for ReadOperation {
                 let view = shared.view(self.group);
                 self.finish(shared, &view, stamps)
             }
+            // The brick itself may still answer.
+            Outcome::Failed(_) if self.is_reconstructing => {
+                self.is_reconstructing = false;
+                None
+            }
             Outcome::Failed(error) => Some(Outcome::Failed(error)),
             _ => {
                 self.settling = self.settling.saturating_sub(1);
@@ -259,6 +264,7 @@ impl Operate for ReadOperation {
 
     fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
         self.settling = 0;
+        self.is_reconstructing = false;
         self.confirm = false;
         self.bad = Slots::default();
         shared.forget_calls();
@@ -267,6 +273,21 @@ impl Operate for ReadOperation {
 }
 
 impl ReadOperation {
+    /// The one brick that has the content does not answer: the others of its row stand in for it, if they are enough.
+    /// Whichever answers first is taken.
+    fn stand_in(&mut self, shared: &mut Shared, view: &GroupView, holders: &[(u8, BrickId)]) {
+        let layout = self.geometry(shared).layout();
+        let is_lost = self.attempt > 0 || holders.iter().all(|(_, brick)| !shared.up.contains(brick));
+        let others_suffice = layout.parity() > 0 && view.current.len() > layout.data();
+        if !is_lost || !others_suffice || self.is_reconstructing {
+            return;
+        }
+        shared.counters.count("read went around a brick that did not answer");
+        self.is_reconstructing = true;
+        let reconstruct = ReconstructOperation::new(self.group, self.span, self.data_index, Slots::default());
+        shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
+    }
+
     /// No member can give the content itself.
     fn start_elsewhere(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
         let geometry = self.geometry(shared);

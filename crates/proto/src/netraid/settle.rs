@@ -78,6 +78,9 @@ impl SettleOperation {
         };
         let name = if commit { "write in doubt committed" } else { "write in doubt aborted" };
         shared.counters.count(name);
+        if !shared.is_own_writer(self.write.stamp) {
+            shared.counters.count("in-doubt write settled by another gateway");
+        }
         let view = shared.view(self.write.group);
         shared.decide(&view, self.asked, &self.write, commit);
         Some(Outcome::Settled(Some(commit)))

@@ -330,7 +330,10 @@ impl Operate for WriteOperation {
                 shared.see(newest);
                 self.settle(shared, slot, After::Again)
             }
-            PrepareOutcome::Changed if self.base.is_some() => self.settle(shared, slot, After::Changed),
+            PrepareOutcome::Changed if self.base.is_some() => {
+                shared.counters.count("base of a patch had changed");
+                self.settle(shared, slot, After::Changed)
+            }
             PrepareOutcome::Changed => {
                 shared.counters.count("parity had changed");
                 self.settle(shared, slot, After::Again)
@@ -393,6 +396,7 @@ impl Operate for WriteOperation {
 impl WriteOperation {
     fn on_old_content(&mut self, shared: &mut Shared, old: &Payload, stamps: &[Stamp]) -> Option<Outcome> {
         if self.base.is_some_and(|base| stamps.first() != Some(&base)) {
+            shared.counters.count("base of a patch had changed");
             return Some(Outcome::Changed);
         }
         if let Some(newest) = stamps.iter().copied().max().filter(|newest| *newest >= self.stamp) {
