@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 /// Pooled sizes: 4 KiB times the powers of two up to 2 MiB. Larger ones go back to the system at once.
 const CLASSES: usize = 10;
 /// Free memory a class keeps, in bytes.
-const CLASS_BYTES_MAX: usize = 4 << 20;
+const CLASS_BYTES_MAX: usize = 16 << 20;
 /// Classes below this one (4 to 16 KiB) are cut from slabs and never go back: alone, each would cost as much again for its
 /// alignment, and they fill the caches.
 const CUT_CLASSES: usize = 3;

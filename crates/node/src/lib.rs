@@ -160,14 +160,21 @@ impl BrickNode {
         for effect in store_fx.drain(..) {
             match effect {
                 StoreEffect::Io(io) => fx.push(Effect::Disk { disk, io }),
-                StoreEffect::Reply(reply) => self.queue.push_back(Job::Brick(BrickEvent::Store { disk, reply })),
+                StoreEffect::Reply(reply) => {
+                    self.queue.push_back(Job::Brick(BrickEvent::Store { disk, reply }))
+                }
                 StoreEffect::Opened(result) => self.opened(now, disk, result.map(|found| *found), fx),
             }
         }
         self.store_fx = store_fx;
     }
 
-    fn with_stores(&mut self, now: Time, fx: &mut Vec<Effect>, work: impl Fn(&mut Store, &mut Vec<StoreEffect>)) {
+    fn with_stores(
+        &mut self,
+        now: Time,
+        fx: &mut Vec<Effect>,
+        work: impl Fn(&mut Store, &mut Vec<StoreEffect>),
+    ) {
         for disk in 0..self.stores.len() {
             self.with_store(now, disk, fx, &work);
             self.run(now, fx);

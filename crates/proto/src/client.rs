@@ -201,7 +201,13 @@ impl Client {
         fx.push(ClientEffect::Opened { volume: Err(error) });
     }
 
-    fn reply(&mut self, sequence: u64, result: Result<IoReply, IoError>, payload: Payload, fx: &mut Vec<ClientEffect>) {
+    fn reply(
+        &mut self,
+        sequence: u64,
+        result: Result<IoReply, IoError>,
+        payload: Payload,
+        fx: &mut Vec<ClientEffect>,
+    ) {
         let Some(request) = self.outstanding.remove(&sequence) else { return };
         fx.push(ClientEffect::Reply { tag: request.tag, result, payload });
     }

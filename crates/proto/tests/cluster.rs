@@ -32,7 +32,9 @@ fn exercise(cluster: &mut Cluster, volume: VolumeId, gateways: u64, copy: &mut [
         let length = (rng.u64(0..longest) / 512 * 512 + 512).min(SIZE - offset) as usize;
         let (start, gateway) = (offset as usize, rng.u64(1..=gateways));
         match rng.u8(0..4) {
-            0 => assert_eq!(cluster.read(gateway, volume, offset, length as u32), copy[start..start + length]),
+            0 => {
+                assert_eq!(cluster.read(gateway, volume, offset, length as u32), copy[start..start + length])
+            }
             1 => {
                 let io = Io::Zero { offset, length: length as u64 };
                 let of = cluster.begin(gateway, volume, io, Payload::new());
@@ -50,7 +52,10 @@ fn exercise(cluster: &mut Cluster, volume: VolumeId, gateways: u64, copy: &mut [
     let step = 1 << 20;
     for offset in (0..SIZE).step_by(step) {
         let read = cluster.read(1, volume, offset, step as u32);
-        assert!(read == copy[offset as usize..offset as usize + step], "the volume differs from its copy at {offset}");
+        assert!(
+            read == copy[offset as usize..offset as usize + step],
+            "the volume differs from its copy at {offset}"
+        );
     }
 }
 
@@ -65,7 +70,8 @@ fn every_layout_serves_what_was_written() {
 
 #[test]
 fn redundant_layouts_go_on_without_a_brick() {
-    for (layout, bricks) in LAYOUTS.into_iter().filter(|(layout, _)| !["raid0x2", "raid1x1"].contains(layout)) {
+    for (layout, bricks) in LAYOUTS.into_iter().filter(|(layout, _)| !["raid0x2", "raid1x1"].contains(layout))
+    {
         for dead in [1, bricks] {
             let mut cluster = Cluster::new(bricks, 2);
             let volume = cluster.volume(layout, SIZE);
@@ -161,7 +167,8 @@ fn a_reader_settles_what_a_dead_gateway_left_in_doubt() {
     cluster.write(1, volume, 0, old.clone()).expect("written");
     cluster.run(Duration::from_millis(100));
     // The prepare reaches two of three; then the gateway dies.
-    cluster.passes = |_, to, message| !(matches!(message, Message::Prepare { .. }) && to == NodeId::Brick(BrickId(3)));
+    cluster.passes =
+        |_, to, message| !(matches!(message, Message::Prepare { .. }) && to == NodeId::Brick(BrickId(3)));
     cluster.begin(1, volume, Io::Write { offset: 0 }, Payload::from(pattern(2, BLOCK)));
     cluster.run(Duration::from_millis(5));
     cluster.kill(NodeId::Gateway(base::GatewayId(1)));
@@ -171,7 +178,9 @@ fn a_reader_settles_what_a_dead_gateway_left_in_doubt() {
     // The prepare reaches all; no answer comes back.
     let mut cluster = Cluster::new(3, 2);
     let volume = cluster.volume("raid1x3", SIZE);
-    cluster.passes = |_, to, message| !(matches!(message, Message::Prepared { .. }) && to == NodeId::Gateway(base::GatewayId(1)));
+    cluster.passes = |_, to, message| {
+        !(matches!(message, Message::Prepared { .. }) && to == NodeId::Gateway(base::GatewayId(1)))
+    };
     cluster.begin(1, volume, Io::Write { offset: 0 }, Payload::from(old.clone()));
     cluster.run(Duration::from_millis(5));
     cluster.kill(NodeId::Gateway(base::GatewayId(1)));

@@ -40,6 +40,12 @@ pub(crate) struct Faults {
     until_ns: u64,
     /// Until when nodes were cut off, at least.
     disturbed_ns: u64,
+    /// Until when disks or the network were slow, at least.
+    hindered_ns: u64,
+    /// The brick that crashes in the middle of its next write.
+    armed: Option<usize>,
+    /// No further fault before.
+    quiet_until_ns: u64,
 }
 
 /// What may go wrong.
@@ -94,6 +100,9 @@ impl Faults {
             draw,
             until_ns: 0,
             disturbed_ns: 0,
+            hindered_ns: 0,
+            armed: None,
+            quiet_until_ns: 0,
         }
     }
 
@@ -110,6 +119,11 @@ impl Faults {
                 }
             }
         }
+    }
+
+    /// Until when nodes were cut off or slow, at least.
+    pub(crate) fn disturbed_ns(&self) -> u64 {
+        self.disturbed_ns.max(self.hindered_ns)
     }
 
     fn count(&mut self, what: &'static str) {
@@ -130,6 +144,10 @@ impl World {
     pub(crate) fn on_fault(&mut self) {
         if self.now_ns >= self.faults.until_ns {
             return;
+        }
+        if self.now_ns < self.faults.quiet_until_ns {
+            let delay_ns = self.faults.quiet_until_ns - self.now_ns;
+            return self.later(delay_ns, Event::Fault);
         }
         let Faults { draw, kinds, .. } = &mut self.faults;
         let trouble = *draw.pick(kinds);
@@ -153,7 +171,7 @@ impl World {
     /// Ends all faults: everyone who can returns, and the network is perfect.
     pub(crate) fn heal(&mut self) {
         self.note(0, "all is healed");
-        self.faults.until_ns = 0;
+        (self.faults.until_ns, self.faults.armed) = (0, None);
         self.net.unblock_all();
         self.net.config = LinkConfig::CLEAN;
         for node in 0..self.nodes.len() {
@@ -175,6 +193,7 @@ impl World {
     }
 
     fn begin(&mut self, kind: Trouble) {
+        self.failover.clear();
         match kind {
             Trouble::CrashBrick => self.crash_brick(),
             Trouble::CrashAll => self.crash_all(),
@@ -225,6 +244,32 @@ impl World {
 
     fn crash_brick(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        if self.faults.draw.percent(30) {
+            // It comes in the middle of the brick's next write to a disk.
+            self.faults.armed = Some(node);
+            return;
+        }
+        self.crash_brick_now(node);
+    }
+
+    /// A disk of a brick was given a write, which takes `delay_ns`.
+    pub(crate) fn on_disk_write(&mut self, node: usize, delay_ns: u64) {
+        if self.faults.armed == Some(node) {
+            self.faults.armed = None;
+            let (life, delay_ns) = (self.nodes[node].life, self.faults.draw.below(delay_ns.max(1)));
+            self.later(delay_ns, Event::Crash { node, life });
+        }
+    }
+
+    /// The crash of a brick that was to come in the middle of a write.
+    pub(crate) fn on_crash(&mut self, node: usize) {
+        if self.faults.until_ns > 0 {
+            self.failover.clear();
+            self.crash_brick_now(node);
+        }
+    }
+
+    fn crash_brick_now(&mut self, node: usize) {
         let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns());
         self.faults.count(if cut == PowerCut::ProcessOnly {
             "bricks killed"
@@ -262,6 +307,10 @@ impl World {
     fn crash_gateway(&mut self) {
         let Some(node) = self.draw_one(&self.running_gateways()) else { return };
         self.faults.count("gateways killed");
+        // Often nothing else goes wrong until its clients must have been served by another one.
+        if self.watch_failover(node) && self.faults.draw.percent(60) {
+            self.faults.quiet_until_ns = self.now_ns + 7 * SECOND;
+        }
         let outage_ns = self.faults.draw.between(20 * MS, 4 * SECOND);
         self.crash_any(node, PowerCut::ProcessOnly, outage_ns);
     }
@@ -376,6 +425,7 @@ impl World {
         self.faults.count("slow disks");
         let draw = &mut self.faults.draw;
         let (percent, span_ns) = (draw.between(1_000, 50_000), draw.between(500 * MS, 8 * SECOND));
+        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
         self.set_slowness(node, percent);
         self.note(node, &format!("has disks of {percent} percent latency"));
         self.later(span_ns, Event::FaultEnd(Fault::SlowDisks(node)));
@@ -399,6 +449,7 @@ impl World {
             reorder_ns: draw.between(MS, 500 * MS),
         };
         let span_ns = draw.between(500 * MS, 10 * SECOND);
+        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
         self.later(span_ns, Event::FaultEnd(Fault::Noise));
     }
 

@@ -10,6 +10,7 @@
 mod audit;
 pub mod checkers;
 mod digest;
+mod failover;
 mod faults;
 pub mod history;
 pub mod options;

@@ -184,8 +184,27 @@ impl World {
         }
     }
 
+    /// The unanswered requests of actors at an attached client: tag, and what.
+    pub(crate) fn attached_requests(&self, client: usize) -> Vec<(u64, String)> {
+        let on_it = |actor: &&Actor| actor.port == Port::Attached { node: client };
+        let requests = self.workload.actors.iter().filter(on_it).filter_map(|actor| actor.pending.as_ref());
+        requests.map(|pending| (pending.tag, pending.text.clone())).collect()
+    }
+
+    /// Lets idle actors at an attached client ask now.
+    pub(crate) fn hurry_actors(&mut self, client: usize) {
+        for actor in 0..self.workload.actors.len() {
+            let this = &self.workload.actors[actor];
+            if this.port == (Port::Attached { node: client }) && this.pending.is_none() {
+                let delay_ns = self.workload.draw.below(2 * MS);
+                self.next_turn(actor, delay_ns);
+            }
+        }
+    }
+
     /// A request is answered.
     pub(crate) fn on_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {
+        self.end_failover(tag);
         let Some(actor) = self.workload.tags.remove(&tag) else {
             return self
                 .judge(Err(Violation::new("effect once", format!("request #{tag} was answered twice"))));
@@ -277,6 +296,9 @@ impl World {
             self.workload.history.announce(value, register);
         }
         self.workload.tags.insert(tag, actor);
+        if let Port::Attached { node } = port {
+            self.on_attached_request(node, tag, &pending.text);
+        }
         self.workload.actors[actor].pending = Some(pending);
         self.hand_over(port, tag, io, payload);
     }

@@ -16,6 +16,8 @@ pub(crate) struct BlockCache {
     next: u64,
     buffers: HashMap<u64, Buffer>,
     blocks: HashMap<u64, u64>,
+    /// The buffer found last: the next block asked for is mostly its neighbour.
+    last: u64,
     clock: VecDeque<u64>,
 }
 
@@ -27,21 +29,31 @@ struct Buffer {
     referenced: bool,
 }
 
+impl Buffer {
+    fn has(&self, physical: u64) -> bool {
+        (self.first..self.first + self.sums.len() as u64).contains(&physical)
+    }
+}
+
 impl BlockCache {
     /// A cache of at most `limit` bytes, all told.
     pub(crate) fn new(limit: usize) -> BlockCache {
         BlockCache { limit, ..BlockCache::default() }
     }
 
-    /// The block at `physical`, if it is here with this checksum.
-    pub(crate) fn get(&mut self, physical: u64, sum: Checksum) -> Option<Bytes> {
-        let buffer = self.buffers.get_mut(self.blocks.get(&physical)?)?;
+    /// The block at `physical`, if it is here with this checksum: its buffer, and where in it.
+    pub(crate) fn get(&mut self, physical: u64, sum: Checksum) -> Option<(&Bytes, usize)> {
+        let is_near = self.buffers.get(&self.last).is_some_and(|buffer| buffer.has(physical));
+        if !is_near {
+            self.last = *self.blocks.get(&physical)?;
+        }
+        let buffer = self.buffers.get_mut(&self.last)?;
         let index = (physical - buffer.first) as usize;
         if buffer.sums[index] != sum {
             return None;
         }
         buffer.referenced = true;
-        Some(buffer.content.slice(index * BLOCK..(index + 1) * BLOCK))
+        Some((&buffer.content, index * BLOCK))
     }
 
     /// Keeps the blocks from `first` on; `content` owns its buffer alone.
@@ -124,9 +136,10 @@ mod tests {
             cache.check();
         }
         assert!(cache.get(50, 50).is_none() && cache.get(99, 98).is_none());
-        assert_eq!(cache.get(99, 99).unwrap()[0], 99);
+        let first = |found: Option<(&Bytes, usize)>| found.map(|(buffer, offset)| buffer[offset]);
+        assert_eq!(first(cache.get(99, 99)), Some(99));
         cache.insert(98, vec![1, 2], Bytes::from(vec![7; 2 * BLOCK]));
-        assert_eq!(cache.get(99, 2).unwrap()[0], 7);
+        assert_eq!(first(cache.get(99, 2)), Some(7));
         cache.forget(99, 1);
         assert!(cache.get(98, 1).is_none());
         cache.check();

@@ -224,7 +224,8 @@ impl Running {
         let blocks = Span { volume, lba: number * SLOT_BLOCKS, count: SLOT_BLOCKS as u32 };
         let covers = |span: &Span, extents: &[Extent]| {
             let inline = extents.iter().filter(|extent| extent.inline().is_some());
-            let mut spans = inline.map(|e| Span { lba: span.lba + u64::from(e.offset), count: e.count, ..*span });
+            let mut spans =
+                inline.map(|e| Span { lba: span.lba + u64::from(e.offset), count: e.count, ..*span });
             span.overlaps(&blocks) && spans.any(|span| span.overlaps(&blocks))
         };
         let journalled = self.durable.group(volume, number).is_some_and(Group::is_in_memory);

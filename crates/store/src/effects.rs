@@ -3,9 +3,8 @@
 use crate::record::Effect;
 use base::{ClientId, RequestId, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
+use wire::disk::CLIENT_EFFECTS_MAX;
 
-/// The most parts remembered of one client.
-const PARTS_MAX: usize = 4096;
 /// The most clients remembered.
 const CLIENTS_MAX: usize = 4096;
 
@@ -45,7 +44,7 @@ impl Effects {
         self.by_age.insert((effect.stamp, name));
         let of_client = self.clients.entry(client).or_default();
         *of_client += 1;
-        if *of_client > PARTS_MAX {
+        if *of_client > CLIENT_EFFECTS_MAX {
             let (&oldest, _) = self.parts.range((client, 0, 0)..).next().expect("the client has parts");
             self.forget(oldest);
         }

@@ -9,7 +9,7 @@ use crate::metadata::{Entry, Key, Kind, Page};
 use crate::overlay::{Place, Version};
 use crate::record::WIDTH_MAX;
 use crate::superblock::SLOT_BLOCKS;
-use base::{BLOCK, Checksum, Payload, Stamp, VolumeId, checksum};
+use base::{BLOCK, Checksum, Stamp, VolumeId, checksum};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::Span;
@@ -33,12 +33,21 @@ pub(crate) struct ReadOp {
     content: bool,
     /// Blocks that came from the disk, by index: from where, which checksum was expected, and the content if it matched.
     fetched: BTreeMap<u32, Fetched>,
+    /// The buffers that came from the disk.
+    buffers: Vec<Bytes>,
     /// Requests to the disk not answered yet.
     waiting: usize,
     pinned: Vec<Key>,
 }
 
-type Fetched = (u64, Checksum, Option<Bytes>);
+/// A block that came from the disk.
+#[derive(Clone, Copy, Debug)]
+struct Fetched {
+    physical: u64,
+    sum: Checksum,
+    /// Which of the read's buffers it is in, and where, if it matched.
+    place: Option<(usize, usize)>,
+}
 
 impl ReadOp {
     /// The answer when the disk failed.
@@ -64,6 +73,35 @@ struct Pass {
     blocks: Blocks,
     pages: Vec<Key>,
     runs: Vec<Run>,
+    /// A stretch of one buffer that is still growing: `(buffer, from, to)`. Neighbours in a buffer leave as one part,
+    /// which costs one reference for all of them.
+    stretch: Option<(Bytes, usize, usize)>,
+}
+
+impl Pass {
+    /// Adds one block that stands alone.
+    fn push(&mut self, block: Bytes) {
+        self.close();
+        self.blocks.content.push(block);
+    }
+
+    /// Adds the block at `offset` of a buffer.
+    fn push_from(&mut self, buffer: &Bytes, offset: usize) {
+        match &mut self.stretch {
+            Some((open, _, to)) if *to == offset && open.as_ptr() == buffer.as_ptr() => *to += BLOCK,
+            _ => {
+                self.close();
+                self.stretch = Some((buffer.clone(), offset, offset + BLOCK));
+            }
+        }
+    }
+
+    /// Ends the growing stretch.
+    fn close(&mut self) {
+        if let Some((buffer, from, to)) = self.stretch.take() {
+            self.blocks.content.push(buffer.slice(from..to));
+        }
+    }
 }
 
 /// Where a committed block is.
@@ -160,7 +198,10 @@ impl Running {
                     self.fetch(id, Run { first: run.first + i as u64, blocks: vec![block] });
                 }
             }
-            None => drop(read.fetched.insert(run.blocks[0].0, (run.first, run.blocks[0].1, None))),
+            None => {
+                let (index, sum) = run.blocks[0];
+                read.fetched.insert(index, Fetched { physical: run.first, sum, place: None });
+            }
         }
         let done = read.waiting == 0;
         self.reads.insert(id, read);
@@ -181,7 +222,16 @@ impl Running {
     }
 
     fn new_read(&self, reader: Reader, span: Span, width: u8, content: bool) -> ReadOp {
-        ReadOp { reader, span, width, content, fetched: BTreeMap::new(), waiting: 0, pinned: Vec::new() }
+        ReadOp {
+            reader,
+            span,
+            width,
+            content,
+            fetched: BTreeMap::new(),
+            buffers: Vec::new(),
+            waiting: 0,
+            pinned: Vec::new(),
+        }
     }
 
     fn start_read(&mut self, read: ReadOp) {
@@ -197,6 +247,7 @@ impl Running {
         for index in 0..read.span.count {
             self.resolve_block(&read, index, &mut pass);
         }
+        pass.close();
         pass.pages.sort_unstable();
         pass.pages.dedup();
         if pass.pages.is_empty() && pass.runs.is_empty() {
@@ -230,7 +281,7 @@ impl Running {
         if read.content && readable {
             readable = self.resolve_content(read, index, pass);
         } else if read.content {
-            pass.blocks.content.append(&Payload::zeros(BLOCK));
+            pass.push(zero_block());
         }
         if !readable {
             pass.blocks.unreadable.push(index);
@@ -247,28 +298,38 @@ impl Running {
                 pass.pages.push(key);
                 return true;
             }
-            Source::Disk { physical, sum } => match self.on_hand(read, index, physical, sum) {
-                Some(block) => block,
-                None => {
-                    miss(&mut pass.runs, index, physical, sum);
-                    return true;
-                }
-            },
+            Source::Disk { physical, sum } => return self.block_of_disk(read, index, physical, sum, pass),
         };
-        pass.blocks.content.push(block.clone().unwrap_or_else(zero_block));
-        block.is_some()
+        let is_good = block.is_some();
+        pass.push(block.unwrap_or_else(zero_block));
+        is_good
     }
 
-    /// A block of the disk that need not be asked for: `Some(None)` when it was, and does not match.
-    fn on_hand(&mut self, read: &ReadOp, index: u32, physical: u64, sum: Checksum) -> Option<Option<Bytes>> {
-        match read.fetched.get(&index) {
-            Some((from, expected, block)) if (*from, *expected) == (physical, sum) => Some(block.clone()),
-            _ => {
-                let block = self.cache.get(physical, sum)?;
-                self.stats.cache_hits += 1;
-                Some(Some(block))
+    /// A block of the disk: fetched for this read, cached, or to be asked for. False when it was and does not match.
+    fn block_of_disk(
+        &mut self,
+        read: &ReadOp,
+        index: u32,
+        physical: u64,
+        sum: Checksum,
+        pass: &mut Pass,
+    ) -> bool {
+        let fetched = read.fetched.get(&index).filter(|found| (found.physical, found.sum) == (physical, sum));
+        if let Some(found) = fetched {
+            match found.place {
+                Some((buffer, offset)) => pass.push_from(&read.buffers[buffer], offset),
+                None => pass.push(zero_block()),
             }
+            return found.place.is_some();
         }
+        match self.cache.get(physical, sum) {
+            Some((buffer, offset)) => {
+                pass.push_from(buffer, offset);
+                self.stats.cache_hits += 1;
+            }
+            None => miss(&mut pass.runs, index, physical, sum),
+        }
+        true
     }
 
     /// Entry `plane` of a block's stamps: `None` when it cannot be read, an error when a page is missing.
@@ -336,11 +397,13 @@ impl Running {
 
     fn take_run(&mut self, read: &mut ReadOp, run: &Run, bytes: &Bytes) {
         let mut good = true;
+        let buffer = read.buffers.len();
+        read.buffers.push(bytes.clone());
         for (i, &(index, sum)) in run.blocks.iter().enumerate() {
-            let block = bytes.slice(i * BLOCK..(i + 1) * BLOCK);
-            let block = (checksum(&block) == sum).then_some(block);
-            good &= block.is_some();
-            read.fetched.insert(index, (run.first + i as u64, sum, block));
+            let offset = i * BLOCK;
+            let place = (checksum(&bytes[offset..offset + BLOCK]) == sum).then_some((buffer, offset));
+            good &= place.is_some();
+            read.fetched.insert(index, Fetched { physical: run.first + i as u64, sum, place });
         }
         if good {
             let sums = run.blocks.iter().map(|&(_, sum)| sum).collect();

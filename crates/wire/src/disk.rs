@@ -157,12 +157,16 @@ pub enum StoreError {
     Failed,
 }
 
+/// The most parts of requests of one client that a store remembers to have taken effect.
+pub const CLIENT_EFFECTS_MAX: usize = 4096;
+
 /// What a store found on its disk when it started: what the participant must know again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recovered {
     /// Writes that are staged: in doubt.
     pub staged: Vec<Staged>,
-    /// Requests whose parts took effect here: `(request, part, stamp)`, as far back as they may still be retried.
+    /// Requests whose parts took effect here: `(request, part, stamp)`, as far back as they may still be retried. Those
+    /// with the earliest stamps are forgotten first, and beyond [`CLIENT_EFFECTS_MAX`] of a client its earliest requests.
     pub effects: Vec<(RequestId, u64, Stamp)>,
     /// The notes.
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,

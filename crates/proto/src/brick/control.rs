@@ -126,7 +126,8 @@ impl Brick {
         }
         self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
         let Control { id: brick, known, status, .. } = &self.control;
-        let heartbeat = Message::Heartbeat { brick: *brick, sent: now, known: *known, status: status.clone() };
+        let heartbeat =
+            Message::Heartbeat { brick: *brick, sent: now, known: *known, status: status.clone() };
         reply(fx, NodeId::Directory, heartbeat);
     }
 
@@ -138,7 +139,9 @@ impl Brick {
         self.control.next_report = now + DOUBT_PATIENCE / 2;
         let before = now - DOUBT_PATIENCE;
         let (groups, from) = (&self.groups, self.control.reported);
-        let all = || self.participants.iter().flat_map(|p| p.doubtful(before)).filter(|w| !groups.is_fenced(w.group));
+        let all = || {
+            self.participants.iter().flat_map(|p| p.doubtful(before)).filter(|w| !groups.is_fenced(w.group))
+        };
         let mut doubtful: Vec<WriteId> = all().skip(from).take(DOUBTS_MAX).collect();
         if doubtful.is_empty() && from > 0 {
             doubtful = all().take(DOUBTS_MAX).collect();
@@ -163,7 +166,9 @@ impl Brick {
             }
             Message::Fence { view } => self.on_fence(now, &view, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
-            Message::Activate { view, commits, aborts } => self.on_activate(now, &view, &commits, &aborts, fx),
+            Message::Activate { view, commits, aborts } => {
+                self.on_activate(now, &view, &commits, &aborts, fx)
+            }
             _ => self.counters.count("message from a stranger to this role ignored"),
         }
     }
@@ -216,7 +221,8 @@ impl Brick {
 
     fn on_fence(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
         let began = self.groups.active(view.group).is_some_and(|active| active.number == view.number);
-        if view.slot_of(self.control.id).is_none() || !(began || self.groups.promise(view.group, view.number)) {
+        if view.slot_of(self.control.id).is_none() || !(began || self.groups.promise(view.group, view.number))
+        {
             return;
         }
         let mut doubts = Vec::new();
@@ -255,7 +261,9 @@ impl Brick {
     }
 
     pub(super) fn collect_fates(&mut self, fx: &mut Vec<BrickEffect>) {
-        for (job, index, fate) in self.participants.iter_mut().flat_map(|p| p.take_fates()).collect::<Vec<_>>() {
+        for (job, index, fate) in
+            self.participants.iter_mut().flat_map(|p| p.take_fates()).collect::<Vec<_>>()
+        {
             let Some(resolving) = self.control.resolving.get_mut(&job) else { continue };
             resolving.fates[index] = Some(fate);
             if resolving.fates.iter().all(Option::is_some) {
@@ -305,7 +313,9 @@ impl Brick {
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
-            Note::Activate { group, number } => reply(fx, NodeId::Directory, Message::Activated { group, number }),
+            Note::Activate { group, number } => {
+                reply(fx, NodeId::Directory, Message::Activated { group, number })
+            }
             Note::Learned { .. } => self.learned(token),
         }
     }
@@ -320,4 +330,3 @@ impl Brick {
         }
     }
 }
-

@@ -86,7 +86,11 @@ impl Brick {
         }
         Brick {
             groups: Groups::recover(config.id, notes),
-            participants: recovered.iter().enumerate().map(|(i, found)| Participant::new(i, found, now)).collect(),
+            participants: recovered
+                .iter()
+                .enumerate()
+                .map(|(i, found)| Participant::new(i, found, now))
+                .collect(),
             control: Control::new(config, now),
             counters,
             awake: false,
@@ -124,7 +128,9 @@ impl Brick {
         match from {
             NodeId::Gateway(_) => self.on_gateway(now, from, packet, fx),
             NodeId::Directory => self.on_directory(now, packet.message, fx),
-            NodeId::Brick(_) | NodeId::Client(_) => self.counters.count("message from a stranger to this role ignored"),
+            NodeId::Brick(_) | NodeId::Client(_) => {
+                self.counters.count("message from a stranger to this role ignored")
+            }
         }
     }
 
@@ -133,7 +139,8 @@ impl Brick {
         match message {
             Message::Prepare { operation, view, write, change, base, want_delta, request, floor, part } => {
                 let reply_to = Some((from, operation));
-                let prepare = Prepare { reply_to, view, write, change, base, want_delta, request, part, payload };
+                let prepare =
+                    Prepare { reply_to, view, write, change, base, want_delta, request, part, payload };
                 self.with(now, fx, write.span, |participant, cx| participant.on_prepare(cx, prepare, floor));
             }
             Message::Decide { commits, aborts } => {

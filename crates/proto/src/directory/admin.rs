@@ -7,8 +7,8 @@ use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, NodeId, Time, ViewNumber, VolumeId};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{
-    AdminError, AdminReply, AdminRequest, ClusterStatus, GatewayStatus, GroupView, Message, Slots, VolumeInfo,
-    VolumeMap,
+    AdminError, AdminReply, AdminRequest, ClusterStatus, GatewayStatus, GroupView, Message, Slots,
+    VolumeInfo, VolumeMap,
 };
 
 const NAME_MAX: usize = 63;
@@ -27,18 +27,20 @@ impl Directory {
         let answered = match request {
             AdminRequest::CreateVolume { .. } => self.create(now, from, operation, request, fx),
             AdminRequest::DeleteVolume { name } => self.delete(from, operation, &name, fx),
-            AdminRequest::ResizeVolume { name, size_bytes } => self.alter(from, operation, &name, fx, |info| {
-                let size_bytes = round_up(size_bytes);
-                if size_bytes < info.size_bytes {
-                    return Err(invalid(format!(
-                        "volume '{}' has {} bytes and can only be made larger: shrinking would drop data",
-                        info.name, info.size_bytes
-                    )));
-                }
-                check_size(size_bytes)?;
-                info.size_bytes = size_bytes;
-                Ok(())
-            }),
+            AdminRequest::ResizeVolume { name, size_bytes } => {
+                self.alter(from, operation, &name, fx, |info| {
+                    let size_bytes = round_up(size_bytes);
+                    if size_bytes < info.size_bytes {
+                        return Err(invalid(format!(
+                            "volume '{}' has {} bytes and can only be made larger: shrinking would drop data",
+                            info.name, info.size_bytes
+                        )));
+                    }
+                    check_size(size_bytes)?;
+                    info.size_bytes = size_bytes;
+                    Ok(())
+                })
+            }
             AdminRequest::SetReadOnly { name, read_only } => self.alter(from, operation, &name, fx, |info| {
                 info.read_only = read_only;
                 Ok(())
@@ -63,7 +65,9 @@ impl Directory {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Option<Result<AdminReply, AdminError>> {
-        let AdminRequest::CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce } = request else {
+        let AdminRequest::CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce } =
+            request
+        else {
             return None;
         };
         if let Some(known) = self.records.volume_named(&name) {
@@ -120,7 +124,8 @@ impl Directory {
         }
         let extents = geometry.extents(info.size_bytes / BLOCK_U64);
         let usual = (available * 4).min(64);
-        let count = if groups == 0 { usual } else { groups }.min(u32::try_from(extents).unwrap_or(u32::MAX)).max(1);
+        let count =
+            if groups == 0 { usual } else { groups }.min(u32::try_from(extents).unwrap_or(u32::MAX)).max(1);
         if count > GROUPS_MAX {
             return Err(invalid(format!("{count} groups are too many: at most {GROUPS_MAX}")));
         }
@@ -146,7 +151,9 @@ impl Directory {
         let groups: Vec<GroupId> = (first..first + members.len() as u64).map(GroupId).collect();
         self.records.counts.next_volume += 1;
         self.records.counts.next_group += members.len() as u64;
-        self.records.volumes.insert(volume, VolumeRecord { info, groups: groups.clone(), nonce, ready: false });
+        self.records
+            .volumes
+            .insert(volume, VolumeRecord { info, groups: groups.clone(), nonce, ready: false });
         // One write makes the volume and all its groups known; each group's own change begins behind it.
         let puts = vec![self.records.put_volume(volume), self.records.put_counts()];
         self.store(puts, Vec::new(), fx);
@@ -191,8 +198,11 @@ impl Directory {
         let version = self.records.bump();
         self.records.volumes.remove(&volume);
         self.records.deleted.insert(version, volume);
-        let mut puts =
-            vec![self.records.put_volume(volume), self.records.put_deleted(version), self.records.put_counts()];
+        let mut puts = vec![
+            self.records.put_volume(volume),
+            self.records.put_deleted(version),
+            self.records.put_counts(),
+        ];
         for group in groups {
             self.records.groups.remove(&group);
             self.changes.remove(&group);
@@ -312,7 +322,11 @@ impl Directory {
             groups: record.groups.len() as u32,
             degraded: views.iter().filter(|view| lost(view) > 0).count() as u32,
             unavailable: changing as u32,
-            can_lose: views.iter().map(|view| tolerates.saturating_sub(lost(view))).min().unwrap_or(tolerates),
+            can_lose: views
+                .iter()
+                .map(|view| tolerates.saturating_sub(lost(view)))
+                .min()
+                .unwrap_or(tolerates),
         }
     }
 }
@@ -336,7 +350,8 @@ fn check_size(size_bytes: u64) -> Result<(), AdminError> {
 fn check_name(name: &str) -> Result<(), AdminError> {
     let first = name.chars().next();
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    if name.len() <= NAME_MAX && name.chars().all(allowed) && first.is_some_and(|c| c.is_ascii_alphanumeric()) {
+    if name.len() <= NAME_MAX && name.chars().all(allowed) && first.is_some_and(|c| c.is_ascii_alphanumeric())
+    {
         return Ok(());
     }
     Err(invalid(format!(

@@ -37,7 +37,11 @@ impl Leases {
 
     pub(super) fn on_heartbeat(&mut self, now: Time, brick: BrickId, status: BrickStatus, grant: bool) {
         let grace = self.grace;
-        let lease = self.bricks.entry(brick).or_insert_with(|| Lease { heard: now, until: grace, status: BrickStatus::default() });
+        let lease = self.bricks.entry(brick).or_insert_with(|| Lease {
+            heard: now,
+            until: grace,
+            status: BrickStatus::default(),
+        });
         lease.heard = now;
         lease.status = status;
         if grant {

@@ -129,7 +129,11 @@ const GATEWAY_SILENCE: Duration = Duration::from_secs(10);
 
 impl Directory {
     /// A directory whose store holds `contents`, by key.
-    pub fn new(config: DirectoryConfig, contents: Vec<(Vec<u8>, Vec<u8>)>, now: Time) -> Result<Directory, String> {
+    pub fn new(
+        config: DirectoryConfig,
+        contents: Vec<(Vec<u8>, Vec<u8>)>,
+        now: Time,
+    ) -> Result<Directory, String> {
         let mut records = Records::load(&contents)?;
         records.finish_or_drop_volumes();
         let records_version = records.counts.version;
@@ -191,7 +195,9 @@ impl Directory {
                 };
                 send(fx, from, Message::AdminDone { operation, result });
             }
-            (NodeId::Client(_), Message::Admin { operation, request }) => self.on_admin(now, from, operation, request, fx),
+            (NodeId::Client(_), Message::Admin { operation, request }) => {
+                self.on_admin(now, from, operation, request, fx)
+            }
             (_, Message::Ping { nonce }) => send(fx, from, Message::Pong { nonce }),
             _ => self.counters.count("message from a stranger to this role ignored"),
         }
@@ -202,20 +208,28 @@ impl Directory {
             Message::Heartbeat { brick, sent, known, status } if brick == from => {
                 self.on_heartbeat(now, from, sent, known, status, fx);
             }
-            Message::Fenced { group, number, doubts } => self.advance(now, group, fx, |change| {
-                change.on_fenced(from, number, doubts)
-            }),
-            Message::Resolved { group, number, fates } => self.advance(now, group, fx, |change| {
-                change.on_resolved(from, number, fates)
-            }),
-            Message::Activated { group, number } => self.advance(now, group, fx, |change| {
-                change.on_activated(from, number)
-            }),
+            Message::Fenced { group, number, doubts } => {
+                self.advance(now, group, fx, |change| change.on_fenced(from, number, doubts))
+            }
+            Message::Resolved { group, number, fates } => {
+                self.advance(now, group, fx, |change| change.on_resolved(from, number, fates))
+            }
+            Message::Activated { group, number } => {
+                self.advance(now, group, fx, |change| change.on_activated(from, number))
+            }
             _ => {}
         }
     }
 
-    fn on_heartbeat(&mut self, now: Time, from: BrickId, sent: Time, known: u64, status: BrickStatus, fx: &mut Vec<DirectoryEffect>) {
+    fn on_heartbeat(
+        &mut self,
+        now: Time,
+        from: BrickId,
+        sent: Time,
+        known: u64,
+        status: BrickStatus,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         let Some(record) = self.records.bricks.get_mut(&from) else {
             return self.counters.count("heartbeat of a brick that was never admitted");
         };
@@ -237,9 +251,10 @@ impl Directory {
         // A brick may trust its views again once it knows of all that left it out, and only while none is being made
         // that will.
         let informed = views.iter().all(|view| view.is_current(from));
-        let left_out = self.changes.values().any(|change| {
-            change.next.slot_of(from).is_some() && !change.next.is_current(from)
-        });
+        let left_out = self
+            .changes
+            .values()
+            .any(|change| change.next.slot_of(from).is_some() && !change.next.is_current(from));
         let grant = informed && !left_out && status.failed.is_none();
         let lease_ns = if grant { self.config.lease_ns } else { 0 };
         self.leases.on_heartbeat(now, from, status, grant);
@@ -300,7 +315,13 @@ impl Directory {
         fx.push(DirectoryEffect::Store { token: self.serial, puts });
     }
 
-    fn on_stored(&mut self, now: Time, token: u64, result: Result<(), String>, fx: &mut Vec<DirectoryEffect>) {
+    fn on_stored(
+        &mut self,
+        now: Time,
+        token: u64,
+        result: Result<(), String>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         let Some((version, after)) = self.after.remove(&token) else { return };
         if let Err(why) = result {
             // What is in memory is no longer what is stored: nothing may follow from it.
@@ -340,7 +361,8 @@ impl Directory {
     }
 
     fn publish_volume(&self, volume: VolumeId, fx: &mut Vec<DirectoryEffect>) {
-        let volumes = self.records.volumes.get(&volume).map(|record| record.info.clone()).into_iter().collect();
+        let volumes =
+            self.records.volumes.get(&volume).map(|record| record.info.clone()).into_iter().collect();
         self.tell_gateways(Vec::new(), volumes, Vec::new(), fx);
     }
 
@@ -415,7 +437,11 @@ impl Machine for Directory {
         for record in self.records.groups.values() {
             let (Some(active), Some(next)) = (&record.active, &record.next) else { continue };
             assert!(next.number > active.number, "views are numbered upward");
-            assert_eq!(next.current.and(active.current), next.current, "a new current set is part of the old one");
+            assert_eq!(
+                next.current.and(active.current),
+                next.current,
+                "a new current set is part of the old one"
+            );
         }
     }
 }

@@ -92,7 +92,9 @@ impl Records {
             counts,
         };
         for (key, value) in contents {
-            records.take_in(key, value).map_err(|why| format!("the directory's record {key:02x?} is corrupt: {why}"))?;
+            records
+                .take_in(key, value)
+                .map_err(|why| format!("the directory's record {key:02x?} is corrupt: {why}"))?;
         }
         Ok(records)
     }
@@ -105,7 +107,8 @@ impl Records {
             let has_begun = |group| groups.get(group).is_some_and(|record| record.active.is_some());
             record.ready |= record.groups.iter().all(has_begun);
         }
-        self.volumes.retain(|_, record| record.ready || record.groups.iter().all(|group| groups.contains_key(group)));
+        self.volumes
+            .retain(|_, record| record.ready || record.groups.iter().all(|group| groups.contains_key(group)));
         let volumes = &self.volumes;
         self.groups.retain(|_, record| volumes.contains_key(&record.volume));
     }
@@ -158,4 +161,3 @@ impl Records {
         self.volumes.values().find(|volume| volume.info.name == name)
     }
 }
-

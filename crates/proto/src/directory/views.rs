@@ -77,7 +77,13 @@ impl Directory {
         self.store(vec![put], vec![After::Change(group, number)], fx);
     }
 
-    pub(super) fn on_change_stored(&mut self, now: Time, group: GroupId, number: ViewNumber, fx: &mut Vec<DirectoryEffect>) {
+    pub(super) fn on_change_stored(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        number: ViewNumber,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         let Some(change) = self.changes.get_mut(&group) else { return };
         if change.next.number == number && change.step == Step::Storing {
             change.on_stored();

@@ -67,7 +67,13 @@ impl Metadata {
     }
 
     /// A client wants a volume.
-    pub(super) fn open(&mut self, shared: &mut Shared, waiter: Waiter, name: String, fx: &mut Vec<GatewayEffect>) {
+    pub(super) fn open(
+        &mut self,
+        shared: &mut Shared,
+        waiter: Waiter,
+        name: String,
+        fx: &mut Vec<GatewayEffect>,
+    ) {
         let known = self.volumes.values().find(|open| open.info.name == name);
         // Without a number for its stamps the gateway serves nobody.
         if let Some(open) = known.filter(|_| self.held.is_some()) {
@@ -159,7 +165,9 @@ impl Metadata {
         let layout: Layout = map.volume.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, map.volume.stripe_unit_blocks, map.volume.column_blocks)
             .map_err(|error| invalid(error.to_string()))?;
-        if map.groups.is_empty() || map.groups.iter().any(|view| view.members.len() != usize::from(layout.width())) {
+        if map.groups.is_empty()
+            || map.groups.iter().any(|view| view.members.len() != usize::from(layout.width()))
+        {
             return Err(invalid("its groups do not fit its layout".to_owned()));
         }
         learn_addresses(map.bricks, fx);
@@ -181,12 +189,12 @@ impl super::Gateway {
     pub(super) fn on_directory(&mut self, message: Message, fx: &mut Vec<GatewayEffect>) {
         let (metadata, coordinator) = (&mut self.metadata, &mut self.coordinator);
         match message {
-            Message::Registered { first_writer } => {
-                if metadata.held.is_none() && first_writer < StampClock::WRITERS {
-                    metadata.held = Some(first_writer);
-                    coordinator.shared.clock = Some(StampClock::new(first_writer));
-                    metadata.next = coordinator.shared.now;
-                }
+            Message::Registered { first_writer }
+                if metadata.held.is_none() && first_writer < StampClock::WRITERS =>
+            {
+                metadata.held = Some(first_writer);
+                coordinator.shared.clock = Some(StampClock::new(first_writer));
+                metadata.next = coordinator.shared.now;
             }
             Message::VolumeOpened { operation, map } => {
                 if let Some(name) = metadata.questions.get(&operation) {
@@ -194,7 +202,8 @@ impl super::Gateway {
                     let now = map.as_ref().ok().map(|map| map.volume.id);
                     let gone = !matches!(map, Err(ref error) if !matches!(error, AdminError::NoVolume(_)));
                     let stale = metadata.volumes.values().filter(|open| open.info.name == *name && gone);
-                    let stale: Vec<VolumeId> = stale.map(|open| open.info.id).filter(|id| Some(*id) != now).collect();
+                    let stale: Vec<VolumeId> =
+                        stale.map(|open| open.info.id).filter(|id| Some(*id) != now).collect();
                     for volume in stale {
                         metadata.volumes.remove(&volume);
                         coordinator.forget(volume);
@@ -235,7 +244,11 @@ impl super::Gateway {
 }
 
 fn learn_addresses(bricks: Vec<(base::BrickId, String)>, fx: &mut Vec<GatewayEffect>) {
-    fx.extend(bricks.into_iter().map(|(brick, address)| GatewayEffect::Address { node: NodeId::Brick(brick), address }));
+    fx.extend(
+        bricks
+            .into_iter()
+            .map(|(brick, address)| GatewayEffect::Address { node: NodeId::Brick(brick), address }),
+    );
 }
 
 fn tell(fx: &mut Vec<GatewayEffect>, waiter: Waiter, volume: Result<VolumeInfo, AdminError>) {

@@ -176,7 +176,15 @@ impl Gateway {
             }
             Message::Request { id, floor, volume, io } if NodeId::Client(id.client) == from => {
                 let origin = Origins::Client { node: from, request: id, floor };
-                self.requests.begin(&mut self.coordinator, &self.metadata, origin, volume, io, packet.payload, fx);
+                self.requests.begin(
+                    &mut self.coordinator,
+                    &self.metadata,
+                    origin,
+                    volume,
+                    io,
+                    packet.payload,
+                    fx,
+                );
             }
             Message::Ping { nonce } => send(fx, from, Message::Pong { nonce }),
             _ => {}
@@ -235,7 +243,11 @@ impl Machine for Gateway {
         self.coordinator.shared.now = now;
         self.metadata.ask_for_views(&mut self.coordinator.shared, fx);
         let messages = self.coordinator.take_messages();
-        fx.extend(messages.into_iter().map(|(brick, packet)| GatewayEffect::Send { to: NodeId::Brick(brick), packet }));
+        fx.extend(
+            messages
+                .into_iter()
+                .map(|(brick, packet)| GatewayEffect::Send { to: NodeId::Brick(brick), packet }),
+        );
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {

@@ -12,7 +12,9 @@ use crate::netraid::allocation::AllocationOperation;
 use crate::netraid::coordinator::{Coordinator, Operation, Outcome, Parent};
 use crate::netraid::read::{ReadOperation, is_mirrored};
 use crate::netraid::write::{Content, Origin, WriteOperation};
-use base::{BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, VolumeId};
+use base::{
+    BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, VolumeId,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Io, IoError, IoReply, Message, Scope, Span};
 
@@ -124,7 +126,20 @@ impl Requests {
         self.serial += 1;
         let next = start / BLOCK_U64;
         let parts = BTreeMap::new();
-        let request = Request { origin, id, floor, volume, io, payload, start, end, next, parts, under_way: 0, error: None };
+        let request = Request {
+            origin,
+            id,
+            floor,
+            volume,
+            io,
+            payload,
+            start,
+            end,
+            next,
+            parts,
+            under_way: 0,
+            error: None,
+        };
         if let Origins::Client { request, .. } = origin {
             self.remote.insert(request, self.serial);
         }
@@ -217,7 +232,8 @@ impl Requests {
             self.patches.remove(&place);
             return;
         };
-        if let Some(Work::Patch { piece, group, .. }) = self.table.get(&next).and_then(|r| r.parts.get(&part)) {
+        if let Some(Work::Patch { piece, group, .. }) = self.table.get(&next).and_then(|r| r.parts.get(&part))
+        {
             coordinator.begin(Parent::Part(next, part), patch_read(place.0, *group, piece));
         }
     }
@@ -284,13 +300,15 @@ impl Request {
         let volume = self.volume;
         let (extent, lba, count, first, scope, content) = match part {
             Part::Rows { extent, lba, count } => {
-                let starts = (0..open.geometry.layout().data()).map(|index| open.geometry.volume_block(lba, index));
+                let starts =
+                    (0..open.geometry.layout().data()).map(|index| open.geometry.volume_block(lba, index));
                 let rows: Option<Vec<Payload>> = starts.map(|block| self.content(block, count)).collect();
                 let content = rows.map_or(Content::Zero, Content::Rows);
                 (extent, lba, count, open.geometry.volume_block(lba, 0), Scope::Row, content)
             }
             Part::Piece(piece) => {
-                let content = self.content(piece.volume_block, piece.count).map_or(Content::Zero, Content::Blocks);
+                let content =
+                    self.content(piece.volume_block, piece.count).map_or(Content::Zero, Content::Blocks);
                 (piece.extent, piece.lba, piece.count, piece.volume_block, scope_of(open, &piece), content)
             }
         };
@@ -327,7 +345,9 @@ impl Request {
     /// What follows on the end of a part's operation; nothing when the part is done.
     fn on_part(&mut self, open: Option<&OpenVolume>, part: u64, outcome: Outcome) -> Vec<(u64, Operation)> {
         match (self.parts.get_mut(&part), outcome) {
-            (Some(Work::Read { content, .. }), Outcome::Read { content: found, .. }) => *content = Some(found),
+            (Some(Work::Read { content, .. }), Outcome::Read { content: found, .. }) => {
+                *content = Some(found)
+            }
             (Some(Work::Read { piece, .. }), Outcome::Failed(IoError::Unreadable)) if piece.count > 1 => {
                 let piece = *piece;
                 return open.map_or_else(Vec::new, |open| self.split_read(open, piece));
@@ -360,13 +380,22 @@ impl Request {
         });
         let mut operations = Vec::new();
         for single in singles {
-            operations.push((single.volume_block, read(self.volume, group_of(open, single.extent), &single, false)));
+            operations.push((
+                single.volume_block,
+                read(self.volume, group_of(open, single.extent), &single, false),
+            ));
             self.parts.insert(single.volume_block, Work::Read { piece: single, content: None });
         }
         operations
     }
 
-    fn patch_write(&mut self, open: &OpenVolume, part: u64, old: &Payload, stamps: Vec<Stamp>) -> Vec<(u64, Operation)> {
+    fn patch_write(
+        &mut self,
+        open: &OpenVolume,
+        part: u64,
+        old: &Payload,
+        stamps: Vec<Stamp>,
+    ) -> Vec<(u64, Operation)> {
         let Some(Work::Patch { piece, group, from, new }) = self.parts.get(&part) else { return Vec::new() };
         let mut block = old.to_vec();
         new.copy_to(&mut block[*from..*from + new.len()]);

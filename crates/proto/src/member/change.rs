@@ -88,7 +88,11 @@ impl Change {
             Step::Resolving => {
                 let writes = self.asked.get(&slot)?;
                 let width = |write: &WriteId| width_at(&self.geometry, write.span.lba, slot);
-                Some(Message::Resolve { group, number, writes: writes.iter().map(|w| (*w, width(w))).collect() })
+                Some(Message::Resolve {
+                    group,
+                    number,
+                    writes: writes.iter().map(|w| (*w, width(w))).collect(),
+                })
             }
             Step::Activating => {
                 Some(Message::Activate { view, commits: self.commits.clone(), aborts: self.aborts.clone() })

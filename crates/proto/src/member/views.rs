@@ -60,9 +60,9 @@ impl Groups {
 
     /// Whether a later view than the active one is promised: writes in doubt are frozen until it begins.
     pub fn is_fenced(&self, group: GroupId) -> bool {
-        self.states.get(&group).is_some_and(|state| {
-            state.active.as_ref().is_none_or(|active| state.promised > active.number)
-        })
+        self.states
+            .get(&group)
+            .is_some_and(|state| state.active.as_ref().is_none_or(|active| state.promised > active.number))
     }
 
     /// The view that began last.
@@ -89,7 +89,9 @@ impl Groups {
     /// Begins `view`; false when a later one is promised or began.
     pub fn activate(&mut self, view: &GroupView) -> bool {
         let state = self.states.entry(view.group).or_default();
-        if state.promised > view.number || state.active.as_ref().is_some_and(|active| active.number > view.number) {
+        if state.promised > view.number
+            || state.active.as_ref().is_some_and(|active| active.number > view.number)
+        {
             return false;
         }
         state.promised = view.number;

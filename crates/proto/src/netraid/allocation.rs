@@ -48,7 +48,9 @@ impl Operate for AllocationOperation {
 
     fn on_answer(&mut self, shared: &mut Shared, _slot: u8, answer: Answer) -> Option<Outcome> {
         match answer {
-            Answer::Allocation(Ok(runs)) if runs.iter().map(|run| u64::from(run.0)).sum::<u64>() == u64::from(self.piece.count) => {
+            Answer::Allocation(Ok(runs))
+                if runs.iter().map(|run| u64::from(run.0)).sum::<u64>() == u64::from(self.piece.count) =>
+            {
                 Some(Outcome::Allocation(runs))
             }
             Answer::Allocation(Err(view)) => {

@@ -15,7 +15,9 @@ use crate::layout::extent::Geometry;
 use base::{BrickId, GroupId, HashMap, HashSet, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Decision, Fate, GroupView, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots, WriteId};
+use wire::{
+    Decision, Fate, GroupView, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots, WriteId,
+};
 
 /// How long decisions wait for a message that they can ride along with.
 const DECISION_DELAY: Duration = Duration::from_millis(1);
@@ -182,7 +184,13 @@ impl Shared {
     }
 
     /// Sends a question to the brick at `slot`; `make` gets the number that names the answer.
-    pub fn call(&mut self, view: &GroupView, slot: u8, payload: Payload, make: impl FnOnce(u64) -> Message) -> u64 {
+    pub fn call(
+        &mut self,
+        view: &GroupView,
+        slot: u8,
+        payload: Payload,
+        make: impl FnOnce(u64) -> Message,
+    ) -> u64 {
         self.serial += 1;
         let brick = view.members[usize::from(slot)];
         self.calls.insert(self.serial, Call { operation: self.current, brick, slot });
@@ -259,7 +267,8 @@ impl Shared {
         let known = self.views.get(&view.group);
         if view.members.len() > Slots::MAX
             || view.current.and(Slots::all(view.members.len() as u8)) != view.current
-            || known.is_some_and(|known| known.number >= view.number || known.members.len() != view.members.len())
+            || known
+                .is_some_and(|known| known.number >= view.number || known.members.len() != view.members.len())
         {
             return false;
         }
@@ -345,8 +354,13 @@ impl Coordinator {
 
     /// A brick cannot be reached: what waits for its answer asks again soon, elsewhere where it may.
     pub fn on_brick_down(&mut self, brick: BrickId) {
-        let mut waiting: Vec<OperationId> =
-            self.shared.calls.values().filter(|call| call.brick == brick).map(|call| call.operation).collect();
+        let mut waiting: Vec<OperationId> = self
+            .shared
+            .calls
+            .values()
+            .filter(|call| call.brick == brick)
+            .map(|call| call.operation)
+            .collect();
         waiting.sort_unstable();
         waiting.dedup();
         for id in waiting {
@@ -365,7 +379,10 @@ impl Coordinator {
             let known = self.shared.geometries.contains_key(&write.span.volume)
                 && self.shared.views.get(&write.group).is_some_and(|view| view.is_current(from))
                 && write.span.is_valid();
-            if known && !self.shared.own.contains(&write.stamp) && !self.shared.settling.contains(&write.stamp) {
+            if known
+                && !self.shared.own.contains(&write.stamp)
+                && !self.shared.settling.contains(&write.stamp)
+            {
                 self.shared.begin_alone(Operation::Settle(SettleOperation::new(write)));
             }
         }
@@ -463,8 +480,12 @@ impl Coordinator {
                 self.start(begun);
             } else if let Some(group) = self.shared.adopted.pop() {
                 self.on_view(group);
-            } else if let Some(index) = self.finished.iter().position(|(p, _)| matches!(p, Parent::Operation(_))) {
-                let Some((Parent::Operation(parent), outcome)) = self.finished.remove(index) else { continue };
+            } else if let Some(index) =
+                self.finished.iter().position(|(p, _)| matches!(p, Parent::Operation(_)))
+            {
+                let Some((Parent::Operation(parent), outcome)) = self.finished.remove(index) else {
+                    continue;
+                };
                 self.drive(parent, |task, shared| task.as_operate().on_child(shared, outcome));
             } else {
                 return;

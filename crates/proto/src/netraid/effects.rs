@@ -5,7 +5,7 @@
 
 use base::{ClientId, RequestId, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::disk::Recovered;
+use wire::disk::{CLIENT_EFFECTS_MAX, Recovered};
 
 const CLIENTS_MAX: usize = 4096;
 
@@ -81,13 +81,18 @@ pub struct Applied {
 const APPLIED_MAX: usize = 1 << 14;
 
 impl Applied {
-    /// What a store found again: of earlier writes nothing but these is known.
+    /// What a store found again. It forgets the earliest stamps first, so what is not listed and took effect is earlier
+    /// than all that is.
     pub fn recover(recovered: &Recovered) -> Applied {
         let stamps: BTreeSet<Stamp> = recovered.effects.iter().map(|(_, _, stamp)| *stamp).collect();
-        // Whatever took effect before the restart and is not listed may be as late as anything that was heard of.
-        let staged = recovered.staged.iter().map(|staged| staged.write.stamp);
-        let horizon = stamps.iter().copied().chain(staged).max().unwrap_or_default();
-        Applied { stamps, horizon }
+        let horizon = match has_full_client(recovered) {
+            // Of such a client the earliest requests are forgotten, whatever their stamps.
+            true => {
+                stamps.last().copied().max(recovered.staged.iter().map(|staged| staged.write.stamp).max())
+            }
+            false => stamps.first().copied(),
+        };
+        Applied { stamps, horizon: horizon.unwrap_or_default() }
     }
 
     /// A write took effect.
@@ -109,6 +114,16 @@ impl Applied {
     pub fn covers(&self, stamp: Stamp) -> bool {
         stamp > self.horizon
     }
+}
+
+/// Whether the store has as many parts of one client as it keeps.
+fn has_full_client(recovered: &Recovered) -> bool {
+    let mut parts: BTreeMap<ClientId, usize> = BTreeMap::new();
+    recovered.effects.iter().any(|(request, ..)| {
+        let count = parts.entry(request.client).or_default();
+        *count += 1;
+        *count >= CLIENT_EFFECTS_MAX
+    })
 }
 
 #[cfg(test)]

@@ -107,7 +107,15 @@ impl ReadOperation {
         None
     }
 
-    fn on_done(&mut self, shared: &mut Shared, slot: u8, leased: bool, stamps: Vec<Stamp>, unreadable: bool, content: Payload) -> Option<Outcome> {
+    fn on_done(
+        &mut self,
+        shared: &mut Shared,
+        slot: u8,
+        leased: bool,
+        stamps: Vec<Stamp>,
+        unreadable: bool,
+        content: Payload,
+    ) -> Option<Outcome> {
         if unreadable && slot == self.asked {
             shared.counters.count("unreadable blocks met by a read");
             self.bad = self.bad.with(slot);
@@ -181,7 +189,12 @@ impl ReadOperation {
         shared.counters.count("read met writes in doubt");
         let foreign: Vec<WriteId> = writes
             .into_iter()
-            .filter(|write| write.group == self.group && write.span.volume == self.span.volume && write.span.is_valid() && !shared.own.contains(&write.stamp))
+            .filter(|write| {
+                write.group == self.group
+                    && write.span.volume == self.span.volume
+                    && write.span.is_valid()
+                    && !shared.own.contains(&write.stamp)
+            })
             .collect();
         if foreign.is_empty() || self.doubts < DOUBTS_BEFORE_SETTLING {
             return self.again(shared, SOON);
@@ -207,7 +220,10 @@ impl Operate for ReadOperation {
         self.asked = slot;
         self.ask(shared, &view, slot, true);
         if self.confirm {
-            self.members(shared, &view).without(slot).iter().for_each(|other| self.ask(shared, &view, other, false));
+            self.members(shared, &view)
+                .without(slot)
+                .iter()
+                .for_each(|other| self.ask(shared, &view, other, false));
         }
         shared.wake_to_retry(self.attempt);
         None

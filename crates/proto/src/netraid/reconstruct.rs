@@ -138,7 +138,12 @@ impl ReconstructOperation {
         shared.forget_calls();
         let foreign: Vec<WriteId> = writes
             .into_iter()
-            .filter(|write| write.group == self.group && write.span.volume == self.span.volume && write.span.is_valid() && !shared.own.contains(&write.stamp))
+            .filter(|write| {
+                write.group == self.group
+                    && write.span.volume == self.span.volume
+                    && write.span.is_valid()
+                    && !shared.own.contains(&write.stamp)
+            })
             .collect();
         if foreign.is_empty() || self.attempt == 0 {
             self.attempt += 1;
@@ -162,7 +167,8 @@ impl Operate for ReconstructOperation {
             .fold(Slots::default(), Slots::with);
         let near = self.sources(&geometry, reachable);
         let enough = near.len() == usize::from(geometry.layout().data()) && !self.ask_all;
-        let (helpers, sources) = if enough { (reachable, near) } else { (helpers, self.sources(&geometry, helpers)) };
+        let (helpers, sources) =
+            if enough { (reachable, near) } else { (helpers, self.sources(&geometry, helpers)) };
         if sources.len() < usize::from(geometry.layout().data()) {
             return match self.excluded.is_empty() {
                 false => Some(Outcome::Failed(IoError::Unreadable)),

@@ -17,7 +17,13 @@ pub struct RepairOperation {
 
 impl RepairOperation {
     /// With content and stamps that are known.
-    pub fn new(group: GroupId, slot: u8, span: Span, stamps: Vec<Stamp>, content: Payload) -> RepairOperation {
+    pub fn new(
+        group: GroupId,
+        slot: u8,
+        span: Span,
+        stamps: Vec<Stamp>,
+        content: Payload,
+    ) -> RepairOperation {
         RepairOperation { group, slot, span, good: Some((stamps, content)), attempt: 0 }
     }
 

@@ -94,7 +94,14 @@ pub struct WriteOperation {
 impl WriteOperation {
     /// Of `content` to `span` on `group`. With `base`, only if the block's stamp is that; otherwise it ends with
     /// [`Outcome::Changed`].
-    pub fn new(group: GroupId, span: Span, scope: Scope, content: Content, base: Option<Stamp>, origin: Origin) -> WriteOperation {
+    pub fn new(
+        group: GroupId,
+        span: Span,
+        scope: Scope,
+        content: Content,
+        base: Option<Stamp>,
+        origin: Origin,
+    ) -> WriteOperation {
         WriteOperation {
             group,
             span,
@@ -181,7 +188,11 @@ impl WriteOperation {
         shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
     }
 
-    fn parity_slots<'a>(&self, view: &'a GroupView, geometry: &Geometry) -> impl Iterator<Item = (u8, u8)> + use<'a> {
+    fn parity_slots<'a>(
+        &self,
+        view: &'a GroupView,
+        geometry: &Geometry,
+    ) -> impl Iterator<Item = (u8, u8)> + use<'a> {
         geometry.parity_slots(self.span.lba).filter(|(_, slot)| view.current.has(*slot))
     }
 
@@ -194,7 +205,10 @@ impl WriteOperation {
             let factor = code.coefficient(parity, index);
             let payload = if factor == 1 { delta.clone() } else { code::multiply(delta, factor) };
             let change = Change::Xor { index, width: geometry.layout().data(), previous: previous.to_vec() };
-            self.legs.insert(slot, Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 });
+            self.legs.insert(
+                slot,
+                Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 },
+            );
         }
     }
 
@@ -218,8 +232,14 @@ impl WriteOperation {
         shared.wake_to_retry(self.attempt);
     }
 
-    fn on_prepared(&mut self, shared: &mut Shared, slot: u8, previous: &[Stamp], delta: &Payload) -> Option<Outcome> {
-        let Some(leg) = self.legs.get_mut(&slot) else { return None };
+    fn on_prepared(
+        &mut self,
+        shared: &mut Shared,
+        slot: u8,
+        previous: &[Stamp],
+        delta: &Payload,
+    ) -> Option<Outcome> {
+        let leg = self.legs.get_mut(&slot)?;
         let first = !core::mem::replace(&mut leg.prepared, true);
         if leg.want_delta && first {
             if delta.len() != self.span.bytes() || previous.len() != self.span.count as usize {
@@ -282,7 +302,9 @@ impl WriteOperation {
         let geometry = self.geometry(shared);
         let repair = match (geometry.data_index_at(self.span.lba, slot), is_mirrored(&geometry)) {
             (Some(index), true) => Operation::Read(ReadOperation::new(self.group, self.span, index, true)),
-            _ if geometry.layout().parity() == 0 => return self.settle(shared, slot, After::Fail(IoError::Unreadable)),
+            _ if geometry.layout().parity() == 0 => {
+                return self.settle(shared, slot, After::Fail(IoError::Unreadable));
+            }
             _ => Operation::Repair(Box::new(RepairOperation::from_row(self.group, slot, self.span))),
         };
         shared.counters.count("write met unreadable blocks");
@@ -369,7 +391,9 @@ impl Operate for WriteOperation {
             (Phase::Settling(_), Outcome::Settled(Some(true))) => Some(Outcome::Written),
             (Phase::Settling(after), Outcome::Settled(Some(false))) => self.after(shared, after),
             (Phase::Settling(_), _) => self.wait(shared, Duration::from_millis(20)),
-            (Phase::Reading, Outcome::Read { content, stamps }) => self.on_old_content(shared, &content, &stamps),
+            (Phase::Reading, Outcome::Read { content, stamps }) => {
+                self.on_old_content(shared, &content, &stamps)
+            }
             (Phase::Reading, Outcome::Failed(error)) => Some(Outcome::Failed(error)),
             _ => None,
         }

@@ -86,7 +86,8 @@ impl MemoryDisk {
                 Reply::Read { token, result: Ok(self.read(span, width, content)) }
             }
             Command::Allocation { token, span } => {
-                let runs = (span.lba..span.end()).map(|lba| (1, self.blocks.contains_key(&(span.volume, lba))));
+                let runs =
+                    (span.lba..span.end()).map(|lba| (1, self.blocks.contains_key(&(span.volume, lba))));
                 Reply::Allocation { token, result: Ok(runs.collect()) }
             }
             Command::Note { token, .. } => Reply::Noted { token, result: Ok(()) },
@@ -133,7 +134,7 @@ impl Cluster {
             tag: 0,
         };
         for nonce in 1..=u64::from(bricks) {
-            cluster.admin(AdminRequest::AdmitBrick { nonce });
+            cluster.admin(AdminRequest::AdmitBrick { nonce }).expect("admitted");
             let id = BrickId(nonce as u32);
             let config = BrickConfig { id, address: format!("{id}:1"), labels: Vec::new() };
             let mut brick = Brick::new(config, vec![Recovered::default()], now);
@@ -197,7 +198,13 @@ impl Cluster {
     }
 
     /// Writes, and waits for the answer.
-    pub fn write(&mut self, gateway: u64, volume: VolumeId, offset: u64, bytes: Vec<u8>) -> Result<IoReply, IoError> {
+    pub fn write(
+        &mut self,
+        gateway: u64,
+        volume: VolumeId,
+        offset: u64,
+        bytes: Vec<u8>,
+    ) -> Result<IoReply, IoError> {
         let of = self.begin(gateway, volume, Io::Write { offset }, Payload::from(bytes));
         self.wait(of).0
     }
@@ -342,7 +349,11 @@ impl Cluster {
                 DirectoryEffect::Send { to, packet } => self.wire.push_back((NodeId::Directory, to, packet)),
                 DirectoryEffect::Store { token, .. } => {
                     let mut more = Vec::new();
-                    self.directory.step(self.now, DirectoryEvent::Stored { token, result: Ok(()) }, &mut more);
+                    self.directory.step(
+                        self.now,
+                        DirectoryEvent::Stored { token, result: Ok(()) },
+                        &mut more,
+                    );
                     fx.extend(more);
                 }
             }

@@ -51,6 +51,11 @@ impl Evicted {
         &self.newest
     }
 
+    /// Whether this view is the one in force, and none is being made.
+    pub fn is_in_force(&self, view: &GroupView) -> bool {
+        self.in_force.get(&view.group).is_none_or(|known| known.number == view.number)
+    }
+
     fn check(&self, brick: BrickId, group: GroupId) -> Result<(), Violation> {
         match self.in_force.get(&group) {
             Some(view) if !view.is_current(brick) => Err(Violation::new(

@@ -43,6 +43,8 @@ pub(crate) enum Event {
     Put { node: usize, life: u32, token: u64 },
     /// A node starts.
     Boot { node: usize },
+    /// A brick crashes in the middle of a write.
+    Crash { node: usize, life: u32 },
     /// A paused node goes on.
     Resume { node: usize },
     /// Two nodes try to connect.
@@ -51,6 +53,8 @@ pub(crate) enum Event {
     Break { pair: (usize, usize), epoch: u32 },
     /// A workload's actor has its turn.
     Actor { actor: usize, turn: u64 },
+    /// A request whose gateway was killed should have been answered by now.
+    Failover { tag: u64 },
     /// A fault begins.
     Fault,
     /// A fault ends.

@@ -15,6 +15,7 @@ use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX, WAKES_MAX};
 use crate::checkers::evicted::Evicted;
 use crate::checkers::once::Once;
+use crate::failover::Watched;
 use crate::faults::Faults;
 use crate::options::Shape;
 use crate::trace::Trace;
@@ -26,6 +27,7 @@ use model::{Clock, Draw};
 use net::Net;
 use role::{Output, Role};
 use std::collections::{BTreeMap, VecDeque};
+use store::IoKind;
 use wire::{Message, Packet};
 
 /// Milliseconds in the world's unit.
@@ -101,7 +103,19 @@ pub(crate) struct World {
     by_id: HashMap<NodeId, usize>,
     cabinet: Cabinet,
     once: Once,
+    /// Requests whose gateway was killed at a calm moment.
+    pub(crate) failover: Watched,
     outputs: Vec<Output>,
+}
+
+impl Node {
+    /// The gateway that serves it, if it is an attached client.
+    pub(crate) fn client_gateway(&self) -> Option<GatewayId> {
+        match &self.role {
+            Role::Client(client, _) => client.gateway(),
+            _ => None,
+        }
+    }
 }
 
 impl World {
@@ -127,6 +141,7 @@ impl World {
             by_id: HashMap::default(),
             cabinet: Cabinet::default(),
             once: Once::default(),
+            failover: Watched::default(),
             outputs: Vec::new(),
         }
     }
@@ -269,11 +284,14 @@ impl World {
             }
             Event::Put { node, life, token } if self.nodes[node].life == life => self.on_put(node, token),
             Event::Node { .. } | Event::Settle { .. } | Event::Disk { .. } | Event::Put { .. } => {}
+            Event::Crash { node, life } if self.nodes[node].life == life => self.on_crash(node),
+            Event::Crash { .. } => {}
             Event::Boot { node } => self.boot(node),
             Event::Resume { node } => self.resume(node),
             Event::Connect { pair, epoch } => self.on_connect(pair, epoch),
             Event::Break { pair, epoch } => self.on_break(pair, epoch),
             Event::Actor { actor, turn } => self.on_turn(actor, turn),
+            Event::Failover { tag } => self.on_failover_due(tag),
             Event::Fault => self.on_fault(),
             Event::FaultEnd(fault) => self.end_fault(fault),
         }
@@ -330,10 +348,14 @@ impl World {
     fn submit(&mut self, node: usize, disk: usize, io: store::Io) {
         let Node { bay, life, .. } = &mut self.nodes[node];
         let (bay, life) = (bay.as_mut().expect("a brick has disks"), *life);
+        let is_write = matches!(io.kind, IoKind::Write { .. });
         let (ticket, delay_ns) = bay.submit(disk, io.kind, &mut self.draw);
         let under_way = bay.disks()[disk].under_way();
         self.judge(bounded::check("requests of one disk", under_way, DISK_REQUESTS_MAX));
         self.later(delay_ns, Event::Disk { node, life, disk, ticket, token: io.token });
+        if is_write {
+            self.on_disk_write(node, delay_ns);
+        }
     }
 
     fn store(&mut self, node: usize, token: u64, puts: Vec<proto::directory::Put>) {

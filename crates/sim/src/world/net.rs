@@ -78,6 +78,11 @@ impl Net {
         pairs
     }
 
+    /// Whether two nodes are connected.
+    pub(crate) fn is_standing(&self, a: usize, b: usize) -> bool {
+        self.connections.get(&pair(a, b)).is_some_and(|connection| connection.up)
+    }
+
     /// The link from one node to another while their connection stands.
     pub(crate) fn link(&mut self, from: usize, to: usize) -> Option<&mut Link> {
         let connection = self.connections.get_mut(&pair(from, to)).filter(|connection| connection.up)?;

@@ -3,8 +3,9 @@
 use super::event::{Event, Input};
 use super::net::{Pair, pair};
 use super::{MS, SECOND, World};
+use crate::checkers::Violation;
 use base::NodeId;
-use wire::Packet;
+use wire::{Message, Packet};
 
 impl World {
     /// Sends a packet, if there is a connection.
@@ -12,6 +13,12 @@ impl World {
         let sender = self.nodes[from].id;
         let verdict = self.once.watch(&packet.message);
         self.judge(verdict);
+        if let Message::Heartbeat { status, .. } = &packet.message
+            && let Some(why) = &status.failed
+        {
+            // The simulator's disks lose content, but never fail: this store has given up for a reason of its own.
+            self.judge(Err(Violation::new("live", format!("{sender} gave up its disk: {why}"))));
+        }
         let verdict = self.evicted.watch(sender, to, &packet.message);
         self.judge(verdict);
         let Some(target) = self.slot(to) else { return };

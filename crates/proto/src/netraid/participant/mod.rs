@@ -8,25 +8,31 @@
 //! - A read is served only from blocks without a write in doubt.
 //!
 //! Reading order: [`Participant::on_prepare`], [`Participant::on_store`], [`Participant::on_decide`],
-//! [`Participant::on_read`], [`Participant::on_query`], then views.
+//! [`Participant::on_read`], then [`settling`], [`repair`], [`views`].
+
+mod repair;
+mod settling;
+mod views;
 
 use super::effects::{Applied, Effects};
-use super::pending::{Key, Pending, PendingTable, Prepare, State, key_of};
+use super::pending::{Key, Pending, PendingTable, Prepare, State};
 use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::member::views::Groups;
-use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{GroupId, HashMap, NodeId, Payload, Stamp, Time, ViewNumber};
 use core::time::Duration;
+use repair::repaired;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
-use wire::{Change, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Scope, Span, Wire, WriteId};
+use wire::{Change, Decision, Fate, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire, WriteId};
 
 /// How long a read waits for a decision before it says that it is in doubt.
 pub const READ_PATIENCE: Duration = Duration::from_millis(200);
 /// The most writes under way or waiting at a disk, and the most reads that wait.
 const QUEUE_MAX: usize = 4096;
-/// The most seals kept; older stamps than the oldest seal dropped are refused altogether.
-const SEALS_MAX: usize = 4096;
+/// The most seals kept; older stamps than the oldest seal dropped are refused altogether. So many fit into what the
+/// smallest journal has for notes, with room to spare: a seal that finds none would hold up whoever asked for it.
+const SEALS_MAX: usize = 256;
 const SEAL_PREFIX: u8 = b's';
 const FLOOR_KEY: &[u8] = b"f";
 
@@ -222,7 +228,9 @@ impl Participant {
                 cx.counters.count("write refused by wait-die");
                 answer(cx, &prepare, PrepareOutcome::Late { newest });
             }
-            Conflict::Earlier if self.waiting.len() >= QUEUE_MAX => answer(cx, &prepare, PrepareOutcome::Busy),
+            Conflict::Earlier if self.waiting.len() >= QUEUE_MAX => {
+                answer(cx, &prepare, PrepareOutcome::Busy)
+            }
             Conflict::Earlier => {
                 cx.counters.count("write waited behind an undecided one");
                 self.waiting.insert(key, prepare);
@@ -299,8 +307,16 @@ impl Participant {
         self.ask(cx, token, Lookup::Check(key), Command::Read { token, span, width, content });
     }
 
-    fn on_checked(&mut self, cx: &mut Context<'_>, token: Token, key: Key, result: Result<Blocks, StoreError>) {
-        let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.token == token) else { return };
+    fn on_checked(
+        &mut self,
+        cx: &mut Context<'_>,
+        token: Token,
+        key: Key,
+        result: Result<Blocks, StoreError>,
+    ) {
+        let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.token == token) else {
+            return;
+        };
         if pending.state == State::Staged {
             return answer_again(cx, pending, result);
         }
@@ -483,157 +499,6 @@ impl Participant {
         self.ask(cx, token, Lookup::Allocation { from, operation }, Command::Allocation { token, span });
     }
 
-    // ---- settling ----
-
-    /// What is the fate of `write` here? If it is not here, it never will be.
-    pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
-        let key = key_of(&write);
-        if self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged) {
-            return self.tell(cx, asker, Fate::Prepared);
-        }
-        // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
-        // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
-        if self.waiting.contains_key(&key) {
-            cx.counters.count("fate of a waiting write asked");
-            return;
-        }
-        let token = self.token();
-        let command = Command::Read { token, span: write.span, width, content: false };
-        self.ask(cx, token, Lookup::Fate { asker, write, width }, command);
-    }
-
-    fn on_fate(
-        &mut self,
-        cx: &mut Context<'_>,
-        asker: Asker,
-        write: WriteId,
-        width: u8,
-        result: Result<Blocks, StoreError>,
-    ) {
-        let key = key_of(&write);
-        let staged = self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged);
-        let fate = match result {
-            _ if staged => Some(Fate::Prepared),
-            _ if self.applied.contains(write.stamp) => Some(Fate::Committed),
-            _ if self.is_sealed(write.stamp) => None,
-            // It can say, but not now: whoever asks asks again.
-            Err(StoreError::Busy) => return,
-            Err(_) => Some(Fate::Unreadable),
-            Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
-            Ok(blocks) => fate_by_stamps(&write, width, &blocks.stamps),
-        };
-        match fate {
-            // Newer writes wiped its traces; but what took effect here lately is remembered.
-            Some(Fate::Unreadable) if self.applied.covers(write.stamp) => self.seal(cx, asker, key),
-            Some(fate) => self.tell(cx, asker, fate),
-            None => self.seal(cx, asker, key),
-        }
-    }
-
-    fn seal(&mut self, cx: &mut Context<'_>, asker: Asker, key: Key) {
-        cx.counters.count("write refused for ever");
-        self.seals.insert(key.2);
-        if let Some(prepare) = self.waiting.remove(&key) {
-            answer(cx, &prepare, PrepareOutcome::Late { newest: key.2 });
-        }
-        if let Some(pending) = self.pending.get(&key) {
-            answer(cx, &pending.prepare, PrepareOutcome::Late { newest: key.2 });
-            self.finish_abort(cx, key);
-        }
-        let token = self.token();
-        let command = Command::Note { token, key: seal_key(key.2), value: Some(Vec::new()) };
-        self.ask(cx, token, Lookup::Seal { asker }, command);
-        // The floor must not rise above a write that is staged and may be acknowledged.
-        let oldest_staged = self.pending.iter().filter(|p| p.state == State::Staged).map(|p| p.prepare.write.stamp).min();
-        if self.seals.len() > SEALS_MAX && self.seals.first() < oldest_staged.as_ref().or(Some(&key.2)) {
-            self.forget_oldest_seal(cx);
-        }
-    }
-
-    fn forget_oldest_seal(&mut self, cx: &mut Context<'_>) {
-        let oldest = self.seals.pop_first().expect("more than none");
-        self.floor = self.floor.max(oldest);
-        for (key, value) in [(FLOOR_KEY.to_vec(), Some(self.floor.to_bytes())), (seal_key(oldest), None)] {
-            let token = self.token();
-            self.ask(cx, token, Lookup::Ignore, Command::Note { token, key, value });
-        }
-    }
-
-    fn is_sealed(&self, stamp: Stamp) -> bool {
-        stamp <= self.floor || self.seals.contains(&stamp)
-    }
-
-    fn tell(&mut self, cx: &mut Context<'_>, asker: Asker, fate: Fate) {
-        match asker {
-            Asker::Gateway(from, operation) => {
-                cx.send(from, Message::QueryDone { operation, fate: Ok(fate) }, Payload::new());
-            }
-            Asker::View(job, index) => self.fates.push((job, index, fate)),
-        }
-    }
-
-    /// The fates found since the last call, for the making of views: `(job, index, fate)`.
-    pub fn take_fates(&mut self) -> Vec<(u64, usize, Fate)> {
-        core::mem::take(&mut self.fates)
-    }
-
-    // ---- repair ----
-
-    /// Puts good content in place of unreadable blocks, unless something newer is there or under way.
-    pub fn on_repair(&mut self, cx: &mut Context<'_>, request: RepairRequest) {
-        let serves = cx.groups.serves(request.group, request.view).is_ok();
-        let fits = request.span.is_valid()
-            && (1..=32).contains(&request.width)
-            && request.content.len() == request.span.bytes()
-            && request.stamps.len() == request.span.count as usize * usize::from(request.width);
-        if !serves || !fits || self.pending.overlapping(request.span).next().is_some() {
-            return repaired(cx, request.from, request.operation, false);
-        }
-        // Writes that come meanwhile wait behind this place-holder: its stamp is earlier than every real one.
-        self.serial += 1;
-        let (from, span, width, token) = (request.from, request.span, request.width, self.token());
-        let write = WriteId { group: request.group, span, stamp: Stamp(self.serial), scope: Scope::Row };
-        let prepare = Prepare {
-            reply_to: Some((from, request.operation)),
-            view: request.view,
-            write,
-            change: Change::Data,
-            base: None,
-            want_delta: false,
-            request: RequestId::default(),
-            part: 0,
-            payload: Payload::new(),
-        };
-        let key = prepare.key();
-        let state = State::Mending;
-        self.pending.insert(Pending { prepare, state, doomed: false, token, since: cx.now, answer: None });
-        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
-        self.ask(cx, token, lookup, Command::Read { token, span, width, content: true });
-    }
-
-    fn on_repair_checked(&mut self, cx: &mut Context<'_>, key: Key, request: RepairRequest, result: Result<Blocks, StoreError>) {
-        let width = usize::from(request.width);
-        let fits = result.is_ok_and(|blocks| {
-            !blocks.unreadable.is_empty()
-                && (0..request.span.count as usize).all(|block| {
-                    let place = block * width..(block + 1) * width;
-                    let (here, good) = (&blocks.stamps[place.clone()], &request.stamps[place]);
-                    // Where the stamps cannot be read either, they come as zeros.
-                    let lost = blocks.unreadable.contains(&(block as u32)) && here.iter().all(|stamp| stamp.is_zero());
-                    lost || here == good
-                })
-        });
-        if !fits {
-            self.remove(cx, key);
-            return repaired(cx, request.from, request.operation, false);
-        }
-        cx.counters.count("unreadable blocks repaired");
-        let token = self.token();
-        let lookup = Lookup::Repair { key, from: request.from, operation: request.operation };
-        let (span, width, stamps) = (request.span, request.width, request.stamps);
-        self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
-    }
-
     // ---- the store's answers ----
 
     /// The store answers.
@@ -651,7 +516,9 @@ impl Participant {
                 Some(Lookup::Check(key)) => self.on_checked(cx, token, key, result),
                 Some(Lookup::Read { request, leased }) => self.on_read_done(cx, &request, leased, result),
                 Some(Lookup::Fate { asker, write, width }) => self.on_fate(cx, asker, write, width, result),
-                Some(Lookup::RepairCheck { key, request }) => self.on_repair_checked(cx, key, *request, result),
+                Some(Lookup::RepairCheck { key, request }) => {
+                    self.on_repair_checked(cx, key, *request, result)
+                }
                 _ => {}
             },
             Reply::Noted { token, result } => {
@@ -669,84 +536,6 @@ impl Participant {
             }
             Reply::Broken { .. } => cx.counters.count("disk failed"),
         }
-    }
-
-    // ---- views ----
-
-    /// A later view of `group` was promised: nothing more is prepared or read under the old one. Gives the writes
-    /// in doubt.
-    pub fn fence(&mut self, cx: &mut Context<'_>, group: GroupId) -> Vec<WriteId> {
-        let of_group: Vec<(Key, State)> = self
-            .pending
-            .iter()
-            .filter(|p| p.prepare.write.group == group)
-            .map(|p| (p.prepare.key(), p.state))
-            .collect();
-        for (key, state) in &of_group {
-            if !matches!(state, State::Staged | State::Mending) {
-                self.finish_abort(cx, *key);
-            }
-        }
-        self.refuse_waiting(cx, |of| of == group);
-        of_group
-            .iter()
-            .filter(|(_, state)| *state == State::Staged)
-            .filter_map(|(key, _)| self.pending.get(key))
-            .map(|pending| pending.prepare.write)
-            .collect()
-    }
-
-    /// A view begins: every write of the group that it does not commit is dropped.
-    pub fn activate(&mut self, cx: &mut Context<'_>, view: &GroupView, commits: &[Decision]) {
-        let of_group: Vec<Key> = self
-            .pending
-            .iter()
-            .filter(|p| p.prepare.write.group == view.group && p.state != State::Mending)
-            .map(|p| p.prepare.key())
-            .collect();
-        for key in of_group {
-            let Some(pending) = self.pending.get(&key) else { continue };
-            let commit = commits.contains(&Decision::from(&pending.prepare.write));
-            if commit && pending.state == State::Staged {
-                cx.counters.count("write decided by a view change");
-                self.finish_commit(cx, key);
-            } else {
-                cx.counters.count("write dropped by a view change");
-                self.finish_abort(cx, key);
-            }
-        }
-        self.refuse_waiting(cx, |of| of == view.group);
-    }
-
-    /// The volume is deleted: its writes end without an answer.
-    pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
-        self.waiting.retain(|key, _| key.0 != volume);
-        let keys: Vec<Key> = self.pending.iter().map(|p| p.prepare.key()).filter(|key| key.0 == volume).collect();
-        keys.into_iter().for_each(|key| self.finish_abort(cx, key));
-        self.store(cx, Command::Discard { volume });
-    }
-
-    fn refuse_waiting(&mut self, cx: &mut Context<'_>, is_of: impl Fn(GroupId) -> bool) {
-        let (gone, stay) = core::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|(_, prepare): &(Key, Prepare)| is_of(prepare.write.group));
-        self.waiting = stay;
-        for prepare in BTreeMap::into_values(gone) {
-            let view = cx.groups.serves(prepare.write.group, prepare.view).err().flatten();
-            answer(cx, &prepare, PrepareOutcome::Stale { view });
-        }
-        let gone: Vec<u64> = self.held.iter().filter(|(_, (_, read))| is_of(read.group)).map(|(id, _)| *id).collect();
-        for id in gone {
-            let (_, read) = self.held.remove(&id).expect("listed");
-            let view = cx.groups.serves(read.group, read.view).err().flatten();
-            read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
-        }
-    }
-
-    /// A gateway cannot be reached: what it asked for and was not begun is forgotten. It asks again if it lives.
-    pub fn on_gateway_down(&mut self, node: NodeId) {
-        self.waiting.retain(|_, prepare| prepare.reply_to.is_none_or(|(of, _)| of != node));
-        self.held.retain(|_, (_, read)| read.from != node);
     }
 
     // ---- time ----
@@ -853,14 +642,20 @@ fn is_well_formed(prepare: &Prepare) -> bool {
 /// Whether the change fits what is there.
 fn verify(prepare: &Prepare, blocks: &Blocks) -> Result<(), PrepareOutcome> {
     let stamp = prepare.write.stamp;
-    let needs_content = prepare.want_delta || prepare.base.is_some() || matches!(prepare.change, Change::Xor { .. });
+    let needs_content =
+        prepare.want_delta || prepare.base.is_some() || matches!(prepare.change, Change::Xor { .. });
     if needs_content && !blocks.unreadable.is_empty() {
         return Err(PrepareOutcome::Unreadable);
     }
     if let Change::Xor { index, width, previous } = &prepare.change {
         let (index, width) = (usize::from(*index), usize::from(*width));
-        let fits = previous.iter().enumerate().all(|(block, old)| blocks.stamps[block * width + index] == *old);
-        return if fits && previous.iter().all(|old| *old < stamp) { Ok(()) } else { Err(PrepareOutcome::Changed) };
+        let fits =
+            previous.iter().enumerate().all(|(block, old)| blocks.stamps[block * width + index] == *old);
+        return if fits && previous.iter().all(|old| *old < stamp) {
+            Ok(())
+        } else {
+            Err(PrepareOutcome::Changed)
+        };
     }
     let newest = blocks.stamps.iter().copied().max().unwrap_or_default();
     if newest >= stamp {
@@ -877,21 +672,6 @@ fn delta_of(prepare: &Prepare, blocks: &Blocks) -> Payload {
         Change::Zero => blocks.content.clone(),
         _ => prepare.payload.xor(&blocks.content),
     }
-}
-
-/// What the committed stamps tell of a write that is not staged here. A member takes a write whole, and stamps only grow:
-/// one block with its stamp proves that it took effect, one with an earlier stamp that it did not (`None`: it can still be
-/// refused). Where all blocks are newer, later writes have wiped its traces, and this member has no say.
-fn fate_by_stamps(write: &WriteId, width: u8, stamps: &[Stamp]) -> Option<Fate> {
-    let is_touched = |entry: usize| match write.scope {
-        Scope::Unit { index } if width > 1 => entry == usize::from(index),
-        _ => true,
-    };
-    let touched = || stamps.iter().enumerate().filter(|(at, _)| is_touched(at % usize::from(width))).map(|(_, s)| *s);
-    if touched().any(|stamp| stamp == write.stamp) {
-        return Some(Fate::Committed);
-    }
-    touched().all(|stamp| stamp > write.stamp).then_some(Fate::Unreadable)
 }
 
 fn refusal(error: StoreError) -> PrepareOutcome {
@@ -929,8 +709,4 @@ fn answer_prepared(cx: &mut Context<'_>, pending: &Pending) {
 
 fn read_answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
     cx.send(read.from, Message::ReadDone { operation: read.operation, outcome }, content);
-}
-
-fn repaired(cx: &mut Context<'_>, to: NodeId, operation: u64, taken: bool) {
-    cx.send(to, Message::Repaired { operation, taken }, Payload::new());
 }
