@@ -37,6 +37,26 @@ fn short_runs_with_faults_hold_all_promises() {
     }
 }
 
+/// Seeds that once broke a promise, each with what was wrong.
+#[test]
+fn seeds_that_broke_a_promise_break_it_no_more() {
+    let stories = [
+        (
+            289,
+            "a member that was restarted could not say that it had refused a write, which was committed elsewhere",
+        ),
+        (
+            380,
+            "zeros gave a slot back that a write behind them counted on, and a full disk had none left for it",
+        ),
+        (10287, "a slow disk answered a read after the lease had ended, as if it still lasted"),
+    ];
+    for (seed, story) in stories {
+        let outcome = run_seed(seed, &Options::default());
+        assert_eq!(outcome.violation, None, "seed {seed}: {story}; {}", outcome.cluster);
+    }
+}
+
 #[derive(Clone, Default)]
 struct Sink(Rc<RefCell<Vec<u8>>>);
 

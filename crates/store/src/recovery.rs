@@ -306,6 +306,7 @@ impl Recovery {
     /// Checks the data that the last frame brought, unless its presence is certain.
     fn end_journal(&mut self, mut replay: Box<Replay>) -> Result<Next, OpenError> {
         replay.take_rest()?;
+        replay.drop_last_checkpoint();
         if let Some((_, end, records)) = &replay.last
             && *end > replay.header.head
         {
@@ -466,6 +467,17 @@ impl Replay {
             return Err(OpenError::JournalCorrupt { offset: self.offset(self.at) });
         }
         Ok(())
+    }
+
+    /// A checkpoint at the very end, whose cycle did not end, may have taken the last of the room. It says nothing that the
+    /// journal before it does not say: it is dropped, so that the next one finds room in its place.
+    fn drop_last_checkpoint(&mut self) {
+        let Some((begin, _, records)) = &self.last else { return };
+        let is_checkpoint = matches!(records.last(), Some(Record::Checkpoint { .. }));
+        if is_checkpoint && *begin > self.header.tail && *begin >= self.header.head {
+            self.at = *begin;
+            self.last = None;
+        }
     }
 
     /// Behind a torn frame there can be none: only one is in flight. If there is, the torn one was whole once. What has

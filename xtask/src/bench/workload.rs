@@ -51,6 +51,7 @@ impl Workload {
         {
             all.extend([1, 16, 64].map(|depth| Workload::new(pattern, region, 4096, depth)));
         }
+        all.push(Workload::new("read", Region::Cached, 1 << 20, 8));
         all.extend(["read", "write"].map(|pattern| Workload::new(pattern, Region::All, 1 << 20, 8)));
         all
     }
@@ -66,7 +67,8 @@ impl Workload {
             ("randread", Region::Cached) => format!("read cached q{depth}"),
             ("randread", Region::All) => format!("read 4x q{depth}"),
             ("randwrite", _) => format!("write q{depth}"),
-            (other, _) => format!("1 MiB {other}"),
+            (other, Region::Cached) => format!("1M {other} cached"),
+            (other, Region::All) => format!("1 MiB {other}"),
         };
         Workload { name, pattern, block_bytes, depth, region }
     }

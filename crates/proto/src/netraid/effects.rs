@@ -143,4 +143,16 @@ mod tests {
         effects.insert(request(1), 0, Stamp(12));
         assert!(!effects.contains(request(1), 0));
     }
+
+    #[test]
+    fn after_a_restart_what_is_not_listed_and_later_than_the_earliest_listed_never_took_effect() {
+        let listed = |stamp| (RequestId { client: ClientId(1), sequence: stamp }, 0, Stamp(stamp));
+        let recovered = |effects| Recovered { effects, ..Recovered::default() };
+        let applied = Applied::recover(&recovered(vec![listed(7), listed(9)]));
+        assert!(applied.contains(Stamp(9)) && !applied.contains(Stamp(8)));
+        assert!(applied.covers(Stamp(8)) && !applied.covers(Stamp(7)));
+        assert!(Applied::recover(&recovered(vec![])).covers(Stamp(1)));
+        let full = (1..=CLIENT_EFFECTS_MAX as u64).map(|n| listed(2 * n)).collect();
+        assert!(!Applied::recover(&recovered(full)).covers(Stamp(11)), "earlier requests were forgotten");
+    }
 }

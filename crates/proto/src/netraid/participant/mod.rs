@@ -33,6 +33,8 @@ const QUEUE_MAX: usize = 4096;
 /// The most seals kept; older stamps than the oldest seal dropped are refused altogether. So many fit into what the
 /// smallest journal has for notes, with room to spare: a seal that finds none would hold up whoever asked for it.
 const SEALS_MAX: usize = 256;
+/// The most late writes remembered.
+const LATE_MAX: usize = 4096;
 const SEAL_PREFIX: u8 = b's';
 const FLOOR_KEY: &[u8] = b"f";
 
@@ -130,6 +132,8 @@ pub struct Participant {
     effects: Effects,
     applied: Applied,
     seals: BTreeSet<Stamp>,
+    /// Writes refused for being earlier than what is here: a settler that asks gets that sealed.
+    late: BTreeSet<Stamp>,
     floor: Stamp,
     serial: u64,
     fates: Vec<(u64, usize, Fate)>,
@@ -147,6 +151,7 @@ impl Participant {
             effects: Effects::recover(&recovered.effects),
             applied: Applied::recover(recovered),
             seals: recovered.notes.iter().filter_map(|(key, _)| seal_of(key)).collect(),
+            late: BTreeSet::new(),
             floor: Stamp::ZERO,
             serial: 0,
             fates: Vec::new(),
@@ -325,6 +330,9 @@ impl Participant {
             Ok(blocks) => verify(&pending.prepare, blocks),
         };
         if let Err(outcome) = verdict {
+            if matches!(outcome, PrepareOutcome::Late { .. }) {
+                self.note_late(key.2);
+            }
             let pending = self.remove(cx, key);
             return answer(cx, &pending.prepare, outcome);
         }
@@ -481,6 +489,8 @@ impl Participant {
             Err(StoreError::Busy) => return read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
             Err(_) => return read_answer(cx, read, ReadOutcome::Failed, Payload::new()),
         };
+        // The disk may have taken longer than the lease lasted.
+        let leased = leased && cx.leased;
         if !leased {
             cx.counters.count("read answered without a lease");
         }

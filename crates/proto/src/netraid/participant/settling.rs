@@ -1,6 +1,6 @@
 //! A write in doubt, as one member sees it: what it knows of its fate, and its promise to refuse it for ever.
 
-use super::{Asker, Context, FLOOR_KEY, Lookup, Participant, SEALS_MAX, answer, seal_key};
+use super::{Asker, Context, FLOOR_KEY, LATE_MAX, Lookup, Participant, SEALS_MAX, answer, seal_key};
 use crate::netraid::pending::{Key, State, key_of};
 use base::{Payload, Stamp};
 use wire::disk::{Blocks, Command, StoreError};
@@ -46,7 +46,11 @@ impl Participant {
         };
         match fate {
             // Newer writes wiped its traces; but what took effect here lately is remembered.
-            Some(Fate::Unreadable) if self.applied.covers(write.stamp) => self.seal(cx, asker, key),
+            Some(Fate::Unreadable)
+                if self.applied.covers(write.stamp) || self.late.contains(&write.stamp) =>
+            {
+                self.seal(cx, asker, key)
+            }
             Some(fate) => self.tell(cx, asker, fate),
             None => self.seal(cx, asker, key),
         }
@@ -70,6 +74,14 @@ impl Participant {
             self.pending.iter().filter(|p| p.state == State::Staged).map(|p| p.prepare.write.stamp).min();
         while self.seals.len() > SEALS_MAX && self.seals.first() < oldest_staged.as_ref().or(Some(&key.2)) {
             self.forget_oldest_seal(cx);
+        }
+    }
+
+    /// A write was refused here for being late.
+    pub(super) fn note_late(&mut self, stamp: Stamp) {
+        self.late.insert(stamp);
+        if self.late.len() > LATE_MAX {
+            self.late.pop_first();
         }
     }
 
