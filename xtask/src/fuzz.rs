@@ -39,7 +39,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 pub(crate) fn targets() -> Result<Vec<String>> {
     let path = workspace::root().join("fuzz/Cargo.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let names = text.split("[[bin]]").skip(1).filter_map(|section| {
+    let names = text.split("\n[[bin]]\n").skip(1).filter_map(|section| {
         let line = section.lines().find(|line| line.trim_start().starts_with("name"))?;
         Some(line.split('"').nth(1)?.to_owned())
     });
