@@ -16,6 +16,7 @@ pub(super) fn verify(volume: &Volume) -> Result<()> {
             "--size=96m",
             "--verify=crc32c",
             "--verify_fatal=1",
+            "--verify_state_save=0",
             "--do_verify=1",
         ]);
         arguments.push("--output-format=json");
