@@ -186,6 +186,8 @@ mod tests {
             silent_ms: Some(4),
             groups: 2,
             stale_groups: 0,
+            joining_groups: 0,
+            evicted: false,
             status,
         };
         let volume = VolumeInfo {
@@ -196,9 +198,28 @@ mod tests {
             stripe_unit_blocks: 16,
             column_blocks: 1024,
             read_only: false,
+            family: VolumeId(1),
+            origin: None,
+            is_snapshot: false,
         };
-        let volume = VolumeStatus { volume, groups: 4, degraded: 0, unavailable: 0, can_lose: 2 };
-        ClusterStatus { bricks: vec![brick], gateways: Vec::new(), volumes: vec![volume], version: 1 }
+        let volume = VolumeStatus {
+            volume,
+            groups: 4,
+            degraded: 0,
+            unavailable: 0,
+            can_lose: 2,
+            rebuilding: 0,
+            unplaced: 0,
+        };
+        let (care, warnings) = (wire::Care::default(), Vec::new());
+        ClusterStatus {
+            bricks: vec![brick],
+            gateways: Vec::new(),
+            volumes: vec![volume],
+            version: 1,
+            care,
+            warnings,
+        }
     }
 
     #[test]

@@ -264,9 +264,14 @@ pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
         Command::Stage { token, .. } | Command::Mend { token, .. } => {
             Reply::Staged { token, result: Err(error) }
         }
-        Command::Read { token, .. } => Reply::Read { token, result: Err(error) },
+        Command::Read { token, .. } | Command::Verify { token, .. } => {
+            Reply::Read { token, result: Err(error) }
+        }
         Command::Allocation { token, .. } => Reply::Allocation { token, result: Err(error) },
-        Command::Note { token, .. } => Reply::Noted { token, result: Err(error) },
+        Command::Note { token, .. } | Command::Remember { token, .. } => {
+            Reply::Noted { token, result: Err(error) }
+        }
+        Command::Inventory { token, .. } => Reply::Inventory { token, result: Err(error) },
         Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } => return None,
     })
 }
@@ -423,7 +428,15 @@ impl Running {
             Command::Read { token, span, width, content } => self.on_read(token, span, width, content),
             Command::Allocation { token, span } => self.on_allocation(token, span),
             Command::Note { token, key, value } => self.on_note(token, key, value),
-            Command::Discard { volume } => self.on_discard(volume),
+            Command::Discard { volume, .. } => self.on_discard(volume),
+            Command::Verify { token, span, width } => self.on_read(token, span, width, false),
+            // Placeholders until the commands are built.
+            Command::Inventory { token, .. } => {
+                self.out.push(StoreEffect::Reply(Reply::Inventory { token, result: Err(StoreError::Failed) }))
+            }
+            Command::Remember { token, .. } => {
+                self.out.push(StoreEffect::Reply(Reply::Noted { token, result: Err(StoreError::Failed) }))
+            }
         }
     }
 

@@ -147,7 +147,7 @@ fn a_discarded_volume_gives_all_its_room_back_across_a_crash() {
     world.run(true);
     let both = world.store.space().used_bytes;
     write_all(&mut world, 1, 0, &[4; 32], 100).unwrap();
-    world.command(Command::Discard { volume: VolumeId(1) });
+    world.command(Command::Discard { volume: VolumeId(1), stretch: None });
     assert_eq!(world.allocation(span(1, 0, 800)), [(800, false)]);
     assert_eq!(world.read(span(1, 0, 1), 1).unwrap().stamps, [Stamp::ZERO]);
     world.run(true);
@@ -157,7 +157,7 @@ fn a_discarded_volume_gives_all_its_room_back_across_a_crash() {
     assert_eq!(words(&world.read(span(2, 40, 20), 1).unwrap().content), [2; 20]);
     let used = world.store.space().used_bytes;
     assert!(used > 0 && used < both * 2 / 3, "{used} of {both}");
-    world.command(Command::Discard { volume: VolumeId(2) });
+    world.command(Command::Discard { volume: VolumeId(2), stretch: None });
     world.run(true);
     assert_eq!((world.store.space().used_bytes, world.store.stats().pages), (0, 0));
 }

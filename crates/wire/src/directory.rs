@@ -1,7 +1,7 @@
 //! What the directory keeps and says of the cluster.
 
 use crate::{GroupView, wire_enum, wire_struct};
-use base::{BrickId, GatewayId, VolumeId};
+use base::{BrickId, GatewayId, GroupId, ViewNumber, VolumeId};
 
 /// A volume as its users see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +20,117 @@ pub struct VolumeInfo {
     pub column_blocks: u32,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// The family whose groups hold it: its own id, unless it is a snapshot or clone.
+    pub family: VolumeId,
+    /// What it was made of: of a clone the snapshot, of a snapshot the volume.
+    pub origin: Option<VolumeId>,
+    /// Whether it is a snapshot: never written.
+    pub is_snapshot: bool,
+}
+
+/// A family of volumes and its groups: what bricks keep, so that a lost directory can be made again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Family {
+    /// Its volumes, snapshots and clones.
+    pub volumes: Vec<VolumeInfo>,
+    /// Its groups, in the order by which extents are placed on them.
+    pub groups: Vec<GroupId>,
+}
+
+/// What a brick knows of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct GroupState {
+    /// No request under a view before this one is served any more.
+    pub promised: ViewNumber,
+    /// The view that began last.
+    pub active: Option<GroupView>,
+}
+
+/// What a brick is to know and do beside keeping its views.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Orders {
+    /// The families in which it has groups, that changed after the version that it knows.
+    pub families: Vec<Family>,
+    /// Views of groups that it was a member of and is no more: it gives their space back and says so.
+    pub left: Vec<GroupView>,
+    /// Where the other bricks are reached.
+    pub bricks: Vec<(BrickId, String)>,
+    /// How it looks after its blocks.
+    pub care: Care,
+}
+
+/// How bricks look after their blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Care {
+    /// Bytes a second at most that a brick fetches to catch up.
+    pub rebuild_bytes_per_second: u64,
+    /// Bytes a second at most that a brick reads to check.
+    pub scrub_bytes_per_second: u64,
+    /// Seconds between the beginnings of two scrubs; 0 for none but those asked for.
+    pub scrub_interval_s: u64,
+    /// The number of the latest scrub asked for: begins at once.
+    pub scrub: u64,
+    /// Seconds for which a brick may be away before its blocks are rebuilt onto others.
+    pub rebuild_after_s: u64,
+}
+
+impl Default for Care {
+    fn default() -> Care {
+        Care {
+            rebuild_bytes_per_second: 256 << 20,
+            scrub_bytes_per_second: 32 << 20,
+            scrub_interval_s: 7 * 24 * 3600,
+            scrub: 0,
+            rebuild_after_s: 600,
+        }
+    }
+}
+
+/// How far a brick has caught up in one group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CatchUp {
+    /// The group.
+    pub group: GroupId,
+    /// The view in which it joins.
+    pub number: ViewNumber,
+    /// Blocks compared so far.
+    pub compared_blocks: u64,
+    /// Blocks to compare, as far as is known.
+    pub total_blocks: u64,
+    /// Bytes fetched, because they were missing or old here.
+    pub fetched_bytes: u64,
+    /// Whether it has every acknowledged write now.
+    pub done: bool,
+}
+
+/// How far a brick's scrub is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScrubStatus {
+    /// Scrubs begun on request, as in [`Care::scrub`]; what is below is of this one, or of one begun by itself later.
+    pub number: u64,
+    /// Whether one is under way.
+    pub running: bool,
+    /// Scrubs completed since the brick started.
+    pub completed: u64,
+    /// Blocks checked.
+    pub checked_blocks: u64,
+    /// Blocks to check, as far as is known.
+    pub total_blocks: u64,
+    /// Blocks found unreadable or old, by this scrub.
+    pub found_blocks: u64,
+    /// Of which repaired.
+    pub repaired_blocks: u64,
+}
+
+/// Blocks of a volume that no member can make out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LostBlocks {
+    /// The volume, or the branch where the volume is not known.
+    pub volume: VolumeId,
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
 }
 
 /// All that a gateway needs to serve a volume.
@@ -50,6 +161,22 @@ pub struct BrickStatus {
     pub labels: Vec<(String, String)>,
     /// A disk of it failed or is corrupt: why.
     pub failed: Option<String>,
+    /// The identities of its disks, drawn when they were formatted: another one is another disk.
+    pub disks: Vec<u64>,
+    /// Groups in which it catches up.
+    pub catching_up: Vec<CatchUp>,
+    /// Groups that it was told to leave and holds nothing of any more.
+    pub left: Vec<GroupId>,
+    /// Branches of deleted snapshots that have nothing left to give to their child here, by group.
+    pub merged: Vec<(GroupId, VolumeId)>,
+    /// Its scrub.
+    pub scrub: ScrubStatus,
+    /// Blocks that it could not repair, as far as they have room here.
+    pub lost: Vec<LostBlocks>,
+    /// All that it could not repair.
+    pub lost_blocks: u64,
+    /// Blocks repaired since it started.
+    pub repaired_blocks: u64,
 }
 
 /// A brick as the directory sees it.
@@ -65,6 +192,10 @@ pub struct BrickEntry {
     pub groups: u32,
     /// Groups in which it is a member and not in the current set.
     pub stale_groups: u32,
+    /// Groups in which it catches up.
+    pub joining_groups: u32,
+    /// Whether it was evicted: it gets no groups and loses those it has.
+    pub evicted: bool,
     /// What it said last.
     pub status: BrickStatus,
 }
@@ -91,6 +222,10 @@ pub struct ClusterStatus {
     pub volumes: Vec<VolumeStatus>,
     /// Version of the cluster's map.
     pub version: u64,
+    /// How bricks look after their blocks.
+    pub care: Care,
+    /// What an operator should know, in words.
+    pub warnings: Vec<String>,
 }
 
 /// A volume's health.
@@ -106,6 +241,10 @@ pub struct VolumeStatus {
     pub unavailable: u32,
     /// How many further members the worst group can lose.
     pub can_lose: u8,
+    /// Groups with a member that catches up.
+    pub rebuilding: u32,
+    /// Groups that have a member missing for whose blocks no other brick has room or may take them.
+    pub unplaced: u32,
 }
 
 /// A command to the directory.
@@ -154,6 +293,61 @@ pub enum AdminRequest {
     },
     /// The cluster at a glance.
     Status,
+    /// Takes a snapshot of a volume: `volume@snapshot`.
+    Snapshot {
+        /// The volume's name.
+        volume: String,
+        /// The snapshot's: as a volume's.
+        snapshot: String,
+        /// Tells a retry from a second command.
+        nonce: u64,
+    },
+    /// Makes a volume out of a snapshot.
+    Clone {
+        /// The snapshot, `volume@snapshot`.
+        snapshot: String,
+        /// The new volume's name.
+        name: String,
+        /// Tells a retry from a second command.
+        nonce: u64,
+    },
+    /// Makes a volume what its snapshot is; what was written since is dropped.
+    Rollback {
+        /// The snapshot, `volume@snapshot`.
+        snapshot: String,
+        /// Tells a retry from a second command.
+        nonce: u64,
+    },
+    /// Takes a brick out of all its groups, and keeps it out: its blocks are rebuilt onto others.
+    EvictBrick {
+        /// Which.
+        brick: BrickId,
+    },
+    /// Lets an evicted brick take part again.
+    ReadmitBrick {
+        /// Which.
+        brick: BrickId,
+    },
+    /// Rebuilds the blocks of a brick onto another one, now.
+    ReplaceBrick {
+        /// Which.
+        brick: BrickId,
+        /// Onto which; the directory chooses for each group where there is none.
+        by: Option<BrickId>,
+    },
+    /// Changes how bricks look after their blocks; `None` stays as it is.
+    SetCare {
+        /// Bytes a second of rebuilding.
+        rebuild_bytes_per_second: Option<u64>,
+        /// Bytes a second of scrubbing.
+        scrub_bytes_per_second: Option<u64>,
+        /// Seconds between scrubs.
+        scrub_interval_s: Option<u64>,
+        /// Seconds for which a brick may be away.
+        rebuild_after_s: Option<u64>,
+    },
+    /// Every brick checks all its blocks now. Answered by [`AdminReply::Status`] once that is stored.
+    Scrub,
     /// Gives a new brick its id. Only the directory's own join service asks this.
     AdmitBrick {
         /// Tells a retry from a second brick.
@@ -181,6 +375,9 @@ pub enum AdminReply {
 /// Why a command failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AdminError {
+    /// No such brick.
+    #[error("there is no {0}; `brickwork brick list` shows those there are")]
+    NoBrick(BrickId),
     /// No such volume.
     #[error("no volume named '{0}'; `brickwork volume list` shows those there are")]
     NoVolume(String),
@@ -201,12 +398,47 @@ pub enum AdminError {
     /// The directory's own disk failed.
     #[error("the directory could not store the change: {0}")]
     Storage(String),
+    /// Not in this state of the cluster.
+    #[error("{0}")]
+    NotNow(String),
     /// Not now.
     #[error("the directory is busy with another change of this volume; try again")]
     Busy,
 }
 
-wire_struct!(VolumeInfo { id, name, size_bytes, layout, stripe_unit_blocks, column_blocks, read_only });
+wire_struct!(VolumeInfo {
+    id,
+    name,
+    size_bytes,
+    layout,
+    stripe_unit_blocks,
+    column_blocks,
+    read_only,
+    family,
+    origin,
+    is_snapshot
+});
+wire_struct!(Family { volumes, groups });
+wire_struct!(GroupState { promised, active });
+wire_struct!(Orders { families, left, bricks, care });
+wire_struct!(Care {
+    rebuild_bytes_per_second,
+    scrub_bytes_per_second,
+    scrub_interval_s,
+    scrub,
+    rebuild_after_s
+});
+wire_struct!(CatchUp { group, number, compared_blocks, total_blocks, fetched_bytes, done });
+wire_struct!(ScrubStatus {
+    number,
+    running,
+    completed,
+    checked_blocks,
+    total_blocks,
+    found_blocks,
+    repaired_blocks
+});
+wire_struct!(LostBlocks { volume, offset, length });
 wire_struct!(VolumeMap { volume, groups, bricks });
 wire_struct!(BrickStatus {
     address,
@@ -215,12 +447,20 @@ wire_struct!(BrickStatus {
     in_doubt,
     unreadable_blocks,
     labels,
-    failed
+    failed,
+    disks,
+    catching_up,
+    left,
+    merged,
+    scrub,
+    lost,
+    lost_blocks,
+    repaired_blocks
 });
-wire_struct!(BrickEntry { id, alive, silent_ms, groups, stale_groups, status });
+wire_struct!(BrickEntry { id, alive, silent_ms, groups, stale_groups, joining_groups, evicted, status });
 wire_struct!(GatewayStatus { id, address, silent_ms });
-wire_struct!(ClusterStatus { bricks, gateways, volumes, version });
-wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose });
+wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings });
+wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
     0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce },
     1 => DeleteVolume { name },
@@ -230,11 +470,19 @@ wire_enum!(AdminRequest {
     5 => VolumeMap { name },
     6 => Status,
     7 => AdmitBrick { nonce },
+    8 => Snapshot { volume, snapshot, nonce },
+    9 => Clone { snapshot, name, nonce },
+    10 => Rollback { snapshot, nonce },
+    11 => EvictBrick { brick },
+    12 => ReadmitBrick { brick },
+    13 => ReplaceBrick { brick, by },
+    14 => SetCare { rebuild_bytes_per_second, scrub_bytes_per_second, scrub_interval_s, rebuild_after_s },
+    15 => Scrub,
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
 });
 wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },
-    4 => Storage(why), 5 => Busy,
+    4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why),
 });

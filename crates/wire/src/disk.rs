@@ -86,10 +86,37 @@ pub enum Command {
         /// Its value.
         value: Option<Vec<u8>>,
     },
-    /// Gives all space of a volume back. Not answered.
+    /// Gives all space of a volume, or of one stretch of it, back. Not answered.
     Discard {
         /// The volume.
         volume: VolumeId,
+        /// Which [`Span::STRETCH_BLOCKS`] of it; all without.
+        stretch: Option<u64>,
+    },
+    /// Which stretches hold any stamp? Answered by [`Reply::Inventory`].
+    Inventory {
+        /// Names the answer.
+        token: Token,
+        /// Those after this one, in order.
+        after: Option<(VolumeId, u64)>,
+    },
+    /// Reads blocks from where they are at home on the disk and checks them, past any cache. Answered by
+    /// [`Reply::Read`], without content.
+    Verify {
+        /// Names the answer.
+        token: Token,
+        /// The blocks.
+        span: Span,
+        /// Stamps a block.
+        width: u8,
+    },
+    /// Parts of requests that took effect at other members count as having taken effect here, durably. Answered by
+    /// [`Reply::Noted`].
+    Remember {
+        /// Names the answer.
+        token: Token,
+        /// `(request, part, stamp)`.
+        effects: Vec<(RequestId, u64, Stamp)>,
     },
 }
 
@@ -123,6 +150,13 @@ pub enum Reply {
         token: Token,
         /// What became of it.
         result: Result<(), StoreError>,
+    },
+    /// Stretches that hold stamps.
+    Inventory {
+        /// Of the command.
+        token: Token,
+        /// `(volume, stretch)` in order, at most [`INVENTORY_MAX`]; fewer are the end.
+        result: Result<Vec<(VolumeId, u64)>, StoreError>,
     },
     /// The disk failed for good: it answers every command with [`StoreError::Failed`] from now on.
     Broken {
@@ -159,6 +193,9 @@ pub enum StoreError {
 
 /// The most parts of requests of one client that a store remembers to have taken effect.
 pub const CLIENT_EFFECTS_MAX: usize = 4096;
+
+/// The most stretches in one [`Reply::Inventory`].
+pub const INVENTORY_MAX: usize = 4096;
 
 /// What a store found on its disk when it started: what the participant must know again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -16,8 +16,11 @@ pub mod write;
 
 pub use codec::{DecodeError, Reader, Wire};
 pub use directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, ClusterStatus, GatewayStatus, VolumeInfo, VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, Family, GatewayStatus,
+    GroupState, LostBlocks, Orders, ScrubStatus, VolumeInfo, VolumeMap,
 };
-pub use message::{Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome};
-pub use view::{GroupView, Slots};
+pub use message::{
+    EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome,
+};
+pub use view::{GroupView, Lineage, Slots};
 pub use write::{Change, Decision, Fate, Scope, Span, WriteId};

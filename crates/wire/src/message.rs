@@ -3,8 +3,10 @@
 //! Any message may be lost, repeated or overtaken; whoever asks asks again, and every answer names the question by
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
-use crate::directory::{AdminError, AdminReply, AdminRequest, BrickStatus, VolumeInfo, VolumeMap};
-use crate::{Change, Decision, Fate, GroupView, Span, WriteId, wire_enum};
+use crate::directory::{
+    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Orders, VolumeInfo, VolumeMap,
+};
+use crate::{Change, Decision, Fate, GroupView, Span, WriteId, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 
 /// A message and the bytes that go with it (none, for most).
@@ -145,6 +147,44 @@ pub enum Message {
         /// `(blocks, holds data)`; `Err` as in [`Message::QueryDone`].
         runs: Result<Vec<(u32, bool)>, Option<GroupView>>,
     },
+    // ---- brick to brick, and back; the gateway's questions above are asked by bricks too ----
+    /// Which stretches of the group hold stamps at you?
+    Inventory {
+        /// Names the answer.
+        operation: u64,
+        /// The group.
+        group: GroupId,
+        /// The view under which it is asked.
+        view: ViewNumber,
+        /// Those after this one.
+        after: Option<(VolumeId, u64)>,
+    },
+    /// The answer; an error as in [`Message::QueryDone`].
+    InventoryDone {
+        /// Of the question.
+        operation: u64,
+        /// `(branch, stretch)` in order, and where to go on, if there may be more.
+        stretches: Result<Inventory, Option<GroupView>>,
+    },
+    /// Which requests took effect at you?
+    GetEffects {
+        /// Names the answer.
+        operation: u64,
+        /// The group.
+        group: GroupId,
+        /// The view under which it is asked.
+        view: ViewNumber,
+        /// Those after this one.
+        after: Option<(RequestId, u64)>,
+    },
+    /// The answer; an error as in [`Message::QueryDone`].
+    EffectsDone {
+        /// Of the question.
+        operation: u64,
+        /// `(request, part, stamp)` in order, at most [`EFFECTS_MAX`]; fewer are the end.
+        effects: Result<Vec<(RequestId, u64, Stamp)>, Option<GroupView>>,
+    },
+
     /// A brick to any gateway: these writes have been in doubt here for long; please settle them.
     Doubtful {
         /// The writes.
@@ -175,6 +215,21 @@ pub enum Message {
         views: Vec<GroupView>,
         /// Volumes that were deleted after `known`.
         deleted: Vec<VolumeId>,
+        /// What else it is to know and do.
+        orders: Orders,
+    },
+    /// The directory lost its disk: what do you know of your groups?
+    Recount,
+    /// All that a brick knows.
+    Recounted {
+        /// Who.
+        brick: BrickId,
+        /// The version of the map that it had taken in.
+        known: u64,
+        /// Its groups.
+        groups: Vec<GroupState>,
+        /// The families that they belong to.
+        families: Vec<Family>,
     },
     /// A new view is being made: serve nothing more under older ones, and say which writes are in doubt.
     Fence {
@@ -334,6 +389,18 @@ pub enum Message {
     },
 }
 
+/// The most effects in one [`Message::EffectsDone`].
+pub const EFFECTS_MAX: usize = 4096;
+
+/// Stretches that hold stamps at a member: `(branch, stretch)` in order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Inventory {
+    /// Those of the group that was asked for.
+    pub stretches: Vec<(VolumeId, u64)>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<(VolumeId, u64)>,
+}
+
 /// What became of phase one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PrepareOutcome {
@@ -470,14 +537,20 @@ wire_enum!(Message {
     9 => Allocation { operation, group, view, span },
     10 => AllocationDone { operation, runs },
     11 => Doubtful { writes },
+    12 => Inventory { operation, group, view, after },
+    13 => InventoryDone { operation, stretches },
+    14 => GetEffects { operation, group, view, after },
+    15 => EffectsDone { operation, effects },
     20 => Heartbeat { brick, sent, known, status },
-    21 => HeartbeatDone { sent, version, lease_ns, views, deleted },
+    21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
     22 => Fence { view },
     23 => Fenced { group, number, doubts },
     24 => Resolve { group, number, writes },
     25 => Resolved { group, number, fates },
     26 => Activate { view, commits, aborts },
     27 => Activated { group, number },
+    28 => Recount,
+    29 => Recounted { brick, known, groups, families },
     40 => Register { gateway, address, writers, held },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },
@@ -493,6 +566,7 @@ wire_enum!(Message {
     90 => Ping { nonce },
     91 => Pong { nonce },
 });
+wire_struct!(Inventory { stretches, next });
 wire_enum!(PrepareOutcome {
     0 => Prepared { previous }, 1 => Duplicate, 2 => Late { newest }, 3 => Changed, 4 => Stale { view },
     5 => Busy, 6 => NoSpace, 7 => Unreadable, 8 => Failed,

@@ -68,23 +68,90 @@ impl Wire for Slots {
     }
 }
 
+/// Where the blocks of a family of volumes are: a volume, its snapshots and their clones share groups.
+///
+/// A *branch* is an address space of blocks at the members, named by a [`VolumeId`]. A volume writes to its head; a
+/// snapshot freezes the head, which takes the snapshot's name, and puts a new branch on top. A block that a branch does
+/// not have is its parent's.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Lineage {
+    /// The branch to which each writable volume writes, by volume.
+    pub heads: Vec<(VolumeId, VolumeId)>,
+    /// The parent of each branch that has one, by child.
+    pub parents: Vec<(VolumeId, VolumeId)>,
+    /// Branches whose snapshot is deleted: what they have and their only child lacks moves to the child.
+    pub merging: Vec<VolumeId>,
+}
+
+impl Lineage {
+    /// The branch that holds the blocks of `volume`: its head, or for a snapshot itself.
+    pub fn branch_of(&self, volume: VolumeId) -> VolumeId {
+        self.heads.iter().find(|(of, _)| *of == volume).map_or(volume, |(_, head)| *head)
+    }
+
+    /// Whether writes go to `branch`. Where nothing is said of any volume, they go to all.
+    pub fn is_head(&self, branch: VolumeId) -> bool {
+        self.heads.is_empty() || self.heads.iter().any(|(_, head)| *head == branch)
+    }
+
+    /// The branch below.
+    pub fn parent_of(&self, branch: VolumeId) -> Option<VolumeId> {
+        self.parents.iter().find(|(child, _)| *child == branch).map(|(_, parent)| *parent)
+    }
+
+    /// The branches above.
+    pub fn children_of(&self, branch: VolumeId) -> impl Iterator<Item = VolumeId> + '_ {
+        self.parents.iter().filter(move |(_, parent)| *parent == branch).map(|(child, _)| *child)
+    }
+
+    /// Whether it says anything of `branch`.
+    pub fn knows(&self, branch: VolumeId) -> bool {
+        self.heads.iter().any(|(_, head)| *head == branch)
+            || self.parents.iter().any(|(child, parent)| *child == branch || *parent == branch)
+    }
+}
+
 /// A view of a group. Every request of a gateway names the number under which it was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupView {
     /// The group.
     pub group: GroupId,
-    /// The volume whose extents it holds.
+    /// The family of volumes whose extents it holds, named by its first volume.
     pub volume: VolumeId,
     /// The view's number, from 1 upward.
     pub number: ViewNumber,
     /// The brick at each slot.
     pub members: Vec<BrickId>,
     /// The *current set*: the slots whose bricks hold every acknowledged write. A write is acknowledged when all of
-    /// these have it on stable storage.
+    /// these, and those that join, have it on stable storage.
     pub current: Slots,
+    /// Slots whose bricks are catching up: they take every write like current members, and serve no reads.
+    pub joining: Slots,
+    /// Where the family's volumes have their blocks.
+    pub lineage: Lineage,
 }
 
 impl GroupView {
+    /// The slots whose bricks take every write: a write is acknowledged when all of these have it.
+    pub fn writers(&self) -> Slots {
+        Slots(self.current.0 | self.joining.0)
+    }
+
+    /// Whether `brick` takes writes.
+    pub fn is_writer(&self, brick: BrickId) -> bool {
+        self.slot_of(brick).is_some_and(|slot| self.writers().has(slot))
+    }
+
+    /// Whether `brick` is catching up.
+    pub fn is_joining(&self, brick: BrickId) -> bool {
+        self.slot_of(brick).is_some_and(|slot| self.joining.has(slot))
+    }
+
+    /// The bricks that take writes, by slot.
+    pub fn writing_bricks(&self) -> impl Iterator<Item = (u8, BrickId)> + '_ {
+        self.writers().iter().filter_map(|slot| Some((slot, *self.members.get(usize::from(slot))?)))
+    }
+
     /// The slot that `brick` holds.
     pub fn slot_of(&self, brick: BrickId) -> Option<u8> {
         self.members.iter().position(|&member| member == brick).map(|slot| slot as u8)
@@ -101,4 +168,5 @@ impl GroupView {
     }
 }
 
-wire_struct!(GroupView { group, volume, number, members, current });
+wire_struct!(Lineage { heads, parents, merging });
+wire_struct!(GroupView { group, volume, number, members, current, joining, lineage });

@@ -122,18 +122,28 @@ impl Cluster {
 
     /// Waits until `state` holds.
     pub fn wait_until(&self, what: &str, state: impl Fn(&ClusterStatus) -> bool) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
+        self.wait_for(PATIENCE, what, state).map(drop)
+    }
+
+    /// Waits until `state` holds, for so long at most; says how long it took.
+    pub fn wait_for(
+        &self,
+        patience: Duration,
+        what: &str,
+        state: impl Fn(&ClusterStatus) -> bool,
+    ) -> Result<Duration> {
+        let start = Instant::now();
         while !state(&self.status()?) {
-            if Instant::now() > end {
+            if start.elapsed() > patience {
                 bail!(
                     "waited {} s until {what}; look into {}",
-                    PATIENCE.as_secs(),
+                    patience.as_secs(),
                     self.dir.join("logs").display()
                 );
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(())
+        Ok(start.elapsed())
     }
 
     /// Starts a further process of this cluster, such as an `attach`.
@@ -153,6 +163,17 @@ impl Cluster {
     pub fn kill(&mut self, name: &str) -> Result<()> {
         self.process(name)?.kill();
         Ok(())
+    }
+
+    /// Stops a process where it stands (SIGSTOP), or lets it go on (SIGCONT).
+    pub fn pause(&mut self, name: &str, paused: bool) -> Result<()> {
+        self.process(name)?.pause(paused);
+        Ok(())
+    }
+
+    /// Asks a process to end (SIGTERM), and waits for that.
+    pub fn end(&mut self, name: &str) -> Result<()> {
+        self.process(name)?.end()
     }
 
     /// Starts a killed process again; does not wait until it serves.

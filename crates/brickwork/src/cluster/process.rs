@@ -121,6 +121,28 @@ impl Process {
         let _ = fs::remove_file(&self.pid_file);
     }
 
+    /// Stops it where it stands (SIGSTOP), or lets it go on (SIGCONT).
+    pub fn pause(&self, paused: bool) {
+        signal(self.child.id(), if paused { libc::SIGSTOP } else { libc::SIGCONT });
+    }
+
+    /// Asks it to end (SIGTERM), and waits for that.
+    pub fn end(&mut self) -> Result<()> {
+        signal(self.child.id(), libc::SIGTERM);
+        let end = Instant::now() + GRACE;
+        while self.child.try_wait()?.is_none() {
+            ensure!(
+                Instant::now() < end,
+                "{} does not end on SIGTERM; its log is {}",
+                self.name,
+                self.log.display()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+        Ok(())
+    }
+
     /// Does not end it when this value is dropped.
     pub fn leave_running(&mut self) {
         self.ends_with_us = false;

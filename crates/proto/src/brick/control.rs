@@ -161,7 +161,7 @@ impl Brick {
 
     pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {
         match message {
-            Message::HeartbeatDone { sent, version, lease_ns, views, deleted } => {
+            Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders: _ } => {
                 self.on_heartbeat_done(now, sent, version, lease_ns, views, deleted, fx);
             }
             Message::Fence { view } => self.on_fence(now, &view, fx),

@@ -49,6 +49,7 @@ impl Directory {
             AdminRequest::VolumeMap { name } => Some(self.volume_map(&name).map(AdminReply::Map)),
             AdminRequest::Status => Some(Ok(AdminReply::Status(self.status(now)))),
             AdminRequest::AdmitBrick { nonce } => self.admit(from, operation, nonce, fx),
+            _ => Some(Err(AdminError::Busy)),
         };
         if let Some(result) = answered {
             send(fx, from, Message::AdminDone { operation, result });
@@ -89,6 +90,9 @@ impl Directory {
             stripe_unit_blocks: unit,
             column_blocks: Geometry::COLUMN_BLOCKS,
             read_only: false,
+            family: VolumeId(self.records.counts.next_volume),
+            origin: None,
+            is_snapshot: false,
         };
         match self.plan(now, &info, groups) {
             Ok(members) => {
@@ -161,7 +165,9 @@ impl Directory {
             let record = GroupRecord { volume, active: None, next: None, changed: 0 };
             self.records.groups.insert(group, record);
             let current = Slots::all(members.len() as u8);
-            self.begin_change(now, GroupView { group, volume, number: ViewNumber(1), members, current }, fx);
+            let (number, joining, lineage) = (ViewNumber(1), Slots::default(), wire::Lineage::default());
+            let view = GroupView { group, volume, number, members, current, joining, lineage };
+            self.begin_change(now, view, fx);
         }
     }
 
@@ -291,6 +297,8 @@ impl Directory {
                 .collect(),
             volumes: self.records.volumes.values().map(|record| self.volume_status(record)).collect(),
             version: self.records.counts.version,
+            care: wire::Care::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -308,6 +316,8 @@ impl Directory {
             silent_ms: lease.map(|lease| now.since(lease.heard).as_millis() as u64),
             groups: views().count() as u32,
             stale_groups: views().filter(|view| !view.is_current(id)).count() as u32,
+            joining_groups: 0,
+            evicted: false,
             status,
         }
     }
@@ -327,6 +337,8 @@ impl Directory {
                 .map(|view| tolerates.saturating_sub(lost(view)))
                 .min()
                 .unwrap_or(tolerates),
+            rebuilding: 0,
+            unplaced: 0,
         }
     }
 }

@@ -259,7 +259,18 @@ impl Directory {
         let lease_ns = if grant { self.config.lease_ns } else { 0 };
         self.leases.on_heartbeat(now, from, status, grant);
         let views = views.into_iter().filter(|view| self.is_durable(view.group)).collect();
-        send(fx, NodeId::Brick(from), Message::HeartbeatDone { sent, version, lease_ns, views, deleted });
+        send(
+            fx,
+            NodeId::Brick(from),
+            Message::HeartbeatDone {
+                sent,
+                version,
+                lease_ns,
+                views,
+                deleted,
+                orders: wire::Orders::default(),
+            },
+        );
     }
 
     fn is_durable(&self, group: GroupId) -> bool {

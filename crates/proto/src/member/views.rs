@@ -6,18 +6,7 @@
 
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
-use wire::{GroupView, Wire, wire_struct};
-
-/// What a brick knows of one group; also the value of its note.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct GroupState {
-    /// No request under a view before this one is served any more.
-    pub promised: ViewNumber,
-    /// The view that began last.
-    pub active: Option<GroupView>,
-}
-
-wire_struct!(GroupState { promised, active });
+use wire::{GroupState, GroupView, Wire};
 
 /// All groups of a brick.
 #[derive(Debug)]
@@ -126,6 +115,8 @@ mod tests {
             number: ViewNumber(number),
             members: vec![BrickId(1), BrickId(2)],
             current: Slots(current),
+            joining: Slots::default(),
+            lineage: wire::Lineage::default(),
         }
     }
 

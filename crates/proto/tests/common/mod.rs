@@ -8,7 +8,7 @@ use core::time::Duration;
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Blocks, Command, Recovered, Reply, Staged};
 use wire::{AdminReply, AdminRequest, Change, Io, IoError, IoReply, Message, Packet, Span};
 
@@ -91,10 +91,21 @@ impl MemoryDisk {
                 Reply::Allocation { token, result: Ok(runs.collect()) }
             }
             Command::Note { token, .. } => Reply::Noted { token, result: Ok(()) },
-            Command::Discard { volume } => {
-                self.blocks.retain(|(of, _), _| *of != volume);
+            Command::Discard { volume, stretch } => {
+                let goes = |lba: u64| stretch.is_none_or(|stretch| lba / Span::STRETCH_BLOCKS == stretch);
+                self.blocks.retain(|(of, lba), _| *of != volume || !goes(*lba));
                 return None;
             }
+            Command::Inventory { token, after } => {
+                let all: BTreeSet<(VolumeId, u64)> =
+                    self.blocks.keys().map(|(volume, lba)| (*volume, lba / Span::STRETCH_BLOCKS)).collect();
+                let later = all.into_iter().filter(|place| Some(*place) > after);
+                Reply::Inventory { token, result: Ok(later.take(wire::disk::INVENTORY_MAX).collect()) }
+            }
+            Command::Verify { token, span, width } => {
+                Reply::Read { token, result: Ok(self.read(span, width, false)) }
+            }
+            Command::Remember { token, .. } => Reply::Noted { token, result: Ok(()) },
         })
     }
 }

@@ -544,6 +544,7 @@ impl Participant {
                     cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
                 }
             }
+            Reply::Inventory { .. } => {}
             Reply::Broken { .. } => cx.counters.count("disk failed"),
         }
     }

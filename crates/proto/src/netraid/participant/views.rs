@@ -59,7 +59,7 @@ impl Participant {
         let keys: Vec<Key> =
             self.pending.iter().map(|p| p.prepare.key()).filter(|key| key.0 == volume).collect();
         keys.into_iter().for_each(|key| self.finish_abort(cx, key));
-        self.store(cx, Command::Discard { volume });
+        self.store(cx, Command::Discard { volume, stretch: None });
     }
 
     pub(super) fn refuse_waiting(&mut self, cx: &mut Context<'_>, is_of: impl Fn(GroupId) -> bool) {
