@@ -211,7 +211,7 @@ impl Brick {
     /// Takes in a view that began without this brick.
     fn learn(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) -> Option<Token> {
         let current = self.groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
-        if view.number <= current || view.is_current(self.control.id) || !self.groups.activate(view) {
+        if view.number <= current || view.is_writer(self.control.id) || !self.groups.activate(view) {
             return None;
         }
         self.counters.count("learned that it was left out of a view");
@@ -284,7 +284,7 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
-        if !view.is_current(self.control.id) || (!began && !self.groups.activate(view)) {
+        if !view.is_writer(self.control.id) || (!began && !self.groups.activate(view)) {
             return;
         }
         if !began {

@@ -59,6 +59,12 @@ impl ReadOperation {
         }
     }
 
+    /// Without the content of the members at `slots`, which is known to be bad.
+    #[must_use]
+    pub fn without(self, slots: Slots) -> ReadOperation {
+        ReadOperation { bad: slots, ..self }
+    }
+
     fn geometry(&self, shared: &Shared) -> Geometry {
         shared.geometries[&self.span.volume]
     }

@@ -1,7 +1,9 @@
-//! Puts good content in place of blocks that a member could not read. Nobody waits for it; a member that has
-//! something newer, or a write under way, refuses it.
+//! Puts good content in place of blocks that a member could not read, or has an older version of. A member that has
+//! something newer, or a write under way, refuses it: then it ends with [`Outcome::Changed`], otherwise with
+//! [`Outcome::Written`].
 
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
+use super::read::{ReadOperation, is_mirrored};
 use super::reconstruct::ReconstructOperation;
 use base::{GroupId, Payload, Stamp};
 use wire::{Message, Slots, Span};
@@ -27,7 +29,7 @@ impl RepairOperation {
         RepairOperation { group, slot, span, good: Some((stamps, content)), attempt: 0 }
     }
 
-    /// With what the rest of the rows says.
+    /// With what the rest of the rows, or another copy, says.
     pub fn from_row(group: GroupId, slot: u8, span: Span) -> RepairOperation {
         RepairOperation { group, slot, span, good: None, attempt: 0 }
     }
@@ -36,15 +38,19 @@ impl RepairOperation {
 impl Operate for RepairOperation {
     fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let view = shared.view(self.group);
-        if !view.current.has(self.slot) || self.attempt > 3 {
-            return Some(Outcome::Written);
+        if !view.writers().has(self.slot) || self.attempt > 3 {
+            return Some(Outcome::Changed);
         }
         let geometry = shared.geometries[&self.span.volume];
         let Some((stamps, content)) = self.good.clone() else {
-            let wanted = geometry.shard_at(self.span.lba, self.slot);
             let excluded = Slots::one(self.slot);
-            let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
-            shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
+            shared.begin(if is_mirrored(&geometry) {
+                Operation::Read(ReadOperation::new(self.group, self.span, 0, true).without(excluded))
+            } else {
+                let wanted = geometry.shard_at(self.span.lba, self.slot);
+                let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
+                Operation::Reconstruct(Box::new(reconstruct))
+            });
             return None;
         };
         let (group, span) = (self.group, self.span);
@@ -62,9 +68,10 @@ impl Operate for RepairOperation {
     }
 
     fn on_answer(&mut self, shared: &mut Shared, _slot: u8, answer: Answer) -> Option<Outcome> {
-        if matches!(answer, Answer::Repaired(true)) {
-            shared.counters.count("repair taken by a member");
+        if !matches!(answer, Answer::Repaired(true)) {
+            return Some(Outcome::Changed);
         }
+        shared.counters.count("repair taken by a member");
         Some(Outcome::Written)
     }
 
@@ -89,6 +96,6 @@ impl Operate for RepairOperation {
     }
 
     fn on_view(&mut self, _shared: &mut Shared) -> Option<Outcome> {
-        Some(Outcome::Written)
+        Some(Outcome::Changed)
     }
 }
