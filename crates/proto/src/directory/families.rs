@@ -246,7 +246,7 @@ impl Directory {
     fn begin_cut(&mut self, now: Time, cut: Cut, fx: &mut Vec<DirectoryEffect>) {
         self.counters.count("cut begun");
         let Some(record) = self.records.families.get_mut(&cut.family) else { return };
-        record.next = Some(cut.lineage);
+        record.next = Some(Lineage { number: record.lineage.number + 1, ..cut.lineage });
         let mut puts = cut.puts;
         puts.push(self.records.put_family(cut.family));
         self.store(puts, Vec::new(), fx);
