@@ -9,8 +9,10 @@ mod cluster;
 mod fuzz;
 mod nbd;
 mod noise;
+mod porcupine;
 mod process;
 mod report;
+mod soak;
 mod test;
 mod tidy;
 mod workspace;
@@ -34,6 +36,8 @@ enum Verb {
     Test(test::Options),
     /// Runs only the tests with real NBD clients against a real cluster
     Clients(clients::Options),
+    /// Kills, stops and restarts daemons under load, and has the history judged by porcupine
+    Soak(soak::Options),
     /// Measures, side by side with what the machine can do
     #[command(subcommand)]
     Bench(Bench),
@@ -65,6 +69,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Tidy => tidy::verb(),
         Verb::Test(options) => test::verb(&options),
         Verb::Clients(options) => clients::verb(&options),
+        Verb::Soak(options) => soak::verb(&options),
         Verb::Bench(Bench::Block(options)) => bench::verb(&options),
         Verb::Fuzz(options) => fuzz::verb(&options),
     }

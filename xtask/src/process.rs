@@ -2,6 +2,7 @@
 
 use crate::workspace;
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{self, File};
 use std::io::IsTerminal;
@@ -157,6 +158,17 @@ pub(crate) fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
+/// The last JSON object of an output: the whole of it, or its last line.
+pub(crate) fn last_object(text: &str) -> Option<Value> {
+    let whole = serde_json::from_str(text).ok().filter(Value::is_object);
+    let last_line =
+        || text.lines().rev().find_map(|line| serde_json::from_str(line).ok().filter(Value::is_object));
+    whole.or_else(last_line).or_else(|| {
+        let start = if text.starts_with('{') { 0 } else { text.rfind("\n{")? + 1 };
+        serde_json::from_str(&text[start..]).ok()
+    })
+}
+
 /// Whether a program is on the path (or in the places where administrators' tools lie).
 pub(crate) fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -228,4 +240,18 @@ fn copy(from: &Command, to: &mut Command) {
 
 fn read_lossy(path: &Path) -> String {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_last_object() {
+        let lines = last_object("seed 1\n{\"a\":1}\n{\"b\":[{\"c\":2}]}\n\n");
+        assert_eq!(lines.map(|value| value["b"][0]["c"] == 2), Some(true));
+        let pretty = last_object("seed 1\n{\n  \"a\": {\n    \"b\": 3\n  }\n}\n");
+        assert_eq!(pretty.map(|value| value["a"]["b"] == 3), Some(true));
+        assert_eq!(last_object("nothing\n"), None);
+    }
 }

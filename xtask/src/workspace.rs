@@ -63,6 +63,14 @@ pub(crate) fn sweep() -> Result<()> {
     Ok(())
 }
 
+/// The binary that was given, or one built in a profile.
+pub(crate) fn binary(given: Option<&Path>, profile: &str) -> Result<PathBuf> {
+    match given {
+        Some(path) => path.canonicalize().with_context(|| format!("no binary {}", path.display())),
+        None => build(profile),
+    }
+}
+
 /// Builds the binary in a profile and says where it lies.
 pub(crate) fn build(profile: &str) -> Result<PathBuf> {
     let mut command = cargo(&["build", "-p", "brickwork", "--profile", profile]);

@@ -44,6 +44,13 @@ pub enum Effect {
         /// What.
         packet: Packet,
     },
+    /// Another brick is reached there.
+    Address {
+        /// Which.
+        node: NodeId,
+        /// Where.
+        address: String,
+    },
     /// Ask a disk.
     Disk {
         /// Which.
@@ -139,6 +146,7 @@ impl BrickNode {
         for effect in self.brick_fx.drain(..) {
             match effect {
                 BrickEffect::Send { to, packet } => fx.push(Effect::Send { to, packet }),
+                BrickEffect::Address { node, address } => fx.push(Effect::Address { node, address }),
                 BrickEffect::Store { disk, command } => {
                     self.queue.push_back(Job::Store(disk, StoreEvent::Command(command)));
                 }

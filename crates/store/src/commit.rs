@@ -3,6 +3,7 @@
 //! All records pass through one queue, so that the journal has them in the order in which they were asked for. A group takes
 //! what has gathered while the one before was in flight.
 
+use crate::discard::Region;
 use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::overlay::{Need, Setting};
@@ -10,7 +11,7 @@ use crate::record::{Body, Effect, Extent, FrameBuilder, Record, WIDTH_MAX, inlin
 use crate::room::Plan;
 use crate::superblock::SLOT_BLOCKS;
 use crate::works::{Mend, Work, WorkKind};
-use base::{BLOCK, Payload, Stamp, Time, VolumeId};
+use base::{BLOCK, Payload, RequestId, Stamp, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::disk::{Reply, Staged, StoreError, Token};
@@ -65,6 +66,11 @@ impl Write {
         Setting::of(&self.staged.change, self.staged.write.stamp)
     }
 
+    /// Whether it is to be dropped although it is being applied.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.state == WriteState::Applying && self.decision == Some(Verdict::Drop)
+    }
+
     /// What a retry of its request has to know.
     pub(crate) fn effect(&self) -> Effect {
         Effect { request: self.staged.request, part: self.staged.part, stamp: self.staged.write.stamp }
@@ -81,14 +87,15 @@ pub(crate) enum Item {
     /// The work's id.
     Mend(u64),
     Note(Token, Vec<u8>, Option<Vec<u8>>),
-    Discard(VolumeId),
+    Remember(Token, Vec<Effect>),
+    Discard(Region),
     Checkpoint,
 }
 
 impl Item {
     /// Whether somebody waits for it.
     fn is_urgent(&self) -> bool {
-        matches!(self, Item::Stage(_) | Item::Mend(_) | Item::Note(..))
+        matches!(self, Item::Stage(_) | Item::Mend(_) | Item::Note(..) | Item::Remember(..))
     }
 }
 
@@ -249,16 +256,49 @@ impl Running {
         self.queue.push(Item::Note(token, key, value), self.now);
     }
 
-    pub(crate) fn on_discard(&mut self, volume: VolumeId) {
-        if self.discards.contains_key(&volume) {
+    /// Takes over what took effect elsewhere. Of more than would be remembered the latest are taken.
+    pub(crate) fn on_remember(&mut self, token: Token, effects: Vec<(RequestId, u64, Stamp)>) {
+        if self.queue.items.len() >= self.limits.queue_max {
+            return self.reply(Reply::Noted { token, result: Err(StoreError::Busy) });
+        }
+        let effect = |(request, part, stamp)| Effect { request, part, stamp };
+        let mut effects: Vec<Effect> = effects.into_iter().map(effect).collect();
+        effects.sort_unstable_by_key(|effect| effect.stamp);
+        effects.drain(..effects.len().saturating_sub(self.effects.max()));
+        self.queue.push(Item::Remember(token, effects), self.now);
+    }
+
+    pub(crate) fn on_discard(&mut self, region: Region) {
+        if !region.is_sound() || !self.holds_any(region) {
             return;
         }
-        let of_volume =
-            self.writes.values().map(|write| write.staged.write).filter(|w| w.span.volume == volume);
-        let doomed: Vec<Stamp> = of_volume.map(|write| write.stamp).collect();
-        doomed.into_iter().for_each(|stamp| self.on_drop(stamp));
-        self.discards.insert(volume, false);
-        self.queue.push(Item::Discard(volume), self.now);
+        let is_now = self.discards.add(region);
+        for stamp in self.writes_in(region) {
+            self.on_drop(stamp);
+            let write = self.writes.get_mut(&stamp).expect("just seen");
+            if write.state == WriteState::Applying {
+                write.decision = Some(Verdict::Drop);
+            }
+        }
+        self.refuse_mends(region);
+        if is_now {
+            self.queue.push(Item::Discard(region), self.now);
+        }
+    }
+
+    /// The writes of a region that are not over.
+    pub(crate) fn writes_in(&self, region: Region) -> Vec<Stamp> {
+        let inside = self.writes.iter().filter(|(_, write)| region.holds_span(&write.staged.write.span));
+        inside.map(|(&stamp, _)| stamp).collect()
+    }
+
+    /// Whether there is anything in a region to be given back.
+    fn holds_any(&self, region: Region) -> bool {
+        let layers = [&self.fresh, &self.durable, &self.destaging];
+        self.pages.of(region).next().is_some()
+            || layers.into_iter().any(|layer| layer.holds_any(region))
+            || !self.writes_in(region).is_empty()
+            || self.works.iter().any(|work| region.holds_span(&work.span))
     }
 
     pub(crate) fn answer(&mut self, token: Token, result: Result<(), StoreError>) {
@@ -311,7 +351,7 @@ impl Running {
     }
 
     fn checkpoint_bytes(&self) -> usize {
-        self.effects.len() * 32 + self.notes_bytes + self.discards.len() * 8 + 64
+        self.effects.len() * 32 + self.notes_bytes + self.discards.checkpoint_bytes() + 64
     }
 
     fn start_checkpoint(&mut self) {
@@ -325,9 +365,11 @@ impl Running {
         starts.push(builder.push(&Record::Checkpoint {
             notes: self.notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
             effects: self.effects.iter().collect(),
-            discards:
-                self.discards.iter().filter(|(_, logged)| **logged).map(|(&volume, _)| volume).collect(),
+            discards: self.discards.logged().filter(|r| r.stretch.is_none()).map(|r| r.volume).collect(),
         }));
+        for region in self.discards.logged().filter(|region| region.stretch.is_some()) {
+            builder.push(&Record::discard(region));
+        }
         items.push(Item::Checkpoint);
         if self.journal.used() + builder.length() as u64 > self.journal.capacity() {
             return self.fail("the journal holds more than this store can have written; replace the disk");
@@ -387,15 +429,18 @@ impl Running {
                 Record::Mend { span: work.span, width: mend.width, stamps, extents, fresh: true }
             }
             Item::Note(_, key, value) => Record::Note { key: key.clone(), value: value.clone() },
-            Item::Discard(volume) => Record::Discard { volume: *volume },
+            Item::Remember(_, effects) => Record::Remember { effects: effects.clone() },
+            Item::Discard(region) => Record::discard(*region),
             Item::Checkpoint => unreachable!("a checkpoint is built apart"),
         }
     }
 
     /// Effects are remembered in the order of the journal, so that a checkpoint says what the records before it say.
     fn note_effect(&mut self, item: &Item) {
-        if let Item::Apply(stamp) | Item::Image(stamp, _) = item {
-            self.effects.insert(self.writes[stamp].effect());
+        match item {
+            Item::Apply(stamp) | Item::Image(stamp, _) => self.effects.insert(self.writes[stamp].effect()),
+            Item::Remember(_, effects) => effects.iter().for_each(|&effect| self.effects.insert(effect)),
+            _ => {}
         }
     }
 
@@ -436,10 +481,12 @@ impl Running {
                 write.extents.iter().for_each(|extent| self.free_slot_of(extent));
             }
             Item::Mend(id) => self.on_mended(id),
-            Item::Note(token, ..) => self.reply(Reply::Noted { token, result: Ok(()) }),
-            Item::Discard(volume) => {
-                self.discards.insert(volume, true);
-                let slots = self.durable.remove_volume(volume);
+            Item::Note(token, ..) | Item::Remember(token, _) => {
+                self.reply(Reply::Noted { token, result: Ok(()) });
+            }
+            Item::Discard(region) => {
+                self.discards.log(region);
+                let slots = self.durable.remove_region(region);
                 slots.into_iter().for_each(|slot| self.slots.free(slot));
                 self.cycle.want(true);
             }
@@ -504,7 +551,7 @@ impl Running {
                 let replies = tokens.unwrap_or_default().into_iter();
                 replies.map(|token| Reply::Staged { token, result: failed }).collect()
             }
-            Item::Note(token, ..) => vec![Reply::Noted { token: *token, result: failed }],
+            Item::Note(token, ..) | Item::Remember(token, _) => vec![Reply::Noted { token: *token, result: failed }],
             _ => Vec::new(),
         }
     }
@@ -528,8 +575,9 @@ fn record_bytes(record: &Record) -> usize {
             inline_bytes(extents) + stamps.len() * 8 + 64 + sums_bytes(extents)
         }
         Record::Image { extents, .. } => inline_bytes(extents) + 32 + sums_bytes(extents),
+        Record::Remember { effects } => effects.len() * 32 + 16,
         Record::Note { key, value } => key.len() + value.as_ref().map_or(0, Vec::len) + 16,
-        _ => 16,
+        _ => 32,
     }
 }
 

@@ -4,6 +4,7 @@
 //! a flush; a journal header with the checkpoint as the new tail. Only then are slots free that the cycle gave up,
 //! because until then a crash brings the old journal back, and with it the old places.
 
+use crate::commit::Item;
 use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
@@ -55,7 +56,7 @@ pub(crate) struct Writing {
 enum Todo {
     /// Bring the content of its blocks home.
     Update { volume: VolumeId, page: u64, planes: BTreeSet<u8> },
-    /// Its volume is discarded.
+    /// Its blocks are discarded.
     Erase(Key),
 }
 
@@ -121,8 +122,7 @@ impl Running {
                 }),
             }
         }
-        let discarded = self.discards.iter().filter(|(_, logged)| **logged);
-        let doomed = discarded.flat_map(|(&volume, _)| self.pages.of_volume(volume));
+        let doomed = self.discards.logged().flat_map(|region| self.pages.of(region));
         todo.extend(doomed.take(ERASED_MAX).map(Todo::Erase));
         todo
     }
@@ -342,12 +342,14 @@ impl Running {
         self.forget_discarded();
     }
 
-    /// Volumes without pages are gone; for the others another cycle follows.
+    /// Discards without pages are over; for the others another cycle follows.
     fn forget_discarded(&mut self) {
         let pages = &self.pages;
-        let has_more = |volume| pages.of_volume(volume).next().is_some();
-        self.discards.retain(|&volume, logged| !*logged || has_more(volume));
-        let more = self.discards.values().any(|logged| *logged);
+        self.discards.end_logged(|region| pages.of(region).next().is_some());
+        while let Some(region) = self.discards.next_waiting() {
+            self.queue.push(Item::Discard(region), self.now);
+        }
+        let more = self.discards.logged().next().is_some();
         self.cycle.want(more);
     }
 }

@@ -27,6 +27,11 @@ impl Effects {
         Effects { max, ..Effects::default() }
     }
 
+    /// How many parts it remembers at most.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
     /// How many parts it remembers.
     pub(crate) fn len(&self) -> usize {
         self.parts.len()

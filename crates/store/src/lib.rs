@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` (what is where), `record` and `journal` (how a
 //! write gets on stable storage), `metadata`, `pages` and `slots` (where blocks are at home), `overlay` and `cache` (what
-//! is in memory), then the machine: `machine`, `commit` with `room` and `works`, `read`, `destage`, `recovery`. The bytes and the order in
+//! is in memory), then the machine: `machine`, `commit` with `room`, `works` and `discard`, `read` and `inventory`, `destage`, `recovery`. The bytes and the order in
 //! which they become durable are in `docs/disk-format/README.md`.
 //!
 //! Deliberately absent: files, devices, threads, clocks; the fate of a write in doubt (the participant finds it out).
@@ -14,7 +14,9 @@
 mod cache;
 mod commit;
 mod destage;
+mod discard;
 mod effects;
+mod inventory;
 pub mod io;
 mod journal;
 mod machine;

@@ -5,18 +5,19 @@
 use crate::cache::BlockCache;
 use crate::commit::{Item, Queue, Write};
 use crate::destage::Cycle;
+use crate::discard::{Discards, Region};
 use crate::effects::Effects;
 use crate::io::{Io, IoDone, IoFault, IoKind};
 use crate::journal::Journal;
 use crate::metadata::Key;
 use crate::overlay::Overlay;
 use crate::pages::Pages;
-use crate::read::{ReadOp, Run};
+use crate::read::{ReadOp, Run, Wanted};
 use crate::recovery::{Next, OpenError, Recovery};
 use crate::slots::Allocator;
 use crate::superblock::{Geometry, SLOT_BYTES, Superblock};
 use crate::works::Work;
-use base::{BrickId, Checksum, ClusterId, Depth, HashMap, Machine, Payload, Stamp, Time, VolumeId};
+use base::{BrickId, Checksum, ClusterId, Depth, HashMap, Machine, Payload, Stamp, Time};
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,6 +74,9 @@ pub struct Limits {
     pub reads_max: usize,
     /// Metadata pages in memory.
     pub pages_max: usize,
+    /// Slots in use, in percent of all, beyond which a write that needs new room gets [`StoreError::NoSpace`]. The rest is
+    /// for what gives room back, or makes good what was there.
+    pub used_percent_max: u8,
     /// How long an applied write may stay out of the journal.
     pub lazy_ns: u64,
     /// How long journalled content may stay away from home on an idle disk.
@@ -87,6 +91,7 @@ impl Default for Limits {
             queue_max: 4096,
             reads_max: 4096,
             pages_max: 512,
+            used_percent_max: 95,
             lazy_ns: 20_000_000,
             idle_ns: 1_000_000_000,
         }
@@ -143,6 +148,8 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// Whether the journal's last frame was found torn when the disk was opened: 1 or 0.
     pub torn_tails: u64,
+    /// Blocks read from the disk to check them.
+    pub verified_blocks: u64,
     /// Blocks found unreadable.
     pub unreadable_blocks: u64,
     /// Metadata pages on the disk.
@@ -167,6 +174,13 @@ impl Store {
     pub fn open(config: StoreConfig) -> Store {
         let recovery = Box::new(Recovery::new(config));
         Store { phase: Phase::Opening { recovery, next_token: 0, waiting: false } }
+    }
+
+    /// What tells this disk, as it was formatted, from all others; `None` before it is open. Drawn by whoever formatted
+    /// it: the first half of [`FormatOptions::uuid`](crate::FormatOptions::uuid).
+    pub fn identity(&self) -> Option<u64> {
+        let Phase::Open(running) = &self.phase else { return None };
+        Some(running.identity)
     }
 
     /// The room on the disk; nothing before it is open.
@@ -300,6 +314,7 @@ pub(crate) struct Running {
     pub(crate) limits: Limits,
     pub(crate) geometry: Geometry,
     pub(crate) seed: Checksum,
+    identity: u64,
     pub(crate) now: Time,
     pub(crate) out: Vec<StoreEffect>,
     pub(crate) stats: Stats,
@@ -321,8 +336,8 @@ pub(crate) struct Running {
     pub(crate) notes: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(crate) notes_bytes: usize,
     pub(crate) effects: Effects,
-    /// Volumes whose space is being given back; `true` once the journal knows.
-    pub(crate) discards: BTreeMap<VolumeId, bool>,
+    /// What is being given back.
+    pub(crate) discards: Discards,
 
     /// Applied, not journalled.
     pub(crate) fresh: Overlay,
@@ -352,6 +367,7 @@ impl Running {
             limits: config.limits,
             geometry,
             seed: superblock.seed(),
+            identity: superblock.identity(),
             now: Time::ZERO,
             out: Vec::new(),
             stats: Stats::default(),
@@ -368,7 +384,7 @@ impl Running {
             notes: BTreeMap::new(),
             notes_bytes: 0,
             effects: Effects::new(effects_max(journal.capacity())),
-            discards: BTreeMap::new(),
+            discards: Discards::default(),
             fresh: Overlay::default(),
             durable: Overlay::default(),
             destaging: Overlay::default(),
@@ -425,18 +441,15 @@ impl Running {
             Command::Mend { token, span, width, stamps, payload } => {
                 self.on_mend(token, span, width, stamps, payload);
             }
-            Command::Read { token, span, width, content } => self.on_read(token, span, width, content),
+            Command::Read { token, span, width, content } => {
+                self.on_read(token, span, width, if content { Wanted::Content } else { Wanted::Stamps });
+            }
             Command::Allocation { token, span } => self.on_allocation(token, span),
             Command::Note { token, key, value } => self.on_note(token, key, value),
-            Command::Discard { volume, .. } => self.on_discard(volume),
-            Command::Verify { token, span, width } => self.on_read(token, span, width, false),
-            // Placeholders until the commands are built.
-            Command::Inventory { token, .. } => {
-                self.out.push(StoreEffect::Reply(Reply::Inventory { token, result: Err(StoreError::Failed) }))
-            }
-            Command::Remember { token, .. } => {
-                self.out.push(StoreEffect::Reply(Reply::Noted { token, result: Err(StoreError::Failed) }))
-            }
+            Command::Discard { volume, stretch } => self.on_discard(Region { volume, stretch }),
+            Command::Verify { token, span, width } => self.on_read(token, span, width, Wanted::Check),
+            Command::Inventory { token, after } => self.on_inventory(token, after),
+            Command::Remember { token, effects } => self.on_remember(token, effects),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Committed content that is not at home yet, in layers. A version in an upper layer hides the ones below, but for stamps
 //! that it does not change.
 
+use crate::discard::Region;
 use crate::record::{Body, Extent};
 use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum, Stamp, VolumeId};
@@ -201,13 +202,17 @@ impl Overlay {
         }
     }
 
-    /// Takes away all of a volume; the slots that its large writes brought are given back.
-    pub(crate) fn remove_volume(&mut self, volume: VolumeId) -> Vec<u32> {
-        let keys: Vec<u64> =
-            self.groups.range((volume, 0)..=(volume, u64::MAX)).map(|(&(_, number), _)| number).collect();
+    /// Whether it has anything of a region.
+    pub(crate) fn holds_any(&self, region: Region) -> bool {
+        self.groups.range(region.groups()).next().is_some()
+    }
+
+    /// Takes away all of a region; the slots that its large writes brought are given back.
+    pub(crate) fn remove_region(&mut self, region: Region) -> Vec<u32> {
+        let keys: Vec<_> = self.groups.range(region.groups()).map(|(&key, _)| key).collect();
         let mut slots = Vec::new();
-        for number in keys {
-            let group = self.groups.remove(&(volume, number)).expect("just seen");
+        for key in keys {
+            let group = self.groups.remove(&key).expect("just seen");
             self.bytes -= group.versions.iter().map(|(_, version)| in_memory(version)).sum::<usize>();
             slots.extend(group.slot.into_iter().chain(group.replaced));
         }
@@ -217,6 +222,11 @@ impl Overlay {
     /// Its groups, in order of their address.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (VolumeId, u64, &Group)> {
         self.groups.iter().map(|(&(volume, number), group)| (volume, number, group))
+    }
+
+    /// The first one's address from `key` on.
+    pub(crate) fn first_from(&self, key: (VolumeId, u64)) -> Option<(VolumeId, u64)> {
+        self.groups.range(key..).next().map(|(&key, _)| key)
     }
 
     /// One of them.

@@ -1,5 +1,6 @@
 //! Which metadata pages there are, where, and the ones in memory.
 
+use crate::discard::Region;
 use crate::metadata::{Key, Page};
 use crate::slots::Allocator;
 use base::HashMap;
@@ -60,11 +61,14 @@ impl Pages {
         self.index.insert(key, home).is_none()
     }
 
-    /// All pages of a volume.
-    pub(crate) fn of_volume(&self, volume: base::VolumeId) -> impl Iterator<Item = Key> {
-        let from = Key { volume, page: 0, plane: 0 };
-        let to = Key { volume, page: u64::MAX, plane: u8::MAX };
-        self.index.range(from..=to).map(|(&key, _)| key)
+    /// All pages of a region.
+    pub(crate) fn of(&self, region: Region) -> impl Iterator<Item = Key> {
+        self.index.range(region.pages()).map(|(&key, _)| key)
+    }
+
+    /// The first page from `key` on.
+    pub(crate) fn first_from(&self, key: Key) -> Option<Key> {
+        self.index.range(key..).next().map(|(&key, _)| key)
     }
 
     /// The page, if it is in memory.

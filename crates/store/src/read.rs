@@ -24,13 +24,24 @@ pub(crate) enum Reader {
     Apply(Stamp),
 }
 
+/// What a read is to find out, beside stamps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    /// Nothing.
+    Stamps,
+    /// The content.
+    Content,
+    /// Whether what the disk holds matches its checksum. Past the cache, and leaving no trace in it.
+    Check,
+}
+
 /// A read under way.
 #[derive(Debug)]
 pub(crate) struct ReadOp {
     reader: Reader,
     span: Span,
     width: u8,
-    content: bool,
+    wanted: Wanted,
     /// Blocks that came from the disk, by index: from where, which checksum was expected, and the content if it matched.
     fetched: BTreeMap<u32, Fetched>,
     /// The buffers that came from the disk.
@@ -45,7 +56,7 @@ pub(crate) struct ReadOp {
 struct Fetched {
     physical: u64,
     sum: Checksum,
-    /// Which of the read's buffers it is in, and where, if it matched.
+    /// Which of the read's buffers it is in (none is kept for a check), and where, if it matched.
     place: Option<(usize, usize)>,
 }
 
@@ -118,14 +129,14 @@ enum Source {
 }
 
 impl Running {
-    pub(crate) fn on_read(&mut self, token: Token, span: Span, width: u8, content: bool) {
+    pub(crate) fn on_read(&mut self, token: Token, span: Span, width: u8, wanted: Wanted) {
         let sound = span.is_valid() && (1..=WIDTH_MAX).contains(&width);
         let full = self.reads.len() + self.held_reads.len() >= self.limits.reads_max;
         if !sound || full {
             let error = if sound { StoreError::Busy } else { StoreError::Failed };
             return self.reply(Reply::Read { token, result: Err(error) });
         }
-        let read = self.new_read(Reader::Participant(token), span, width, content);
+        let read = self.new_read(Reader::Participant(token), span, width, wanted);
         if self.is_worked_on(&span) {
             return self.held_reads.push(read);
         }
@@ -134,7 +145,7 @@ impl Running {
 
     /// Reads the parity that the delta of write `stamp` changes.
     pub(crate) fn read_base(&mut self, stamp: Stamp, span: Span) {
-        let read = self.new_read(Reader::Apply(stamp), span, 1, true);
+        let read = self.new_read(Reader::Apply(stamp), span, 1, Wanted::Content);
         self.start_read(read);
     }
 
@@ -221,12 +232,12 @@ impl Running {
         }
     }
 
-    fn new_read(&self, reader: Reader, span: Span, width: u8, content: bool) -> ReadOp {
+    fn new_read(&self, reader: Reader, span: Span, width: u8, wanted: Wanted) -> ReadOp {
         ReadOp {
             reader,
             span,
             width,
-            content,
+            wanted,
             fetched: BTreeMap::new(),
             buffers: Vec::new(),
             waiting: 0,
@@ -278,9 +289,9 @@ impl Running {
             let from = pass.blocks.stamps.len() - read.width as usize;
             pass.blocks.stamps[from..].fill(Stamp::ZERO);
         }
-        if read.content && readable {
+        if read.wanted != Wanted::Stamps && readable {
             readable = self.resolve_content(read, index, pass);
-        } else if read.content {
+        } else if read.wanted == Wanted::Content {
             pass.push(zero_block());
         }
         if !readable {
@@ -301,7 +312,9 @@ impl Running {
             Source::Disk { physical, sum } => return self.block_of_disk(read, index, physical, sum, pass),
         };
         let is_good = block.is_some();
-        pass.push(block.unwrap_or_else(zero_block));
+        if read.wanted == Wanted::Content {
+            pass.push(block.unwrap_or_else(zero_block));
+        }
         is_good
     }
 
@@ -317,12 +330,14 @@ impl Running {
         let fetched = read.fetched.get(&index).filter(|found| (found.physical, found.sum) == (physical, sum));
         if let Some(found) = fetched {
             match found.place {
+                _ if read.wanted == Wanted::Check => {}
                 Some((buffer, offset)) => pass.push_from(&read.buffers[buffer], offset),
                 None => pass.push(zero_block()),
             }
             return found.place.is_some();
         }
-        match self.cache.get(physical, sum) {
+        let cached = if read.wanted == Wanted::Check { None } else { self.cache.get(physical, sum) };
+        match cached {
             Some((buffer, offset)) => {
                 pass.push_from(buffer, offset);
                 self.stats.cache_hits += 1;
@@ -364,7 +379,7 @@ impl Running {
 
     /// The versions of a block that are not at home, newest first.
     fn versions(&self, volume: VolumeId, lba: u64) -> impl Iterator<Item = &Version> {
-        let discarded = self.discards.contains_key(&volume);
+        let discarded = self.discards.cover(volume, lba);
         let layers = [&self.fresh, &self.durable, &self.destaging];
         layers.into_iter().filter(move |_| !discarded).filter_map(move |layer| layer.get(volume, lba))
     }
@@ -372,7 +387,7 @@ impl Running {
     /// What a block's page says of it, and its slot.
     fn at_home(&mut self, volume: VolumeId, lba: u64, plane: u8) -> Result<(Entry, Option<u32>), Key> {
         let key = Key::of(volume, lba, plane);
-        if self.discards.contains_key(&volume) {
+        if self.discards.cover(volume, lba) {
             return Ok((Entry::default(), None));
         }
         if self.pages.home(key).is_none() {
@@ -390,7 +405,10 @@ impl Running {
 
     fn fetch(&mut self, id: u64, run: Run) {
         let length = run.blocks.len() * BLOCK;
-        self.stats.cache_misses += run.blocks.len() as u64;
+        match self.reads.get(&id) {
+            Some(read) if read.wanted == Wanted::Check => self.stats.verified_blocks += run.blocks.len() as u64,
+            _ => self.stats.cache_misses += run.blocks.len() as u64,
+        }
         let offset = self.geometry.block_offset(run.first);
         self.ask(Purpose::Blocks(id, run), IoKind::Read { offset, length });
     }
@@ -398,14 +416,17 @@ impl Running {
     fn take_run(&mut self, read: &mut ReadOp, run: &Run, bytes: &Bytes) {
         let mut good = true;
         let buffer = read.buffers.len();
-        read.buffers.push(bytes.clone());
+        let is_check = read.wanted == Wanted::Check;
+        if !is_check {
+            read.buffers.push(bytes.clone());
+        }
         for (i, &(index, sum)) in run.blocks.iter().enumerate() {
             let offset = i * BLOCK;
             let place = (checksum(&bytes[offset..offset + BLOCK]) == sum).then_some((buffer, offset));
             good &= place.is_some();
             read.fetched.insert(index, Fetched { physical: run.first + i as u64, sum, place });
         }
-        if good {
+        if good && !is_check {
             let sums = run.blocks.iter().map(|&(_, sum)| sum).collect();
             self.cache.insert(run.first, sums, bytes.clone());
         }
@@ -422,7 +443,7 @@ impl Running {
 
     /// Whether a block may hold anything but zeros.
     fn holds_data(&self, volume: VolumeId, lba: u64) -> bool {
-        if self.discards.contains_key(&volume) {
+        if self.discards.cover(volume, lba) {
             return false;
         }
         match self.versions(volume, lba).next() {

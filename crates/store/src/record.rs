@@ -4,6 +4,7 @@
 //! sectors. The header's checksum covers the records, the records' checksums the blocks, so that each byte of content is
 //! summed once.
 
+use crate::discard::Region;
 use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum, Payload, RequestId, Stamp, VolumeId, checksum, checksum::checksum_append};
 use bytes::Bytes;
@@ -89,8 +90,13 @@ pub(crate) enum Record {
     Note { key: Vec<u8>, value: Option<Vec<u8>> },
     /// A volume's space is given back.
     Discard { volume: VolumeId },
-    /// All small state, instead of what the records before say of it.
+    /// All small state, instead of what the records before say of it. Stretches being discarded follow in records of
+    /// their own.
     Checkpoint { notes: Vec<(Vec<u8>, Vec<u8>)>, effects: Vec<Effect>, discards: Vec<VolumeId> },
+    /// A stretch's space is given back.
+    DiscardStretch { volume: VolumeId, stretch: u64 },
+    /// Requests took effect elsewhere.
+    Remember { effects: Vec<Effect> },
 }
 
 /// A part of a request took effect.
@@ -102,6 +108,15 @@ pub(crate) struct Effect {
 }
 
 impl Record {
+    /// That of a discard.
+    pub(crate) fn discard(region: Region) -> Record {
+        let volume = region.volume;
+        match region.stretch {
+            None => Record::Discard { volume },
+            Some(stretch) => Record::DiscardStretch { volume, stretch },
+        }
+    }
+
     fn extents_mut(&mut self) -> &mut [Extent] {
         match self {
             Record::Stage { extents, .. } | Record::Image { extents, .. } | Record::Mend { extents, .. } => {
@@ -139,6 +154,9 @@ impl Record {
                 *span
             }
             Record::Stage { .. } | Record::Mend { .. } => return false,
+            Record::DiscardStretch { volume, stretch } => {
+                return Region { volume: *volume, stretch: Some(*stretch) }.is_sound();
+            }
             // The blocks of an image are those of its write, which is known elsewhere.
             _ => Span { volume: VolumeId(0), lba: 1, count: Span::BLOCKS_MAX },
         };
@@ -341,4 +359,6 @@ wire_enum!(Record {
     5 => Note { key, value },
     6 => Discard { volume },
     7 => Checkpoint { notes, effects, discards },
+    8 => DiscardStretch { volume, stretch },
+    9 => Remember { effects },
 });

@@ -5,6 +5,7 @@
 
 use crate::commit::Write;
 use crate::destage::need_of;
+use crate::discard::Region;
 use crate::io::IoFault;
 use crate::journal::{Header, Journal};
 use crate::machine::{Running, StoreConfig};
@@ -379,6 +380,7 @@ impl Recovery {
     fn end(&mut self, replay: Box<Replay>) -> Result<Next, OpenError> {
         let mut running = replay.running;
         running.pages.high = replay.header.pages_high;
+        running.forget_doomed();
         let staged: Vec<Stamp> = running.writes.keys().copied().collect();
         for (slot, owner) in running.slots_in_journal() {
             // A slot that is at home already must be so at the very blocks that the journal has it for.
@@ -537,15 +539,20 @@ impl Running {
             Record::Image { stamp, extents } => self.replay_apply(stamp, Some(extents)),
             Record::Drop { stamp } => self.forget(stamp),
             Record::Mend { span, width, stamps, extents, .. } => {
+                self.discards.end_at(&span);
                 self.durable.put(span, Stamp::ZERO, Setting::Each(width, &stamps), &extents);
             }
             Record::Note { key, value: Some(value) } => drop(self.notes.insert(key, value)),
             Record::Note { key, value: None } => drop(self.notes.remove(&key)),
-            Record::Discard { volume } => self.replay_discard(volume),
+            Record::Discard { volume } => self.replay_discard(Region::volume(volume)),
+            Record::DiscardStretch { volume, stretch } => {
+                self.replay_discard(Region { volume, stretch: Some(stretch) });
+            }
+            Record::Remember { effects } => effects.into_iter().for_each(|effect| self.effects.insert(effect)),
             Record::Checkpoint { notes, effects, discards } => {
                 self.notes = notes.into_iter().collect();
                 effects.into_iter().for_each(|effect| self.effects.insert(effect));
-                self.discards.extend(discards.into_iter().map(|volume| (volume, true)));
+                self.discards.reset(discards);
             }
         }
     }
@@ -553,6 +560,7 @@ impl Running {
     fn replay_stage(&mut self, staged: Staged, extents: Vec<Extent>) {
         let stamp = staged.write.stamp;
         self.forget(stamp);
+        self.discards.end_at(&staged.write.span);
         let previous = if let Change::Xor { previous, .. } = &staged.change { previous.len() * 8 } else { 0 };
         let cost =
             crate::record::inline_bytes(&extents) + staged.write.span.count as usize * 28 + 160 + previous;
@@ -569,12 +577,16 @@ impl Running {
         self.durable.put(write.staged.write.span, stamp, write.setting(), extents);
     }
 
-    fn replay_discard(&mut self, volume: VolumeId) {
-        self.durable.remove_volume(volume);
-        let staged = self.writes.iter().filter(|(_, write)| write.staged.write.span.volume == volume);
-        let staged: Vec<Stamp> = staged.map(|(&stamp, _)| stamp).collect();
-        staged.into_iter().for_each(|stamp| self.forget(stamp));
-        self.discards.insert(volume, true);
+    fn replay_discard(&mut self, region: Region) {
+        self.durable.remove_region(region);
+        self.writes_in(region).into_iter().for_each(|stamp| self.forget(stamp));
+        self.discards.log(region);
+    }
+
+    /// Writes that a checkpoint carried forward although their blocks were being given back.
+    fn forget_doomed(&mut self) {
+        let doomed: Vec<Stamp> = self.discards.logged().flat_map(|region| self.writes_in(region)).collect();
+        doomed.into_iter().for_each(|stamp| self.forget(stamp));
     }
 
     fn forget(&mut self, stamp: Stamp) {

@@ -30,7 +30,7 @@ impl Running {
         let cuts = cut(span, payload.is_empty(), &mut free);
         let inline: u32 = cuts.iter().filter(|cut| cut.2 == Cut::Inline).map(|cut| cut.1).sum();
         let cost = inline as usize * BLOCK + record_bytes + cuts.len() * 32 + span.count as usize * 28 + 96;
-        self.admit(span.volume, cost)?;
+        self.admit(&span, cost)?;
         let need = self.need(span, setting, &cuts);
         self.admit_space(need, payload.is_empty(), cuts.iter().filter(|cut| cut.2 == Cut::Direct).count())?;
         self.reserve(need);
@@ -41,7 +41,7 @@ impl Running {
 
     /// A fifth of the journal is for writes that are not decided, so that they can be carried forward beside a checkpoint
     /// and what is being appended.
-    pub(crate) fn admit(&mut self, volume: VolumeId, cost: usize) -> Result<(), StoreError> {
+    pub(crate) fn admit(&mut self, span: &Span, cost: usize) -> Result<(), StoreError> {
         let live_max = self.journal.capacity() as usize / 5;
         if cost > live_max {
             return Err(StoreError::NoSpace);
@@ -50,7 +50,7 @@ impl Running {
         let full = self.live_cost + cost > live_max
             || (away + self.live_cost > 0 && away + self.live_cost + cost > self.limits.backlog_bytes)
             || self.queue.items.len() + self.works.len() >= self.limits.queue_max;
-        if full || self.discards.contains_key(&volume) {
+        if full || self.discards.cover_span(span) {
             self.cycle.want(!self.durable.is_empty());
             return Err(StoreError::Busy);
         }

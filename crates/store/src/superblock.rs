@@ -34,7 +34,8 @@ pub struct FormatOptions {
     pub brick: BrickId,
     /// Which of the brick's disks it is.
     pub disk_index: u16,
-    /// Names this disk; drawn at random by the caller, never used twice.
+    /// Names this disk; drawn at random by the caller, never used twice. The first eight bytes alone, as a little-endian
+    /// number, are its [identity](crate::Store::identity) to the rest of the cluster.
     pub uuid: [u8; 16],
     /// Its size, rounded down to whole sectors.
     pub disk_bytes: u64,
@@ -196,6 +197,12 @@ pub(crate) enum Found {
 }
 
 impl Superblock {
+    /// What tells this disk from others.
+    pub(crate) fn identity(&self) -> u64 {
+        let (first, _) = self.uuid.0.split_at(8);
+        u64::from_le_bytes(first.try_into().expect("eight bytes"))
+    }
+
     /// What every other checksum on this disk starts from.
     pub(crate) fn seed(&self) -> Checksum {
         checksum(&self.uuid.0)

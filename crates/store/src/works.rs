@@ -2,6 +2,7 @@
 //! asked for; the application of a delta first reads the parity that it changes.
 
 use crate::commit::{Item, WriteState};
+use crate::discard::Region;
 use crate::machine::Running;
 use crate::overlay::Need;
 use crate::record::{Body, Extent};
@@ -78,7 +79,7 @@ impl Running {
             return false;
         }
         let id = work.id;
-        let discarded = self.discards.contains_key(&work.span.volume);
+        let discarded = self.discards.cover_span(&work.span) || self.is_doomed(work);
         match work.kind {
             WorkKind::Mend(_) if discarded => {
                 self.refuse_mend(at);
@@ -101,7 +102,18 @@ impl Running {
         }
     }
 
-    /// A volume that is being discarded takes no more content.
+    /// Mends that wait for others on blocks that are given back.
+    pub(crate) fn refuse_mends(&mut self, region: Region) {
+        let is_refused = |work: &Work| {
+            !work.started && matches!(work.kind, WorkKind::Mend(_)) && region.holds_span(&work.span)
+        };
+        while let Some(at) = self.works.iter().position(is_refused) {
+            self.refuse_mend(at);
+        }
+        self.go_on();
+    }
+
+    /// Blocks that are given back take no more content.
     pub(crate) fn refuse_mend(&mut self, at: usize) {
         let work = self.works.remove(at).expect("the caller has seen it");
         let WorkKind::Mend(mend) = work.kind else { unreachable!("work {} is a mend", work.id) };
@@ -140,11 +152,11 @@ impl Running {
     pub(crate) fn on_base(&mut self, stamp: Stamp, base: &Payload, lost: &[u32]) {
         let at = self.works.iter().position(|work| matches!(work.kind, WorkKind::Apply(s) if s == stamp));
         self.works.remove(at.expect("a write that reads its base is at work"));
-        let write = self.writes.get_mut(&stamp).expect("a write being applied is known");
-        let span = write.staged.write.span;
-        if self.discards.contains_key(&span.volume) {
+        let span = self.writes[&stamp].staged.write.span;
+        if self.discards.cover_span(&span) || self.writes[&stamp].is_doomed() {
             self.forget_write(stamp);
         } else {
+            let write = self.writes.get_mut(&stamp).expect("a write being applied is known");
             write.state = WriteState::Applied;
             let image = image(&write.extents, base, lost);
             self.fresh.put(span, stamp, self.writes[&stamp].setting(), &image);
@@ -160,6 +172,11 @@ impl Running {
             at += usize::from(!self.start_work(at));
         }
         self.release_reads();
+    }
+
+    /// Whether it is the application of a write whose blocks were given back meanwhile.
+    fn is_doomed(&self, work: &Work) -> bool {
+        matches!(work.kind, WorkKind::Apply(stamp) if self.writes[&stamp].is_doomed())
     }
 
     /// Whether works on these blocks are under way.

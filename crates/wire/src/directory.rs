@@ -165,8 +165,8 @@ pub struct BrickStatus {
     pub disks: Vec<u64>,
     /// Groups in which it catches up.
     pub catching_up: Vec<CatchUp>,
-    /// Groups that it was told to leave and holds nothing of any more.
-    pub left: Vec<GroupId>,
+    /// Groups that it was told to leave and holds nothing of any more, with the number of the view that told it so.
+    pub left: Vec<(GroupId, ViewNumber)>,
     /// Branches of deleted snapshots that have nothing left to give to their child here, by group.
     pub merged: Vec<(GroupId, VolumeId)>,
     /// Its scrub.

@@ -101,10 +101,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         cases().iter().for_each(|case| println!("{}", case.name));
         return Ok(());
     }
-    let binary = match &options.binary {
-        Some(path) => path.canonicalize()?,
-        None => workspace::build("torture")?,
-    };
+    let binary = workspace::binary(options.binary.as_deref(), "torture")?;
     run_all(&mut report, &binary, options.filter.as_deref());
     report.close()
 }

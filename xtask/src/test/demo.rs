@@ -1,7 +1,7 @@
 //! The demo: what a newcomer runs first must hold what it says.
 
-use super::torture::last_object;
-use crate::process::Job;
+
+use crate::process::{Job, last_object};
 use crate::report::Outcome;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;

@@ -11,13 +11,12 @@ mod units;
 mod wasm;
 
 use crate::clients;
-use crate::process::Job;
+use crate::process::{Job, installed};
 use crate::report::{Outcome, Report};
-use crate::{tidy, workspace};
+use crate::{porcupine, soak, tidy, workspace};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// How much to test.
@@ -33,6 +32,9 @@ pub(crate) struct Options {
 
 /// The profile of the binary that is tortured and driven by real clients: fast, with every assertion on.
 const PROFILE: &str = "torture";
+
+/// Rounds of harm, enough to see that it works; `cargo xtask soak` runs more.
+const SOAK_ROUNDS: u64 = 5;
 
 /// Runs all steps; the process ends with 1 if one failed.
 pub(crate) fn verb(options: &Options) -> Result<()> {
@@ -61,18 +63,21 @@ fn after_build(report: &mut Report, options: &Options, binary: &Path) {
         return;
     }
     report.step("demo", || demo::run(binary));
-    report.step("soak, 5 rounds", || soak(binary));
+    if !installed("go") {
+        report.skip("soak", "go is not installed");
+    } else if report.step("porcupine", || porcupine::test().map(|()| Outcome::Passed(1))) {
+        report.step(&format!("soak, {SOAK_ROUNDS} rounds"), || soaked(binary));
+    }
     clients::run_all(report, binary, None);
 }
 
-/// Real processes killed at random under clients that share blocks; then the history of what those saw is judged.
-fn soak(binary: &Path) -> Result<Outcome> {
-    let folder = workspace::scratch("clusters")?.join(format!("{}-soak", std::process::id()));
-    let mut command = Command::new(binary);
-    command.args(["soak", "--rounds", "5", "--seed", "1", "--json", "--dir"]).arg(&folder);
-    Job::spawn("soak", &mut command)?.wait_showing(Duration::from_secs(300))?.success()?;
-    std::fs::remove_dir_all(&folder)?;
-    Ok(Outcome::Passed(1))
+/// Real processes hurt at random under clients that share blocks; then the history of what those saw is judged.
+fn soaked(binary: &Path) -> Result<Outcome> {
+    let dir = workspace::scratch("clusters")?.join(format!("{}-soak", std::process::id()));
+    let plan = soak::Plan { rounds: SOAK_ROUNDS, seed: 1, dir: &dir, redundant_within: 120 };
+    eprintln!("    {}", soak::run(binary, &plan)?.sentence());
+    std::fs::remove_dir_all(&dir)?;
+    Ok(Outcome::Passed(SOAK_ROUNDS))
 }
 
 fn build(report: &mut Report) -> Option<std::path::PathBuf> {

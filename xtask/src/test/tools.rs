@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// A program and the Debian package that holds it.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 18] = [
     ("fio", "fio"),
     ("nbdkit", "nbdkit"),
     ("nbdinfo", "libnbd-bin"),
@@ -23,6 +23,10 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("node", "nodejs"),
     ("openssl", "openssl"),
     ("git", "git"),
+    ("go", "golang-go"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
+    ("pg_ctlcluster", "postgresql"),
 ];
 
 const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];

@@ -1,6 +1,6 @@
 //! A short torture: fixed seeds, no violation, the same hash twice.
 
-use crate::process::Job;
+use crate::process::{Job, last_object};
 use crate::report::Outcome;
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
@@ -48,29 +48,4 @@ fn torture(binary: &Path, start: u64, seeds: u64) -> Result<Value> {
     );
     finished.success()?;
     Ok(summary)
-}
-
-/// The last JSON object of an output: the whole of it, or its last line.
-pub(super) fn last_object(text: &str) -> Option<Value> {
-    let whole = serde_json::from_str(text).ok().filter(Value::is_object);
-    let last_line =
-        || text.lines().rev().find_map(|line| serde_json::from_str(line).ok().filter(Value::is_object));
-    whole.or_else(last_line).or_else(|| {
-        let start = if text.starts_with('{') { 0 } else { text.rfind("\n{")? + 1 };
-        serde_json::from_str(&text[start..]).ok()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn finds_the_last_object() {
-        let lines = last_object("seed 1\n{\"a\":1}\n{\"b\":[{\"c\":2}]}\n\n");
-        assert_eq!(lines.map(|value| value["b"][0]["c"] == 2), Some(true));
-        let pretty = last_object("seed 1\n{\n  \"a\": {\n    \"b\": 3\n  }\n}\n");
-        assert_eq!(pretty.map(|value| value["a"]["b"] == 3), Some(true));
-        assert_eq!(last_object("nothing\n"), None);
-    }
 }

@@ -8,7 +8,7 @@ use base::{BLOCK, Rng};
 use sim::history::{self, History, Kind, Register};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What all clients of a run share.
 pub struct Arena {
@@ -30,8 +30,18 @@ pub struct Client {
     busy: bool,
     /// Blocks still to read in order; a client that has them only reads.
     sweep: Option<std::ops::Range<u64>>,
-    /// Requests answered with an error, or never.
-    pub failures: u64,
+    think: Duration,
+    /// What went wrong with its requests.
+    pub failures: Failures,
+}
+
+/// Requests that did not end well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Failures {
+    /// Never answered: the connection broke.
+    pub lost: u64,
+    /// Answered with an error.
+    pub refused: u64,
 }
 
 impl Arena {
@@ -85,13 +95,19 @@ impl Client {
             rng: Rng::with_seed(seed),
             busy: false,
             sweep: None,
-            failures: 0,
+            think: Duration::ZERO,
+            failures: Failures::default(),
         }
     }
 
     /// A client that reads every block once, and ends.
     pub fn sweeping(arena: &Arc<Arena>, volume: usize, blocks: u64) -> Client {
         Client { sweep: Some(0..blocks), ..Client::new(arena, volume, blocks, 0) }
+    }
+
+    /// The same client, but it waits so long before each operation.
+    pub fn thinking(self, think: Duration) -> Client {
+        Client { think, ..self }
     }
 
     fn draw(&mut self) -> Operation {
@@ -155,7 +171,10 @@ impl Workload for Client {
                 Some(block) => Operation { command: Command::Read, block, blocks: 1, value: 0 },
             },
             None if self.arena.is_stopped() => return Next::Finished,
-            None => self.draw(),
+            None => {
+                std::thread::sleep(self.think);
+                self.draw()
+            }
         };
         self.busy = true;
         Next::Operation(operation)
@@ -182,8 +201,8 @@ impl Workload for Client {
             }
         }
         if !done {
+            *(if outcome == Outcome::Lost { &mut self.failures.lost } else { &mut self.failures.refused }) += 1;
             // What became of it is open for ever, so that whoever goes on is another client.
-            self.failures += 1;
             self.id = self.arena.next_client.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -35,6 +35,8 @@ pub(super) enum Broken {
     Late,
     #[error("replaced by a newer connection")]
     Replaced,
+    #[error("not needed for long")]
+    Idle,
 }
 
 /// The connection.
@@ -48,6 +50,8 @@ pub(super) struct Connection {
     pub(super) peer: Option<NodeId>,
     pub(super) opened: Time,
     pub(super) heard: Time,
+    /// Ticks since a packet passed, in either direction; pings do not count.
+    pub(super) idle_ticks: u32,
     /// Waits in the list of connections with output.
     pub(super) is_dirty: bool,
     /// Waits in the list of connections with more to read.
@@ -84,6 +88,7 @@ impl Connection {
             peer: None,
             opened: now,
             heard: now,
+            idle_ticks: 0,
             is_dirty: false,
             is_unread: false,
         };
@@ -167,7 +172,10 @@ impl Connection {
                     self.output.push_packet(&Message::Pong { nonce: KEEPALIVE }.into());
                 }
                 Message::Pong { nonce: KEEPALIVE } => {}
-                _ => sink(Incoming::Packet(packet)),
+                _ => {
+                    self.idle_ticks = 0;
+                    sink(Incoming::Packet(packet));
+                }
             }
         }
         Ok(())

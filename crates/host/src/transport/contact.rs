@@ -3,13 +3,26 @@
 use crate::address::Address;
 use crate::socket::Target;
 use base::{Rng, Time};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 use std::time::Duration;
+use wire::Packet;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// Packets that wait for the connection to a peer that is called on demand; the machines ask again for the rest.
+const WAITING_MAX: usize = 64;
+
+/// When a peer is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Keep {
+    /// At once, and again whenever the connection breaks.
+    Always,
+    /// When there is something to say; the connection ends when nothing was said for long.
+    OnDemand,
+}
 
 /// A peer that this node calls.
 pub(super) struct Contact {
@@ -22,20 +35,55 @@ pub(super) struct Contact {
     pub(super) failures: u32,
     /// The last failure, for people.
     pub(super) why: String,
+    pub(super) keep: Keep,
+    /// What to say as soon as there is a connection, of a peer that is called on demand.
+    waiting: VecDeque<Packet>,
     resolving: Option<Receiver<io::Result<Target>>>,
 }
 
 impl Contact {
-    pub(super) fn new(address: Address, now: Time) -> Contact {
-        Contact { address, slot: None, call_at: now, failures: 0, why: String::new(), resolving: None }
+    pub(super) fn new(address: Address, keep: Keep, now: Time) -> Contact {
+        Contact {
+            address,
+            slot: None,
+            call_at: now,
+            failures: 0,
+            why: String::new(),
+            keep,
+            waiting: VecDeque::new(),
+            resolving: None,
+        }
     }
 
-    /// Notes a failure and when to try again: twice as long each time, and not all nodes at once.
+    /// Whether there is a reason to have a connection.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.keep == Keep::Always || !self.waiting.is_empty()
+    }
+
+    /// Keeps a packet until there is a connection. `false` when it is lost: nobody is called on its behalf, or too much
+    /// waits.
+    pub(super) fn wait(&mut self, packet: &Packet) -> bool {
+        let takes = self.keep == Keep::OnDemand && self.waiting.len() < WAITING_MAX;
+        if takes {
+            self.waiting.push_back(packet.clone());
+        }
+        takes
+    }
+
+    /// The connection is there: what waited for it.
+    pub(super) fn reached(&mut self) -> VecDeque<Packet> {
+        (self.failures, self.why) = (0, String::new());
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Notes a failure and when to try again: twice as long each time, and not all nodes at once. What waited is given
+    /// up, or a peer that is gone would be called for ever.
     pub(super) fn failed(&mut self, why: String, now: Time, rng: &mut Rng) {
         let full = BACKOFF_MIN * (1 << self.failures.min(8));
         let full = full.min(BACKOFF_MAX).as_nanos() as u64;
         self.call_at = now + Duration::from_nanos(full / 2 + rng.u64(0..=full / 2));
         (self.slot, self.why, self.failures) = (None, why, self.failures + 1);
+        self.waiting.clear();
     }
 
     /// Where to connect to; `None` while the name service is being asked, by a thread, so that the loop does not wait.

@@ -14,7 +14,7 @@ use crate::tls::TlsConfigs;
 use crate::{HostError, Security};
 use base::{ClusterId, HashMap, NodeId, Rng, Time};
 use connection::{Broken, Connection, Identity, Incoming, Progress};
-use contact::Contact;
+use contact::{Contact, Keep};
 use mio::{Registry, Token};
 use std::collections::BTreeMap;
 use std::io;
@@ -35,6 +35,8 @@ const PING_AFTER: Duration = Duration::from_millis(500);
 /// A peer that is silent for this long, pings and all, is down.
 const DOWN_AFTER: Duration = Duration::from_millis(1500);
 const TICK: Duration = Duration::from_millis(250);
+/// A connection on demand is closed by the side that called when nothing but pings passed for so many ticks: 10 s.
+const TICKS_TO_CLOSE: u32 = 40;
 /// A connection that is silent but for pings gives its buffers back.
 const TICKS_TO_SHRINK: u64 = 8;
 
@@ -154,32 +156,66 @@ impl Peers {
 
     /// `node` is reached at `address`: keep a connection to it from now on.
     pub fn learn(&mut self, node: NodeId, address: &Address, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
+        self.note(node, address, Keep::Always, now, sink);
+    }
+
+    /// `node` is reached at `address`: call it when there is something to say, and part when there was nothing for long.
+    pub fn learn_on_demand(
+        &mut self,
+        node: NodeId,
+        address: &Address,
+        now: Time,
+        sink: &mut dyn FnMut(PeerEvent),
+    ) {
+        self.note(node, address, Keep::OnDemand, now, sink);
+    }
+
+    fn note(
+        &mut self,
+        node: NodeId,
+        address: &Address,
+        keep: Keep,
+        now: Time,
+        sink: &mut dyn FnMut(PeerEvent),
+    ) {
         if node == self.identity.me
             || self.contacts.get(&node).is_some_and(|contact| contact.address == *address)
         {
             return;
         }
-        let old = self.contacts.insert(node, Contact::new(address.clone(), now));
+        let old = self.contacts.insert(node, Contact::new(address.clone(), keep, now));
         if let Some(slot) = old.and_then(|contact| contact.slot) {
             self.close(slot, &Broken::Replaced, now, sink);
         }
-        self.call(node, now);
+        if keep == Keep::Always {
+            self.call(node, now);
+        }
     }
 
     /// Queues a packet; it goes out with the next [`Peers::flush`].
     pub fn send(&mut self, to: NodeId, packet: &Packet) {
-        let Some(slot) = self.routes.get(&to).and_then(Route::best) else {
-            self.counters.unroutable += 1;
-            return;
-        };
+        let Some(slot) = self.routes.get(&to).and_then(Route::best) else { return self.hold(to, packet) };
         let connection = self.connections.get_mut(slot).expect("routes lead to connections");
         if connection.output.bytes() + packet.payload.len() > OUTPUT_BYTES_MAX {
             self.counters.dropped += 1;
             return;
         }
         self.counters.sent += 1;
+        connection.idle_ticks = 0;
         connection.output.push_packet(packet);
         mark(&mut connection.is_dirty, &mut self.dirty, slot);
+    }
+
+    /// There is no connection: the packet waits where one is made on demand, and is lost elsewhere.
+    fn hold(&mut self, to: NodeId, packet: &Packet) {
+        let Some(contact) = self.contacts.get_mut(&to).filter(|contact| contact.wait(packet)) else {
+            self.counters.unroutable += 1;
+            return;
+        };
+        // The next tick calls it, which is in the next turn of the loop.
+        if contact.slot.is_none() {
+            self.tick_at = self.tick_at.min(contact.call_at);
+        }
     }
 
     /// Whether there is a connection to `node`.
@@ -272,12 +308,12 @@ impl Peers {
                 self.close(slot, &why, now, sink);
             }
         }
-        let due = |contact: &Contact| contact.slot.is_none() && contact.call_at <= now;
+        let missing = |contact: &Contact| contact.slot.is_none() && contact.is_wanted();
+        let due = |contact: &Contact| missing(contact) && contact.call_at <= now;
         let nodes: Vec<NodeId> =
             self.contacts.iter().filter(|(_, c)| due(c)).map(|(&node, _)| node).collect();
         nodes.into_iter().for_each(|node| self.call(node, now));
-        let calls =
-            self.contacts.values().filter(|contact| contact.slot.is_none()).map(|contact| contact.call_at);
+        let calls = self.contacts.values().filter(|contact| missing(contact)).map(|contact| contact.call_at);
         self.tick_at = calls.fold(now + TICK, Time::min);
     }
 
@@ -290,6 +326,12 @@ impl Peers {
         }
         if silent >= DOWN_AFTER {
             return Err(Broken::Silent);
+        }
+        connection.idle_ticks += 1;
+        let on_demand =
+            |node| self.contacts.get(&node).is_some_and(|contact| contact.keep == Keep::OnDemand);
+        if connection.idle_ticks >= TICKS_TO_CLOSE && connection.called.is_some_and(on_demand) {
+            return Err(Broken::Idle);
         }
         if silent >= PING_AFTER {
             connection.ping();
@@ -428,9 +470,8 @@ impl Peers {
     fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
         let called = self.connections.get_mut(slot).is_some_and(|connection| connection.called.is_some());
         self.counters.connections += 1;
-        if called && let Some(contact) = self.contacts.get_mut(&peer) {
-            (contact.failures, contact.why) = (0, String::new());
-        }
+        // Who calls here can be answered on that connection, so that what waits goes out either way.
+        let waiting = self.contacts.get_mut(&peer).map(Contact::reached).unwrap_or_default();
         self.strangers -= usize::from(!called);
         let old = self.routes.get(&peer).and_then(|route| if called { route.called } else { route.accepted });
         if let Some(old) = old {
@@ -444,6 +485,7 @@ impl Peers {
             tracing::debug!(%peer, "connected");
             sink(PeerEvent::Up(peer));
         }
+        waiting.iter().for_each(|packet| self.send(peer, packet));
     }
 
     fn close(&mut self, slot: usize, why: &Broken, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
@@ -451,6 +493,9 @@ impl Peers {
         self.counters.broken += 1;
         self.strangers -= usize::from(connection.called.is_none() && connection.peer.is_none());
         match connection.called {
+            Some(node) if matches!(why, Broken::Idle) => {
+                self.contacts.entry(node).and_modify(|contact| contact.slot = None);
+            }
             Some(node) if self.contacts.get(&node).is_some_and(|contact| contact.slot == Some(slot)) => {
                 self.call_failed(node, why.to_string(), now);
             }

@@ -46,6 +46,13 @@ pub enum BrickEffect {
         /// What.
         packet: Packet,
     },
+    /// This node is reached there.
+    Address {
+        /// Who.
+        node: NodeId,
+        /// Where.
+        address: String,
+    },
     /// Ask a store.
     Store {
         /// Which disk's.

@@ -341,6 +341,7 @@ impl Cluster {
             let (brick, disk) = self.bricks.get_mut(&id).expect("a known brick");
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
+                BrickEffect::Address { .. } => {}
                 BrickEffect::Store { command, .. } => {
                     if let Some(reply) = disk.on(command) {
                         let mut more = Vec::new();

@@ -201,6 +201,7 @@ fn directory_output(effect: DirectoryEffect) -> Output {
 fn brick_output(effect: node::Effect) -> Output {
     match effect {
         node::Effect::Send { to, packet } => Output::Send { to, packet },
+        node::Effect::Address { node, .. } => Output::Address(node),
         node::Effect::Disk { disk, io } => Output::Disk { disk, io },
         node::Effect::Ready => Output::Ready,
         node::Effect::Failed { why } => Output::Failed(why),
