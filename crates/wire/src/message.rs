@@ -524,6 +524,9 @@ pub enum IoError {
     /// A disk failed and nobody else can serve.
     #[error("input/output error")]
     Failed,
+    /// A write to a snapshot, or to a volume that was made read-only.
+    #[error("the volume is read-only")]
+    ReadOnly,
 }
 
 wire_enum!(Message {
@@ -580,4 +583,4 @@ wire_enum!(Io {
     0 => Read { offset, length }, 1 => Write { offset }, 2 => Zero { offset, length }, 3 => Allocation { offset, length },
 });
 wire_enum!(IoReply { 0 => Done, 1 => Allocation { runs } });
-wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed });
+wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed, 5 => ReadOnly });

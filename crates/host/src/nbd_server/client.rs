@@ -356,6 +356,7 @@ fn errno(error: IoError) -> Errno {
         IoError::OutOfRange => Errno::Invalid,
         IoError::NoSpace => Errno::NoSpace,
         IoError::NoVolume => Errno::Shutdown,
+        IoError::ReadOnly => Errno::NotPermitted,
         IoError::Unreadable | IoError::Failed => Errno::Io,
     }
 }

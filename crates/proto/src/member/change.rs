@@ -158,7 +158,7 @@ impl Change {
     /// All members promised: ask those that take part in a write in doubt and did not name it.
     fn ask_for_fates(&mut self) {
         for (write, fates) in &self.fates {
-            let silent = participants(&self.geometry, &self.next, write).and(self.voters);
+            let silent = participants(&self.geometry, self.voters, write);
             for slot in silent.iter().filter(|slot| !fates.contains_key(slot)) {
                 self.asked.entry(slot).or_default().push(*write);
             }
