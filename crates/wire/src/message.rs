@@ -235,6 +235,8 @@ pub enum Message {
     Fence {
         /// The view to come.
         view: GroupView,
+        /// Whether it is asked as one that took the writes of the views before: who has forgotten them does not answer.
+        speaks: bool,
     },
     /// Durably promised.
     Fenced {
@@ -522,6 +524,9 @@ pub enum IoError {
     /// A disk failed and nobody else can serve.
     #[error("input/output error")]
     Failed,
+    /// A write to a snapshot, or to a volume that was made read-only.
+    #[error("the volume is read-only")]
+    ReadOnly,
 }
 
 wire_enum!(Message {
@@ -543,7 +548,7 @@ wire_enum!(Message {
     15 => EffectsDone { operation, effects },
     20 => Heartbeat { brick, sent, known, status },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
-    22 => Fence { view },
+    22 => Fence { view, speaks },
     23 => Fenced { group, number, doubts },
     24 => Resolve { group, number, writes },
     25 => Resolved { group, number, fates },
@@ -578,4 +583,4 @@ wire_enum!(Io {
     0 => Read { offset, length }, 1 => Write { offset }, 2 => Zero { offset, length }, 3 => Allocation { offset, length },
 });
 wire_enum!(IoReply { 0 => Done, 1 => Allocation { runs } });
-wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed });
+wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed, 5 => ReadOnly });

@@ -5,7 +5,7 @@
 
 use super::{GatewayConfig, GatewayEffect, send};
 use crate::layout::{Geometry, Layout};
-use crate::netraid::coordinator::Shared;
+use crate::netraid::coordinator::{Coordinator, Shared};
 use base::{NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -137,6 +137,16 @@ impl Metadata {
         self.next = shared.now + if idle { REFRESH } else { ASK_AGAIN };
     }
 
+    /// A volume is no more. Its family's views stay while another volume of the family is open: they are the same.
+    fn forget(&mut self, coordinator: &mut Coordinator, volume: VolumeId) {
+        let Some(gone) = self.volumes.remove(&volume) else { return };
+        coordinator.forget(volume);
+        let family = gone.info.family;
+        if !self.volumes.values().any(|open| open.info.family == family) {
+            coordinator.forget_family(family);
+        }
+    }
+
     fn on_opened(
         &mut self,
         shared: &mut Shared,
@@ -165,13 +175,14 @@ impl Metadata {
         let layout: Layout = map.volume.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, map.volume.stripe_unit_blocks, map.volume.column_blocks)
             .map_err(|error| invalid(error.to_string()))?;
-        if map.groups.is_empty()
-            || map.groups.iter().any(|view| view.members.len() != usize::from(layout.width()))
-        {
-            return Err(invalid("its groups do not fit its layout".to_owned()));
+        let fits = |view: &wire::GroupView| {
+            view.members.len() == usize::from(layout.width()) && view.volume == map.volume.family
+        };
+        if map.groups.is_empty() || !map.groups.iter().all(fits) {
+            return Err(invalid("its groups do not fit its layout and family".to_owned()));
         }
         learn_addresses(map.bricks, fx);
-        shared.geometries.insert(map.volume.id, geometry);
+        shared.geometries.insert(map.volume.family, geometry);
         let groups = map.groups.iter().map(|view| view.group).collect();
         for view in map.groups {
             shared.adopt(view);
@@ -204,28 +215,20 @@ impl super::Gateway {
                     let stale = metadata.volumes.values().filter(|open| open.info.name == *name && gone);
                     let stale: Vec<VolumeId> =
                         stale.map(|open| open.info.id).filter(|id| Some(*id) != now).collect();
-                    for volume in stale {
-                        metadata.volumes.remove(&volume);
-                        coordinator.forget(volume);
-                    }
+                    stale.into_iter().for_each(|volume| metadata.forget(coordinator, volume));
                 }
                 metadata.on_opened(&mut coordinator.shared, operation, map, fx);
                 coordinator.on_views(Vec::new());
             }
             Message::Published { views, volumes, deleted, bricks } => {
                 learn_addresses(bricks, fx);
-                for volume in deleted {
-                    metadata.volumes.remove(&volume);
-                    coordinator.forget(volume);
-                }
+                deleted.into_iter().for_each(|volume| metadata.forget(coordinator, volume));
                 for info in volumes {
                     if let Some(open) = metadata.volumes.get_mut(&info.id) {
                         open.info = info.clone();
                         fx.push(GatewayEffect::Changed { volume: info });
                     }
                 }
-                let known = &coordinator.shared.geometries;
-                let views = views.into_iter().filter(|view| known.contains_key(&view.volume)).collect();
                 coordinator.on_views(views);
             }
             Message::AdminDone { result, .. } => {

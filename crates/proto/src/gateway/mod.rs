@@ -5,6 +5,8 @@
 
 mod metadata;
 mod requests;
+#[cfg(test)]
+mod tests;
 
 use crate::counters::Counters;
 use crate::distribute::ReadPolicy;

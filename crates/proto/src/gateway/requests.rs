@@ -115,6 +115,10 @@ impl Requests {
         let Some(open) = metadata.volumes.get(&volume) else {
             return answer(fx, origin, Err(IoError::NoVolume), Payload::new());
         };
+        let is_write = matches!(io, Io::Write { .. } | Io::Zero { .. });
+        if is_write && (open.info.read_only || open.info.is_snapshot) {
+            return answer(fx, origin, Err(IoError::ReadOnly), Payload::new());
+        }
         let (start, length) = match &io {
             Io::Read { offset, length } | Io::Allocation { offset, length } => (*offset, u64::from(*length)),
             Io::Write { offset } => (*offset, payload.len() as u64),
@@ -448,7 +452,8 @@ impl Request {
 }
 
 fn group_of(open: &OpenVolume, extent: u64) -> GroupId {
-    open.groups[placement::group_of(open.info.id, extent, open.groups.len())]
+    // Snapshots and clones share the groups of their family, and a block lies where its parent's does.
+    open.groups[placement::group_of(open.info.family, extent, open.groups.len())]
 }
 
 fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {

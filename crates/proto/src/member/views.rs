@@ -72,11 +72,9 @@ impl Groups {
         Err((active.number > number).then(|| active.clone()))
     }
 
-    /// The views under which this brick takes writes now, fenced ones left out.
+    /// The views in which this brick takes writes, also where a later one is promised.
     pub fn working(&self) -> impl Iterator<Item = &GroupView> {
-        self.states.values().filter_map(|state| {
-            state.active.as_ref().filter(|view| state.promised == view.number && view.is_writer(self.me))
-        })
+        self.states.values().filter_map(|state| state.active.as_ref()).filter(|view| view.is_writer(self.me))
     }
 
     /// All that is known of all groups.
@@ -117,6 +115,13 @@ impl Groups {
         let views = self.states.values().filter_map(|state| state.active.as_ref());
         let mut of = views.filter(|view| view.volume == branch || view.lineage.knows(branch));
         of.next().map(|view| view.volume)
+    }
+
+    /// Whether `volume` names a family of which every head is among `deleted`.
+    pub fn is_family_of(&self, volume: VolumeId, deleted: &[VolumeId]) -> bool {
+        let views = self.states.values().filter_map(|state| state.active.as_ref());
+        let mut of_family = views.filter(|view| view.volume == volume);
+        of_family.all(|view| view.lineage.heads.iter().all(|(_, head)| deleted.contains(head)))
     }
 
     /// Whether anything is known of a group.

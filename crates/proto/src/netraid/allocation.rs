@@ -29,12 +29,13 @@ impl AllocationOperation {
 impl Operate for AllocationOperation {
     fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let view = shared.view(self.group);
-        let mirrored = shared.geometries[&self.volume].layout().copies() > 1;
+        let mirrored = shared.geometry(self.group).layout().copies() > 1;
         let slot = if mirrored { view.current.iter().next().unwrap_or(0) } else { self.piece.slot };
         if !view.current.has(slot) || self.attempt > 2 {
             return self.unknown();
         }
-        let span = Span { volume: self.volume, lba: self.piece.lba, count: self.piece.count };
+        let Some(branch) = shared.branch_of(&view, self.volume) else { return self.unknown() };
+        let span = Span { volume: branch, lba: self.piece.lba, count: self.piece.count };
         let (group, number) = (self.group, view.number);
         shared.call(&view, slot, Payload::new(), |operation| Message::Allocation {
             operation,
@@ -70,5 +71,9 @@ impl Operate for AllocationOperation {
 
     fn group(&self) -> GroupId {
         self.group
+    }
+
+    fn volume(&self) -> Option<VolumeId> {
+        Some(self.volume)
     }
 }

@@ -15,11 +15,15 @@ use crate::counters::Counters;
 use crate::distribute::ReadPolicy;
 use crate::layout::extent::Geometry;
 use crate::planted::Plant;
-use base::{BrickId, GroupId, HashMap, HashSet, Payload, RequestId, Stamp, StampClock, Time, ViewNumber, VolumeId};
+use base::{
+    BrickId, GroupId, HashMap, HashSet, Payload, RequestId, Stamp, StampClock, Time, ViewNumber, VolumeId,
+};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use wire::{
-    Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots, WriteId,
+    Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots,
+    WriteId,
 };
 
 /// How long decisions wait for a message that they can ride along with.
@@ -27,6 +31,8 @@ const DECISION_DELAY: Duration = Duration::from_millis(1);
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(2);
+/// The most volumes, snapshots and parents that a view may speak of: what is shown beyond is no view of ours.
+const LINEAGE_MAX: usize = 1 << 14;
 
 /// Names an operation.
 pub type OperationId = u64;
@@ -146,7 +152,12 @@ pub trait Operate {
     fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome>;
     /// The group it works on.
     fn group(&self) -> GroupId;
-    /// A new view of its group began.
+    /// The volume for whose user it works; none where it works on a branch.
+    fn volume(&self) -> Option<VolumeId> {
+        None
+    }
+    /// A new view of its group began. By beginning again an operation finds its branch anew, so none goes to the
+    /// branch of an old view under a new one.
     fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
         shared.forget_calls();
         self.start(shared)
@@ -181,8 +192,9 @@ pub struct Shared {
     /// Now.
     pub now: Time,
     /// The views as far as they are known here.
-    pub views: BTreeMap<GroupId, GroupView>,
-    /// Geometries of the volumes that are open.
+    pub views: BTreeMap<GroupId, Arc<GroupView>>,
+    /// Geometries of the families of which a volume is open: a volume's snapshots and clones share its groups, and so
+    /// its geometry.
     pub geometries: BTreeMap<VolumeId, Geometry>,
     /// Bricks that can be reached.
     pub up: BTreeSet<BrickId>,
@@ -222,8 +234,32 @@ struct Call {
 
 impl Shared {
     /// The view of a group; operations are begun only for groups that are known.
-    pub fn view(&self, group: GroupId) -> GroupView {
+    pub fn view(&self, group: GroupId) -> Arc<GroupView> {
         self.views.get(&group).cloned().expect("an operation is on a known group")
+    }
+
+    /// The geometry of a group: of all branches in it. A view is taken only where its family's geometry is known.
+    pub fn geometry(&self, group: GroupId) -> Geometry {
+        self.geometries[&self.views[&group].volume]
+    }
+
+    /// The branch to which `volume` writes and from which it reads under `view`. `None` where the view does not know
+    /// the volume: it is newer than the view, or deleted; the directory is asked for a newer view.
+    pub fn branch_of(&mut self, view: &GroupView, volume: VolumeId) -> Option<VolumeId> {
+        let branch = view.lineage.branch_of(volume);
+        let is_known = view.lineage.heads.is_empty() || view.lineage.knows(branch);
+        if !is_known {
+            self.counters.count("volume unknown to a view");
+            self.stale.insert(view.group);
+        }
+        is_known.then_some(branch)
+    }
+
+    /// Answers so far are of no interest; the current operation begins again after `delay`.
+    pub fn again_after(&mut self, delay: Duration) -> Option<Outcome> {
+        self.forget_calls();
+        self.wake_after(delay);
+        None
     }
 
     /// Sends a question to the brick at `slot`; `make` gets the number that names the answer.
@@ -305,21 +341,31 @@ impl Shared {
         };
     }
 
-    /// Takes a view if it is newer than the one known.
+    /// Takes a view if it is newer than the one known, and one that can be.
     pub fn adopt(&mut self, view: GroupView) -> bool {
         let known = self.views.get(&view.group);
-        if view.members.len() > Slots::MAX
-            || view.current.and(Slots::all(view.members.len() as u8)) != view.current
-            || known
-                .is_some_and(|known| known.number >= view.number || known.members.len() != view.members.len())
-        {
+        let follows = known.is_none_or(|known| known.number < view.number && known.volume == view.volume);
+        if !follows || !self.is_sound(&view) {
             return false;
         }
         if known.is_some() {
             self.adopted.push(view.group);
         }
-        self.views.insert(view.group, view);
+        self.views.insert(view.group, Arc::new(view));
         true
+    }
+
+    /// Whether a stranger's view makes sense in itself, and is of a family that is open here.
+    fn is_sound(&self, view: &GroupView) -> bool {
+        let slots = Slots::all(view.members.len() as u8);
+        let lineage = &view.lineage;
+        self.geometries.get(&view.volume).is_some_and(|geometry| {
+            view.members.len() == usize::from(geometry.layout().width())
+                && view.members.len() <= Slots::MAX
+                && view.writers().and(slots) == view.writers()
+                && view.joining.and(view.current).is_empty()
+                && lineage.heads.len() + lineage.parents.len() + lineage.merging.len() <= LINEAGE_MAX
+        })
     }
 
     /// A new stamp. Operations that write begin only once there is a clock.
@@ -416,12 +462,11 @@ impl Coordinator {
         self.run();
     }
 
-    /// A brick asks to settle writes. One that was left out of the view has no say and no use of an answer: the view
-    /// settled them without it.
+    /// A brick asks to settle writes. One that takes no writes in the view has no say and no use of an answer: the view
+    /// settled them without it. One that joins takes writes like the others.
     pub fn on_doubtful(&mut self, from: BrickId, writes: Vec<WriteId>) {
         for write in writes {
-            let known = self.shared.geometries.contains_key(&write.span.volume)
-                && self.shared.views.get(&write.group).is_some_and(|view| view.is_current(from))
+            let known = self.shared.views.get(&write.group).is_some_and(|view| view.is_writer(from))
                 && write.span.is_valid();
             if known
                 && !self.shared.own.contains(&write.stamp)
@@ -441,20 +486,30 @@ impl Coordinator {
         self.run();
     }
 
-    /// Forgets a volume that is deleted: its operations end with an error.
+    /// Forgets a volume that is deleted: its operations end with an error. Others of its family go on.
     pub fn forget(&mut self, volume: VolumeId) {
-        self.shared.geometries.remove(&volume);
+        self.fail(|operation| operation.volume() == Some(volume));
+        self.run();
+    }
+
+    /// Forgets a family of which no volume is open any more, its views and its geometry.
+    pub fn forget_family(&mut self, family: VolumeId) {
         let groups: BTreeSet<GroupId> =
-            self.shared.views.values().filter(|view| view.volume == volume).map(|view| view.group).collect();
+            self.shared.views.values().filter(|view| view.volume == family).map(|view| view.group).collect();
+        self.fail(|operation| groups.contains(&operation.group()));
+        self.shared.geometries.remove(&family);
+        self.shared.views.retain(|group, _| !groups.contains(group));
+        self.run();
+    }
+
+    fn fail(&mut self, is_concerned: impl Fn(&dyn Operate) -> bool) {
         let mut gone: Vec<OperationId> = self
             .tasks
             .iter_mut()
-            .filter_map(|(id, task)| groups.contains(&task.operation.as_operate().group()).then_some(*id))
+            .filter_map(|(id, task)| is_concerned(task.operation.as_operate()).then_some(*id))
             .collect();
         gone.sort_unstable();
         gone.into_iter().for_each(|id| self.end(id, Outcome::Failed(IoError::NoVolume)));
-        self.shared.views.retain(|group, _| !groups.contains(group));
-        self.run();
     }
 
     /// Ends all operations on a group, without a word to those that wait for them.
@@ -465,7 +520,9 @@ impl Coordinator {
             .filter_map(|(id, task)| (task.operation.as_operate().group() == group).then_some(*id))
             .collect();
         gone.sort_unstable();
-        gone.into_iter().for_each(|id| drop(self.cancel(id)));
+        for id in gone {
+            self.cancel(id);
+        }
     }
 
     /// Runs what has become due.
@@ -637,17 +694,17 @@ fn decide((commits, aborts): (Vec<Decision>, Vec<Decision>)) -> Packet {
     Message::Decide { commits, aborts }.into()
 }
 
-/// The members that take part in a write under a view.
-/// A write that a stranger made up has none.
-pub fn participants(geometry: &Geometry, view: &GroupView, write: &WriteId) -> Slots {
+/// Those `among` a group's members that take part in a write: of the writers of a view those that must have it, of the
+/// current ones those that serve what it wrote. A write that a stranger made up has none.
+pub fn participants(geometry: &Geometry, among: Slots, write: &WriteId) -> Slots {
     let slots = match write.scope {
-        wire::Scope::Row => Slots::all(view.members.len() as u8),
+        wire::Scope::Row => among,
         wire::Scope::Unit { index } if index >= geometry.layout().data() => Slots::default(),
         wire::Scope::Unit { index } => geometry
             .parity_slots(write.span.lba)
             .fold(Slots::one(geometry.slot_of(write.span.lba, index)), |slots, (_, slot)| slots.with(slot)),
     };
-    slots.and(view.current)
+    slots.and(among)
 }
 
 /// Stamps a block that the member at `slot` keeps for the row at `lba`.

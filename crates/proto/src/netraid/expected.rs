@@ -52,7 +52,7 @@ impl ExpectedOperation {
     }
 
     fn finish(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let geometry = shared.geometries[&self.span.volume];
+        let geometry = shared.geometry(self.group);
         let known = self.known(&geometry);
         let width = usize::from(width_at(&geometry, self.span.lba, self.slot));
         let unknown: Vec<u32> = (0..self.span.count)
@@ -121,7 +121,7 @@ impl ExpectedOperation {
 
 impl Operate for ExpectedOperation {
     fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let (view, geometry) = (shared.view(self.group), shared.geometries[&self.span.volume]);
+        let (view, geometry) = (shared.view(self.group), shared.geometry(self.group));
         self.asked = self.sources(&geometry, &view);
         if self.asked.iter().all(|slot| self.answers.contains_key(&slot)) {
             return self.finish(shared);
@@ -145,7 +145,7 @@ impl Operate for ExpectedOperation {
     fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
         let Answer::Read(outcome, _) = answer else { return None };
         let entries = |shared: &Shared| {
-            let geometry = shared.geometries[&self.span.volume];
+            let geometry = shared.geometry(self.group);
             self.span.count as usize * usize::from(width_at(&geometry, self.span.lba, slot))
         };
         match outcome {

@@ -14,5 +14,7 @@ pub mod pending;
 pub mod read;
 pub mod reconstruct;
 pub mod repair;
+#[cfg(test)]
+mod scripted;
 pub mod settle;
 pub mod write;

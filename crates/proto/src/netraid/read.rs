@@ -5,19 +5,23 @@
 //! in doubt. Without a lease all current members that take part confirm the stamps, from memory: as one of them is in
 //! every later view, none had begun.
 //!
+//! A member that only joins serves nothing, and is not asked to confirm: it may lack what was acknowledged before.
+//!
 //! Blocks that do not match their checksum are read elsewhere or reconstructed, and repaired behind the reader's back.
 
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participants, width_at};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
-use super::settle::SettleOperation;
+use super::settle::settle_foreign;
 use crate::layout::Geometry;
-use base::{BrickId, GroupId, Payload, Stamp};
+use base::{BrickId, GroupId, Payload, Stamp, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{GroupView, IoError, Message, ReadOutcome, Scope, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
+/// How long an operation waits for a view that knows its volume.
+pub(super) const UNKNOWN_VOLUME: Duration = Duration::from_millis(50);
 /// How often a read that is in doubt asks again before it settles the writes that hold it up: each time the member
 /// has waited for the decision in vain.
 const DOUBTS_BEFORE_SETTLING: u32 = 2;
@@ -25,6 +29,8 @@ const DOUBTS_BEFORE_SETTLING: u32 = 2;
 /// Reads one span of one unit.
 pub struct ReadOperation {
     group: GroupId,
+    /// The volume whose branch is read; none where the span names the branch.
+    volume: Option<VolumeId>,
     span: Span,
     data_index: u8,
     want_stamps: bool,
@@ -32,6 +38,8 @@ pub struct ReadOperation {
     answers: BTreeMap<u8, Vec<Stamp>>,
     content: Option<(u8, Payload)>,
     asked: u8,
+    /// Members that are not to be read from: the content is for them.
+    excluded: Slots,
     bad: Slots,
     settling: usize,
     is_reconstructing: bool,
@@ -40,17 +48,25 @@ pub struct ReadOperation {
 }
 
 impl ReadOperation {
-    /// Of `span`, which is data unit `data_index` of its rows on `group`.
+    /// Of `span` of a volume, which is data unit `data_index` of its rows on `group`.
     pub fn new(group: GroupId, span: Span, data_index: u8, want_stamps: bool) -> ReadOperation {
+        let branch = ReadOperation::of_branch(group, span, Slots::default());
+        ReadOperation { volume: Some(span.volume), data_index, want_stamps, ..branch }
+    }
+
+    /// Of `span` of a branch of mirrors, with its stamps, from other members than those at `excluded`.
+    pub fn of_branch(group: GroupId, span: Span, excluded: Slots) -> ReadOperation {
         ReadOperation {
             group,
+            volume: None,
             span,
-            data_index,
-            want_stamps,
+            data_index: 0,
+            want_stamps: true,
             confirm: false,
             answers: BTreeMap::new(),
             content: None,
             asked: 0,
+            excluded,
             bad: Slots::default(),
             settling: 0,
             is_reconstructing: false,
@@ -59,22 +75,16 @@ impl ReadOperation {
         }
     }
 
-    /// Without the content of the members at `slots`, which is known to be bad.
-    #[must_use]
-    pub fn without(self, slots: Slots) -> ReadOperation {
-        ReadOperation { bad: slots, ..self }
-    }
-
     fn geometry(&self, shared: &Shared) -> Geometry {
-        shared.geometries[&self.span.volume]
+        shared.geometry(self.group)
     }
 
-    /// Who takes part in writes of this unit.
+    /// Who has every acknowledged write of this unit.
     fn members(&self, shared: &Shared, view: &GroupView) -> Slots {
         let geometry = self.geometry(shared);
         let scope = if is_mirrored(&geometry) { Scope::Row } else { Scope::Unit { index: self.data_index } };
         let write = WriteId { group: self.group, span: self.span, stamp: Stamp::ZERO, scope };
-        participants(&geometry, view, &write)
+        participants(&geometry, view.current, &write)
     }
 
     /// The members that have the content itself and have not shown it to be bad.
@@ -84,7 +94,7 @@ impl ReadOperation {
             true => view.current,
             false => Slots::one(geometry.slot_of(self.span.lba, self.data_index)).and(view.current),
         };
-        let good = holders.iter().filter(|slot| !self.bad.has(*slot));
+        let good = holders.iter().filter(|slot| !self.bad.has(*slot) && !self.excluded.has(*slot));
         let with_brick: Vec<(u8, BrickId)> =
             good.map(|slot| (slot, view.members[usize::from(slot)])).collect();
         let reachable: Vec<(u8, BrickId)> =
@@ -105,12 +115,6 @@ impl ReadOperation {
             stamps,
             content,
         });
-    }
-
-    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
-        shared.forget_calls();
-        shared.wake_after(delay);
-        None
     }
 
     fn on_done(
@@ -135,7 +139,7 @@ impl ReadOperation {
         let view = shared.view(self.group);
         if slot == self.asked {
             if content.len() != self.span.bytes() {
-                return self.again(shared, SOON);
+                return shared.again_after(SOON);
             }
             self.content = Some((slot, content));
             let others = self.members(shared, &view).without(slot);
@@ -171,7 +175,7 @@ impl ReadOperation {
             here.is_some() && members.iter().all(|slot| self.bad.has(slot) || entry(slot, block) == here)
         });
         if !same {
-            return self.again(shared, SOON);
+            return shared.again_after(SOON);
         }
         let stamps = self.answers.remove(&self.asked).expect("a member");
         self.finish(shared, view, stamps)
@@ -193,22 +197,11 @@ impl ReadOperation {
     fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
         self.doubts += 1;
         shared.counters.count("read met writes in doubt");
-        let foreign: Vec<WriteId> = writes
-            .into_iter()
-            .filter(|write| {
-                write.group == self.group
-                    && write.span.volume == self.span.volume
-                    && write.span.is_valid()
-                    && !shared.own.contains(&write.stamp)
-            })
-            .collect();
-        if foreign.is_empty() || self.doubts < DOUBTS_BEFORE_SETTLING {
-            return self.again(shared, SOON);
-        }
         shared.forget_calls();
-        self.settling = foreign.len();
-        foreign.into_iter().for_each(|write| shared.begin(Operation::Settle(SettleOperation::new(write))));
-        None
+        if self.doubts >= DOUBTS_BEFORE_SETTLING {
+            self.settling = settle_foreign(shared, self.group, self.span, writes);
+        }
+        if self.settling == 0 { shared.again_after(SOON) } else { None }
     }
 }
 
@@ -217,6 +210,12 @@ impl Operate for ReadOperation {
         self.answers.clear();
         self.content = None;
         let view = shared.view(self.group);
+        if let Some(volume) = self.volume {
+            let Some(branch) = shared.branch_of(&view, volume) else {
+                return shared.again_after(UNKNOWN_VOLUME);
+            };
+            self.span.volume = branch;
+        }
         let holders = self.holders(shared, &view);
         let address = self.span.volume.0 ^ self.span.lba;
         let Some(slot) = shared.policy.choose(address, &holders) else {
@@ -244,12 +243,12 @@ impl Operate for ReadOperation {
             ReadOutcome::InDoubt { writes } => self.on_doubt(shared, writes),
             ReadOutcome::Stale { view } => {
                 shared.on_stale(self.group, view);
-                self.again(shared, SOON)
+                shared.again_after(SOON)
             }
-            ReadOutcome::Busy => self.again(shared, SOON),
+            ReadOutcome::Busy => shared.again_after(SOON),
             ReadOutcome::Failed => {
                 self.bad = self.bad.with(slot);
-                self.again(shared, SOON)
+                shared.again_after(SOON)
             }
         }
     }
@@ -269,7 +268,7 @@ impl Operate for ReadOperation {
             Outcome::Failed(error) => Some(Outcome::Failed(error)),
             _ => {
                 self.settling = self.settling.saturating_sub(1);
-                if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
+                if self.settling == 0 { shared.again_after(Duration::ZERO) } else { None }
             }
         }
     }
@@ -282,6 +281,10 @@ impl Operate for ReadOperation {
 
     fn group(&self) -> GroupId {
         self.group
+    }
+
+    fn volume(&self) -> Option<VolumeId> {
+        self.volume
     }
 
     fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
@@ -315,9 +318,9 @@ impl ReadOperation {
         let geometry = self.geometry(shared);
         if geometry.layout().parity() == 0 {
             // Copies that are all bad stay so; a member that is merely away comes back.
-            return match self.bad.is_empty() {
+            return match self.bad.and(view.current).is_empty() {
                 false => Some(Outcome::Failed(IoError::Unreadable)),
-                true => self.again(shared, Duration::from_millis(100)),
+                true => shared.again_after(Duration::from_millis(100)),
             };
         }
         let excluded = self.bad.and(view.current);

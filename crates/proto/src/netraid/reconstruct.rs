@@ -6,8 +6,8 @@
 //! writes are under way, and all is asked again. A member answers only without a write in doubt, so what fits is
 //! decided.
 
-use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
-use super::settle::SettleOperation;
+use super::coordinator::{Answer, Operate, Outcome, Shared, width_at};
+use super::settle::settle_foreign;
 use crate::layout::Geometry;
 use base::{BLOCK, GroupId, Payload, Stamp};
 use code::Code;
@@ -57,13 +57,7 @@ impl ReconstructOperation {
     }
 
     fn geometry(&self, shared: &Shared) -> Geometry {
-        shared.geometries[&self.span.volume]
-    }
-
-    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
-        shared.forget_calls();
-        shared.wake_after(delay);
-        None
+        shared.geometry(self.group)
     }
 
     /// The slots whose content is used: as many as there are data units, data before parity.
@@ -82,11 +76,11 @@ impl ReconstructOperation {
         let all_answered = shared.view(self.group).current.and(self.asked) == shared.view(self.group).current;
         if !all_answered && self.shards.values().any(|shard| !shard.leased) {
             self.ask_all = true;
-            return self.again(shared, SOON);
+            return shared.again_after(SOON);
         }
         let Some(vectors) = self.consistent_stamps(&geometry) else {
             shared.counters.count("degraded read met a write under way");
-            return self.again(shared, SOON);
+            return shared.again_after(SOON);
         };
         let layout = geometry.layout();
         let (data, lba) = (layout.data(), self.span.lba);
@@ -136,22 +130,11 @@ impl ReconstructOperation {
 
     fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
         shared.forget_calls();
-        let foreign: Vec<WriteId> = writes
-            .into_iter()
-            .filter(|write| {
-                write.group == self.group
-                    && write.span.volume == self.span.volume
-                    && write.span.is_valid()
-                    && !shared.own.contains(&write.stamp)
-            })
-            .collect();
-        if foreign.is_empty() || self.attempt == 0 {
-            self.attempt += 1;
-            return self.again(shared, SOON);
+        self.attempt += 1;
+        if self.attempt > 1 {
+            self.settling = settle_foreign(shared, self.group, self.span, writes);
         }
-        self.settling = foreign.len();
-        foreign.into_iter().for_each(|write| shared.begin(Operation::Settle(SettleOperation::new(write))));
-        None
+        if self.settling == 0 { shared.again_after(SOON) } else { None }
     }
 }
 
@@ -172,7 +155,7 @@ impl Operate for ReconstructOperation {
         if sources.len() < usize::from(geometry.layout().data()) {
             return match self.excluded.is_empty() {
                 false => Some(Outcome::Failed(IoError::Unreadable)),
-                true => self.again(shared, Duration::from_millis(100)),
+                true => shared.again_after(Duration::from_millis(100)),
             };
         }
         self.asked = if self.ask_all { view.current } else { helpers };
@@ -212,20 +195,20 @@ impl Operate for ReconstructOperation {
             }
             ReadOutcome::Done { .. } | ReadOutcome::Failed => {
                 self.excluded = self.excluded.with(slot);
-                self.again(shared, Duration::ZERO)
+                shared.again_after(Duration::ZERO)
             }
             ReadOutcome::InDoubt { writes } => self.on_doubt(shared, writes),
             ReadOutcome::Stale { view } => {
                 shared.on_stale(self.group, view);
-                self.again(shared, SOON)
+                shared.again_after(SOON)
             }
-            ReadOutcome::Busy => self.again(shared, SOON),
+            ReadOutcome::Busy => shared.again_after(SOON),
         }
     }
 
     fn on_child(&mut self, shared: &mut Shared, _outcome: Outcome) -> Option<Outcome> {
         self.settling = self.settling.saturating_sub(1);
-        if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
+        if self.settling == 0 { shared.again_after(Duration::ZERO) } else { None }
     }
 
     fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {

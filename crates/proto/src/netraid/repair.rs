@@ -1,12 +1,24 @@
-//! Puts good content in place of blocks that a member could not read, or has an older version of. A member that has
-//! something newer, or a write under way, refuses it: then it ends with [`Outcome::Changed`], otherwise with
-//! [`Outcome::Written`].
+//! Puts good content in place of blocks that a member could not read, or that it lacks because it only joins. A member
+//! that has something newer, or a write under way there, refuses it: then it ends with [`Outcome::Changed`], otherwise
+//! with [`Outcome::Written`].
+//!
+//! Where a write waits for it the repair is *patient*: refused, it fetches what is good by then and offers it again. Both
+//! make progress on a hot row. The repair is refused only while writes are under way there; a write that needs the repair
+//! is not one of them, as it is settled before the repair begins, and comes back only when the repair has ended. So each
+//! write that is kept waiting makes a gap for the repair of all, and the writes that still come in are those that build on
+//! what the member has: they go through. When the repair is through (or somebody else's, or a write of the whole block,
+//! was before it) all that waited find what they need. What a repair gains is kept: no stamp of the block goes back.
 
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
 use super::read::{ReadOperation, is_mirrored};
 use super::reconstruct::ReconstructOperation;
 use base::{GroupId, Payload, Stamp};
+use core::time::Duration;
 use wire::{Message, Slots, Span};
+
+/// How often a patient repair is offered before it lets the write that waits for it look again: the block may need no
+/// repair any more.
+const OFFERS_MAX: u32 = 4;
 
 /// Repairs one span at one member.
 pub struct RepairOperation {
@@ -14,6 +26,8 @@ pub struct RepairOperation {
     slot: u8,
     span: Span,
     good: Option<(Vec<Stamp>, Payload)>,
+    is_patient: bool,
+    offers: u32,
     attempt: u32,
 }
 
@@ -26,35 +40,46 @@ impl RepairOperation {
         stamps: Vec<Stamp>,
         content: Payload,
     ) -> RepairOperation {
-        RepairOperation { group, slot, span, good: Some((stamps, content)), attempt: 0 }
+        RepairOperation { good: Some((stamps, content)), ..RepairOperation::from_row(group, slot, span) }
     }
 
-    /// With what the rest of the rows, or another copy, says.
+    /// With what the rest of the rows says: of mirrors any other member, of parity layouts the code.
     pub fn from_row(group: GroupId, slot: u8, span: Span) -> RepairOperation {
-        RepairOperation { group, slot, span, good: None, attempt: 0 }
+        RepairOperation { group, slot, span, good: None, is_patient: false, offers: 0, attempt: 0 }
+    }
+
+    /// A write waits for it.
+    #[must_use]
+    pub fn patient(self) -> RepairOperation {
+        RepairOperation { is_patient: true, ..self }
+    }
+
+    fn fetch(&mut self, shared: &mut Shared) {
+        let geometry = shared.geometry(self.group);
+        let excluded = Slots::one(self.slot);
+        shared.begin(match is_mirrored(&geometry) {
+            true => Operation::Read(ReadOperation::of_branch(self.group, self.span, excluded)),
+            false => {
+                let wanted = geometry.shard_at(self.span.lba, self.slot);
+                let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
+                Operation::Reconstruct(Box::new(reconstruct))
+            }
+        });
     }
 }
 
 impl Operate for RepairOperation {
     fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let view = shared.view(self.group);
-        if !view.writers().has(self.slot) || self.attempt > 3 {
+        if !view.writers().has(self.slot) || (self.attempt > 3 && !self.is_patient) {
             return Some(Outcome::Changed);
         }
-        let geometry = shared.geometries[&self.span.volume];
         let Some((stamps, content)) = self.good.clone() else {
-            let excluded = Slots::one(self.slot);
-            shared.begin(if is_mirrored(&geometry) {
-                Operation::Read(ReadOperation::new(self.group, self.span, 0, true).without(excluded))
-            } else {
-                let wanted = geometry.shard_at(self.span.lba, self.slot);
-                let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
-                Operation::Reconstruct(Box::new(reconstruct))
-            });
+            self.fetch(shared);
             return None;
         };
         let (group, span) = (self.group, self.span);
-        let width = width_at(&geometry, span.lba, self.slot);
+        let width = width_at(&shared.geometry(group), span.lba, self.slot);
         shared.call(&view, self.slot, content, |operation| Message::Repair {
             operation,
             group,
@@ -68,11 +93,17 @@ impl Operate for RepairOperation {
     }
 
     fn on_answer(&mut self, shared: &mut Shared, _slot: u8, answer: Answer) -> Option<Outcome> {
-        if !matches!(answer, Answer::Repaired(true)) {
-            return Some(Outcome::Changed);
+        let is_taken = matches!(answer, Answer::Repaired(true));
+        if is_taken {
+            shared.counters.count("repair taken by a member");
         }
-        shared.counters.count("repair taken by a member");
-        Some(Outcome::Written)
+        if is_taken || !self.is_patient || self.offers >= OFFERS_MAX {
+            return Some(if is_taken { Outcome::Written } else { Outcome::Changed });
+        }
+        shared.counters.count("repair refused and offered again");
+        self.good = None;
+        self.offers += 1;
+        shared.again_after(Duration::from_millis(1 << self.offers.min(5)))
     }
 
     fn on_child(&mut self, shared: &mut Shared, outcome: Outcome) -> Option<Outcome> {
@@ -96,6 +127,6 @@ impl Operate for RepairOperation {
     }
 
     fn on_view(&mut self, _shared: &mut Shared) -> Option<Outcome> {
-        Some(Outcome::Changed)
+        Some(Outcome::Written)
     }
 }

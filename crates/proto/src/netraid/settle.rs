@@ -3,11 +3,25 @@
 //! A member that does not have the write refuses it for ever, durably; so either all members that can say have it,
 //! then it may have been acknowledged and is committed, or it never can be, and is aborted. Both answers stay true.
 
-use super::coordinator::{Answer, Operate, Outcome, Shared, participants, width_at};
+use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participants, width_at};
 use base::{GroupId, Payload};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Fate, Message, Slots, WriteId};
+use wire::{Fate, Message, Slots, Span, WriteId};
+
+/// Begins to settle those of `writes` that hold up a reader of `span`, on behalf of the current operation; how many. Not
+/// those of this gateway's own writers: they are at work on them.
+pub fn settle_foreign(shared: &mut Shared, group: GroupId, span: Span, writes: Vec<WriteId>) -> usize {
+    let holds_up =
+        |write: &WriteId| write.group == group && write.span.volume == span.volume && write.span.is_valid();
+    let foreign: Vec<WriteId> =
+        writes.into_iter().filter(|write| holds_up(write) && !shared.own.contains(&write.stamp)).collect();
+    let count = foreign.len();
+    for write in foreign {
+        shared.begin(Operation::Settle(SettleOperation::new(write)));
+    }
+    count
+}
 
 /// Finds out and tells a write's fate.
 pub struct SettleOperation {
@@ -46,7 +60,7 @@ impl SettleOperation {
 
     fn ask(&mut self, shared: &mut Shared) {
         let view = shared.view(self.write.group);
-        let geometry = shared.geometries[&self.write.span.volume];
+        let geometry = shared.geometry(self.write.group);
         for slot in self.asked.iter().filter(|slot| !self.fates.contains_key(slot)) {
             let (write, width) = (self.write, width_at(&geometry, self.write.span.lba, slot));
             shared.call(&view, slot, Payload::new(), |operation| Message::Query {
@@ -90,8 +104,8 @@ impl SettleOperation {
 impl Operate for SettleOperation {
     fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let view = shared.view(self.write.group);
-        let geometry = shared.geometries[&self.write.span.volume];
-        self.asked = participants(&geometry, &view, &self.write);
+        let geometry = shared.geometry(self.write.group);
+        self.asked = participants(&geometry, view.writers(), &self.write);
         self.fates.clear();
         self.asked_again = false;
         if self.asked.is_empty() {

@@ -3,19 +3,23 @@
 //!
 //! A write of some units of a row goes to the data brick first, whose answer is the delta for the parity; a write of
 //! whole rows goes to all at once. When the data brick is not in the current set, the delta comes from the
-//! reconstructed old content.
+//! reconstructed old content; if it joins, it gets the block whole, in the same round as the parity.
+//!
+//! Those that take part are the view's *writers*: members that join must have the write like current ones. A joining
+//! member's failings are no reason to fail a write that the current members can take: what it lacks is repaired first,
+//! and when its disk is full the write waits until the directory leaves it out.
 //!
 //! A write that some member refused is never simply abandoned: other members may have it, and a view change could
 //! decide it. It is settled like any write in doubt, and tried again under a later stamp and the same request
 //! identifier, so that it takes effect once.
 
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared};
-use super::read::{ReadOperation, is_mirrored};
+use super::read::{UNKNOWN_VOLUME, is_mirrored};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use crate::layout::Geometry;
-use base::{GroupId, Payload, RequestId, Stamp};
+use base::{GroupId, Payload, RequestId, Stamp, VolumeId};
 use code::Code;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -56,6 +60,8 @@ struct Leg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Again,
+    /// The member at the slot is repaired, then again.
+    Repair(u8),
     Changed,
     Fail(IoError),
 }
@@ -68,16 +74,22 @@ enum Phase {
     Reading,
     /// Its earlier attempt is being settled.
     Settling(After),
+    /// What a member lacks is being brought to it.
+    Repairing,
     /// It waits to begin again.
     Waiting,
 }
 
 /// How often a write is offered to a member with full queues before it lets go of what others have prepared.
 const BUSY_MAX: u32 = 3;
+/// How often a write meets unreadable blocks at a current member, or blocks that no repair can make out, before it fails.
+const UNREADABLE_MAX: u32 = 20;
 
 /// Writes one span.
 pub struct WriteOperation {
     group: GroupId,
+    volume: VolumeId,
+    /// Names the volume's branch as of the present attempt.
     span: Span,
     scope: Scope,
     content: Content,
@@ -88,12 +100,17 @@ pub struct WriteOperation {
     parity: Option<Vec<Payload>>,
     phase: Phase,
     refusals: u32,
+    unreadable: u32,
     attempt: u32,
 }
 
 impl WriteOperation {
-    /// Of `content` to `span` on `group`. With `base`, only if the block's stamp is that; otherwise it ends with
+    /// Of `content` to `span` of a volume on `group`. With `base`, only if the block's stamp is that; otherwise it ends with
     /// [`Outcome::Changed`].
+    ///
+    /// `base` may have been read under an earlier view, and so from another branch: a block that a branch inherits has
+    /// its parent's stamps, and a stamp names one content. If the branch was rolled back to another content, or anyone
+    /// wrote in between, the stamps differ.
     pub fn new(
         group: GroupId,
         span: Span,
@@ -104,6 +121,7 @@ impl WriteOperation {
     ) -> WriteOperation {
         WriteOperation {
             group,
+            volume: span.volume,
             span,
             scope,
             content,
@@ -114,6 +132,7 @@ impl WriteOperation {
             parity: None,
             phase: Phase::Waiting,
             refusals: 0,
+            unreadable: 0,
             attempt: 0,
         }
     }
@@ -128,7 +147,7 @@ impl WriteOperation {
     }
 
     fn geometry(&self, shared: &Shared) -> Geometry {
-        shared.geometries[&self.span.volume]
+        shared.geometry(self.group)
     }
 
     /// What one member's blocks become.
@@ -146,7 +165,11 @@ impl WriteOperation {
     }
 
     fn mirror_legs(&mut self, view: &GroupView) {
-        self.legs = view.current.iter().map(|slot| (slot, self.data_leg(self.blocks(), false))).collect();
+        let leg = |slot| match view.joining.has(slot) {
+            true => self.joining_leg(),
+            false => self.data_leg(self.blocks(), false),
+        };
+        self.legs = view.writers().iter().map(|slot| (slot, leg(slot))).collect();
     }
 
     fn row_legs(&mut self, view: &GroupView, geometry: &Geometry) {
@@ -157,7 +180,7 @@ impl WriteOperation {
             (None, Content::Rows(rows)) => Code::new(layout.data(), layout.parity()).encode(rows),
             (None, _) => zeros(),
         };
-        for slot in view.current.iter() {
+        for slot in view.writers().iter() {
             let leg = match (geometry.data_index_at(lba, slot), &self.content) {
                 (Some(index), Content::Rows(rows)) => {
                     self.data_leg(rows.get(usize::from(index)).cloned(), false)
@@ -177,12 +200,15 @@ impl WriteOperation {
 
     fn unit_legs(&mut self, shared: &mut Shared, view: &GroupView, geometry: &Geometry, index: u8) {
         let slot = geometry.slot_of(self.span.lba, index);
-        let parity_is_current = self.parity_slots(view, geometry).next().is_some();
         if view.current.has(slot) {
-            self.legs.insert(slot, self.data_leg(self.blocks(), parity_is_current));
+            let has_parity = self.parity_slots(view, geometry).next().is_some();
+            self.legs.insert(slot, self.data_leg(self.blocks(), has_parity));
             return;
         }
-        shared.counters.count("write while its data brick is away");
+        shared.counters.count(match view.joining.has(slot) {
+            true => "write while its data brick joins",
+            false => "write while its data brick is away",
+        });
         self.phase = Phase::Reading;
         let reconstruct = ReconstructOperation::new(self.group, self.span, index, Slots::default());
         shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
@@ -193,7 +219,7 @@ impl WriteOperation {
         view: &'a GroupView,
         geometry: &Geometry,
     ) -> impl Iterator<Item = (u8, u8)> + use<'a> {
-        geometry.parity_slots(self.span.lba).filter(|(_, slot)| view.current.has(*slot))
+        geometry.parity_slots(self.span.lba).filter(|(_, slot)| view.writers().has(*slot))
     }
 
     /// The old content is known: each parity member gets its multiple of the difference.
@@ -210,6 +236,12 @@ impl WriteOperation {
                 Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 },
             );
         }
+    }
+
+    /// A data member that only joins cannot tell what was there, and need not: it takes the block whole. The base is
+    /// compared at the current members, without which the write is not decided.
+    fn joining_leg(&self) -> Leg {
+        Leg { base: None, ..self.data_leg(self.blocks(), false) }
     }
 
     /// Sends what is not prepared yet; to those asked before, once more.
@@ -268,7 +300,7 @@ impl WriteOperation {
 
     fn settle(&mut self, shared: &mut Shared, slot: u8, after: After) -> Option<Outcome> {
         shared.forget_calls();
-        if self.legs.len() == 1 && after != After::Again {
+        if self.legs.len() == 1 && matches!(after, After::Changed | After::Fail(_)) {
             // Only this member was asked, and it refused.
             return self.after(shared, after);
         }
@@ -281,13 +313,21 @@ impl WriteOperation {
         match after {
             After::Changed => Some(Outcome::Changed),
             After::Fail(error) => Some(Outcome::Failed(error)),
-            After::Again => {
-                self.refusals += 1;
-                // Writers that refuse each other come back at different times: the stamp's low bits tell them apart.
-                let spread = self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
-                self.wait(shared, Duration::from_micros((1000 + 100 * spread) << self.refusals.min(7)))
+            After::Again => self.back_off(shared),
+            After::Repair(slot) => {
+                self.phase = Phase::Repairing;
+                let repair = RepairOperation::from_row(self.group, slot, self.span).patient();
+                shared.begin(Operation::Repair(Box::new(repair)));
+                None
             }
         }
+    }
+
+    fn back_off(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.refusals += 1;
+        // Writers that refuse each other come back at different times: the stamp's low bits tell them apart.
+        let spread = self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
+        self.wait(shared, Duration::from_micros((1000 + 100 * spread) << self.refusals.min(7)))
     }
 
     fn wait(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
@@ -297,22 +337,36 @@ impl WriteOperation {
         None
     }
 
-    /// A member cannot read what the change builds on: repair it first.
+    /// A member cannot read what the change builds on, or only joins and lacks it: it is repaired first.
     fn on_unreadable(&mut self, shared: &mut Shared, slot: u8) -> Option<Outcome> {
-        let geometry = self.geometry(shared);
-        let repair = match (geometry.data_index_at(self.span.lba, slot), is_mirrored(&geometry)) {
-            (Some(index), true) => Operation::Read(ReadOperation::new(self.group, self.span, index, true)),
-            _ if geometry.layout().parity() == 0 => {
-                return self.settle(shared, slot, After::Fail(IoError::Unreadable));
-            }
-            _ => Operation::Repair(Box::new(RepairOperation::from_row(self.group, slot, self.span))),
-        };
         shared.counters.count("write met unreadable blocks");
-        shared.begin_alone(repair);
-        if self.refusals > 20 {
+        let is_current = shared.view(self.group).current.has(slot);
+        self.unreadable += u32::from(is_current);
+        if self.geometry(shared).layout().tolerates() == 0 || self.unreadable > UNREADABLE_MAX {
             return self.settle(shared, slot, After::Fail(IoError::Unreadable));
         }
-        self.settle(shared, slot, After::Again)
+        self.settle(shared, slot, After::Repair(slot))
+    }
+
+    fn on_repaired(&mut self, shared: &mut Shared, outcome: &Outcome) -> Option<Outcome> {
+        // The other members cannot make out the blocks either: nobody may ever.
+        if let Outcome::Failed(error) = outcome {
+            self.unreadable += 1;
+            if self.unreadable > UNREADABLE_MAX {
+                return Some(Outcome::Failed(*error));
+            }
+        }
+        self.back_off(shared)
+    }
+
+    /// A current member without room fails the write; one that joins has it wait until the directory leaves that one out.
+    fn on_no_space(&mut self, shared: &mut Shared, slot: u8) -> Option<Outcome> {
+        if shared.view(self.group).joining.has(slot) {
+            shared.counters.count("no space at a joining member");
+            return self.settle(shared, slot, After::Again);
+        }
+        shared.counters.count("no space");
+        self.settle(shared, slot, After::Fail(IoError::NoSpace))
     }
 }
 
@@ -322,6 +376,13 @@ impl Operate for WriteOperation {
         if view.current.is_empty() {
             return self.wait(shared, Duration::from_millis(100));
         }
+        // A branch that is no head takes no writes: the view is older than the volume, or the volume is gone.
+        let branch = shared.branch_of(&view, self.volume).filter(|branch| view.lineage.is_head(*branch));
+        let Some(branch) = branch else {
+            shared.stale.insert(self.group);
+            return self.wait(shared, UNKNOWN_VOLUME);
+        };
+        self.span.volume = branch;
         shared.own.remove(&self.stamp);
         self.stamp = shared.draw();
         shared.own.insert(self.stamp);
@@ -374,10 +435,7 @@ impl Operate for WriteOperation {
                 shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
                 None
             }
-            PrepareOutcome::NoSpace => {
-                shared.counters.count("no space");
-                self.settle(shared, slot, After::Fail(IoError::NoSpace))
-            }
+            PrepareOutcome::NoSpace => self.on_no_space(shared, slot),
             PrepareOutcome::Unreadable => self.on_unreadable(shared, slot),
             PrepareOutcome::Failed => {
                 shared.wake_after(Duration::from_millis(200));
@@ -395,6 +453,7 @@ impl Operate for WriteOperation {
                 self.on_old_content(shared, &content, &stamps)
             }
             (Phase::Reading, Outcome::Failed(error)) => Some(Outcome::Failed(error)),
+            (Phase::Repairing, outcome) => self.on_repaired(shared, &outcome),
             _ => None,
         }
     }
@@ -408,12 +467,16 @@ impl Operate for WriteOperation {
                 self.send(shared);
                 None
             }
-            Phase::Reading | Phase::Settling(_) => None,
+            Phase::Reading | Phase::Settling(_) | Phase::Repairing => None,
         }
     }
 
     fn group(&self) -> GroupId {
         self.group
+    }
+
+    fn volume(&self) -> Option<VolumeId> {
+        Some(self.volume)
     }
 }
 
@@ -433,6 +496,11 @@ impl WriteOperation {
         };
         self.phase = Phase::Preparing;
         self.parity_legs(shared, &delta, stamps);
+        let Scope::Unit { index } = self.scope else { return None };
+        let slot = self.geometry(shared).slot_of(self.span.lba, index);
+        if shared.view(self.group).joining.has(slot) {
+            self.legs.insert(slot, self.joining_leg());
+        }
         if self.legs.is_empty() {
             return self.wait(shared, Duration::from_millis(100));
         }

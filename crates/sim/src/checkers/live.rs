@@ -34,7 +34,7 @@ pub fn check_error(error: IoError, excuses: Excuses, what: &str) -> Result<(), V
     let excused = match error {
         IoError::NoSpace => excuses.full,
         IoError::Unreadable | IoError::Failed => excuses.unreadable,
-        IoError::OutOfRange | IoError::NoVolume => false,
+        IoError::OutOfRange | IoError::NoVolume | IoError::ReadOnly => false,
     };
     if excused { Ok(()) } else { Err(Violation::new(NAME, format!("{what} was answered with '{error}'"))) }
 }

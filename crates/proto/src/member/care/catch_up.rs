@@ -71,8 +71,9 @@ impl CatchUpRun {
     }
 
     pub(super) fn status(&self) -> CatchUp {
-        let (compared_blocks, total_blocks, fetched_bytes) =
-            self.walk().map_or((0, 0, 0), |walk| (walk.compared_blocks, walk.total_blocks, walk.fetched_bytes));
+        let (compared_blocks, total_blocks, fetched_bytes) = self
+            .walk()
+            .map_or((0, 0, 0), |walk| (walk.compared_blocks, walk.total_blocks, walk.fetched_bytes));
         let done = matches!(self.phase, Phase::Done(_));
         let (group, number) = (self.group, self.number);
         CatchUp { group, number, compared_blocks, total_blocks, fetched_bytes, done }

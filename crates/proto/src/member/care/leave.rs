@@ -31,7 +31,12 @@ enum Stage {
 
 #[derive(Debug)]
 enum Pass {
-    Listing { disk: usize, after: Option<(VolumeId, u64)>, found: Vec<(VolumeId, u64)>, is_waiting: bool },
+    Listing {
+        disk: usize,
+        after: Option<(VolumeId, u64)>,
+        found: Vec<(VolumeId, u64)>,
+        is_waiting: bool,
+    },
     /// The disks that have still to say that all is durable.
     Settling(usize),
 }
@@ -82,7 +87,8 @@ impl Healer {
         let named = |group: &GroupId| views.iter().any(|view| view.group == *group);
         self.leaving.groups.retain(|group, _| named(group));
         for view in views {
-            let known = groups.promised(view.group).max(groups.active(view.group).map_or(NO_VIEW, |v| v.number));
+            let known =
+                groups.promised(view.group).max(groups.active(view.group).map_or(NO_VIEW, |v| v.number));
             let is_member = view.slot_of(self.me).is_some();
             // It may have come back under a later view: then the order is an old one.
             let is_old = known > view.number;
@@ -110,7 +116,8 @@ impl Healer {
             let (after, found) = (None, Vec::new());
             leaving.pass = Some(Pass::Listing { disk: 0, after, found, is_waiting: false });
         }
-        let Some(Pass::Listing { disk, after, found, is_waiting: is_waiting @ false }) = &mut leaving.pass else {
+        let Some(Pass::Listing { disk, after, found, is_waiting: is_waiting @ false }) = &mut leaving.pass
+        else {
             return;
         };
         if *disk < self.disks {

@@ -208,13 +208,12 @@ impl Healer {
         for brick in view.members.iter().filter(|brick| !self.down.contains(brick)) {
             self.coordinator.shared.up.insert(*brick);
         }
-        if let Some(geometry) = families.geometry(view.volume) {
-            let lineage = &view.lineage;
-            let branches = lineage.heads.iter().chain(&lineage.parents).flat_map(|(a, b)| [*a, *b]);
-            for branch in branches.chain([view.volume]) {
-                self.coordinator.shared.geometries.insert(branch, geometry);
-            }
-        }
+        let Some(geometry) = families.geometry(view.volume) else {
+            // Its family has not been heard of yet: then it is a view all the same, and looked at once it has.
+            self.views.remove(&group);
+            return;
+        };
+        self.coordinator.shared.geometries.insert(view.volume, geometry);
         self.coordinator.on_views(vec![view.clone()]);
         match view.is_joining(self.me) {
             true => drop(self.catch_ups.insert(group, CatchUpRun::new(view, self.me))),
@@ -337,7 +336,8 @@ impl Healer {
     pub fn deadline(&self) -> Option<(Time, &'static str)> {
         let operations = self.coordinator.deadline();
         let runs = self.catch_ups.values();
-        let again = runs.clone().filter_map(CatchUpRun::due).min().map(|due| (due, "a span is looked at again"));
+        let again =
+            runs.clone().filter_map(CatchUpRun::due).min().map(|due| (due, "a span is looked at again"));
         let waits = runs.clone().any(CatchUpRun::has_more) && self.spans_under_way() == 0;
         let rate = waits.then(|| (self.fetching.opens_at(), "the rate of rebuilding allows more"));
         let scrub = self.scrub.deadline(&self.checking);

@@ -20,7 +20,12 @@ const SPANS_MAX_UNDER_LOAD: usize = 1;
 
 #[derive(Debug)]
 enum Step {
-    Listing { after: Option<(VolumeId, u64)>, found: BTreeSet<(VolumeId, u64)>, is_waiting: bool, due: Option<Time> },
+    Listing {
+        after: Option<(VolumeId, u64)>,
+        found: BTreeSet<(VolumeId, u64)>,
+        is_waiting: bool,
+        due: Option<Time>,
+    },
     Walking(Walk),
 }
 

@@ -32,13 +32,7 @@ impl Healer {
     pub(super) fn begin_span(&mut self, owner: Owner, group: GroupId, span: Span, attempts: u32) {
         let Some(walk) = self.walk_of(owner) else { return };
         let (slot, verify, family) = (walk.slot, walk.verify, walk.family);
-        let geometries = &mut self.coordinator.shared.geometries;
-        let geometry = geometries.get(&span.volume).or_else(|| geometries.get(&family)).copied();
-        let Some(geometry) = geometry else {
-            let now = self.now;
-            return self.walk_of(owner).expect("just seen").again(now, span, attempts);
-        };
-        geometries.insert(span.volume, geometry);
+        let Some(geometry) = self.coordinator.shared.geometries.get(&family).copied() else { return };
         if verify {
             self.checking.take(span.bytes() as u64);
         }
@@ -85,7 +79,8 @@ impl Healer {
         let skips = |block: u32| {
             plant.has(Plant::ResyncSkipsABlock) && joins && (job.span.lba + u64::from(block)) % 8 == 3
         };
-        let blocks: Vec<u32> = (0..job.span.count).filter(|block| differs(*block) && !skips(*block)).collect();
+        let blocks: Vec<u32> =
+            (0..job.span.count).filter(|block| differs(*block) && !skips(*block)).collect();
         let runs = blocks.chunk_by(|a, b| a + 1 == *b).map(|run| Span {
             lba: job.span.lba + u64::from(run[0]),
             count: run.len() as u32,
@@ -107,7 +102,7 @@ impl Healer {
         let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
         job.mending.push(run);
         let (owner, group, slot) = (job.owner, job.group, job.slot);
-        let geometry = self.coordinator.shared.geometries[&run.volume];
+        let geometry = self.coordinator.shared.geometry(group);
         let bytes = Walk::fetch_bytes(&geometry) * u64::from(run.count);
         self.fetching.take(bytes);
         if let Some(walk) = self.walk_of(owner) {
@@ -190,4 +185,3 @@ impl Healer {
         }
     }
 }
-

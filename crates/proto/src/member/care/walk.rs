@@ -51,7 +51,7 @@ impl Walk {
             verify,
             lba: stretches.first().map_or(0, |(_, stretch)| stretch * Span::STRETCH_BLOCKS),
             total_blocks: stretches.len() as u64 * Span::STRETCH_BLOCKS,
-            stretches: stretches.into(),
+            stretches: stretches.into_iter().collect(),
             again: BTreeMap::new(),
             in_flight: 0,
             compared_blocks: 0,

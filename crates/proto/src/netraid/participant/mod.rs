@@ -24,8 +24,8 @@ use crate::member::views::Groups;
 use crate::planted::Plant;
 use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber};
 use branches::{CopyUps, Descent, Found};
-use own::Own;
 use core::time::Duration;
+use own::Own;
 use repair::repaired;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
@@ -122,15 +122,46 @@ enum Lookup {
     Check(Key, u64),
     CopyUp(Key),
     Stage(Key),
-    Read { request: ReadRequest, leased: bool },
-    Fate { asker: Asker, write: WriteId, width: u8 },
-    Seal { asker: Asker },
-    RepairCheck { key: Key, request: Box<RepairRequest> },
-    Repair { key: Key, from: NodeId, operation: u64 },
-    Allocation { from: NodeId, operation: u64, group: GroupId, span: Span, above: Option<Vec<bool>> },
-    Own { job: u64 },
-    Horizon { job: u64, latest: Stamp, effects: Vec<(RequestId, u64, Stamp)> },
-    Remember { job: u64, effects: Vec<(RequestId, u64, Stamp)> },
+    Read {
+        request: ReadRequest,
+        leased: bool,
+    },
+    Fate {
+        asker: Asker,
+        write: WriteId,
+        width: u8,
+    },
+    Seal {
+        asker: Asker,
+    },
+    RepairCheck {
+        key: Key,
+        request: Box<RepairRequest>,
+    },
+    Repair {
+        key: Key,
+        from: NodeId,
+        operation: u64,
+    },
+    Allocation {
+        from: NodeId,
+        operation: u64,
+        group: GroupId,
+        span: Span,
+        above: Option<Vec<bool>>,
+    },
+    Own {
+        job: u64,
+    },
+    Horizon {
+        job: u64,
+        latest: Stamp,
+        effects: Vec<(RequestId, u64, Stamp)>,
+    },
+    Remember {
+        job: u64,
+        effects: Vec<(RequestId, u64, Stamp)>,
+    },
     Ignore,
 }
 
@@ -335,8 +366,8 @@ impl Participant {
         let (key, group) = (prepare.key(), prepare.write.group);
         let (span, width) = (prepare.write.span, prepare.change.width());
         // A delta on an inherited block needs its content, to copy it up.
-        let inherits = matches!(prepare.change, Change::Xor { .. })
-            && cx.groups.parent_of(group, span.volume).is_some();
+        let inherits =
+            matches!(prepare.change, Change::Xor { .. }) && cx.groups.parent_of(group, span.volume).is_some();
         let content = prepare.want_delta || inherits;
         let token = self.look(cx, group, span, width, content, Lookup::Check(key, self.copy_ups.made));
         self.pending.insert(Pending {
@@ -362,10 +393,8 @@ impl Participant {
         if pending.state == State::Staged {
             return answer_again(cx, pending, result.map(|found| found.blocks));
         }
-        let catches_up = cx
-            .groups
-            .active(pending.prepare.write.group)
-            .is_some_and(|view| view.is_joining(cx.groups.me()));
+        let catches_up =
+            cx.groups.active(pending.prepare.write.group).is_some_and(|view| view.is_joining(cx.groups.me()));
         let verdict = match &result {
             Err(error) => Err(refusal(*error)),
             Ok(_) if cx.groups.plant.has(Plant::TimestampCheckOff) => Ok(()),
@@ -645,8 +674,10 @@ impl Participant {
         let parent = cx.groups.parent_of(group, span.volume);
         let runs = match result {
             Ok(runs) if above.is_some() || parent.is_some() => {
-                let mut holds: Vec<bool> =
-                    runs.iter().flat_map(|&(count, holds)| core::iter::repeat_n(holds, count as usize)).collect();
+                let mut holds: Vec<bool> = runs
+                    .iter()
+                    .flat_map(|&(count, holds)| core::iter::repeat_n(holds, count as usize))
+                    .collect();
                 above.iter().flatten().zip(&mut holds).for_each(|(above, here)| *here |= above);
                 if let Some(volume) = parent.filter(|_| holds.contains(&false)) {
                     let (token, span) = (self.token(), Span { volume, ..span });

@@ -47,11 +47,7 @@ impl Participant {
     }
 
     /// At most `max` of the parts of requests that took effect here after `after`, in order.
-    pub fn list_effects(
-        &self,
-        after: Option<(RequestId, u64)>,
-        max: usize,
-    ) -> Vec<(RequestId, u64, Stamp)> {
+    pub fn list_effects(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<(RequestId, u64, Stamp)> {
         self.effects.page(after, max)
     }
 
@@ -93,12 +89,7 @@ impl Participant {
         );
     }
 
-    pub(super) fn on_remembered(
-        &mut self,
-        job: u64,
-        effects: Vec<(RequestId, u64, Stamp)>,
-        durable: bool,
-    ) {
+    pub(super) fn on_remembered(&mut self, job: u64, effects: Vec<(RequestId, u64, Stamp)>, durable: bool) {
         if durable {
             for (request, part, stamp) in effects {
                 self.effects.insert(request, part, stamp);

@@ -1,0 +1,219 @@
+//! A gateway between a directory and bricks that are played by hand.
+
+use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
+use base::{BLOCK, BrickId, GatewayId, GroupId, Machine, NodeId, Payload, Stamp, Time, ViewNumber, VolumeId};
+use wire::{
+    GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome, Slots, Span, VolumeInfo,
+    VolumeMap,
+};
+
+const VOLUME: VolumeId = VolumeId(1);
+const HEAD: VolumeId = VolumeId(10);
+const NEW_HEAD: VolumeId = VolumeId(11);
+const CLONE: VolumeId = VolumeId(2);
+const CLONED: VolumeId = VolumeId(12);
+const GROUPS: u64 = 5;
+const SESSION: u64 = 1;
+
+struct Play {
+    gateway: Gateway,
+    now: Time,
+    fx: Vec<GatewayEffect>,
+    tag: u64,
+}
+
+fn info(id: VolumeId, name: &str) -> VolumeInfo {
+    VolumeInfo {
+        id,
+        name: name.to_owned(),
+        size_bytes: 1 << 30,
+        layout: "raid1x1".to_owned(),
+        stripe_unit_blocks: 16,
+        column_blocks: 1024,
+        read_only: false,
+        family: VOLUME,
+        origin: None,
+        is_snapshot: false,
+    }
+}
+
+/// The family's groups under view `number`, each with a brick of its own.
+fn groups(number: u64) -> Vec<GroupView> {
+    let heads = vec![(VOLUME, if number > 1 { NEW_HEAD } else { HEAD }), (CLONE, CLONED)];
+    let parents = vec![(NEW_HEAD, HEAD), (CLONED, HEAD)];
+    let view = |group| GroupView {
+        group: GroupId(group),
+        volume: VOLUME,
+        number: ViewNumber(number),
+        members: vec![BrickId(group as u32)],
+        current: Slots(1),
+        joining: Slots::default(),
+        lineage: Lineage { heads: heads.clone(), parents: parents.clone(), ..Lineage::default() },
+    };
+    (1..=GROUPS).map(view).collect()
+}
+
+impl Play {
+    fn new(volumes: &[VolumeInfo]) -> Play {
+        let config = GatewayConfig { id: GatewayId(1), address: "gateway:1".to_owned() };
+        let now = Time(1_000_000_000_000);
+        let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0 };
+        (1..=GROUPS).for_each(|brick| play.step(GatewayEvent::Up(NodeId::Brick(BrickId(brick as u32)))));
+        play.hear(NodeId::Directory, Message::Registered { first_writer: 4 });
+        volumes.iter().for_each(|volume| play.open(volume));
+        play
+    }
+
+    fn step(&mut self, event: GatewayEvent) {
+        self.gateway.step(self.now, event, &mut self.fx);
+        self.gateway.settle(self.now, &mut self.fx);
+    }
+
+    fn hear(&mut self, from: NodeId, message: Message) {
+        self.hear_with(from, message, Payload::new());
+    }
+
+    fn hear_with(&mut self, from: NodeId, message: Message, payload: Payload) {
+        self.step(GatewayEvent::Packet { from, packet: wire::Packet { message, payload } });
+    }
+
+    fn publish(&mut self, views: Vec<GroupView>, deleted: Vec<VolumeId>) {
+        let (volumes, bricks) = (Vec::new(), Vec::new());
+        self.hear(NodeId::Directory, Message::Published { views, volumes, deleted, bricks });
+    }
+
+    fn open(&mut self, volume: &VolumeInfo) {
+        self.step(GatewayEvent::Open { session: SESSION, name: volume.name.clone() });
+        let operation = self.sent().into_iter().find_map(|(_, message)| match message {
+            Message::OpenVolume { operation, name } if name == volume.name => Some(operation),
+            _ => None,
+        });
+        let operation = operation.expect("the directory is asked");
+        let map = VolumeMap { volume: volume.clone(), groups: groups(1), bricks: Vec::new() };
+        self.hear(NodeId::Directory, Message::VolumeOpened { operation, map: Ok(map) });
+        let opened = |effect: &GatewayEffect| matches!(effect, GatewayEffect::Opened { volume: Ok(_), .. });
+        assert!(core::mem::take(&mut self.fx).iter().any(opened));
+    }
+
+    fn sent(&mut self) -> Vec<(NodeId, Message)> {
+        let (sent, rest) = core::mem::take(&mut self.fx)
+            .into_iter()
+            .partition(|effect| matches!(effect, GatewayEffect::Send { .. }));
+        self.fx = rest;
+        let message = |effect| match effect {
+            GatewayEffect::Send { to, packet } => (to, packet.message),
+            _ => panic!("partitioned"),
+        };
+        Vec::into_iter(sent).map(message).collect()
+    }
+
+    /// Begins I/O and says which brick is asked for which blocks.
+    fn io(&mut self, volume: VolumeId, io: Io, payload: Payload) -> Vec<(NodeId, u64, Span)> {
+        self.tag += 1;
+        self.step(GatewayEvent::Io { session: SESSION, tag: self.tag, volume, io, payload });
+        self.questions()
+    }
+
+    fn questions(&mut self) -> Vec<(NodeId, u64, Span)> {
+        let question = |(to, message)| match message {
+            Message::Read { operation, span, .. } => Some((to, operation, span)),
+            Message::Prepare { operation, write, .. } => Some((to, operation, write.span)),
+            _ => None,
+        };
+        self.sent().into_iter().filter_map(question).collect()
+    }
+
+    fn read(&mut self, volume: VolumeId, offset: u64) -> Vec<(NodeId, u64, Span)> {
+        self.io(volume, Io::Read { offset, length: 4096 }, Payload::new())
+    }
+
+    fn shows(&mut self, (brick, operation, _): (NodeId, u64, Span), stamp: Stamp) {
+        let outcome = ReadOutcome::Done { leased: true, stamps: vec![stamp], unreadable: Vec::new() };
+        let content = Payload::from(vec![7; BLOCK]);
+        self.hear_with(brick, Message::ReadDone { operation, outcome }, content);
+    }
+
+    fn reply(&mut self) -> Option<Result<IoReply, IoError>> {
+        core::mem::take(&mut self.fx).into_iter().find_map(|effect| match effect {
+            GatewayEffect::Reply { result, .. } => Some(result),
+            _ => None,
+        })
+    }
+}
+
+#[test]
+fn a_clone_finds_its_blocks_where_its_parent_has_them() {
+    let mut play = Play::new(&[info(VOLUME, "v"), info(CLONE, "c")]);
+    let extent = 1024 * 4096;
+    let mut bricks = std::collections::BTreeSet::new();
+    for offset in (0..20).map(|n| n * extent) {
+        let (parent, clone) = (play.read(VOLUME, offset), play.read(CLONE, offset));
+        let ((brick, _, of), (clone_s, _, cloned)) = (parent[0], clone[0]);
+        assert_eq!((brick, of.lba), (clone_s, cloned.lba));
+        assert_eq!((of.volume, cloned.volume), (HEAD, CLONED));
+        bricks.insert(brick);
+    }
+    assert!(bricks.len() > 1, "extents are spread");
+}
+
+#[test]
+fn a_snapshot_and_a_read_only_volume_take_no_writes() {
+    let snapshot = VolumeInfo { is_snapshot: true, ..info(HEAD, "v@s") };
+    let read_only = VolumeInfo { read_only: true, ..info(VOLUME, "v") };
+    let mut play = Play::new(&[snapshot, read_only]);
+    for volume in [HEAD, VOLUME] {
+        for io in [Io::Write { offset: 0 }, Io::Zero { offset: 0, length: 512 }] {
+            let payload = Payload::from(vec![1; if io == (Io::Write { offset: 0 }) { 4096 } else { 0 }]);
+            assert!(play.io(volume, io, payload).is_empty());
+            assert_eq!(play.reply(), Some(Err(IoError::ReadOnly)));
+        }
+        let asked = play.read(volume, 0);
+        assert_eq!(asked[0].2.volume, HEAD);
+        play.shows(asked[0], Stamp::ZERO);
+        assert_eq!(play.reply(), Some(Ok(IoReply::Done)));
+    }
+}
+
+#[test]
+fn a_deleted_volume_leaves_its_family_s_views_to_the_others() {
+    let mut play = Play::new(&[info(VOLUME, "v"), info(CLONE, "c")]);
+    play.read(VOLUME, 0);
+    play.publish(Vec::new(), vec![VOLUME]);
+    assert_eq!(play.reply(), Some(Err(IoError::NoVolume)), "what was under way for it");
+    assert!(play.read(VOLUME, 0).is_empty());
+    assert_eq!(play.reply(), Some(Err(IoError::NoVolume)));
+    let asked = play.read(CLONE, 0);
+    assert_eq!(asked[0].2.volume, CLONED);
+    play.publish(groups(2), Vec::new());
+    assert_eq!(play.questions().len(), 1, "a view of the family is taken while any volume of it is open");
+    play.publish(Vec::new(), vec![CLONE]);
+    assert_eq!(play.reply(), Some(Err(IoError::NoVolume)));
+    play.publish(groups(3), Vec::new());
+    assert!(play.gateway.coordinator.shared.views.is_empty(), "none is open");
+}
+
+#[test]
+fn a_patch_read_under_one_head_is_written_to_the_next_on_condition_of_what_was_read() {
+    let mut play = Play::new(&[info(VOLUME, "v")]);
+    let asked = play.io(VOLUME, Io::Write { offset: 512 }, Payload::from(vec![1; 512]));
+    let stamp = Stamp(99 << 32);
+    assert_eq!(asked[0].2.volume, HEAD);
+    play.shows(asked[0], stamp);
+    let asked = play.questions();
+    assert_eq!(asked[0].2.volume, HEAD);
+    play.publish(groups(2), Vec::new());
+    let sent = play.sent();
+    let [(brick, Message::Prepare { operation, view, write, base, .. })] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!((view.0, write.span.volume, *base), (2, NEW_HEAD, Some(stamp)));
+    let outcome = PrepareOutcome::Changed;
+    play.hear(*brick, Message::Prepared { operation: *operation, outcome });
+    let asked = play.questions();
+    assert_eq!(asked[0].2.volume, NEW_HEAD, "it was rolled back: read again");
+    play.shows(asked[0], stamp);
+    let asked = play.questions();
+    let outcome = PrepareOutcome::Prepared { previous: Vec::new() };
+    play.hear(asked[0].0, Message::Prepared { operation: asked[0].1, outcome });
+    assert_eq!(play.reply(), Some(Ok(IoReply::Done)));
+}

@@ -1,0 +1,238 @@
+//! Members that join: they must have every write, serve no read, and fail no client.
+
+use super::{FAMILY, GROUP, Script, block, geometry, span, view};
+use crate::netraid::coordinator::{Answer, Operation, Outcome, participants};
+use crate::netraid::read::ReadOperation;
+use crate::netraid::write::{Content, Origin, WriteOperation};
+use base::{BrickId, RequestId, Stamp};
+use core::time::Duration;
+use wire::{Change, Fate, IoError, Message, PrepareOutcome, Scope, Slots, WriteId};
+
+const OLD: Stamp = Stamp(100 << 32);
+
+fn write(scope: Scope, base: Option<Stamp>) -> Operation {
+    let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
+    let content = Content::Blocks(block(9));
+    Operation::Write(Box::new(WriteOperation::new(GROUP, span(FAMILY), scope, content, base, origin)))
+}
+
+fn read() -> Operation {
+    Operation::Read(ReadOperation::new(GROUP, span(FAMILY), 0, true))
+}
+
+fn unit() -> Operation {
+    write(Scope::Unit { index: 0 }, None)
+}
+
+#[test]
+fn a_write_waits_for_a_member_that_joins() {
+    let mut script = Script::new("raid1x3", 0b011, 0b100);
+    script.begin(write(Scope::Row, None));
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1, 2]);
+    script.takes(&asked[0], 0, OLD);
+    script.takes(&asked[1], 0, OLD);
+    assert!(script.outcome().is_none(), "the joining member does not have it");
+    script.takes(&asked[2], 0, OLD);
+    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert_eq!(script.committed_at(), [0, 1, 2]);
+}
+
+#[test]
+fn a_patch_compares_its_base_at_current_members_alone() {
+    let mut script = Script::new("raid1x2", 0b01, 0b10);
+    script.begin(write(Scope::Row, Some(OLD)));
+    let bases = script.asked().into_iter().map(|asked| match asked.message {
+        Message::Prepare { base, .. } => base,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(bases.collect::<Vec<_>>(), [Some(OLD), None]);
+}
+
+#[test]
+fn no_read_goes_to_a_member_that_joins() {
+    let mut script = Script::new("raid1x3", 0b011, 0b100);
+    for _ in 0..8 {
+        script.begin(read());
+        let asked = script.asked();
+        assert!(asked.len() == 1 && asked[0].slot < 2);
+        script.shows(&asked[0], 1, &[OLD], false);
+        let asked = script.asked();
+        assert_eq!(Script::slots(&asked), [0, 1], "without a lease the current members confirm");
+        asked.iter().for_each(|asked| script.shows(asked, 1, &[OLD], false));
+        assert!(matches!(script.outcome(), Some(Outcome::Read { .. })));
+    }
+}
+
+#[test]
+fn a_unit_whose_member_joins_is_written_from_what_the_others_say() {
+    // At row 0 of raid5-2+1 the units are at slots 0 and 1, the parity at 2.
+    let mut script = Script::new("raid5-2+1", 0b110, 0b001);
+    script.begin(unit());
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [1, 2], "the old content comes from current members");
+    script.shows(&asked[0], 2, &[OLD], true);
+    script.shows(&asked[1], 3, &[Stamp(OLD.0 - 1), OLD], true);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 2]);
+    let Message::Prepare { change, base, want_delta, .. } = &asked[0].message else { panic!("{asked:?}") };
+    assert_eq!((change, base, want_delta), (&Change::Data, &None, &false));
+    assert_eq!(asked[0].payload, block(9), "the whole block");
+    let Message::Prepare { change: Change::Xor { index: 0, previous, .. }, .. } = &asked[1].message else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(previous, &[Stamp(OLD.0 - 1)]);
+    assert_eq!(asked[1].payload, block(9 ^ 2 ^ 3));
+    asked.iter().for_each(|asked| script.takes(asked, 0, OLD));
+    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert_eq!(script.committed_at(), [0, 2]);
+}
+
+#[test]
+fn a_parity_member_that_joins_gets_the_delta() {
+    let mut script = Script::new("raid5-2+1", 0b011, 0b100);
+    script.begin(unit());
+    let asked = script.asked();
+    assert!(matches!(
+        asked[..],
+        [super::Asked { slot: 0, message: Message::Prepare { want_delta: true, .. }, .. }]
+    ));
+    script.takes(&asked[0], 4, OLD);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [2]);
+    assert_eq!(asked[0].payload, block(9 ^ 4));
+    assert!(script.outcome().is_none());
+}
+
+/// One round in which the parity member at slot 2 lacks what the delta builds on; true when the write goes on.
+fn round_of_lacking(script: &mut Script, taken: bool) {
+    let asked = script.wait();
+    assert_eq!(Script::slots(&asked), [0], "the write begins at its data member");
+    script.takes(&asked[0], 4, OLD);
+    let asked = script.asked();
+    script.prepared(&asked[0], PrepareOutcome::Unreadable);
+    // Settled before it is repaired: what it left at the data member would hold up the repair.
+    let mut asked = script.refuse_queries();
+    let mut offers = 0;
+    loop {
+        for asked in &asked {
+            match &asked.message {
+                Message::Read { .. } => {
+                    assert!(asked.slot < 2, "the row is read from current members");
+                    script.shows(asked, 1, &[OLD], true);
+                }
+                Message::Repair { width, .. } => {
+                    assert_eq!((asked.slot, *width), (2, 2));
+                    offers += 1;
+                    script.answer(asked, Answer::Repaired(taken));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        asked = script.wait();
+        if asked.iter().any(super::Asked::is_prepare) {
+            break script.keep(asked);
+        }
+    }
+    assert!(
+        if taken { offers == 1 } else { offers > 1 },
+        "a repair that is refused is offered again: {offers}"
+    );
+}
+
+#[test]
+fn a_write_has_what_a_joining_member_lacks_repaired_however_often() {
+    let mut script = Script::new("raid5-2+1", 0b011, 0b100);
+    script.begin(unit());
+    (0..40).for_each(|round| round_of_lacking(&mut script, round % 2 == 0));
+    let asked = script.wait();
+    script.takes(&asked[0], 4, OLD);
+    let asked = script.asked();
+    script.takes(&asked[0], 0, OLD);
+    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+}
+
+#[test]
+fn a_current_member_that_cannot_be_repaired_fails_the_write_in_the_end() {
+    let mut script = Script::new("raid1x2", 0b11, 0);
+    script.begin(write(Scope::Row, Some(OLD)));
+    for _ in 0..10_000 {
+        for asked in script.asked() {
+            match asked.message {
+                Message::Prepare { .. } if asked.slot == 0 => script.takes(&asked, 0, OLD),
+                Message::Prepare { .. } => script.prepared(&asked, PrepareOutcome::Unreadable),
+                Message::Query { .. } => script.answer(&asked, Answer::Fate(Ok(Fate::Refused))),
+                Message::Read { .. } => {
+                    assert_eq!(asked.slot, 0, "what is good is at the other member");
+                    script.shows(&asked, 1, &[OLD], true);
+                }
+                _ => script.answer(&asked, Answer::Repaired(false)),
+            }
+        }
+        match script.outcome() {
+            Some(Outcome::Failed(error)) => return assert_eq!(error, IoError::Unreadable),
+            Some(outcome) => panic!("{outcome:?}"),
+            None => script.pass(Duration::from_millis(5)),
+        }
+    }
+    panic!("it never ends");
+}
+
+#[test]
+fn a_joining_member_without_room_makes_a_write_wait_and_a_current_one_fails_it() {
+    for (current, joining) in [(0b01, 0b10), (0b11, 0)] {
+        let mut script = Script::new("raid1x2", current, joining);
+        script.begin(write(Scope::Row, None));
+        let mut asked = script.asked();
+        for _ in 0..40 {
+            assert_eq!(Script::slots(&asked), [0, 1]);
+            script.takes(&asked[0], 0, OLD);
+            script.prepared(&asked[1], PrepareOutcome::NoSpace);
+            assert!(script.refuse_queries().is_empty());
+            if joining == 0 {
+                assert!(matches!(script.outcome(), Some(Outcome::Failed(IoError::NoSpace))));
+                break;
+            }
+            assert!(script.outcome().is_none());
+            asked = script.wait();
+        }
+        if joining != 0 {
+            script.coordinator.on_views(vec![view("raid1x2", 2, 0b01, 0)]);
+            let asked = script.asked();
+            assert_eq!(Script::slots(&asked), [0], "left out: the write goes on without it");
+            script.takes(&asked[0], 0, OLD);
+            assert!(matches!(script.outcome(), Some(Outcome::Written)));
+        }
+    }
+}
+
+#[test]
+fn a_member_that_joins_may_ask_to_settle_and_is_asked() {
+    let mut script = Script::new("raid1x3", 0b001, 0b010);
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row };
+    script.coordinator.on_doubtful(BrickId(3), vec![write]);
+    assert!(script.asked().is_empty(), "it takes no writes: the view settled them without it");
+    script.coordinator.on_doubtful(BrickId(2), vec![write]);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1]);
+    script.answer(&asked[0], Answer::Fate(Ok(Fate::Prepared)));
+    assert_eq!(script.counted("write in doubt committed"), 0);
+    script.answer(&asked[1], Answer::Fate(Ok(Fate::Refused)));
+    assert_eq!(script.counted("write in doubt aborted"), 1);
+}
+
+#[test]
+fn those_who_take_part_are_among_those_named() {
+    let (geometry, mut write) = (
+        geometry("rs-2+2"),
+        WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Unit { index: 0 } },
+    );
+    let data = geometry.slot_of(0, 0);
+    let unit = geometry.parity_slots(0).fold(Slots::one(data), |slots, (_, slot)| slots.with(slot));
+    assert_eq!(participants(&geometry, Slots::all(4), &write), unit);
+    assert_eq!(participants(&geometry, Slots::all(4).without(data), &write), unit.without(data));
+    write.scope = Scope::Row;
+    assert_eq!(participants(&geometry, Slots(0b101), &write), Slots(0b101));
+    write.scope = Scope::Unit { index: 2 };
+    assert!(participants(&geometry, Slots::all(4), &write).is_empty(), "a stranger's invention");
+}
