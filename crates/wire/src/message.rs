@@ -235,6 +235,8 @@ pub enum Message {
     Fence {
         /// The view to come.
         view: GroupView,
+        /// Whether it is asked as one that took the writes of the views before: who has forgotten them does not answer.
+        speaks: bool,
     },
     /// Durably promised.
     Fenced {
@@ -546,7 +548,7 @@ wire_enum!(Message {
     15 => EffectsDone { operation, effects },
     20 => Heartbeat { brick, sent, known, status },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
-    22 => Fence { view },
+    22 => Fence { view, speaks },
     23 => Fenced { group, number, doubts },
     24 => Resolve { group, number, writes },
     25 => Resolved { group, number, fates },

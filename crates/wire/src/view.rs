@@ -75,6 +75,8 @@ impl Wire for Slots {
 /// not have is its parent's.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lineage {
+    /// Grows with every change of it.
+    pub number: u64,
     /// The branch to which each writable volume writes, by volume.
     pub heads: Vec<(VolumeId, VolumeId)>,
     /// The parent of each branch that has one, by child.
@@ -168,5 +170,5 @@ impl GroupView {
     }
 }
 
-wire_struct!(Lineage { heads, parents, merging });
+wire_struct!(Lineage { number, heads, parents, merging });
 wire_struct!(GroupView { group, volume, number, members, current, joining, lineage });

@@ -232,7 +232,7 @@ impl Client {
         sink: &mut Vec<FrontEvent>,
     ) {
         let lines = |volumes: Vec<VolumeInfo>| {
-            volumes.into_iter().map(|v| Listed { description: v.layout, name: v.name }).collect()
+            volumes.into_iter().map(|v| Listed { description: describe(&v), name: v.name }).collect()
         };
         let refused = |error: AdminError| LookupError::Refused(error.to_string().into());
         self.session.listed(volumes.map(lines).map_err(refused), &mut self.actions);
@@ -333,13 +333,18 @@ impl Client {
     }
 }
 
-/// A volume as an NBD export.
+/// A volume as an NBD export. A snapshot is one like the others, under its name `volume@snapshot`, and never written.
 fn export(volume: &VolumeInfo) -> Export {
     Export {
-        read_only: volume.read_only,
-        description: volume.layout.clone(),
+        read_only: volume.read_only || volume.is_snapshot,
+        description: describe(volume),
         ..Export::new(&*volume.name, volume.size_bytes)
     }
+}
+
+fn describe(volume: &VolumeInfo) -> String {
+    let kind = if volume.is_snapshot { ", snapshot" } else { "" };
+    format!("{}{kind}", volume.layout)
 }
 
 fn extent((length, data): (u64, bool)) -> Extent {

@@ -164,7 +164,7 @@ impl Brick {
             Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders: _ } => {
                 self.on_heartbeat_done(now, sent, version, lease_ns, views, deleted, fx);
             }
-            Message::Fence { view } => self.on_fence(now, &view, fx),
+            Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)
@@ -219,7 +219,11 @@ impl Brick {
         Some(self.note(view.group, Note::Learned { group: view.group }, fx))
     }
 
-    fn on_fence(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
+    fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
+        // With its disks it has lost what it took: its silence about a write would be taken for a refusal.
+        if speaks && self.groups.active(view.group).is_none() {
+            return self.counters.count("fence not answered for want of memory");
+        }
         let began = self.groups.active(view.group).is_some_and(|active| active.number == view.number);
         if view.slot_of(self.control.id).is_none() || !(began || self.groups.promise(view.group, view.number))
         {
@@ -284,7 +288,9 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
-        if !view.is_current(self.control.id) || (!began && !self.groups.activate(view)) {
+        // Every view but a group's first is promised before it begins; who has lost its disks meanwhile did not.
+        let promised = view.number == ViewNumber(1) || self.groups.promised(view.group) >= view.number;
+        if !view.is_writer(self.control.id) || !promised || (!began && !self.groups.activate(view)) {
             return;
         }
         if !began {

@@ -11,7 +11,7 @@ use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, Repa
 use crate::netraid::pending::Prepare;
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use control::Control;
-use wire::{Decision, Message, Packet, Span, disk};
+use wire::{BrickStatus, Decision, Message, Packet, Span, disk};
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +124,11 @@ impl Brick {
     /// Whether its lease is in force at `now`.
     pub fn is_leased(&self, now: Time) -> bool {
         self.control.is_leased(now)
+    }
+
+    /// What it says of itself with the next heartbeat.
+    pub fn status(&self) -> &BrickStatus {
+        &self.control.status
     }
 
     /// The views that it holds.

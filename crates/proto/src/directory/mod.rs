@@ -1,21 +1,32 @@
 //! The directory: bricks, volumes, groups and their views; leases; view changes.
 //!
-//! [`records`] is what it keeps on stable storage, [`leases`] who may trust its views until when, [`views`] drives the
-//! changes that [`crate::member::change`] describes, [`admin`] answers commands.
+//! [`records`] is what it keeps on stable storage, [`leases`] who may trust its views until when, [`members`] decides who is
+//! in a group, [`views`] drives the changes that [`crate::member::change`] describes, [`families`] has snapshots and
+//! clones, [`admin`] answers commands (with [`volumes`], [`bricks`], [`status`]), [`rebuild`] makes a lost directory anew.
 
 mod admin;
+mod bricks;
+mod families;
 mod leases;
+mod members;
+pub mod rebuild;
 mod records;
+mod status;
 mod views;
+mod volumes;
 
 use crate::counters::Counters;
 use crate::member::change::Change;
 use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
+use families::Wish;
 use leases::Leases;
 use records::Records;
 use std::collections::BTreeMap;
-use wire::{AdminError, AdminRequest, BrickStatus, GroupView, Message, Packet, VolumeInfo};
+use wire::{
+    AdminError, AdminReply, AdminRequest, BrickStatus, Care, Family, GroupView, Message, Orders, Packet,
+    VolumeInfo,
+};
 
 /// What happens to the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +80,8 @@ pub struct DirectoryConfig {
     pub drift_ppm: u32,
     /// Failure-domain labels, the widest first.
     pub domains: Vec<String>,
+    /// How bricks look after their blocks, until a command says otherwise.
+    pub care: Care,
 }
 
 impl Default for DirectoryConfig {
@@ -77,6 +90,7 @@ impl Default for DirectoryConfig {
             lease_ns: 2_000_000_000,
             drift_ppm: 10_000,
             domains: vec!["rack".to_owned(), "host".to_owned()],
+            care: Care::default(),
         }
     }
 }
@@ -90,11 +104,14 @@ enum After {
     Change(GroupId, ViewNumber),
     /// The active view of a group is stored: publish it.
     Publish(GroupId),
-    /// Tell gateways of a volume that changed, then answer.
-    Changed(VolumeId, NodeId, Message),
-    /// Tell gateways of a volume that is gone, then answer.
-    Deleted(VolumeId, NodeId, Message),
+    /// Tell gateways of a volume that changed.
+    Changed(VolumeId),
+    /// Tell gateways of a volume that is gone.
+    Deleted(VolumeId),
 }
+
+/// The answer to a command, unless it has to wait for something.
+type Answered = Option<Result<AdminReply, AdminError>>;
 
 /// A gateway that is known to live.
 #[derive(Debug)]
@@ -111,7 +128,12 @@ pub struct Directory {
     leases: Leases,
     gateways: BTreeMap<GatewayId, GatewayEntry>,
     changes: BTreeMap<GroupId, Change>,
+    /// Who waits for a volume to be ready.
     creating: BTreeMap<VolumeId, Vec<(NodeId, u64)>>,
+    /// Requests that wait for groups to be in order.
+    wishes: Vec<Wish>,
+    /// Since when bricks have been away, as far as is known since the start.
+    away: BTreeMap<BrickId, Time>,
     /// What follows on a store, and the map's version that it makes durable.
     after: BTreeMap<u64, (u64, Vec<After>)>,
     serial: u64,
@@ -144,6 +166,8 @@ impl Directory {
             gateways: BTreeMap::new(),
             changes: BTreeMap::new(),
             creating: BTreeMap::new(),
+            wishes: Vec::new(),
+            away: BTreeMap::new(),
             after: BTreeMap::new(),
             serial: 0,
             next_tick: now,
@@ -240,6 +264,8 @@ impl Directory {
             self.store(vec![put], Vec::new(), fx);
             self.publish_addresses(fx);
         }
+        let has_lost = self.on_disks(now, from, &status.disks, fx);
+        self.on_left(from, &status.left, fx);
         let views = self.records.groups.values().filter(|group| group.changed > known);
         let views: Vec<GroupView> = views
             .filter_map(|group| group.active.clone())
@@ -250,27 +276,46 @@ impl Directory {
         let deleted = since.map(|(_, volume)| *volume).collect();
         // A brick may trust its views again once it knows of all that left it out, and only while none is being made
         // that will.
-        let informed = views.iter().all(|view| view.is_current(from));
-        let left_out = self
-            .changes
-            .values()
-            .any(|change| change.next.slot_of(from).is_some() && !change.next.is_current(from));
-        let grant = informed && !left_out && status.failed.is_none();
-        let lease_ns = if grant { self.config.lease_ns } else { 0 };
+        let informed = views.iter().all(|view| view.is_writer(from));
+        let left_out = self.changes.values().any(|change| {
+            let before = self.active(change.next.group);
+            before.is_some_and(|view| view.is_writer(from)) && !change.next.is_writer(from)
+        });
+        let grant = informed && !left_out && !has_lost && status.failed.is_none() && self.takes_groups(from);
         self.leases.on_heartbeat(now, from, status, grant);
+        let lease_ns = if grant { self.leases.length_ns(from) } else { 0 };
         let views = views.into_iter().filter(|view| self.is_durable(view.group)).collect();
+        let orders = self.orders(from, known);
         send(
             fx,
             NodeId::Brick(from),
-            Message::HeartbeatDone {
-                sent,
-                version,
-                lease_ns,
-                views,
-                deleted,
-                orders: wire::Orders::default(),
-            },
+            Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
         );
+    }
+
+    fn orders(&self, to: BrickId, known: u64) -> Orders {
+        let is_member = |group: &GroupId| {
+            self.records.groups.get(group).is_some_and(|record| {
+                record.active.iter().chain(&record.next).any(|view| view.slot_of(to).is_some())
+            })
+        };
+        let families = self.records.families.iter().filter(|(_, record)| {
+            record.changed > known && record.changed <= self.durable && record.groups.iter().any(is_member)
+        });
+        let families = families.map(|(family, record)| Family {
+            volumes: self.records.volumes_of(*family).map(|volume| volume.info.clone()).collect(),
+            groups: record.groups.clone(),
+        });
+        let left = self.records.groups.values().filter(|record| {
+            record.changed <= self.durable && record.former.iter().any(|(brick, _)| *brick == to)
+        });
+        let left = left.filter_map(|record| record.active.clone()).filter(|view| view.slot_of(to).is_none());
+        Orders {
+            families: families.collect(),
+            left: left.collect(),
+            bricks: self.addresses(),
+            care: self.care(),
+        }
     }
 
     fn is_durable(&self, group: GroupId) -> bool {
@@ -345,14 +390,8 @@ impl Directory {
                 After::Send(to, message) => send(fx, to, message),
                 After::Change(group, number) => self.on_change_stored(now, group, number, fx),
                 After::Publish(group) => self.on_active_stored(group, fx),
-                After::Changed(volume, to, message) => {
-                    self.publish_volume(volume, fx);
-                    send(fx, to, message);
-                }
-                After::Deleted(volume, to, message) => {
-                    self.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx);
-                    send(fx, to, message);
-                }
+                After::Changed(volume) => self.publish_volume(volume, fx),
+                After::Deleted(volume) => self.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx),
             }
         }
     }
@@ -436,7 +475,9 @@ impl Machine for Directory {
         }
         self.next_tick = now + TICK;
         self.gateways.retain(|_, entry| now.since(entry.heard) < GATEWAY_SILENCE);
-        self.leave_out_the_dead(now, fx);
+        self.keep_members(now, fx);
+        self.keep_families(now, fx);
+        self.grant_wishes(now, fx);
         self.ask_again(now, fx);
     }
 
@@ -448,11 +489,11 @@ impl Machine for Directory {
         for record in self.records.groups.values() {
             let (Some(active), Some(next)) = (&record.active, &record.next) else { continue };
             assert!(next.number > active.number, "views are numbered upward");
-            assert_eq!(
-                next.current.and(active.current),
-                next.current,
-                "a new current set is part of the old one"
-            );
+            assert!(next.current.and(next.joining).is_empty(), "who joins is not current yet");
+            let has_a_say = next.current.and(record.voters).and(active.writers());
+            assert_eq!(has_a_say, next.current, "a new current set is a part of those that took every write");
+            let same = |slot: u8| next.members[usize::from(slot)] == active.members[usize::from(slot)];
+            assert!(record.voters.iter().all(same), "who has a say is who took the writes");
         }
     }
 }

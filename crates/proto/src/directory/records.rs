@@ -1,11 +1,13 @@
-//! What the directory keeps on stable storage: a record a brick, a volume and a group, and one of counters.
+//! What the directory keeps on stable storage: a record a brick, a volume, a family and a group, and one each of counters
+//! and of how bricks look after their blocks.
 //!
-//! Keys: `b` + brick, `v` + volume, `g` + group, `d` + version (a deleted volume), `m` (the counters).
+//! Keys: `b` + brick, `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
+//! counters), `c` (the care).
 
 use super::Put;
-use base::{BrickId, GroupId, VolumeId};
+use base::{BrickId, GroupId, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
-use wire::{BrickStatus, GroupView, VolumeInfo, Wire, wire_struct};
+use wire::{BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
 
 /// A brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,17 +16,40 @@ pub(super) struct BrickRecord {
     pub(super) nonce: u64,
     pub(super) address: String,
     pub(super) labels: Vec<(String, String)>,
+    /// The identities of its disks.
+    pub(super) disks: Vec<u64>,
+    /// Groups whose blocks were on disks that it has no more, and that have yet to leave it out.
+    pub(super) lost: Vec<GroupId>,
+    /// It is to have no groups.
+    pub(super) evicted: bool,
+    /// Who is to get its groups, if that was said.
+    pub(super) substitute: Option<BrickId>,
 }
 
-/// A volume.
+/// A volume, snapshot or clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VolumeRecord {
     pub(super) info: VolumeInfo,
-    pub(super) groups: Vec<GroupId>,
     /// Of its creation.
     pub(super) nonce: u64,
-    /// All of its groups have begun their first view.
+    /// All groups have begun a view that knows it.
     pub(super) ready: bool,
+    /// Of its latest rollback.
+    pub(super) rolled_back: u64,
+}
+
+/// A family of volumes: what shares groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FamilyRecord {
+    pub(super) groups: Vec<GroupId>,
+    /// Where its volumes have their blocks: as in the view of every group, unless `next` is there.
+    pub(super) lineage: Lineage,
+    /// The lineage that is being brought into all views.
+    pub(super) next: Option<Lineage>,
+    /// Branches whose volume or snapshot is deleted and that have yet to go.
+    pub(super) doomed: Vec<VolumeId>,
+    /// The map's version at which anything of it or its volumes changed last.
+    pub(super) changed: u64,
 }
 
 /// A group.
@@ -35,8 +60,12 @@ pub(super) struct GroupRecord {
     pub(super) active: Option<GroupView>,
     /// The view that is being made.
     pub(super) next: Option<GroupView>,
+    /// Writers of `active` and of every view that was to come since, `next` among them: who may speak of writes in doubt.
+    pub(super) voters: Slots,
     /// The map's version at which `active` began.
     pub(super) changed: u64,
+    /// Bricks that lost their slot to another and may still hold blocks, with the view that took it.
+    pub(super) former: Vec<(BrickId, ViewNumber)>,
 }
 
 /// The counters.
@@ -50,12 +79,25 @@ pub(super) struct Counts {
     pub(super) next_writer: u16,
 }
 
-wire_struct!(BrickRecord { nonce, address, labels });
-wire_struct!(VolumeRecord { info, groups, nonce, ready });
-wire_struct!(GroupRecord { volume, active, next, changed });
+wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
+wire_struct!(VolumeRecord { info, nonce, ready, rolled_back });
+wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
+wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer });
 
 impl BrickRecord {
+    pub(super) fn new(nonce: u64) -> BrickRecord {
+        BrickRecord {
+            nonce,
+            address: String::new(),
+            labels: Vec::new(),
+            disks: Vec::new(),
+            lost: Vec::new(),
+            evicted: false,
+            substitute: None,
+        }
+    }
+
     pub(super) fn fits(&self, status: &BrickStatus) -> bool {
         self.address == status.address && self.labels == status.labels
     }
@@ -66,13 +108,17 @@ impl BrickRecord {
 pub(super) struct Records {
     pub(super) bricks: BTreeMap<BrickId, BrickRecord>,
     pub(super) volumes: BTreeMap<VolumeId, VolumeRecord>,
+    pub(super) families: BTreeMap<VolumeId, FamilyRecord>,
     pub(super) groups: BTreeMap<GroupId, GroupRecord>,
-    /// Deleted volumes, by the version at which they were.
+    /// Deleted volumes and branches, by the version at which they were.
     pub(super) deleted: BTreeMap<u64, VolumeId>,
     pub(super) counts: Counts,
+    /// How bricks look after their blocks, once that was changed.
+    pub(super) care: Option<Care>,
 }
 
 const COUNTS_KEY: &[u8] = b"m";
+const CARE_KEY: &[u8] = b"c";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
     let mut key = vec![prefix];
@@ -87,9 +133,11 @@ impl Records {
         let mut records = Records {
             bricks: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            families: BTreeMap::new(),
             groups: BTreeMap::new(),
             deleted: BTreeMap::new(),
             counts,
+            care: None,
         };
         for (key, value) in contents {
             records
@@ -103,14 +151,40 @@ impl Records {
     /// forgotten: nobody was told that they exist.
     pub(super) fn finish_or_drop_volumes(&mut self) {
         let groups = &self.groups;
-        for record in self.volumes.values_mut() {
-            let has_begun = |group| groups.get(group).is_some_and(|record| record.active.is_some());
-            record.ready |= record.groups.iter().all(has_begun);
+        self.families.retain(|_, record| record.groups.iter().all(|group| groups.contains_key(group)));
+        let families = &self.families;
+        self.volumes.retain(|_, record| families.contains_key(&record.info.family));
+        self.groups.retain(|_, record| families.contains_key(&record.volume));
+        for family in self.families.keys().copied().collect::<Vec<_>>() {
+            self.finish_family(family);
+        }
+    }
+
+    /// Whether all groups of the family have begun a view with the lineage to come, or their first one; if so, its
+    /// volumes are ready.
+    pub(super) fn finish_family(&mut self, family: VolumeId) -> bool {
+        let Some(record) = self.families.get_mut(&family) else { return false };
+        let lineage = record.next.as_ref().unwrap_or(&record.lineage);
+        let has_begun = |group| {
+            let active = self.groups.get(group).and_then(|record| record.active.as_ref());
+            active.is_some_and(|view| view.lineage == *lineage)
+        };
+        if !record.groups.iter().all(has_begun) {
+            return false;
+        }
+        if let Some(next) = record.next.take() {
+            record.lineage = next;
         }
         self.volumes
-            .retain(|_, record| record.ready || record.groups.iter().all(|group| groups.contains_key(group)));
-        let volumes = &self.volumes;
-        self.groups.retain(|_, record| volumes.contains_key(&record.volume));
+            .values_mut()
+            .filter(|volume| volume.info.family == family)
+            .for_each(|volume| volume.ready = true);
+        true
+    }
+
+    /// The volumes of a family that are there.
+    pub(super) fn volumes_of(&self, family: VolumeId) -> impl Iterator<Item = &VolumeRecord> {
+        self.volumes.values().filter(move |record| record.info.family == family)
     }
 
     fn take_in(&mut self, key: &[u8], value: &[u8]) -> Result<(), wire::DecodeError> {
@@ -118,9 +192,11 @@ impl Records {
         match prefix {
             b'b' => drop(self.bricks.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'v' => drop(self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'f' => drop(self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'g' => drop(self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'm' => self.counts = Wire::from_bytes(value)?,
+            b'c' => self.care = Some(Wire::from_bytes(value)?),
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }
         Ok(())
@@ -134,6 +210,16 @@ impl Records {
     /// The put that makes a volume's record, or its absence, durable.
     pub(super) fn put_volume(&self, id: VolumeId) -> Put {
         (key(b'v', &id), self.volumes.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes a family's record, or its absence, durable.
+    pub(super) fn put_family(&self, id: VolumeId) -> Put {
+        (key(b'f', &id), self.families.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes the care durable.
+    pub(super) fn put_care(&self) -> Put {
+        (CARE_KEY.to_vec(), self.care.as_ref().map(Wire::to_bytes))
     }
 
     /// The put that makes a group's record, or its absence, durable.

@@ -1,11 +1,12 @@
-//! The directory's part in view changes: who is left out and when, and what a group may not be left without.
+//! The directory's part in view changes: how one is stored, made, repeated and published.
+//!
+//! Who is in the view to come is decided in [`super::members`], on which branches in [`super::families`].
 
-use super::{ASK_AGAIN, After, Directory, DirectoryEffect, send};
+use super::{ASK_AGAIN, After, Directory, DirectoryEffect, Put, send};
 use crate::layout::{Geometry, Layout};
 use crate::member::change::{Change, Step};
-use base::{BrickId, GroupId, Time, ViewNumber};
-use std::collections::BTreeSet;
-use wire::{GroupView, Slots};
+use base::{GroupId, Time, ViewNumber, VolumeId};
+use wire::GroupView;
 
 impl Directory {
     /// Changes that were under way when the directory stopped begin again.
@@ -16,7 +17,10 @@ impl Directory {
             .iter()
             .filter_map(|(group, record)| {
                 let geometry = self.geometry(record.volume)?;
-                let mut change = Change::new(record.next.clone()?, geometry, record.active.is_some(), now);
+                let voters = record.active.as_ref().map(|_| record.voters);
+                let next = record.next.clone()?;
+                let holds = self.moves_branches(&next);
+                let mut change = Change::new(next, geometry, voters, holds, now);
                 change.on_stored();
                 Some((*group, change))
             })
@@ -27,54 +31,40 @@ impl Directory {
         self.changes.extend(resumed);
     }
 
-    pub(super) fn geometry(&self, volume: base::VolumeId) -> Option<Geometry> {
-        let info = &self.records.volumes.get(&volume)?.info;
+    /// Of the volumes of a family: they all have the same.
+    pub(super) fn geometry(&self, family: VolumeId) -> Option<Geometry> {
+        let info = &self.records.volumes_of(family).next()?.info;
         let layout: Layout = info.layout.parse().ok()?;
         Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks).ok()
     }
 
-    /// Begins changes to leave out bricks that cannot believe in their views any more.
-    pub(super) fn leave_out_the_dead(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
-        let dead = self.leases.dead(now, self.records.bricks.keys().copied());
-        if dead.is_empty() {
-            return;
-        }
-        for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
-            let Some(from) = self.latest_view(group) else { continue };
-            let current = without(&from, &dead);
-            if current == from.current || !self.is_viable(&from, current) {
-                continue;
-            }
-            self.counters.count("view change begun");
-            let next = GroupView { number: ViewNumber(from.number.0 + 1), current, ..from };
-            self.begin_change(now, next, fx);
-        }
-    }
-
     /// The view that is being made, or else the one in force.
-    fn latest_view(&self, group: GroupId) -> Option<GroupView> {
+    pub(super) fn latest_view(&self, group: GroupId) -> Option<GroupView> {
         let record = self.records.groups.get(&group)?;
         record.next.clone().or_else(|| record.active.clone())
     }
 
-    /// Whether the members left hold every acknowledged write.
-    fn is_viable(&self, view: &GroupView, current: Slots) -> bool {
-        self.geometry(view.volume).is_some_and(|geometry| {
-            let lost = view.members.len() as u8 - current.len();
-            lost <= geometry.layout().tolerates()
-        })
-    }
-
-    /// Stores a view to come and then makes it.
-    pub(super) fn begin_change(&mut self, now: Time, next: GroupView, fx: &mut Vec<DirectoryEffect>) {
+    /// Stores a view to come, together with `puts`, and then makes it.
+    pub(super) fn begin_change(
+        &mut self,
+        now: Time,
+        next: GroupView,
+        mut puts: Vec<Put>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         let (group, number) = (next.group, next.number);
         let Some(geometry) = self.geometry(next.volume) else { return };
+        let holds = self.moves_branches(&next);
         let Some(record) = self.records.groups.get_mut(&group) else { return };
+        let voters = record.active.as_ref().map(|active| {
+            let before = if record.next.is_some() { record.voters } else { active.writers() };
+            before.and(next.writers())
+        });
+        record.voters = voters.unwrap_or_default();
         record.next = Some(next.clone());
-        let fences = record.active.is_some();
-        let put = self.records.put_group(group);
-        self.changes.insert(group, Change::new(next, geometry, fences, now));
-        self.store(vec![put], vec![After::Change(group, number)], fx);
+        puts.push(self.records.put_group(group));
+        self.changes.insert(group, Change::new(next, geometry, voters, holds, now));
+        self.store(puts, vec![After::Change(group, number)], fx);
     }
 
     pub(super) fn on_change_stored(
@@ -91,7 +81,7 @@ impl Directory {
         }
     }
 
-    fn ask(&mut self, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+    pub(super) fn ask(&mut self, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get_mut(&group) else { return };
         change.due = now + ASK_AGAIN;
         change.questions().into_iter().for_each(|(to, message)| send(fx, to, message));
@@ -116,7 +106,11 @@ impl Directory {
         if !answer(change) {
             return;
         }
-        if change.step == Step::Finishing { self.finish(group, fx) } else { self.ask(now, group, fx) }
+        match change.step {
+            Step::Finishing => self.finish(group, fx),
+            Step::Held => self.release_family(now, group, fx),
+            _ => self.ask(now, group, fx),
+        }
     }
 
     fn finish(&mut self, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
@@ -127,6 +121,7 @@ impl Directory {
         let version = self.records.bump();
         let next = change.next.clone();
         let Some(record) = self.records.groups.get_mut(&group) else { return };
+        record.voters = next.writers();
         record.active = Some(next);
         record.next = None;
         record.changed = version;
@@ -141,14 +136,8 @@ impl Directory {
             self.changes.remove(&group);
         }
         self.publish(group, None, fx);
-        if let Some(volume) = self.records.groups.get(&group).map(|record| record.volume) {
-            self.on_group_ready(volume, fx);
+        if let Some(family) = self.records.groups.get(&group).map(|record| record.volume) {
+            self.on_family_advanced(family, fx);
         }
     }
-}
-
-fn without(view: &GroupView, dead: &BTreeSet<BrickId>) -> Slots {
-    view.current_bricks()
-        .filter(|(_, brick)| dead.contains(brick))
-        .fold(view.current, |current, (slot, _)| current.without(slot))
 }

@@ -48,7 +48,7 @@ fn groups(number: u64) -> Vec<GroupView> {
         members: vec![BrickId(group as u32)],
         current: Slots(1),
         joining: Slots::default(),
-        lineage: Lineage { heads: heads.clone(), parents: parents.clone(), merging: Vec::new() },
+        lineage: Lineage { heads: heads.clone(), parents: parents.clone(), ..Lineage::default() },
     };
     (1..=GROUPS).map(view).collect()
 }

@@ -73,6 +73,32 @@ pub fn choose(
     Ok(chosen)
 }
 
+/// The brick that takes the place of a lost one beside the members that `stay`: of the other candidates the one whose
+/// failure domains are the least crowded by those, and of several such the one with the highest score for the group.
+/// `None` when there is no other candidate. `stay` are among the candidates, with whatever weight.
+pub fn substitute(
+    volume: VolumeId,
+    group_index: u32,
+    stay: &[BrickId],
+    candidates: &[Candidate],
+    domains: &[&str],
+) -> Option<BrickId> {
+    let stays = |id: BrickId| stay.contains(&id);
+    // Members that stay take part in the count of domains even when they are full or away.
+    let all: Vec<Candidate> = candidates
+        .iter()
+        .map(|candidate| match stays(candidate.id) {
+            true => Candidate { weight: candidate.weight.max(1), ..candidate.clone() },
+            false => candidate.clone(),
+        })
+        .collect();
+    let contenders = contenders(volume, group_index, &all, domains);
+    let mut domains = Domains::new(&contenders, domains.len(), stay.len() as u8 + 1);
+    contenders.iter().filter(|contender| stays(contender.id)).for_each(|member| domains.take(member));
+    let free = contenders.iter().filter(|contender| !stays(contender.id));
+    free.min_by_key(|contender| domains.crowding(contender)).map(|contender| contender.id)
+}
+
 /// Which of a volume's `groups` groups an extent lies on. When a group is added, extents move to the new one only.
 pub fn group_of(volume: VolumeId, extent: u64, groups: usize) -> usize {
     assert!(groups > 0, "{volume} has no group to place extent {extent} on");
@@ -192,6 +218,20 @@ mod tests {
         let set: BTreeSet<BrickId> = chosen.iter().copied().collect();
         assert_eq!(set.len(), chosen.len(), "a brick is in a group twice: {chosen:?}");
         set
+    }
+
+    #[test]
+    fn a_substitute_is_in_a_domain_of_its_own_where_there_is_one() {
+        let candidates = [brick(1, 10, 1, 1), brick(2, 10, 2, 2), brick(3, 10, 1, 3), brick(4, 10, 3, 4)];
+        let stay = [BrickId(1), BrickId(2)];
+        for group in 0..20 {
+            let found = substitute(VolumeId(1), group, &stay, &candidates, &DOMAINS);
+            assert_eq!(found, Some(BrickId(4)), "rack 3 is the one without a member");
+        }
+        assert_eq!(substitute(VolumeId(1), 0, &stay, &candidates[..3], &DOMAINS), Some(BrickId(3)));
+        assert_eq!(substitute(VolumeId(1), 0, &stay, &candidates[..2], &DOMAINS), None);
+        let full = [brick(1, 0, 1, 1), brick(2, 0, 2, 2), brick(3, 0, 1, 3)];
+        assert_eq!(substitute(VolumeId(1), 0, &stay, &full, &DOMAINS), None, "weight 0 takes nothing");
     }
 
     #[test]

@@ -7,15 +7,21 @@
 //!    begin (*activate*);
 //! 5. the view is on the directory's stable storage as the active one, and is published.
 //!
-//! Why nothing acknowledged is lost: an acknowledged write is on stable storage at every member of the old current
-//! set, and the new one is a part of that; so all new members have it, and step 4 commits it. Whoever makes the
-//! same change again (the directory after a restart, or with fewer members) comes to the same decisions or to ones
-//! that follow from them, as decided writes are reported as committed.
+//! Only *voters* speak in 2 to 4: those that take writes in the view in force, in every view that was to come since, and
+//! in this one. Who joins with this change knows nothing of older writes.
+//!
+//! Why nothing acknowledged is lost: an acknowledged write is on stable storage at every writer of the view under which
+//! it was made, so at every voter; and the new current set is a part of the voters, so step 4 commits it and all new
+//! current members have it. Whoever makes the same change again (the directory after a restart, or with fewer members)
+//! comes to the same decisions or to ones that follow from them, as decided writes are reported as committed.
+//!
+//! A change that moves a volume to another branch stops after 2 until all groups of the family have come so far: nothing
+//! that happens after a write to the new branch can be written to the old one.
 
 use crate::layout::Geometry;
 use crate::netraid::coordinator::{participants, width_at};
 use base::{BrickId, NodeId, Time, ViewNumber};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
 
 /// How far a change is.
@@ -25,6 +31,8 @@ pub enum Step {
     Storing,
     /// Members promise.
     Fencing,
+    /// All have promised; other groups of the family have yet to.
+    Held,
     /// Members are asked for fates.
     Resolving,
     /// Members begin.
@@ -44,6 +52,9 @@ pub struct Change {
     pub due: Time,
     /// Whether the group had a view before: then its members are fenced first.
     fences: bool,
+    voters: Slots,
+    /// Whether it waits for the other groups of the family once its members have promised.
+    holds: bool,
     geometry: Geometry,
     answered: Slots,
     fates: BTreeMap<WriteId, BTreeMap<u8, Fate>>,
@@ -53,13 +64,20 @@ pub struct Change {
 }
 
 impl Change {
-    /// To `next`; `fences` unless it is the group's first.
-    pub fn new(next: GroupView, geometry: Geometry, fences: bool, now: Time) -> Change {
+    /// To `next`; `voters` are `None` when it is the group's first. With `holds` it waits to be released once all have
+    /// promised.
+    pub fn new(next: GroupView, geometry: Geometry, voters: Option<Slots>, holds: bool, now: Time) -> Change {
+        assert!(
+            voters.is_none_or(|voters| next.current.and(voters) == next.current),
+            "who is to be current has a say: {next:?}, voters {voters:?}"
+        );
         Change {
             next,
             step: Step::Storing,
             due: now,
-            fences,
+            fences: voters.is_some(),
+            voters: voters.unwrap_or_default(),
+            holds,
             geometry,
             answered: Slots::default(),
             fates: BTreeMap::new(),
@@ -77,14 +95,14 @@ impl Change {
 
     /// What to send to members that have not answered.
     pub fn questions(&self) -> Vec<(NodeId, Message)> {
-        let waiting = self.next.current_bricks().filter(|(slot, _)| !self.answered.has(*slot));
+        let waiting = self.next.writing_bricks().filter(|(slot, _)| !self.answered.has(*slot));
         waiting.filter_map(|(slot, brick)| Some((NodeId::Brick(brick), self.question(slot)?))).collect()
     }
 
     fn question(&self, slot: u8) -> Option<Message> {
         let (group, number, view) = (self.next.group, self.next.number, self.next.clone());
         match self.step {
-            Step::Fencing => Some(Message::Fence { view }),
+            Step::Fencing => Some(Message::Fence { view, speaks: self.voters.has(slot) }),
             Step::Resolving => {
                 let writes = self.asked.get(&slot)?;
                 let width = |write: &WriteId| width_at(&self.geometry, write.span.lba, slot);
@@ -97,44 +115,56 @@ impl Change {
             Step::Activating => {
                 Some(Message::Activate { view, commits: self.commits.clone(), aborts: self.aborts.clone() })
             }
-            Step::Storing | Step::Finishing => None,
+            Step::Storing | Step::Held | Step::Finishing => None,
         }
     }
 
     fn slot(&self, from: BrickId, number: ViewNumber, step: Step) -> Option<u8> {
         let slot = self.next.slot_of(from)?;
-        let fits = number == self.next.number && self.step == step && self.next.current.has(slot);
+        let fits = number == self.next.number && self.step == step && self.next.writers().has(slot);
         (fits && !self.answered.has(slot)).then_some(slot)
     }
 
     fn answered_by(&mut self, slot: u8) -> bool {
         self.answered = self.answered.with(slot);
-        self.next.current.and(self.answered) == self.next.current
+        self.next.writers().and(self.answered) == self.next.writers()
     }
 
     /// A member promised. True when the step changed.
     pub fn on_fenced(&mut self, from: BrickId, number: ViewNumber, doubts: Vec<WriteId>) -> bool {
         let Some(slot) = self.slot(from, number, Step::Fencing) else { return false };
-        for write in doubts.into_iter().filter(|write| write.group == self.next.group) {
+        let is_voter = self.voters.has(slot);
+        for write in doubts.into_iter().filter(|write| is_voter && write.group == self.next.group) {
             self.fates.entry(write).or_default().insert(slot, Fate::Prepared);
         }
         if !self.answered_by(slot) {
             return false;
         }
-        self.ask_for_fates();
+        match self.holds {
+            true => self.step = Step::Held,
+            false => self.ask_for_fates(),
+        }
         true
+    }
+
+    /// All groups of the family have promised: go on.
+    pub fn release(&mut self) {
+        self.holds = false;
+        if self.step == Step::Held {
+            self.ask_for_fates();
+        }
     }
 
     /// All members promised: ask those that take part in a write in doubt and did not name it.
     fn ask_for_fates(&mut self) {
         for (write, fates) in &self.fates {
-            let silent = participants(&self.geometry, self.next.writers(), write);
+            let silent = participants(&self.geometry, self.voters, write);
             for slot in silent.iter().filter(|slot| !fates.contains_key(slot)) {
                 self.asked.entry(slot).or_default().push(*write);
             }
         }
         self.step = Step::Resolving;
-        self.answered = self.next.current.iter().fold(Slots::default(), |answered, slot| {
+        self.answered = self.next.writers().iter().fold(Slots::default(), |answered, slot| {
             if self.asked.contains_key(&slot) { answered } else { answered.with(slot) }
         });
         if self.asked.is_empty() {
@@ -183,10 +213,5 @@ impl Change {
     /// How many writes it committed and aborted.
     pub fn decisions(&self) -> (usize, usize) {
         (self.commits.len(), self.aborts.len())
-    }
-
-    /// Whether any of `bricks` is to be in the new current set.
-    pub fn needs_any(&self, bricks: &BTreeSet<BrickId>) -> bool {
-        self.next.current_bricks().any(|(_, brick)| bricks.contains(&brick))
     }
 }

@@ -30,7 +30,7 @@ impl Evicted {
             (_, _, Message::VolumeOpened { map: Ok(map), .. }) => {
                 map.groups.iter().for_each(|view| note(&mut self.newest, view));
             }
-            (_, _, Message::Fence { view } | Message::Activate { view, .. }) => note(&mut self.newest, view),
+            (_, _, Message::Fence { view, .. } | Message::Activate { view, .. }) => note(&mut self.newest, view),
             (_, NodeId::Brick(brick), Message::Read { operation, group, content: true, .. }) => {
                 self.reads.insert((from, brick, *operation), *group);
             }

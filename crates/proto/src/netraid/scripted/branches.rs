@@ -36,7 +36,7 @@ fn with_heads(number: u64, heads: &[(VolumeId, VolumeId)]) -> GroupView {
         0..=2 => Vec::new(),
         _ => vec![(SECOND, FIRST), (CLONED, FIRST)],
     };
-    let lineage = Lineage { heads: heads.to_vec(), parents, merging: Vec::new() };
+    let lineage = Lineage { heads: heads.to_vec(), parents, ..Lineage::default() };
     GroupView { lineage, ..view("raid1x2", number, 0b11, 0) }
 }
 

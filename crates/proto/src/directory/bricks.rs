@@ -1,0 +1,133 @@
+//! Commands about bricks: they are admitted, evicted, readmitted, replaced; how they look after their blocks.
+
+use super::records::BrickRecord;
+use super::{After, Answered, Directory, DirectoryEffect};
+use base::{BrickId, NodeId, Time};
+use wire::{AdminError, AdminReply, AdminRequest, Care, Message};
+
+impl Directory {
+    pub(super) fn admit(
+        &mut self,
+        from: NodeId,
+        operation: u64,
+        nonce: u64,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        if let Some((id, _)) = self.records.bricks.iter().find(|(_, record)| record.nonce == nonce) {
+            return Some(Ok(AdminReply::Brick(*id)));
+        }
+        let id = BrickId(self.records.counts.next_brick);
+        self.records.counts.next_brick += 1;
+        self.records.bricks.insert(id, BrickRecord::new(nonce));
+        let puts = vec![self.records.put_brick(id), self.records.put_counts()];
+        let done = Message::AdminDone { operation, result: Ok(AdminReply::Brick(id)) };
+        self.store(puts, vec![After::Send(from, done)], fx);
+        None
+    }
+
+    /// Whether the brick may get groups at all.
+    pub(super) fn takes_groups(&self, brick: BrickId) -> bool {
+        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted)
+    }
+
+    /// Evicts a brick, or replaces it: `by` names who is to get its groups.
+    pub(super) fn evict(
+        &mut self,
+        from: NodeId,
+        operation: u64,
+        brick: BrickId,
+        by: Option<BrickId>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        if !self.records.bricks.contains_key(&brick) {
+            return Some(Err(AdminError::NoBrick(brick)));
+        }
+        if let Some(by) = by.filter(|by| !self.takes_groups(*by) || *by == brick) {
+            return Some(Err(match self.records.bricks.contains_key(&by) {
+                false => AdminError::NoBrick(by),
+                true if by == brick => AdminError::Invalid(format!("{brick} cannot replace itself")),
+                true => AdminError::NotNow(format!("{by} is evicted; readmit it first")),
+            }));
+        }
+        if let Some(group) = self.group_that_needs(brick) {
+            return Some(Err(AdminError::NotNow(format!(
+                "{brick} holds blocks of {group} that no other brick has any more: wait until those that are away \
+                 have come back or are rebuilt (`brickwork status`)"
+            ))));
+        }
+        self.alter_brick(from, operation, brick, fx, |record| {
+            record.evicted = true;
+            record.substitute = by;
+        })
+    }
+
+    pub(super) fn readmit(
+        &mut self,
+        from: NodeId,
+        operation: u64,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        self.alter_brick(from, operation, brick, fx, |record| {
+            record.evicted = false;
+            record.substitute = None;
+        })
+    }
+
+    fn alter_brick(
+        &mut self,
+        from: NodeId,
+        operation: u64,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+        change: impl FnOnce(&mut BrickRecord),
+    ) -> Answered {
+        let Some(record) = self.records.bricks.get_mut(&brick) else {
+            return Some(Err(AdminError::NoBrick(brick)));
+        };
+        change(record);
+        let put = self.records.put_brick(brick);
+        let done = Message::AdminDone { operation, result: Ok(AdminReply::Done) };
+        self.store(vec![put], vec![After::Send(from, done)], fx);
+        None
+    }
+
+    /// How bricks look after their blocks.
+    pub(super) fn care(&self) -> Care {
+        self.records.care.unwrap_or(self.config.care)
+    }
+
+    /// Changes the care, or asks for a scrub.
+    pub(super) fn set_care(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        operation: u64,
+        request: &AdminRequest,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        let mut care = self.care();
+        match *request {
+            AdminRequest::Scrub => care.scrub += 1,
+            AdminRequest::SetCare {
+                rebuild_bytes_per_second,
+                scrub_bytes_per_second,
+                scrub_interval_s,
+                rebuild_after_s,
+            } => {
+                let rate = rebuild_bytes_per_second.unwrap_or(care.rebuild_bytes_per_second);
+                care.rebuild_bytes_per_second = rate.max(1);
+                let rate = scrub_bytes_per_second.unwrap_or(care.scrub_bytes_per_second);
+                care.scrub_bytes_per_second = rate.max(1);
+                care.scrub_interval_s = scrub_interval_s.unwrap_or(care.scrub_interval_s);
+                care.rebuild_after_s = rebuild_after_s.unwrap_or(care.rebuild_after_s);
+            }
+            _ => {}
+        }
+        self.records.care = Some(care);
+        let put = self.records.put_care();
+        let result = Ok(AdminReply::Status(self.cluster_status(now)));
+        self.store(vec![put], vec![After::Send(from, Message::AdminDone { operation, result })], fx);
+        None
+    }
+}

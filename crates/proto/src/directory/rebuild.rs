@@ -1,0 +1,414 @@
+//! A lost directory is made anew from what the bricks know.
+//!
+//! Every brick keeps the latest view and promise of its groups, and the families that they belong to. [`Recount`] asks all of
+//! them and [`Recount::verdict`] says what the directory's store is to hold, or why that would not be safe.
+//!
+//! The latest view that is known goes on only if no later one can have been made behind the back of those that answered. A
+//! later one has fenced a part of the writers of this one that can serve alone; whoever was fenced knows of it. So it must
+//! be impossible for the silent writers alone to serve.
+//!
+//! Each group gets a further view, of those that answered, which settles what was in doubt; the others may join again.
+
+use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, VolumeRecord};
+use super::{DirectoryEffect, DirectoryEvent, Put, send};
+use crate::layout::Layout;
+use base::{BrickId, Depth, GroupId, Machine, NodeId, Time, ViewNumber, VolumeId};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, Slots, VolumeInfo};
+
+/// Identifiers and versions that the lost directory may have given and nobody mentions: so many are left out.
+const MARGIN: u64 = 1 << 20;
+
+/// What one brick knows.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    status: BrickStatus,
+    known: u64,
+    groups: BTreeMap<GroupId, GroupState>,
+    families: Vec<Family>,
+    /// It has answered; before that it was only heard.
+    complete: bool,
+}
+
+/// Asks all bricks that it hears what they know.
+#[derive(Debug, Default)]
+pub struct Recount {
+    accounts: BTreeMap<BrickId, Account>,
+}
+
+/// What the new directory's store is to hold.
+#[derive(Clone, Debug)]
+pub struct Rebuilt {
+    /// Its contents.
+    pub puts: Vec<Put>,
+    /// The volumes that are there again.
+    pub volumes: Vec<VolumeInfo>,
+    /// How many groups they have.
+    pub groups: usize,
+    /// What an operator should know.
+    pub notes: Vec<String>,
+}
+
+impl Recount {
+    /// The bricks that have answered, and those that were only heard.
+    pub fn bricks(&self) -> (Vec<BrickId>, Vec<BrickId>) {
+        let (done, heard): (Vec<_>, Vec<_>) = self.accounts.iter().partition(|(_, account)| account.complete);
+        (done.into_iter().map(|(id, _)| *id).collect(), heard.into_iter().map(|(id, _)| *id).collect())
+    }
+
+    /// Bricks that are members of groups and have not answered.
+    pub fn missing(&self) -> BTreeSet<BrickId> {
+        let views = self.answers().flat_map(|(_, account)| account.groups.values());
+        let members = views.filter_map(|state| state.active.as_ref()).flat_map(|view| view.members.clone());
+        members.filter(|brick| !self.has_answered(*brick)).collect()
+    }
+
+    fn answers(&self) -> impl Iterator<Item = (BrickId, &Account)> {
+        self.accounts.iter().filter(|(_, account)| account.complete).map(|(id, account)| (*id, account))
+    }
+
+    fn has_answered(&self, brick: BrickId) -> bool {
+        self.accounts.get(&brick).is_some_and(|account| account.complete)
+    }
+
+    /// What the store is to hold; or what speaks against it, group by group. With `force` groups that are not safe are
+    /// taken as the bricks know them: what was acknowledged under a view that nobody mentions is lost.
+    pub fn verdict(&self, force: bool) -> Result<Rebuilt, Vec<String>> {
+        let mut records = Records::load(&[]).expect("nothing is well-formed");
+        let (mut objections, mut notes) = (Vec::new(), Vec::new());
+        let families = self.families();
+        for (family, told) in &families {
+            if let Some(why) = self.why_deleted(told) {
+                notes.push(why);
+                continue;
+            }
+            match self.rebuild_family(told, force, &mut notes) {
+                Ok((record, groups)) => {
+                    records.families.insert(*family, record);
+                    records.groups.extend(groups);
+                    records.volumes.extend(told.volumes.iter().map(|info| {
+                        let (info, nonce) = (info.clone(), info.id.0);
+                        (info.id, VolumeRecord { info, nonce, ready: true, rolled_back: 0 })
+                    }));
+                }
+                Err(why) => objections.extend(why),
+            }
+        }
+        if !objections.is_empty() {
+            return Err(objections);
+        }
+        self.enter_bricks(&mut records);
+        self.enter_counts(&mut records);
+        Ok(rebuilt(records, notes))
+    }
+
+    /// Each family as the brick that knows the most of it tells it.
+    fn families(&self) -> BTreeMap<VolumeId, Family> {
+        let mut families: BTreeMap<VolumeId, (u64, Family)> = BTreeMap::new();
+        for (_, account) in self.answers() {
+            for family in &account.families {
+                let Some(first) = family.volumes.first() else { continue };
+                let place = families.entry(first.family).or_insert((0, family.clone()));
+                if account.known > place.0 {
+                    *place = (account.known, family.clone());
+                }
+            }
+        }
+        families.into_iter().map(|(id, (_, family))| (id, family)).collect()
+    }
+
+    /// The latest view of a group that any brick knows.
+    fn latest(&self, group: GroupId) -> Option<&GroupView> {
+        let states = self.answers().filter_map(|(_, account)| account.groups.get(&group));
+        states.filter_map(|state| state.active.as_ref()).max_by_key(|view| view.number)
+    }
+
+    /// A brick that takes part in a group forgets it only when its volume is deleted; one that knows nothing at all has
+    /// lost its disks instead.
+    fn why_deleted(&self, family: &Family) -> Option<String> {
+        let gone = family.groups.iter().filter_map(|group| self.latest(*group)).find_map(|view| {
+            view.writing_bricks().map(|(_, brick)| brick).find(|brick| {
+                let account = self.accounts.get(brick).filter(|account| account.complete);
+                account.is_some_and(|a| !a.groups.is_empty() && !a.groups.contains_key(&view.group))
+            })
+        })?;
+        let name = family.volumes.first().map_or("", |volume| volume.name.as_str());
+        Some(format!("volume '{name}' is known to some bricks, but {gone} has deleted it: it is left out"))
+    }
+
+    fn rebuild_family(
+        &self,
+        told: &Family,
+        force: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<(FamilyRecord, Vec<(GroupId, GroupRecord)>), Vec<String>> {
+        let name = told.volumes.first().map_or("", |volume| volume.name.as_str());
+        let layout: Option<Layout> = told.volumes.first().and_then(|volume| volume.layout.parse().ok());
+        let Some(layout) = layout else { return Err(vec![format!("volume '{name}' has no known layout")]) };
+        let views: Vec<&GroupView> = told.groups.iter().filter_map(|group| self.latest(*group)).collect();
+        if views.len() < told.groups.len() {
+            let lost = told.groups.len() - views.len();
+            return Err(vec![format!(
+                "{lost} groups of volume '{name}' are known to no brick that answered"
+            )]);
+        }
+        let mut objections = Vec::new();
+        // Where one group has begun with a lineage all had promised it: the others follow.
+        let lineages = || views.iter().map(|view| &view.lineage);
+        let oldest = lineages().min_by_key(|lineage| lineage.number).cloned().unwrap_or_default();
+        let newest = lineages().max_by_key(|lineage| lineage.number).cloned().unwrap_or_default();
+        let groups = views.iter().filter_map(|view| match self.rebuild_group(view, layout, force, notes) {
+            Ok(record) => Some((view.group, record)),
+            Err(why) => {
+                objections.push(format!("{} of volume '{name}': {why}", view.group));
+                None
+            }
+        });
+        let groups: Vec<(GroupId, GroupRecord)> = groups.collect();
+        if !objections.is_empty() {
+            return Err(objections);
+        }
+        let doomed = unnamed(&newest, &told.volumes);
+        let next = (newest != oldest).then_some(newest);
+        let record = FamilyRecord { groups: told.groups.clone(), lineage: oldest, next, doomed, changed: 0 };
+        Ok((record, groups))
+    }
+
+    fn rebuild_group(
+        &self,
+        view: &GroupView,
+        layout: Layout,
+        force: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<GroupRecord, String> {
+        let knows = |brick: BrickId| {
+            self.accounts.get(&brick).is_some_and(|a| a.complete && a.groups.contains_key(&view.group))
+        };
+        let answered = view.current_bricks().filter(|(_, brick)| knows(*brick));
+        let current = answered.fold(Slots::default(), |current, (slot, _)| current.with(slot));
+        let silent: Vec<String> = view
+            .writing_bricks()
+            .filter(|(_, brick)| !knows(*brick))
+            .map(|(_, brick)| brick.to_string())
+            .collect();
+        let needed = layout.width() - layout.tolerates();
+        if current.len() < needed {
+            return Err(format!(
+                "{} of its current bricks answered and {needed} are needed; missing: {}",
+                current.len(),
+                silent.join(", ")
+            ));
+        }
+        if silent.len() >= usize::from(needed) {
+            let why = format!("{} could have gone on without those that answered", silent.join(", "));
+            if !force {
+                return Err(format!("{why}: start them, or use --force if they are lost for good"));
+            }
+            notes.push(format!("{}: {why}; forced", view.group));
+        }
+        let promised = self.answers().filter_map(|(_, account)| account.groups.get(&view.group));
+        let promised = promised.map(|state| state.promised.0).max().unwrap_or_default();
+        let number = ViewNumber(promised.max(view.number.0) + 1);
+        let next = GroupView { number, current, joining: Slots::default(), ..view.clone() };
+        // Who knows the group and has no slot in it has lost that to another brick and may still hold blocks.
+        let former = self.answers().filter(|(brick, account)| {
+            account.groups.contains_key(&view.group) && view.slot_of(*brick).is_none()
+        });
+        let former = former.map(|(brick, _)| (brick, view.number)).collect();
+        Ok(GroupRecord {
+            volume: view.volume,
+            active: Some(view.clone()),
+            next: Some(next),
+            voters: current,
+            changed: 0,
+            former,
+        })
+    }
+
+    fn enter_bricks(&self, records: &mut Records) {
+        let members: BTreeSet<BrickId> = records
+            .groups
+            .values()
+            .filter_map(|record| record.active.as_ref())
+            .flat_map(|view| view.members.clone())
+            .collect();
+        for brick in members.into_iter().chain(self.accounts.keys().copied()) {
+            let mut record = BrickRecord::new(u64::from(brick.0));
+            if let Some(account) = self.accounts.get(&brick) {
+                record.address.clone_from(&account.status.address);
+                record.labels.clone_from(&account.status.labels);
+                record.disks.clone_from(&account.status.disks);
+            }
+            records.bricks.insert(brick, record);
+        }
+    }
+
+    /// Everything the lost directory may have given out is left behind.
+    fn enter_counts(&self, records: &mut Records) {
+        let known = self.accounts.values().map(|account| account.known).max().unwrap_or_default();
+        let version = known + MARGIN;
+        let branches = records.families.values().flat_map(|family| {
+            let lineage = family.next.as_ref().unwrap_or(&family.lineage);
+            lineage.heads.iter().chain(&lineage.parents).flat_map(|(one, other)| [one.0, other.0])
+        });
+        let volume = branches.chain(records.volumes.keys().map(|id| id.0)).max().unwrap_or_default();
+        let group = records.groups.keys().map(|id| id.0).max().unwrap_or_default();
+        let brick = records.bricks.keys().map(|id| id.0).max().unwrap_or_default();
+        records.counts.version = version;
+        records.counts.next_volume = volume + MARGIN;
+        records.counts.next_group = group + MARGIN;
+        records.counts.next_brick = brick + 1000;
+        records.families.values_mut().for_each(|family| family.changed = version);
+        records.groups.values_mut().for_each(|group| group.changed = version);
+    }
+}
+
+/// Branches that no volume names: of a cut that was not finished, or of deleted snapshots.
+fn unnamed(lineage: &Lineage, volumes: &[VolumeInfo]) -> Vec<VolumeId> {
+    let named: BTreeSet<VolumeId> = volumes.iter().map(|info| lineage.branch_of(info.id)).collect();
+    let heads = lineage.heads.iter().map(|(_, head)| *head);
+    let all: BTreeSet<VolumeId> =
+        heads.chain(lineage.parents.iter().flat_map(|(child, parent)| [*child, *parent])).collect();
+    all.difference(&named).copied().collect()
+}
+
+fn rebuilt(records: Records, notes: Vec<String>) -> Rebuilt {
+    let mut puts: Vec<Put> = records.bricks.keys().map(|id| records.put_brick(*id)).collect();
+    puts.extend(records.volumes.keys().map(|id| records.put_volume(*id)));
+    puts.extend(records.families.keys().map(|id| records.put_family(*id)));
+    puts.extend(records.groups.keys().map(|id| records.put_group(*id)));
+    puts.push(records.put_counts());
+    let volumes = records.volumes.values().map(|record| record.info.clone()).collect();
+    Rebuilt { puts, volumes, groups: records.groups.len(), notes }
+}
+
+impl Machine for Recount {
+    type Event = DirectoryEvent;
+    type Effect = DirectoryEffect;
+
+    fn step(&mut self, _now: Time, event: DirectoryEvent, fx: &mut Vec<DirectoryEffect>) {
+        let DirectoryEvent::Packet { from: from @ NodeId::Brick(id), packet } = event else { return };
+        match packet.message {
+            Message::Heartbeat { brick, status, .. } if brick == id => {
+                let account = self.accounts.entry(id).or_default();
+                account.status = status;
+                if !account.complete {
+                    send(fx, from, Message::Recount);
+                }
+            }
+            Message::Recounted { brick, known, groups, families } if brick == id => {
+                let group_of = |state: &GroupState| state.active.as_ref().map(|view| view.group);
+                let groups = groups.into_iter().filter_map(|state| Some((group_of(&state)?, state)));
+                let account = self.accounts.entry(id).or_default();
+                (account.known, account.families, account.complete) = (known, families, true);
+                account.groups = groups.collect();
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, _now: Time, _fx: &mut Vec<DirectoryEffect>) {}
+
+    fn wake(&mut self, _now: Time, _fx: &mut Vec<DirectoryEffect>) {}
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        None
+    }
+
+    fn check(&self, _depth: Depth) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(layout: &str) -> VolumeInfo {
+        VolumeInfo {
+            id: VolumeId(1),
+            name: "first".to_owned(),
+            size_bytes: 4096,
+            layout: layout.to_owned(),
+            stripe_unit_blocks: 16,
+            column_blocks: 1024,
+            read_only: false,
+            family: VolumeId(1),
+            origin: None,
+            is_snapshot: false,
+        }
+    }
+
+    fn view(number: u64, current: u32) -> GroupView {
+        GroupView {
+            group: GroupId(1),
+            volume: VolumeId(1),
+            number: ViewNumber(number),
+            members: vec![BrickId(1), BrickId(2), BrickId(3)],
+            current: Slots(current),
+            joining: Slots::default(),
+            lineage: Lineage { heads: vec![(VolumeId(1), VolumeId(2))], ..Lineage::default() },
+        }
+    }
+
+    /// What bricks `(id, promised, view)` report of a volume with this layout.
+    fn recount(layout: &str, told: &[(u32, u64, GroupView)]) -> Recount {
+        let mut recount = Recount::default();
+        for (id, promised, view) in told {
+            let state = GroupState { promised: ViewNumber(*promised), active: Some(view.clone()) };
+            let families = vec![Family { volumes: vec![volume(layout)], groups: vec![GroupId(1)] }];
+            let brick = BrickId(*id);
+            let message = Message::Recounted { brick, known: 7, groups: vec![state], families };
+            let packet = message.into();
+            let event = DirectoryEvent::Packet { from: NodeId::Brick(brick), packet };
+            recount.step(Time::ZERO, event, &mut Vec::new());
+        }
+        recount
+    }
+
+    fn group_of(rebuilt: &Rebuilt) -> GroupRecord {
+        let load: Vec<_> =
+            rebuilt.puts.iter().map(|(k, v)| (k.clone(), v.clone().expect("a value"))).collect();
+        let records = Records::load(&load).expect("well-formed");
+        records.groups[&GroupId(1)].clone()
+    }
+
+    #[test]
+    fn all_that_answer_go_on_under_a_later_view_than_any_promised() {
+        let told = [(1, 4, view(3, 7)), (2, 3, view(3, 7)), (3, 3, view(3, 7))];
+        let rebuilt = recount("raid1x3", &told).verdict(false).expect("all answered");
+        assert_eq!((rebuilt.volumes.len(), rebuilt.groups), (1, 1));
+        let next = group_of(&rebuilt).next.expect("a further view");
+        assert_eq!((next.number, next.current), (ViewNumber(5), Slots(7)));
+    }
+
+    #[test]
+    fn a_view_that_those_who_are_silent_could_have_left_behind_is_refused() {
+        let told = [(1, 3, view(3, 7)), (2, 3, view(3, 7))];
+        let refusals = recount("raid1x3", &told).verdict(false).expect_err("brick 3 may have gone on alone");
+        assert!(refusals[0].contains("brick-3 could have gone on"), "{refusals:?}");
+        assert!(recount("raid1x3", &told).verdict(true).is_ok(), "forced");
+        let rebuilt = recount("raid5-2+1", &told).verdict(false).expect("brick 3 alone cannot serve");
+        assert_eq!(group_of(&rebuilt).next.expect("a view").current, Slots(3));
+        let refusals = recount("raid5-2+1", &told[..1]).verdict(true).expect_err("one brick of three");
+        assert!(refusals[0].contains("2 are needed"), "{refusals:?}");
+    }
+
+    #[test]
+    fn a_brick_that_was_left_out_does_not_bring_its_view_back() {
+        let told = [(1, 5, view(5, 3)), (2, 5, view(5, 3)), (3, 3, view(3, 7))];
+        let rebuilt = recount("raid1x3", &told).verdict(false).expect("all of the latest view answered");
+        assert_eq!(group_of(&rebuilt).next.expect("a view").current, Slots(3));
+    }
+
+    #[test]
+    fn a_volume_that_a_member_has_deleted_stays_deleted() {
+        let mut recount = recount("raid1x3", &[(1, 3, view(3, 7)), (3, 3, view(3, 7))]);
+        let other = GroupView { group: GroupId(9), ..view(1, 7) };
+        let state = GroupState { promised: ViewNumber(1), active: Some(other) };
+        let message =
+            Message::Recounted { brick: BrickId(2), known: 9, groups: vec![state], families: Vec::new() };
+        let event = DirectoryEvent::Packet { from: NodeId::Brick(BrickId(2)), packet: message.into() };
+        recount.step(Time::ZERO, event, &mut Vec::new());
+        let rebuilt = recount.verdict(false).expect("nothing to object to");
+        assert!(rebuilt.volumes.is_empty() && rebuilt.notes[0].contains("brick-2 has deleted it"));
+    }
+}

@@ -1,0 +1,285 @@
+//! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::families`].
+
+use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
+use super::{After, Answered, Directory, DirectoryEffect, Put};
+use crate::layout::placement::{self, Candidate};
+use crate::layout::{Geometry, Layout};
+use base::{BLOCK_U64, BrickId, GroupId, NodeId, Time, ViewNumber, VolumeId};
+use std::collections::BTreeSet;
+use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, Message, Slots, VolumeInfo, VolumeMap};
+
+const NAME_MAX: usize = 63;
+const SIZE_MAX: u64 = 1 << 50;
+const GROUPS_MAX: u32 = 1024;
+
+impl Directory {
+    pub(super) fn create(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        operation: u64,
+        request: AdminRequest,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        let AdminRequest::CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce } =
+            request
+        else {
+            return None;
+        };
+        if let Some(known) = self.records.volume_named(&name) {
+            if known.nonce != nonce {
+                return Some(Err(AdminError::Exists(name)));
+            }
+            if known.ready {
+                return Some(Ok(AdminReply::Volume(known.info.clone())));
+            }
+            self.creating.entry(known.info.id).or_default().push((from, operation));
+            return None;
+        }
+        let unit = if stripe_unit_blocks == 0 { Geometry::STRIPE_UNIT_BLOCKS } else { stripe_unit_blocks };
+        let info = VolumeInfo {
+            id: VolumeId(self.records.counts.next_volume),
+            name,
+            size_bytes: round_up(size_bytes),
+            layout,
+            stripe_unit_blocks: unit,
+            column_blocks: Geometry::COLUMN_BLOCKS,
+            read_only: false,
+            family: VolumeId(self.records.counts.next_volume),
+            origin: None,
+            is_snapshot: false,
+        };
+        match self.plan(now, &info, groups) {
+            Ok(members) => {
+                self.creating.entry(info.id).or_default().push((from, operation));
+                self.begin_volume(now, info, nonce, members, fx);
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The members of each group of a new volume.
+    fn plan(&self, now: Time, info: &VolumeInfo, groups: u32) -> Result<Vec<Vec<BrickId>>, AdminError> {
+        check_name(&info.name)?;
+        check_size(info.size_bytes)?;
+        let layout: Layout = info.layout.parse().map_err(|error| invalid(format!("{error}")))?;
+        let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks)
+            .map_err(|error| invalid(error.to_string()))?;
+        let candidates: Vec<Candidate> = self
+            .records
+            .bricks
+            .keys()
+            .filter(|brick| self.leases.is_alive(now, **brick))
+            .filter_map(|brick| {
+                let status = &self.leases.get(*brick)?.status;
+                Some(Candidate { id: *brick, weight: status.capacity_bytes, labels: status.labels.clone() })
+            })
+            .filter(|candidate| candidate.weight > 0 && self.takes_groups(candidate.id))
+            .collect();
+        let (needed, available) = (u32::from(layout.width()), candidates.len() as u32);
+        if available < needed {
+            return Err(AdminError::TooFewBricks { needed, available });
+        }
+        let extents = geometry.extents(info.size_bytes / BLOCK_U64);
+        let usual = (available * 4).min(64);
+        let count =
+            if groups == 0 { usual } else { groups }.min(u32::try_from(extents).unwrap_or(u32::MAX)).max(1);
+        if count > GROUPS_MAX {
+            return Err(invalid(format!("{count} groups are too many: at most {GROUPS_MAX}")));
+        }
+        let domains: Vec<&str> = self.config.domains.iter().map(String::as_str).collect();
+        (0..count)
+            .map(|group| {
+                placement::choose(info.id, group, layout.width(), &candidates, &domains)
+                    .map_err(|error| invalid(error.to_string()))
+            })
+            .collect()
+    }
+
+    fn begin_volume(
+        &mut self,
+        now: Time,
+        info: VolumeInfo,
+        nonce: u64,
+        members: Vec<Vec<BrickId>>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let (volume, head) = (self.draw_id(), self.draw_id());
+        let first = self.records.counts.next_group;
+        let groups: Vec<GroupId> = (first..first + members.len() as u64).map(GroupId).collect();
+        self.records.counts.next_group += members.len() as u64;
+        let lineage = Lineage { heads: vec![(volume, head)], ..Lineage::default() };
+        let family = FamilyRecord {
+            groups: groups.clone(),
+            lineage: lineage.clone(),
+            next: None,
+            doomed: Vec::new(),
+            changed: self.records.bump(),
+        };
+        self.records.volumes.insert(volume, VolumeRecord { info, nonce, ready: false, rolled_back: 0 });
+        self.records.families.insert(volume, family);
+        // One write makes the volume known; each group's own change begins behind it.
+        let puts =
+            vec![self.records.put_volume(volume), self.records.put_family(volume), self.records.put_counts()];
+        self.store(puts, Vec::new(), fx);
+        for (group, members) in groups.into_iter().zip(members) {
+            let record = GroupRecord {
+                volume,
+                active: None,
+                next: None,
+                voters: Slots::default(),
+                changed: 0,
+                former: Vec::new(),
+            };
+            self.records.groups.insert(group, record);
+            let (number, joining) = (ViewNumber(1), Slots::default());
+            let (current, lineage) = (Slots::all(members.len() as u8), lineage.clone());
+            let view = GroupView { group, volume, number, members, current, joining, lineage };
+            self.begin_change(now, view, Vec::new(), fx);
+        }
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        from: NodeId,
+        operation: u64,
+        name: &str,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        let Some(record) = self.records.volume_named(name) else {
+            return Some(Err(AdminError::NoVolume(name.to_owned())));
+        };
+        let info = record.info.clone();
+        if let Err(error) = self.may_delete(&info) {
+            return Some(Err(error));
+        }
+        self.records.volumes.remove(&info.id);
+        let mut puts = vec![self.records.put_volume(info.id)];
+        if self.records.volumes_of(info.family).next().is_none() {
+            puts.extend(self.drop_family(info.family));
+        } else {
+            if let Some(family) = self.records.families.get_mut(&info.family) {
+                family.doomed.push(family.lineage.branch_of(info.id));
+            }
+            puts.extend(self.touch_family(info.family));
+        }
+        self.creating.remove(&info.id);
+        let done = Message::AdminDone { operation, result: Ok(AdminReply::Done) };
+        self.store(puts, vec![After::Deleted(info.id), After::Send(from, done)], fx);
+        None
+    }
+
+    /// Whether nothing else needs the volume's or snapshot's blocks by name.
+    fn may_delete(&self, info: &VolumeInfo) -> Result<(), AdminError> {
+        let family = self.records.families.get(&info.family);
+        if family.is_some_and(|family| family.next.is_some()) {
+            return Err(AdminError::Busy);
+        }
+        let of_it = self.records.volumes_of(info.family).filter(|record| record.info.origin == Some(info.id));
+        let names: Vec<&str> = of_it.map(|record| record.info.name.as_str()).collect();
+        let kind = if info.is_snapshot { "clones of it" } else { "snapshots of it" };
+        if !names.is_empty() {
+            let (name, names) = (&info.name, names.join(", "));
+            return Err(AdminError::NotNow(format!(
+                "'{name}' is still needed by {kind}: delete {names} first"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Forgets a family that has no volume any more, and all its groups.
+    fn drop_family(&mut self, family: VolumeId) -> Vec<Put> {
+        let Some(record) = self.records.families.remove(&family) else { return Vec::new() };
+        let mut puts = vec![self.records.put_family(family)];
+        let lineage = record.next.as_ref().unwrap_or(&record.lineage);
+        let mut branches: BTreeSet<VolumeId> = lineage.heads.iter().map(|(_, head)| *head).collect();
+        branches.extend(lineage.parents.iter().flat_map(|(child, parent)| [*child, *parent]));
+        branches.extend(record.doomed);
+        branches.insert(family);
+        for branch in branches {
+            let version = self.records.bump();
+            self.records.deleted.insert(version, branch);
+            puts.push(self.records.put_deleted(version));
+        }
+        for group in record.groups {
+            self.records.groups.remove(&group);
+            self.changes.remove(&group);
+            puts.push(self.records.put_group(group));
+        }
+        puts.push(self.records.put_counts());
+        puts
+    }
+
+    pub(super) fn alter(
+        &mut self,
+        from: NodeId,
+        operation: u64,
+        name: &str,
+        fx: &mut Vec<DirectoryEffect>,
+        change: impl FnOnce(&mut VolumeInfo) -> Result<(), AdminError>,
+    ) -> Answered {
+        let Some(mut info) = self.records.volume_named(name).map(|record| record.info.clone()) else {
+            return Some(Err(AdminError::NoVolume(name.to_owned())));
+        };
+        if info.is_snapshot {
+            return Some(Err(invalid(format!("'{name}' is a snapshot and stays as it is"))));
+        }
+        if let Err(error) = change(&mut info) {
+            return Some(Err(error));
+        }
+        let volume = info.id;
+        if let Some(record) = self.records.volumes.get_mut(&volume) {
+            record.info = info.clone();
+        }
+        let done = Message::AdminDone { operation, result: Ok(AdminReply::Volume(info.clone())) };
+        let mut puts = self.touch_family(info.family);
+        puts.push(self.records.put_volume(volume));
+        self.store(puts, vec![After::Changed(volume), After::Send(from, done)], fx);
+        None
+    }
+
+    pub(super) fn list(&self) -> AdminReply {
+        let ready = self.records.volumes.values().filter(|record| record.ready);
+        AdminReply::Volumes(ready.map(|record| record.info.clone()).collect())
+    }
+
+    pub(super) fn volume_map(&self, name: &str) -> Result<VolumeMap, AdminError> {
+        let record = self
+            .records
+            .volume_named(name)
+            .filter(|record| record.ready)
+            .ok_or_else(|| AdminError::NoVolume(name.to_owned()))?;
+        let groups = self.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
+        let groups = groups.iter().filter_map(|group| self.active(*group).cloned()).collect();
+        Ok(VolumeMap { volume: record.info.clone(), groups, bricks: self.addresses() })
+    }
+}
+
+pub(super) fn invalid(why: String) -> AdminError {
+    AdminError::Invalid(why)
+}
+
+pub(super) fn round_up(size_bytes: u64) -> u64 {
+    size_bytes.checked_next_multiple_of(BLOCK_U64).unwrap_or(u64::MAX)
+}
+
+pub(super) fn check_size(size_bytes: u64) -> Result<(), AdminError> {
+    match size_bytes {
+        0 => Err(invalid("a volume needs a size".to_owned())),
+        size if size > SIZE_MAX => Err(invalid(format!("{size} bytes are too many: at most {SIZE_MAX}"))),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_name(name: &str) -> Result<(), AdminError> {
+    let first = name.chars().next();
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if name.len() <= NAME_MAX && name.chars().all(allowed) && first.is_some_and(|c| c.is_ascii_alphanumeric())
+    {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "'{name}' cannot be a volume's name: 1 to {NAME_MAX} of a-z 0-9 - _ . beginning with a letter or digit"
+    )))
+}
