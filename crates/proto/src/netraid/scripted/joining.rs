@@ -4,9 +4,9 @@ use super::{FAMILY, GROUP, Script, block, geometry, span, view};
 use crate::netraid::coordinator::{Answer, Operation, Outcome, participants};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::{Content, Origin, WriteOperation};
-use base::{BrickId, RequestId, Stamp};
+use base::{BrickId, Payload, RequestId, Stamp};
 use core::time::Duration;
-use wire::{Change, Fate, IoError, Message, PrepareOutcome, Scope, Slots, WriteId};
+use wire::{Change, Fate, IoError, Message, PrepareOutcome, ReadOutcome, Scope, Slots, WriteId};
 
 const OLD: Stamp = Stamp(100 << 32);
 
@@ -58,10 +58,54 @@ fn no_read_goes_to_a_member_that_joins() {
         assert!(asked.len() == 1 && asked[0].slot < 2);
         script.shows(&asked[0], 1, &[OLD], false);
         let asked = script.asked();
-        assert_eq!(Script::slots(&asked), [0, 1], "without a lease the current members confirm");
-        asked.iter().for_each(|asked| script.shows(asked, 1, &[OLD], false));
+        assert_eq!(Script::slots(&asked), [0, 1, 2], "without a lease the current members confirm");
+        asked[..2].iter().for_each(|asked| script.shows(asked, 1, &[OLD], false));
+        assert!(script.outcome().is_none(), "that no later view began is to be seen from all writers");
+        bears_witness(&mut script, &asked[2]);
         assert!(matches!(script.outcome(), Some(Outcome::Read { .. })));
     }
+}
+
+/// A member that joins says that the view is in force, and nothing of its stamps.
+fn bears_witness(script: &mut Script, asked: &super::Asked) {
+    assert!(matches!(asked.message, Message::Read { stamps: false, content: false, .. }), "{asked:?}");
+    let outcome = ReadOutcome::Done { leased: false, stamps: Vec::new(), unreadable: Vec::new() };
+    script.answer(asked, Answer::Read(outcome, Payload::new()));
+}
+
+/// View 8 = {A}, B joins; view 9 = {A, B} is to come, of which A hears nothing; A is silent and left out: view 10 = {B}.
+/// A gateway that hears no more of the directory than A still reaches both.
+#[test]
+fn a_member_that_was_left_out_unheard_is_found_out_by_the_one_that_had_joined() {
+    let mut script = Script::new("raid1x2", 0b01, 0b10);
+    script.begin(read());
+    let asked = script.asked();
+    script.shows(&asked[0], 1, &[OLD], false);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1]);
+    script.shows(&asked[0], 1, &[OLD], false);
+    let view = Some(view("raid1x2", 10, 0b10, 0));
+    script.answer(&asked[1], Answer::Read(ReadOutcome::Stale { view }, Payload::new()));
+    assert!(script.outcome().is_none(), "stale");
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [1]);
+}
+
+#[test]
+fn a_reconstruction_without_leases_needs_the_witness_of_all_writers() {
+    let mut script = Script::new("rs-2+2", 0b0110, 0b1000);
+    script.begin(read());
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [1, 2]);
+    script.shows(&asked[0], 2, &[OLD], false);
+    script.shows(&asked[1], 3, &[OLD, OLD], false);
+    let asked = script.wait();
+    assert_eq!(Script::slots(&asked), [1, 2, 3]);
+    script.shows(&asked[0], 2, &[OLD], false);
+    script.shows(&asked[1], 3, &[OLD, OLD], false);
+    assert!(script.outcome().is_none());
+    bears_witness(&mut script, &asked[2]);
+    assert!(matches!(script.outcome(), Some(Outcome::Read { .. })));
 }
 
 #[test]
