@@ -259,7 +259,7 @@ impl Directory {
         let Some(lineage) = record.next.clone() else { return };
         for group in record.groups.clone() {
             let Some(view) = self.latest_view(group).filter(|view| view.lineage != lineage) else { continue };
-            let next = following(&view, |next| next.lineage = lineage.clone());
+            let next = following(view, |next| next.lineage = lineage.clone());
             self.begin_change(now, next, Vec::new(), fx);
         }
     }

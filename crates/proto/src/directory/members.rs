@@ -74,7 +74,7 @@ impl Directory {
             return;
         }
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
-            let Some(from) = self.latest_view(group) else { continue };
+            let Some(from) = self.latest_view(group).cloned() else { continue };
             let goes = |brick| dead.contains(&brick) || lost.contains(&(brick, group));
             let next = without(&from, goes);
             if next.writers() == from.writers() || !self.is_viable(&next) {

@@ -12,6 +12,8 @@ mod members;
 pub mod rebuild;
 mod records;
 mod status;
+#[cfg(test)]
+mod tests;
 mod views;
 mod volumes;
 

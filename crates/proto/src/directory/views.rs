@@ -39,9 +39,9 @@ impl Directory {
     }
 
     /// The view that is being made, or else the one in force.
-    pub(super) fn latest_view(&self, group: GroupId) -> Option<GroupView> {
+    pub(super) fn latest_view(&self, group: GroupId) -> Option<&GroupView> {
         let record = self.records.groups.get(&group)?;
-        record.next.clone().or_else(|| record.active.clone())
+        record.next.as_ref().or(record.active.as_ref())
     }
 
     /// Stores a view to come, together with `puts`, and then makes it.

@@ -1,0 +1,374 @@
+//! The directory among puppets: bricks that answer as they are told, at once or not at all.
+
+use super::*;
+use base::ClientId;
+use std::collections::VecDeque;
+use wire::{CatchUp, Decision, Fate, Scope, Slots, Span, WriteId};
+
+const ADMIN: NodeId = NodeId::Client(ClientId(1));
+
+/// A directory, bricks that say yes to all it asks, and a clock.
+struct Stage {
+    now: Time,
+    directory: Directory,
+    stored: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What each brick says of itself; those without an entry are dead.
+    bricks: BTreeMap<BrickId, BrickStatus>,
+    /// Bricks that do not answer a question about views.
+    mute: Vec<BrickId>,
+    /// What bricks have in doubt when they are fenced.
+    doubts: BTreeMap<BrickId, Vec<WriteId>>,
+    /// All that was sent to bricks about views.
+    sent: Vec<(BrickId, Message)>,
+    answers: VecDeque<Result<AdminReply, AdminError>>,
+}
+
+impl Stage {
+    fn new(bricks: u32) -> Stage {
+        let care = Care { rebuild_after_s: 60, ..Care::default() };
+        let config = DirectoryConfig { care, ..DirectoryConfig::default() };
+        let mut stage = Stage {
+            now: Time(1_000_000_000),
+            directory: Directory::new(config, Vec::new(), Time(1_000_000_000)).expect("an empty store"),
+            stored: BTreeMap::new(),
+            bricks: BTreeMap::new(),
+            mute: Vec::new(),
+            doubts: BTreeMap::new(),
+            sent: Vec::new(),
+            answers: VecDeque::new(),
+        };
+        for brick in 1..=bricks {
+            stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) });
+            let disks = vec![u64::from(brick)];
+            let status = BrickStatus { capacity_bytes: 1 << 40, disks, ..BrickStatus::default() };
+            stage.bricks.insert(BrickId(brick), status);
+        }
+        stage.run(1000);
+        stage
+    }
+
+    fn restart(&mut self) {
+        let contents = self.stored.clone().into_iter().collect();
+        let config = self.directory.config.clone();
+        self.directory = Directory::new(config, contents, self.now).expect("its own store");
+    }
+
+    fn ask(&mut self, request: AdminRequest) -> Result<AdminReply, AdminError> {
+        let packet = Message::Admin { operation: 1, request }.into();
+        self.event(DirectoryEvent::Packet { from: ADMIN, packet });
+        for _ in 0..300 {
+            if let Some(answer) = self.answers.pop_front() {
+                return answer;
+            }
+            self.run(100);
+        }
+        panic!("no answer");
+    }
+
+    fn volume(&mut self, layout: &str, groups: u32) -> VolumeInfo {
+        let request = AdminRequest::CreateVolume {
+            name: "v".to_owned(),
+            size_bytes: 1 << 30,
+            layout: layout.to_owned(),
+            stripe_unit_blocks: 0,
+            groups,
+            nonce: 1,
+        };
+        match self.ask(request) {
+            Ok(AdminReply::Volume(info)) => info,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn view(&self) -> GroupView {
+        self.directory.views().next().expect("a group").clone()
+    }
+
+    /// Lets time pass, with heartbeats.
+    fn run(&mut self, milliseconds: u64) {
+        for _ in 0..milliseconds / 100 {
+            self.now = Time(self.now.0 + 100_000_000);
+            for (brick, status) in self.bricks.clone() {
+                let message = Message::Heartbeat { brick, sent: self.now, known: u64::MAX - 1, status };
+                self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
+            }
+            let mut fx = Vec::new();
+            self.directory.wake(self.now, &mut fx);
+            self.follow(fx);
+            self.directory.check(Depth::Deep);
+        }
+    }
+
+    fn event(&mut self, event: DirectoryEvent) {
+        let mut fx = Vec::new();
+        self.directory.step(self.now, event, &mut fx);
+        self.follow(fx);
+    }
+
+    fn follow(&mut self, fx: Vec<DirectoryEffect>) {
+        for effect in fx {
+            match effect {
+                DirectoryEffect::Store { token, puts } => {
+                    for (key, value) in puts {
+                        match value {
+                            Some(value) => drop(self.stored.insert(key, value)),
+                            None => drop(self.stored.remove(&key)),
+                        }
+                    }
+                    self.event(DirectoryEvent::Stored { token, result: Ok(()) });
+                }
+                DirectoryEffect::Send { to: NodeId::Brick(brick), packet } => {
+                    self.puppet(brick, packet.message)
+                }
+                DirectoryEffect::Send { to, packet } if to == ADMIN => {
+                    if let Message::AdminDone { result, .. } = packet.message {
+                        self.answers.push_back(result);
+                    }
+                }
+                DirectoryEffect::Send { .. } => {}
+            }
+        }
+    }
+
+    fn puppet(&mut self, brick: BrickId, message: Message) {
+        let answer = match &message {
+            Message::Fence { view, .. } => {
+                let doubts = self.doubts.get(&brick).cloned().unwrap_or_default();
+                Message::Fenced { group: view.group, number: view.number, doubts }
+            }
+            Message::Resolve { group, number, writes } => {
+                let fates = writes.iter().map(|(write, _)| (*write, Fate::Refused)).collect();
+                Message::Resolved { group: *group, number: *number, fates }
+            }
+            Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
+            _ => return,
+        };
+        self.sent.push((brick, message));
+        if self.bricks.contains_key(&brick) && !self.mute.contains(&brick) {
+            self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: answer.into() });
+        }
+    }
+
+    /// The brick says that it has caught up in every group that it joins.
+    fn catch_up(&mut self, brick: BrickId) {
+        let joins = self.directory.views().filter(|view| view.is_joining(brick));
+        let done = joins.map(|view| CatchUp {
+            group: view.group,
+            number: view.number,
+            compared_blocks: 0,
+            total_blocks: 0,
+            fetched_bytes: 0,
+            done: true,
+        });
+        let done = done.collect();
+        self.bricks.get_mut(&brick).expect("alive").catching_up = done;
+    }
+
+    fn commits(&self) -> Vec<Decision> {
+        let commits = self.sent.iter().filter_map(|(_, message)| match message {
+            Message::Activate { commits, .. } => Some(commits.clone()),
+            _ => None,
+        });
+        commits.flatten().collect()
+    }
+}
+
+fn brick_at(view: &GroupView, slot: usize) -> BrickId {
+    view.members[slot]
+}
+
+#[test]
+fn a_brick_leaves_returns_catches_up_and_is_current_again() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let lost = brick_at(&stage.view(), 1);
+    let status = stage.bricks.remove(&lost).expect("a brick");
+    stage.run(5000);
+    assert_eq!(stage.view().writers(), Slots(0b101), "left out");
+    stage.bricks.insert(lost, status);
+    stage.run(1000);
+    let view = stage.view();
+    assert_eq!((view.current, view.joining), (Slots(0b101), Slots(0b010)));
+    stage.run(3000);
+    assert_eq!(stage.view(), view, "nothing changes until it has caught up");
+    stage.catch_up(lost);
+    stage.run(500);
+    assert_eq!((stage.view().current, stage.view().joining), (Slots(0b111), Slots(0)));
+}
+
+#[test]
+fn what_it_caught_up_with_under_an_earlier_view_does_not_count() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let (lost, other) = (brick_at(&stage.view(), 1), brick_at(&stage.view(), 2));
+    let status = stage.bricks.remove(&lost).expect("a brick");
+    stage.run(5000);
+    stage.bricks.insert(lost, status);
+    stage.run(1000);
+    stage.catch_up(lost);
+    stage.bricks.get_mut(&lost).expect("alive").catching_up[0].done = false;
+    stage.bricks.remove(&other);
+    stage.run(5000);
+    assert_eq!(stage.view().current, Slots(0b001));
+    stage.bricks.get_mut(&lost).expect("alive").catching_up[0].done = true;
+    stage.run(2000);
+    assert_eq!(stage.view().current, Slots(0b001), "done under another view");
+    stage.catch_up(lost);
+    stage.run(500);
+    assert_eq!(stage.view().current, Slots(0b011));
+}
+
+#[test]
+fn who_joins_has_no_say_about_writes_in_doubt_even_when_the_change_is_made_twice() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let view = stage.view();
+    let (a, b, c) = (brick_at(&view, 0), brick_at(&view, 1), brick_at(&view, 2));
+    let status = stage.bricks.remove(&c).expect("a brick");
+    stage.run(5000);
+    let span = Span { volume: VolumeId(2), lba: 0, count: 1 };
+    let write = WriteId { group: view.group, span, stamp: base::Stamp(1 << 40), scope: Scope::Row };
+    stage.doubts.insert(a, vec![write]);
+    // C is to join, and B dies before the view begins: it is made once more without B.
+    stage.mute = vec![b];
+    stage.bricks.insert(c, status);
+    stage.run(1000);
+    stage.bricks.remove(&b);
+    stage.sent.clear();
+    stage.run(5000);
+    let view = stage.view();
+    assert_eq!((view.current, view.joining), (Slots(0b001), Slots(0b100)));
+    let asked = |message: &Message| matches!(message, Message::Resolve { .. });
+    assert!(!stage.sent.iter().any(|(to, message)| *to == c && asked(message)), "C was asked");
+    assert!(stage.commits().contains(&Decision::from(&write)), "A had it: it may have been acknowledged");
+}
+
+#[test]
+fn a_brick_that_stays_away_is_rebuilt_elsewhere_and_must_leave_before_it_takes_another_slot() {
+    let mut stage = Stage::new(4);
+    stage.volume("raid1x3", 1);
+    let first = stage.view();
+    let lost = brick_at(&first, 0);
+    let status = stage.bricks.remove(&lost).expect("a brick");
+    stage.run(10_000);
+    assert_eq!(stage.view().members, first.members, "not yet given up");
+    stage.run(60_000);
+    let view = stage.view();
+    assert!(view.slot_of(lost).is_none() && view.joining == Slots(1), "{view:?}");
+    let substitute = brick_at(&view, 0);
+    stage.catch_up(substitute);
+    stage.run(500);
+    assert_eq!(stage.view().current, Slots(0b111));
+    // Another one is lost; the former member is the only candidate, but has not given its space back.
+    stage.bricks.insert(lost, status);
+    let second = brick_at(&stage.view(), 1);
+    stage.bricks.remove(&second);
+    stage.run(70_000);
+    assert!(stage.view().slot_of(lost).is_none());
+    stage.bricks.get_mut(&lost).expect("alive").left = vec![(view.group, view.number)];
+    stage.run(500);
+    assert_eq!(stage.view().slot_of(lost), Some(1));
+}
+
+#[test]
+fn a_brick_with_other_disks_is_first_left_out_and_then_caught_up() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 2);
+    stage.bricks.get_mut(&brick).expect("alive").disks = vec![77];
+    stage.run(1000);
+    assert_eq!(stage.view().current, Slots(0b111), "its old self may still have a lease");
+    stage.run(4000);
+    assert_eq!((stage.view().current, stage.view().joining), (Slots(0b011), Slots(0b100)));
+    stage.catch_up(brick);
+    stage.run(500);
+    assert_eq!(stage.view().current, Slots(0b111));
+}
+
+#[test]
+fn eviction_is_refused_where_the_layout_cannot_bear_it() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid5-2+1", 1);
+    let (one, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+    stage.ask(AdminRequest::EvictBrick { brick: one }).expect("one may go");
+    stage.run(4000);
+    assert_eq!(stage.view().current, Slots(0b110));
+    let refused = stage.ask(AdminRequest::EvictBrick { brick: other }).expect_err("two may not");
+    assert!(refused.to_string().contains("no other brick has any more"), "{refused}");
+    stage.ask(AdminRequest::ReadmitBrick { brick: one }).expect("known");
+    stage.run(1000);
+    assert_eq!(stage.view().joining, Slots(0b001));
+    let unknown = stage.ask(AdminRequest::EvictBrick { brick: BrickId(9) });
+    assert_eq!(unknown, Err(AdminError::NoBrick(BrickId(9))));
+}
+
+fn snapshot(name: &str, nonce: u64) -> AdminRequest {
+    AdminRequest::Snapshot { volume: "v".to_owned(), snapshot: name.to_owned(), nonce }
+}
+
+#[test]
+fn no_group_begins_with_a_new_head_before_all_have_fenced() {
+    let mut stage = Stage::new(6);
+    stage.volume("raid1x2", 8);
+    stage.sent.clear();
+    let mute = brick_at(&stage.view(), 0);
+    stage.mute = vec![mute];
+    let packet = Message::Admin { operation: 1, request: snapshot("s", 5) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.run(1000);
+    let activates = |stage: &Stage| stage.sent.iter().any(|(_, m)| matches!(m, Message::Activate { .. }));
+    assert!(!activates(&stage), "one group has not fenced");
+    stage.restart();
+    stage.run(1000);
+    assert!(!activates(&stage), "nor has it after a restart");
+    stage.mute.clear();
+    stage.run(1000);
+    assert!(stage.directory.views().all(|view| view.lineage.number == 1 && view.lineage.parents.len() == 1));
+    let Ok(AdminReply::Volume(info)) = stage.ask(snapshot("s", 5)) else { panic!("asked again") };
+    assert!(info.is_snapshot && info.name == "v@s");
+    assert_eq!(stage.ask(snapshot("s", 6)), Err(AdminError::Exists("v@s".to_owned())));
+}
+
+#[test]
+fn a_deleted_snapshot_merges_into_its_child_and_goes() {
+    let mut stage = Stage::new(3);
+    let volume = stage.volume("raid1x3", 1);
+    let Ok(AdminReply::Volume(taken)) = stage.ask(snapshot("s", 5)) else { panic!("no snapshot") };
+    let refused = stage.ask(AdminRequest::DeleteVolume { name: "v".to_owned() }).expect_err("has a snapshot");
+    assert!(refused.to_string().contains("v@s"), "{refused}");
+    let clone = AdminRequest::Clone { snapshot: "v@s".to_owned(), name: "c".to_owned(), nonce: 6 };
+    let Ok(AdminReply::Volume(clone)) = stage.ask(clone) else { panic!("no clone") };
+    assert_eq!((clone.origin, clone.family), (Some(taken.id), volume.family));
+    let refused = stage.ask(AdminRequest::DeleteVolume { name: "v@s".to_owned() }).expect_err("has a clone");
+    assert!(refused.to_string().contains("delete c first"), "{refused}");
+    for name in ["c", "v@s"] {
+        stage.ask(AdminRequest::DeleteVolume { name: name.to_owned() }).expect("nothing needs it");
+    }
+    stage.run(2000);
+    assert_eq!(stage.view().lineage.merging, [taken.id]);
+    let merged = vec![(stage.view().group, taken.id)];
+    stage.bricks.values_mut().for_each(|status| status.merged = merged.clone());
+    stage.run(2000);
+    let lineage = stage.view().lineage;
+    assert!(
+        lineage.merging.is_empty() && lineage.parents.is_empty() && lineage.heads.len() == 1,
+        "{lineage:?}"
+    );
+}
+
+#[test]
+fn a_rollback_puts_a_new_head_on_the_snapshot() {
+    let mut stage = Stage::new(3);
+    let volume = stage.volume("raid1x3", 2);
+    let Ok(AdminReply::Volume(taken)) = stage.ask(snapshot("s", 5)) else { panic!("no snapshot") };
+    let before = stage.view().lineage.branch_of(volume.id);
+    let request = AdminRequest::Rollback { snapshot: "v@s".to_owned(), nonce: 9 };
+    stage.ask(request.clone()).expect("a snapshot of a volume");
+    let lineage = stage.view().lineage;
+    let head = lineage.branch_of(volume.id);
+    assert!(head != before && lineage.parent_of(head) == Some(taken.id));
+    stage.ask(request).expect("asked again");
+    assert_eq!(stage.view().lineage.branch_of(volume.id), head, "once");
+    stage.run(2000);
+    assert!(!stage.view().lineage.knows(before), "the dropped head is gone");
+}
