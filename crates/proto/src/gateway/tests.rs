@@ -157,6 +157,14 @@ fn a_clone_finds_its_blocks_where_its_parent_has_them() {
 }
 
 #[test]
+fn a_clone_is_served_where_nothing_else_of_its_family_is_open() {
+    let mut play = Play::new(&[info(CLONE, "c")]);
+    assert_eq!(play.read(CLONE, 0).len(), 1);
+    play.publish(groups(2), Vec::new());
+    assert_eq!(play.questions().len(), 1, "asked again under the new view");
+}
+
+#[test]
 fn a_snapshot_and_a_read_only_volume_take_no_writes() {
     let snapshot = VolumeInfo { is_snapshot: true, ..info(HEAD, "v@s") };
     let read_only = VolumeInfo { read_only: true, ..info(VOLUME, "v") };

@@ -2,10 +2,12 @@
 //!
 //! One member's answer is enough while it holds a lease of its view: a write is acknowledged only when all current
 //! members have it, so a current member has every acknowledged write, and it answers only from blocks without a write
-//! in doubt. Without a lease all current members that take part confirm the stamps, from memory: as one of them is in
-//! every later view, none had begun.
+//! in doubt. Without a lease all writers that take part bear witness that no later view had begun: one of them is current
+//! in any later view, and must have been fenced before. The current ones confirm the stamps as well, from memory.
 //!
-//! A member that only joins serves nothing, and is not asked to confirm: it may lack what was acknowledged before.
+//! A member that only joins serves nothing and has no say about stamps: it may lack what was acknowledged before. But its
+//! witness is needed: it may have become current, and the one that answers been left out, in changes of which the latter
+//! heard nothing. Who is asked for neither content nor stamps says just whether the view is in force with it.
 //!
 //! Blocks that do not match their checksum are read elsewhere or reconstructed, and repaired behind the reader's back.
 
@@ -79,12 +81,12 @@ impl ReadOperation {
         shared.geometry(self.group)
     }
 
-    /// Who has every acknowledged write of this unit.
-    fn members(&self, shared: &Shared, view: &GroupView) -> Slots {
+    /// Who takes part in writes of this unit, as a current member or one that joins.
+    fn witnesses(&self, shared: &Shared, view: &GroupView) -> Slots {
         let geometry = self.geometry(shared);
         let scope = if is_mirrored(&geometry) { Scope::Row } else { Scope::Unit { index: self.data_index } };
         let write = WriteId { group: self.group, span: self.span, stamp: Stamp::ZERO, scope };
-        participants(&geometry, view.current, &write)
+        participants(&geometry, view.writers(), &write)
     }
 
     /// The members that have the content itself and have not shown it to be bad.
@@ -105,7 +107,8 @@ impl ReadOperation {
     fn ask(&mut self, shared: &mut Shared, view: &GroupView, slot: u8, content: bool) {
         let width = width_at(&self.geometry(shared), self.span.lba, slot);
         let (group, span) = (self.group, self.span);
-        let stamps = self.want_stamps || self.confirm || !self.bad.is_empty();
+        let has_say = view.current.has(slot);
+        let stamps = has_say && (self.want_stamps || self.confirm || !self.bad.is_empty());
         shared.call(view, slot, Payload::new(), |operation| Message::Read {
             operation,
             group,
@@ -142,7 +145,7 @@ impl ReadOperation {
                 return shared.again_after(SOON);
             }
             self.content = Some((slot, content));
-            let others = self.members(shared, &view).without(slot);
+            let others = self.witnesses(shared, &view).without(slot);
             if leased && !self.confirm || others.is_empty() {
                 return self.finish(shared, &view, stamps);
             }
@@ -158,10 +161,11 @@ impl ReadOperation {
         self.compare(shared, &view)
     }
 
-    /// All members must have the same stamps.
+    /// All witnesses must have answered, and the current ones have the same stamps.
     fn compare(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
-        let members = self.members(shared, view);
-        if self.content.is_none() || members.iter().any(|slot| !self.answers.contains_key(&slot)) {
+        let witnesses = self.witnesses(shared, view);
+        let members = witnesses.and(view.current);
+        if self.content.is_none() || witnesses.iter().any(|slot| !self.answers.contains_key(&slot)) {
             return None;
         }
         let geometry = self.geometry(shared);
@@ -225,7 +229,7 @@ impl Operate for ReadOperation {
         self.asked = slot;
         self.ask(shared, &view, slot, true);
         if self.confirm {
-            self.members(shared, &view)
+            self.witnesses(shared, &view)
                 .without(slot)
                 .iter()
                 .for_each(|other| self.ask(shared, &view, other, false));

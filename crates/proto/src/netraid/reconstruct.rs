@@ -1,7 +1,7 @@
 //! Reading a unit by way of the code: from the other units of its rows and their parity.
 //!
-//! Where all current members answer, for content or for stamps alone, no lease is needed; where one cannot be reached
-//! the others must hold theirs (see [`super::read`] for both). So a read need not wait until a dead brick is left out.
+//! Where all writers answer, for content, for stamps alone or (those that join) just as witnesses, no lease is needed;
+//! where one cannot be reached the others must hold theirs (see [`super::read`] for both). So a read need not wait until a dead brick is left out.
 //! The answers fit together when the parity's stamps name just the versions of the data that was read; otherwise
 //! writes are under way, and all is asked again. A member answers only without a write in doubt, so what fits is
 //! decided.
@@ -33,7 +33,7 @@ pub struct ReconstructOperation {
     shards: BTreeMap<u8, Shard>,
     asked: Slots,
     sources: Vec<u8>,
-    /// Whether every current member is to answer, as leases are not in force.
+    /// Whether every writer is to answer, as leases are not in force.
     ask_all: bool,
     settling: usize,
     attempt: u32,
@@ -73,7 +73,8 @@ impl ReconstructOperation {
 
     fn combine(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let geometry = self.geometry(shared);
-        let all_answered = shared.view(self.group).current.and(self.asked) == shared.view(self.group).current;
+        let writers = shared.view(self.group).writers();
+        let all_answered = writers.and(self.asked) == writers;
         if !all_answered && self.shards.values().any(|shard| !shard.leased) {
             self.ask_all = true;
             return shared.again_after(SOON);
@@ -158,7 +159,7 @@ impl Operate for ReconstructOperation {
                 true => shared.again_after(Duration::from_millis(100)),
             };
         }
-        self.asked = if self.ask_all { view.current } else { helpers };
+        self.asked = if self.ask_all { view.writers() } else { helpers };
         self.sources = sources;
         for slot in self.asked.iter() {
             let (group, span) = (self.group, self.span);
@@ -170,7 +171,7 @@ impl Operate for ReconstructOperation {
                 view: view.number,
                 span,
                 width,
-                stamps: true,
+                stamps: view.current.has(slot),
                 content,
             });
         }
@@ -184,7 +185,7 @@ impl Operate for ReconstructOperation {
             ReadOutcome::Done { leased, mut stamps, unreadable }
                 if unreadable.is_empty() || !self.sources.contains(&slot) =>
             {
-                if !unreadable.is_empty() {
+                if !unreadable.is_empty() || !shared.view(self.group).current.has(slot) {
                     // It shows that no later view had begun, and has no say about the content.
                     stamps.clear();
                 }

@@ -125,6 +125,7 @@ fn a_deleted_volume_ends_its_own_operations_and_no_other_s() {
 fn views_that_cannot_be_are_not_taken() {
     let mut script = Script::new("raid1x2", 0b11, 0);
     let shared = &mut script.coordinator.shared;
+    shared.geometries.insert(CLONE, super::geometry("raid1x2"));
     let good = view("raid1x2", 2, 0b01, 0b10);
     let huge = vec![(FIRST, SECOND); 1 << 15];
     let bad = [
@@ -132,7 +133,7 @@ fn views_that_cannot_be_are_not_taken() {
         GroupView { joining: Slots(0b110), ..good.clone() },
         GroupView { current: Slots(0b101), joining: Slots::default(), ..good.clone() },
         GroupView { volume: CLONE, ..good.clone() },
-        GroupView { group: GroupId(2), volume: CLONE, ..good.clone() },
+        GroupView { group: GroupId(2), volume: VolumeId(99), ..good.clone() },
         GroupView {
             members: good.members[..1].to_vec(),
             current: Slots(1),
