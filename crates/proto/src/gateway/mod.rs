@@ -166,7 +166,7 @@ impl Gateway {
         }
         self.coordinator.shared.counters.count("gateway was paused");
         // What waited for its turn begins when that before it ends.
-        while self.coordinator.abandon(|request| self.requests.is_remote(request)) {
+        while self.coordinator.abandon_parts(|request| self.requests.is_remote(request)) {
             self.collect(fx);
         }
     }

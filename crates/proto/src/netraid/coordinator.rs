@@ -457,7 +457,7 @@ impl Coordinator {
 
     /// Ends the parts of the requests that are meant, with an error; what their writes left in doubt is settled by whoever
     /// meets it. Says whether there were any.
-    pub fn abandon(&mut self, is_meant: impl Fn(u64) -> bool) -> bool {
+    pub fn abandon_parts(&mut self, is_meant: impl Fn(u64) -> bool) -> bool {
         let parts: Vec<OperationId> = self
             .tasks
             .iter()
