@@ -12,5 +12,6 @@ pub mod gateway;
 pub mod layout;
 pub mod member;
 pub mod netraid;
+pub mod planted;
 
 pub use counters::Counters;

@@ -9,7 +9,7 @@ use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, Volum
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Command, Token};
-use wire::{BrickStatus, Decision, Fate, GroupView, Message, WriteId};
+use wire::{BrickStatus, Decision, Fate, GroupView, Message, Orders, Wire, WriteId};
 
 /// Time between heartbeats.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
@@ -26,6 +26,26 @@ enum Note {
     Fence { group: GroupId, number: ViewNumber, doubts: Vec<WriteId> },
     Activate { group: GroupId, number: ViewNumber },
     Learned { group: GroupId },
+    Family { family: VolumeId },
+    Dropped { group: GroupId },
+    Scrubbed,
+}
+
+/// What a note that found no room is about.
+#[derive(Clone, Copy, Debug)]
+enum Unnoted {
+    Group(GroupId),
+    Family(VolumeId),
+    Dropped(GroupId),
+}
+
+/// The number of the last scrub that was asked for and is done.
+const SCRUBBED_KEY: &[u8] = b"c";
+
+/// What the notes say of the last scrub that was asked for.
+pub(super) fn scrubbed(notes: &[(Vec<u8>, Vec<u8>)]) -> u64 {
+    let note = notes.iter().find(|(key, _)| key == SCRUBBED_KEY);
+    note.and_then(|(_, value)| u64::from_bytes(value).ok()).unwrap_or(0)
 }
 
 /// A question of the directory whose fates are being looked up.
@@ -50,7 +70,7 @@ pub(super) struct Control {
     learning: Option<(u64, BTreeSet<Token>)>,
     notes: HashMap<Token, Note>,
     /// Notes that found no room, to be written again.
-    unnoted: Vec<(Token, GroupId)>,
+    unnoted: Vec<(Token, Unnoted)>,
     resolving: BTreeMap<u64, Resolving>,
     gateways: BTreeSet<GatewayId>,
     serial: u64,
@@ -101,6 +121,11 @@ impl Control {
         }
     }
 
+    /// The directory is to hear of this brick soon.
+    pub(super) fn report_soon(&mut self, now: Time) {
+        self.next_heartbeat = self.next_heartbeat.min(now);
+    }
+
     fn token(&mut self) -> Token {
         self.serial += 1;
         NOTE_TOKEN | self.serial
@@ -117,14 +142,20 @@ impl Brick {
             self.control.lease_until = Time::ZERO;
         }
         self.control.next_heartbeat = now + HEARTBEAT;
-        for (failed, group) in core::mem::take(&mut self.control.unnoted) {
-            let again = self.note(group, Note::Learned { group }, fx);
-            if let Some((_, tokens)) = &mut self.control.learning {
-                tokens.remove(&failed);
+        for (failed, what) in core::mem::take(&mut self.control.unnoted) {
+            let again = match what {
+                Unnoted::Group(group) => self.note(group, Note::Learned { group }, fx),
+                Unnoted::Family(family) => self.note_family(family, fx),
+                Unnoted::Dropped(group) => self.note_dropped(group, fx),
+            };
+            if let Some((_, tokens)) = &mut self.control.learning
+                && tokens.remove(&failed)
+            {
                 tokens.insert(again);
             }
         }
         self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
+        self.healer.report(&mut self.control.status, &self.families, &self.groups);
         let Control { id: brick, known, status, .. } = &self.control;
         let heartbeat =
             Message::Heartbeat { brick: *brick, sent: now, known: *known, status: status.clone() };
@@ -161,11 +192,17 @@ impl Brick {
 
     pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {
         match message {
-            Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders: _ } => {
-                self.on_heartbeat_done(now, sent, version, lease_ns, views, deleted, fx);
+            Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders } => {
+                self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, orders, fx);
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),
+            Message::Recount => {
+                let groups = self.groups.states().cloned().collect();
+                let families = self.families.iter().cloned().collect();
+                let (brick, known) = (self.control.id, self.control.known);
+                reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families });
+            }
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)
             }
@@ -173,33 +210,40 @@ impl Brick {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the fields of one message")]
     fn on_heartbeat_done(
         &mut self,
         now: Time,
-        sent: Time,
-        version: u64,
-        lease_ns: u64,
+        (sent, version, lease_ns): (Time, u64, u64),
         views: Vec<GroupView>,
         deleted: Vec<VolumeId>,
+        orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
         if lease_ns > 0 && sent <= now {
             self.control.lease_until = self.control.lease_until.max(sent + Duration::from_nanos(lease_ns));
         }
+        let Orders { families, left, bricks, care } = orders;
+        for (brick, address) in bricks {
+            fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
+        }
+        self.healer.on_care(now, care);
+        // An answer that was overtaken has old orders.
+        if version >= self.control.known {
+            self.healer.on_left(left, &self.groups);
+        }
         if version <= self.control.known || self.control.learning.is_some() {
             return;
         }
-        let mut tokens = BTreeSet::new();
-        for volume in deleted {
-            self.with_all(now, fx, |participant, cx| participant.discard(cx, volume));
-            for group in self.groups.forget(volume) {
-                tokens.insert(self.note(group, Note::Learned { group }, fx));
+        let mut tokens = self.on_deleted(now, &deleted, fx);
+        for family in families {
+            if let Some(family) = self.families.learn(family) {
+                tokens.insert(self.note_family(family, fx));
             }
         }
         for view in views {
             tokens.extend(self.learn(now, &view, fx));
         }
+        self.look_at_groups(now);
         if tokens.is_empty() {
             self.control.known = version;
             self.control.next_heartbeat = now;
@@ -208,14 +252,33 @@ impl Brick {
         }
     }
 
+    /// These branches are no more. A family is gone when all its heads are: its first branch may go before, as a snapshot.
+    fn on_deleted(&mut self, now: Time, deleted: &[VolumeId], fx: &mut Vec<BrickEffect>) -> BTreeSet<Token> {
+        let mut tokens = BTreeSet::new();
+        for &volume in deleted {
+            self.with_all(now, fx, |participant, cx| participant.discard(cx, volume));
+            if !self.groups.is_family_of(volume, deleted) {
+                continue;
+            }
+            for group in self.groups.forget(volume) {
+                tokens.insert(self.note(group, Note::Learned { group }, fx));
+            }
+            if self.families.forget(volume) {
+                tokens.insert(self.note_family(volume, fx));
+            }
+        }
+        tokens
+    }
+
     /// Takes in a view that began without this brick.
     fn learn(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) -> Option<Token> {
         let current = self.groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
-        if view.number <= current || view.is_current(self.control.id) || !self.groups.activate(view) {
+        if view.number <= current || view.is_writer(self.control.id) || !self.groups.activate(view) {
             return None;
         }
         self.counters.count("learned that it was left out of a view");
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
+        self.look_at_groups(now);
         Some(self.note(view.group, Note::Learned { group: view.group }, fx))
     }
 
@@ -297,13 +360,36 @@ impl Brick {
             debug_assert!(aborts.iter().all(|abort| !commits.contains(abort)), "a decision is one of two");
             self.with_all(now, fx, |participant, cx| participant.activate(cx, view, commits));
         }
+        self.look_at_groups(now);
         self.note(view.group, Note::Activate { group: view.group, number: view.number }, fx);
+    }
+
+    pub(super) fn note_family(&mut self, family: VolumeId, fx: &mut Vec<BrickEffect>) -> Token {
+        let note = self.families.note(family);
+        self.put_note(note, Note::Family { family }, fx)
+    }
+
+    pub(super) fn note_dropped(&mut self, group: GroupId, fx: &mut Vec<BrickEffect>) -> Token {
+        self.note(group, Note::Dropped { group }, fx)
+    }
+
+    pub(super) fn note_scrub(&mut self, number: u64, fx: &mut Vec<BrickEffect>) {
+        self.put_note((SCRUBBED_KEY.to_vec(), Some(number.to_bytes())), Note::Scrubbed, fx);
     }
 
     /// Puts what is known of a group on stable storage; `after` follows.
     fn note(&mut self, group: GroupId, after: Note, fx: &mut Vec<BrickEffect>) -> Token {
+        let note = self.groups.note(group);
+        self.put_note(note, after, fx)
+    }
+
+    fn put_note(
+        &mut self,
+        (key, value): (Vec<u8>, Option<Vec<u8>>),
+        after: Note,
+        fx: &mut Vec<BrickEffect>,
+    ) -> Token {
         let token = self.control.token();
-        let (key, value) = self.groups.note(group);
         self.control.notes.insert(token, after);
         fx.push(BrickEffect::Store { disk: 0, command: Command::Note { token, key, value } });
         token
@@ -313,7 +399,13 @@ impl Brick {
         let Some(note) = self.control.notes.remove(&token) else { return };
         match note {
             // What is known must become durable before the next heartbeat may say so: it is noted again by then.
-            Note::Learned { group } if !durable => self.control.unnoted.push((token, group)),
+            Note::Learned { group } if !durable => self.control.unnoted.push((token, Unnoted::Group(group))),
+            Note::Family { family } if !durable => {
+                self.control.unnoted.push((token, Unnoted::Family(family)))
+            }
+            Note::Dropped { group } if !durable => {
+                self.control.unnoted.push((token, Unnoted::Dropped(group)));
+            }
             // The directory asks again.
             _ if !durable => {}
             Note::Fence { group, number, doubts } => {
@@ -322,7 +414,9 @@ impl Brick {
             Note::Activate { group, number } => {
                 reply(fx, NodeId::Directory, Message::Activated { group, number })
             }
-            Note::Learned { .. } => self.learned(token),
+            Note::Learned { .. } | Note::Family { .. } => self.learned(token),
+            Note::Dropped { group } => self.healer.on_dropped(group),
+            Note::Scrubbed => {}
         }
     }
 

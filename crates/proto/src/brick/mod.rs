@@ -1,16 +1,21 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
-//! directory: heartbeats, leases, views.
+//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`].
 
+mod care;
 mod control;
 
 use crate::counters::Counters;
+use crate::member::care::Healer;
+use crate::member::families::Families;
 use crate::member::views::Groups;
 use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, RepairRequest};
 use crate::netraid::pending::Prepare;
 use base::{BrickId, Depth, Machine, NodeId, Time};
+use care::Listing;
 use control::Control;
+use std::collections::BTreeMap;
 use wire::{BrickStatus, Decision, Message, Packet, Span, disk};
 
 /// What happens to a brick.
@@ -77,7 +82,11 @@ pub struct BrickConfig {
 pub struct Brick {
     control: Control,
     groups: Groups,
+    families: Families,
     participants: Vec<Participant>,
+    healer: Healer,
+    listings: BTreeMap<u64, Listing>,
+    listings_begun: u64,
     counters: Counters,
     /// Whether it was woken since it started.
     awake: bool,
@@ -91,7 +100,11 @@ impl Brick {
         if recovered.iter().any(|disk| !disk.staged.is_empty()) {
             counters.count("recovered with writes in doubt");
         }
-        Brick {
+        let mut brick = Brick {
+            families: Families::recover(notes),
+            healer: Healer::new(config.id, recovered.len(), control::scrubbed(notes), now),
+            listings: BTreeMap::new(),
+            listings_begun: 0,
             groups: Groups::recover(config.id, notes),
             participants: recovered
                 .iter()
@@ -101,7 +114,18 @@ impl Brick {
             control: Control::new(config, now),
             counters,
             awake: false,
-        }
+        };
+        // What an earlier run did not get to give back.
+        brick.healer.give_back();
+        brick.look_at_groups(now);
+        brick
+    }
+
+    /// Breaks something, in tests.
+    #[cfg(feature = "planted")]
+    pub fn plant(&mut self, plant: crate::planted::Plant) {
+        self.groups.plant = plant;
+        self.healer.set_plant(plant);
     }
 
     /// What its disks say of themselves, for the next heartbeat.
@@ -140,9 +164,8 @@ impl Brick {
         match from {
             NodeId::Gateway(_) => self.on_gateway(now, from, packet, fx),
             NodeId::Directory => self.on_directory(now, packet.message, fx),
-            NodeId::Brick(_) | NodeId::Client(_) => {
-                self.counters.count("message from a stranger to this role ignored")
-            }
+            NodeId::Brick(brick) => self.on_brick(now, brick, packet, fx),
+            NodeId::Client(_) => self.counters.count("message from a stranger to this role ignored"),
         }
     }
 
@@ -163,7 +186,7 @@ impl Brick {
                 let read = ReadRequest { from, operation, group, view, span, width, stamps, content };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
             }
-            Message::Query { operation, view, write, width } => match self.groups.serves(write.group, view) {
+            Message::Query { operation, view, write, width } => match self.groups.takes(write.group, view) {
                 Ok(()) if write.span.is_valid() && (1..=32).contains(&width) => {
                     self.with(now, fx, write.span, |participant, cx| {
                         participant.on_query(cx, Asker::Gateway(from, operation), write, width);
@@ -185,7 +208,7 @@ impl Brick {
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {
                 Ok(()) if !span.is_valid() => {}
                 Ok(()) => self.with(now, fx, span, |participant, cx| {
-                    participant.on_allocation(cx, from, operation, span);
+                    participant.on_allocation(cx, from, operation, group, span);
                 }),
                 Err(view) => reply(fx, from, Message::AllocationDone { operation, runs: Err(view) }),
             },
@@ -206,8 +229,7 @@ impl Brick {
         span: Span,
         work: impl FnOnce(&mut Participant, &mut Context<'_>),
     ) {
-        let disk = disk_of(span, self.participants.len());
-        self.with_disk(now, fx, disk, work);
+        self.with_disk(now, fx, self.place_of(span), work);
     }
 
     fn with_disk(
@@ -241,11 +263,20 @@ impl Machine for Brick {
     type Effect = BrickEffect;
 
     fn step(&mut self, now: Time, event: BrickEvent, fx: &mut Vec<BrickEffect>) {
+        let begun = fx.len();
         match event {
             BrickEvent::Packet { from, packet } => self.on_packet(now, from, packet, fx),
-            BrickEvent::Up(node) => self.control.on_up(now, node),
+            BrickEvent::Up(node) => {
+                self.control.on_up(now, node);
+                if let NodeId::Brick(brick) = node {
+                    self.healer.on_up(brick);
+                }
+            }
             BrickEvent::Down(node) => {
                 self.control.on_down(node);
+                if let NodeId::Brick(brick) = node {
+                    self.healer.on_down(now, brick);
+                }
                 self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
             }
             BrickEvent::Store { disk: 0, reply: disk::Reply::Noted { token, result } }
@@ -261,23 +292,26 @@ impl Machine for Brick {
                 self.collect_fates(fx);
             }
         }
+        self.tend(now, begun, fx);
     }
 
     fn settle(&mut self, _now: Time, _fx: &mut Vec<BrickEffect>) {}
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        let begun = fx.len();
         if !core::mem::replace(&mut self.awake, true) {
             self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
         }
         self.with_all(now, fx, |participant, cx| participant.wake(cx));
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
+        self.tend(now, begun, fx);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a read waits for a decision"));
-        [reads, Some(self.control.deadline())].into_iter().flatten().min()
+        [reads, Some(self.control.deadline()), self.healer.deadline()].into_iter().flatten().min()
     }
 
     fn check(&self, depth: Depth) {

@@ -1,9 +1,11 @@
 //! The views that a brick holds of its groups, and what it promised of views to come.
 //!
-//! A view is *active* here when the directory said that it begins; a brick serves a request only under the active
-//! view, only as a current member of it, and only while it has promised no later one (it is *fenced* otherwise).
-//! Both facts are durable notes on the brick's first disk before anyone relies on them.
+//! A view is *active* here when the directory said that it begins; a brick works on a request only under the active
+//! view and only while it has promised no later one (it is *fenced* otherwise). Reads it serves as a current member
+//! alone; writes it takes as a member that catches up too. Both facts are durable notes on the brick's first disk
+//! before anyone relies on them.
 
+use crate::planted::Plant;
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{GroupState, GroupView, Wire};
@@ -13,6 +15,8 @@ use wire::{GroupState, GroupView, Wire};
 pub struct Groups {
     me: BrickId,
     states: BTreeMap<GroupId, GroupState>,
+    /// What is broken on purpose, in tests.
+    pub plant: Plant,
 }
 
 const NOTE_PREFIX: u8 = b'v';
@@ -27,7 +31,7 @@ impl Groups {
                 Some((GroupId::from_bytes(&key[1..]).ok()?, GroupState::from_bytes(value).ok()?))
             })
             .collect();
-        Groups { me, states }
+        Groups { me, states, plant: Plant::default() }
     }
 
     /// The key and value of a group's note.
@@ -37,14 +41,45 @@ impl Groups {
         (key, self.states.get(&group).map(Wire::to_bytes))
     }
 
-    /// Whether a request under `number` may be served; if not, the view to tell the asker, if it is newer.
+    /// Whose they are.
+    pub fn me(&self) -> BrickId {
+        self.me
+    }
+
+    /// Whether a request under `number` may be served, which needs every acknowledged write; if not, the view to tell
+    /// the asker, if it is newer.
     pub fn serves(&self, group: GroupId, number: ViewNumber) -> Result<(), Option<GroupView>> {
+        self.admits(group, number, GroupView::is_current)
+    }
+
+    /// Whether writes under `number` are taken, as a current member or as one that catches up; otherwise as above.
+    pub fn takes(&self, group: GroupId, number: ViewNumber) -> Result<(), Option<GroupView>> {
+        self.admits(group, number, GroupView::is_writer)
+    }
+
+    fn admits(
+        &self,
+        group: GroupId,
+        number: ViewNumber,
+        is_party: fn(&GroupView, BrickId) -> bool,
+    ) -> Result<(), Option<GroupView>> {
         let Some(state) = self.states.get(&group) else { return Err(None) };
         let Some(active) = &state.active else { return Err(None) };
-        if active.number == number && state.promised == number && active.is_current(self.me) {
+        let in_force = active.number == number && state.promised == number;
+        if (in_force || self.plant.has(Plant::FencingOff)) && is_party(active, self.me) {
             return Ok(());
         }
         Err((active.number > number).then(|| active.clone()))
+    }
+
+    /// The views in which this brick takes writes, also where a later one is promised.
+    pub fn working(&self) -> impl Iterator<Item = &GroupView> {
+        self.states.values().filter_map(|state| state.active.as_ref()).filter(|view| view.is_writer(self.me))
+    }
+
+    /// All that is known of all groups.
+    pub fn states(&self) -> impl Iterator<Item = &GroupState> {
+        self.states.values()
     }
 
     /// Whether a later view than the active one is promised: writes in doubt are frozen until it begins.
@@ -57,6 +92,41 @@ impl Groups {
     /// The view that began last.
     pub fn active(&self, group: GroupId) -> Option<&GroupView> {
         self.states.get(&group)?.active.as_ref()
+    }
+
+    /// The branch below `branch`, by the view that began last.
+    pub fn parent_of(&self, group: GroupId, branch: VolumeId) -> Option<VolumeId> {
+        self.active(group)?.lineage.parent_of(branch)
+    }
+
+    /// The volume that writes to a branch, or the snapshot that it is.
+    pub fn volume_of(&self, group: GroupId, branch: VolumeId) -> VolumeId {
+        let heads = self.active(group).map_or(&[][..], |view| &view.lineage.heads);
+        heads.iter().find(|(_, head)| *head == branch).map_or(branch, |(volume, _)| *volume)
+    }
+
+    /// The family of a branch; a volume of which nothing is known is its own.
+    pub fn family_of(&self, branch: VolumeId) -> VolumeId {
+        self.known_family(branch).unwrap_or(branch)
+    }
+
+    /// The family of a branch, if any view speaks of it.
+    pub fn known_family(&self, branch: VolumeId) -> Option<VolumeId> {
+        let views = self.states.values().filter_map(|state| state.active.as_ref());
+        let mut of = views.filter(|view| view.volume == branch || view.lineage.knows(branch));
+        of.next().map(|view| view.volume)
+    }
+
+    /// Whether `volume` names a family of which every head is among `deleted`.
+    pub fn is_family_of(&self, volume: VolumeId, deleted: &[VolumeId]) -> bool {
+        let views = self.states.values().filter_map(|state| state.active.as_ref());
+        let mut of_family = views.filter(|view| view.volume == volume);
+        of_family.all(|view| view.lineage.heads.iter().all(|(_, head)| deleted.contains(head)))
+    }
+
+    /// Whether anything is known of a group.
+    pub fn has(&self, group: GroupId) -> bool {
+        self.states.contains_key(&group)
     }
 
     /// The latest view promised.
@@ -88,7 +158,12 @@ impl Groups {
         true
     }
 
-    /// Forgets the groups of a deleted volume, and names them.
+    /// Forgets one group.
+    pub fn drop_group(&mut self, group: GroupId) -> bool {
+        self.states.remove(&group).is_some()
+    }
+
+    /// Forgets the groups of a deleted family, and names them.
     pub fn forget(&mut self, volume: VolumeId) -> Vec<GroupId> {
         let gone: Vec<GroupId> = self
             .states

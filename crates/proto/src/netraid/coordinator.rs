@@ -4,6 +4,8 @@
 //! [`super::settle`], [`super::repair`]). This file keeps them, hands them answers, children's outcomes, timers and
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
+use super::expected::ExpectedOperation;
+use super::list::ListOperation;
 use super::read::ReadOperation;
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
@@ -12,12 +14,16 @@ use super::write::WriteOperation;
 use crate::counters::Counters;
 use crate::distribute::ReadPolicy;
 use crate::layout::extent::Geometry;
-use base::{BrickId, GroupId, HashMap, HashSet, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
+use crate::planted::Plant;
+use base::{
+    BrickId, GroupId, HashMap, HashSet, Payload, RequestId, Stamp, StampClock, Time, ViewNumber, VolumeId,
+};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::{
-    Decision, Fate, GroupView, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots, WriteId,
+    Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots,
+    WriteId,
 };
 
 /// How long decisions wait for a message that they can ride along with.
@@ -60,6 +66,17 @@ pub enum Outcome {
     Settled(Option<bool>),
     /// `(blocks, holds data)`.
     Allocation(Vec<(u32, bool)>),
+    /// The stamps that a member's blocks should have, and the blocks, from 0, of which nobody can say.
+    Expected {
+        /// As many a block as the member keeps.
+        stamps: Vec<Stamp>,
+        /// Their stamps are zero here.
+        unknown: Vec<u32>,
+    },
+    /// A page of the stretches that hold stamps at a member.
+    Stretches(Inventory),
+    /// A page of the requests that took effect at a member.
+    Effects(Vec<(RequestId, u64, Stamp)>),
     /// It failed.
     Failed(IoError),
 }
@@ -77,6 +94,27 @@ pub enum Answer {
     Repaired(bool),
     /// To a question about allocation.
     Allocation(Result<Vec<(u32, bool)>, Option<GroupView>>),
+    /// To a question about stretches.
+    Stretches(Result<Inventory, Option<GroupView>>),
+    /// To a question about effects.
+    Effects(Result<Vec<(RequestId, u64, Stamp)>, Option<GroupView>>),
+}
+
+impl Answer {
+    /// The number of the question that a message answers, if it answers one, and the answer.
+    pub fn from_packet(packet: Packet) -> Option<(u64, Answer)> {
+        let Packet { message, payload } = packet;
+        Some(match message {
+            Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
+            Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
+            Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
+            Message::Repaired { operation, taken } => (operation, Answer::Repaired(taken)),
+            Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
+            Message::InventoryDone { operation, stretches } => (operation, Answer::Stretches(stretches)),
+            Message::EffectsDone { operation, effects } => (operation, Answer::Effects(effects)),
+            _ => return None,
+        })
+    }
 }
 
 /// The machines that operations are.
@@ -93,6 +131,10 @@ pub enum Operation {
     Repair(Box<RepairOperation>),
     /// Which blocks hold data.
     Allocation(super::allocation::AllocationOperation),
+    /// The stamps that a member's blocks should have.
+    Expected(ExpectedOperation),
+    /// What a member has.
+    List(ListOperation),
 }
 
 /// What each operation does. `Some` ends it.
@@ -131,6 +173,8 @@ impl Operation {
             Operation::Settle(operation) => operation,
             Operation::Repair(operation) => &mut **operation,
             Operation::Allocation(operation) => operation,
+            Operation::Expected(operation) => operation,
+            Operation::List(operation) => operation,
         }
     }
 }
@@ -164,6 +208,8 @@ pub struct Shared {
     pub policy: ReadPolicy,
     /// Counts.
     pub counters: Counters,
+    /// What is broken on purpose, in tests.
+    pub plant: Plant,
     /// Groups whose view is out of date: the directory is to be asked.
     pub stale: BTreeSet<GroupId>,
     current: OperationId,
@@ -363,6 +409,7 @@ impl Coordinator {
             settling: HashSet::default(),
             policy,
             counters: Counters::default(),
+            plant: Plant::default(),
             stale: BTreeSet::new(),
             current: 0,
             serial: 0,
@@ -479,6 +526,19 @@ impl Coordinator {
     fn fail_all(&mut self, mut gone: Vec<OperationId>) {
         gone.sort_unstable();
         gone.into_iter().for_each(|id| self.end(id, Outcome::Failed(IoError::NoVolume)));
+    }
+
+    /// Ends all operations on a group, without a word to those that wait for them.
+    pub fn abandon(&mut self, group: GroupId) {
+        let mut gone: Vec<OperationId> = self
+            .tasks
+            .iter_mut()
+            .filter_map(|(id, task)| (task.operation.as_operate().group() == group).then_some(*id))
+            .collect();
+        gone.sort_unstable();
+        for id in gone {
+            self.cancel(id);
+        }
     }
 
     /// Runs what has become due.

@@ -46,6 +46,18 @@ impl Effects {
         }
     }
 
+    /// At most `max` of the parts after `after`, in order.
+    pub fn page(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<(RequestId, u64, Stamp)> {
+        let (from, part) = after.unwrap_or_default();
+        self.clients
+            .range(from.client..)
+            .flat_map(|(id, client)| client.parts.iter().map(move |(part, stamp)| (*id, *part, *stamp)))
+            .map(|(client, (sequence, part), stamp)| (RequestId { client, sequence }, part, stamp))
+            .filter(|(request, at, _)| after.is_none() || (*request, *at) > (from, part))
+            .take(max)
+            .collect()
+    }
+
     /// Whether the part took effect.
     pub fn contains(&self, request: RequestId, part: u64) -> bool {
         self.clients
@@ -103,6 +115,12 @@ impl Applied {
         {
             self.horizon = self.horizon.max(oldest);
         }
+    }
+
+    /// What took effect elsewhere, up to `stamp`, is listed here too: nothing follows any more from what is not listed and
+    /// is earlier.
+    pub fn raise_horizon(&mut self, stamp: Stamp) {
+        self.horizon = self.horizon.max(stamp);
     }
 
     /// Whether the write took effect here, as far as is known.

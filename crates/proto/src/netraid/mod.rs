@@ -7,6 +7,8 @@
 pub mod allocation;
 pub mod coordinator;
 pub mod effects;
+pub mod expected;
+pub mod list;
 pub mod participant;
 pub mod pending;
 pub mod read;

@@ -1,5 +1,6 @@
 //! Puts good content in place of blocks that a member could not read, or that it lacks because it only joins. A member
-//! that has something newer, or a write under way there, refuses it.
+//! that has something newer, or a write under way there, refuses it: then it ends with [`Outcome::Changed`], otherwise
+//! with [`Outcome::Written`].
 //!
 //! Where a write waits for it the repair is *patient*: refused, it fetches what is good by then and offers it again. Both
 //! make progress on a hot row. The repair is refused only while writes are under way there; a write that needs the repair
@@ -71,7 +72,7 @@ impl Operate for RepairOperation {
     fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
         let view = shared.view(self.group);
         if !view.writers().has(self.slot) || (self.attempt > 3 && !self.is_patient) {
-            return Some(Outcome::Written);
+            return Some(Outcome::Changed);
         }
         let Some((stamps, content)) = self.good.clone() else {
             self.fetch(shared);
@@ -97,7 +98,7 @@ impl Operate for RepairOperation {
             shared.counters.count("repair taken by a member");
         }
         if is_taken || !self.is_patient || self.offers >= OFFERS_MAX {
-            return Some(Outcome::Written);
+            return Some(if is_taken { Outcome::Written } else { Outcome::Changed });
         }
         shared.counters.count("repair refused and offered again");
         self.good = None;

@@ -3,13 +3,13 @@
 
 #![allow(unreachable_pub, reason = "shared by test binaries")]
 
-use base::{BLOCK, BrickId, ClientId, GatewayId, Machine, NodeId, Payload, Stamp, Time, VolumeId};
+use base::{BLOCK, BrickId, ClientId, GatewayId, Machine, NodeId, Payload, RequestId, Stamp, Time, VolumeId};
 use core::time::Duration;
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::disk::{Blocks, Command, Recovered, Reply, Staged};
+use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
 use wire::{AdminReply, AdminRequest, Change, Io, IoError, IoReply, Message, Packet, Span};
 
 /// A store in memory, always durable at once.
@@ -18,15 +18,19 @@ pub struct MemoryDisk {
     blocks: BTreeMap<(VolumeId, u64), (Vec<Stamp>, Payload)>,
     staged: BTreeMap<Stamp, (Staged, Payload)>,
     pub rotten: Vec<(VolumeId, u64)>,
+    notes: BTreeMap<Vec<u8>, Vec<u8>>,
+    effects: BTreeMap<(RequestId, u64), Stamp>,
+    /// Whether repairs find no room.
+    pub is_full: bool,
 }
 
 impl MemoryDisk {
-    fn read(&self, span: Span, width: u8, content: bool) -> Blocks {
+    fn read(&self, span: Span, width: u8, content: bool, verify: bool) -> Blocks {
         let mut blocks = Blocks::default();
         for lba in span.lba..span.end() {
             let zero = (vec![Stamp::ZERO; usize::from(width)], Payload::zeros(BLOCK));
             let (stamps, bytes) = self.blocks.get(&(span.volume, lba)).cloned().unwrap_or(zero);
-            if content && self.rotten.contains(&(span.volume, lba)) {
+            if (content || verify) && self.rotten.contains(&(span.volume, lba)) {
                 blocks.unreadable.push((lba - span.lba) as u32);
             }
             blocks.stamps.extend((0..usize::from(width)).map(|i| stamps.get(i).copied().unwrap_or_default()));
@@ -37,6 +41,25 @@ impl MemoryDisk {
         blocks
     }
 
+    /// What a brick that starts finds on it.
+    fn recover(&self) -> Recovered {
+        Recovered {
+            staged: self.staged.values().map(|(staged, _)| staged.clone()).collect(),
+            effects: self.effects.iter().map(|((request, part), stamp)| (*request, *part, *stamp)).collect(),
+            notes: self.notes.clone().into_iter().collect(),
+        }
+    }
+
+    /// How many blocks hold stamps.
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Makes the block what it was at first.
+    pub fn lose(&mut self, volume: VolumeId, lba: u64) {
+        self.blocks.remove(&(volume, lba));
+    }
+
     fn put(&mut self, volume: VolumeId, lba: u64, stamps: Vec<Stamp>, bytes: Payload) {
         self.rotten.retain(|place| *place != (volume, lba));
         self.blocks.insert((volume, lba), (stamps, bytes));
@@ -44,9 +67,10 @@ impl MemoryDisk {
 
     fn apply(&mut self, stamp: Stamp) {
         let (staged, payload) = self.staged.remove(&stamp).expect("applied once, after it was staged");
+        self.effects.insert((staged.request, staged.part), stamp);
         let span = staged.write.span;
         for (i, lba) in (span.lba..span.end()).enumerate() {
-            let old = self.read(Span { lba, count: 1, ..span }, staged.change.width(), true);
+            let old = self.read(Span { lba, count: 1, ..span }, staged.change.width(), true, false);
             let (stamps, bytes) = match &staged.change {
                 Change::Data => (vec![stamp], payload.block(i)),
                 Change::Zero => (vec![stamp], Payload::zeros(BLOCK)),
@@ -75,6 +99,9 @@ impl MemoryDisk {
                 self.staged.remove(&stamp);
                 return None;
             }
+            Command::Mend { token, .. } if self.is_full => {
+                Reply::Staged { token, result: Err(StoreError::NoSpace) }
+            }
             Command::Mend { token, span, width, stamps, payload } => {
                 for (i, lba) in (span.lba..span.end()).enumerate() {
                     let width = usize::from(width);
@@ -83,14 +110,20 @@ impl MemoryDisk {
                 Reply::Staged { token, result: Ok(()) }
             }
             Command::Read { token, span, width, content } => {
-                Reply::Read { token, result: Ok(self.read(span, width, content)) }
+                Reply::Read { token, result: Ok(self.read(span, width, content, false)) }
             }
             Command::Allocation { token, span } => {
                 let runs =
                     (span.lba..span.end()).map(|lba| (1, self.blocks.contains_key(&(span.volume, lba))));
                 Reply::Allocation { token, result: Ok(runs.collect()) }
             }
-            Command::Note { token, .. } => Reply::Noted { token, result: Ok(()) },
+            Command::Note { token, key, value } => {
+                match value {
+                    Some(value) => self.notes.insert(key, value),
+                    None => self.notes.remove(&key),
+                };
+                Reply::Noted { token, result: Ok(()) }
+            }
             Command::Discard { volume, stretch } => {
                 let goes = |lba: u64| stretch.is_none_or(|stretch| lba / Span::STRETCH_BLOCKS == stretch);
                 self.blocks.retain(|(of, lba), _| *of != volume || !goes(*lba));
@@ -103,9 +136,13 @@ impl MemoryDisk {
                 Reply::Inventory { token, result: Ok(later.take(wire::disk::INVENTORY_MAX).collect()) }
             }
             Command::Verify { token, span, width } => {
-                Reply::Read { token, result: Ok(self.read(span, width, false)) }
+                Reply::Read { token, result: Ok(self.read(span, width, false, true)) }
             }
-            Command::Remember { token, .. } => Reply::Noted { token, result: Ok(()) },
+            Command::Remember { token, effects } => {
+                self.effects
+                    .extend(effects.into_iter().map(|(request, part, stamp)| ((request, part), stamp)));
+                Reply::Noted { token, result: Ok(()) }
+            }
         })
     }
 }
@@ -228,6 +265,11 @@ impl Cluster {
         payload.to_vec()
     }
 
+    /// Waits for the answer to a write.
+    pub fn finish(&mut self, of: (u64, u64)) {
+        assert_eq!(self.wait(of).0, Ok(IoReply::Done));
+    }
+
     fn wait(&mut self, of: (u64, u64)) -> (Result<IoReply, IoError>, Payload) {
         for _ in 0..100 {
             if let Some(reply) = self.reply(of) {
@@ -246,6 +288,38 @@ impl Cluster {
                 self.gateway(id, GatewayEvent::Down(node));
             }
         }
+    }
+
+    /// The node is reached again; what it did not hear meanwhile is lost.
+    pub fn revive(&mut self, node: NodeId) {
+        self.dead.retain(|dead| *dead != node);
+        if let NodeId::Brick(id) = node {
+            for gateway in self.gateways.keys().copied().collect::<Vec<_>>() {
+                self.gateway(gateway, GatewayEvent::Up(node));
+                let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
+                brick.step(self.now, BrickEvent::Up(NodeId::Gateway(gateway)), &mut Vec::new());
+            }
+        }
+    }
+
+    /// The brick's process ends and another one begins on the same disk.
+    pub fn restart(&mut self, id: BrickId) {
+        let (brick, disk) = self.bricks.get_mut(&id).expect("a known brick");
+        let config = BrickConfig { id, address: format!("{id}:1"), labels: Vec::new() };
+        *brick = Brick::new(config, vec![disk.recover()], self.now);
+        brick.set_space(1 << 30, 0, 0);
+        self.revive(NodeId::Brick(id));
+    }
+
+    /// Runs until the group of the first volume has all its slots current.
+    pub fn run_until_whole(&mut self) {
+        for _ in 0..600 {
+            self.run(Duration::from_millis(100));
+            if self.directory.views().all(|view| usize::from(view.current.len()) == view.members.len()) {
+                return;
+            }
+        }
+        panic!("not whole within a minute: {:?}", self.directory.views().collect::<Vec<_>>());
     }
 
     /// Lets time pass and all that is due happen.

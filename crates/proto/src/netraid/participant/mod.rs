@@ -8,8 +8,10 @@
 //! - A read is served only from blocks without a write in doubt.
 //!
 //! Reading order: [`Participant::on_prepare`], [`Participant::on_store`], [`Participant::on_decide`],
-//! [`Participant::on_read`], then [`settling`], [`repair`], [`views`].
+//! [`Participant::on_read`], then [`settling`], [`repair`], [`views`], [`branches`], [`own`].
 
+mod branches;
+pub mod own;
 mod repair;
 mod settling;
 mod views;
@@ -19,8 +21,11 @@ use super::pending::{Key, Pending, PendingTable, Prepare, State};
 use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::member::views::Groups;
-use base::{GroupId, HashMap, NodeId, Payload, Stamp, Time, ViewNumber};
+use crate::planted::Plant;
+use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber};
+use branches::{CopyUps, Descent, Found};
 use core::time::Duration;
+use own::Own;
 use repair::repaired;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
@@ -37,6 +42,8 @@ const SEALS_MAX: usize = 256;
 const LATE_MAX: usize = 4096;
 const SEAL_PREFIX: u8 = b's';
 const FLOOR_KEY: &[u8] = b"f";
+const HORIZON_KEY: &[u8] = b"h";
+const SETTLED_KEY: &[u8] = b"b";
 
 /// What a step may look at and do beside the participant itself.
 pub struct Context<'a> {
@@ -111,14 +118,50 @@ pub enum Asker {
 
 #[derive(Debug)]
 enum Lookup {
-    Check(Key),
+    /// With the count of copies up that were made before.
+    Check(Key, u64),
+    CopyUp(Key),
     Stage(Key),
-    Read { request: ReadRequest, leased: bool },
-    Fate { asker: Asker, write: WriteId, width: u8 },
-    Seal { asker: Asker },
-    RepairCheck { key: Key, request: Box<RepairRequest> },
-    Repair { key: Key, from: NodeId, operation: u64 },
-    Allocation { from: NodeId, operation: u64 },
+    Read {
+        request: ReadRequest,
+        leased: bool,
+    },
+    Fate {
+        asker: Asker,
+        write: WriteId,
+        width: u8,
+    },
+    Seal {
+        asker: Asker,
+    },
+    RepairCheck {
+        key: Key,
+        request: Box<RepairRequest>,
+    },
+    Repair {
+        key: Key,
+        from: NodeId,
+        operation: u64,
+    },
+    Allocation {
+        from: NodeId,
+        operation: u64,
+        group: GroupId,
+        span: Span,
+        above: Option<Vec<bool>>,
+    },
+    Own {
+        job: u64,
+    },
+    Horizon {
+        job: u64,
+        latest: Stamp,
+        effects: Vec<(RequestId, u64, Stamp)>,
+    },
+    Remember {
+        job: u64,
+        effects: Vec<(RequestId, u64, Stamp)>,
+    },
     Ignore,
 }
 
@@ -137,6 +180,11 @@ pub struct Participant {
     floor: Stamp,
     serial: u64,
     fates: Vec<(u64, usize, Fate)>,
+    descents: BTreeMap<Token, Descent>,
+    copy_ups: CopyUps,
+    /// About writes up to this it has no say after a restart, unless it remembers them.
+    noted_horizon: Stamp,
+    own: Vec<(u64, Own)>,
 }
 
 impl Participant {
@@ -155,7 +203,15 @@ impl Participant {
             floor: Stamp::ZERO,
             serial: 0,
             fates: Vec::new(),
+            descents: BTreeMap::new(),
+            copy_ups: CopyUps::default(),
+            noted_horizon: Stamp::ZERO,
+            own: Vec::new(),
         };
+        if let Some((_, value)) = recovered.notes.iter().find(|(key, _)| key == HORIZON_KEY) {
+            participant.noted_horizon = Stamp::from_bytes(value).unwrap_or_default();
+            participant.applied.raise_horizon(participant.noted_horizon);
+        }
         if let Some((_, value)) = recovered.notes.iter().find(|(key, _)| key == FLOOR_KEY) {
             participant.floor = Stamp::from_bytes(value).unwrap_or_default();
         }
@@ -196,10 +252,18 @@ impl Participant {
 
     /// A gateway asks to prepare a write.
     pub fn on_prepare(&mut self, cx: &mut Context<'_>, prepare: Prepare, floor: u64) {
-        if let Err(view) = cx.groups.serves(prepare.write.group, prepare.view) {
+        if let Err(view) = cx.groups.takes(prepare.write.group, prepare.view) {
             if view.is_some() {
                 cx.counters.count("request under an old view refused");
             }
+            return answer(cx, &prepare, PrepareOutcome::Stale { view });
+        }
+        if let Some(view) = cx.groups.active(prepare.write.group)
+            && !view.lineage.is_head(prepare.write.span.volume)
+        {
+            // A gateway that knows the view knows the heads: it has to look at it once more.
+            cx.counters.count("write to a frozen branch refused");
+            let view = Some(view.clone());
             return answer(cx, &prepare, PrepareOutcome::Stale { view });
         }
         if !is_well_formed(&prepare) {
@@ -256,10 +320,10 @@ impl Participant {
         // Found again after a restart: the delta is computed anew from the committed content, still the old one.
         pending.prepare.want_delta = true;
         pending.prepare.payload = prepare.payload;
-        let (span, width) = (prepare.write.span, prepare.change.width());
-        let token = self.token();
+        let (group, span, width) = (prepare.write.group, prepare.write.span, prepare.change.width());
+        let lookup = Lookup::Check(key, self.copy_ups.made);
+        let token = self.look(cx, group, span, width, true, lookup);
         self.pending.get_mut(&key).expect("still there").token = token;
-        self.ask(cx, token, Lookup::Check(key), Command::Read { token, span, width, content: true });
     }
 
     /// A parity delta that follows on a write says that this write is decided: its data brick took it for committed.
@@ -299,8 +363,13 @@ impl Participant {
         if self.pending.len() >= QUEUE_MAX {
             return answer(cx, &prepare, PrepareOutcome::Busy);
         }
-        let (key, span, width) = (prepare.key(), prepare.write.span, prepare.change.width());
-        let (token, content) = (self.token(), prepare.want_delta);
+        let (key, group) = (prepare.key(), prepare.write.group);
+        let (span, width) = (prepare.write.span, prepare.change.width());
+        // A delta on an inherited block needs its content, to copy it up.
+        let inherits =
+            matches!(prepare.change, Change::Xor { .. }) && cx.groups.parent_of(group, span.volume).is_some();
+        let content = prepare.want_delta || inherits;
+        let token = self.look(cx, group, span, width, content, Lookup::Check(key, self.copy_ups.made));
         self.pending.insert(Pending {
             prepare,
             state: State::Checking,
@@ -309,39 +378,51 @@ impl Participant {
             since: cx.now,
             answer: None,
         });
-        self.ask(cx, token, Lookup::Check(key), Command::Read { token, span, width, content });
     }
 
     fn on_checked(
         &mut self,
         cx: &mut Context<'_>,
         token: Token,
-        key: Key,
-        result: Result<Blocks, StoreError>,
+        (key, made): (Key, u64),
+        result: Result<Found, StoreError>,
     ) {
         let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.token == token) else {
             return;
         };
         if pending.state == State::Staged {
-            return answer_again(cx, pending, result);
+            return answer_again(cx, pending, result.map(|found| found.blocks));
         }
+        let catches_up =
+            cx.groups.active(pending.prepare.write.group).is_some_and(|view| view.is_joining(cx.groups.me()));
         let verdict = match &result {
             Err(error) => Err(refusal(*error)),
-            Ok(blocks) => verify(&pending.prepare, blocks),
+            Ok(_) if cx.groups.plant.has(Plant::TimestampCheckOff) => Ok(()),
+            Ok(found) => verify(&pending.prepare, &found.blocks, catches_up),
         };
         if let Err(outcome) = verdict {
-            if matches!(outcome, PrepareOutcome::Late { .. }) {
-                self.note_late(key.2);
-            }
-            let pending = self.remove(cx, key);
-            return answer(cx, &pending.prepare, outcome);
+            return self.refuse_checked(cx, key, outcome);
         }
-        let blocks = result.expect("verified");
+        let found = result.expect("verified");
+        if matches!(pending.prepare.change, Change::Xor { .. }) && !found.inherited.is_empty() {
+            return self.copy_up(cx, key, made, &found);
+        }
+        let blocks = found.blocks;
         if pending.prepare.want_delta {
             let delta = delta_of(&pending.prepare, &blocks);
             pending.answer = Some((blocks.stamps, delta));
         }
         self.stage(cx, key);
+    }
+
+    fn refuse_checked(&mut self, cx: &mut Context<'_>, key: Key, outcome: PrepareOutcome) {
+        if matches!(outcome, PrepareOutcome::Late { .. }) {
+            self.note_late(key.2);
+        }
+        if self.pending.get(&key).is_some_and(|pending| pending.state == State::Checking) {
+            let pending = self.remove(cx, key);
+            answer(cx, &pending.prepare, outcome);
+        }
     }
 
     fn stage(&mut self, cx: &mut Context<'_>, key: Key) {
@@ -434,7 +515,7 @@ impl Participant {
         free.sort_by_key(|key| key.2);
         for key in free {
             let Some(prepare) = self.waiting.remove(&key) else { continue };
-            match cx.groups.serves(prepare.write.group, prepare.view) {
+            match cx.groups.takes(prepare.write.group, prepare.view) {
                 Ok(()) => self.admit(cx, prepare),
                 Err(view) => answer(cx, &prepare, PrepareOutcome::Stale { view }),
             }
@@ -459,16 +540,26 @@ impl Participant {
     }
 
     fn admit_read(&mut self, cx: &mut Context<'_>, id: u64, since: Time, read: ReadRequest) {
-        if let Err(view) = cx.groups.serves(read.group, read.view) {
+        // Its own questions, to catch up, ask for what is here.
+        let is_own = read.from == NodeId::Brick(cx.groups.me());
+        let admitted = match is_own {
+            true => cx.groups.takes(read.group, read.view),
+            false => cx.groups.serves(read.group, read.view),
+        };
+        let stale_copy = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
+        if let Err(view) = admitted
+            && !(stale_copy && matches!(read.from, NodeId::Brick(_)))
+        {
             if view.is_some() {
                 cx.counters.count("request under an old view refused");
             }
             return read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
         }
         if self.pending.in_doubt(read.span).next().is_none() {
-            let (token, leased) = (self.token(), cx.leased);
-            let command = Command::Read { token, span: read.span, width: read.width, content: read.content };
-            return self.ask(cx, token, Lookup::Read { request: read, leased }, command);
+            let (group, span, width, content) = (read.group, read.span, read.width, read.content);
+            let lookup = Lookup::Read { request: read, leased: cx.leased };
+            self.look(cx, group, span, width, content, lookup);
+            return;
         }
         if self.held.len() >= QUEUE_MAX {
             return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
@@ -500,13 +591,21 @@ impl Participant {
     }
 
     /// Which blocks hold data? Only who is sure to know of every acknowledged write may call a block a hole.
-    pub fn on_allocation(&mut self, cx: &mut Context<'_>, from: NodeId, operation: u64, span: Span) {
+    pub fn on_allocation(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: NodeId,
+        operation: u64,
+        group: GroupId,
+        span: Span,
+    ) {
         if !cx.leased || self.pending.in_doubt(span).next().is_some() {
             let runs = Ok(vec![(span.count, true)]);
             return cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
         }
-        let token = self.token();
-        self.ask(cx, token, Lookup::Allocation { from, operation }, Command::Allocation { token, span });
+        let (token, above) = (self.token(), None);
+        let lookup = Lookup::Allocation { from, operation, group, span, above };
+        self.ask(cx, token, lookup, Command::Allocation { token, span });
     }
 
     // ---- the store's answers ----
@@ -520,33 +619,76 @@ impl Participant {
                     self.remove(cx, key);
                     repaired(cx, from, operation, result.is_ok());
                 }
+                Some(Lookup::CopyUp(key)) => self.on_copied_up(cx, key, result),
                 _ => {}
             },
-            Reply::Read { token, result } => match self.lookups.remove(&token) {
-                Some(Lookup::Check(key)) => self.on_checked(cx, token, key, result),
-                Some(Lookup::Read { request, leased }) => self.on_read_done(cx, &request, leased, result),
-                Some(Lookup::Fate { asker, write, width }) => self.on_fate(cx, asker, write, width, result),
-                Some(Lookup::RepairCheck { key, request }) => {
-                    self.on_repair_checked(cx, key, *request, result)
+            Reply::Read { token, result } => {
+                if let Some(found) = self.descend(cx, token, result) {
+                    self.on_blocks(cx, token, found);
                 }
+            }
+            Reply::Noted { token, result } => match self.lookups.remove(&token) {
+                Some(Lookup::Seal { asker }) if result.is_ok() => self.tell(cx, asker, Fate::Refused),
+                Some(Lookup::Horizon { job, latest, effects }) => {
+                    self.on_horizon(cx, (job, latest, effects), result.is_ok());
+                }
+                Some(Lookup::Remember { job, effects }) => self.on_remembered(job, effects, result.is_ok()),
                 _ => {}
             },
-            Reply::Noted { token, result } => {
-                if let Some(Lookup::Seal { asker }) = self.lookups.remove(&token)
-                    && result.is_ok()
-                {
-                    self.tell(cx, asker, Fate::Refused);
+            Reply::Allocation { token, result } => self.on_allocated(cx, token, result),
+            Reply::Inventory { token, result } => {
+                if let Some(Lookup::Own { job }) = self.lookups.remove(&token) {
+                    self.own.push((job, Own::Stretches(result)));
                 }
             }
-            Reply::Allocation { token, result } => {
-                if let Some(Lookup::Allocation { from, operation }) = self.lookups.remove(&token) {
-                    let runs = result.map_err(|_| None);
-                    cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
-                }
-            }
-            Reply::Inventory { .. } => {}
             Reply::Broken { .. } => cx.counters.count("disk failed"),
         }
+    }
+
+    fn on_blocks(&mut self, cx: &mut Context<'_>, token: Token, found: Result<Found, StoreError>) {
+        let lookup = self.lookups.remove(&token);
+        if let Some(Lookup::Check(key, made)) = lookup {
+            return self.on_checked(cx, token, (key, made), found);
+        }
+        let result = found.map(|found| found.blocks);
+        match lookup {
+            Some(Lookup::Read { request, leased }) => self.on_read_done(cx, &request, leased, result),
+            Some(Lookup::Fate { asker, write, width }) => self.on_fate(cx, asker, write, width, result),
+            Some(Lookup::RepairCheck { key, request }) => self.on_repair_checked(cx, key, *request, result),
+            Some(Lookup::Own { job }) => self.own.push((job, Own::Blocks(result))),
+            _ => {}
+        }
+    }
+
+    /// What a branch does not hold its parent may.
+    fn on_allocated(
+        &mut self,
+        cx: &mut Context<'_>,
+        token: Token,
+        result: Result<Vec<(u32, bool)>, StoreError>,
+    ) {
+        let Some(Lookup::Allocation { from, operation, group, span, above }) = self.lookups.remove(&token)
+        else {
+            return;
+        };
+        let parent = cx.groups.parent_of(group, span.volume);
+        let runs = match result {
+            Ok(runs) if above.is_some() || parent.is_some() => {
+                let mut holds: Vec<bool> = runs
+                    .iter()
+                    .flat_map(|&(count, holds)| core::iter::repeat_n(holds, count as usize))
+                    .collect();
+                above.iter().flatten().zip(&mut holds).for_each(|(above, here)| *here |= above);
+                if let Some(volume) = parent.filter(|_| holds.contains(&false)) {
+                    let (token, span) = (self.token(), Span { volume, ..span });
+                    let lookup = Lookup::Allocation { from, operation, group, span, above: Some(holds) };
+                    return self.ask(cx, token, lookup, Command::Allocation { token, span });
+                }
+                Ok(holds.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0])).collect())
+            }
+            other => other.map_err(|_| None),
+        };
+        cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
     }
 
     // ---- time ----
@@ -651,7 +793,10 @@ fn is_well_formed(prepare: &Prepare) -> bool {
 }
 
 /// Whether the change fits what is there.
-fn verify(prepare: &Prepare, blocks: &Blocks) -> Result<(), PrepareOutcome> {
+///
+/// Who catches up and meets a change that builds on something later than what is here lacks that: it is unreadable here
+/// until it is mended.
+fn verify(prepare: &Prepare, blocks: &Blocks, catches_up: bool) -> Result<(), PrepareOutcome> {
     let stamp = prepare.write.stamp;
     let needs_content =
         prepare.want_delta || prepare.base.is_some() || matches!(prepare.change, Change::Xor { .. });
@@ -662,10 +807,14 @@ fn verify(prepare: &Prepare, blocks: &Blocks) -> Result<(), PrepareOutcome> {
         let (index, width) = (usize::from(*index), usize::from(*width));
         let fits =
             previous.iter().enumerate().all(|(block, old)| blocks.stamps[block * width + index] == *old);
-        return if fits && previous.iter().all(|old| *old < stamp) {
-            Ok(())
-        } else {
-            Err(PrepareOutcome::Changed)
+        let lacks = previous
+            .iter()
+            .enumerate()
+            .any(|(block, old)| blocks.stamps[block * width + index] < *old && *old < stamp);
+        return match fits && previous.iter().all(|old| *old < stamp) {
+            true => Ok(()),
+            false if catches_up && lacks => Err(PrepareOutcome::Unreadable),
+            false => Err(PrepareOutcome::Changed),
         };
     }
     let newest = blocks.stamps.iter().copied().max().unwrap_or_default();
@@ -673,6 +822,7 @@ fn verify(prepare: &Prepare, blocks: &Blocks) -> Result<(), PrepareOutcome> {
         return Err(PrepareOutcome::Late { newest });
     }
     match prepare.base {
+        Some(base) if catches_up && blocks.stamps.first() < Some(&base) => Err(PrepareOutcome::Unreadable),
         Some(base) if blocks.stamps.first() != Some(&base) => Err(PrepareOutcome::Changed),
         _ => Ok(()),
     }

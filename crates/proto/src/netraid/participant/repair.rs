@@ -1,25 +1,44 @@
-//! Good content in place of blocks that cannot be read, unless something newer is there or under way.
+//! Good content in place of blocks that cannot be read or are old here.
+//!
+//! A repair is *monotone*: it is taken where no entry of the blocks' stamps is later here than in what was fetched, and
+//! some block is unreadable or has an earlier entry. Why this undoes nothing and lets nothing through:
+//!
+//! - What was fetched is decided: members answer only from blocks without a write in doubt, and parity fits the data
+//!   whose stamps its vector names.
+//! - A data block is always replaced whole, and a patch names the stamp that it was computed from: so the later version
+//!   of a block contains the earlier one. Parity is the sum of the versions that its vector names: with no entry
+//!   earlier, each of its terms is the version that is here or a later one. Where one entry is later here and another
+//!   earlier (a write came while the rest was being fetched) it is refused, and fetched again.
+//! - A write that is staged or under way here keeps the repair out, and writes that come while it is looked at and put in
+//!   place wait behind a place-holder. So no delta is applied to another content than the one that it was checked against,
+//!   and a write with a fate still to be told is never gone over.
+//! - A write whose stamp is earlier than the repaired block's is refused from then on as late, like any other that comes
+//!   after a newer one. The repaired stamps also answer for fates: a block with the stamp of a write says that it took
+//!   effect, and it did, elsewhere.
+//! - The stamps of a block that is lost come as zeros, and anything may replace them. What was there was decided, and each
+//!   member that was asked after the loss was found had it staged or applied, so it is in what was fetched.
 
 use super::{Context, Lookup, Participant, RepairRequest};
 use crate::netraid::pending::{Key, Pending, Prepare, State};
+use crate::planted::Plant;
 use base::{NodeId, Payload, RequestId, Stamp};
 use wire::disk::{Blocks, Command, StoreError};
 use wire::{Change, Message, Scope, WriteId};
 
 impl Participant {
-    /// Puts good content in place of unreadable blocks, unless something newer is there or under way.
+    /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
     pub fn on_repair(&mut self, cx: &mut Context<'_>, request: RepairRequest) {
-        let serves = cx.groups.serves(request.group, request.view).is_ok();
+        let takes = cx.groups.takes(request.group, request.view).is_ok();
         let fits = request.span.is_valid()
             && (1..=32).contains(&request.width)
             && request.content.len() == request.span.bytes()
             && request.stamps.len() == request.span.count as usize * usize::from(request.width);
-        if !serves || !fits || self.pending.overlapping(request.span).next().is_some() {
+        if !takes || !fits || self.pending.overlapping(request.span).next().is_some() {
             return repaired(cx, request.from, request.operation, false);
         }
         // Writes that come meanwhile wait behind this place-holder: its stamp is earlier than every real one.
         self.serial += 1;
-        let (from, span, width, token) = (request.from, request.span, request.width, self.token());
+        let (from, span, width) = (request.from, request.span, request.width);
         let write = WriteId { group: request.group, span, stamp: Stamp(self.serial), scope: Scope::Row };
         let prepare = Prepare {
             reply_to: Some((from, request.operation)),
@@ -33,10 +52,11 @@ impl Participant {
             payload: Payload::new(),
         };
         let key = prepare.key();
+        let group = request.group;
+        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
+        let token = self.look(cx, group, span, width, true, lookup);
         let state = State::Mending;
         self.pending.insert(Pending { prepare, state, doomed: false, token, since: cx.now, answer: None });
-        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
-        self.ask(cx, token, lookup, Command::Read { token, span, width, content: true });
     }
 
     pub(super) fn on_repair_checked(
@@ -46,27 +66,46 @@ impl Participant {
         request: RepairRequest,
         result: Result<Blocks, StoreError>,
     ) {
-        let width = usize::from(request.width);
-        let fits = result.is_ok_and(|blocks| {
-            !blocks.unreadable.is_empty()
-                && (0..request.span.count as usize).all(|block| {
-                    let place = block * width..(block + 1) * width;
-                    let (here, good) = (&blocks.stamps[place.clone()], &request.stamps[place]);
-                    // Where the stamps cannot be read either, they come as zeros.
-                    let lost = blocks.unreadable.contains(&(block as u32))
-                        && here.iter().all(|stamp| stamp.is_zero());
-                    lost || here == good
-                })
-        });
-        if !fits {
+        let fit = match result {
+            Ok(blocks) => fit(&request, &blocks),
+            Err(_) => Fit::Later,
+        };
+        let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
+        if fit == Fit::Later && !trusts_anything || fit == Fit::Same {
             self.remove(cx, key);
-            return repaired(cx, request.from, request.operation, false);
+            return repaired(cx, request.from, request.operation, fit == Fit::Same);
         }
-        cx.counters.count("unreadable blocks repaired");
+        let name = if fit == Fit::Lost { "unreadable blocks repaired" } else { "old blocks caught up" };
+        cx.counters.count(name);
         let token = self.token();
         let lookup = Lookup::Repair { key, from: request.from, operation: request.operation };
         let (span, width, stamps) = (request.span, request.width, request.stamps);
         self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
+    }
+}
+
+/// How what was fetched stands to what is here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// Something is later here.
+    Later,
+    /// All is here, and readable.
+    Same,
+    /// Something is earlier here.
+    Earlier,
+    /// Something cannot be read here.
+    Lost,
+}
+
+fn fit(request: &RepairRequest, here: &Blocks) -> Fit {
+    let mut pairs = here.stamps.iter().zip(&request.stamps);
+    if here.stamps.len() != request.stamps.len() || pairs.clone().any(|(here, good)| here > good) {
+        return Fit::Later;
+    }
+    match () {
+        () if !here.unreadable.is_empty() => Fit::Lost,
+        () if pairs.any(|(here, good)| here < good) => Fit::Earlier,
+        () => Fit::Same,
     }
 }
 

@@ -68,7 +68,7 @@ impl Participant {
             .partition(|(_, prepare): &(Key, Prepare)| is_of(prepare.write.group));
         self.waiting = stay;
         for prepare in BTreeMap::into_values(gone) {
-            let view = cx.groups.serves(prepare.write.group, prepare.view).err().flatten();
+            let view = cx.groups.takes(prepare.write.group, prepare.view).err().flatten();
             answer(cx, &prepare, PrepareOutcome::Stale { view });
         }
         let gone: Vec<u64> =

@@ -1,0 +1,218 @@
+//! The brick and its [`Healer`]: carries out what it wishes, and brings it the answers of disks and members.
+//!
+//! What the healer asks of this brick itself goes the way of any other member's questions, without the network. So there
+//! is one path into a participant, with all its checks.
+
+use super::{Brick, BrickEffect, reply};
+use crate::member::care::Wish;
+use crate::netraid::coordinator::Answer;
+use crate::netraid::participant::own::Own;
+use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
+use std::collections::BTreeMap;
+use wire::disk::{INVENTORY_MAX, StoreError};
+use wire::{EFFECTS_MAX, GroupView, Inventory, Message, Packet, Span};
+
+/// Jobs of questions from other bricks have this bit, those of the healer do not.
+const LISTING_JOB: u64 = 1 << 63;
+
+type Page = Result<Vec<(VolumeId, u64)>, StoreError>;
+
+/// A question for stretches, while the disks look.
+#[derive(Debug)]
+pub(super) struct Listing {
+    from: NodeId,
+    operation: u64,
+    group: GroupId,
+    family: VolumeId,
+    pages: Vec<Page>,
+}
+
+impl Brick {
+    // ---- what other bricks ask ----
+
+    pub(super) fn on_brick(&mut self, now: Time, from: BrickId, packet: Packet, fx: &mut Vec<BrickEffect>) {
+        let node = NodeId::Brick(from);
+        match packet.message {
+            Message::Inventory { operation, group, view, after } => {
+                self.on_inventory(now, from, (operation, group, view), after, fx);
+            }
+            Message::GetEffects { operation, group, view, after } => {
+                let effects = match self.groups.serves(group, view) {
+                    Ok(()) => Ok(self.effects_after(after)),
+                    Err(view) => Err(view),
+                };
+                reply(fx, node, Message::EffectsDone { operation, effects });
+            }
+            Message::Read { .. }
+            | Message::Repair { .. }
+            | Message::Query { .. }
+            | Message::Decide { .. } => {
+                self.on_gateway(now, node, packet, fx);
+            }
+            _ => match Answer::from_packet(packet) {
+                Some((operation, answer)) => self.healer.on_answer(now, operation, answer),
+                None => self.counters.count("message from a stranger to this role ignored"),
+            },
+        }
+    }
+
+    fn effects_after(&self, after: Option<(RequestId, u64)>) -> Vec<(RequestId, u64, base::Stamp)> {
+        // Each disk remembers its own; what was taken over from others is at all of them.
+        let mut all: BTreeMap<(RequestId, u64), base::Stamp> = BTreeMap::new();
+        for participant in &self.participants {
+            for (request, part, stamp) in participant.list_effects(after, EFFECTS_MAX) {
+                all.insert((request, part), stamp);
+            }
+        }
+        all.into_iter().take(EFFECTS_MAX).map(|((request, part), stamp)| (request, part, stamp)).collect()
+    }
+
+    fn on_inventory(
+        &mut self,
+        now: Time,
+        from: BrickId,
+        (operation, group, view): (u64, GroupId, ViewNumber),
+        after: Option<(VolumeId, u64)>,
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        let is_own = from == self.groups.me();
+        let admitted = if is_own { self.groups.takes(group, view) } else { self.groups.serves(group, view) };
+        let family = self.groups.active(group).map(|view| view.volume);
+        let known = family.filter(|family| self.families.geometry(*family).is_some());
+        let (Ok(()), Some(family)) = (&admitted, known) else {
+            let stretches = Err(admitted.err().flatten());
+            return reply(fx, NodeId::Brick(from), Message::InventoryDone { operation, stretches });
+        };
+        self.listings_begun += 1;
+        let job = LISTING_JOB | self.listings_begun;
+        // Whoever asks again has no use of the earlier answer.
+        self.listings.retain(|_, listing| (listing.from, listing.group) != (NodeId::Brick(from), group));
+        let listing = Listing { from: NodeId::Brick(from), operation, group, family, pages: Vec::new() };
+        self.listings.insert(job, listing);
+        self.with_all(now, fx, |participant, cx| participant.list_stretches(cx, job, after));
+    }
+
+    fn on_listed(&mut self, job: u64, page: Page, fx: &mut Vec<BrickEffect>) {
+        let Some(listing) = self.listings.get_mut(&job) else { return };
+        listing.pages.push(page);
+        if listing.pages.len() < self.participants.len() {
+            return;
+        }
+        let Listing { from, operation, group, family, pages } =
+            self.listings.remove(&job).expect("just seen");
+        let pages: Result<Vec<_>, StoreError> = pages.into_iter().collect();
+        let Ok(pages) = pages else {
+            return reply(fx, from, Message::InventoryDone { operation, stretches: Err(None) });
+        };
+        // A full page says nothing of what is beyond its last stretch.
+        let next =
+            pages.iter().filter(|page| page.len() >= INVENTORY_MAX).filter_map(|page| page.last()).min();
+        let next = next.copied();
+        let mut stretches: Vec<(VolumeId, u64)> = pages.into_iter().flatten().collect();
+        stretches.retain(|place| next.is_none_or(|next| *place <= next) && self.is_of(*place, family, group));
+        stretches.sort_unstable();
+        stretches.dedup();
+        let stretches = Ok(Inventory { stretches, next });
+        reply(fx, from, Message::InventoryDone { operation, stretches });
+    }
+
+    fn is_of(&self, (branch, stretch): (VolumeId, u64), family: VolumeId, group: GroupId) -> bool {
+        self.groups.family_of(branch) == family
+            && self.families.groups_of_stretch(family, stretch).contains(&group)
+    }
+
+    // ---- the healer ----
+
+    /// Lets the healer go on. `begun` is where the effects of this step begin: what is sent to this brick itself is taken
+    /// out of them.
+    pub(super) fn tend(&mut self, now: Time, begun: usize, fx: &mut Vec<BrickEffect>) {
+        let load = self.participants.iter().map(|participant| participant.load()).sum();
+        loop {
+            let mut is_quiet = !self.bring_own(now, fx);
+            self.healer.advance(now, &self.groups, &self.families, load);
+            for wish in self.healer.take_wishes() {
+                is_quiet = false;
+                self.grant(now, wish, fx);
+            }
+            for (to, packet) in self.healer.take_messages() {
+                fx.push(BrickEffect::Send { to: NodeId::Brick(to), packet });
+            }
+            is_quiet &= !self.deliver_own(now, begun, fx);
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    /// What the disks found.
+    fn bring_own(&mut self, now: Time, fx: &mut Vec<BrickEffect>) -> bool {
+        let found: Vec<(u64, Own)> = self.participants.iter_mut().flat_map(|p| p.take_own()).collect();
+        let any = !found.is_empty();
+        for (job, own) in found {
+            match own {
+                Own::Stretches(page) if job & LISTING_JOB != 0 => self.on_listed(job, page, fx),
+                own => self.healer.on_own(now, job, own),
+            }
+        }
+        any
+    }
+
+    fn deliver_own(&mut self, now: Time, begun: usize, fx: &mut Vec<BrickEffect>) -> bool {
+        let me = NodeId::Brick(self.groups.me());
+        let is_own = |effect: &BrickEffect| matches!(effect, BrickEffect::Send { to, .. } if *to == me);
+        if !fx[begun..].iter().any(is_own) {
+            return false;
+        }
+        let (own, others): (Vec<_>, Vec<_>) = fx.drain(begun..).partition(is_own);
+        fx.extend(others);
+        for effect in own {
+            if let BrickEffect::Send { packet, .. } = effect {
+                self.on_brick(now, self.groups.me(), packet, fx);
+            }
+        }
+        true
+    }
+
+    fn grant(&mut self, now: Time, wish: Wish, fx: &mut Vec<BrickEffect>) {
+        match wish {
+            Wish::Examine { job, group, span, width, verify } => {
+                self.with(now, fx, span, |participant, cx| {
+                    participant.examine(cx, job, group, span, width, verify);
+                });
+            }
+            Wish::Remember { job, effects } => {
+                self.with_all(now, fx, |participant, cx| participant.remember(cx, job, effects.clone()));
+            }
+            Wish::Stretches { job, disk, after } => {
+                self.with_disk(now, fx, disk, |participant, cx| participant.list_stretches(cx, job, after));
+            }
+            Wish::Discard { branch, stretch } => {
+                self.with_all(now, fx, |participant, cx| participant.discard_stretch(cx, branch, stretch));
+            }
+            Wish::Settle { job } => self.with_all(now, fx, |participant, cx| participant.settle(cx, job)),
+            Wish::Drop(view) => self.drop_group(now, &view, fx),
+            Wish::NoteScrub(number) => self.note_scrub(number, fx),
+            Wish::Report => self.control.report_soon(now),
+        }
+    }
+
+    /// Of a group that this brick left nothing is served any more.
+    fn drop_group(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
+        self.counters.count("group left");
+        self.groups.drop_group(view.group);
+        self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
+        self.note_dropped(view.group, fx);
+        self.look_at_groups(now);
+    }
+
+    /// The views or the families changed.
+    pub(super) fn look_at_groups(&mut self, now: Time) {
+        self.healer.on_groups(now, &self.groups, &self.families);
+    }
+
+    /// A span that holds one block, to find its disk.
+    pub(super) fn place_of(&self, span: Span) -> usize {
+        let family = self.groups.family_of(span.volume);
+        super::disk_of(Span { volume: family, ..span }, self.participants.len())
+    }
+}

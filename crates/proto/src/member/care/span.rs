@@ -1,0 +1,187 @@
+//! One span on its way: what is here, what should be here, and mending where they differ.
+
+use super::walk::Walk;
+use super::{Healer, Job, Owner, Wish};
+use crate::netraid::coordinator::{Operation, Outcome, width_at};
+use crate::netraid::expected::ExpectedOperation;
+use crate::netraid::repair::RepairOperation;
+use crate::planted::Plant;
+use base::{GroupId, Stamp};
+use std::collections::BTreeSet;
+use wire::disk::{Blocks, StoreError};
+use wire::{IoError, Span};
+
+/// The part of a job that asks for stamps; the others mend, and are named by their first block.
+const EXPECTED: u64 = u64::MAX;
+
+/// A span being looked at.
+pub(super) struct SpanJob {
+    pub(super) owner: Owner,
+    pub(super) group: GroupId,
+    pub(super) span: Span,
+    pub(super) attempts: u32,
+    slot: u8,
+    here: Option<Blocks>,
+    /// Blocks being mended, by the first of each run.
+    mending: Vec<Span>,
+    /// Whether it has to be looked at again.
+    is_open: bool,
+}
+
+impl Healer {
+    pub(super) fn begin_span(&mut self, owner: Owner, group: GroupId, span: Span, attempts: u32) {
+        let Some(walk) = self.walk_of(owner) else { return };
+        let (slot, verify, family) = (walk.slot, walk.verify, walk.family);
+        let Some(geometry) = self.coordinator.shared.geometries.get(&family).copied() else { return };
+        if verify {
+            self.checking.take(span.bytes() as u64);
+        }
+        let width = width_at(&geometry, span.lba, slot);
+        let (here, mending) = (None, Vec::new());
+        let job = SpanJob { owner, group, span, attempts, slot, here, mending, is_open: false };
+        let job = self.begin_job(Job::Span(job));
+        self.wishes.push(Wish::Examine { job, group, span, width, verify });
+    }
+
+    pub(super) fn on_examined(&mut self, id: u64, result: Result<Blocks, StoreError>) {
+        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
+        let Ok(blocks) = result else {
+            return self.settle(id, true);
+        };
+        job.here = Some(blocks);
+        let expected = ExpectedOperation::new(job.group, job.slot, job.span);
+        self.operate(id, EXPECTED, Operation::Expected(expected));
+    }
+
+    pub(super) fn on_span_outcome(&mut self, id: u64, part: u64, outcome: Outcome) {
+        match outcome {
+            Outcome::Expected { stamps, unknown } if part == EXPECTED => {
+                self.on_expected(id, &stamps, &unknown);
+            }
+            Outcome::Written => self.on_mended(id, part),
+            Outcome::Failed(IoError::Unreadable) => self.on_not_made_out(id, part),
+            _ => self.on_mend_refused(id, part),
+        }
+    }
+
+    fn on_expected(&mut self, id: u64, stamps: &[Stamp], unknown: &[u32]) {
+        let plant = self.plant;
+        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
+        let here = job.here.take().expect("examined before");
+        let width = stamps.len() / job.span.count as usize;
+        let joins = job.owner != Owner::Scrub;
+        let differs = |block: u32| {
+            let at = block as usize * width..(block as usize + 1) * width;
+            let older = here.stamps[at.clone()].iter().zip(&stamps[at]).any(|(here, good)| here < good);
+            // Who is current has what it has; who joins cannot tell.
+            older || here.unreadable.contains(&block) || joins && unknown.contains(&block)
+        };
+        let skips = |block: u32| {
+            plant.has(Plant::ResyncSkipsABlock) && joins && (job.span.lba + u64::from(block)) % 8 == 3
+        };
+        let blocks: Vec<u32> =
+            (0..job.span.count).filter(|block| differs(*block) && !skips(*block)).collect();
+        let runs = blocks.chunk_by(|a, b| a + 1 == *b).map(|run| Span {
+            lba: job.span.lba + u64::from(run[0]),
+            count: run.len() as u32,
+            ..job.span
+        });
+        let runs: Vec<Span> = runs.collect();
+        let (owner, span) = (job.owner, job.span);
+        if let Some(walk) = self.walk_of(owner) {
+            walk.found_blocks += blocks.len() as u64;
+            // What is lost is found anew each time.
+            let sound: BTreeSet<u64> = (0..span.count).map(|block| span.lba + u64::from(block)).collect();
+            walk.lost.retain(|(branch, lba)| *branch != span.volume || !sound.contains(lba));
+        }
+        runs.into_iter().for_each(|run| self.mend(id, run));
+        self.settle_if_done(id);
+    }
+
+    fn mend(&mut self, id: u64, run: Span) {
+        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
+        job.mending.push(run);
+        let (owner, group, slot) = (job.owner, job.group, job.slot);
+        let geometry = self.coordinator.shared.geometry(group);
+        let bytes = Walk::fetch_bytes(&geometry) * u64::from(run.count);
+        self.fetching.take(bytes);
+        if let Some(walk) = self.walk_of(owner) {
+            walk.fetched_bytes += bytes;
+        }
+        let repair = RepairOperation::from_row(group, slot, run);
+        self.operate(id, run.lba, Operation::Repair(Box::new(repair)));
+    }
+
+    fn end_mend(&mut self, id: u64, part: u64) -> Option<(Owner, Span)> {
+        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return None };
+        let at = job.mending.iter().position(|run| run.lba == part)?;
+        Some((job.owner, job.mending.swap_remove(at)))
+    }
+
+    fn on_mended(&mut self, id: u64, part: u64) {
+        let Some((owner, run)) = self.end_mend(id, part) else { return };
+        if let Some(walk) = self.walk_of(owner) {
+            walk.repaired_blocks += u64::from(run.count);
+        }
+        if owner == Owner::Scrub {
+            self.repaired_blocks += u64::from(run.count);
+        }
+        self.settle_if_done(id);
+    }
+
+    /// Nobody can make the run out: block by block, as one may be the reason.
+    fn on_not_made_out(&mut self, id: u64, part: u64) {
+        let Some((owner, run)) = self.end_mend(id, part) else { return };
+        if run.count > 1 {
+            (run.lba..run.end()).for_each(|lba| self.mend(id, Span { lba, count: 1, ..run }));
+            return;
+        }
+        if let Some(walk) = self.walk_of(owner) {
+            walk.lost.insert((run.volume, run.lba));
+        }
+        // A scrub names it and goes on. Who joins and cannot fetch it must not pass for current: what is here may be older
+        // than what was acknowledged. It looks again, until somebody who has it is back or it is overwritten.
+        if let Some(Job::Span(job)) = self.jobs.get_mut(&id) {
+            job.is_open |= owner != Owner::Scrub;
+        }
+        self.settle_if_done(id);
+    }
+
+    /// Something newer came meanwhile, or there is no room.
+    fn on_mend_refused(&mut self, id: u64, part: u64) {
+        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
+        job.is_open = true;
+        if part == EXPECTED {
+            return self.settle(id, true);
+        }
+        self.end_mend(id, part);
+        self.settle_if_done(id);
+    }
+
+    fn settle_if_done(&mut self, id: u64) {
+        if let Some(Job::Span(job)) = self.jobs.get(&id)
+            && job.mending.is_empty()
+        {
+            let again = job.is_open;
+            self.settle(id, again);
+        }
+    }
+
+    fn settle(&mut self, id: u64, again: bool) {
+        let Some(Job::Span(job)) = self.jobs.remove(&id) else { return };
+        let now = self.now;
+        let Some(walk) = self.walk_of(job.owner).filter(|walk| walk.group == job.group) else { return };
+        match again {
+            true => walk.again(now, job.span, job.attempts),
+            false => walk.done(job.span),
+        }
+        self.on_settled(job.owner);
+    }
+
+    fn on_settled(&mut self, owner: Owner) {
+        match owner {
+            Owner::CatchUp(group) => self.finish_catch_up(group),
+            Owner::Scrub => self.finish_scrub(),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The families of volumes that a brick has groups of: what tells it where a block belongs, and what a directory that lost
+//! its disk is made of again. A durable note each, on the brick's first disk.
+
+use crate::layout::placement::group_of;
+use crate::layout::{Geometry, Layout};
+use base::{GroupId, VolumeId};
+use std::collections::BTreeMap;
+use wire::{Family, Span, Wire};
+
+const NOTE_PREFIX: u8 = b'F';
+
+/// All families of a brick.
+#[derive(Debug, Default)]
+pub struct Families {
+    families: BTreeMap<VolumeId, (Family, Geometry)>,
+}
+
+impl Families {
+    /// What the notes of the first disk say.
+    pub fn recover(notes: &[(Vec<u8>, Vec<u8>)]) -> Families {
+        let mut families = Families::default();
+        for (key, value) in notes.iter().filter(|(key, _)| key.first() == Some(&NOTE_PREFIX)) {
+            if key.len() > 1
+                && let Ok(family) = Family::from_bytes(value)
+            {
+                families.learn(family);
+            }
+        }
+        families
+    }
+
+    /// The key and value of a family's note.
+    pub fn note(&self, family: VolumeId) -> (Vec<u8>, Option<Vec<u8>>) {
+        let mut key = vec![NOTE_PREFIX];
+        family.encode(&mut key);
+        (key, self.families.get(&family).map(|(family, _)| family.to_bytes()))
+    }
+
+    /// Takes in a family; its name if this is news. One that makes no sense is ignored.
+    pub fn learn(&mut self, family: Family) -> Option<VolumeId> {
+        let first = family.volumes.first()?;
+        let (name, layout) = (first.family, first.layout.parse::<Layout>().ok()?);
+        let geometry = Geometry::new(layout, first.stripe_unit_blocks, first.column_blocks).ok()?;
+        let is_known = self.families.get(&name).is_some_and(|(known, _)| *known == family);
+        if is_known || family.groups.is_empty() {
+            return None;
+        }
+        self.families.insert(name, (family, geometry));
+        Some(name)
+    }
+
+    /// Forgets a deleted family.
+    pub fn forget(&mut self, family: VolumeId) -> bool {
+        self.families.remove(&family).is_some()
+    }
+
+    /// A family's geometry.
+    pub fn geometry(&self, family: VolumeId) -> Option<Geometry> {
+        self.families.get(&family).map(|(_, geometry)| *geometry)
+    }
+
+    /// Whether any volume of any family has this name.
+    pub fn has_volume(&self, volume: VolumeId) -> bool {
+        self.iter().any(|family| family.volumes.iter().any(|of| of.id == volume))
+    }
+
+    /// The group that holds an address of a family's branches.
+    pub fn group_at(&self, family: VolumeId, lba: u64) -> Option<GroupId> {
+        let (of, geometry) = self.families.get(&family)?;
+        Some(of.groups[group_of(family, geometry.extent_of_lba(lba), of.groups.len())])
+    }
+
+    /// The groups that hold parts of a stretch.
+    pub fn groups_of_stretch(&self, family: VolumeId, stretch: u64) -> Vec<GroupId> {
+        let Some(geometry) = self.geometry(family) else { return Vec::new() };
+        let from = stretch * Span::STRETCH_BLOCKS;
+        let extents = geometry.extent_of_lba(from)..=geometry.extent_of_lba(from + Span::STRETCH_BLOCKS - 1);
+        extents.filter_map(|extent| self.group_at(family, geometry.lbas(extent).start)).collect()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Family> {
+        self.families.values().map(|(family, _)| family)
+    }
+}

@@ -1,0 +1,194 @@
+//! Which stamps the blocks of one member should have, by what the current members say.
+//!
+//! A mirror's are those of any current member. In a parity layout a data unit's are in the vectors of its parity, and
+//! a parity's vector is made of what the data units have and of the other parity's vector.
+//!
+//! Why no lease is needed: a current member answers under a view only after it applied all that the making of this view
+//! committed, so its stamps are at least those of every write acknowledged under earlier views. Later ones are the
+//! business of the write itself, which is not acknowledged without the member that asks here. Where two members
+//! differ the later stamp counts: answers come from blocks without a write in doubt, so it is decided.
+
+use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
+use super::read::is_mirrored;
+use super::settle::SettleOperation;
+use crate::layout::Geometry;
+use base::{GroupId, Payload, Stamp};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{GroupView, Message, ReadOutcome, Slots, Span, WriteId};
+
+const SOON: Duration = Duration::from_millis(10);
+
+/// Asks for the stamps that the blocks of `span` at `slot` should have.
+pub struct ExpectedOperation {
+    group: GroupId,
+    slot: u8,
+    span: Span,
+    /// What each member said: a stamp an entry, and the blocks that it cannot say.
+    answers: BTreeMap<u8, (Vec<Stamp>, Vec<u32>)>,
+    asked: Slots,
+    settling: usize,
+    attempt: u32,
+}
+
+impl ExpectedOperation {
+    /// Of the member at `slot`; the span lies within one stripe unit, or on mirrors.
+    pub fn new(group: GroupId, slot: u8, span: Span) -> ExpectedOperation {
+        let (answers, asked) = (BTreeMap::new(), Slots::default());
+        ExpectedOperation { group, slot, span, answers, asked, settling: 0, attempt: 0 }
+    }
+
+    /// Who can say.
+    fn sources(&self, geometry: &Geometry, view: &GroupView) -> Slots {
+        let others = view.current.without(self.slot);
+        if is_mirrored(geometry) {
+            let unasked = others.iter().filter(|slot| !self.answers.contains_key(slot)).collect::<Vec<_>>();
+            let turn = self.attempt as usize % unasked.len().max(1);
+            return unasked.get(turn).map_or(Slots::default(), |slot| Slots::one(*slot));
+        }
+        let is_data = geometry.data_index_at(self.span.lba, self.slot).is_some();
+        let says = |slot: &u8| !is_data || geometry.data_index_at(self.span.lba, *slot).is_none();
+        others.iter().filter(says).fold(Slots::default(), Slots::with)
+    }
+
+    fn finish(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let geometry = shared.geometry(self.group);
+        let known = self.known(&geometry);
+        let width = usize::from(width_at(&geometry, self.span.lba, self.slot));
+        let unknown: Vec<u32> = (0..self.span.count)
+            .filter(|block| known[*block as usize * width..][..width].contains(&None))
+            .collect();
+        if !unknown.is_empty() && is_mirrored(&geometry) {
+            let view = shared.view(self.group);
+            if !self.sources(&geometry, &view).is_empty() {
+                return self.start(shared);
+            }
+        }
+        let stamps = known.into_iter().map(Option::unwrap_or_default).collect();
+        Some(Outcome::Expected { stamps, unknown })
+    }
+
+    /// Each entry of the member's stamps, as far as somebody knows it.
+    fn known(&self, geometry: &Geometry) -> Vec<Option<Stamp>> {
+        let (lba, count) = (self.span.lba, self.span.count as usize);
+        let width = usize::from(width_at(geometry, lba, self.slot));
+        let mine = geometry.data_index_at(lba, self.slot);
+        let mut known: Vec<Option<Stamp>> = vec![None; count * width];
+        for (slot, (stamps, unreadable)) in &self.answers {
+            let (their_width, theirs) =
+                (usize::from(width_at(geometry, lba, *slot)), geometry.data_index_at(lba, *slot));
+            for (at, stamp) in stamps.iter().enumerate() {
+                let (block, entry) = (at / their_width, at % their_width);
+                let entry = match (mine, theirs) {
+                    (Some(_), Some(_)) => Some(0),
+                    (Some(mine), None) => (entry == usize::from(mine)).then_some(0),
+                    (None, Some(theirs)) => Some(usize::from(theirs)),
+                    (None, None) => Some(entry),
+                };
+                if let Some(entry) = entry
+                    && !unreadable.contains(&(block as u32))
+                {
+                    let known = &mut known[block * width + entry];
+                    *known = (*known).max(Some(*stamp));
+                }
+            }
+        }
+        known
+    }
+
+    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
+        shared.forget_calls();
+        shared.wake_after(delay);
+        None
+    }
+
+    fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
+        let known: Vec<WriteId> = writes
+            .into_iter()
+            .filter(|write| {
+                write.group == self.group && write.span.volume == self.span.volume && write.span.is_valid()
+            })
+            .collect();
+        if known.is_empty() || self.attempt < 2 {
+            return self.again(shared, SOON);
+        }
+        shared.forget_calls();
+        self.settling = known.len();
+        known.into_iter().for_each(|write| shared.begin(Operation::Settle(SettleOperation::new(write))));
+        None
+    }
+}
+
+impl Operate for ExpectedOperation {
+    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        let (view, geometry) = (shared.view(self.group), shared.geometry(self.group));
+        self.asked = self.sources(&geometry, &view);
+        if self.asked.iter().all(|slot| self.answers.contains_key(&slot)) {
+            return self.finish(shared);
+        }
+        for slot in self.asked.iter().filter(|slot| !self.answers.contains_key(slot)) {
+            let (group, span, width) = (self.group, self.span, width_at(&geometry, self.span.lba, slot));
+            shared.call(&view, slot, Payload::new(), |operation| Message::Read {
+                operation,
+                group,
+                view: view.number,
+                span,
+                width,
+                stamps: true,
+                content: false,
+            });
+        }
+        shared.wake_to_retry(self.attempt);
+        None
+    }
+
+    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
+        let Answer::Read(outcome, _) = answer else { return None };
+        let entries = |shared: &Shared| {
+            let geometry = shared.geometry(self.group);
+            self.span.count as usize * usize::from(width_at(&geometry, self.span.lba, slot))
+        };
+        match outcome {
+            ReadOutcome::Done { stamps, unreadable, .. } if stamps.len() == entries(shared) => {
+                self.answers.insert(slot, (stamps, unreadable));
+            }
+            // It has no say.
+            ReadOutcome::Done { .. } | ReadOutcome::Failed => {
+                self.answers.insert(slot, (Vec::new(), Vec::new()));
+            }
+            ReadOutcome::InDoubt { writes } => return self.on_doubt(shared, writes),
+            ReadOutcome::Stale { view } => {
+                shared.on_stale(self.group, view);
+                return self.again(shared, SOON * 2);
+            }
+            ReadOutcome::Busy => return self.again(shared, SOON),
+        }
+        match self.asked.iter().all(|slot| self.answers.contains_key(&slot)) {
+            true => self.finish(shared),
+            false => None,
+        }
+    }
+
+    fn on_child(&mut self, shared: &mut Shared, _outcome: Outcome) -> Option<Outcome> {
+        self.settling = self.settling.saturating_sub(1);
+        if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
+    }
+
+    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        self.attempt += 1;
+        shared.forget_calls();
+        self.start(shared)
+    }
+
+    fn group(&self) -> GroupId {
+        self.group
+    }
+
+    fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        // What was said under another view says nothing of this one.
+        self.answers.clear();
+        self.settling = 0;
+        shared.forget_calls();
+        self.start(shared)
+    }
+}

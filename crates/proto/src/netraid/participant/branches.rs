@@ -1,0 +1,208 @@
+//! Branches: a block that a branch does not have is its parent's.
+//!
+//! The store knows nothing of this: to it each branch is an address space of its own. A read goes down the chain of the
+//! view's lineage for the blocks whose stamps are all zero and not unreadable; a volume without a parent never comes
+//! here. What a read finds further down cannot change meanwhile: only heads are written, and a branch that was merged
+//! is given back only after the reads that had begun.
+//!
+//! A parity delta changes a block where it is, so an inherited one is *copied up* first, with its whole vector. Deltas of
+//! different units may come for one block at once. One of them copies it up, those that met it meanwhile look again:
+//! otherwise a late copy could go over the first delta.
+
+use super::{Context, Lookup, Participant};
+use crate::netraid::pending::{Key, State};
+use base::{BLOCK, GroupId, VolumeId};
+use std::collections::BTreeMap;
+use wire::Span;
+use wire::disk::{Blocks, Command, StoreError, Token};
+
+/// A read on its way down the branches.
+#[derive(Debug)]
+pub(super) struct Descent {
+    group: GroupId,
+    span: Span,
+    /// Which branch was asked last.
+    branch: VolumeId,
+    width: u8,
+    content: bool,
+    found: Option<Found>,
+}
+
+/// Blocks, and which of them, from 0, are an ancestor's.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) blocks: Blocks,
+    pub(super) inherited: Vec<u32>,
+}
+
+/// Blocks that are being copied up, and who looks again afterwards.
+#[derive(Debug, Default)]
+pub(super) struct CopyUps {
+    /// How many runs of blocks are not in place yet, and what went wrong.
+    under_way: BTreeMap<Key, (usize, Result<(), StoreError>)>,
+    behind: Vec<Key>,
+    /// How many were made so far.
+    pub(super) made: u64,
+}
+
+impl Participant {
+    /// Asks the store for blocks, and for what they inherit.
+    pub(super) fn look(
+        &mut self,
+        cx: &mut Context<'_>,
+        group: GroupId,
+        span: Span,
+        width: u8,
+        content: bool,
+        lookup: Lookup,
+    ) -> Token {
+        let token = self.token();
+        let command = Command::Read { token, span, width, content };
+        self.descend_from(cx, token, group, span, width, content);
+        self.ask(cx, token, lookup, command);
+        token
+    }
+
+    /// The answer to `token` is completed by what the branch at `span` inherits.
+    pub(super) fn descend_from(
+        &mut self,
+        cx: &Context<'_>,
+        token: Token,
+        group: GroupId,
+        span: Span,
+        width: u8,
+        content: bool,
+    ) {
+        if cx.groups.parent_of(group, span.volume).is_some() {
+            let descent = Descent { group, span, branch: span.volume, width, content, found: None };
+            self.descents.insert(token, descent);
+        }
+    }
+
+    /// The store's answer, once nothing more is inherited.
+    pub(super) fn descend(
+        &mut self,
+        cx: &mut Context<'_>,
+        token: Token,
+        result: Result<Blocks, StoreError>,
+    ) -> Option<Result<Found, StoreError>> {
+        let Some(mut descent) = self.descents.remove(&token) else {
+            return Some(result.map(|blocks| Found { blocks, inherited: Vec::new() }));
+        };
+        let blocks = match result {
+            Ok(blocks) => blocks,
+            Err(error) => return Some(Err(error)),
+        };
+        let width = usize::from(descent.width);
+        let found = match descent.found.take() {
+            None => Found { blocks, inherited: Vec::new() },
+            Some(above) => above.over(blocks, width, descent.span.count),
+        };
+        let parent = cx.groups.parent_of(descent.group, descent.branch);
+        let Some(parent) = parent.filter(|_| found.has_absent(width, descent.span.count)) else {
+            return Some(Ok(found));
+        };
+        let span = Span { volume: parent, ..descent.span };
+        let (width, content) = (descent.width, descent.content);
+        self.descents.insert(token, Descent { branch: parent, found: Some(found), ..descent });
+        self.store(cx, Command::Read { token, span, width, content });
+        None
+    }
+
+    /// Whether no read that had begun at `token` goes down the branches any more.
+    pub(super) fn has_descended(&self, token: Token) -> bool {
+        self.descents.keys().all(|begun| *begun > token)
+    }
+
+    /// A delta met inherited blocks: they are copied up, then it is checked again.
+    pub(super) fn copy_up(&mut self, cx: &mut Context<'_>, key: Key, made_before: u64, found: &Found) {
+        let pending = self.pending.get(&key).expect("checked by the caller");
+        let (span, width) = (pending.prepare.write.span, pending.prepare.change.width());
+        let overlaps = |other: &Key| {
+            self.pending.get(other).is_some_and(|other| other.prepare.write.span.overlaps(&span))
+        };
+        if self.copy_ups.under_way.keys().any(overlaps) {
+            return self.copy_ups.behind.push(key);
+        }
+        if self.copy_ups.made != made_before {
+            return self.look_again(cx, key);
+        }
+        cx.counters.count("inherited block copied up");
+        // Only what is inherited: blocks that are here may be changed meanwhile by deltas of other units.
+        let mut inherited = found.inherited.clone();
+        inherited.sort_unstable();
+        let runs: Vec<&[u32]> = inherited.chunk_by(|a, b| a + 1 == *b).collect();
+        self.copy_ups.under_way.insert(key, (runs.len(), Ok(())));
+        for run in runs {
+            let (first, count) = (run[0] as usize, run.len());
+            let entries = first * usize::from(width)..(first + count) * usize::from(width);
+            let stamps = found.blocks.stamps[entries].to_vec();
+            let payload = found.blocks.content.slice(first * BLOCK, count * BLOCK);
+            let span = Span { lba: span.lba + first as u64, count: count as u32, ..span };
+            let token = self.token();
+            self.ask(cx, token, Lookup::CopyUp(key), Command::Mend { token, span, width, stamps, payload });
+        }
+    }
+
+    pub(super) fn on_copied_up(&mut self, cx: &mut Context<'_>, key: Key, result: Result<(), StoreError>) {
+        let Some((left, so_far)) = self.copy_ups.under_way.get_mut(&key) else { return };
+        *left -= 1;
+        *so_far = so_far.and(result);
+        if *left > 0 {
+            return;
+        }
+        let result = *so_far;
+        self.copy_ups.under_way.remove(&key);
+        self.copy_ups.made += 1;
+        let behind = core::mem::take(&mut self.copy_ups.behind);
+        match result {
+            Ok(()) => self.look_again(cx, key),
+            Err(error) => self.refuse_checked(cx, key, super::refusal(error)),
+        }
+        behind.into_iter().for_each(|key| self.look_again(cx, key));
+    }
+
+    fn look_again(&mut self, cx: &mut Context<'_>, key: Key) {
+        let Some(pending) = self.pending.get(&key).filter(|pending| pending.state == State::Checking) else {
+            return;
+        };
+        let prepare = &pending.prepare;
+        let (group, span, width) = (prepare.write.group, prepare.write.span, prepare.change.width());
+        let made = self.copy_ups.made;
+        let token = self.look(cx, group, span, width, true, Lookup::Check(key, made));
+        self.pending.get_mut(&key).expect("still there").token = token;
+    }
+}
+
+impl Found {
+    fn is_absent(&self, block: u32, width: usize) -> bool {
+        let at = block as usize * width;
+        self.blocks.stamps[at..at + width].iter().all(|stamp| stamp.is_zero())
+            && !self.blocks.unreadable.contains(&block)
+    }
+
+    fn has_absent(&self, width: usize, count: u32) -> bool {
+        (0..count).any(|block| self.is_absent(block, width))
+    }
+
+    /// What is absent here is taken from `below`.
+    fn over(self, below: Blocks, width: usize, count: u32) -> Found {
+        let mut merged = Found { inherited: self.inherited.clone(), ..Found::default() };
+        for block in 0..count {
+            let absent = self.is_absent(block, width);
+            let from = if absent { &below } else { &self.blocks };
+            let at = block as usize * width;
+            merged.blocks.stamps.extend_from_slice(&from.stamps[at..at + width]);
+            if from.unreadable.contains(&block) {
+                merged.blocks.unreadable.push(block);
+            }
+            if !from.content.is_empty() {
+                merged.blocks.content.append(&from.content.block(block as usize));
+            }
+            if absent && !merged.is_absent(block, width) {
+                merged.inherited.push(block);
+            }
+        }
+        merged
+    }
+}

@@ -1,0 +1,134 @@
+//! What the brick itself asks of a disk, to catch up, to scrub, to merge and to answer other bricks: its own blocks, past
+//! any reader; its stretches; the requests that took effect.
+
+use super::{Context, HORIZON_KEY, Lookup, Participant, SETTLED_KEY};
+use base::{GroupId, RequestId, Stamp, VolumeId};
+use wire::disk::{Blocks, Command, StoreError, Token};
+use wire::{Span, Wire};
+
+/// What was found, for the brick's own question of that number.
+#[derive(Debug)]
+pub enum Own {
+    /// Blocks as they are here, what they inherit included.
+    Blocks(Result<Blocks, StoreError>),
+    /// The stretches that hold stamps at one disk.
+    Stretches(Result<Vec<(VolumeId, u64)>, StoreError>),
+    /// Whether effects of other members are on stable storage here.
+    Remembered(bool),
+}
+
+impl Participant {
+    /// Looks up the stamps of own blocks; with `verify` checks what is on the disk, too.
+    pub fn examine(
+        &mut self,
+        cx: &mut Context<'_>,
+        job: u64,
+        group: GroupId,
+        span: Span,
+        width: u8,
+        verify: bool,
+    ) {
+        if self.pending.in_doubt(span).next().is_some() {
+            return self.own.push((job, Own::Blocks(Err(StoreError::Busy))));
+        }
+        let token = self.token();
+        self.descend_from(cx, token, group, span, width, false);
+        let command = match verify {
+            true => Command::Verify { token, span, width },
+            false => Command::Read { token, span, width, content: false },
+        };
+        self.ask(cx, token, Lookup::Own { job }, command);
+    }
+
+    /// Which stretches hold stamps on this disk?
+    pub fn list_stretches(&mut self, cx: &mut Context<'_>, job: u64, after: Option<(VolumeId, u64)>) {
+        let token = self.token();
+        self.ask(cx, token, Lookup::Own { job }, Command::Inventory { token, after });
+    }
+
+    /// At most `max` of the parts of requests that took effect here after `after`, in order.
+    pub fn list_effects(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<(RequestId, u64, Stamp)> {
+        self.effects.page(after, max)
+    }
+
+    /// Takes over which requests took effect at another member.
+    ///
+    /// The store forgets the effects with the earliest stamps first, and after a restart this member takes all that is
+    /// later than the earliest it remembers for known. Effects of others may be earlier than some of its own that it
+    /// forgot: so it durably notes first that it has no say about writes up to the latest of them.
+    pub fn remember(&mut self, cx: &mut Context<'_>, job: u64, effects: Vec<(RequestId, u64, Stamp)>) {
+        let latest = effects.iter().map(|(_, _, stamp)| *stamp).max().unwrap_or_default();
+        if latest <= self.noted_horizon {
+            return self.remember_noted(cx, job, effects);
+        }
+        let token = self.token();
+        let (key, value) = (HORIZON_KEY.to_vec(), Some(latest.to_bytes()));
+        self.ask(cx, token, Lookup::Horizon { job, latest, effects }, Command::Note { token, key, value });
+    }
+
+    pub(super) fn on_horizon(
+        &mut self,
+        cx: &mut Context<'_>,
+        (job, latest, effects): (u64, Stamp, Vec<(RequestId, u64, Stamp)>),
+        durable: bool,
+    ) {
+        if !durable {
+            return self.own.push((job, Own::Remembered(false)));
+        }
+        self.noted_horizon = self.noted_horizon.max(latest);
+        self.remember_noted(cx, job, effects);
+    }
+
+    fn remember_noted(&mut self, cx: &mut Context<'_>, job: u64, effects: Vec<(RequestId, u64, Stamp)>) {
+        let token = self.token();
+        self.ask(
+            cx,
+            token,
+            Lookup::Remember { job, effects: effects.clone() },
+            Command::Remember { token, effects },
+        );
+    }
+
+    pub(super) fn on_remembered(&mut self, job: u64, effects: Vec<(RequestId, u64, Stamp)>, durable: bool) {
+        if durable {
+            for (request, part, stamp) in effects {
+                self.effects.insert(request, part, stamp);
+                self.applied.insert(stamp);
+            }
+        }
+        self.own.push((job, Own::Remembered(durable)));
+    }
+
+    /// Gives a stretch of a branch back, once no write of it is under way.
+    pub fn discard_stretch(&mut self, cx: &mut Context<'_>, volume: VolumeId, stretch: u64) {
+        self.store(cx, Command::Discard { volume, stretch: Some(stretch) });
+    }
+
+    /// Says so once all that was asked of the disk so far is durable.
+    pub fn settle(&mut self, cx: &mut Context<'_>, job: u64) {
+        let token = self.token();
+        let (key, value) = (SETTLED_KEY.to_vec(), Some(token.to_le_bytes().to_vec()));
+        let effects = Vec::new();
+        self.ask(cx, token, Lookup::Remember { job, effects }, Command::Note { token, key, value });
+    }
+
+    /// A mark in time: see [`Participant::has_passed`].
+    pub fn mark(&self) -> Token {
+        self.serial
+    }
+
+    /// Whether all reads that went down the branches at `mark` have ended.
+    pub fn has_passed(&self, mark: Token) -> bool {
+        self.has_descended(mark)
+    }
+
+    /// What was found since the last call.
+    pub fn take_own(&mut self) -> Vec<(u64, Own)> {
+        core::mem::take(&mut self.own)
+    }
+
+    /// Writes and reads that clients wait for here.
+    pub fn load(&self) -> usize {
+        self.pending.len() + self.waiting.len() + self.held.len()
+    }
+}
