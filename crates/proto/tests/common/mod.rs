@@ -217,11 +217,16 @@ impl Cluster {
         };
         let created = self.admin(request);
         let Ok(AdminReply::Volume(volume)) = created else { panic!("not created: {created:?}") };
+        self.open(&name);
+        volume.id
+    }
+
+    /// Opens a volume, snapshot or clone at all gateways.
+    pub fn open(&mut self, name: &str) {
         for id in self.gateways.keys().copied().collect::<Vec<_>>() {
-            self.gateway(id, GatewayEvent::Open { session: id.0, name: name.clone() });
+            self.gateway(id, GatewayEvent::Open { session: id.0, name: name.to_owned() });
         }
         self.run(Duration::from_millis(100));
-        volume.id
     }
 
     /// A command to the directory, and its answer.

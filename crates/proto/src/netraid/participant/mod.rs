@@ -28,6 +28,7 @@ use core::time::Duration;
 use own::Own;
 use repair::repaired;
 use std::collections::{BTreeMap, BTreeSet};
+use views::bear_witness;
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
 use wire::{Change, Decision, Fate, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire, WriteId};
 
@@ -535,6 +536,9 @@ impl Participant {
         self.serial += 1;
         if !read.span.is_valid() || !(1..=32).contains(&read.width) {
             return read_answer(cx, &read, ReadOutcome::Failed, Payload::new());
+        }
+        if !read.content && !read.stamps {
+            return bear_witness(cx, &read);
         }
         self.admit_read(cx, self.serial, cx.now, read);
     }
