@@ -207,6 +207,7 @@ impl BrickNode {
         if found.iter().all(Option::is_some) {
             let found = core::mem::take(found).into_iter().flatten().collect();
             let mut brick = Brick::new(self.config.clone(), found, now);
+            brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
             if self.stores.iter().any(|store| store.stats().torn_tails > 0) {
                 brick.count("torn journal tail at recovery");
             }

@@ -128,6 +128,11 @@ impl Brick {
         self.healer.set_plant(plant);
     }
 
+    /// The identities of its disks, in order: with others it is another brick to the directory.
+    pub fn set_disks(&mut self, identities: Vec<u64>) {
+        self.control.status.disks = identities;
+    }
+
     /// What its disks say of themselves, for the next heartbeat.
     pub fn set_space(&mut self, capacity_bytes: u64, used_bytes: u64, unreadable_blocks: u64) {
         self.control.status.capacity_bytes = capacity_bytes;
