@@ -2,6 +2,7 @@
 //! other members.
 
 use super::bucket::Bucket;
+use super::merge::Merging;
 use super::span::SpanJob;
 use super::walk::Walk;
 use super::{Healer, Job, Owner, Wish};
@@ -75,7 +76,7 @@ impl Scrub {
 
     fn is_due(&self, now: Time) -> bool {
         match &self.running {
-            Some(running) => self.asked > self.number && !running.is_urgent || self.asked > self.number,
+            Some(_) => self.asked > self.number,
             None => self.asked > self.number || self.next.is_some_and(|next| next <= now),
         }
     }
@@ -234,7 +235,8 @@ impl Healer {
             Step::Walking(_) => return false,
             Step::Listing { is_waiting: true, .. } => return false,
             Step::Listing { due: Some(Time::ZERO), found, .. } => {
-                let found = core::mem::take(found);
+                let heir = |(branch, stretch)| (Merging::heir(&view.lineage, branch), stretch);
+                let found = core::mem::take(found).into_iter().map(heir).collect();
                 *step = Step::Walking(Walk::new((group, view.volume), (view.number, slot), true, found));
             }
             Step::Listing { due: Some(due), .. } if *due > now => return false,

@@ -22,8 +22,8 @@ use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::member::views::Groups;
 use crate::planted::Plant;
-use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber};
-use branches::{CopyUps, Descent, Found};
+use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use branches::{CopyUps, Descent, Found, LateDiscard, MergeUnderWay};
 use core::time::Duration;
 use own::Own;
 use repair::repaired;
@@ -153,6 +153,16 @@ enum Lookup {
     Own {
         job: u64,
     },
+    Merge {
+        job: u64,
+        key: Key,
+        span: Span,
+        width: u8,
+        from: VolumeId,
+    },
+    Merged {
+        key: Key,
+    },
     Horizon {
         job: u64,
         latest: Stamp,
@@ -182,6 +192,8 @@ pub struct Participant {
     fates: Vec<(u64, usize, Fate)>,
     descents: BTreeMap<Token, Descent>,
     copy_ups: CopyUps,
+    merges: BTreeMap<Key, MergeUnderWay>,
+    late_discards: Vec<LateDiscard>,
     /// About writes up to this it has no say after a restart, unless it remembers them.
     noted_horizon: Stamp,
     own: Vec<(u64, Own)>,
@@ -205,6 +217,8 @@ impl Participant {
             fates: Vec::new(),
             descents: BTreeMap::new(),
             copy_ups: CopyUps::default(),
+            merges: BTreeMap::new(),
+            late_discards: Vec::new(),
             noted_horizon: Stamp::ZERO,
             own: Vec::new(),
         };
@@ -536,6 +550,9 @@ impl Participant {
         if !read.span.is_valid() || !(1..=32).contains(&read.width) {
             return read_answer(cx, &read, ReadOutcome::Failed, Payload::new());
         }
+        if !read.stamps && !read.content {
+            return bear_witness(cx, &read);
+        }
         self.admit_read(cx, self.serial, cx.now, read);
     }
 
@@ -620,11 +637,13 @@ impl Participant {
                     repaired(cx, from, operation, result.is_ok());
                 }
                 Some(Lookup::CopyUp(key)) => self.on_copied_up(cx, key, result),
+                Some(Lookup::Merged { key }) => self.on_merged(cx, key, result),
                 _ => {}
             },
             Reply::Read { token, result } => {
                 if let Some(found) = self.descend(cx, token, result) {
                     self.on_blocks(cx, token, found);
+                    self.discard_late(cx);
                 }
             }
             Reply::Noted { token, result } => match self.lookups.remove(&token) {
@@ -649,6 +668,9 @@ impl Participant {
         let lookup = self.lookups.remove(&token);
         if let Some(Lookup::Check(key, made)) = lookup {
             return self.on_checked(cx, token, (key, made), found);
+        }
+        if let Some(Lookup::Merge { job, key, span, width, from }) = lookup {
+            return self.on_merge_found(cx, (job, key, span), (width, from), found);
         }
         let result = found.map(|found| found.blocks);
         match lookup {
@@ -866,6 +888,15 @@ fn answer_prepared(cx: &mut Context<'_>, pending: &Pending) {
     let Some((to, operation)) = pending.prepare.reply_to else { return };
     let (previous, delta) = pending.answer.clone().unwrap_or_default();
     cx.send(to, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { previous } }, delta);
+}
+
+/// Who is asked for nothing says just whether the view is in force with it, as a current member or as one that joins.
+fn bear_witness(cx: &mut Context<'_>, read: &ReadRequest) {
+    let outcome = match cx.groups.takes(read.group, read.view) {
+        Ok(()) => ReadOutcome::Done { leased: cx.leased, stamps: Vec::new(), unreadable: Vec::new() },
+        Err(view) => ReadOutcome::Stale { view },
+    };
+    read_answer(cx, read, outcome, Payload::new());
 }
 
 fn read_answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
