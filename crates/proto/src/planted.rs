@@ -15,6 +15,8 @@ pub enum Plant {
     ResyncSkipsABlock,
     /// A member that catches up fetches from members that themselves lack writes.
     RebuildReadsStaleCopy,
+    /// The groups of a family move to a new head each at its own time.
+    SnapshotBrickByBrick,
 }
 
 impl Plant {

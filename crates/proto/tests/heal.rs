@@ -166,7 +166,11 @@ fn a_deleted_snapshot_merges_into_its_child() {
         bench.cluster.run(Duration::from_secs(20));
         bench.cluster.run_until_whole();
         let view = bench.cluster.directory.views().next().expect("a group").clone();
-        assert!(view.lineage.parents.is_empty() && view.lineage.merging.is_empty(), "{layout}: {:?}", view.lineage);
+        assert!(
+            view.lineage.parents.is_empty() && view.lineage.merging.is_empty(),
+            "{layout}: {:?}",
+            view.lineage
+        );
         let head = bench.head();
         for (id, (_, disk)) in &bench.cluster.bricks {
             assert_eq!(disk.branches(), [head].into(), "{layout}: {id} holds other branches");
@@ -284,7 +288,8 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
         let mut bench = Bench::new(layout, bricks, 11);
         let bytes = pattern(5, SIZE as usize);
         for offset in (0..SIZE as usize).step_by(1 << 20) {
-            let written = bench.cluster.write(1, bench.volume, offset as u64, bytes[offset..][..1 << 20].to_vec());
+            let written =
+                bench.cluster.write(1, bench.volume, offset as u64, bytes[offset..][..1 << 20].to_vec());
             assert_eq!(written, Ok(IoReply::Done));
         }
         bench.copy = bytes;
@@ -302,12 +307,22 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
         bench.cluster.run(Duration::from_secs(10));
         for brick in 1..=bricks {
             let after = status(&bench.cluster, brick);
-            assert!(after.scrub.completed >= 1 && !after.scrub.running, "{layout} brick {brick}: {:?}", after.scrub);
+            assert!(
+                after.scrub.completed >= 1 && !after.scrub.running,
+                "{layout} brick {brick}: {:?}",
+                after.scrub
+            );
             assert_eq!(after.lost_blocks, 1, "{layout}: the lost row is named once: {:?}", after.lost);
-            assert_eq!(bench.cluster.bricks[&BrickId(brick)].1.rotten, [(head, 40)], "{layout} brick {brick}");
+            assert_eq!(
+                bench.cluster.bricks[&BrickId(brick)].1.rotten,
+                [(head, 40)],
+                "{layout} brick {brick}"
+            );
         }
-        let of_layout: std::collections::BTreeSet<u64> =
-            (1..=bricks).flat_map(|brick| status(&bench.cluster, brick).lost).map(|lost| lost.offset).collect();
+        let of_layout: std::collections::BTreeSet<u64> = (1..=bricks)
+            .flat_map(|brick| status(&bench.cluster, brick).lost)
+            .map(|lost| lost.offset)
+            .collect();
         let data = if layout == "raid1x3" { 1 } else { 4 };
         assert_eq!(of_layout.len(), data, "{layout}: each data block of the row: {of_layout:?}");
         // Whole rows need nothing of what was there: the lost ones vanish with them, at the latest by the next scrub.
@@ -330,7 +345,8 @@ fn a_substitute_is_filled_and_the_former_member_gives_its_space_back() {
         bench.write(30);
         let view = bench.cluster.directory.views().next().expect("a group").clone();
         let replaced = view.members[1];
-        let spare = (1..=bricks + 1).map(BrickId).find(|brick| view.slot_of(*brick).is_none()).expect("a spare");
+        let spare =
+            (1..=bricks + 1).map(BrickId).find(|brick| view.slot_of(*brick).is_none()).expect("a spare");
         bench.cluster.admin(AdminRequest::ReplaceBrick { brick: replaced, by: Some(spare) }).expect("begun");
         bench.write(10);
         bench.cluster.run(Duration::from_secs(3));

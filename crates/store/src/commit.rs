@@ -8,7 +8,7 @@ use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::overlay::{Need, Setting};
 use crate::record::{Body, Effect, Extent, FrameBuilder, Record, WIDTH_MAX, inline_bytes};
-use crate::room::Plan;
+use crate::room::{Cause, Plan};
 use crate::superblock::SLOT_BLOCKS;
 use crate::works::{Mend, Work, WorkKind};
 use base::{BLOCK, Payload, RequestId, Stamp, Time};
@@ -172,7 +172,7 @@ impl Running {
         let record_bytes = staged.to_bytes().len();
         let setting = Setting::of(&staged.change, stamp);
         let planned = if sound && staged.write.span.is_valid() {
-            self.plan(staged.write.span, setting, &payload, direct, record_bytes)
+            self.plan(staged.write.span, setting, &payload, Cause::stage(direct), record_bytes)
         } else {
             Err(StoreError::Failed)
         };
@@ -224,7 +224,7 @@ impl Running {
             && stamps.len() == span.count as usize * width as usize
             && payload.len() == span.bytes();
         let planned = if sound {
-            self.plan(span, Setting::Each(width, &stamps), &payload, true, stamps.len() * 8 + 32)
+            self.plan(span, Setting::Each(width, &stamps), &payload, Cause::Mend, stamps.len() * 8 + 32)
         } else {
             Err(StoreError::Failed)
         };
@@ -551,7 +551,9 @@ impl Running {
                 let replies = tokens.unwrap_or_default().into_iter();
                 replies.map(|token| Reply::Staged { token, result: failed }).collect()
             }
-            Item::Note(token, ..) | Item::Remember(token, _) => vec![Reply::Noted { token: *token, result: failed }],
+            Item::Note(token, ..) | Item::Remember(token, _) => {
+                vec![Reply::Noted { token: *token, result: failed }]
+            }
             _ => Vec::new(),
         }
     }
@@ -563,7 +565,7 @@ fn mend_of(works: &mut VecDeque<Work>, id: u64) -> &mut Mend {
     mend
 }
 
-/// A bound of what a record takes of a frame.
+/// A bound of what a record takes of a frame, and of the next checkpoint where it adds to that.
 fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Stage { staged, extents, .. } => {
@@ -575,7 +577,7 @@ fn record_bytes(record: &Record) -> usize {
             inline_bytes(extents) + stamps.len() * 8 + 64 + sums_bytes(extents)
         }
         Record::Image { extents, .. } => inline_bytes(extents) + 32 + sums_bytes(extents),
-        Record::Remember { effects } => effects.len() * 32 + 16,
+        Record::Remember { effects } => effects.len() * 64 + 16,
         Record::Note { key, value } => key.len() + value.as_ref().map_or(0, Vec::len) + 16,
         _ => 32,
     }

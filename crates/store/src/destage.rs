@@ -56,6 +56,8 @@ pub(crate) struct Writing {
 enum Todo {
     /// Bring the content of its blocks home.
     Update { volume: VolumeId, page: u64, planes: BTreeSet<u8> },
+    /// It is damaged on the disk.
+    Rewrite(Key),
     /// Its blocks are discarded.
     Erase(Key),
 }
@@ -105,7 +107,7 @@ impl Running {
         self.write_home();
     }
 
-    fn todo(&self) -> VecDeque<Todo> {
+    fn todo(&mut self) -> VecDeque<Todo> {
         let mut todo: VecDeque<Todo> = VecDeque::new();
         for (volume, number, group) in self.destaging.groups() {
             let page = number / PAGE_SLOTS;
@@ -124,6 +126,13 @@ impl Running {
         }
         let doomed = self.discards.logged().flat_map(|region| self.pages.of(region));
         todo.extend(doomed.take(ERASED_MAX).map(Todo::Erase));
+        // One that changes in this cycle is left to the next.
+        let changes = |key: &Key| {
+            self.discards.cover(key.volume, key.page * PAGE_BLOCKS) || self.destaging.has_page(*key)
+        };
+        let (later, now) = core::mem::take(&mut self.rewrites).into_iter().partition(changes);
+        self.rewrites = later;
+        todo.extend(BTreeSet::into_iter(now).map(Todo::Rewrite));
         todo
     }
 
@@ -138,6 +147,7 @@ impl Running {
             let next = writing.todo.pop_front().expect("just seen");
             match next {
                 Todo::Update { volume, page, planes } => self.update(volume, page, &planes),
+                Todo::Rewrite(key) => self.rewrite(key),
                 Todo::Erase(key) => self.erase(key),
             }
         }
@@ -283,7 +293,7 @@ impl Running {
         self.start_write(self.geometry.block_offset(first), payload, None);
     }
 
-    fn write_page(&mut self, key: Key) {
+    pub(crate) fn write_page(&mut self, key: Key) {
         let place = self.pages.home(key).expect("an updated page has a home").place;
         let bytes = self.pages.get(key).expect("an updated page is in memory").encode(key, place, self.seed);
         self.pages.pin(key);
@@ -349,7 +359,8 @@ impl Running {
         while let Some(region) = self.discards.next_waiting() {
             self.queue.push(Item::Discard(region), self.now);
         }
-        let more = self.discards.logged().next().is_some();
+        self.rewrites.retain(|&key| pages.home(key).is_some());
+        let more = self.discards.logged().next().is_some() || !self.rewrites.is_empty();
         self.cycle.want(more);
     }
 }
@@ -362,6 +373,7 @@ impl Todo {
                 Box::new(planes.iter().map(|&plane| Key { volume: *volume, page: *page, plane }))
             }
             Todo::Erase(key) => Box::new(core::iter::once(*key)),
+            Todo::Rewrite(_) => Box::new(core::iter::empty()),
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` (what is where), `record` and `journal` (how a
 //! write gets on stable storage), `metadata`, `pages` and `slots` (where blocks are at home), `overlay` and `cache` (what
-//! is in memory), then the machine: `machine`, `commit` with `room`, `works` and `discard`, `read` and `inventory`, `destage`, `recovery`. The bytes and the order in
+//! is in memory), then the machine: `machine`, `commit` with `room`, `works` and `discard`, `read`, `inventory` and `heal`, `destage`, `recovery`; beside it `fsck`, for a disk that nobody uses. The bytes and the order in
 //! which they become durable are in `docs/disk-format/README.md`.
 //!
 //! Deliberately absent: files, devices, threads, clocks; the fate of a write in doubt (the participant finds it out).
@@ -16,6 +16,8 @@ mod commit;
 mod destage;
 mod discard;
 mod effects;
+pub mod fsck;
+mod heal;
 mod inventory;
 pub mod io;
 mod journal;
@@ -31,6 +33,7 @@ mod slots;
 mod superblock;
 mod works;
 
+pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State, What, fsck};
 pub use io::{Io, IoDone, IoFault, IoKind};
 pub use machine::{Limits, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};
 pub use recovery::OpenError;

@@ -152,6 +152,8 @@ pub struct Stats {
     pub verified_blocks: u64,
     /// Blocks found unreadable.
     pub unreadable_blocks: u64,
+    /// Metadata pages that were damaged on the disk, and written again from memory.
+    pub rewritten_pages: u64,
     /// Metadata pages on the disk.
     pub pages: u64,
     /// Metadata pages whose owner is unknown because nothing of them can be read.
@@ -299,6 +301,8 @@ pub(crate) enum Purpose {
     GroupFlush,
     /// A metadata page.
     Page(Key),
+    /// A metadata page that is in memory, to see whether the disk has it, too; and after how many cycles that was.
+    Look(Key, u64),
     /// Blocks of a read.
     Blocks(u64, Run),
     /// A block or page on its way home.
@@ -346,6 +350,8 @@ pub(crate) struct Running {
     /// On its way home.
     pub(crate) destaging: Overlay,
     pub(crate) cycle: Cycle,
+    /// Pages in memory, pinned, that are damaged on the disk.
+    pub(crate) rewrites: BTreeSet<Key>,
     pub(crate) durable_since: Option<Time>,
 
     pub(crate) slots: Allocator,
@@ -389,6 +395,7 @@ impl Running {
             durable: Overlay::default(),
             destaging: Overlay::default(),
             cycle: Cycle::Idle,
+            rewrites: BTreeSet::new(),
             durable_since: None,
             slots: Allocator::new(geometry.slot_count),
             pages: Pages::new(geometry.page_count, config.limits.pages_max.max(128)),
@@ -459,6 +466,7 @@ impl Running {
             _ if self.broken => {}
             (_, Err(IoFault::Failed(why))) => self.fail(&why),
             (Purpose::Page(key), result) => self.on_page(key, result.ok()),
+            (Purpose::Look(key, destages), result) => self.on_looked(key, destages, result.ok()),
             (Purpose::Blocks(read, run), result) => self.on_blocks(read, run, result.ok()),
             (purpose, Err(fault)) => self.fail(&format!("{}: {fault}", purpose.what())),
             (Purpose::Group, Ok(_)) => self.on_group_part(),
@@ -543,7 +551,7 @@ impl Purpose {
         match self {
             Purpose::Group => "journal write",
             Purpose::GroupFlush => "journal flush",
-            Purpose::Page(_) => "metadata read",
+            Purpose::Page(_) | Purpose::Look(..) => "metadata read",
             Purpose::Blocks(..) => "data read",
             Purpose::Home(None) => "data write",
             Purpose::Home(Some(_)) => "metadata write",

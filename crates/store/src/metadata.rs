@@ -84,8 +84,8 @@ pub(crate) struct Decoded {
     pub(crate) key: Option<Key>,
     /// Its content; blocks of damaged sectors are unknown.
     pub(crate) page: Page,
-    /// How many sectors are damaged.
-    pub(crate) damaged: u32,
+    /// A bit for each sector that is damaged.
+    pub(crate) damaged: u8,
 }
 
 impl Page {
@@ -152,12 +152,12 @@ impl Page {
         let mut decoded = Decoded { key: None, page: Page::of(Kind::Unknown), damaged: 0 };
         for (index, sector) in bytes.as_chunks::<SECTOR>().0.iter().enumerate() {
             let Some((magic, key)) = read_header(sector, place, index, seed) else {
-                decoded.damaged += 1;
+                decoded.damaged |= 1 << index;
                 continue;
             };
             let fits = magic == MAGIC_FREE || decoded.key.is_none_or(|known| known == key);
             if !fits || !decoded.page.decode_sector(sector, index, magic, slot_count) {
-                decoded.damaged += 1;
+                decoded.damaged |= 1 << index;
             } else if magic == MAGIC_PAGE {
                 decoded.key = Some(key);
             }
@@ -256,9 +256,9 @@ mod tests {
         let decoded = Page::decode(&bytes, 11, 6, 1);
         assert_eq!((decoded.key, decoded.damaged), (Some(key), 0));
         assert_eq!(decoded.page, page);
-        assert_eq!(Page::decode(&bytes, 12, 6, 1).damaged, 8, "at another place");
-        assert_eq!(Page::decode(&bytes, 11, 6, 2).damaged, 8, "of another disk");
-        assert_eq!(Page::decode(&bytes, 11, 5, 1).damaged, 1, "a slot beyond the disk");
+        assert_eq!(Page::decode(&bytes, 12, 6, 1).damaged.count_ones(), 8, "at another place");
+        assert_eq!(Page::decode(&bytes, 11, 6, 2).damaged.count_ones(), 8, "of another disk");
+        assert_eq!(Page::decode(&bytes, 11, 5, 1).damaged, 1 << 1, "a slot beyond the disk");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! that it does not change.
 
 use crate::discard::Region;
+use crate::metadata::{Key, PAGE_SLOTS};
 use crate::record::{Body, Extent};
 use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum, Stamp, VolumeId};
@@ -222,6 +223,12 @@ impl Overlay {
     /// Its groups, in order of their address.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (VolumeId, u64, &Group)> {
         self.groups.iter().map(|(&(volume, number), group)| (volume, number, group))
+    }
+
+    /// Whether it has blocks that a page describes.
+    pub(crate) fn has_page(&self, key: Key) -> bool {
+        let first = (key.volume, key.page * PAGE_SLOTS);
+        self.groups.range(first..=(key.volume, first.1 + PAGE_SLOTS - 1)).next().is_some()
     }
 
     /// The first one's address from `key` on.

@@ -140,6 +140,9 @@ impl Running {
         if self.is_worked_on(&span) {
             return self.held_reads.push(read);
         }
+        if wanted == Wanted::Check {
+            self.look_at_pages(&span, width);
+        }
         self.start_read(read);
     }
 
@@ -406,7 +409,9 @@ impl Running {
     fn fetch(&mut self, id: u64, run: Run) {
         let length = run.blocks.len() * BLOCK;
         match self.reads.get(&id) {
-            Some(read) if read.wanted == Wanted::Check => self.stats.verified_blocks += run.blocks.len() as u64,
+            Some(read) if read.wanted == Wanted::Check => {
+                self.stats.verified_blocks += run.blocks.len() as u64
+            }
             _ => self.stats.cache_misses += run.blocks.len() as u64,
         }
         let offset = self.geometry.block_offset(run.first);

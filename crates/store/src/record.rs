@@ -194,6 +194,15 @@ impl FrameHeader {
         (whole && sound && header.position == position).then_some(header)
     }
 
+    /// Whether a sector was, or was to be, the header of a frame at `position`, and is neither that nor one of an earlier
+    /// frame that was here before.
+    pub(crate) fn is_damaged(sector: &[u8], position: u64, seed: Checksum) -> bool {
+        let Some(start) = sector.get(..16) else { return true };
+        let word = |at: usize| u64::from_le_bytes(start[at..at + 8].try_into().expect("eight bytes"));
+        let is_header = word(0) == MAGIC || word(8) == position && position > 0;
+        is_header && FrameHeader::decode(sector, word(8), seed).is_none()
+    }
+
     /// Where the blocks begin.
     fn body_at(&self) -> usize {
         (HEADER + self.records as usize).next_multiple_of(BLOCK)

@@ -133,7 +133,8 @@ enum Step {
     SuperblockCopy {
         damaged: bool,
     },
-    Headers(Box<Superblock>),
+    /// The first header, once it was read; then the second one is asked for.
+    Headers(Box<Superblock>, Option<Option<Header>>),
     Journal(Box<Replay>),
     Verify(Box<Replay>),
     Flush(Box<Replay>),
@@ -152,6 +153,8 @@ struct Replay {
     at: u64,
     /// Where the next bytes come from.
     fetched: u64,
+    /// Up to here one sector is read at a time, because some cannot be read.
+    careful_until: u64,
     /// Where the first frame is that is not whole; later ones are looked for from there on.
     torn: Option<u64>,
     /// The last whole frame, not replayed yet: where it begins, its end, its records.
@@ -201,7 +204,8 @@ impl Recovery {
             }
             Step::Superblock => self.on_superblock(bytes),
             Step::SuperblockCopy { damaged } => self.on_superblock_copy(bytes, damaged),
-            Step::Headers(superblock) => self.on_headers(&superblock, bytes),
+            Step::Headers(superblock, None) => Ok(self.on_first_header(superblock, bytes)),
+            Step::Headers(superblock, Some(first)) => self.on_headers(&superblock, first, bytes),
             Step::Journal(replay) => self.on_journal(replay, bytes),
             Step::Verify(replay) => self.on_verify(replay, bytes),
             Step::Flush(mut replay) => {
@@ -249,13 +253,24 @@ impl Recovery {
         if config.disk_bytes < needed_bytes {
             return Err(OpenError::Truncated { disk_bytes: config.disk_bytes, needed_bytes });
         }
-        self.step = Step::Headers(Box::new(superblock));
-        Ok(Next::Read { offset: HEADERS_AT, length: 2 * BLOCK })
+        self.step = Step::Headers(Box::new(superblock), None);
+        Ok(Next::Read { offset: HEADERS_AT, length: BLOCK })
     }
 
-    fn on_headers(&mut self, superblock: &Superblock, sectors: Option<Bytes>) -> Result<Next, OpenError> {
-        let sectors = sectors.ok_or(OpenError::JournalHeaderCorrupt)?;
-        let headers = sectors.chunks_exact(BLOCK).filter_map(|s| Header::decode_sector(s, superblock.seed()));
+    fn on_first_header(&mut self, superblock: Box<Superblock>, sector: Option<Bytes>) -> Next {
+        let header = sector.and_then(|sector| Header::decode_sector(&sector, superblock.seed()));
+        self.step = Step::Headers(superblock, Some(header));
+        Next::Read { offset: HEADERS_AT + BLOCK_U64, length: BLOCK }
+    }
+
+    fn on_headers(
+        &mut self,
+        superblock: &Superblock,
+        first: Option<Header>,
+        sector: Option<Bytes>,
+    ) -> Result<Next, OpenError> {
+        let second = sector.and_then(|sector| Header::decode_sector(&sector, superblock.seed()));
+        let headers = first.into_iter().chain(second);
         let header = headers.max_by_key(|header| header.generation).ok_or(OpenError::JournalHeaderCorrupt)?;
         let geometry = &superblock.geometry;
         let within =
@@ -272,6 +287,7 @@ impl Recovery {
             taken: 0,
             at: header.tail,
             fetched: header.tail,
+            careful_until: header.tail,
             torn: None,
             last: None,
             unverified: VecDeque::new(),
@@ -294,9 +310,14 @@ impl Recovery {
 
     fn on_journal(&mut self, mut replay: Box<Replay>, bytes: Option<Bytes>) -> Result<Next, OpenError> {
         let (_, length) = replay.piece(replay.end() - replay.fetched);
-        // Sectors that cannot be read match no checksum, as zeros do not.
         match bytes.filter(|bytes| bytes.len() == length) {
             Some(bytes) => replay.window.extend_from_slice(&bytes),
+            // Whole frames beside a bad sector are whole.
+            None if length > BLOCK => {
+                replay.careful_until = replay.fetched + length as u64;
+                return self.read_journal(replay);
+            }
+            // Sectors that cannot be read match no checksum, as zeros do not.
             None => replay.window.resize(replay.window.len() + length, 0),
         }
         replay.fetched += length as u64;
@@ -420,7 +441,8 @@ impl Replay {
     /// The next piece of the ring, as `(offset, length)`.
     fn piece(&self, left: u64) -> (u64, usize) {
         let to_end = self.running.journal.capacity() - self.fetched % self.running.journal.capacity();
-        (self.offset(self.fetched), left.min(to_end).min(CHUNK) as usize)
+        let most = if self.fetched < self.careful_until { BLOCK_U64 } else { CHUNK };
+        (self.offset(self.fetched), left.min(to_end).min(most) as usize)
     }
 
     /// Takes what frames the window holds.
@@ -473,10 +495,14 @@ impl Replay {
 
     /// A checkpoint at the very end, whose cycle did not end, may have taken the last of the room. It says nothing that the
     /// journal before it does not say: it is dropped, so that the next one finds room in its place.
+    ///
+    /// Not when a torn frame stands behind it: that one found room, so there is enough, and its header would make a frame
+    /// that took the checkpoint's place, and was torn as well, look like damage.
     fn drop_last_checkpoint(&mut self) {
         let Some((begin, _, records)) = &self.last else { return };
-        let is_checkpoint = matches!(records.last(), Some(Record::Checkpoint { .. }));
-        if is_checkpoint && *begin > self.header.tail && *begin >= self.header.head {
+        let is_checkpoint = records.iter().any(|record| matches!(record, Record::Checkpoint { .. }));
+        let is_behind = *begin > self.header.tail && *begin >= self.header.head;
+        if is_checkpoint && is_behind && self.running.stats.torn_tails == 0 {
             self.at = *begin;
             self.last = None;
         }
@@ -548,7 +574,9 @@ impl Running {
             Record::DiscardStretch { volume, stretch } => {
                 self.replay_discard(Region { volume, stretch: Some(stretch) });
             }
-            Record::Remember { effects } => effects.into_iter().for_each(|effect| self.effects.insert(effect)),
+            Record::Remember { effects } => {
+                effects.into_iter().for_each(|effect| self.effects.insert(effect))
+            }
             Record::Checkpoint { notes, effects, discards } => {
                 self.notes = notes.into_iter().collect();
                 effects.into_iter().for_each(|effect| self.effects.insert(effect));

@@ -1,4 +1,7 @@
 //! Room for a write, in the journal and on the disk: taken before it is staged, so that its application cannot fail.
+//!
+//! The last slots and pages are not for new data, so that a disk that is full to its users can still be repaired, written
+//! over and emptied.
 
 use crate::machine::Running;
 use crate::metadata::{Key, PAGE_BLOCKS};
@@ -9,12 +12,43 @@ use base::{BLOCK, Payload, Stamp, VolumeId};
 use wire::Span;
 use wire::disk::StoreError;
 
+/// Why room is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    /// A write that can go to fresh slots.
+    Stage,
+    /// A write that changes what is there.
+    Delta,
+    /// A repair, which may take the last of it.
+    Mend,
+}
+
+impl Cause {
+    /// Of a staged write.
+    pub(crate) fn stage(direct: bool) -> Cause {
+        if direct { Cause::Stage } else { Cause::Delta }
+    }
+}
+
 /// What a write would take.
 pub(crate) struct Plan {
     pub(crate) extents: Vec<Extent>,
     pub(crate) need: Need,
     pub(crate) cost: usize,
 }
+
+/// What a write asks of the room that is left.
+struct Demand {
+    /// Slots that it takes, for good or until those that it replaces are given up.
+    slots: u32,
+    /// By how many it leaves more in use than before, as far as is known; none for a repair.
+    new_slots: u32,
+    /// Pages that it must leave.
+    pages_kept: u32,
+}
+
+/// One in so many pages is for zeros and repairs.
+const PAGES_KEPT: u32 = 16;
 
 impl Running {
     /// Cuts a write into extents and sets room aside for it.
@@ -23,16 +57,16 @@ impl Running {
         span: Span,
         setting: Setting<'_>,
         payload: &Payload,
-        direct: bool,
+        cause: Cause,
         record_bytes: usize,
     ) -> Result<Plan, StoreError> {
-        let mut free = if direct { self.slots.available() } else { 0 };
+        let mut free = if cause == Cause::Delta { 0 } else { self.slots.available() };
         let cuts = cut(span, payload.is_empty(), &mut free);
         let inline: u32 = cuts.iter().filter(|cut| cut.2 == Cut::Inline).map(|cut| cut.1).sum();
         let cost = inline as usize * BLOCK + record_bytes + cuts.len() * 32 + span.count as usize * 28 + 96;
         self.admit(&span, cost)?;
         let need = self.need(span, setting, &cuts);
-        self.admit_space(need, payload.is_empty(), cuts.iter().filter(|cut| cut.2 == Cut::Direct).count())?;
+        self.admit_space(need, &self.demand(span, cause, &cuts, need))?;
         self.reserve(need);
         self.live_cost += cost;
         let extents = cuts.into_iter().map(|cut| self.extent(payload, cut)).collect();
@@ -57,18 +91,42 @@ impl Running {
         Ok(())
     }
 
-    /// Some room for pages is kept for zeros, so that space can be given back on a full disk.
-    pub(crate) fn admit_space(&mut self, need: Need, zero: bool, direct: usize) -> Result<(), StoreError> {
-        let kept = if zero { 0 } else { self.pages.places.count() / 16 };
-        let fits = need.slots as usize + direct <= self.slots.available() as usize
-            && (need.pages == 0 || need.pages + kept <= self.pages.places.available());
-        if fits {
+    /// What a write asks of the room that is left.
+    fn demand(&self, span: Span, cause: Cause, cuts: &[(u32, u32, Cut)], need: Need) -> Demand {
+        let direct = || cuts.iter().filter(|cut| cut.2 == Cut::Direct);
+        let number = |offset: u32| (span.lba + u64::from(offset)) / SLOT_BLOCKS;
+        let fresh = direct().filter(|cut| !self.has_slot(span.volume, number(cut.0))).count();
+        let is_zero = cuts.iter().all(|cut| cut.2 == Cut::Zero);
+        Demand {
+            slots: need.slots + direct().count() as u32,
+            new_slots: if cause == Cause::Mend { 0 } else { need.slots + fresh as u32 },
+            pages_kept: if cause == Cause::Mend || is_zero {
+                0
+            } else {
+                self.pages.places.count() / PAGES_KEPT
+            },
+        }
+    }
+
+    /// Refuses what the disk has no room for, and new data when it is nearly full.
+    fn admit_space(&mut self, need: Need, demand: &Demand) -> Result<(), StoreError> {
+        let pages = self.pages.places.available();
+        let fits = demand.slots <= self.slots.available()
+            && (need.pages == 0 || need.pages + demand.pages_kept <= pages);
+        let left = self.slots_max().saturating_sub(self.slots.used());
+        if fits && (demand.new_slots == 0 || self.slots.reserved() + demand.new_slots <= left) {
             return Ok(());
         }
-        // Content on its way home may hold more than it turns out to need.
+        // Content on its way home may hold more than it turns out to need. What is in use already is no such promise.
         let moving = !self.fresh.is_empty() || !self.durable.is_empty() || !self.destaging.is_empty();
+        let is_full = demand.new_slots > left;
         self.cycle.want(!self.durable.is_empty());
-        Err(if moving { StoreError::Busy } else { StoreError::NoSpace })
+        Err(if moving && !is_full { StoreError::Busy } else { StoreError::NoSpace })
+    }
+
+    /// The slots that may be in use before new data are refused.
+    fn slots_max(&self) -> u32 {
+        (u64::from(self.slots.count()) * u64::from(self.limits.used_percent_max) / 100) as u32
     }
 
     pub(crate) fn need(&self, span: Span, setting: Setting<'_>, cuts: &[(u32, u32, Cut)]) -> Need {

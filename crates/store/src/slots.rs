@@ -27,6 +27,11 @@ impl Allocator {
         self.count - self.free
     }
 
+    /// How many are set aside.
+    pub(crate) fn reserved(&self) -> u32 {
+        self.reserved
+    }
+
     /// How many are neither in use nor reserved.
     pub(crate) fn available(&self) -> u32 {
         self.free.saturating_sub(self.reserved)

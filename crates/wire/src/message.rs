@@ -64,7 +64,8 @@ pub enum Message {
         /// Given up.
         aborts: Vec<Decision>,
     },
-    /// Asks for blocks.
+    /// Asks for blocks; with neither stamps nor content, just whether the view is in force with the member, which one
+    /// that joins may say as well.
     Read {
         /// Names the answer.
         operation: u64,

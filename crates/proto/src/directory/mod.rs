@@ -19,6 +19,7 @@ mod volumes;
 
 use crate::counters::Counters;
 use crate::member::change::Change;
+use crate::planted::Plant;
 use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use families::Wish;
@@ -144,6 +145,7 @@ pub struct Directory {
     durable: u64,
     broken: Option<String>,
     counters: Counters,
+    plant: Plant,
 }
 
 const TICK: Duration = Duration::from_millis(100);
@@ -176,6 +178,7 @@ impl Directory {
             durable: records_version,
             broken: None,
             counters: Counters::default(),
+            plant: Plant::default(),
         };
         directory.resume_changes(now);
         Ok(directory)
@@ -184,6 +187,12 @@ impl Directory {
     /// What happened so far, by name.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Breaks something on purpose, for tests.
+    #[cfg(feature = "planted")]
+    pub fn plant(&mut self, plant: Plant) {
+        self.plant = plant;
     }
 
     /// Why its store failed, if it did: it does nothing any more and must be restarted.

@@ -12,7 +12,7 @@
 use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, VolumeRecord};
 use super::{DirectoryEffect, DirectoryEvent, Put, send};
 use crate::layout::Layout;
-use base::{BrickId, Depth, GroupId, Machine, NodeId, Time, ViewNumber, VolumeId};
+use base::{BrickId, Depth, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, Slots, VolumeInfo};
 
@@ -258,6 +258,8 @@ impl Recount {
         records.counts.next_volume = volume + MARGIN;
         records.counts.next_group = group + MARGIN;
         records.counts.next_brick = brick + 1000;
+        // Gateways that live keep their numbers and say so within seconds; until then the other half is given out.
+        records.counts.next_writer = StampClock::WRITERS / 2;
         records.families.values_mut().for_each(|family| family.changed = version);
         records.groups.values_mut().for_each(|group| group.changed = version);
     }

@@ -38,7 +38,7 @@ impl Stage {
             answers: VecDeque::new(),
         };
         for brick in 1..=bricks {
-            stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) });
+            stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
             let disks = vec![u64::from(brick)];
             let status = BrickStatus { capacity_bytes: 1 << 40, disks, ..BrickStatus::default() };
             stage.bricks.insert(BrickId(brick), status);

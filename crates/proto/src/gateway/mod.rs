@@ -12,6 +12,7 @@ use crate::counters::Counters;
 use crate::distribute::ReadPolicy;
 use crate::netraid::coordinator::{Answer, Coordinator};
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
+use core::time::Duration;
 use metadata::{Metadata, Waiter};
 use requests::{Origins, Requests};
 use wire::{AdminError, Io, IoError, IoReply, Message, Packet, VolumeInfo};
@@ -120,8 +121,14 @@ pub struct GatewayConfig {
     pub address: String,
 }
 
+/// A gateway that did not run for so long was paused: its deadlines are never further away than some seconds. Clients leave
+/// a silent gateway much sooner.
+const PAUSED: Duration = Duration::from_secs(5);
+
 /// The machine.
 pub struct Gateway {
+    /// When it ran last.
+    ran: Time,
     coordinator: Coordinator,
     requests: Requests,
     metadata: Metadata,
@@ -131,6 +138,7 @@ impl Gateway {
     /// A gateway that knows nobody but the directory.
     pub fn new(config: GatewayConfig, now: Time) -> Gateway {
         Gateway {
+            ran: now,
             coordinator: Coordinator::new(ReadPolicy::default()),
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
@@ -145,6 +153,22 @@ impl Gateway {
     /// Requests of clients that are not answered yet.
     pub fn requests_under_way(&self) -> usize {
         self.requests.len()
+    }
+
+    /// Time goes on. A gateway that was paused lets go of what clients asked of it before: they have gone to another one with
+    /// it, or ask again when they are told. So no write of long ago is made anew under a stamp of now; all other ideas of
+    /// long ago are found out by the bricks (`docs/protocol`).
+    fn on_time(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
+        self.coordinator.shared.now = now;
+        let away = now.since(core::mem::replace(&mut self.ran, now));
+        if away < PAUSED {
+            return;
+        }
+        self.coordinator.shared.counters.count("gateway was paused");
+        // What waited for its turn begins when that before it ends.
+        while self.coordinator.abandon_parts(|request| self.requests.is_remote(request)) {
+            self.collect(fx);
+        }
     }
 
     fn on_packet(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
@@ -216,8 +240,8 @@ impl Machine for Gateway {
     type Effect = GatewayEffect;
 
     fn step(&mut self, now: Time, event: GatewayEvent, fx: &mut Vec<GatewayEffect>) {
+        self.on_time(now, fx);
         let shared = &mut self.coordinator.shared;
-        shared.now = now;
         match event {
             GatewayEvent::Packet { from, packet } => self.on_packet(from, packet, fx),
             GatewayEvent::Up(NodeId::Brick(brick)) => drop(shared.up.insert(brick)),
@@ -253,7 +277,7 @@ impl Machine for Gateway {
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
-        self.coordinator.shared.now = now;
+        self.on_time(now, fx);
         self.coordinator.wake();
         self.metadata.wake(&mut self.coordinator.shared, fx);
         self.collect(fx);

@@ -88,6 +88,11 @@ impl Requests {
         self.table.len()
     }
 
+    /// Whether a request came from a client that may have gone to another gateway with it.
+    pub(super) fn is_remote(&self, serial: u64) -> bool {
+        self.table.get(&serial).is_some_and(|request| matches!(request.origin, Origins::Client { .. }))
+    }
+
     /// The session's answers are of no interest any more.
     pub(super) fn close(&mut self, session: u64) {
         let waits = |request: &Request| matches!(request.origin, Origins::Session { session: of, .. } if of == session);

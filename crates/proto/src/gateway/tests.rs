@@ -1,7 +1,10 @@
 //! A gateway between a directory and bricks that are played by hand.
 
-use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
-use base::{BLOCK, BrickId, GatewayId, GroupId, Machine, NodeId, Payload, Stamp, Time, ViewNumber, VolumeId};
+use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED};
+use base::{
+    BLOCK, BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp, Time,
+    ViewNumber, VolumeId,
+};
 use wire::{
     GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome, Slots, Span, VolumeInfo,
     VolumeMap,
@@ -198,6 +201,40 @@ fn a_deleted_volume_leaves_its_family_s_views_to_the_others() {
     assert_eq!(play.reply(), Some(Err(IoError::NoVolume)));
     play.publish(groups(3), Vec::new());
     assert!(play.gateway.coordinator.shared.views.is_empty(), "none is open");
+}
+
+#[test]
+fn a_gateway_that_was_paused_lets_go_of_what_clients_asked_before() {
+    let mut play = Play::new(&[info(VOLUME, "v")]);
+    let client = ClientId(77);
+    for (sequence, offset) in [(1, 0), (2, 512), (3, 1024)] {
+        let id = RequestId { client, sequence };
+        let message = Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset } };
+        let length = if sequence == 1 { 4096 } else { 512 };
+        play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; length]));
+    }
+    assert_eq!(play.questions().len(), 2, "two patches of one block take turns");
+    play.io(VOLUME, Io::Write { offset: 1 << 20 }, Payload::from(vec![1; 4096]));
+    play.now += PAUSED;
+    let now = play.now;
+    play.gateway.wake(now, &mut play.fx);
+    let sent = play.sent();
+    let told = |sequence| {
+        sent.iter().any(|(to, message)| {
+            let refused = Message::Reply { sequence, result: Err(IoError::NoVolume) };
+            *to == NodeId::Client(client) && *message == refused
+        })
+    };
+    assert!(told(1) && told(2) && told(3), "{sent:?}");
+    let prepares: Vec<u64> = sent
+        .iter()
+        .filter_map(|(_, message)| match message {
+            Message::Prepare { write, .. } => Some(write.span.lba),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(prepares, [256], "its own user's write goes on");
+    assert_eq!(play.gateway.requests_under_way(), 1);
 }
 
 #[test]

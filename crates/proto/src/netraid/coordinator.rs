@@ -502,12 +502,28 @@ impl Coordinator {
         self.run();
     }
 
-    fn fail(&mut self, is_concerned: impl Fn(&dyn Operate) -> bool) {
-        let mut gone: Vec<OperationId> = self
+    /// Ends the parts of the requests that are meant, with an error; what their writes left in doubt is settled by whoever
+    /// meets it. Says whether there were any.
+    pub fn abandon_parts(&mut self, is_meant: impl Fn(u64) -> bool) -> bool {
+        let parts: Vec<OperationId> = self
             .tasks
-            .iter_mut()
-            .filter_map(|(id, task)| is_concerned(task.operation.as_operate()).then_some(*id))
+            .iter()
+            .filter(|(_, task)| matches!(task.parent, Parent::Part(request, _) if is_meant(request)))
+            .map(|(id, _)| *id)
             .collect();
+        let any = !parts.is_empty();
+        self.fail_all(parts);
+        any
+    }
+
+    fn fail(&mut self, is_concerned: impl Fn(&dyn Operate) -> bool) {
+        let gone = self.tasks.iter_mut();
+        let gone = gone.filter_map(|(id, task)| is_concerned(task.operation.as_operate()).then_some(*id));
+        let gone = gone.collect();
+        self.fail_all(gone);
+    }
+
+    fn fail_all(&mut self, mut gone: Vec<OperationId>) {
         gone.sort_unstable();
         gone.into_iter().for_each(|id| self.end(id, Outcome::Failed(IoError::NoVolume)));
     }

@@ -1,10 +1,10 @@
 //! Reading a unit by way of the code: from the other units of its rows and their parity.
 //!
 //! Where all writers answer, for content, for stamps alone or (those that join) just as witnesses, no lease is needed;
-//! where one cannot be reached the others must hold theirs (see [`super::read`] for both). So a read need not wait until a dead brick is left out.
-//! The answers fit together when the parity's stamps name just the versions of the data that was read; otherwise
-//! writes are under way, and all is asked again. A member answers only without a write in doubt, so what fits is
-//! decided.
+//! where one cannot be reached the others must hold theirs (see [`super::read`] for both). So a read need not wait until
+//! a dead brick is left out. The answers fit together when the parity's stamps name just the versions of the data that
+//! was read; otherwise writes are under way, and all is asked again. A member answers only without a write in doubt, so
+//! what fits is decided.
 
 use super::coordinator::{Answer, Operate, Outcome, Shared, width_at};
 use super::settle::settle_foreign;

@@ -6,27 +6,84 @@ use base::{
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use store::{
     FormatOptions, Io, IoDone, IoFault, IoKind, OpenError, Store, StoreConfig, StoreEffect, StoreEvent,
 };
 use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
 use wire::{Change, Scope, Span, WriteId};
 
+pub mod oracle;
+
 const SECTOR: usize = 512;
+
+/// Where synced sectors are, when that is not in memory.
+pub trait Medium {
+    fn pwrite(&self, offset: u64, bytes: &[u8]);
+    fn pread(&self, offset: u64, bytes: &mut [u8]);
+}
 
 /// A disk that promises no more than 512 bytes at once. What was not synced may be lost, in any subset.
 #[derive(Clone, Default)]
 pub struct Disk {
     pub bytes: u64,
-    stable: BTreeMap<u64, [u8; SECTOR]>,
+    stable: Stable,
     /// Sectors written and not synced: all versions, oldest first, with the write's number.
     volatile: BTreeMap<u64, Vec<(u64, [u8; SECTOR])>>,
     writes: u64,
+    pub cuts: Cuts,
     /// Sectors that cannot be read.
     pub bad: std::collections::BTreeSet<u64>,
 }
 
+/// What a power cut leaves.
+#[derive(Clone, Default)]
+struct Stable {
+    sectors: BTreeMap<u64, [u8; SECTOR]>,
+    medium: Option<Rc<dyn Medium>>,
+}
+
+impl Stable {
+    fn insert(&mut self, number: u64, sector: [u8; SECTOR]) {
+        match &self.medium {
+            Some(medium) => medium.pwrite(number * SECTOR as u64, &sector),
+            None => drop(self.sectors.insert(number, sector)),
+        }
+    }
+
+    fn get(&self, number: u64) -> [u8; SECTOR] {
+        let mut sector = [0; SECTOR];
+        match &self.medium {
+            Some(medium) => medium.pread(number * SECTOR as u64, &mut sector),
+            None => sector = self.sectors.get(&number).copied().unwrap_or(sector),
+        }
+        sector
+    }
+}
+
+/// What became of what was not synced.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Cuts {
+    /// Sectors that kept what was there before.
+    pub lost: u64,
+    /// Sectors that have what was written last, or earlier but not synced.
+    pub kept: u64,
+    /// Writes of which some sectors were kept and others lost.
+    pub torn: u64,
+}
+
 impl Disk {
+    /// A disk whose synced sectors are elsewhere.
+    pub fn on(bytes: u64, medium: Rc<dyn Medium>) -> Disk {
+        let stable = Stable { medium: Some(medium), ..Stable::default() };
+        Disk { bytes, stable, ..Disk::default() }
+    }
+
+    /// Goes on with the same bytes behind another medium.
+    pub fn swap_medium(&mut self, medium: Rc<dyn Medium>) {
+        self.stable.medium = Some(medium);
+    }
+
     pub fn new(bytes: u64) -> Disk {
         Disk { bytes, ..Disk::default() }
     }
@@ -43,6 +100,8 @@ impl Disk {
         self.writes += 1;
         for (i, sector) in bytes.as_chunks::<SECTOR>().0.iter().enumerate() {
             let number = offset / SECTOR as u64 + i as u64;
+            // A disk puts a spare sector in the place of a bad one that is written.
+            self.bad.remove(&number);
             if durable {
                 self.stable.insert(number, *sector);
                 self.volatile.remove(&number);
@@ -71,7 +130,7 @@ impl Disk {
                 return Err(IoFault::Unreadable);
             }
             let newest = self.volatile.get(&number).and_then(|v| v.last()).map(|(_, sector)| sector);
-            bytes.extend_from_slice(newest.or(self.stable.get(&number)).unwrap_or(&[0; SECTOR]));
+            bytes.extend_from_slice(&newest.copied().unwrap_or_else(|| self.stable.get(number)));
         }
         Ok(Bytes::from(bytes))
     }
@@ -79,16 +138,23 @@ impl Disk {
     /// The power goes: of each sector any version that was not synced stays, or none.
     pub fn crash(&mut self, rng: &mut Rng) {
         let all = rng.u8(..);
+        let mut fates: BTreeMap<u64, [bool; 2]> = BTreeMap::new();
         for (number, versions) in std::mem::take(&mut self.volatile) {
             let pick = match all {
                 0..40 => versions.len(),
                 40..80 => 0,
                 _ => rng.usize(..=versions.len()),
             };
+            for (n, (write, _)) in versions.iter().enumerate() {
+                fates.entry(*write).or_default()[usize::from(n + 1 == pick)] = true;
+            }
+            self.cuts.lost += u64::from(pick == 0);
+            self.cuts.kept += u64::from(pick > 0);
             if pick > 0 {
                 self.stable.insert(number, versions[pick - 1].1);
             }
         }
+        self.cuts.torn += fates.values().filter(|fate| **fate == [true; 2]).count() as u64;
     }
 
     /// Overwrites bytes behind the store's back.
@@ -137,7 +203,12 @@ pub fn options(disk_bytes: u64, journal_bytes: u64) -> FormatOptions {
 
 impl World {
     pub fn new(disk_bytes: u64, journal_bytes: u64, seed: u64) -> World {
-        let mut disk = Disk::new(disk_bytes);
+        World::on(Disk::new(disk_bytes), journal_bytes, seed)
+    }
+
+    /// Formats a disk and opens it.
+    pub fn on(mut disk: Disk, journal_bytes: u64, seed: u64) -> World {
+        let disk_bytes = disk.bytes;
         for (offset, payload) in store::format(options(disk_bytes, journal_bytes)).unwrap() {
             disk.write(offset, &payload.to_vec(), true);
         }
@@ -174,13 +245,18 @@ impl World {
 
     /// The power goes, and comes back.
     pub fn crash(&mut self) -> Result<Box<Recovered>, OpenError> {
+        self.cut_power();
+        self.open()
+    }
+
+    /// The power goes.
+    pub fn cut_power(&mut self) {
         for (io, _) in std::mem::take(&mut self.in_flight) {
             if let IoKind::Write { offset, payload, .. } = io.kind {
                 self.disk.write(offset, &payload.to_vec(), false);
             }
         }
         self.disk.crash(&mut self.rng);
-        self.open()
     }
 
     pub fn command(&mut self, command: Command) {
@@ -230,6 +306,11 @@ impl World {
             return false;
         }
         let (io, mark) = self.in_flight.swap_remove(self.rng.usize(..self.in_flight.len()));
+        self.answer(io, mark);
+        true
+    }
+
+    fn answer(&mut self, io: Io, mark: u64) {
         let result = match io.kind {
             IoKind::Read { offset, length } => self.disk.read(offset, length),
             IoKind::Write { offset, payload, durable } => {
@@ -242,6 +323,15 @@ impl World {
             }
         };
         self.step(StoreEvent::Io(IoDone { token: io.token, result }));
+    }
+
+    /// Completes a request that `which` chooses.
+    pub fn complete_if(&mut self, which: impl Fn(&IoKind) -> bool) -> bool {
+        let Some(at) = self.in_flight.iter().position(|(io, _)| which(&io.kind)) else { return false };
+        let last = self.in_flight.len() - 1;
+        self.in_flight.swap(at, last);
+        let (io, mark) = self.in_flight.pop().unwrap();
+        self.answer(io, mark);
         true
     }
 
@@ -315,6 +405,15 @@ impl World {
         match self.replies.swap_remove(at.expect("an answer")) {
             Reply::Read { result, .. } => result,
             _ => unreachable!(),
+        }
+    }
+
+    /// A batch of stretches behind `after`.
+    pub fn inventory(&mut self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
+        self.command(Command::Inventory { token: 0, after });
+        match self.replies.pop() {
+            Some(Reply::Inventory { result, .. }) => result.unwrap(),
+            other => panic!("{other:?}"),
         }
     }
 

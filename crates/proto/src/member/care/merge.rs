@@ -71,9 +71,7 @@ impl Merging {
 
     pub(super) fn on_lineage(&mut self, group: GroupId, lineage: &Lineage) {
         let merges = |of: &GroupId, branch: &VolumeId| *of != group || child_of(lineage, *branch).is_some();
-        self.runs.retain(|(of, branch), run| {
-            *of != group || child_of(lineage, *branch) == Some(run.child)
-        });
+        self.runs.retain(|(of, branch), run| *of != group || child_of(lineage, *branch) == Some(run.child));
         self.merged.retain(|(of, branch)| merges(of, branch));
         for branch in &lineage.merging {
             let Some(child) = child_of(lineage, *branch) else { continue };
@@ -102,7 +100,11 @@ impl Merging {
 impl Healer {
     pub(super) fn merge(&mut self, families: &Families) {
         let now = self.now;
-        let ready = self.merging.runs.iter().filter(|(_, run)| !run.is_waiting && run.due.is_none_or(|due| due <= now));
+        let ready = self
+            .merging
+            .runs
+            .iter()
+            .filter(|(_, run)| !run.is_waiting && run.due.is_none_or(|due| due <= now));
         for (group, branch) in ready.map(|(of, _)| *of).collect::<Vec<_>>() {
             self.merge_step(group, branch, families);
         }
@@ -110,7 +112,9 @@ impl Healer {
 
     fn merge_step(&mut self, group: GroupId, branch: VolumeId, families: &Families) {
         let Some(view) = self.views.get(&group) else { return };
-        let Some((slot, geometry)) = view.slot_of(self.me).zip(families.geometry(view.volume)) else { return };
+        let Some((slot, geometry)) = view.slot_of(self.me).zip(families.geometry(view.volume)) else {
+            return;
+        };
         let run = self.merging.runs.get_mut(&(group, branch)).expect("listed by the caller");
         (run.is_waiting, run.due) = (true, None);
         if !run.is_listed {

@@ -388,7 +388,10 @@ impl Healer {
             !self.mends.is_empty() || runs.clone().any(CatchUpRun::has_more) && self.spans_under_way() == 0;
         let rate = waits.then(|| (self.fetching.opens_at(), "the rate of rebuilding allows more"));
         let scrub = self.scrub.deadline(&self.checking);
-        [operations, again, rate, scrub, self.leaving.deadline(), self.merging.deadline()].into_iter().flatten().min()
+        [operations, again, rate, scrub, self.leaving.deadline(), self.merging.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Writes down how far all is.

@@ -65,7 +65,7 @@ impl Scrub {
             // Bricks begin at different times: the id is spread over the interval.
             let phase = u64::from(self.me.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let interval_ms = u128::from(self.interval_s) * 1000;
-            let wait_ms = (interval_ms * u128::from(phase) >> 32) as u64;
+            let wait_ms = ((interval_ms * u128::from(phase)) >> 32) as u64;
             self.next = (self.interval_s > 0).then(|| now + Duration::from_millis(wait_ms));
         }
     }

@@ -196,7 +196,8 @@ impl Participant {
             Ok(found) => found,
             Err(error) => return self.end_merge(cx, (job, key, span), Err(error)),
         };
-        let of_ancestor = found.inherited.iter().filter(|(_, branch)| *branch == from).map(|(block, _)| *block);
+        let of_ancestor =
+            found.inherited.iter().filter(|(_, branch)| *branch == from).map(|(block, _)| *block);
         let (unreadable, blocks): (Vec<u32>, Vec<u32>) =
             of_ancestor.partition(|block| found.blocks.unreadable.contains(block));
         let mends = self.mends(span, width, &found, blocks);

@@ -28,6 +28,7 @@ use core::time::Duration;
 use own::Own;
 use repair::repaired;
 use std::collections::{BTreeMap, BTreeSet};
+use views::bear_witness;
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
 use wire::{Change, Decision, Fate, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire, WriteId};
 
@@ -550,7 +551,7 @@ impl Participant {
         if !read.span.is_valid() || !(1..=32).contains(&read.width) {
             return read_answer(cx, &read, ReadOutcome::Failed, Payload::new());
         }
-        if !read.stamps && !read.content {
+        if !read.content && !read.stamps {
             return bear_witness(cx, &read);
         }
         self.admit_read(cx, self.serial, cx.now, read);
@@ -888,15 +889,6 @@ fn answer_prepared(cx: &mut Context<'_>, pending: &Pending) {
     let Some((to, operation)) = pending.prepare.reply_to else { return };
     let (previous, delta) = pending.answer.clone().unwrap_or_default();
     cx.send(to, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { previous } }, delta);
-}
-
-/// Who is asked for nothing says just whether the view is in force with it, as a current member or as one that joins.
-fn bear_witness(cx: &mut Context<'_>, read: &ReadRequest) {
-    let outcome = match cx.groups.takes(read.group, read.view) {
-        Ok(()) => ReadOutcome::Done { leased: cx.leased, stamps: Vec::new(), unreadable: Vec::new() },
-        Err(view) => ReadOutcome::Stale { view },
-    };
-    read_answer(cx, read, outcome, Payload::new());
 }
 
 fn read_answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {

@@ -58,14 +58,7 @@ impl Participant {
             payload: Payload::new(),
         };
         let (key, state) = (prepare.key(), State::Mending);
-        self.pending.insert(Pending {
-            prepare,
-            state,
-            doomed: false,
-            token: 0,
-            since: cx.now,
-            answer: None,
-        });
+        self.pending.insert(Pending { prepare, state, doomed: false, token: 0, since: cx.now, answer: None });
         key
     }
 

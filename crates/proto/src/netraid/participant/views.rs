@@ -1,6 +1,6 @@
 //! What a change of view means for the writes and reads of its group.
 
-use super::{Context, Participant, answer, read_answer};
+use super::{Context, Participant, ReadRequest, answer, read_answer};
 use crate::netraid::pending::{Key, Prepare, State};
 use base::{GroupId, NodeId, Payload, VolumeId};
 use std::collections::BTreeMap;
@@ -85,4 +85,14 @@ impl Participant {
         self.waiting.retain(|_, prepare| prepare.reply_to.is_none_or(|(of, _)| of != node));
         self.held.retain(|_, (_, read)| read.from != node);
     }
+}
+
+/// Asked for neither content nor stamps: whether the view is in force here. A member that joins may say so too, as it needs
+/// to know no write for that: a reader without a lease relies on it (`super::super::read`).
+pub(super) fn bear_witness(cx: &mut Context<'_>, read: &ReadRequest) {
+    let outcome = match cx.groups.takes(read.group, read.view) {
+        Ok(()) => ReadOutcome::Done { leased: cx.leased, stamps: Vec::new(), unreadable: Vec::new() },
+        Err(view) => ReadOutcome::Stale { view },
+    };
+    read_answer(cx, read, outcome, Payload::new());
 }

@@ -31,7 +31,7 @@ fn a_write_that_was_settled_meanwhile_is_not_acknowledged_for_its_old_answers() 
     let first = script.asked();
     script.takes(&first[0], 0, Stamp::ZERO);
     // The second member never got it; another gateway has had it refused there and dropped at the first.
-    script.coordinator.shared.now = script.coordinator.shared.now + PAUSE;
+    script.coordinator.shared.now += PAUSE;
     script.coordinator.wake();
     let again = script.asked();
     assert_eq!(Script::slots(&again), [1]);
@@ -54,7 +54,7 @@ fn what_is_asked_under_a_view_of_long_ago_is_asked_anew_under_the_one_that_is_sh
     let mut script = script_with_a_write();
     let first = script.asked();
     script.takes(&first[0], 0, Stamp::ZERO);
-    script.coordinator.shared.now = script.coordinator.shared.now + PAUSE;
+    script.coordinator.shared.now += PAUSE;
     script.coordinator.wake();
     let again = script.asked();
     let now = view("raid1x2", 9, 0b10, 0);

@@ -1,0 +1,48 @@
+//! Runs a store over a disk for as long as it takes to bring home what its journal holds.
+
+use super::Sectors;
+use crate::io::{Io, IoDone, IoFault, IoKind};
+use crate::machine::{Store, StoreConfig, StoreEffect, StoreEvent};
+use crate::recovery::OpenError;
+use base::{Machine, Time};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use wire::disk::Reply;
+
+/// Lets a store work until it has nothing left to do.
+pub(super) fn bring_home(disk: &mut dyn Sectors, config: StoreConfig) -> Result<(), OpenError> {
+    let mut store = Store::open(config);
+    let (mut now, mut fx) = (Time::ZERO, Vec::new());
+    loop {
+        store.settle(now, &mut fx);
+        if fx.is_empty() {
+            let Some((at, _)) = store.deadline() else { return Ok(()) };
+            now = now.max(at);
+            store.wake(now, &mut fx);
+        }
+        let mut todo = VecDeque::from(core::mem::take(&mut fx));
+        while let Some(effect) = todo.pop_front() {
+            match effect {
+                StoreEffect::Io(io) => store.step(now, StoreEvent::Io(serve(disk, io)), &mut fx),
+                StoreEffect::Opened(Err(error)) => return Err(error),
+                StoreEffect::Reply(Reply::Broken { why }) => {
+                    return Err(OpenError::Io { offset: 0, fault: IoFault::Failed(why) });
+                }
+                StoreEffect::Opened(Ok(_)) | StoreEffect::Reply(_) => {}
+            }
+            todo.extend(fx.drain(..));
+        }
+    }
+}
+
+fn serve(disk: &mut dyn Sectors, io: Io) -> IoDone {
+    let result = match io.kind {
+        IoKind::Read { offset, length } => disk.read(offset, length),
+        IoKind::Write { offset, payload, durable } => {
+            let written = disk.write(offset, &payload.contiguous());
+            written.and_then(|()| if durable { disk.sync() } else { Ok(()) }).map(|()| Bytes::new())
+        }
+        IoKind::Flush => disk.sync().map(|()| Bytes::new()),
+    };
+    IoDone { token: io.token, result }
+}
