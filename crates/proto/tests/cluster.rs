@@ -146,8 +146,9 @@ fn rotten_blocks_are_served_from_elsewhere_and_repaired() {
         let bytes = pattern(7, 1 << 20);
         cluster.write(1, volume, 0, bytes.clone()).expect("written");
         cluster.run(Duration::from_secs(1));
+        let head = cluster.directory.views().next().expect("a group").lineage.branch_of(volume);
         for lba in [0, 3, 17] {
-            cluster.bricks.get_mut(&BrickId(1)).expect("there").1.rotten.push((volume, lba));
+            cluster.bricks.get_mut(&BrickId(1)).expect("there").1.rotten.push((head, lba));
         }
         for _ in 0..3 {
             assert!(cluster.read(1, volume, 0, 1 << 20) == bytes, "{layout}: wrong bytes");

@@ -126,6 +126,9 @@ impl Brick {
     /// Lets the healer go on. `begun` is where the effects of this step begin: what is sent to this brick itself is taken
     /// out of them.
     pub(super) fn tend(&mut self, now: Time, begun: usize, fx: &mut Vec<BrickEffect>) {
+        if !self.awake {
+            return;
+        }
         let load = self.participants.iter().map(|participant| participant.load()).sum();
         loop {
             let mut is_quiet = !self.bring_own(now, fx);
@@ -188,6 +191,17 @@ impl Brick {
             }
             Wish::Discard { branch, stretch } => {
                 self.with_all(now, fx, |participant, cx| participant.discard_stretch(cx, branch, stretch));
+            }
+            Wish::CopyUp { job, group, span, width, from } => {
+                self.with(now, fx, span, |participant, cx| {
+                    participant.merge(cx, job, group, span, width, from);
+                });
+            }
+            Wish::DiscardMerged { job, branch, stretch } => {
+                let span = Span { volume: branch, lba: stretch * Span::STRETCH_BLOCKS, count: 1 };
+                self.with(now, fx, span, |participant, cx| {
+                    participant.discard_merged(cx, job, branch, stretch);
+                });
             }
             Wish::Settle { job } => self.with_all(now, fx, |participant, cx| participant.settle(cx, job)),
             Wish::Drop(view) => self.drop_group(now, &view, fx),

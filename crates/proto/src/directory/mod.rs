@@ -310,8 +310,12 @@ impl Directory {
                 record.active.iter().chain(&record.next).any(|view| view.slot_of(to).is_some())
             })
         };
+        // A brick that is new in a group may have missed its family, however old.
+        let has_changed = |group: &GroupId| self.records.groups[group].changed > known;
         let families = self.records.families.iter().filter(|(_, record)| {
-            record.changed > known && record.changed <= self.durable && record.groups.iter().any(is_member)
+            let mut of_brick = record.groups.iter().filter(|group| is_member(group)).peekable();
+            let concerns = of_brick.peek().is_some() && (record.changed > known || of_brick.any(has_changed));
+            concerns && record.changed <= self.durable
         });
         let families = families.map(|(family, record)| Family {
             volumes: self.records.volumes_of(*family).map(|volume| volume.info.clone()).collect(),

@@ -12,9 +12,10 @@
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
 use super::read::{ReadOperation, is_mirrored};
 use super::reconstruct::ReconstructOperation;
+use crate::planted::Plant;
 use base::{GroupId, Payload, Stamp};
 use core::time::Duration;
-use wire::{Message, Slots, Span};
+use wire::{Message, ReadOutcome, Slots, Span};
 
 /// How often a patient repair is offered before it lets the write that waits for it look again: the block may need no
 /// repair any more.
@@ -57,6 +58,9 @@ impl RepairOperation {
     fn fetch(&mut self, shared: &mut Shared) {
         let geometry = shared.geometry(self.group);
         let excluded = Slots::one(self.slot);
+        if shared.plant.has(Plant::RebuildReadsStaleCopy) && self.fetch_stale(shared) {
+            return;
+        }
         shared.begin(match is_mirrored(&geometry) {
             true => Operation::Read(ReadOperation::of_branch(self.group, self.span, excluded)),
             false => {
@@ -65,6 +69,32 @@ impl RepairOperation {
                 Operation::Reconstruct(Box::new(reconstruct))
             }
         });
+    }
+}
+
+impl RepairOperation {
+    /// Planted: the first copy at a member that is not current is as good as any.
+    fn fetch_stale(&self, shared: &mut Shared) -> bool {
+        let (view, group, span) = (shared.view(self.group), self.group, self.span);
+        if !is_mirrored(&shared.geometry(group)) {
+            return false;
+        }
+        let others = (0..view.members.len() as u8).filter(|slot| *slot != self.slot);
+        let Some(slot) = others.filter(|slot| !view.current.has(*slot)).find(|_| self.attempt == 0) else {
+            return false;
+        };
+        let width = width_at(&shared.geometry(group), span.lba, slot);
+        shared.call(&view, slot, Payload::new(), |operation| Message::Read {
+            operation,
+            group,
+            view: view.number,
+            span,
+            width,
+            stamps: true,
+            content: true,
+        });
+        shared.wake_to_retry(self.attempt);
+        true
     }
 }
 
@@ -93,6 +123,10 @@ impl Operate for RepairOperation {
     }
 
     fn on_answer(&mut self, shared: &mut Shared, _slot: u8, answer: Answer) -> Option<Outcome> {
+        if let Answer::Read(ReadOutcome::Done { stamps, .. }, content) = answer {
+            self.good = Some((stamps, content));
+            return self.start(shared);
+        }
         let is_taken = matches!(answer, Answer::Repaired(true));
         if is_taken {
             shared.counters.count("repair taken by a member");

@@ -55,9 +55,14 @@ impl MemoryDisk {
         self.blocks.len()
     }
 
-    /// Makes the block what it was at first.
-    pub fn lose(&mut self, volume: VolumeId, lba: u64) {
-        self.blocks.remove(&(volume, lba));
+    /// The branches that have blocks.
+    pub fn branches(&self) -> BTreeSet<VolumeId> {
+        self.blocks.keys().map(|(branch, _)| *branch).collect()
+    }
+
+    /// Which requests took effect.
+    pub fn effects(&self) -> BTreeMap<(RequestId, u64), Stamp> {
+        self.effects.clone()
     }
 
     fn put(&mut self, volume: VolumeId, lba: u64, stamps: Vec<Stamp>, bytes: Payload) {
@@ -158,6 +163,7 @@ pub struct Cluster {
     pub passes: fn(NodeId, NodeId, &Message) -> bool,
     wire: VecDeque<(NodeId, NodeId, Packet)>,
     replies: BTreeMap<(u64, u64), (Result<IoReply, IoError>, Payload)>,
+    opened: Option<VolumeId>,
     admin: Vec<Result<AdminReply, wire::AdminError>>,
     tag: u64,
 }
@@ -178,6 +184,7 @@ impl Cluster {
             passes: |_, _, _| true,
             wire: VecDeque::new(),
             replies: BTreeMap::new(),
+            opened: None,
             admin: Vec::new(),
             tag: 0,
         };
@@ -217,16 +224,17 @@ impl Cluster {
         };
         let created = self.admin(request);
         let Ok(AdminReply::Volume(volume)) = created else { panic!("not created: {created:?}") };
-        self.open(&name);
+        assert_eq!(self.open(&name), volume.id);
         volume.id
     }
 
-    /// Opens a volume, snapshot or clone at all gateways.
-    pub fn open(&mut self, name: &str) {
+    /// Opens a volume at all gateways.
+    pub fn open(&mut self, name: &str) -> VolumeId {
         for id in self.gateways.keys().copied().collect::<Vec<_>>() {
             self.gateway(id, GatewayEvent::Open { session: id.0, name: name.to_owned() });
         }
         self.run(Duration::from_millis(100));
+        self.opened.expect("the volume opens")
     }
 
     /// A command to the directory, and its answer.
@@ -408,7 +416,9 @@ impl Cluster {
                 GatewayEffect::Reply { session, tag, result, payload } => {
                     assert_eq!(self.replies.insert((session, tag), (result, payload)), None, "answered once");
                 }
-                GatewayEffect::Opened { volume, .. } => drop(volume.expect("the volume opens")),
+                GatewayEffect::Opened { volume, .. } => {
+                    self.opened = Some(volume.expect("the volume opens").id);
+                }
                 _ => {}
             }
         }

@@ -28,6 +28,7 @@ impl Bucket {
     /// From now on it fills at this rate; at least one byte a second.
     pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
         self.bytes_per_second = bytes_per_second.max(1);
+        self.bytes = self.bytes.min(self.burst());
     }
 
     fn burst(&self) -> i128 {

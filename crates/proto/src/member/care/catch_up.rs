@@ -23,6 +23,7 @@
 //! settlers begin anew under it. The effects that it takes over only ever add knowledge, and it forgets its say about
 //! everything up to the latest of them (see [`crate::netraid::participant::own`]).
 
+use super::merge::Merging;
 use super::walk::Walk;
 use super::{Healer, Job, Wish};
 use crate::member::families::Families;
@@ -167,6 +168,7 @@ impl Healer {
     pub(super) fn on_page(&mut self, group: GroupId, outcome: Outcome) {
         let now = self.now;
         let Some(run) = self.catch_ups.get_mut(&group) else { return };
+        let Some(view) = self.views.get(&group) else { return };
         run.is_waiting = false;
         match (outcome, &mut run.phase) {
             (Outcome::Effects(page), Phase::Effects { after, .. }) => {
@@ -178,7 +180,8 @@ impl Healer {
                 self.remember(group, page);
             }
             (Outcome::Stretches(page), Phase::Stretches { after, found, .. }) => {
-                found.extend(page.stretches);
+                let heir = |(branch, stretch)| (Merging::heir(&view.lineage, branch), stretch);
+                found.extend(page.stretches.into_iter().map(heir));
                 *after = page.next;
                 if page.next.is_none() {
                     run.next_member();

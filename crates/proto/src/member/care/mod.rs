@@ -10,11 +10,12 @@
 //! clients wait here.
 //!
 //! Reading order: this file ([`Healer::advance`] begins work, [`Healer::on_own`] and the outcomes carry a span through),
-//! [`catch_up`], [`scrub`], [`leave`].
+//! [`catch_up`], [`scrub`], [`leave`], [`merge`].
 
 mod bucket;
 mod catch_up;
 mod leave;
+mod merge;
 mod scrub;
 mod span;
 mod walk;
@@ -29,9 +30,10 @@ use base::{BLOCK_U64, BrickId, GroupId, RequestId, Stamp, Time, ViewNumber, Volu
 use bucket::Bucket;
 use catch_up::CatchUpRun;
 use leave::Leaving;
+use merge::Merging;
 use scrub::Scrub;
 use span::SpanJob;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use walk::Walk;
 use wire::{BrickStatus, Care, GroupView, LostBlocks, Packet, Span};
 
@@ -80,6 +82,29 @@ pub enum Wish {
         /// The stretch.
         stretch: u64,
     },
+    /// Copies blocks of an ancestor up that a branch lacks, answered by [`Own::CopiedUp`].
+    CopyUp {
+        /// Names the answer.
+        job: u64,
+        /// The group.
+        group: GroupId,
+        /// The blocks, of the branch.
+        span: Span,
+        /// Stamps a block.
+        width: u8,
+        /// The ancestor.
+        from: VolumeId,
+    },
+    /// Gives a stretch of a merged branch back once no read that began before can come to it; each disk answers with
+    /// [`Own::Remembered`].
+    DiscardMerged {
+        /// Names the answer.
+        job: u64,
+        /// The branch.
+        branch: VolumeId,
+        /// The stretch.
+        stretch: u64,
+    },
     /// Says, for every disk with [`Own::Remembered`], when all that was given back is gone for good.
     Settle {
         /// Names the answers.
@@ -105,6 +130,8 @@ enum Job {
     Leave,
     /// What was given back is becoming durable.
     Settle,
+    /// A branch merges into its child.
+    Merge(GroupId, VolumeId),
 }
 
 /// For whom a span is looked at.
@@ -128,7 +155,10 @@ pub struct Healer {
     catch_ups: BTreeMap<GroupId, CatchUpRun>,
     scrub: Scrub,
     leaving: Leaving,
+    merging: Merging,
     jobs: BTreeMap<u64, Job>,
+    /// Blocks to be fetched when the rate allows it, by job.
+    mends: VecDeque<(u64, Span)>,
     serial: u64,
     wishes: Vec<Wish>,
     lost: BTreeMap<GroupId, BTreeSet<(VolumeId, u64)>>,
@@ -152,7 +182,9 @@ impl Healer {
             catch_ups: BTreeMap::new(),
             scrub: Scrub::new(me, scrubbed),
             leaving: Leaving::default(),
+            merging: Merging::default(),
             jobs: BTreeMap::new(),
+            mends: VecDeque::new(),
             serial: 0,
             wishes: Vec::new(),
             lost: BTreeMap::new(),
@@ -196,6 +228,7 @@ impl Healer {
             self.abandon(group);
             self.catch_ups.remove(&group);
             self.scrub.on_group_gone(group);
+            self.merging.on_group_gone(group);
         }
         let views = &self.views;
         self.lost.retain(|group, _| views.contains_key(group));
@@ -220,6 +253,7 @@ impl Healer {
             false => drop(self.catch_ups.remove(&group)),
         }
         self.scrub.on_view(view, self.me);
+        self.merging.on_lineage(group, &view.lineage);
     }
 
     /// What was under way for a group counts for nothing under another view.
@@ -234,7 +268,7 @@ impl Healer {
                 }
                 false
             }
-            Job::CatchUpPage(of) | Job::Remember(of, _) => *of != group,
+            Job::CatchUpPage(of) | Job::Remember(of, _) | Job::Merge(of, _) => *of != group,
             Job::ScrubPage if scrub.lists(group) => {
                 scrub.list_again();
                 false
@@ -274,6 +308,16 @@ impl Healer {
                 let group = *group;
                 self.on_remembered(job, group, durable);
             }
+            (Some(Job::Merge(group, branch)), Own::CopiedUp(span, result)) => {
+                let of = (*group, *branch);
+                self.jobs.remove(&job);
+                self.on_copied_up(of, span, result);
+            }
+            (Some(Job::Merge(group, branch)), Own::Remembered(_)) => {
+                let (group, branch) = (*group, *branch);
+                self.jobs.remove(&job);
+                self.on_discarded(group, branch);
+            }
             (Some(Job::Settle), Own::Remembered(durable)) => self.on_settled_disk(job, durable),
             (Some(Job::Leave), Own::Stretches(result)) => {
                 self.jobs.remove(&job);
@@ -297,9 +341,11 @@ impl Healer {
         self.coordinator.wake();
         self.take_outcomes();
         self.list_for_catch_ups();
+        self.begin_mends();
         self.begin_spans(families, load);
         self.begin_scrub(families, load);
         self.leave(groups, families);
+        self.merge(families);
     }
 
     fn begin_spans(&mut self, families: &Families, load: usize) {
@@ -338,10 +384,14 @@ impl Healer {
         let runs = self.catch_ups.values();
         let again =
             runs.clone().filter_map(CatchUpRun::due).min().map(|due| (due, "a span is looked at again"));
-        let waits = runs.clone().any(CatchUpRun::has_more) && self.spans_under_way() == 0;
+        let waits =
+            !self.mends.is_empty() || runs.clone().any(CatchUpRun::has_more) && self.spans_under_way() == 0;
         let rate = waits.then(|| (self.fetching.opens_at(), "the rate of rebuilding allows more"));
         let scrub = self.scrub.deadline(&self.checking);
-        [operations, again, rate, scrub, self.leaving.deadline()].into_iter().flatten().min()
+        [operations, again, rate, scrub, self.leaving.deadline(), self.merging.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Writes down how far all is.
@@ -349,6 +399,7 @@ impl Healer {
         status.catching_up = self.catch_ups.values().map(CatchUpRun::status).collect();
         status.scrub = self.scrub.status();
         status.left = self.leaving.left();
+        status.merged = self.merging.merged();
         status.repaired_blocks = self.repaired_blocks;
         let catching = self.catch_ups.values().filter_map(|run| Some((run.group, &run.walk()?.lost)));
         let scrubbed = self.scrub.walk().map(|walk| (walk.group, &walk.lost));
@@ -412,6 +463,11 @@ impl Healer {
                 let group = *group;
                 self.jobs.remove(&job);
                 self.on_page(group, outcome);
+            }
+            Some(Job::Merge(group, branch)) => {
+                let (group, branch) = (*group, *branch);
+                self.jobs.remove(&job);
+                self.on_merge_outcome(group, branch, outcome);
             }
             Some(Job::ScrubPage) => {
                 self.jobs.remove(&job);

@@ -2,6 +2,7 @@
 //! other members.
 
 use super::bucket::Bucket;
+use super::merge::Merging;
 use super::span::SpanJob;
 use super::walk::Walk;
 use super::{Healer, Job, Owner, Wish};
@@ -64,7 +65,7 @@ impl Scrub {
             // Bricks begin at different times: the id is spread over the interval.
             let phase = u64::from(self.me.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let interval_ms = u128::from(self.interval_s) * 1000;
-            let wait_ms = (interval_ms * u128::from(phase) >> 32) as u64;
+            let wait_ms = ((interval_ms * u128::from(phase)) >> 32) as u64;
             self.next = (self.interval_s > 0).then(|| now + Duration::from_millis(wait_ms));
         }
     }
@@ -75,7 +76,7 @@ impl Scrub {
 
     fn is_due(&self, now: Time) -> bool {
         match &self.running {
-            Some(running) => self.asked > self.number && !running.is_urgent || self.asked > self.number,
+            Some(_) => self.asked > self.number,
             None => self.asked > self.number || self.next.is_some_and(|next| next <= now),
         }
     }
@@ -234,7 +235,8 @@ impl Healer {
             Step::Walking(_) => return false,
             Step::Listing { is_waiting: true, .. } => return false,
             Step::Listing { due: Some(Time::ZERO), found, .. } => {
-                let found = core::mem::take(found);
+                let heir = |(branch, stretch)| (Merging::heir(&view.lineage, branch), stretch);
+                let found = core::mem::take(found).into_iter().map(heir).collect();
                 *step = Step::Walking(Walk::new((group, view.volume), (view.number, slot), true, found));
             }
             Step::Listing { due: Some(due), .. } if *due > now => return false,

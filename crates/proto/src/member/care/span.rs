@@ -99,17 +99,28 @@ impl Healer {
     }
 
     fn mend(&mut self, id: u64, run: Span) {
-        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
-        job.mending.push(run);
-        let (owner, group, slot) = (job.owner, job.group, job.slot);
-        let geometry = self.coordinator.shared.geometry(group);
-        let bytes = Walk::fetch_bytes(&geometry) * u64::from(run.count);
-        self.fetching.take(bytes);
-        if let Some(walk) = self.walk_of(owner) {
-            walk.fetched_bytes += bytes;
+        if let Some(Job::Span(job)) = self.jobs.get_mut(&id) {
+            job.mending.push(run);
+            self.mends.push_back((id, run));
+            self.begin_mends();
         }
-        let repair = RepairOperation::from_row(group, slot, run);
-        self.operate(id, run.lba, Operation::Repair(Box::new(repair)));
+    }
+
+    /// Begins to fetch as far as the rate allows.
+    pub(super) fn begin_mends(&mut self) {
+        while !self.mends.is_empty() && self.fetching.is_open(self.now) {
+            let (id, run) = self.mends.pop_front().expect("not empty");
+            let Some(Job::Span(job)) = self.jobs.get(&id) else { continue };
+            let (owner, group, slot) = (job.owner, job.group, job.slot);
+            let geometry = self.coordinator.shared.geometry(group);
+            let bytes = Walk::fetch_bytes(&geometry) * u64::from(run.count);
+            self.fetching.take(bytes);
+            if let Some(walk) = self.walk_of(owner) {
+                walk.fetched_bytes += bytes;
+            }
+            let repair = RepairOperation::from_row(group, slot, run);
+            self.operate(id, run.lba, Operation::Repair(Box::new(repair)));
+        }
     }
 
     fn end_mend(&mut self, id: u64, part: u64) -> Option<(Owner, Span)> {

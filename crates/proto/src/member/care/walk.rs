@@ -125,7 +125,7 @@ impl Walk {
 }
 
 /// How many blocks from `lba` on are looked at together: all in one stripe unit (mirrors have none) and one extent.
-fn span_blocks(geometry: &Geometry, lba: u64) -> u64 {
+pub(super) fn span_blocks(geometry: &Geometry, lba: u64) -> u64 {
     let extent_end = geometry.lbas(geometry.extent_of_lba(lba)).end;
     let unit = match geometry.layout().copies() > 1 {
         true => u64::from(Span::BLOCKS_MAX),

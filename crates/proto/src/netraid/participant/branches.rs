@@ -9,6 +9,7 @@
 //! different units may come for one block at once. One of them copies it up, those that met it meanwhile look again:
 //! otherwise a late copy could go over the first delta.
 
+use super::own::Own;
 use super::{Context, Lookup, Participant};
 use crate::netraid::pending::{Key, State};
 use base::{BLOCK, GroupId, VolumeId};
@@ -28,11 +29,30 @@ pub(super) struct Descent {
     found: Option<Found>,
 }
 
-/// Blocks, and which of them, from 0, are an ancestor's.
+/// Blocks, and which of them, from 0, are an ancestor's, and whose.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) blocks: Blocks,
-    pub(super) inherited: Vec<u32>,
+    pub(super) inherited: Vec<(u32, VolumeId)>,
+}
+
+/// Blocks that are being copied up out of a branch that goes.
+#[derive(Debug)]
+pub(super) struct MergeUnderWay {
+    job: u64,
+    span: Span,
+    left: usize,
+    /// The blocks that could not be read.
+    result: Result<Vec<u32>, StoreError>,
+}
+
+/// A stretch that goes once the reads before `mark` have ended.
+#[derive(Debug)]
+pub(super) struct LateDiscard {
+    mark: Token,
+    job: u64,
+    volume: VolumeId,
+    stretch: u64,
 }
 
 /// Blocks that are being copied up, and who looks again afterwards.
@@ -96,7 +116,7 @@ impl Participant {
         let width = usize::from(descent.width);
         let found = match descent.found.take() {
             None => Found { blocks, inherited: Vec::new() },
-            Some(above) => above.over(blocks, width, descent.span.count),
+            Some(above) => above.over(blocks, descent.branch, width, descent.span.count),
         };
         let parent = cx.groups.parent_of(descent.group, descent.branch);
         let Some(parent) = parent.filter(|_| found.has_absent(width, descent.span.count)) else {
@@ -107,11 +127,6 @@ impl Participant {
         self.descents.insert(token, Descent { branch: parent, found: Some(found), ..descent });
         self.store(cx, Command::Read { token, span, width, content });
         None
-    }
-
-    /// Whether no read that had begun at `token` goes down the branches any more.
-    pub(super) fn has_descended(&self, token: Token) -> bool {
-        self.descents.keys().all(|begun| *begun > token)
     }
 
     /// A delta met inherited blocks: they are copied up, then it is checked again.
@@ -129,18 +144,110 @@ impl Participant {
         }
         cx.counters.count("inherited block copied up");
         // Only what is inherited: blocks that are here may be changed meanwhile by deltas of other units.
-        let mut inherited = found.inherited.clone();
-        inherited.sort_unstable();
-        let runs: Vec<&[u32]> = inherited.chunk_by(|a, b| a + 1 == *b).collect();
-        self.copy_ups.under_way.insert(key, (runs.len(), Ok(())));
-        for run in runs {
+        let blocks = found.inherited.iter().map(|(block, _)| *block).collect();
+        let mends = self.mends(span, width, found, blocks);
+        self.copy_ups.under_way.insert(key, (mends.len(), Ok(())));
+        for (token, command) in mends {
+            self.ask(cx, token, Lookup::CopyUp(key), command);
+        }
+    }
+
+    /// What puts blocks that were found further down in place.
+    fn mends(&mut self, span: Span, width: u8, found: &Found, mut blocks: Vec<u32>) -> Vec<(Token, Command)> {
+        blocks.sort_unstable();
+        let runs = blocks.chunk_by(|a, b| a + 1 == *b);
+        runs.map(|run| {
             let (first, count) = (run[0] as usize, run.len());
             let entries = first * usize::from(width)..(first + count) * usize::from(width);
             let stamps = found.blocks.stamps[entries].to_vec();
             let payload = found.blocks.content.slice(first * BLOCK, count * BLOCK);
             let span = Span { lba: span.lba + first as u64, count: count as u32, ..span };
             let token = self.token();
-            self.ask(cx, token, Lookup::CopyUp(key), Command::Mend { token, span, width, stamps, payload });
+            (token, Command::Mend { token, span, width, stamps, payload })
+        })
+        .collect()
+    }
+
+    /// Copies the blocks of `from`, an ancestor, up that the branch of `span` lacks.
+    pub fn merge(
+        &mut self,
+        cx: &mut Context<'_>,
+        job: u64,
+        group: GroupId,
+        span: Span,
+        width: u8,
+        from: VolumeId,
+    ) {
+        if self.pending.overlapping(span).next().is_some() {
+            return self.own.push((job, Own::CopiedUp(span, Err(StoreError::Busy))));
+        }
+        let key = self.hold(cx, group, span);
+        self.look(cx, group, span, width, true, Lookup::Merge { job, key, span, width, from });
+    }
+
+    pub(super) fn on_merge_found(
+        &mut self,
+        cx: &mut Context<'_>,
+        (job, key, span): (u64, Key, Span),
+        (width, from): (u8, VolumeId),
+        result: Result<Found, StoreError>,
+    ) {
+        let found = match result {
+            Ok(found) => found,
+            Err(error) => return self.end_merge(cx, (job, key, span), Err(error)),
+        };
+        let of_ancestor =
+            found.inherited.iter().filter(|(_, branch)| *branch == from).map(|(block, _)| *block);
+        let (unreadable, blocks): (Vec<u32>, Vec<u32>) =
+            of_ancestor.partition(|block| found.blocks.unreadable.contains(block));
+        let mends = self.mends(span, width, &found, blocks);
+        if mends.is_empty() {
+            return self.end_merge(cx, (job, key, span), Ok(unreadable));
+        }
+        let merge = MergeUnderWay { job, span, left: mends.len(), result: Ok(unreadable) };
+        self.merges.insert(key, merge);
+        for (token, command) in mends {
+            self.ask(cx, token, Lookup::Merged { key }, command);
+        }
+    }
+
+    pub(super) fn on_merged(&mut self, cx: &mut Context<'_>, key: Key, result: Result<(), StoreError>) {
+        let Some(merge) = self.merges.get_mut(&key) else { return };
+        merge.left -= 1;
+        if let Err(error) = result {
+            merge.result = Err(error);
+        }
+        if merge.left == 0 {
+            let merge = self.merges.remove(&key).expect("just seen");
+            self.end_merge(cx, (merge.job, key, merge.span), merge.result);
+        }
+    }
+
+    fn end_merge(
+        &mut self,
+        cx: &mut Context<'_>,
+        (job, key, span): (u64, Key, Span),
+        result: Result<Vec<u32>, StoreError>,
+    ) {
+        self.remove(cx, key);
+        self.own.push((job, Own::CopiedUp(span, result)));
+    }
+
+    /// Gives a stretch of a merged branch back once no read that began before now can come to it.
+    pub fn discard_merged(&mut self, cx: &mut Context<'_>, job: u64, volume: VolumeId, stretch: u64) {
+        let discard = LateDiscard { mark: self.serial, job, volume, stretch };
+        self.late_discards.push(discard);
+        self.discard_late(cx);
+    }
+
+    pub(super) fn discard_late(&mut self, cx: &mut Context<'_>) {
+        let first = self.descents.keys().next().copied().unwrap_or(Token::MAX);
+        let (due, wait) =
+            core::mem::take(&mut self.late_discards).into_iter().partition(|discard| discard.mark < first);
+        self.late_discards = wait;
+        for LateDiscard { job, volume, stretch, .. } in Vec::<LateDiscard>::into_iter(due) {
+            self.store(cx, Command::Discard { volume, stretch: Some(stretch) });
+            self.own.push((job, Own::Remembered(true)));
         }
     }
 
@@ -186,7 +293,7 @@ impl Found {
     }
 
     /// What is absent here is taken from `below`.
-    fn over(self, below: Blocks, width: usize, count: u32) -> Found {
+    fn over(self, below: Blocks, branch: VolumeId, width: usize, count: u32) -> Found {
         let mut merged = Found { inherited: self.inherited.clone(), ..Found::default() };
         for block in 0..count {
             let absent = self.is_absent(block, width);
@@ -200,7 +307,7 @@ impl Found {
                 merged.blocks.content.append(&from.content.block(block as usize));
             }
             if absent && !merged.is_absent(block, width) {
-                merged.inherited.push(block);
+                merged.inherited.push((block, branch));
             }
         }
         merged

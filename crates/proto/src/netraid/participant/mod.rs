@@ -22,8 +22,8 @@ use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::member::views::Groups;
 use crate::planted::Plant;
-use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber};
-use branches::{CopyUps, Descent, Found};
+use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use branches::{CopyUps, Descent, Found, LateDiscard, MergeUnderWay};
 use core::time::Duration;
 use own::Own;
 use repair::repaired;
@@ -154,6 +154,16 @@ enum Lookup {
     Own {
         job: u64,
     },
+    Merge {
+        job: u64,
+        key: Key,
+        span: Span,
+        width: u8,
+        from: VolumeId,
+    },
+    Merged {
+        key: Key,
+    },
     Horizon {
         job: u64,
         latest: Stamp,
@@ -183,6 +193,8 @@ pub struct Participant {
     fates: Vec<(u64, usize, Fate)>,
     descents: BTreeMap<Token, Descent>,
     copy_ups: CopyUps,
+    merges: BTreeMap<Key, MergeUnderWay>,
+    late_discards: Vec<LateDiscard>,
     /// About writes up to this it has no say after a restart, unless it remembers them.
     noted_horizon: Stamp,
     own: Vec<(u64, Own)>,
@@ -206,6 +218,8 @@ impl Participant {
             fates: Vec::new(),
             descents: BTreeMap::new(),
             copy_ups: CopyUps::default(),
+            merges: BTreeMap::new(),
+            late_discards: Vec::new(),
             noted_horizon: Stamp::ZERO,
             own: Vec::new(),
         };
@@ -624,11 +638,13 @@ impl Participant {
                     repaired(cx, from, operation, result.is_ok());
                 }
                 Some(Lookup::CopyUp(key)) => self.on_copied_up(cx, key, result),
+                Some(Lookup::Merged { key }) => self.on_merged(cx, key, result),
                 _ => {}
             },
             Reply::Read { token, result } => {
                 if let Some(found) = self.descend(cx, token, result) {
                     self.on_blocks(cx, token, found);
+                    self.discard_late(cx);
                 }
             }
             Reply::Noted { token, result } => match self.lookups.remove(&token) {
@@ -653,6 +669,9 @@ impl Participant {
         let lookup = self.lookups.remove(&token);
         if let Some(Lookup::Check(key, made)) = lookup {
             return self.on_checked(cx, token, (key, made), found);
+        }
+        if let Some(Lookup::Merge { job, key, span, width, from }) = lookup {
+            return self.on_merge_found(cx, (job, key, span), (width, from), found);
         }
         let result = found.map(|found| found.blocks);
         match lookup {

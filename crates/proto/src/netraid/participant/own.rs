@@ -3,7 +3,7 @@
 
 use super::{Context, HORIZON_KEY, Lookup, Participant, SETTLED_KEY};
 use base::{GroupId, RequestId, Stamp, VolumeId};
-use wire::disk::{Blocks, Command, StoreError, Token};
+use wire::disk::{Blocks, Command, StoreError};
 use wire::{Span, Wire};
 
 /// What was found, for the brick's own question of that number.
@@ -15,6 +15,8 @@ pub enum Own {
     Stretches(Result<Vec<(VolumeId, u64)>, StoreError>),
     /// Whether effects of other members are on stable storage here.
     Remembered(bool),
+    /// Blocks were copied up into a branch, but for those, from 0, that could not be read.
+    CopiedUp(Span, Result<Vec<u32>, StoreError>),
 }
 
 impl Participant {
@@ -110,16 +112,6 @@ impl Participant {
         let (key, value) = (SETTLED_KEY.to_vec(), Some(token.to_le_bytes().to_vec()));
         let effects = Vec::new();
         self.ask(cx, token, Lookup::Remember { job, effects }, Command::Note { token, key, value });
-    }
-
-    /// A mark in time: see [`Participant::has_passed`].
-    pub fn mark(&self) -> Token {
-        self.serial
-    }
-
-    /// Whether all reads that went down the branches at `mark` have ended.
-    pub fn has_passed(&self, mark: Token) -> bool {
-        self.has_descended(mark)
     }
 
     /// What was found since the last call.

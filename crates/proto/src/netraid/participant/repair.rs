@@ -21,9 +21,9 @@
 use super::{Context, Lookup, Participant, RepairRequest};
 use crate::netraid::pending::{Key, Pending, Prepare, State};
 use crate::planted::Plant;
-use base::{NodeId, Payload, RequestId, Stamp};
+use base::{GroupId, NodeId, Payload, RequestId, Stamp, ViewNumber};
 use wire::disk::{Blocks, Command, StoreError};
-use wire::{Change, Message, Scope, WriteId};
+use wire::{Change, Message, Scope, Span, WriteId};
 
 impl Participant {
     /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
@@ -36,13 +36,19 @@ impl Participant {
         if !takes || !fits || self.pending.overlapping(request.span).next().is_some() {
             return repaired(cx, request.from, request.operation, false);
         }
-        // Writes that come meanwhile wait behind this place-holder: its stamp is earlier than every real one.
+        let (group, span, width) = (request.group, request.span, request.width);
+        let key = self.hold(cx, group, span);
+        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
+        self.look(cx, group, span, width, true, lookup);
+    }
+
+    /// Takes the place: writes that come meanwhile wait behind a place-holder, as its stamp is earlier than every real one.
+    pub(super) fn hold(&mut self, cx: &Context<'_>, group: GroupId, span: Span) -> Key {
         self.serial += 1;
-        let (from, span, width) = (request.from, request.span, request.width);
-        let write = WriteId { group: request.group, span, stamp: Stamp(self.serial), scope: Scope::Row };
+        let write = WriteId { group, span, stamp: Stamp(self.serial), scope: Scope::Row };
         let prepare = Prepare {
-            reply_to: Some((from, request.operation)),
-            view: request.view,
+            reply_to: None,
+            view: ViewNumber(0),
             write,
             change: Change::Data,
             base: None,
@@ -51,12 +57,9 @@ impl Participant {
             part: 0,
             payload: Payload::new(),
         };
-        let key = prepare.key();
-        let group = request.group;
-        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
-        let token = self.look(cx, group, span, width, true, lookup);
-        let state = State::Mending;
-        self.pending.insert(Pending { prepare, state, doomed: false, token, since: cx.now, answer: None });
+        let (key, state) = (prepare.key(), State::Mending);
+        self.pending.insert(Pending { prepare, state, doomed: false, token: 0, since: cx.now, answer: None });
+        key
     }
 
     pub(super) fn on_repair_checked(
