@@ -111,6 +111,8 @@ impl Healer {
     }
 
     fn merge_step(&mut self, group: GroupId, branch: VolumeId, families: &Families) {
+        let run = self.merging.runs.get_mut(&(group, branch)).expect("listed by the caller");
+        run.due = Some(self.now + AGAIN);
         let Some(view) = self.views.get(&group) else { return };
         let Some((slot, geometry)) = view.slot_of(self.me).zip(families.geometry(view.volume)) else {
             return;

@@ -382,8 +382,10 @@ impl Healer {
     pub fn deadline(&self) -> Option<(Time, &'static str)> {
         let operations = self.coordinator.deadline();
         let runs = self.catch_ups.values();
-        let again =
-            runs.clone().filter_map(CatchUpRun::due).min().map(|due| (due, "a span is looked at again"));
+        // Where spans are under way their ends begin what is due; where the rate is used up it begins nothing.
+        let again = runs.clone().filter_map(CatchUpRun::due).min();
+        let again = again.filter(|_| self.spans_under_way() < SPANS_MAX_UNDER_LOAD);
+        let again = again.map(|due| (due.max(self.fetching.opens_at()), "a span is looked at again"));
         let waits =
             !self.mends.is_empty() || runs.clone().any(CatchUpRun::has_more) && self.spans_under_way() == 0;
         let rate = waits.then(|| (self.fetching.opens_at(), "the rate of rebuilding allows more"));

@@ -181,8 +181,10 @@ impl Scrub {
         let due = match &running.at {
             Some((_, Step::Listing { due, .. })) => *due,
             Some((_, Step::Walking(walk))) => {
-                let more = (walk.has_more() && walk.in_flight == 0).then(|| checking.opens_at());
-                [walk.due(), more].into_iter().flatten().min()
+                // The end of a span begins what is due; without one under way the rate does.
+                let more = walk.has_more().then_some(Time::ZERO);
+                let due = [walk.due(), more].into_iter().flatten().min().filter(|_| walk.in_flight == 0);
+                due.map(|due| due.max(checking.opens_at()))
             }
             None => Some(Time::ZERO),
         };
