@@ -233,10 +233,11 @@ impl Running {
         stamps: Vec<Stamp>,
         payload: Payload,
     ) {
+        let is_lost = payload.is_empty();
         let sound = span.is_valid()
             && (1..=WIDTH_MAX).contains(&width)
             && stamps.len() == span.count as usize * width as usize
-            && payload.len() == span.bytes();
+            && (is_lost || payload.len() == span.bytes());
         let planned = if sound {
             self.plan(span, Setting::Each(width, &stamps), &payload, Cause::Mend, stamps.len() * 8 + 32)
         } else {
@@ -244,7 +245,10 @@ impl Running {
         };
         match planned {
             Err(error) => self.answer(token, Err(error)),
-            Ok(Plan { extents, need, cost }) => {
+            Ok(Plan { mut extents, need, cost }) => {
+                if is_lost {
+                    extents.iter_mut().for_each(|extent| extent.body = Body::Lost);
+                }
                 self.enlist(
                     span,
                     WorkKind::Mend(Box::new(Mend { token, width, stamps, extents, need, cost })),

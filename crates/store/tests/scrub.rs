@@ -301,3 +301,32 @@ proptest! {
         prop_assert!(reached.refused_for_space > 0, "{reached:?}");
     }
 }
+
+/// Nobody can make a block out: it is unreadable from now on, also over crashes and at home, until it is written or mended.
+#[test]
+fn a_block_that_is_mended_without_content_is_lost_until_it_is_written() {
+    let mut world = World::new(8 << 20, 1 << 20, 1);
+    world.write(staged(span(1, 0, 4), 1, Change::Data), payload([1; 4])).unwrap();
+    world.run(true);
+    let mend = |world: &mut World, lba, stamp, content| {
+        let token = world.next_token();
+        let (span, stamps) = (span(1, lba, 1), vec![Stamp(stamp)]);
+        world.command(Command::Mend { token, span, width: 1, stamps, payload: content });
+        world.run(false);
+        assert!(world.replies.contains(&Reply::Staged { token, result: Ok(()) }));
+    };
+    mend(&mut world, 1, 5, Payload::new());
+    mend(&mut world, 2, 5, Payload::new());
+    for is_home in [false, true] {
+        let read = world.read(span(1, 0, 4), 1).unwrap();
+        assert_eq!(read.unreadable, [1, 2]);
+        assert_eq!(words(&read.content), [1, 0, 0, 1]);
+        world.run(!is_home);
+        world.crash().unwrap();
+    }
+    mend(&mut world, 1, 5, payload([8]));
+    world.write(staged(span(1, 2, 1), 6, Change::Data), payload([9])).unwrap();
+    let read = world.read(span(1, 0, 4), 1).unwrap();
+    assert_eq!((read.unreadable, words(&read.content)), (vec![], vec![1, 8, 9, 1]));
+    assert_eq!(read.stamps, [1, 5, 6, 1].map(Stamp));
+}

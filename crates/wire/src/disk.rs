@@ -48,7 +48,8 @@ pub enum Command {
         /// The write's stamp.
         stamp: Stamp,
     },
-    /// Puts content with given stamps in place at once, durably: a repair. Answered by [`Reply::Staged`].
+    /// Puts content with given stamps in place at once, durably: a repair. Without content the blocks become unreadable:
+    /// what these stamps name is lost. Answered by [`Reply::Staged`].
     Mend {
         /// Names the answer.
         token: Token,
@@ -58,7 +59,7 @@ pub enum Command {
         width: u8,
         /// The stamps, `width` a block.
         stamps: Vec<Stamp>,
-        /// The content.
+        /// The content, or nothing.
         payload: Payload,
     },
     /// Committed stamps and, if wanted, content. Answered by [`Reply::Read`].
