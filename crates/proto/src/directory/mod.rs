@@ -137,6 +137,8 @@ pub struct Directory {
     wishes: Vec<Wish>,
     /// Since when bricks have been away, as far as is known since the start.
     away: BTreeMap<BrickId, Time>,
+    /// Bricks that did not answer when they were to join a group, and until when they may not.
+    refused: BTreeMap<(GroupId, BrickId), Time>,
     /// What follows on a store, and the map's version that it makes durable.
     after: BTreeMap<u64, (u64, Vec<After>)>,
     serial: u64,
@@ -172,6 +174,7 @@ impl Directory {
             creating: BTreeMap::new(),
             wishes: Vec::new(),
             away: BTreeMap::new(),
+            refused: BTreeMap::new(),
             after: BTreeMap::new(),
             serial: 0,
             next_tick: now,
@@ -295,7 +298,9 @@ impl Directory {
         let grant = informed && !left_out && !has_lost && status.failed.is_none() && self.takes_groups(from);
         self.leases.on_heartbeat(now, from, status, grant);
         let lease_ns = if grant { self.leases.length_ns(from) } else { 0 };
-        let views = views.into_iter().filter(|view| self.is_durable(view.group)).collect();
+        // Of views in which it takes part it hears when they are made.
+        let is_told = |view: &GroupView| !view.is_writer(from) && self.is_durable(view.group);
+        let views = views.into_iter().filter(is_told).collect();
         let orders = self.orders(from, known);
         send(
             fx,
@@ -318,6 +323,7 @@ impl Directory {
             concerns && record.changed <= self.durable
         });
         let families = families.map(|(family, record)| Family {
+            number: record.changed,
             volumes: self.records.volumes_of(*family).map(|volume| volume.info.clone()).collect(),
             groups: record.groups.clone(),
         });
