@@ -2,8 +2,8 @@
 
 use crate::workspace;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
