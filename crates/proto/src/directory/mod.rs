@@ -244,7 +244,7 @@ impl Directory {
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match message {
             Message::Heartbeat { brick, sent, known, status } if brick == from => {
-                self.on_heartbeat(now, from, sent, known, status, fx);
+                self.on_heartbeat(now, from, sent, known, *status, fx);
             }
             Message::Fenced { group, number, doubts } => {
                 self.advance(now, group, fx, |change| change.on_fenced(from, number, doubts))
@@ -301,7 +301,7 @@ impl Directory {
         // Of views in which it takes part it hears when they are made.
         let is_told = |view: &GroupView| !view.is_writer(from) && self.is_durable(view.group);
         let views = views.into_iter().filter(is_told).collect();
-        let orders = self.orders(from, known);
+        let orders = Box::new(self.orders(from, known));
         send(
             fx,
             NodeId::Brick(from),

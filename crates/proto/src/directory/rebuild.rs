@@ -103,6 +103,13 @@ impl Recount {
                 Err(why) => objections.extend(why),
             }
         }
+        let nameless = self.nameless(&families);
+        if !nameless.is_empty() && !force {
+            objections.push(format!(
+                "bricks hold {nameless:?} of volumes that none of them can describe: wait for more bricks, or use \
+                 --force to leave them out"
+            ));
+        }
         if !objections.is_empty() {
             return Err(objections);
         }
@@ -124,6 +131,15 @@ impl Recount {
             }
         }
         families.into_iter().map(|(id, (_, family))| (id, family)).collect()
+    }
+
+    /// Groups of families that nobody can describe: made just before the directory was lost.
+    fn nameless(&self, families: &BTreeMap<VolumeId, Family>) -> Vec<GroupId> {
+        let groups: BTreeSet<GroupId> =
+            self.answers().flat_map(|(_, account)| account.groups.keys().copied()).collect();
+        let is_nameless =
+            |group: &GroupId| self.latest(*group).is_some_and(|view| !families.contains_key(&view.volume));
+        groups.into_iter().filter(is_nameless).collect()
     }
 
     /// The latest view of a group that any brick knows.
@@ -314,7 +330,7 @@ impl Machine for Recount {
         match packet.message {
             Message::Heartbeat { brick, status, .. } if brick == id => {
                 let account = self.accounts.entry(id).or_default();
-                account.status = status;
+                account.status = *status;
                 if !account.complete {
                     send(fx, from, Message::Recount);
                 }
