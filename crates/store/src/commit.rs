@@ -74,6 +74,15 @@ impl Write {
         self.state == WriteState::Applying && self.decision == Some(Verdict::Drop)
     }
 
+    /// Whether it is decided, and its decision has no record in the queue yet.
+    pub(crate) fn is_being_decided(&self) -> bool {
+        match self.state {
+            WriteState::Queued => self.decision.is_some(),
+            WriteState::Applying => true,
+            _ => false,
+        }
+    }
+
     /// What a retry of its request has to know.
     pub(crate) fn effect(&self) -> Effect {
         Effect { request: self.staged.request, part: self.staged.part, stamp: self.staged.write.stamp }
@@ -92,13 +101,18 @@ pub(crate) enum Item {
     Note(Token, Vec<u8>, Option<Vec<u8>>),
     Remember(Token, Vec<Effect>),
     Discard(Region),
+    /// No record: all that is before it is in the journal.
+    Barrier(Token),
     Checkpoint,
 }
 
 impl Item {
     /// Whether somebody waits for it.
     fn is_urgent(&self) -> bool {
-        matches!(self, Item::Stage(_) | Item::Mend(_) | Item::Note(..) | Item::Remember(..))
+        matches!(
+            self,
+            Item::Stage(_) | Item::Mend(_) | Item::Note(..) | Item::Remember(..) | Item::Barrier(_)
+        )
     }
 }
 
@@ -124,7 +138,7 @@ impl Queue {
         self.items.push_back(item);
     }
 
-    fn pop(&mut self) -> Option<Item> {
+    pub(crate) fn pop(&mut self) -> Option<Item> {
         let item = self.items.pop_front()?;
         self.urgent -= usize::from(item.is_urgent());
         if self.items.len() == self.urgent {
@@ -314,6 +328,7 @@ impl Running {
         if self.group.is_some() {
             return;
         }
+        self.answer_barriers();
         if self.cycle.is_wanted() {
             return self.start_checkpoint();
         }
@@ -327,6 +342,11 @@ impl Running {
         let (mut items, mut starts) = (Vec::new(), Vec::new());
         let mut direct = Vec::new();
         while let Some(item) = self.queue.items.front() {
+            if let Item::Barrier(_) = item {
+                starts.push(builder.length());
+                items.extend(self.queue.pop());
+                continue;
+            }
             let record = self.record_of(item);
             let length = builder.length() + 2 * BLOCK + record_bytes(&record);
             if !items.is_empty() && length > GROUP_BYTES_MAX || !self.has_room(length) {
@@ -436,6 +456,7 @@ impl Running {
             Item::Remember(_, effects) => Record::Remember { effects: effects.clone() },
             Item::Discard(region) => Record::discard(*region),
             Item::Checkpoint => unreachable!("a checkpoint is built apart"),
+            Item::Barrier(_) => unreachable!("a barrier is no record"),
         }
     }
 
@@ -496,6 +517,7 @@ impl Running {
                 self.answer_notes();
                 self.cycle.want(true);
             }
+            Item::Barrier(token) => self.reply(Reply::Noted { token, result: Ok(()) }),
             Item::Checkpoint => {}
         }
     }
@@ -564,7 +586,7 @@ impl Running {
                 let replies = tokens.unwrap_or_default().into_iter();
                 replies.map(|token| Reply::Staged { token, result: failed }).collect()
             }
-            Item::Note(token, ..) | Item::Remember(token, _) => {
+            Item::Note(token, ..) | Item::Remember(token, _) | Item::Barrier(token) => {
                 vec![Reply::Noted { token: *token, result: failed }]
             }
             _ => Vec::new(),

@@ -12,6 +12,7 @@
 //!
 //! Deliberately absent: files, devices, threads, clocks; the fate of a write in doubt (the participant finds it out).
 
+mod barrier;
 mod cache;
 mod commit;
 mod destage;

@@ -2,6 +2,7 @@
 //!
 //! Commands and journal groups are in `commit`, reads in `read`, the way home in `destage`, opening in `recovery`.
 
+use crate::barrier::Barrier;
 use crate::cache::BlockCache;
 use crate::commit::{Item, Queue, Write};
 use crate::destage::Cycle;
@@ -284,7 +285,7 @@ pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
             Reply::Read { token, result: Err(error) }
         }
         Command::Allocation { token, .. } => Reply::Allocation { token, result: Err(error) },
-        Command::Note { token, .. } | Command::Remember { token, .. } => {
+        Command::Note { token, .. } | Command::Remember { token, .. } | Command::Barrier { token } => {
             Reply::Noted { token, result: Err(error) }
         }
         Command::Inventory { token, .. } => Reply::Inventory { token, result: Err(error) },
@@ -337,6 +338,8 @@ pub(crate) struct Running {
     pub(crate) direct: HashMap<u32, Payload>,
     /// Applications and mends in the order in which they must happen.
     pub(crate) works: VecDeque<Work>,
+    /// Barriers behind decisions that have no record yet.
+    pub(crate) barriers: VecDeque<Barrier>,
     pub(crate) notes: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(crate) notes_bytes: usize,
     pub(crate) effects: Effects,
@@ -390,6 +393,7 @@ impl Running {
             live_cost: 0,
             direct: HashMap::default(),
             works: VecDeque::new(),
+            barriers: VecDeque::new(),
             notes: BTreeMap::new(),
             notes_bytes: 0,
             effects: Effects::new(effects_max(journal.capacity())),
@@ -426,6 +430,7 @@ impl Running {
     fn settle(&mut self, now: Time, fx: &mut Vec<StoreEffect>) {
         self.now = now;
         if !self.broken {
+            self.enqueue_barriers();
             self.consider_cycle();
             self.start_group();
             self.pages.trim();
@@ -461,6 +466,7 @@ impl Running {
             Command::Verify { token, span, width } => self.on_read(token, span, width, Wanted::Check),
             Command::Inventory { token, after } => self.on_inventory(token, after),
             Command::Remember { token, effects } => self.on_remember(token, effects),
+            Command::Barrier { token } => self.on_barrier(token),
         }
     }
 
@@ -514,6 +520,7 @@ impl Running {
         let reads = core::mem::take(&mut self.reads).into_values().chain(held);
         replies.extend(reads.filter_map(|read| read.refusal()));
         replies.extend(self.works.drain(..).filter_map(|work| work.refusal()));
+        replies.extend(self.refuse_barriers());
         replies.into_iter().for_each(|reply| self.reply(reply));
     }
 

@@ -3,7 +3,9 @@
 //! The store keeps *versioned blocks* with *staged writes* on top: [`Command::Stage`] puts a write on stable storage
 //! beside the committed content, [`Command::Apply`] makes it the committed content, [`Command::Drop`] forgets it.
 //! Applying and dropping are lazy: after a crash a write may be staged again that was applied or dropped shortly
-//! before, and the participant finds out its fate anew. Notes are small durable facts of the participant.
+//! before, and the participant finds out its fate anew. Where it must not be in doubt again (a promise to the directory
+//! that lists all that is) a [`Command::Barrier`] comes first. Notes are small durable facts of the participant, and
+//! may overtake what is lazy.
 
 use crate::{Change, Span, WriteId, wire_enum, wire_struct};
 use base::{Payload, RequestId, Stamp, VolumeId};
@@ -86,6 +88,12 @@ pub enum Command {
         /// Its value.
         value: Option<Vec<u8>>,
     },
+    /// Says when every [`Command::Apply`] and [`Command::Drop`] that was asked before is durable: from then on no crash
+    /// shows any of these writes as staged again. Answered by [`Reply::Noted`], in the order in which barriers are asked.
+    Barrier {
+        /// Names the answer.
+        token: Token,
+    },
     /// Gives all space of a volume, or of one stretch of it, back. Not answered.
     Discard {
         /// The volume.
@@ -144,7 +152,7 @@ pub enum Reply {
         /// What became of it.
         result: Result<Vec<(u32, bool)>, StoreError>,
     },
-    /// The note is on stable storage.
+    /// The note, or all before the barrier, is on stable storage.
     Noted {
         /// Of the command.
         token: Token,

@@ -213,7 +213,7 @@ impl Brick {
     /// Of a group that this brick left nothing is served any more.
     fn drop_group(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
         self.counters.count("group left");
-        self.groups.drop_group(view.group);
+        self.groups.bury(view.group, view.number);
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
         self.note_dropped(view.group, fx);
         self.look_at_groups(now);

@@ -7,7 +7,7 @@ use super::{Brick, BrickConfig, BrickEffect, reply};
 use crate::netraid::participant::Asker;
 use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
 use wire::{BrickStatus, Decision, Fate, GroupView, Message, Orders, Wire, WriteId};
 
@@ -29,6 +29,19 @@ enum Note {
     Family { family: VolumeId },
     Dropped { group: GroupId },
     Scrubbed,
+}
+
+/// A note of a group, and what follows it. It waits until all that was decided before is durable on every disk: a crash
+/// must not bring a write back as staged of which this brick has said, by a promise or a new view, that it is not in doubt.
+#[derive(Debug)]
+struct Barred {
+    token: Token,
+    /// The disks that have still to answer.
+    left: usize,
+    durable: bool,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+    after: Note,
 }
 
 /// What a note that found no room is about.
@@ -68,6 +81,10 @@ pub(super) struct Control {
     known: u64,
     /// The version that `known` becomes once the notes of these are durable.
     learning: Option<(u64, BTreeSet<Token>)>,
+    /// Notes behind barriers, in the order in which they are written.
+    barred: VecDeque<Barred>,
+    /// The view in force that a note of a group tells of.
+    telling: BTreeMap<Token, (GroupId, ViewNumber)>,
     notes: HashMap<Token, Note>,
     /// Notes that found no room, to be written again.
     unnoted: Vec<(Token, Unnoted)>,
@@ -87,6 +104,8 @@ impl Control {
             reported: 0,
             known: 0,
             learning: None,
+            barred: VecDeque::new(),
+            telling: BTreeMap::new(),
             notes: HashMap::default(),
             unnoted: Vec::new(),
             resolving: BTreeMap::new(),
@@ -101,6 +120,10 @@ impl Control {
 
     pub(super) fn is_note(&self, token: Token) -> bool {
         self.notes.contains_key(&token)
+    }
+
+    pub(super) fn is_barrier(&self, token: Token) -> bool {
+        self.barred.iter().any(|barred| barred.token == token)
     }
 
     pub(super) fn deadline(&self) -> (Time, &'static str) {
@@ -260,7 +283,8 @@ impl Brick {
             if !self.groups.is_family_of(volume, deleted) {
                 continue;
             }
-            for group in self.groups.forget(volume) {
+            let of_family = self.families.groups_of(volume);
+            for group in self.groups.forget(volume, &of_family) {
                 tokens.insert(self.note(group, Note::Learned { group }, fx));
             }
             if self.families.forget(volume) {
@@ -377,10 +401,35 @@ impl Brick {
         self.put_note((SCRUBBED_KEY.to_vec(), Some(number.to_bytes())), Note::Scrubbed, fx);
     }
 
-    /// Puts what is known of a group on stable storage; `after` follows.
+    /// Puts what is known of a group on stable storage, behind a barrier on every disk; `after` follows.
     fn note(&mut self, group: GroupId, after: Note, fx: &mut Vec<BrickEffect>) -> Token {
-        let note = self.groups.note(group);
-        self.put_note(note, after, fx)
+        let (key, value) = self.groups.note(group);
+        let (token, left) = (self.control.token(), self.participants.len());
+        let active = self.groups.active(group).map(|active| (group, active.number));
+        self.control.telling.extend(active.map(|active| (token, active)));
+        self.control.barred.push_back(Barred { token, left, durable: true, key, value, after });
+        for disk in 0..left {
+            fx.push(BrickEffect::Store { disk, command: Command::Barrier { token } });
+        }
+        token
+    }
+
+    /// A disk has all that was decided before a note. Notes follow in the order in which they were made: a later one says
+    /// all that an earlier one does.
+    pub(super) fn on_barrier(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
+        if let Some(barred) = self.control.barred.iter_mut().find(|barred| barred.token == token) {
+            barred.left -= 1;
+            barred.durable &= durable;
+        }
+        while self.control.barred.front().is_some_and(|barred| barred.left == 0) {
+            let Barred { token, durable, key, value, after, .. } =
+                self.control.barred.pop_front().expect("just seen");
+            self.control.notes.insert(token, after);
+            match durable {
+                true => fx.push(BrickEffect::Store { disk: 0, command: Command::Note { token, key, value } }),
+                false => self.on_noted(token, false, fx),
+            }
+        }
     }
 
     fn put_note(
@@ -397,17 +446,25 @@ impl Brick {
 
     pub(super) fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
         let Some(note) = self.control.notes.remove(&token) else { return };
+        let told = self.control.telling.remove(&token);
+        if let Some((group, number)) = told.filter(|_| durable) {
+            self.groups.on_noted(group, number);
+        }
         match note {
-            // What is known must become durable before the next heartbeat may say so: it is noted again by then.
-            Note::Learned { group } if !durable => self.control.unnoted.push((token, Unnoted::Group(group))),
+            // What is known must become durable before the next heartbeat may say so: it is noted again by then. A view
+            // that is not noted is not served.
+            Note::Learned { group } | Note::Fence { group, .. } | Note::Activate { group, .. }
+                if !durable =>
+            {
+                self.control.unnoted.push((token, Unnoted::Group(group)));
+            }
             Note::Family { family } if !durable => {
                 self.control.unnoted.push((token, Unnoted::Family(family)))
             }
             Note::Dropped { group } if !durable => {
                 self.control.unnoted.push((token, Unnoted::Dropped(group)));
             }
-            // The directory asks again.
-            _ if !durable => {}
+            Note::Scrubbed if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }

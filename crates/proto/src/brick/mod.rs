@@ -5,6 +5,8 @@
 
 mod care;
 mod control;
+#[cfg(test)]
+mod tests;
 
 use crate::counters::Counters;
 use crate::member::care::Healer;
@@ -290,6 +292,11 @@ impl Machine for Brick {
                     self.healer.on_down(now, brick);
                 }
                 self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
+            }
+            BrickEvent::Store { reply: disk::Reply::Noted { token, result }, .. }
+                if self.control.is_barrier(token) =>
+            {
+                self.on_barrier(token, result.is_ok(), fx);
             }
             BrickEvent::Store { disk: 0, reply: disk::Reply::Noted { token, result } }
                 if self.control.is_note(token) =>

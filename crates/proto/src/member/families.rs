@@ -64,6 +64,11 @@ impl Families {
         self.iter().any(|family| family.volumes.iter().any(|of| of.id == volume))
     }
 
+    /// A family's groups; none of one that is unknown.
+    pub fn groups_of(&self, family: VolumeId) -> Vec<GroupId> {
+        self.families.get(&family).map_or_else(Vec::new, |(family, _)| family.groups.clone())
+    }
+
     /// The group that holds an address of a family's branches.
     pub fn group_at(&self, family: VolumeId, lba: u64) -> Option<GroupId> {
         let (of, geometry) = self.families.get(&family)?;

@@ -3,7 +3,14 @@
 //! A view is *active* here when the directory said that it begins; a brick works on a request only under the active
 //! view and only while it has promised no later one (it is *fenced* otherwise). Reads it serves as a current member
 //! alone; writes it takes as a member that catches up too. Both facts are durable notes on the brick's first disk
-//! before anyone relies on them.
+//! before anyone relies on them: a promise is answered, and a view served, only once its note is.
+//!
+//! Applications and drops of writes are lazy in the store, and a note could overtake them. So each note of a group comes
+//! behind a barrier on every disk (`brick::control`): a write that is found staged after a crash was prepared under the
+//! view that the note says is in force, is listed when its promise is asked for once more, or was given up.
+//!
+//! Of a group that it left, or lost its blocks of, a brick keeps a *tombstone*: the promise without a view, so that no late
+//! message revives an old one.
 
 use crate::planted::Plant;
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
@@ -15,6 +22,8 @@ use wire::{GroupState, GroupView, Wire};
 pub struct Groups {
     me: BrickId,
     states: BTreeMap<GroupId, GroupState>,
+    /// The view in force of each group, as the latest note says.
+    noted: BTreeMap<GroupId, ViewNumber>,
     /// What is broken on purpose, in tests.
     pub plant: Plant,
 }
@@ -24,14 +33,16 @@ const NOTE_PREFIX: u8 = b'v';
 impl Groups {
     /// What the notes of the first disk say.
     pub fn recover(me: BrickId, notes: &[(Vec<u8>, Vec<u8>)]) -> Groups {
-        let states = notes
+        let states: BTreeMap<GroupId, GroupState> = notes
             .iter()
             .filter(|(key, _)| key.first() == Some(&NOTE_PREFIX))
             .filter_map(|(key, value)| {
                 Some((GroupId::from_bytes(&key[1..]).ok()?, GroupState::from_bytes(value).ok()?))
             })
             .collect();
-        Groups { me, states, plant: Plant::default() }
+        let number = |state: &GroupState| Some(state.active.as_ref()?.number);
+        let noted = states.iter().filter_map(|(group, state)| Some((*group, number(state)?))).collect();
+        Groups { me, states, noted, plant: Plant::default() }
     }
 
     /// The key and value of a group's note.
@@ -39,6 +50,14 @@ impl Groups {
         let mut key = vec![NOTE_PREFIX];
         group.encode(&mut key);
         (key, self.states.get(&group).map(Wire::to_bytes))
+    }
+
+    /// A note is durable that says that the view `number` is in force.
+    pub fn on_noted(&mut self, group: GroupId, number: ViewNumber) {
+        if self.has(group) {
+            let noted = self.noted.entry(group).or_insert(number);
+            *noted = number.max(*noted);
+        }
     }
 
     /// Whose they are.
@@ -65,7 +84,8 @@ impl Groups {
     ) -> Result<(), Option<GroupView>> {
         let Some(state) = self.states.get(&group) else { return Err(None) };
         let Some(active) = &state.active else { return Err(None) };
-        let in_force = active.number == number && state.promised == number;
+        let is_noted = self.noted.get(&group).is_some_and(|noted| *noted >= number);
+        let in_force = active.number == number && state.promised == number && is_noted;
         if (in_force || self.plant.has(Plant::FencingOff)) && is_party(active, self.me) {
             return Ok(());
         }
@@ -124,9 +144,9 @@ impl Groups {
         of_family.all(|view| view.lineage.heads.iter().all(|(_, head)| deleted.contains(head)))
     }
 
-    /// Whether anything is known of a group.
+    /// Whether it has a view of a group.
     pub fn has(&self, group: GroupId) -> bool {
-        self.states.contains_key(&group)
+        self.active(group).is_some()
     }
 
     /// The latest view promised.
@@ -158,22 +178,36 @@ impl Groups {
         true
     }
 
-    /// Forgets one group.
-    pub fn drop_group(&mut self, group: GroupId) -> bool {
-        self.states.remove(&group).is_some()
+    /// Leaves a tombstone of a group: of views up to `number` it takes nothing any more.
+    pub fn bury(&mut self, group: GroupId, number: ViewNumber) {
+        let promised = self.promised(group).max(number);
+        self.states.insert(group, GroupState { promised, active: None });
+        self.noted.remove(&group);
     }
 
-    /// Forgets the groups of a deleted family, and names them.
-    pub fn forget(&mut self, volume: VolumeId) -> Vec<GroupId> {
-        let gone: Vec<GroupId> = self
-            .states
-            .iter()
-            .filter(|(_, state)| state.active.as_ref().is_some_and(|view| view.volume == volume))
-            .map(|(group, _)| *group)
-            .collect();
-        gone.iter().for_each(|group| {
+    /// Leaves a tombstone of every group: the brick has lost what it took, also under the views that are in force. Gives
+    /// those views.
+    pub fn bury_all(&mut self) -> Vec<GroupView> {
+        let views: Vec<GroupView> = self.states.values().filter_map(|state| state.active.clone()).collect();
+        for view in &views {
+            let latest = self.promised(view.group).max(view.number);
+            self.bury(view.group, ViewNumber(latest.0 + 1));
+        }
+        views
+    }
+
+    /// Forgets the groups of a deleted family, tombstones among `groups` included, and names them.
+    pub fn forget(&mut self, volume: VolumeId, groups: &[GroupId]) -> Vec<GroupId> {
+        let is_of = |group: &GroupId, state: &GroupState| match &state.active {
+            Some(view) => view.volume == volume,
+            None => groups.contains(group),
+        };
+        let of_family = self.states.iter().filter(|(group, state)| is_of(group, state));
+        let gone: Vec<GroupId> = of_family.map(|(group, _)| *group).collect();
+        for group in &gone {
             self.states.remove(group);
-        });
+            self.noted.remove(group);
+        }
         gone
     }
 }
@@ -196,9 +230,28 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_is_not_revived_by_what_comes_late() {
+        let mut groups = Groups::recover(BrickId(1), &[]);
+        assert!(groups.activate(&view(1, 3)) && groups.activate(&view(4, 3)));
+        groups.bury(GroupId(1), ViewNumber(5));
+        let (key, value) = groups.note(GroupId(1));
+        let mut restored = Groups::recover(BrickId(1), &[(key, value.expect("a note"))]);
+        assert!(!restored.activate(&view(1, 3)) && !restored.activate(&view(4, 3)));
+        assert!(!restored.promise(GroupId(1), ViewNumber(4)) && !restored.has(GroupId(1)));
+        assert!(restored.promise(GroupId(1), ViewNumber(6)) && restored.activate(&view(6, 3)));
+        let lost = restored.bury_all();
+        assert_eq!(lost, [view(6, 3)]);
+        assert!(!restored.activate(&view(6, 3)), "it took part, and has lost what it took");
+        assert_eq!(restored.forget(VolumeId(1), &[GroupId(1)]), [GroupId(1)]);
+        assert_eq!(restored.promised(GroupId(1)), ViewNumber(0));
+    }
+
+    #[test]
     fn a_promise_fences_and_a_note_restores_it() {
         let mut groups = Groups::recover(BrickId(1), &[]);
         assert!(groups.activate(&view(1, 3)));
+        assert_eq!(groups.serves(GroupId(1), ViewNumber(1)), Err(None), "not durable");
+        groups.on_noted(GroupId(1), ViewNumber(1));
         assert_eq!(groups.serves(GroupId(1), ViewNumber(1)), Ok(()));
         assert!(groups.promise(GroupId(1), ViewNumber(2)));
         assert_eq!(groups.serves(GroupId(1), ViewNumber(1)), Err(None));

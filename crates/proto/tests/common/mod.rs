@@ -143,6 +143,7 @@ impl MemoryDisk {
             Command::Verify { token, span, width } => {
                 Reply::Read { token, result: Ok(self.read(span, width, false, true)) }
             }
+            Command::Barrier { token } => Reply::Noted { token, result: Ok(()) },
             Command::Remember { token, effects } => {
                 self.effects
                     .extend(effects.into_iter().map(|(request, part, stamp)| ((request, part), stamp)));

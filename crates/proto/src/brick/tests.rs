@@ -1,0 +1,215 @@
+//! What a brick says to the directory, and when: its disks are played by the test.
+
+use super::*;
+use base::{BLOCK, ClientId, GatewayId, GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
+use wire::disk::{Command, Recovered, Reply, StoreError, Token};
+use wire::{Change, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
+
+const NOW: Time = Time(1_000_000_000);
+const GROUP: GroupId = GroupId(5);
+const VOLUME: VolumeId = VolumeId(3);
+const GATEWAY: NodeId = NodeId::Gateway(GatewayId(9));
+
+struct Bench {
+    brick: Brick,
+    /// What was asked of the disks and not answered.
+    asked: Vec<(usize, Command)>,
+    sent: Vec<Message>,
+    notes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Bench {
+    fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
+        let mut recovered = vec![Recovered::default(); disks];
+        recovered[0].notes = notes.clone();
+        let config = BrickConfig { id: BrickId(1), address: String::new(), labels: Vec::new() };
+        let brick = Brick::new(config, recovered, NOW);
+        Bench { brick, asked: Vec::new(), sent: Vec::new(), notes }
+    }
+
+    fn step(&mut self, event: BrickEvent) {
+        let mut fx = Vec::new();
+        self.brick.step(NOW, event, &mut fx);
+        self.take(fx);
+    }
+
+    fn wake(&mut self, now: Time) {
+        let mut fx = Vec::new();
+        self.brick.wake(now, &mut fx);
+        self.take(fx);
+    }
+
+    fn take(&mut self, fx: Vec<BrickEffect>) {
+        for effect in fx {
+            match effect {
+                BrickEffect::Store { disk, command } => self.asked.push((disk, command)),
+                BrickEffect::Send { packet, .. } => self.sent.push(packet.message),
+                BrickEffect::Address { .. } => {}
+            }
+        }
+    }
+
+    fn tell(&mut self, message: Message) {
+        self.step(BrickEvent::Packet { from: NodeId::Directory, packet: message.into() });
+    }
+
+    fn write(&mut self, view: u64, stamp: u64) {
+        let span = Span { volume: VOLUME, lba: 0, count: 1 };
+        let message = Message::Prepare {
+            operation: stamp,
+            view: ViewNumber(view),
+            write: WriteId { group: GROUP, span, stamp: Stamp(stamp << 33), scope: Scope::Row },
+            change: Change::Data,
+            base: None,
+            want_delta: false,
+            request: RequestId { client: ClientId(1), sequence: stamp },
+            floor: 0,
+            part: 0,
+        };
+        let packet = Packet { message, payload: Payload::zeros(BLOCK) };
+        self.step(BrickEvent::Packet { from: GATEWAY, packet });
+    }
+
+    /// Answers the first question that `is` picks; whether there was one.
+    fn answer(&mut self, result: Result<(), StoreError>, is: impl Fn(usize, &Command) -> bool) -> bool {
+        let Some(at) = self.asked.iter().position(|(disk, command)| is(*disk, command)) else { return false };
+        let (disk, command) = self.asked.remove(at);
+        let reply = match command {
+            Command::Barrier { token } => Reply::Noted { token, result },
+            Command::Note { token, key, value } => {
+                if result.is_ok() {
+                    self.notes.retain(|(of, _)| *of != key);
+                    self.notes.extend(value.map(|value| (key, value)));
+                }
+                Reply::Noted { token, result }
+            }
+            Command::Stage { token, .. } => Reply::Staged { token, result },
+            Command::Inventory { token, .. } => Reply::Inventory { token, result: Ok(Vec::new()) },
+            Command::Read { token, .. } => {
+                let (stamps, content) = (vec![Stamp::ZERO], Payload::zeros(BLOCK));
+                Reply::Read { token, result: Ok(disk::Blocks { stamps, content, unreadable: Vec::new() }) }
+            }
+            _ => return true,
+        };
+        self.step(BrickEvent::Store { disk, reply });
+        true
+    }
+
+    fn answer_all(&mut self) {
+        while self.answer(Ok(()), |_, _| true) {}
+    }
+
+    fn begin(&mut self, number: u64, current: u32) {
+        self.tell(Message::Activate { view: view(number, current), commits: Vec::new(), aborts: Vec::new() });
+    }
+
+    fn has_sent(&mut self, is: impl Fn(&Message) -> bool) -> bool {
+        let found = self.sent.iter().any(is);
+        self.sent.clear();
+        found
+    }
+}
+
+fn view(number: u64, current: u32) -> GroupView {
+    GroupView {
+        group: GROUP,
+        volume: VOLUME,
+        number: ViewNumber(number),
+        members: vec![BrickId(1), BrickId(2)],
+        current: Slots(current),
+        joining: Slots::default(),
+        lineage: Lineage::default(),
+    }
+}
+
+fn is_barrier(command: &Command) -> bool {
+    matches!(command, Command::Barrier { .. })
+}
+
+fn is_note(command: &Command) -> bool {
+    matches!(command, Command::Note { .. })
+}
+
+fn is_fenced(message: &Message) -> bool {
+    matches!(message, Message::Fenced { .. })
+}
+
+fn is_activated(message: &Message) -> bool {
+    matches!(message, Message::Activated { .. })
+}
+
+fn is_stale(message: &Message) -> bool {
+    matches!(message, Message::Prepared { outcome: PrepareOutcome::Stale { view: None }, .. })
+}
+
+#[test]
+fn a_promise_is_answered_once_every_disk_has_what_was_decided_before() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    assert!(bench.has_sent(is_activated));
+    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
+    assert!(bench.answer(Ok(()), |disk, command| disk == 0 && is_barrier(command)));
+    assert!(!bench.asked.iter().any(|(_, command)| is_note(command)), "disk 1 may still forget a commit");
+    assert!(bench.answer(Ok(()), |disk, command| disk == 1 && is_barrier(command)));
+    assert!(!bench.has_sent(is_fenced));
+    assert!(bench.answer(Ok(()), |disk, command| disk == 0 && is_note(command)));
+    assert!(bench.has_sent(is_fenced));
+}
+
+#[test]
+fn a_promise_is_not_answered_for_a_disk_that_failed() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
+    assert!(bench.answer(Err(StoreError::Failed), |disk, _| disk == 1));
+    bench.answer_all();
+    assert!(!bench.has_sent(is_fenced));
+}
+
+#[test]
+fn a_view_is_served_once_its_note_is_durable() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.begin(1, 3);
+    while bench.answer(Ok(()), |_, command| is_barrier(command)) {}
+    bench.write(1, 1);
+    assert!(bench.has_sent(is_stale));
+    assert!(bench.answer(Err(StoreError::NoSpace), |_, command| is_note(command)));
+    bench.write(1, 2);
+    assert!(bench.has_sent(is_stale), "no room for the note");
+    // Every heartbeat is a new attempt.
+    bench.wake(NOW);
+    bench.answer_all();
+    bench.write(1, 3);
+    bench.answer_all();
+    let prepared = |message: &Message| {
+        matches!(message, Message::Prepared { outcome: PrepareOutcome::Prepared { .. }, .. })
+    };
+    assert!(bench.has_sent(prepared));
+    bench.begin(1, 3);
+    assert!(!bench.has_sent(is_activated));
+    bench.answer_all();
+    assert!(bench.has_sent(is_activated), "a repeated question is answered too");
+}
+
+/// The tokens are of no interest to a reader, but each names one question.
+#[test]
+fn notes_follow_in_the_order_in_which_they_were_made() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.begin(1, 3);
+    bench.tell(Message::Fence { view: view(2, 3), speaks: true });
+    let tokens: Vec<Token> = bench
+        .asked
+        .iter()
+        .filter_map(|(_, command)| if let Command::Barrier { token } = command { Some(*token) } else { None })
+        .collect();
+    let later = *tokens.iter().max().expect("barriers");
+    while bench.answer(Ok(()), |_, command| matches!(command, Command::Barrier { token } if *token == later))
+    {
+    }
+    assert!(!bench.asked.iter().any(|(_, command)| is_note(command)));
+    bench.answer_all();
+    let restarted = Bench::new(2, bench.notes);
+    assert_eq!(restarted.brick.groups().promised(GROUP), ViewNumber(2));
+}
