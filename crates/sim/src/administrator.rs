@@ -180,7 +180,8 @@ impl World {
     }
 
     fn draw_spare(&mut self) -> Option<BrickId> {
-        let is_spare = |brick: &BrickId| self.evicted.newest().values().all(|view| view.slot_of(*brick).is_none());
+        let is_spare =
+            |brick: &BrickId| self.evicted.newest().values().all(|view| view.slot_of(*brick).is_none());
         let bricks: Vec<BrickId> =
             (0..self.nodes.len()).filter_map(|node| self.brick_at(node)).filter(is_spare).collect();
         self.administrator.pick(&bricks)
@@ -198,9 +199,8 @@ impl World {
     }
 
     fn draw_snapshot(&mut self) -> Option<(AdminRequest, usize)> {
-        let writable: Vec<usize> = (0..self.workload.volumes())
-            .filter(|volume| self.workload.plan(*volume).writable)
-            .collect();
+        let writable: Vec<usize> =
+            (0..self.workload.volumes()).filter(|volume| self.workload.plan(*volume).writable).collect();
         let of = self.administrator.pick(&writable)?;
         self.administrator.cuts += 1;
         let volume = self.workload.plan(of).name.clone();
@@ -239,8 +239,10 @@ impl World {
             self.faults.harm.unsettle(*brick, self.now_ns + 5 * SECOND);
         }
         let asked = request.clone();
-        let question =
-            self.administrate(NodeId::Directory, Box::new(|operation| Message::Admin { operation, request: asked }));
+        let question = self.administrate(
+            NodeId::Directory,
+            Box::new(|operation| Message::Admin { operation, request: asked }),
+        );
         let command = Command { request, asked_ns: self.now_ns, volume };
         self.administrator.open.insert(question, command);
     }
@@ -288,7 +290,10 @@ impl World {
         self.note(0, &format!("refuses {:?}: {error}", command.request));
         match (&command.request, error) {
             (_, AdminError::NotNow(_) | AdminError::Busy | AdminError::TooFewBricks { .. }) => {}
-            (AdminRequest::ReadmitBrick { .. } | AdminRequest::ReplaceBrick { .. }, AdminError::Invalid(_)) => {}
+            (
+                AdminRequest::ReadmitBrick { .. } | AdminRequest::ReplaceBrick { .. },
+                AdminError::Invalid(_),
+            ) => {}
             _ => {
                 let what = format!("{:?} was answered with '{error}'", command.request);
                 return Err(Violation::new("live", what));

@@ -25,7 +25,8 @@ impl World {
     /// Looks at every member's blocks of every volume in use, its snapshots and clones.
     pub(crate) fn audit_redundancy(&mut self) {
         let values = self.final_values();
-        for volume in (0..self.workload.volumes()).filter(|volume| self.is_there(*volume)).collect::<Vec<_>>() {
+        for volume in (0..self.workload.volumes()).filter(|volume| self.is_there(*volume)).collect::<Vec<_>>()
+        {
             let verdict = self.audit_volume(volume, &values);
             self.judge(verdict);
         }
@@ -87,19 +88,20 @@ impl World {
         let rows: BTreeSet<u64> = plan.blocks().map(|block| geometry.locate(block).lba).collect();
         for view in &map.groups {
             let branch = view.lineage.branch_of(map.volume.id);
-            let group_of = |extent| {
-                &map.groups[placement::group_of(map.volume.family, extent, map.groups.len())]
-            };
+            let group_of =
+                |extent| &map.groups[placement::group_of(map.volume.family, extent, map.groups.len())];
             let here = rows.iter().filter(|lba| group_of(geometry.extent_of_lba(**lba)).group == view.group);
             let rows: Vec<u64> = here.copied().collect();
-            let member = |lba: u64| view.current_bricks().map(move |(slot, brick)| Place { lba, slot, brick });
+            let member =
+                |lba: u64| view.current_bricks().map(move |(slot, brick)| Place { lba, slot, brick });
             let places: Vec<Place> = rows.iter().flat_map(|&lba| member(lba)).collect();
             let held = self.look(&geometry, (view, branch), &places)?;
             for lba in rows {
                 let of_row = places.iter().zip(&held).filter(|(place, _)| place.lba == lba);
                 let here: Vec<Held> = of_row.filter_map(|(_, held)| held.clone()).collect();
                 redundancy::check(&geometry, lba, &here)?;
-                here.iter().try_for_each(|held| check_content(&geometry, volume, &plan, lba, held, values))?;
+                here.iter()
+                    .try_for_each(|held| check_content(&geometry, volume, &plan, lba, held, values))?;
             }
         }
         Ok(())

@@ -162,7 +162,15 @@ const SECTORS: u64 = 8;
 const EXTENTS: u64 = 8;
 /// Those that tolerate failures; some more than once, so that they are drawn more often.
 const REDUNDANT: [&str; 10] = [
-    "raid1x2", "raid1x2", "raid1x3", "raid1x3", "raid4-2+1", "raid4-4+1", "raid5-2+1", "raid5-4+1", "rs-2+2",
+    "raid1x2",
+    "raid1x2",
+    "raid1x3",
+    "raid1x3",
+    "raid4-2+1",
+    "raid4-4+1",
+    "raid5-2+1",
+    "raid5-4+1",
+    "rs-2+2",
     "rs-4+2",
 ];
 /// Those that do not: a seed that has them loses no disk, as long as they use it.

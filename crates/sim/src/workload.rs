@@ -441,8 +441,7 @@ impl Workload {
             _ => Choice::Zero,
         };
         let is_far = plan.far_stripes > 0 && draw.percent(50);
-        let (base, stripes) =
-            if is_far { (plan.far_block, plan.far_stripes) } else { (0, plan.hot_stripes) };
+        let (base, stripes) = if is_far { (plan.far_block, plan.far_stripes) } else { (0, plan.hot_stripes) };
         if draw.percent(15) {
             let first = base + draw.below(stripes) * plan.stripe_blocks();
             return Target { choice, first, count: plan.stripe_blocks(), grain: BLOCK };

@@ -50,6 +50,9 @@ pub(crate) struct Options {
     /// A binary to use instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Only rounds on this layout
+    #[arg(long, value_parser = LAYOUTS.map(|(layout, _)| layout))]
+    layout: Option<String>,
     /// Begin each round with a new cluster instead of scrubbing the old one
     #[arg(long)]
     fresh: bool,
@@ -61,7 +64,9 @@ pub(crate) struct Options {
 /// Rots, reads and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
     let binary = workspace::binary(options.binary.as_deref(), "torture")?;
-    let summary = run(&binary, options.rounds, options.seed, options.fresh)?;
+    let wanted = |layout: &str| options.layout.as_deref().is_none_or(|only| only == layout);
+    let layouts: Vec<_> = LAYOUTS.into_iter().filter(|(layout, _)| wanted(layout)).collect();
+    let summary = run_on(&layouts, &binary, options.rounds, options.seed, options.fresh)?;
     if options.json {
         println!("{}", summary.json());
     } else {
@@ -106,12 +111,23 @@ impl Summary {
 }
 
 /// Runs so many rounds, a third of them on each layout, and destroys some blocks of each at the end.
-pub(crate) fn run(binary: &Path, rounds: u64, seed: u64, fresh: bool) -> Result<Summary> {
+pub(crate) fn run(binary: &Path, rounds: u64, seed: u64) -> Result<Summary> {
+    run_on(&LAYOUTS, binary, rounds, seed, false)
+}
+
+fn run_on(
+    layouts: &[(&'static str, usize)],
+    binary: &Path,
+    rounds: u64,
+    seed: u64,
+    fresh: bool,
+) -> Result<Summary> {
     let mut summary = Summary::default();
-    let mut noise = Noise::new(seed);
-    for (index, (layout, tolerates)) in (0..).zip(LAYOUTS) {
+    for (index, &(layout, tolerates)) in (0..).zip(layouts) {
+        // A layout's rounds are the same ones whether it is alone or not.
+        let mut noise = Noise::new(seed + tolerates as u64 * 1000 + layout.len() as u64);
         let mut arena = None;
-        for number in (0..rounds).filter(|number| number % LAYOUTS.len() as u64 == index) {
+        for number in (0..rounds).filter(|number| number % layouts.len() as u64 == index) {
             let arena = match &mut arena {
                 Some(arena) if !fresh => arena,
                 other => other.insert(Arena::start(binary, layout, tolerates)?),

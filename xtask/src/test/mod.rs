@@ -87,7 +87,7 @@ fn faults(report: &mut Report, binary: &Path) {
         })),
     }
     report.step(&format!("rot, {ROT_ROUNDS} rounds"), || {
-        eprintln!("    {}", rot::run(binary, ROT_ROUNDS, 1, false)?.sentence());
+        eprintln!("    {}", rot::run(binary, ROT_ROUNDS, 1)?.sentence());
         Ok(Outcome::Passed(ROT_ROUNDS))
     });
 }

@@ -49,6 +49,8 @@ pub struct Failures {
     pub lost: u64,
     /// Answered with an error.
     pub refused: u64,
+    /// The last of these errors, an errno; 0 when there was none.
+    pub errno: u32,
 }
 
 impl Arena {
@@ -220,7 +222,13 @@ impl Workload for Client {
             }
         }
         if !done {
-            *(if outcome == Outcome::Lost { &mut self.failures.lost } else { &mut self.failures.refused }) += 1;
+            match outcome {
+                Outcome::Failed(errno) => {
+                    self.failures.refused += 1;
+                    self.failures.errno = errno;
+                }
+                _ => self.failures.lost += 1,
+            }
             // What became of it is open for ever, so that whoever goes on is another client.
             self.id = self.arena.next_client.fetch_add(1, Ordering::Relaxed);
         }

@@ -282,7 +282,9 @@ fn run_plants(global: &Global, args: &Torture, options: &Options, name: &str) ->
             let violation = found.as_ref().map(|(_, violation)| violation);
             json!({ "plant": name, "found": seed.is_some(), "seed": seed, "violation": violation })
         };
-        output::print_json(&json!({ "seeds": args.seeds, "plants": rows.iter().map(row).collect::<Vec<_>>() }));
+        output::print_json(
+            &json!({ "seeds": args.seeds, "plants": rows.iter().map(row).collect::<Vec<_>>() }),
+        );
     }
     let all = rows.iter().all(|(_, found)| found.is_some());
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -58,7 +58,8 @@ fn check_begun(
         return if is_known { Ok(()) } else { Err(Violation::new(NAME, what())) };
     };
     if first.asked_ns > snapshot.answered_ns {
-        let what = format!("'{}' holds what was begun after it was answered: {}", snapshot.name, first.to_json());
+        let what =
+            format!("'{}' holds what was begun after it was answered: {}", snapshot.name, first.to_json());
         return Err(Violation::new(NAME, what));
     }
     if first.asked_ns > latest.asked_ns {
@@ -76,7 +77,7 @@ fn check_complete(
     let writes = || operations.iter().filter(|op| op.kind == Kind::Write);
     let known_ns = |write: &Operation| known_ns(write, operations);
     let sources = writes().filter(|op| op.value == value && op.asked_ns <= snapshot.answered_ns);
-    let source_known_ns = sources.map(|op| known_ns(op)).max().unwrap_or(0);
+    let source_known_ns = sources.map(known_ns).max().unwrap_or(0);
     let lost = writes()
         .find(|op| op.value != value && op.asked_ns > source_known_ns && known_ns(op) < latest.asked_ns);
     lost.map_or(Ok(()), |op| {

@@ -69,7 +69,8 @@ impl World {
     }
 
     pub(super) fn noise(&mut self) {
-        let bricks: Vec<BrickId> = self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
+        let bricks: Vec<BrickId> =
+            self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
         if !self.may_disturb(&bricks) {
             return;
         }

@@ -54,7 +54,8 @@ impl World {
 
     /// The power of the whole room.
     pub(super) fn crash_all(&mut self) {
-        let bricks: Vec<BrickId> = self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
+        let bricks: Vec<BrickId> =
+            self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
         if !self.may_disturb(&bricks) {
             return;
         }

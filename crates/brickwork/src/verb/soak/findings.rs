@@ -65,6 +65,7 @@ impl Findings {
         let sum = if attach { &mut self.attach } else { &mut self.plain };
         sum.lost += failures.lost;
         sum.refused += failures.refused;
+        sum.errno = if failures.refused > 0 { failures.errno } else { sum.errno };
     }
 
     /// Writes the history and looks for an order that explains it.
@@ -107,9 +108,11 @@ impl Findings {
             self.longest_return.as_secs_f64()
         );
         println!(
-            "{} broke off with their gateway, as they may, and {} got an error; of attach: {} and {}, which must be 0.",
+            "{} broke off with their gateway, as they may, and {} got an error (the last one is {}); of attach: {} and {}, which \
+             must be 0.",
             output::count(self.plain.lost, "plain request"),
             self.plain.refused,
+            self.plain.errno,
             self.attach.lost,
             self.attach.refused
         );
@@ -146,8 +149,8 @@ impl Findings {
             "seed": seed, "rounds": args.rounds, "operations": self.operations, "blocks": self.registers,
             "hurt": blows, "longest_pause_ms": self.longest_pause_ms,
             "longest_return_ms": self.longest_return.as_millis() as u64,
-            "plain_lost": self.plain.lost, "plain_refused": self.plain.refused,
-            "attach_lost": self.attach.lost, "attach_refused": self.attach.refused,
+            "plain_lost": self.plain.lost, "plain_refused": self.plain.refused, "plain_errno": self.plain.errno,
+            "attach_lost": self.attach.lost, "attach_refused": self.attach.refused, "attach_errno": self.attach.errno,
             "violations": self.violations, "stuck": self.stuck, "history": args.history,
         }));
     }
