@@ -1,18 +1,23 @@
 //! `cargo xtask`: the one door to checking, testing, measuring and fuzzing.
 //!
 //! Reading order: `tidy` (what the sources must keep), `test` (everything that must be green), `clients` (real programs
-//! against a real cluster, with `cluster` to start one), `bench` (figures beside their bounds), `fuzz`.
+//! against a real cluster, with `cluster` to start one), `soak`, `partition` and `rot` (what is done to real daemons, with
+//! `history` and `porcupine` to judge what clients saw), `bench` (figures beside their bounds), `fuzz`.
 
 mod bench;
 mod clients;
 mod cluster;
 mod fuzz;
+mod history;
 mod nbd;
 mod noise;
+mod partition;
 mod porcupine;
 mod process;
 mod report;
+mod rot;
 mod soak;
+mod stamp;
 mod test;
 mod tidy;
 mod workspace;
@@ -38,6 +43,10 @@ enum Verb {
     Clients(clients::Options),
     /// Kills, stops and restarts daemons under load, and has the history judged by porcupine
     Soak(soak::Options),
+    /// Cuts the network between daemons under load, heals it, and has the history judged by porcupine
+    Partition(partition::Options),
+    /// Changes bytes anywhere in the bricks' disks, reads everything back, scrubs
+    Rot(rot::Options),
     /// Measures, side by side with what the machine can do
     #[command(subcommand)]
     Bench(Bench),
@@ -49,6 +58,8 @@ enum Verb {
 enum Bench {
     /// Block volumes beside nbdkit and the bare disk
     Block(bench::Options),
+    /// A lost brick, rebuilt under client load, beside a plain copy
+    Rebuild(bench::rebuild::Options),
 }
 
 fn main() -> ExitCode {
@@ -70,7 +81,10 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Test(options) => test::verb(&options),
         Verb::Clients(options) => clients::verb(&options),
         Verb::Soak(options) => soak::verb(&options),
+        Verb::Partition(options) => partition::verb(&options),
+        Verb::Rot(options) => rot::verb(&options),
         Verb::Bench(Bench::Block(options)) => bench::verb(&options),
+        Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
         Verb::Fuzz(options) => fuzz::verb(&options),
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::workspace;
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt;
@@ -96,12 +96,14 @@ impl Job {
         })
     }
 
+    /// The limit counts from now, not from the start: a daemon may have run for long before it is waited for.
     fn wait_until(&mut self, limit: Duration, mut tick: impl FnMut(&Job)) -> Result<Finished> {
+        let begun = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(self.finished(status));
             }
-            if self.started.elapsed() > limit {
+            if begun.elapsed() > limit {
                 self.end_group();
                 bail!("{} did not end within {} s; last: {}", self.name, limit.as_secs(), self.last_line());
             }

@@ -1,7 +1,8 @@
 //! The command line. Each verb's own arguments stand in its file under [`crate::verb`].
 
 use crate::verb::{
-    attach, brick, client, cluster, completions, demo, directory, gateway, man, sim, soak, status, volume,
+    attach, brick, client, cluster, completions, demo, directory, fsck, gateway, man, rebuild, scrub, sim,
+    soak, status, volume,
 };
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -111,9 +112,9 @@ pub enum Verb {
     Demo(demo::Args),
     /// Begin a cluster, admit machines to it
     Cluster(cluster::Args),
-    /// Run the directory: the metadata service
+    /// Run the directory: the metadata service; or make a lost one anew (`directory rebuild`)
     Directory(directory::Args),
-    /// Run a brick: a storage server; or make one (`brick init`)
+    /// Run a brick: a storage server; make one (`brick init`), list or evict them
     Brick(brick::Args),
     /// Run a gateway: NBD in front of the bricks; or make one (`gateway init`)
     Gateway(gateway::Args),
@@ -121,10 +122,16 @@ pub enum Verb {
     Client(client::Args),
     /// Serve a volume on a unix socket of this machine, through any gateway that lives
     Attach(attach::Args),
-    /// Create, list, resize and delete volumes
+    /// Create, list, resize and delete volumes; snapshots and clones of them
     Volume(volume::Args),
     /// Show how bricks, gateways and volumes are
     Status(status::Args),
+    /// Show how bricks catch up and lost bricks are rebuilt; set how fast and when
+    Rebuild(rebuild::Args),
+    /// Check every block of every brick, and repair what is rotten
+    Scrub(scrub::Args),
+    /// Check a stopped brick's disks, and repair them when asked
+    Fsck(fsck::Args),
     /// Run the same protocol code in a simulated world full of faults
     Sim(sim::Args),
     /// Run real processes, kill them at random, and check the history of what clients saw

@@ -1,7 +1,7 @@
 //! What people and programs read: tables for 80 columns, JSON, progress bars.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use std::io::IsTerminal;
 
@@ -39,6 +39,18 @@ pub fn progress(total: u64, what: &str, bytes: bool) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), target()).with_style(style);
     bar.set_message(what.to_owned());
     bar
+}
+
+/// Several progress bars on standard error; silent unless that is a terminal.
+pub fn progresses(silent: bool) -> MultiProgress {
+    MultiProgress::with_draw_target(if silent { ProgressDrawTarget::hidden() } else { target() })
+}
+
+/// One of several progress bars, of bytes compared or checked.
+pub fn progress_of(total_bytes: u64) -> ProgressBar {
+    let template = "{msg:34} [{bar:16}] {percent:>3}% {eta:>4} left";
+    let style = ProgressStyle::with_template(template).expect("the template is valid").progress_chars("=> ");
+    ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden()).with_style(style)
 }
 
 /// `count` with its noun, in the plural where it has to be.

@@ -3,14 +3,20 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 34] = [
     "",
     "demo",
     "cluster init",
     "cluster token",
     "directory",
+    "directory rebuild",
     "brick",
     "brick init",
+    "brick format",
+    "brick list",
+    "brick evict",
+    "brick readmit",
+    "brick replace",
     "gateway",
     "gateway init",
     "client init",
@@ -22,6 +28,11 @@ const VERBS: [&str; 23] = [
     "volume resize",
     "volume delete",
     "volume read-only",
+    "volume snapshot",
+    "volume clone",
+    "volume rollback",
+    "rebuild",
+    "scrub",
     "status",
     "sim torture",
     "sim replay",
@@ -90,6 +101,14 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
         "volume create x --size many",
         "demo --bricks 2",
         "sim torture --layout raid9",
+        "brick evict three",
+        "brick format --force",
+        "rebuild --rate 1",
+        "rebuild --after off",
+        "rebuild --timeout 5s",
+        "scrub --every sometimes",
+        "volume rollback first",
+        "directory rebuild --dir /tmp --bricks 3 --wait 5s",
     ] {
         assert_eq!(brickwork(arguments).status.code(), Some(2), "brickwork {arguments}");
     }
@@ -103,6 +122,7 @@ fn a_failure_ends_with_1_and_says_what_to_do() {
         ("directory --config /nonexistent/directory.toml", "/nonexistent/directory.toml"),
         ("cluster token --dir /nonexistent", "brickwork cluster init"),
         ("demo --stop /nonexistent", "brickwork demo --keep"),
+        ("directory rebuild --dir /nonexistent", "restore it from its backup"),
         ("sim replay /nonexistent", "/nonexistent"),
         ("sim torture --seeds 1 --layout rs-4+2", "--bricks 6"),
     ] {

@@ -10,6 +10,7 @@ use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
 use store::{Stats, Store, StoreConfig};
+use wire::{BrickStatus, CatchUp};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
 ///
@@ -80,6 +81,7 @@ impl<F: FnOnce()> Role for BrickRole<F> {
     fn effect(&mut self, effect: Effect, world: &mut World<'_, Self>) -> Result<(), HostError> {
         match effect {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
+            Effect::Address { node, address } => world.learn_on_demand(node, &address),
             Effect::Disk { disk, io } => self.engine.push(disk, io),
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
@@ -108,9 +110,26 @@ impl<F: FnOnce()> Role for BrickRole<F> {
         if let Some(brick) = machine.brick() {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
+            publish_care(brick.status(), meter);
         }
         publish(machine.stores(), meter);
     }
+}
+
+/// How it catches up, and what its scrub finds.
+fn publish_care(status: &BrickStatus, meter: &mut Meter) {
+    let sum = |value: fn(&CatchUp) -> u64| status.catching_up.iter().map(value).sum::<u64>() as f64;
+    meter.gauge("brickwork_catching_up_groups", status.catching_up.len() as f64);
+    meter.gauge("brickwork_catching_up_blocks", sum(|group| group.total_blocks));
+    meter.gauge("brickwork_catching_up_compared_blocks", sum(|group| group.compared_blocks));
+    meter.gauge("brickwork_catching_up_fetched_bytes", sum(|group| group.fetched_bytes));
+    meter.gauge("brickwork_scrub_running", f64::from(u8::from(status.scrub.running)));
+    meter.gauge("brickwork_scrub_blocks", status.scrub.total_blocks as f64);
+    meter.gauge("brickwork_scrub_checked_blocks", status.scrub.checked_blocks as f64);
+    meter.gauge("brickwork_scrub_found_blocks", status.scrub.found_blocks as f64);
+    meter.counter("brickwork_scrubs_completed_total", status.scrub.completed);
+    meter.counter("brickwork_repaired_blocks_total", status.repaired_blocks);
+    meter.gauge("brickwork_lost_blocks", status.lost_blocks as f64);
 }
 
 /// The stores' figures, summed over the disks.

@@ -8,6 +8,7 @@ use base::{NodeId, Time};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
+use wire::GroupView;
 
 /// A key and its value.
 type Pair = (Vec<u8>, Vec<u8>);
@@ -68,9 +69,28 @@ impl Role for DirectoryRole {
         Ok(())
     }
 
-    fn measure(&mut self, _machine: &Directory, _now: Time, meter: &mut Meter) {
+    fn measure(&mut self, machine: &Directory, _now: Time, meter: &mut Meter) {
         meter.counter("brickwork_directory_transactions_total", self.transactions);
+        meter.counters(machine.counters());
+        let groups = |of: fn(&GroupView) -> bool| machine.views().filter(|view| of(view)).count() as f64;
+        meter.gauge("brickwork_groups", groups(|_| true));
+        meter
+            .gauge("brickwork_groups_degraded", groups(|view| view.current.len() < view.members.len() as u8));
+        meter.gauge("brickwork_groups_rebuilding", groups(|view| !view.joining.is_empty()));
     }
+}
+
+/// A new store that holds `puts`, on stable storage.
+pub(crate) fn create(path: &Path, puts: &[Put]) -> Result<(), String> {
+    let database = open(path).map_err(|error| store_failed(&error))?;
+    store(&database, puts).map_err(|error| error.to_string())
+}
+
+/// All that the store at `path` holds.
+#[cfg(test)]
+pub(crate) fn contents(path: &Path) -> Result<Vec<Pair>, String> {
+    let database = open(path).map_err(|error| store_failed(&error))?;
+    load(&database).map_err(|error| error.to_string())
 }
 
 fn open(path: &Path) -> Result<Database, redb::DatabaseError> {

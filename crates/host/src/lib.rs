@@ -10,6 +10,7 @@
 //! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls } }, &shutdown, on_ready)?;
 //! run_attach(AttachOptions { node, directory, volume, socket }, &shutdown, on_ready)?;
 //! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::Status)?;   // blocks
+//! run_recount(&node, listen, &shutdown, on_ready, |recount| enough(recount))?;  // and write_store(path, &puts): a lost directory
 //! format_disk(&DiskSpec { path, size_bytes }, &DiskIdentity { cluster, brick, index: 0, journal_bytes: None })?;
 //! ```
 //! Each `run_*` takes the calling thread until `shutdown` is requested, and calls `on_ready` once, with a [`Ready`]
@@ -38,7 +39,7 @@
 //!
 //! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
-//! [`attach`], [`admin`].
+//! [`recount`], [`attach`], [`admin`].
 //!
 //! Deliberately absent: decisions. What to send, store or answer is the machines' business; nothing here retries,
 //! orders or remembers on their behalf.
@@ -60,6 +61,7 @@ mod metrics;
 mod nbd_server;
 pub mod options;
 mod output;
+mod recount;
 mod shutdown;
 mod slots;
 mod socket;
@@ -79,4 +81,5 @@ pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions,
     NodeOptions, Ready, Security, TlsFiles,
 };
+pub use recount::{run_recount, write_store};
 pub use shutdown::Shutdown;

@@ -84,6 +84,19 @@ impl<R: Role> World<'_, R> {
         }
     }
 
+    /// Calls `node` from now on whenever there is something to say to it.
+    pub(crate) fn learn_on_demand(&mut self, node: base::NodeId, address: &str) {
+        let inbox = &mut *self.inbox;
+        match address.parse() {
+            Ok(address) => {
+                self.peers.learn_on_demand(node, &address, self.now, &mut |event| {
+                    inbox.extend(R::peer_event(event));
+                });
+            }
+            Err(error) => tracing::warn!(%node, %error, "a peer's address cannot be used"),
+        }
+    }
+
     /// As [`World::learn`], of an address that was read before.
     pub(crate) fn learn_at(&mut self, node: base::NodeId, address: &Address) {
         let inbox = &mut *self.inbox;

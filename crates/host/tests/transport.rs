@@ -11,12 +11,13 @@ use host::transport::{PeerEvent, Peers};
 use mio::{Events, Poll};
 use proptest::prelude::*;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use wire::{Message, Packet};
 
 const OURS: ClusterId = ClusterId([1; 16]);
 const BRICK: NodeId = NodeId::Brick(BrickId(3));
+const OTHER_BRICK: NodeId = NodeId::Brick(BrickId(4));
 const GATEWAY: NodeId = NodeId::Gateway(GatewayId(77));
 /// Far above what anything here takes; only a failure waits for so long.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -96,6 +97,85 @@ fn connected(gateway: &mut Node, brick: &mut Node) {
     let address = brick.listen();
     gateway.learn(BRICK, &address);
     until(gateway, brick, |g, b| g.has_heard(&PeerEvent::Up(BRICK)) && b.has_heard(&PeerEvent::Up(GATEWAY)));
+}
+
+/// Two bricks: the first may call the second on demand.
+fn two_bricks(mut first: Node, mut second: Node) -> (Node, Node) {
+    let address = second.listen();
+    let (now, heard) = (first.now(), &mut first.heard);
+    first.peers.learn_on_demand(OTHER_BRICK, &address, now, &mut |event| heard.push(event));
+    (first, second)
+}
+
+/// A brick calls another when it has something to say, and the other answers.
+fn converse(first: Node, second: Node) {
+    let (mut first, mut second) = two_bricks(first, second);
+    let start = first.now();
+    until(&mut first, &mut second, |f, _| f.now().since(start) > Duration::from_millis(400));
+    assert_eq!(first.peers.counters().connections, 0, "nobody is called for nothing");
+    let question = packet(1, bytes(70_000, 3));
+    first.send(OTHER_BRICK, &question);
+    first.send(OTHER_BRICK, &packet(2, Payload::new()));
+    until(&mut first, &mut second, |_, s| s.packets().len() == 2);
+    assert_eq!((second.packets()[0], &second.heard[0]), (&question, &PeerEvent::Up(BRICK)));
+    assert_eq!(first.heard, [PeerEvent::Up(OTHER_BRICK)]);
+    second.send(BRICK, &packet(3, Payload::new()));
+    until(&mut first, &mut second, |f, _| f.packets().len() == 1);
+}
+
+#[test]
+fn bricks_call_each_other_when_they_have_something_to_say() {
+    converse(Node::plain(BRICK), Node::plain(OTHER_BRICK));
+    let authority = Authority::new();
+    let brick = |node, name| Node::new(node, OURS, &authority.security(name));
+    converse(brick(BRICK, "brick-3.bricks.brickwork"), brick(OTHER_BRICK, "brick-4.bricks.brickwork"));
+}
+
+#[test]
+fn a_gateway_cannot_pass_for_a_brick() {
+    let authority = Authority::new();
+    let node = |node, name| Node::new(node, OURS, &authority.security(name));
+    let impostor = node(BRICK, "gateway.brickwork");
+    let (mut impostor, mut brick) = two_bricks(impostor, node(OTHER_BRICK, "brick-4.bricks.brickwork"));
+    impostor.send(OTHER_BRICK, &packet(1, Payload::new()));
+    until(&mut impostor, &mut brick, |_, b| b.peers.counters().broken == 1);
+    assert!(brick.heard.is_empty(), "{:?}", brick.heard);
+}
+
+#[test]
+fn connections_on_demand_end_when_nothing_was_said_for_long() {
+    let (mut first, mut second) = two_bricks(Node::plain(BRICK), Node::plain(OTHER_BRICK));
+    first.send(OTHER_BRICK, &packet(1, Payload::new()));
+    until(&mut first, &mut second, |_, s| s.packets().len() == 1);
+    let start = first.now();
+    until(&mut first, &mut second, |_, s| s.has_heard(&PeerEvent::Down(BRICK)));
+    assert!(first.now().since(start) > Duration::from_secs(5), "pings alone keep it for a while");
+    assert!(first.has_heard(&PeerEvent::Down(OTHER_BRICK)));
+    first.send(OTHER_BRICK, &packet(2, Payload::new()));
+    until(&mut first, &mut second, |_, s| s.packets().len() == 2);
+}
+
+#[test]
+fn a_brick_that_hangs_up_is_called_for_what_is_said_and_not_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut first = Node::plain(BRICK);
+    let (now, address) = (first.now(), listener.local_addr().unwrap().to_string().parse().unwrap());
+    first.peers.learn_on_demand(OTHER_BRICK, &address, now, &mut |_| {});
+    let mut calls = 0;
+    let mut turns = |first: &mut Node, length: Duration, enough: u64| {
+        let limit = first.now() + length;
+        while first.now() < limit && first.peers.counters().broken < enough {
+            first.turn();
+            calls += u64::from(listener.accept().is_ok());
+        }
+        calls
+    };
+    for sent in 1..4 {
+        first.send(OTHER_BRICK, &packet(sent, Payload::new()));
+        assert_eq!(turns(&mut first, LIMIT, sent), sent);
+    }
+    assert_eq!(turns(&mut first, Duration::from_secs(2), u64::MAX), 3, "and then only for something to say");
 }
 
 fn packet(nonce: u64, payload: Payload) -> Packet {

@@ -96,6 +96,8 @@ pub struct Disk {
     /// Answered and not on stable storage: a page's versions in the order of their answers.
     volatile: BTreeMap<u64, Vec<Version>>,
     bad: BTreeSet<u64>,
+    /// Rotten or bad, and not written since.
+    spoiled: BTreeSet<u64>,
     flights: BTreeMap<u64, Flight>,
     next_ticket: u64,
     answered: u64,
@@ -110,6 +112,7 @@ impl Disk {
             stable: BTreeMap::new(),
             volatile: BTreeMap::new(),
             bad: BTreeSet::new(),
+            spoiled: BTreeSet::new(),
             flights: BTreeMap::new(),
             next_ticket: 0,
             answered: 0,
@@ -207,11 +210,18 @@ impl Disk {
         }
         bytes[sector + draw.index(SECTOR)] ^= 0xff;
         *page = bytes.freeze();
+        self.spoiled.insert(index);
     }
 
     /// Makes a page unreadable until it is written again.
     pub fn spoil(&mut self, index: u64) {
         self.bad.insert(index);
+        self.spoiled.insert(index);
+    }
+
+    /// Whether a page [rotted](Disk::rot) or was [spoiled](Disk::spoil), and was not written since.
+    pub fn is_spoiled(&self, index: u64) -> bool {
+        self.spoiled.contains(&index)
     }
 
     fn is_misplaced(&self, offset: u64, length: usize) -> bool {
@@ -258,6 +268,7 @@ impl Disk {
         for (index, page) in pages(offset, payload) {
             self.volatile.remove(&index);
             self.bad.remove(&index);
+            self.spoiled.remove(&index);
             self.stable.insert(index, page);
         }
     }
@@ -271,10 +282,11 @@ impl Disk {
     }
 
     fn flush(&mut self, answered: u64) {
-        let stable = &mut self.stable;
+        let (stable, spoiled) = (&mut self.stable, &mut self.spoiled);
         self.volatile.retain(|&index, versions| {
             let count = versions.partition_point(|version| version.write <= answered);
             if let Some(last) = versions.drain(..count).next_back() {
+                spoiled.remove(&index);
                 stable.insert(index, last.page);
             }
             !versions.is_empty()
@@ -300,6 +312,7 @@ impl Disk {
     /// Puts those sectors of `page` in place whose bit is set in `keep`.
     fn keep_sectors(&mut self, index: u64, page: &Bytes, keep: u64) {
         if keep == 255 {
+            self.spoiled.remove(&index);
             self.stable.insert(index, page.clone());
         } else if keep != 0 {
             let mut mixed =

@@ -88,6 +88,8 @@ pub struct BrickNode {
     /// Who could be reached before the brick ran; it is told when it does.
     reached: BTreeSet<NodeId>,
     queue: VecDeque<Job>,
+    #[cfg(feature = "planted")]
+    plant: proto::planted::Plant,
     /// Kept between steps so that they allocate nothing.
     store_fx: Vec<StoreEffect>,
     brick_fx: Vec<BrickEffect>,
@@ -103,6 +105,8 @@ impl BrickNode {
             config,
             reached: BTreeSet::new(),
             queue: VecDeque::new(),
+            #[cfg(feature = "planted")]
+            plant: proto::planted::Plant::None,
             store_fx: Vec::new(),
             brick_fx: Vec::new(),
         }
@@ -114,6 +118,12 @@ impl BrickNode {
             Phase::Running(brick) => Some(brick),
             _ => None,
         }
+    }
+
+    /// Breaks something on purpose, for tests, before the brick runs.
+    #[cfg(feature = "planted")]
+    pub fn plant(&mut self, plant: proto::planted::Plant) {
+        self.plant = plant;
     }
 
     /// What happened so far, by name.
@@ -207,6 +217,8 @@ impl BrickNode {
         if found.iter().all(Option::is_some) {
             let found = core::mem::take(found).into_iter().flatten().collect();
             let mut brick = Brick::new(self.config.clone(), found, now);
+            #[cfg(feature = "planted")]
+            brick.plant(self.plant);
             brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
             if self.stores.iter().any(|store| store.stats().torn_tails > 0) {
                 brick.count("torn journal tail at recovery");
@@ -229,14 +241,16 @@ impl BrickNode {
     }
 
     fn report_space(&mut self) {
-        let (mut capacity, mut used, mut unreadable) = (0, 0, 0);
+        let (mut capacity, mut used, mut unreadable, mut fullest) = (0, 0, 0, 0);
         for store in &self.stores {
             capacity += store.space().capacity_bytes;
             used += store.space().used_bytes;
             unreadable += store.stats().unreadable_blocks;
+            let space = store.space();
+            fullest = fullest.max(space.used_bytes.saturating_mul(100) / space.capacity_bytes.max(1));
         }
         if let Phase::Running(brick) = &mut self.phase {
-            brick.set_space(capacity, used, unreadable);
+            brick.set_space(capacity, used, fullest.min(100) as u8, unreadable);
         }
     }
 }

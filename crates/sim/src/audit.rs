@@ -1,12 +1,14 @@
 //! The end of a run: is everything there that was acknowledged, and does the redundancy agree?
 
 use crate::checkers::redundancy::{self, Held};
+use crate::checkers::snapshot::{self, Snapshot};
 use crate::checkers::{Violation, durable, linearizable};
-use crate::history::Operation;
+use crate::history::{Operation, Register};
+use crate::options::VolumePlan;
 use crate::world::{Question, SECOND, World};
-use base::{BLOCK, BrickId, HashMap, NodeId};
-use proto::layout::Geometry;
-use std::collections::BTreeSet;
+use base::{BLOCK, BrickId, HashMap, NodeId, VolumeId};
+use proto::layout::{Geometry, placement};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{GroupView, Message, Packet, ReadOutcome, Span, VolumeMap};
 
 const PATIENCE_NS: u64 = 30 * SECOND;
@@ -20,21 +22,32 @@ struct Place {
 }
 
 impl World {
-    /// Looks at every current member's blocks of every volume in use.
+    /// Looks at every member's blocks of every volume in use, its snapshots and clones.
     pub(crate) fn audit_redundancy(&mut self) {
-        for volume in 0..self.shape.volumes.len() {
-            let verdict = self.audit_volume(volume);
+        let values = self.final_values();
+        for volume in (0..self.workload.volumes()).filter(|volume| self.is_there(*volume)).collect::<Vec<_>>()
+        {
+            let verdict = self.audit_volume(volume, &values);
             self.judge(verdict);
         }
     }
 
-    /// Checks all registers' histories, and what was read last.
+    /// Checks all registers' histories, what was read last, and snapshots.
     pub(crate) fn audit_history(&mut self) {
+        let values = self.final_values();
+        self.record_restored(&values);
         let by_register = self.workload.history.by_register();
         let verdict = self.audit_finals(&by_register);
         self.judge(verdict);
         let verdict = by_register.iter().try_for_each(|operations| linearizable::check(operations));
         self.judge(verdict);
+        let verdict = self.audit_snapshots(&by_register, &values);
+        self.judge(verdict);
+    }
+
+    /// What was read from each register at the end.
+    fn final_values(&self) -> BTreeMap<Register, u64> {
+        self.workload.finals.iter().map(|(register, value, _)| (*register, *value)).collect()
     }
 
     fn audit_finals(&self, by_register: &[Vec<Operation>]) -> Result<(), Violation> {
@@ -46,25 +59,52 @@ impl World {
             .try_for_each(|(register, value, asked_ns)| durable::check(index[register], *value, *asked_ns))
     }
 
-    fn audit_volume(&mut self, volume: usize) -> Result<(), Violation> {
-        let name = self.shape.volumes[volume].name.clone();
+    fn audit_snapshots(
+        &self,
+        by_register: &[Vec<Operation>],
+        values: &BTreeMap<Register, u64>,
+    ) -> Result<(), Violation> {
+        let index: HashMap<Register, &[Operation]> =
+            by_register.iter().map(|operations| (operations[0].register, &operations[..])).collect();
+        let cuts = self.administrator.snapshots.iter().filter(|cut| self.is_there(cut.snapshot));
+        cuts.map(|cut| Snapshot {
+            name: self.workload.plan(cut.snapshot).name.clone(),
+            asked_ns: cut.asked_ns,
+            answered_ns: cut.answered_ns,
+            values: values
+                .iter()
+                .filter(|(register, _)| register.volume() == cut.snapshot)
+                .map(|(register, value)| (register.of(cut.volume), *value))
+                .collect(),
+        })
+        .try_for_each(|snapshot| snapshot::check(&snapshot, &index))
+    }
+
+    fn audit_volume(&mut self, volume: usize, values: &BTreeMap<Register, u64>) -> Result<(), Violation> {
+        let plan = self.workload.plan(volume).clone();
+        let name = plan.name.clone();
         let map = self.map_of(name).ok_or_else(|| Violation::new("live", "the directory answers no more"))?;
         let geometry = geometry(&map)?;
-        let view = &map.groups[0];
-        let blocks = self.shape.volumes[volume].blocks();
-        let rows: BTreeSet<u64> = (0..blocks).map(|block| geometry.locate(block).lba).collect();
-        let member = |lba: u64| view.current_bricks().map(move |(slot, brick)| Place { lba, slot, brick });
-        let places: Vec<Place> = rows.iter().flat_map(|&lba| member(lba)).collect();
-        let held = self.look(&geometry, view, &places)?;
-        rows.iter().try_for_each(|&lba| {
-            let here: Vec<Held> = places
-                .iter()
-                .zip(&held)
-                .filter(|(place, _)| place.lba == lba)
-                .filter_map(|(_, h)| h.clone())
-                .collect();
-            redundancy::check(&geometry, lba, &here)
-        })
+        let rows: BTreeSet<u64> = plan.blocks().map(|block| geometry.locate(block).lba).collect();
+        for view in &map.groups {
+            let branch = view.lineage.branch_of(map.volume.id);
+            let group_of =
+                |extent| &map.groups[placement::group_of(map.volume.family, extent, map.groups.len())];
+            let here = rows.iter().filter(|lba| group_of(geometry.extent_of_lba(**lba)).group == view.group);
+            let rows: Vec<u64> = here.copied().collect();
+            let member =
+                |lba: u64| view.current_bricks().map(move |(slot, brick)| Place { lba, slot, brick });
+            let places: Vec<Place> = rows.iter().flat_map(|&lba| member(lba)).collect();
+            let held = self.look(&geometry, (view, branch), &places)?;
+            for lba in rows {
+                let of_row = places.iter().zip(&held).filter(|(place, _)| place.lba == lba);
+                let here: Vec<Held> = of_row.filter_map(|(_, held)| held.clone()).collect();
+                redundancy::check(&geometry, lba, &here)?;
+                here.iter()
+                    .try_for_each(|held| check_content(&geometry, volume, &plan, lba, held, values))?;
+            }
+        }
+        Ok(())
     }
 
     fn map_of(&mut self, name: String) -> Option<VolumeMap> {
@@ -80,7 +120,7 @@ impl World {
     fn look(
         &mut self,
         geometry: &Geometry,
-        view: &GroupView,
+        (view, branch): (&GroupView, VolumeId),
         places: &[Place],
     ) -> Result<Vec<Option<Held>>, Violation> {
         let mut held: Vec<Option<Option<Held>>> = vec![None; places.len()];
@@ -94,7 +134,7 @@ impl World {
                 let what = format!("{brick} does not tell what it holds at block {lba} of {}", view.group);
                 return Err(Violation::new("live", what));
             }
-            let questions = open.iter().map(|&at| question(geometry, view, places[at])).collect();
+            let questions = open.iter().map(|&at| question(geometry, (view, branch), places[at])).collect();
             let answers = self.ask(questions, 3 * SECOND);
             for (at, answer) in open.into_iter().zip(answers) {
                 held[at] = answer.map_or(Ok(None), |packet| self.judge_answer(places[at], packet))?;
@@ -111,7 +151,7 @@ impl World {
         if unreadable.is_empty() {
             return Ok(Some(Some(Held { slot: place.slot, stamps, content: packet.payload })));
         }
-        if self.faults.rotten.contains(&place.brick) {
+        if self.faults.rot.is_rotten(place.brick) {
             return Ok(Some(None));
         }
         let what = format!("{} cannot read its block {}, which nobody let rot", place.brick, place.lba);
@@ -133,9 +173,28 @@ fn geometry(map: &VolumeMap) -> Result<Geometry, Violation> {
         .map_err(|error| wrong(error.to_string()))
 }
 
-fn question(geometry: &Geometry, view: &GroupView, place: Place) -> Question {
+/// A data block holds what was read from it at the end.
+fn check_content(
+    geometry: &Geometry,
+    volume: usize,
+    plan: &VolumePlan,
+    lba: u64,
+    held: &Held,
+    values: &BTreeMap<Register, u64>,
+) -> Result<(), Violation> {
+    let shard = geometry.shard_at(lba, held.slot);
+    if shard >= geometry.layout().data() {
+        return Ok(());
+    }
+    let registers = plan.registers(volume, geometry.volume_block(lba, shard));
+    let wanted: Option<Vec<u64>> = registers.iter().map(|register| values.get(register).copied()).collect();
+    // Blocks of the row that no client uses were never read.
+    wanted.map_or(Ok(()), |wanted| redundancy::check_content(lba, held, &wanted))
+}
+
+fn question(geometry: &Geometry, (view, branch): (&GroupView, VolumeId), place: Place) -> Question {
     let (group, number) = (view.group, view.number);
-    let span = Span { volume: view.volume, lba: place.lba, count: 1 };
+    let span = Span { volume: branch, lba: place.lba, count: 1 };
     let data = geometry.layout().data();
     let parity = geometry.layout().parity() > 0 && geometry.shard_at(place.lba, place.slot) >= data;
     let width = if parity { data } else { 1 };

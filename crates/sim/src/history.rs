@@ -23,6 +23,28 @@ impl Register {
     pub fn sector(volume: usize, sector: u64) -> Register {
         Register(Register::SECTORS + ((volume as u64) << (Register::VOLUME_SHIFT + 3)) + sector)
     }
+
+    /// The volume's number.
+    pub fn volume(self) -> usize {
+        let (_, shift) = self.kind();
+        ((self.0 & (Register::SECTORS - 1)) >> shift) as usize
+    }
+
+    /// The same block or sector of another volume.
+    #[must_use]
+    pub fn of(self, volume: usize) -> Register {
+        let (base, shift) = self.kind();
+        Register(base + ((volume as u64) << shift) + (self.0 & ((1 << shift) - 1)))
+    }
+
+    /// The number of the first register of its kind, and the bits below the volume's number.
+    fn kind(self) -> (u64, u32) {
+        if self.0 < Register::SECTORS {
+            (0, Register::VOLUME_SHIFT)
+        } else {
+            (Register::SECTORS, Register::VOLUME_SHIFT + 3)
+        }
+    }
 }
 
 /// What was asked of a register.
@@ -57,6 +79,8 @@ pub struct History {
     operations: Vec<Operation>,
     written: HashMap<u64, Register>,
     registers: HashSet<Register>,
+    /// What a snapshot or clone was made of, by its number.
+    origins: HashMap<usize, usize>,
 }
 
 impl History {
@@ -77,6 +101,24 @@ impl History {
     /// Where `value` was written, if anywhere.
     pub fn written_to(&self, value: u64) -> Option<Register> {
         self.written.get(&value).copied()
+    }
+
+    /// Takes note that a volume began with what another one held.
+    pub fn note_origin(&mut self, volume: usize, origin: usize) {
+        self.origins.insert(volume, origin);
+    }
+
+    /// Whether what was written to `home` may be read from `register`: the same block of the same volume, or of one
+    /// that it was made of.
+    pub fn may_hold(&self, register: Register, home: Register) -> bool {
+        let mut volume = Some(register.volume());
+        while let Some(at) = volume {
+            if register.of(at) == home {
+                return true;
+            }
+            volume = self.origins.get(&at).copied();
+        }
+        false
     }
 
     /// All operations, in the order in which they ended.

@@ -2,18 +2,21 @@
 //! faults drawn from a seed. A seed is the run.
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
-//! (events, machines, network, power), `workload` (clients), `faults`, [`checkers`] (what must always hold), `audit`
-//! (the end of a run), [`history`], [`trace`] and [`replay`].
+//! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
+//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`].
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 
+mod administrator;
 mod audit;
 pub mod checkers;
+mod convergence;
 mod digest;
 mod failover;
 mod faults;
 pub mod history;
 pub mod options;
+pub mod plants;
 pub mod rare;
 pub mod replay;
 pub mod torture;

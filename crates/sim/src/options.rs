@@ -1,8 +1,10 @@
 //! What a run is asked to be, and what its seed then draws.
 
+use crate::history::Register;
 use crate::world::{MS, SECOND};
+use base::VolumeId;
 use model::{DiskConfig, Draw};
-use proto::layout::Layout;
+use proto::layout::{Geometry, Layout, placement};
 use serde::{Deserialize, Serialize};
 use store::Limits;
 
@@ -21,6 +23,9 @@ pub struct Options {
     pub faults: bool,
     /// About how many operations clients issue.
     pub operations: Option<u64>,
+    /// The bug that is planted on purpose; see [`crate::plants`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plant: Option<String>,
 }
 
 impl Default for Options {
@@ -32,18 +37,25 @@ impl Default for Options {
             layouts: Vec::new(),
             faults: true,
             operations: None,
+            plant: None,
         }
     }
 }
 
-/// A volume of the run.
+/// A volume of the run, one of its snapshots, or a clone of one.
 #[derive(Clone, Debug)]
 pub(crate) struct VolumePlan {
     pub(crate) name: String,
+    /// Whether clients write to it.
+    pub(crate) writable: bool,
     pub(crate) layout: Layout,
     pub(crate) unit_blocks: u32,
     /// Rows of stripe units whose blocks are written whole.
     pub(crate) hot_stripes: u64,
+    /// More of them, in an extent that another group holds; 0 for a volume of one group.
+    pub(crate) far_stripes: u64,
+    /// Where that extent begins, once the volume's id says which group holds it.
+    pub(crate) far_block: u64,
     /// Blocks behind them that are written by sectors.
     pub(crate) sector_blocks: u64,
 }
@@ -59,9 +71,50 @@ impl VolumePlan {
         self.hot_stripes * self.stripe_blocks()
     }
 
+    /// Blocks in the extent of another group that are written whole: those from `far_block`.
+    pub(crate) fn far_blocks(&self) -> u64 {
+        self.far_stripes * self.stripe_blocks()
+    }
+
     /// All blocks in use.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.hot_blocks() + self.sector_blocks
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u64> + use<> {
+        let (near, far) = (self.hot_blocks() + self.sector_blocks, self.far_block);
+        (0..near).chain(far..far + self.far_blocks())
+    }
+
+    /// The registers of a block in use.
+    pub(crate) fn registers(&self, volume: usize, block: u64) -> Vec<Register> {
+        let first = self.hot_blocks();
+        if !(first..first + self.sector_blocks).contains(&block) {
+            return vec![Register::block(volume, block)];
+        }
+        (block * SECTORS..(block + 1) * SECTORS).map(|sector| Register::sector(volume, sector)).collect()
+    }
+
+    /// How many groups it has.
+    pub(crate) fn groups(&self) -> u32 {
+        if self.far_stripes > 0 { 2 } else { 1 }
+    }
+
+    /// Blocks that it must have room for: with several groups, enough extents for one of them to lie on the second.
+    pub(crate) fn size_blocks(&self) -> u64 {
+        let extents = if self.far_stripes > 0 { EXTENTS } else { 0 };
+        (self.hot_blocks() + self.sector_blocks).max(extents * self.extent_blocks())
+    }
+
+    /// Blocks of an extent.
+    pub(crate) fn extent_blocks(&self) -> u64 {
+        u64::from(self.layout.data()) * u64::from(Geometry::COLUMN_BLOCKS)
+    }
+
+    /// Looks for an extent that does not lie on the first one's group.
+    pub(crate) fn find_far_block(&mut self, family: VolumeId) {
+        let group_of = |extent| placement::group_of(family, extent, self.groups() as usize);
+        let other = (1..EXTENTS).find(|extent| group_of(*extent) != group_of(0));
+        match other {
+            Some(extent) => self.far_block = extent * self.extent_blocks(),
+            None => self.far_block = self.extent_blocks(),
+        }
     }
 }
 
@@ -84,6 +137,14 @@ pub(crate) struct Shape {
     pub(crate) liveness_ns: u64,
     pub(crate) operations: u64,
     pub(crate) faults: bool,
+    /// The bug that is planted.
+    pub(crate) plant: Option<String>,
+    /// For how long a brick may be away before its blocks are rebuilt onto another.
+    pub(crate) rebuild_after_s: u64,
+    /// How fast they are.
+    pub(crate) rebuild_bytes_per_second: u64,
+    /// Seconds between scrubs; 0 for none but those asked for.
+    pub(crate) scrub_interval_s: u64,
     /// Clocks run at most so much too fast or too slow.
     pub(crate) skew_ppm: u32,
     /// Clocks start at most so far apart.
@@ -95,14 +156,33 @@ const SMALL_DISK_BYTES: u64 = 2400 << 10;
 /// Blocks written on small disks: more than fit.
 const FULL_BLOCKS: u64 = 500;
 
-const LAYOUTS: [&str; 8] =
-    ["raid0x1", "raid0x2", "raid1x2", "raid1x3", "raid4-2+1", "raid5-4+1", "rs-4+2", "raid5-2+1"];
+/// Sectors of a block.
+const SECTORS: u64 = 8;
+/// Extents of a volume of two groups.
+const EXTENTS: u64 = 8;
+/// Those that tolerate failures; some more than once, so that they are drawn more often.
+const REDUNDANT: [&str; 10] = [
+    "raid1x2",
+    "raid1x2",
+    "raid1x3",
+    "raid1x3",
+    "raid4-2+1",
+    "raid4-4+1",
+    "raid5-2+1",
+    "raid5-4+1",
+    "rs-2+2",
+    "rs-4+2",
+];
+/// Those that do not: a seed that has them loses no disk, as long as they use it.
+const BARE: [&str; 2] = ["raid0x1", "raid0x2"];
+/// Of a hundred seeds, so many may draw a layout of [`BARE`].
+const BARE_PERCENT: u32 = 12;
 
 impl Shape {
     /// Draws what `options` leave open.
     pub(crate) fn draw(seed: u64, options: &Options) -> Shape {
         let draw = &mut Draw::new(seed);
-        let bricks = options.bricks.unwrap_or(draw.between(4, 8) as u32);
+        let bricks = options.bricks.unwrap_or(draw.between(4, 9) as u32);
         let disks = options.shards.unwrap_or(*draw.pick(&[1, 1, 2, 4]));
         let small_disks = options.faults && draw.percent(10);
         let safety_ns = options.simulated_s.unwrap_or(draw.between(20, 70)) * SECOND;
@@ -130,9 +210,19 @@ impl Shape {
             liveness_ns: 12 * SECOND,
             operations: options.operations.unwrap_or(draw.between(1000, 4000)),
             faults: options.faults,
+            plant: options.plant.clone(),
+            rebuild_after_s: draw.between(3, 12),
+            rebuild_bytes_per_second: draw.between(128, 4096) << 10,
+            scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
             skew_ppm: if skewed { draw.between(0, 5000) as u32 } else { 0 },
             offset_ns: if skewed { draw.between(0, 20_000 * MS) } else { 0 },
         }
+    }
+
+    /// Bricks that the widest volume does without.
+    pub(crate) fn spares(&self) -> u32 {
+        let widest = self.volumes.iter().map(|plan| u32::from(plan.layout.width())).max();
+        self.bricks - widest.unwrap_or(0).min(self.bricks)
     }
 
     /// Where the journal of every disk ends: rot behind it hits blocks.
@@ -172,17 +262,26 @@ fn draw_limits(draw: &mut Draw) -> Limits {
 
 fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String], small_disks: bool) -> Vec<VolumePlan> {
     let parse = |name: &str| name.parse::<Layout>().unwrap_or_else(|error| panic!("{error}"));
+    let bare = if draw.percent(BARE_PERCENT) { &BARE[..] } else { &[] };
     let all: Vec<Layout> = if wanted.is_empty() {
-        LAYOUTS.iter().map(|name| parse(name)).collect()
+        REDUNDANT.iter().chain(bare).map(|name| parse(name)).collect()
     } else {
         wanted.iter().map(|name| parse(name)).collect()
     };
-    let fitting: Vec<Layout> = all.into_iter().filter(|layout| u32::from(layout.width()) <= bricks).collect();
+    let mut fitting: Vec<Layout> =
+        all.into_iter().filter(|layout| u32::from(layout.width()) <= bricks).collect();
     assert!(!fitting.is_empty(), "no layout fits on {bricks} bricks");
+    // Most seeds have bricks to spare: a rebuild needs a place to go.
+    let narrow: Vec<Layout> =
+        fitting.iter().filter(|layout| u32::from(layout.width()) < bricks).copied().collect();
+    if draw.percent(75) && !narrow.is_empty() {
+        fitting = narrow;
+    }
     let count = draw.between(1, 3);
     let mut volumes: Vec<VolumePlan> = (0..count).map(|number| draw_volume(draw, number, &fitting)).collect();
     if small_disks {
         let first = &mut volumes[0];
+        first.far_stripes = 0;
         first.hot_stripes = FULL_BLOCKS / u64::from(first.unit_blocks);
     }
     volumes
@@ -191,9 +290,12 @@ fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String], small_disks: bo
 fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
     VolumePlan {
         name: format!("volume{number}"),
+        writable: true,
         layout: *draw.pick(layouts),
-        unit_blocks: *draw.pick(&[1, 1, 2, 4]),
+        unit_blocks: *draw.pick(&[1, 2, 4, 4]),
         hot_stripes: draw.between(1, 3),
+        far_stripes: if draw.percent(50) { draw.between(1, 2) } else { 0 },
+        far_block: 0,
         sector_blocks: draw.between(0, 2),
     }
 }

@@ -10,10 +10,18 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use wire::directory::AdminReply;
-use wire::{AdminRequest, Message, Packet};
+use wire::{AdminError, AdminRequest, Message, Packet};
 
 /// After healing, every request is answered within this time.
 const LIVE_NS: u64 = 40 * SECOND;
+const CRASHES: [&str; 6] = [
+    "bricks killed",
+    "bricks without power",
+    "power cuts of all",
+    "gateways killed",
+    "directory killed",
+    "clients killed",
+];
 const SETUP_NS: u64 = 60 * SECOND;
 
 /// What came of a seed.
@@ -33,6 +41,8 @@ pub struct Outcome {
     pub answers: BTreeMap<String, u64>,
     /// Faults by kind.
     pub faults: BTreeMap<String, u64>,
+    /// What an operator would count: crashes, partitions, evictions, rejoins, rebuilds, rot, repairs, snapshots.
+    pub summary: BTreeMap<String, u64>,
     /// How often each rare state was reached.
     pub rare: BTreeMap<String, u64>,
     /// The hash of every event: the same for the same seed, everywhere.
@@ -49,8 +59,32 @@ pub fn run_seed(seed: u64, options: &Options) -> Outcome {
 /// Runs a seed, gives back what clients saw, and writes a line for each event if `lines` are wanted.
 pub fn run(seed: u64, options: &Options, lines: Option<Box<dyn Write>>) -> (Outcome, History) {
     let mut world = World::new(seed, Shape::draw(seed, options), Trace::new(lines));
+    world.plant_all();
     world.live_through();
     world.finish(seed)
+}
+
+/// The figures of a run by which it is judged how much was asked of the cluster.
+fn summary(
+    faults: &BTreeMap<&'static str, u64>,
+    rare: &BTreeMap<&'static str, u64>,
+) -> BTreeMap<&'static str, u64> {
+    let sum = |counts: &BTreeMap<&'static str, u64>, names: &[&str]| {
+        names.iter().filter_map(|name| counts.get(name)).sum::<u64>()
+    };
+    BTreeMap::from([
+        ("crashes", sum(faults, &CRASHES)),
+        ("partitions", sum(faults, &["partitions", "one-way partitions"])),
+        ("evictions", sum(faults, &["bricks evicted", "bricks replaced"])),
+        ("disks lost", sum(faults, &["bricks lost for good", "disks exchanged"])),
+        ("rejoins", sum(rare, &["brick lets itself be caught up"])),
+        ("slots given to another brick", sum(rare, &["slot given to another brick"])),
+        ("rebuilds completed", sum(rare, &["brick caught up and became current"])),
+        ("blocks rotted", sum(faults, &["rotten sectors", "unreadable sectors"])),
+        ("blocks repaired", sum(rare, &["repair taken by a member"])),
+        ("snapshots", sum(faults, &["snapshots"])),
+        ("clones and rollbacks", sum(faults, &["clones", "rollbacks"])),
+    ])
 }
 
 impl World {
@@ -59,12 +93,18 @@ impl World {
         self.judge(verdict);
         self.start_workload();
         self.start_faults(self.shape.safety_ns);
+        self.start_administrator();
         self.run_until(self.now_ns + self.shape.safety_ns);
         self.heal();
         let healed_ns = self.now_ns;
         self.run_until(self.now_ns + self.shape.liveness_ns);
         self.workload.stop();
         self.await_answers(healed_ns);
+        if self.violation.is_none() {
+            let verdict = self.converge().and_then(|()| self.scrub_clean());
+            self.judge(verdict);
+        }
+        let healed_ns = self.now_ns;
         self.start_final_reads();
         self.await_answers(healed_ns);
         if self.violation.is_none() {
@@ -89,6 +129,7 @@ impl World {
             self.boot(node);
         }
         self.await_bricks()?;
+        self.set_care()?;
         self.create_volumes()?;
         for client in 0..self.shape.clients as usize {
             let volume = self.shape.volumes[client % self.shape.volumes.len()].name.clone();
@@ -112,18 +153,33 @@ impl World {
         Err(Violation::new("live", "the bricks did not all report to the directory"))
     }
 
+    fn set_care(&mut self) -> Result<(), Violation> {
+        let shape = &self.shape;
+        let care = AdminRequest::SetCare {
+            rebuild_bytes_per_second: Some(shape.rebuild_bytes_per_second),
+            scrub_bytes_per_second: None,
+            scrub_interval_s: Some(shape.scrub_interval_s),
+            rebuild_after_s: Some(shape.rebuild_after_s),
+        };
+        self.administer(vec![care]).map(drop)
+    }
+
     fn create_volumes(&mut self) -> Result<(), Violation> {
-        for plan in self.shape.volumes.clone() {
+        for volume in 0..self.workload.volumes() {
+            let plan = self.workload.plan(volume).clone();
             let request = AdminRequest::CreateVolume {
                 name: plan.name.clone(),
-                size_bytes: plan.blocks() * base::BLOCK_U64,
+                size_bytes: plan.size_blocks() * base::BLOCK_U64,
                 layout: plan.layout.to_string(),
                 stripe_unit_blocks: plan.unit_blocks,
-                groups: 1,
+                groups: plan.groups(),
                 nonce: self.draw.bits(),
             };
             match self.administer(vec![request])?.remove(0) {
-                AdminReply::Volume(volume) => self.volume_ids.push(volume.id),
+                AdminReply::Volume(info) => {
+                    self.families.push(info.family);
+                    self.workload.plan_mut(volume).find_far_block(info.family);
+                }
                 other => {
                     return Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name)));
                 }
@@ -132,17 +188,36 @@ impl World {
         Ok(())
     }
 
-    fn administer(&mut self, requests: Vec<AdminRequest>) -> Result<Vec<AdminReply>, Violation> {
+    /// Gives commands and waits for them to be done.
+    pub(crate) fn administer(&mut self, requests: Vec<AdminRequest>) -> Result<Vec<AdminReply>, Violation> {
+        let asked = format!("{requests:?}");
+        let wrong = |error| Violation::new("live", format!("{asked} was answered with '{error}'"));
+        let results = self.ask_directory(requests)?;
+        results.into_iter().map(|result| result.map_err(wrong)).collect()
+    }
+
+    /// Gives one command, which may be refused.
+    pub(crate) fn try_administer(
+        &mut self,
+        request: AdminRequest,
+    ) -> Result<Result<AdminReply, AdminError>, Violation> {
+        Ok(self.ask_directory(vec![request])?.remove(0))
+    }
+
+    fn ask_directory(
+        &mut self,
+        requests: Vec<AdminRequest>,
+    ) -> Result<Vec<Result<AdminReply, AdminError>>, Violation> {
         let question = |request: AdminRequest| -> Question {
             (NodeId::Directory, Box::new(move |operation| Message::Admin { operation, request }))
         };
         let asked = format!("{requests:?}");
         let answers = self.ask(requests.into_iter().map(question).collect(), SETUP_NS);
-        let reply = |answer: Option<Packet>| match answer.map(|packet| packet.message) {
-            Some(Message::AdminDone { result: Ok(reply), .. }) => Ok(reply),
+        let result = |answer: Option<Packet>| match answer.map(|packet| packet.message) {
+            Some(Message::AdminDone { result, .. }) => Ok(result),
             other => Err(Violation::new("live", format!("{asked} was answered with {other:?}"))),
         };
-        answers.into_iter().map(reply).collect()
+        answers.into_iter().map(result).collect()
     }
 
     /// Runs until every request is answered, for as long as that may take.
@@ -181,6 +256,7 @@ impl World {
             operations: self.workload.history.operations().iter().filter(answered).count() as u64,
             answers: owned(&self.workload.answers),
             faults: owned(&self.faults.counts),
+            summary: owned(&summary(&self.faults.counts, &self.all_counters())),
             rare: owned(&self.all_counters()),
             trace_hash: self.trace.hash(),
             violation: self.violation,

@@ -59,12 +59,14 @@ pub(crate) struct Workload {
     /// What the last readers saw: a register's value, and when it was asked.
     pub(crate) finals: Vec<(Register, u64, u64)>,
     actors: Vec<Actor>,
-    volumes: Rc<[VolumePlan]>,
+    volumes: Vec<Rc<VolumePlan>>,
     tags: HashMap<u64, usize>,
     sessions: HashMap<u64, usize>,
     draw: Draw,
     next: u64,
     pause_ns: u64,
+    /// Until then actors do not pause.
+    burst_until_ns: u64,
     issuing: bool,
 }
 
@@ -85,12 +87,13 @@ impl Workload {
             answers: BTreeMap::new(),
             finals: Vec::new(),
             actors: actors.collect(),
-            volumes: shape.volumes.clone().into(),
+            volumes: shape.volumes.iter().cloned().map(Rc::new).collect(),
             tags: HashMap::default(),
             sessions: HashMap::default(),
             pause_ns: 2 * span_ns * u64::from(shape.actors) / shape.operations,
             draw,
             next: 0,
+            burst_until_ns: 0,
             issuing: true,
         }
     }
@@ -98,6 +101,34 @@ impl Workload {
     /// No new requests from now on.
     pub(crate) fn stop(&mut self) {
         self.issuing = false;
+    }
+
+    /// A volume: one of the shape's, or a snapshot or clone made since.
+    pub(crate) fn plan(&self, volume: usize) -> &VolumePlan {
+        &self.volumes[volume]
+    }
+
+    /// How many there are.
+    pub(crate) fn volumes(&self) -> usize {
+        self.volumes.len()
+    }
+
+    /// What is known of a volume only once it was made.
+    pub(crate) fn plan_mut(&mut self, volume: usize) -> &mut VolumePlan {
+        Rc::make_mut(&mut self.volumes[volume])
+    }
+
+    /// A snapshot or clone appeared: its number.
+    pub(crate) fn add_volume(&mut self, plan: VolumePlan, origin: usize) -> usize {
+        self.volumes.push(Rc::new(plan));
+        self.history.note_origin(self.volumes.len() - 1, origin);
+        self.volumes.len() - 1
+    }
+
+    /// Whoever reads that volume block by block need not go on: it is deleted.
+    pub(crate) fn cancel_readers(&mut self, volume: usize) {
+        let readers = self.actors.iter_mut().filter(|actor| actor.volume == volume);
+        readers.filter_map(|actor| actor.script.as_mut()).for_each(VecDeque::clear);
     }
 
     /// All requests under way: when they were asked, and what.
@@ -130,20 +161,41 @@ impl World {
     /// Adds two actors a volume that read all there is, block by block.
     pub(crate) fn start_final_reads(&mut self) {
         for volume in (0..self.workload.volumes.len()).flat_map(|volume| [volume; 2]) {
-            let client = self.workload.fresh();
-            let script = Some((0..self.workload.volumes[volume].blocks()).collect());
-            let actor = self.workload.actors.len();
-            let port = Port::None;
-            self.workload.actors.push(Actor {
-                client,
-                volume,
-                attached: false,
-                port,
-                turn: 0,
-                pending: None,
-                script,
-            });
-            self.next_turn(actor, 0);
+            if self.is_there(volume) {
+                self.add_reader(volume);
+            }
+        }
+    }
+
+    /// Adds an actor that reads all there is of a volume, block by block.
+    pub(crate) fn add_reader(&mut self, volume: usize) {
+        let script = Some(self.workload.volumes[volume].blocks().collect());
+        self.add_actor(volume, script);
+    }
+
+    /// Adds an actor that reads and writes a volume that was made during the run.
+    pub(crate) fn add_writer(&mut self, volume: usize) {
+        self.add_actor(volume, None);
+    }
+
+    fn add_actor(&mut self, volume: usize, script: Option<VecDeque<u64>>) {
+        let client = self.workload.fresh();
+        let actor = self.workload.actors.len();
+        let port = Port::None;
+        let (attached, turn, pending) = (false, 0, None);
+        self.workload.actors.push(Actor { client, volume, attached, port, turn, pending, script });
+        self.next_turn(actor, 0);
+    }
+
+    /// Actors do not pause for a while: what happens now is about how requests meet it.
+    pub(crate) fn burst(&mut self, span_ns: u64) {
+        self.workload.burst_until_ns = self.now_ns + span_ns;
+        for actor in 0..self.workload.actors.len() {
+            let this = &self.workload.actors[actor];
+            if this.pending.is_none() && this.script.is_none() && this.port != Port::None {
+                let delay_ns = self.workload.draw.below(5 * MS);
+                self.next_turn(actor, delay_ns);
+            }
         }
     }
 
@@ -217,7 +269,9 @@ impl World {
             Err(error) => self.on_failure(actor, &pending, error),
         };
         self.judge(verdict);
-        let pause_ns = if self.workload.actors[actor].script.is_some() { 0 } else { self.draw_pause() };
+        let hurries =
+            self.workload.actors[actor].script.is_some() || self.now_ns < self.workload.burst_until_ns;
+        let pause_ns = if hurries { 0 } else { self.draw_pause() };
         self.next_turn(actor, pause_ns);
     }
 
@@ -370,12 +424,11 @@ impl Workload {
     /// Draws what an actor asks next.
     fn draw_request(&mut self, actor: usize, tag: u64, asked_ns: u64) -> (Io, Payload, Pending) {
         let volume = self.actors[actor].volume;
-        let volumes = Rc::clone(&self.volumes);
-        let plan = &volumes[volume];
+        let plan = Rc::clone(&self.volumes[volume]);
         let target = match self.actors[actor].script.as_mut().and_then(VecDeque::pop_front) {
-            Some(block) => Target::one_block(plan, block),
-            None if plan.sector_blocks > 0 && self.draw.percent(20) => self.draw_sectors(plan),
-            None => self.draw_blocks(plan),
+            Some(block) => Target::one_block(&plan, block),
+            None if plan.sector_blocks > 0 && self.draw.percent(20) => self.draw_sectors(&plan),
+            None => self.draw_blocks(&plan),
         };
         self.request(volume, target, tag, asked_ns)
     }
@@ -387,14 +440,16 @@ impl Workload {
             50..92 => Choice::Write,
             _ => Choice::Zero,
         };
-        let hot = plan.hot_blocks();
+        let is_far = plan.far_stripes > 0 && draw.percent(50);
+        let (base, stripes) = if is_far { (plan.far_block, plan.far_stripes) } else { (0, plan.hot_stripes) };
         if draw.percent(15) {
-            let first = draw.below(plan.hot_stripes) * plan.stripe_blocks();
+            let first = base + draw.below(stripes) * plan.stripe_blocks();
             return Target { choice, first, count: plan.stripe_blocks(), grain: BLOCK };
         }
-        let first = draw.below(hot);
+        let blocks = stripes * plan.stripe_blocks();
+        let first = draw.below(blocks);
         let count = if draw.percent(60) { 1 } else { draw.between(1, 6) };
-        Target { choice, first, count: count.min(hot - first), grain: BLOCK }
+        Target { choice, first: base + first, count: count.min(blocks - first), grain: BLOCK }
     }
 
     fn draw_sectors(&mut self, plan: &VolumePlan) -> Target {
@@ -447,7 +502,7 @@ struct Target {
 impl Target {
     fn one_block(plan: &VolumePlan, block: u64) -> Target {
         let sectors = BLOCK_U64 / SECTOR as u64;
-        if block < plan.hot_blocks() {
+        if block < plan.hot_blocks() || block >= plan.hot_blocks() + plan.sector_blocks {
             return Target { choice: Choice::Read, first: block, count: 1, grain: BLOCK };
         }
         Target { choice: Choice::Read, first: block * sectors, count: sectors, grain: SECTOR }

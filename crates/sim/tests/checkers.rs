@@ -8,6 +8,7 @@ use sim::checkers::evicted::Evicted;
 use sim::checkers::live::Excuses;
 use sim::checkers::once::Once;
 use sim::checkers::redundancy::{self, Held};
+use sim::checkers::snapshot::{self, Snapshot};
 use sim::checkers::{bounded, bytes, durable, live};
 use sim::history::{History, Kind, Operation, Register};
 use wire::{Change, Decision, GroupView, IoError, Message, ReadOutcome, Scope, Slots, Span, WriteId};
@@ -136,7 +137,7 @@ fn what_is_late_or_wrongly_refused_is_caught() {
     let waiting = [(5, "a read".to_owned())];
     assert!(live::check_answered(&waiting, 100, 90, 50).is_ok());
     assert!(live::check_answered(&waiting, 200, 90, 50).is_err());
-    let full = Excuses { full: true, unreadable: false };
+    let full = Excuses { full: true, ..Excuses::default() };
     assert!(live::check_error(IoError::NoSpace, full, "a write").is_ok());
     assert!(live::check_error(IoError::NoSpace, Excuses::default(), "a write").is_err());
     assert!(live::check_error(IoError::Unreadable, full, "a read").is_err());
@@ -162,4 +163,39 @@ fn copies_and_parity_that_disagree_are_caught() {
     assert!(redundancy::check(&parity, 0, &hole).is_err(), "the write hole");
     let old = [held(0, &[5], 1), held(1, &[7], 2), held(2, &[5, 6], 3)];
     assert!(redundancy::check(&parity, 0, &old[1..]).is_err(), "parity of an older write");
+}
+
+#[test]
+fn a_snapshot_that_is_no_cut_is_caught() {
+    let (here, there) = (Register::block(0, 1), Register::block(0, 2));
+    let write = |register, value, asked_ns, answered_ns| Operation {
+        client: value,
+        register,
+        kind: Kind::Write,
+        value,
+        asked_ns,
+        answered_ns: Some(answered_ns),
+    };
+    let at_here = [write(here, 1, 0, 10), write(here, 2, 20, 30)];
+    let at_there = [write(there, 3, 40, 50)];
+    let index = base::HashMap::from_iter([(here, &at_here[..]), (there, &at_there[..])]);
+    let check = |asked_ns, answered_ns, values: [u64; 2]| {
+        let values = vec![(here, values[0]), (there, values[1])];
+        let snapshot = Snapshot { name: "volume@s".to_owned(), asked_ns, answered_ns, values };
+        snapshot::check(&snapshot, &index)
+    };
+    assert!(check(15, 60, [2, 3]).is_ok() && check(15, 60, [1, 0]).is_ok() && check(15, 60, [2, 0]).is_ok());
+    assert!(check(15, 60, [1, 3]).is_err(), "an effect without its cause");
+    assert!(check(35, 60, [1, 0]).is_err(), "what was acknowledged before is missing");
+    assert!(check(15, 25, [1, 3]).is_err(), "what was begun later is in it");
+}
+
+#[test]
+fn a_block_that_does_not_hold_what_was_read_is_caught() {
+    let words = |value: u64| value.to_le_bytes().repeat(BLOCK / 8);
+    let held = |value| Held { slot: 0, stamps: vec![Stamp(1)], content: Payload::from(words(value)) };
+    assert!(redundancy::check_content(0, &held(7), &[7]).is_ok());
+    assert!(redundancy::check_content(0, &held(7), &[7; 8]).is_ok());
+    assert!(redundancy::check_content(0, &held(7), &[8]).is_err());
+    assert!(redundancy::check_content(0, &held(7), &[7, 7, 7, 7, 7, 7, 7, 6]).is_err());
 }

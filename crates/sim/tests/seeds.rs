@@ -84,3 +84,19 @@ fn a_trace_replays_and_a_changed_one_does_not() {
     let changed = String::from_utf8(trace).unwrap().replacen("heartbeat", "heartache", 1);
     assert!(sim::replay(&mut changed.as_bytes(), u64::MAX, &mut Vec::new()).is_err());
 }
+
+/// The short form of `brickwork sim torture --plant all`: needs the feature `planted`.
+#[cfg(feature = "planted")]
+#[test]
+fn planted_bugs_are_found() {
+    for name in ["timestamp_check_off", "journal_sync_off"] {
+        let options = Options { plant: Some(name.to_owned()), ..Options::default() };
+        let broken = |seed: &u64| {
+            let options = options.clone();
+            let seed = *seed;
+            let outcome = std::panic::catch_unwind(move || run_seed(seed, &options).violation);
+            outcome.map_or(true, |violation| violation.is_some())
+        };
+        assert!((1..=20).find(broken).is_some(), "nobody finds {name}");
+    }
+}

@@ -20,6 +20,9 @@ use wire::{Change, Span, Wire};
 /// The longest frame of several records.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
+/// Batches of effects from elsewhere that wait for the journal.
+const REMEMBER_MAX: usize = 64;
+
 /// A write between being asked for and its decision being journalled.
 #[derive(Debug)]
 pub(crate) struct Write {
@@ -276,7 +279,8 @@ impl Running {
 
     /// Takes over what took effect elsewhere. Of more than would be remembered the latest are taken.
     pub(crate) fn on_remember(&mut self, token: Token, effects: Vec<(RequestId, u64, Stamp)>) {
-        if self.queue.items.len() >= self.limits.queue_max {
+        let waiting = self.queue.items.iter().filter(|item| matches!(item, Item::Remember(..))).count();
+        if waiting >= REMEMBER_MAX || self.queue.items.len() >= self.limits.queue_max {
             return self.reply(Reply::Noted { token, result: Err(StoreError::Busy) });
         }
         let effect = |(request, part, stamp)| Effect { request, part, stamp };
@@ -507,16 +511,25 @@ impl Running {
             }
             Item::Mend(id) => self.on_mended(id),
             Item::Note(token, ..) | Item::Remember(token, _) => {
-                self.reply(Reply::Noted { token, result: Ok(()) });
+                self.settling.push(token);
+                self.answer_notes();
             }
             Item::Discard(region) => {
                 self.discards.log(region);
                 let slots = self.durable.remove_region(region);
                 slots.into_iter().for_each(|slot| self.slots.free(slot));
+                self.answer_notes();
                 self.cycle.want(true);
             }
             Item::Barrier(token) => self.reply(Reply::Noted { token, result: Ok(()) }),
             Item::Checkpoint => {}
+        }
+    }
+
+    fn answer_notes(&mut self) {
+        if self.discards.are_logged() {
+            let notes = core::mem::take(&mut self.settling);
+            notes.into_iter().for_each(|token| self.reply(Reply::Noted { token, result: Ok(()) }));
         }
     }
 

@@ -10,8 +10,8 @@ use core::ops::RangeInclusive;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Span;
 
-/// The most discards in the journal at a time; more wait in memory. A checkpoint has room for these.
-const PENDING_MAX: usize = 256;
+/// The least bound of discards in the journal at a time.
+const PENDING_MAX_MIN: usize = 256;
 /// A bound of what a discard takes of a checkpoint, in bytes.
 const PENDING_BYTES: usize = 32;
 
@@ -68,10 +68,23 @@ impl Region {
 pub(crate) struct Discards {
     /// `true` once the journal knows.
     pending: BTreeMap<Region, bool>,
+    /// The most of these; more wait in memory.
+    pending_max: usize,
     waiting: BTreeSet<Region>,
 }
 
 impl Discards {
+    /// None. Those in the journal take at most a twentieth of it in a checkpoint.
+    pub(crate) fn new(journal_bytes: u64) -> Discards {
+        let pending_max = (journal_bytes as usize / 20 / PENDING_BYTES).max(PENDING_MAX_MIN);
+        Discards { pending_max, ..Discards::default() }
+    }
+
+    /// Whether the journal knows all that were asked for.
+    pub(crate) fn are_logged(&self) -> bool {
+        self.waiting.is_empty() && self.pending.values().all(|logged| *logged)
+    }
+
     /// Whether a block is being given back.
     pub(crate) fn cover(&self, volume: VolumeId, lba: u64) -> bool {
         !self.is_empty() && self.covering(volume, lba).any(|region| self.has(region))
@@ -92,7 +105,7 @@ impl Discards {
         if self.has(region) {
             return false;
         }
-        if self.pending.len() >= PENDING_MAX {
+        if self.pending.len() >= self.pending_max {
             self.waiting.insert(region);
             return false;
         }
@@ -128,7 +141,7 @@ impl Discards {
 
     /// One that waited and is to go into the journal now.
     pub(crate) fn next_waiting(&mut self) -> Option<Region> {
-        let room = self.pending.len() < PENDING_MAX;
+        let room = self.pending.len() < self.pending_max;
         let region = if room { self.waiting.pop_first() } else { None };
         self.pending.extend(region.map(|region| (region, false)));
         region

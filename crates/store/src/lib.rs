@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` (what is where), `record` and `journal` (how a
 //! write gets on stable storage), `metadata`, `pages` and `slots` (where blocks are at home), `overlay` and `cache` (what
-//! is in memory), then the machine: `machine`, `commit` with `room`, `works` and `discard`, `read`, `inventory` and `heal`, `destage`, `recovery`; beside it `fsck`, for a disk that nobody uses. The bytes and the order in
+//! is in memory), then the machine: `machine`, `commit` with `room`, `works` and `discard`, `read`, `inventory` and
+//! `heal`, `destage`, `recovery`; beside it [`fsck`](mod@fsck), for a disk that nobody uses. The bytes and the order in
 //! which they become durable are in `docs/disk-format/README.md`.
 //!
 //! Deliberately absent: files, devices, threads, clocks; the fate of a write in doubt (the participant finds it out).
@@ -26,6 +27,8 @@ mod machine;
 mod metadata;
 mod overlay;
 mod pages;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod read;
 mod record;
 mod recovery;

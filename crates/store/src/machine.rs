@@ -22,7 +22,7 @@ use base::{BrickId, Checksum, ClusterId, Depth, HashMap, Machine, Payload, Stamp
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::disk::{Command, Recovered, Reply, StoreError};
+use wire::disk::{Command, Recovered, Reply, StoreError, Token};
 
 /// What happens to a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -345,6 +345,9 @@ pub(crate) struct Running {
     pub(crate) effects: Effects,
     /// What is being given back.
     pub(crate) discards: Discards,
+    /// Notes in the journal whose answer waits for discards that are not: whoever has an answer takes all that it asked
+    /// for before as durable.
+    pub(crate) settling: Vec<Token>,
 
     /// Applied, not journalled.
     pub(crate) fresh: Overlay,
@@ -394,7 +397,8 @@ impl Running {
             notes: BTreeMap::new(),
             notes_bytes: 0,
             effects: Effects::new(effects_max(journal.capacity())),
-            discards: Discards::default(),
+            discards: Discards::new(journal.capacity()),
+            settling: Vec::new(),
             fresh: Overlay::default(),
             durable: Overlay::default(),
             destaging: Overlay::default(),
@@ -510,6 +514,8 @@ impl Running {
         let items = self.group.take().into_iter().flat_map(|group| group.items);
         let items: Vec<Item> = items.chain(self.queue.drain()).collect();
         let mut replies: Vec<Reply> = items.iter().flat_map(|item| self.tokens_of(item)).collect();
+        let settling = core::mem::take(&mut self.settling).into_iter();
+        replies.extend(settling.map(|token| Reply::Noted { token, result: Err(StoreError::Failed) }));
         let held = core::mem::take(&mut self.held_reads);
         let reads = core::mem::take(&mut self.reads).into_values().chain(held);
         replies.extend(reads.filter_map(|read| read.refusal()));

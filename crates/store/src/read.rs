@@ -427,7 +427,7 @@ impl Running {
         }
         for (i, &(index, sum)) in run.blocks.iter().enumerate() {
             let offset = i * BLOCK;
-            let place = (checksum(&bytes[offset..offset + BLOCK]) == sum).then_some((buffer, offset));
+            let place = is_good(&bytes[offset..offset + BLOCK], sum).then_some((buffer, offset));
             good &= place.is_some();
             read.fetched.insert(index, Fetched { physical: run.first + i as u64, sum, place });
         }
@@ -486,4 +486,13 @@ fn miss(runs: &mut Vec<Run>, index: u32, physical: u64, sum: Checksum) {
         }
         _ => runs.push(Run { first: physical, blocks: vec![(index, sum)] }),
     }
+}
+
+/// Whether a block is what was written.
+fn is_good(block: &[u8], sum: u32) -> bool {
+    #[cfg(feature = "planted")]
+    if crate::planted::ignores_sums() {
+        return true;
+    }
+    checksum(block) == sum
 }

@@ -371,3 +371,104 @@ wire_enum!(Record {
     8 => DiscardStretch { volume, stretch },
     9 => Remember { effects },
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{ClientId, GroupId};
+    use wire::{Scope, WriteId};
+
+    const SEED: Checksum = 7;
+
+    fn stage(change: Change, count: u32, extent: Extent) -> Record {
+        let span = Span { volume: VolumeId(1), lba: 32, count };
+        let write = WriteId { group: GroupId(1), span, stamp: Stamp(1), scope: Scope::Row };
+        let request = RequestId { client: ClientId(1), sequence: 1 };
+        Record::Stage {
+            staged: Staged { write, change, request, part: 0 },
+            extents: vec![extent],
+            fresh: true,
+        }
+    }
+
+    fn extent(offset: u32, count: u32, sums: usize, body: Body) -> Extent {
+        Extent { offset, count, sums: vec![0; sums], body }
+    }
+
+    /// What comes back of a frame with this record.
+    fn reread(record: &Record) -> Option<Vec<Record>> {
+        let mut builder = FrameBuilder::default();
+        builder.push(record);
+        let frame = builder.finish(8192, SEED).bytes;
+        FrameHeader::decode(&frame, 8192, SEED).expect("the header is whole").records(&frame, SEED)
+    }
+
+    #[test]
+    fn sound_records_come_back() {
+        let zero = extent(0, 16, 0, Body::Zero);
+        for record in [
+            stage(Change::Data, 16, extent(0, 16, 16, Body::Slot(3))),
+            stage(
+                Change::Xor { index: WIDTH_MAX - 1, width: WIDTH_MAX, previous: vec![Stamp(1); 16] },
+                16,
+                zero.clone(),
+            ),
+            stage(Change::Parity { width: WIDTH_MAX }, 16, zero.clone()),
+            stage(Change::Zero, 16, zero),
+            Record::DiscardStretch { volume: VolumeId(1), stretch: 9 },
+            Record::Remember { effects: vec![] },
+        ] {
+            assert_eq!(reread(&record), Some(vec![record]));
+        }
+    }
+
+    /// However well its checksums match, a record that no store writes makes a frame that is not whole.
+    #[test]
+    fn unsound_records_do_not() {
+        let zero = |count| extent(0, count, 0, Body::Zero);
+        let xor = |index| Change::Xor { index, width: 3, previous: vec![Stamp(1); 4] };
+        let mend = |width: u8, stamps| Record::Mend {
+            span: Span { volume: VolumeId(1), lba: 0, count: 2 },
+            width,
+            stamps: vec![Stamp(1); stamps],
+            extents: vec![zero(2)],
+            fresh: false,
+        };
+        assert!(reread(&mend(3, 6)).is_some());
+        for record in [
+            stage(xor(WIDTH_MAX), 4, zero(4)),
+            stage(Change::Parity { width: 0 }, 4, zero(4)),
+            stage(Change::Parity { width: WIDTH_MAX + 1 }, 4, zero(4)),
+            stage(Change::Data, 0, zero(1)),
+            stage(Change::Data, 4, zero(0)),
+            stage(Change::Data, 4, zero(5)),
+            stage(Change::Data, 4, extent(u32::MAX, 2, 0, Body::Zero)),
+            stage(Change::Data, 4, extent(0, 4, 4, Body::Zero)),
+            stage(Change::Data, 16, extent(0, 16, 15, Body::Slot(3))),
+            stage(Change::Data, 16, extent(0, 15, 15, Body::Slot(3))),
+            stage(Change::Data, 17, extent(1, 16, 16, Body::Slot(3))),
+            mend(3, 5),
+            mend(WIDTH_MAX + 1, 2 * (usize::from(WIDTH_MAX) + 1)),
+            Record::DiscardStretch { volume: VolumeId(1), stretch: u64::MAX },
+        ] {
+            assert_eq!(reread(&record), None, "{record:?}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_header_is_told_from_an_earlier_one() {
+        let mut builder = FrameBuilder::default();
+        builder.push(&Record::Drop { stamp: Stamp(1) });
+        let mut frame = builder.finish(8192, SEED).bytes.to_vec();
+        let is_damaged = |frame: &[u8], position| FrameHeader::is_damaged(frame, position, SEED);
+        assert!(
+            !is_damaged(&frame, 8192) && !is_damaged(&frame, 4096),
+            "whole, of here or of an earlier lap"
+        );
+        assert!(!is_damaged(&[0; BLOCK], 0) && !is_damaged(&[0; BLOCK], 4096) && is_damaged(&[], 4096));
+        frame[20] ^= 1;
+        assert!(is_damaged(&frame, 8192) && is_damaged(&frame, 4096));
+        frame[0] ^= 1;
+        assert!(is_damaged(&frame, 8192) && !is_damaged(&frame, 4096));
+    }
+}

@@ -84,6 +84,17 @@ fn a_disk_that_cannot_be_formatted_says_why() {
 }
 
 #[test]
+fn a_journal_suits_its_disk() {
+    let (kib, mib) = (1u64 << 10, 1u64 << 20);
+    let sizes = [(mib, 256 * kib), (4 * mib, 256 * kib), (8 * mib, 512 * kib), (100 * mib, 6400 * kib)];
+    for (disk, journal) in sizes.into_iter().chain([(1 << 30, 64 * mib), (1 << 40, 64 * mib)]) {
+        assert_eq!(store::journal_bytes_default(disk), journal, "{disk}");
+    }
+    let uneven = store::journal_bytes_default(100 * mib + 16 * 5000);
+    assert_eq!(uneven, 6400 * kib, "in whole slots");
+}
+
+#[test]
 fn two_disks_are_never_confused() {
     // The whole journal of one disk, copied into the same place of another one of the same brick.
     let mut one = World::new(8 << 20, JOURNAL, 1);
@@ -175,6 +186,20 @@ fn allocation_tells_holes_from_data() {
     assert_eq!(world.store.space().used_bytes, 0);
 }
 
+/// What is read from the disk around a block that memory has.
+#[test]
+fn a_block_in_memory_between_blocks_at_home() {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    write_all(&mut world, 1, 0, &[1, 2, 3, 4, 5], 1).unwrap();
+    world.run(true);
+    write_all(&mut world, 1, 1, &[7], 2).unwrap();
+    write_all(&mut world, 1, 3, &[8], 3).unwrap();
+    let read = world.read(span(1, 0, 5), 1).unwrap();
+    assert_eq!((words(&read.content), read.unreadable), (vec![1, 7, 3, 8, 5], vec![]));
+}
+
 #[test]
 fn blocks_never_written_need_no_disk() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
@@ -252,6 +277,37 @@ fn a_full_queue_says_busy_and_recovers() {
         Err(StoreError::NoSpace),
         "more than the journal can hold"
     );
+}
+
+/// Notes are bounded by the journal, because every checkpoint carries all of them.
+#[test]
+fn notes_have_their_bound() {
+    let mut world = World::new(8 << 20, 256 * 1024, 3);
+    let note = |world: &mut World, key: u8, bytes: usize| {
+        let value = Some(vec![key; bytes]).filter(|_| bytes > 0);
+        world.command(Command::Note { token: 1, key: vec![key], value });
+        world.run(false);
+        match world.replies.pop() {
+            Some(Reply::Noted { result, .. }) => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    // A twentieth of 256 KiB is 13107 bytes; a note takes its key, its value, and 8.
+    assert_eq!(note(&mut world, 1, 13_107 - 9 + 1), Err(StoreError::NoSpace));
+    assert_eq!(note(&mut world, 1, 6000), Ok(()));
+    assert_eq!(note(&mut world, 2, 13_107 - 6009 - 9), Ok(()));
+    assert_eq!(note(&mut world, 3, 1), Err(StoreError::NoSpace));
+    world.run(true);
+    world.crash().unwrap();
+    assert_eq!(note(&mut world, 1, 6001), Err(StoreError::NoSpace), "the accounts outlive a restart");
+    assert_eq!(note(&mut world, 1, 6000), Ok(()), "what takes no more room");
+    assert_eq!(note(&mut world, 1, 5000), Ok(()));
+    assert_eq!(note(&mut world, 3, 500), Ok(()));
+    assert_eq!(note(&mut world, 2, 0), Ok(()));
+    assert_eq!(note(&mut world, 4, 7000), Ok(()));
+    let notes = world.crash().unwrap().notes;
+    let sizes: Vec<(u8, usize)> = notes.iter().map(|(key, value)| (key[0], value.len())).collect();
+    assert_eq!(sizes, [(1, 5000), (3, 500), (4, 7000)]);
 }
 
 #[test]

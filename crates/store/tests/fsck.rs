@@ -57,7 +57,7 @@ fn check(disk: &mut Disk, repair: bool) -> Result<FsckReport, OpenError> {
 fn used(seed: u64) -> World {
     let mut world = World::new(DISK, JOURNAL, seed);
     let mut write = |lba: u64, count: u32, stamp: u64| {
-        let change = if stamp % 2 == 0 { Change::Parity { width: 2 } } else { Change::Data };
+        let change = if stamp.is_multiple_of(2) { Change::Parity { width: 2 } } else { Change::Data };
         let words = (0..u64::from(count)).map(|n| stamp * 1000 + n);
         world.write(staged(span(stamp % 2 + 1, lba, count), stamp, change), payload(words)).unwrap();
     };

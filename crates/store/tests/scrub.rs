@@ -212,6 +212,14 @@ fn many_discards_are_all_done() {
     (0..300).for_each(|n| world.command(discard(n % 2 + 1, n)));
     world.command(Command::Discard { volume: VolumeId(1), stretch: Some(u64::MAX) });
     assert_eq!(world.inventory(None), []);
+    // Whoever has the answer to a note takes what it asked for before as durable.
+    world.command(Command::Note { token: 7, key: vec![1], value: None });
+    while !world.replies.contains(&Reply::Noted { token: 7, result: Ok(()) }) {
+        world.settle();
+        assert!(world.complete() || world.wake());
+    }
+    world.crash().unwrap();
+    assert_eq!(world.inventory(None), []);
     world.run(true);
     world.crash().unwrap();
     assert_eq!((world.inventory(None).len(), world.store.stats().pages), (0, 0));

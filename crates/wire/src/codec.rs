@@ -149,6 +149,15 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
+impl<T: Wire> Wire for Box<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Box::new(T::decode(reader)?))
+    }
+}
+
 impl<T: Wire, E: Wire> Wire for Result<T, E> {
     fn encode(&self, out: &mut Vec<u8>) {
         self.is_ok().encode(out);

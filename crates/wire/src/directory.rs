@@ -31,6 +31,8 @@ pub struct VolumeInfo {
 /// A family of volumes and its groups: what bricks keep, so that a lost directory can be made again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Family {
+    /// Grows with every change of it.
+    pub number: u64,
     /// Its volumes, snapshots and clones.
     pub volumes: Vec<VolumeInfo>,
     /// Its groups, in the order by which extents are placed on them.
@@ -153,6 +155,8 @@ pub struct BrickStatus {
     pub capacity_bytes: u64,
     /// Of which taken.
     pub used_bytes: u64,
+    /// How full its fullest disk is.
+    pub fullest_percent: u8,
     /// Writes that are prepared and not decided.
     pub in_doubt: u32,
     /// Blocks found unreadable since it started.
@@ -418,7 +422,7 @@ wire_struct!(VolumeInfo {
     origin,
     is_snapshot
 });
-wire_struct!(Family { volumes, groups });
+wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active });
 wire_struct!(Orders { families, left, bricks, care });
 wire_struct!(Care {
@@ -444,6 +448,7 @@ wire_struct!(BrickStatus {
     address,
     capacity_bytes,
     used_bytes,
+    fullest_percent,
     in_doubt,
     unreadable_blocks,
     labels,

@@ -202,7 +202,7 @@ pub enum Message {
         /// Version of the cluster's map that the brick has durably taken in.
         known: u64,
         /// What it says of itself.
-        status: BrickStatus,
+        status: Box<BrickStatus>,
     },
     /// The answer.
     HeartbeatDone {
@@ -217,7 +217,7 @@ pub enum Message {
         /// Volumes that were deleted after `known`.
         deleted: Vec<VolumeId>,
         /// What else it is to know and do.
-        orders: Orders,
+        orders: Box<Orders>,
     },
     /// The directory lost its disk: what do you know of your groups?
     Recount,
@@ -585,3 +585,14 @@ wire_enum!(Io {
 });
 wire_enum!(IoReply { 0 => Done, 1 => Allocation { runs } });
 wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed, 5 => ReadOnly });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_seldom_does_not_make_what_is_said_often_large() {
+        let bytes = core::mem::size_of::<Packet>();
+        assert!(bytes <= 224, "a packet takes {bytes} bytes");
+    }
+}

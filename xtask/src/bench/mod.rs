@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `workload` (what fio does), `target` (what it does it to, and what
 //! that costs), `bounds` (nbdkit and the bare disk), `bricks` (Brickwork's clusters), `flushes`, `memory`, then `claims` (what
-//! must hold) and `table`. Each workload goes over all targets before the next begins, so that whatever else the machine
+//! must hold) and `table`. `rebuild` is a measurement of its own. Each workload goes over all targets before the next begins, so that whatever else the machine
 //! does falls on all of them.
 
 mod bounds;
@@ -10,6 +10,7 @@ mod bricks;
 mod claims;
 mod flushes;
 mod memory;
+pub(crate) mod rebuild;
 mod table;
 mod target;
 mod workload;

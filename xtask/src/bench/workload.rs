@@ -1,9 +1,10 @@
 //! What fio does to a target.
 
-use crate::process::run;
-use anyhow::{Context, Result, ensure};
+use crate::process::{Finished, Job};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::process::Command;
+use std::time::Duration;
 
 /// Where in the data set a workload goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,11 @@ impl Workload {
 
 /// Runs a fio job; its report.
 pub(crate) fn fio(arguments: &[&str], seconds: u64) -> Result<Value> {
+    fio_report(start_fio(arguments)?.wait(Duration::from_secs(seconds * 2 + 240))?)
+}
+
+/// Starts a fio job, which ends by itself or on SIGINT.
+pub(crate) fn start_fio(arguments: &[&str]) -> Result<Job> {
     let mut command = Command::new("fio");
     command
         .args([
@@ -102,19 +108,25 @@ pub(crate) fn fio(arguments: &[&str], seconds: u64) -> Result<Value> {
             "--lat_percentiles=1",
         ])
         .args(arguments);
-    let finished = run("fio", &mut command, seconds * 2 + 240)?;
-    let start = finished.stdout.find('{').context("fio printed no JSON")?;
+    Job::spawn("fio", &mut command)
+}
+
+/// What a fio job says of itself.
+pub(crate) fn fio_report(finished: Finished) -> Result<Value> {
+    let start = finished.stdout.find('{');
+    let Some(start) = start.filter(|_| finished.status.success() || finished.status.code() == Some(128))
+    else {
+        return finished.success().and_then(|_| bail!("fio printed no JSON"));
+    };
     let report: Value = serde_json::from_str(&finished.stdout[start..]).context("reading fio's JSON")?;
-    ensure!(
-        report["jobs"][0]["error"] == 0,
-        "fio: error {}: {}",
-        report["jobs"][0]["error"],
-        finished.stderr
-    );
+    let error = &report["jobs"][0]["error"];
+    // EINTR is what a job that was asked to end says.
+    ensure!(*error == 0 || *error == 4, "fio: error {error}: {}", finished.stderr);
     Ok(report)
 }
 
-fn measured(direction: &Value) -> Result<Measured> {
+/// One direction of a job in fio's report.
+pub(crate) fn measured(direction: &Value) -> Result<Measured> {
     let percentile = |name: &str| direction["lat_ns"]["percentile"][name].as_f64().map(|ns| ns / 1000.0);
     Ok(Measured {
         requests: direction["total_ios"].as_u64().context("fio's report has no total_ios")?,

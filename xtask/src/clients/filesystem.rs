@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Makes a file system, fills it with files, reads them back after it was mounted anew, and checks it.
 pub(super) fn ext4(volume: &Volume) -> Result<()> {
-    let fuse = Fuse::mount(volume)?;
+    let fuse = Fuse::mount(&volume.uri, volume.file("fuse"))?;
     let device = Loop::over(&fuse.file)?;
     run("mkfs.ext4", Command::new("mkfs.ext4").args(["-q", "-F", &device.0]), 120)?;
     let folder = volume.file("mounted");
@@ -34,6 +34,31 @@ pub(super) fn ext4(volume: &Volume) -> Result<()> {
     drop(device);
     drop(fuse);
     Ok(())
+}
+
+/// An ext4 on an NBD address, mounted until the value is dropped.
+pub(super) struct Mounted {
+    // Taken down in this order.
+    mount: Option<Mount>,
+    device: Loop,
+    _fuse: Fuse,
+}
+
+impl Mounted {
+    /// Makes the file system and mounts it on `folder`.
+    pub(super) fn format(uri: &str, fuse: PathBuf, folder: &Path) -> Result<Mounted> {
+        let fuse = Fuse::mount(uri, fuse)?;
+        let device = Loop::over(&fuse.file)?;
+        run("mkfs.ext4", Command::new("mkfs.ext4").args(["-q", "-F", &device.0]), 120)?;
+        let mount = Some(Mount::new(&device.0, folder)?);
+        Ok(Mounted { mount, device, _fuse: fuse })
+    }
+
+    /// Unmounts it and checks it.
+    pub(super) fn check(mut self) -> Result<()> {
+        self.mount = None;
+        run("fsck.ext4", Command::new("fsck.ext4").args(["-fn", &self.device.0]), 120).map(drop)
+    }
 }
 
 /// Files of a round: one of 8 MiB, and 200 small ones of odd sizes.
@@ -70,12 +95,11 @@ struct Fuse {
 }
 
 impl Fuse {
-    fn mount(volume: &Volume) -> Result<Fuse> {
-        let folder = volume.file("fuse");
+    fn mount(uri: &str, folder: PathBuf) -> Result<Fuse> {
         fs::create_dir_all(&folder)?;
         let file = folder.join("volume");
         let mut command = Command::new("nbdfuse");
-        let mut job = Job::spawn("nbdfuse", command.args([text(&file)?, &volume.uri]))?;
+        let mut job = Job::spawn("nbdfuse", command.args([text(&file)?, uri]))?;
         let started = Instant::now();
         while !file.exists() {
             if !job.running() || started.elapsed() > Duration::from_secs(30) {

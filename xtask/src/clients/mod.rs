@@ -1,7 +1,7 @@
 //! Real NBD clients against a real cluster.
 //!
 //! Reading order: [`cases`] (what is run), `volume` (the volume a case works on, and the brick that dies meanwhile), then a
-//! file a family: `nbd_tools`, `qemu`, `fio`, `filesystem` (each over three layouts, with and without a kill), `attach`,
+//! file a family: `nbd_tools`, `qemu`, `fio`, `filesystem` (each over three layouts, with and without a kill), `postgres`, `attach`,
 //! `tls`, `hostile` (what a client may never do to others), `broken` (disks and configurations).
 
 mod attach;
@@ -10,6 +10,7 @@ mod filesystem;
 mod fio;
 mod hostile;
 mod nbd_tools;
+mod postgres;
 mod qemu;
 mod record;
 mod tls;
@@ -71,7 +72,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 20] = [
+const OWN: [(&str, &[&str], Own); 23] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -92,6 +93,9 @@ const OWN: [(&str, &[&str], Own); 20] = [
     ("broken/two-bricks-one-disk", &[], broken::two_bricks_one_disk),
     ("broken/unknown-key", &[], broken::unknown_key),
     ("broken/disk-full", &[], broken::disk_full),
+    ("pgbench/raid1x3/brick-killed", postgres::NEEDS, postgres::over_raid1),
+    ("pgbench/raid5-4+1/brick-killed", postgres::NEEDS, postgres::over_raid5),
+    ("pgbench/rs-4+2/brick-killed", postgres::NEEDS, postgres::over_rs),
 ];
 
 /// Runs the cases and prints what came of them.
@@ -129,7 +133,7 @@ fn cases() -> Vec<Case> {
     let own = OWN.iter().map(|(name, needs, body)| Case {
         name: (*name).to_owned(),
         needs,
-        needs_root: false,
+        needs_root: *needs == postgres::NEEDS,
         body: Body::Own(*body),
     });
     cases.extend(own);

@@ -3,13 +3,12 @@
 
 use crate::nbd::{Nbd, command};
 use crate::noise::Noise;
+use crate::stamp::{BLOCK_BYTES, content};
 use anyhow::{Result, bail, ensure};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
-
-const BLOCK_BYTES: u64 = 4096;
 
 /// What a block may hold.
 #[derive(Clone, Default)]
@@ -148,16 +147,6 @@ fn describe(data: &[u8], place: u64, expected: &Expected) -> String {
         "block {place} holds stamp {}{torn}; acknowledged is {stamp}, unanswered {unanswered:?}",
         words[0]
     )
-}
-
-fn content(stamp: u64, place: u64) -> Vec<u8> {
-    if stamp == 0 {
-        return vec![0; BLOCK_BYTES as usize];
-    }
-    let mut pair = [0; 16];
-    pair[..8].copy_from_slice(&stamp.to_le_bytes());
-    pair[8..].copy_from_slice(&place.to_le_bytes());
-    pair.repeat(BLOCK_BYTES as usize / 16)
 }
 
 /// Runs a well-behaved client beside something hostile: it must see no error, get on, and find all it wrote.

@@ -11,10 +11,12 @@ const READY_LIMIT: Duration = Duration::from_secs(40);
 const END_LIMIT: Duration = Duration::from_secs(15);
 
 /// A program that runs around a daemon.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Wrapper {
     /// Puts each flush that it asks the kernel for, as a line of strace, among what it complains of.
     CountFlushes,
+    /// Puts it into a network namespace.
+    Namespace(String),
 }
 
 /// A daemon; it ends with this value.
@@ -53,9 +55,10 @@ impl Daemon {
     /// The process that serves (not one that runs around it).
     pub(crate) fn pid(&self) -> u32 {
         let pid = self.job.as_ref().map_or(0, Job::pid);
-        match self.wrapper {
-            Some(_) => process::children(pid).first().copied().unwrap_or(pid),
-            None => pid,
+        match &self.wrapper {
+            Some(Wrapper::CountFlushes) => process::children(pid).first().copied().unwrap_or(pid),
+            // `ip netns exec` becomes the program that it runs.
+            Some(Wrapper::Namespace(_)) | None => pid,
         }
     }
 
@@ -112,8 +115,13 @@ impl Daemon {
     }
 
     fn command(&self) -> Command {
-        let mut command = match self.wrapper {
+        let mut command = match &self.wrapper {
             None => Command::new(&self.binary),
+            Some(Wrapper::Namespace(namespace)) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(&self.binary);
+                command
+            }
             Some(Wrapper::CountFlushes) => {
                 let mut command = Command::new("strace");
                 command.args([

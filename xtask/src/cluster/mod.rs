@@ -1,11 +1,14 @@
 //! A real cluster on loopback for tests and measurements: each daemon a process of its own, disks as files on the disk of
 //! the target folder. All of it ends when the value is dropped.
 //!
-//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process).
+//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `network`
+//! (namespaces between which packets may be dropped).
 
 mod daemon;
+mod network;
 
 pub(crate) use daemon::{Daemon, Wrapper};
+pub(crate) use network::Network;
 
 use crate::nbd::Nbd;
 use crate::process::{self, Finished, Job};
@@ -39,6 +42,8 @@ pub(crate) struct Spec {
     pub(crate) nbd_tls: bool,
     /// What runs around each brick.
     pub(crate) brick_wrapper: Option<Wrapper>,
+    /// Whether each daemon has a network namespace of its own. Then they speak TLS, and NBD is on unix sockets.
+    pub(crate) namespaces: bool,
 }
 
 impl Default for Spec {
@@ -53,6 +58,7 @@ impl Default for Spec {
             tls: false,
             nbd_tls: false,
             brick_wrapper: None,
+            namespaces: false,
         }
     }
 }
@@ -61,8 +67,10 @@ impl Default for Spec {
 pub(crate) struct Gateway {
     /// The process.
     pub(crate) daemon: Daemon,
-    /// Where NBD clients reach it.
+    /// Where NBD clients reach it; 0 in a namespace.
     pub(crate) nbd_port: u16,
+    /// Where they reach it in a namespace.
+    socket: Option<PathBuf>,
     /// Where `attach` reaches it.
     pub(crate) port: u16,
 }
@@ -84,20 +92,36 @@ pub(crate) struct Cluster {
     pub(crate) brick_ports: Vec<u16>,
     /// The gateways.
     pub(crate) gateways: Vec<Gateway>,
+    network: Option<Network>,
+    keeps_files: bool,
 }
 
 impl Cluster {
     /// Makes a cluster from nothing and waits until every daemon serves.
     pub(crate) fn start(binary: &Path, spec: &Spec) -> Result<Cluster> {
         let dir = fresh_folder()?;
+        let mut network = if spec.namespaces { Some(Network::new(&dir)?) } else { None };
+        let (host, wrapper) = place(&mut network, "directory")?;
         let (directory_port, join_port) = (free_port()?, free_port()?);
-        init_cluster(binary, &dir, directory_port, join_port, spec.tls)?;
+        let tls = spec.tls || spec.namespaces;
+        init_cluster(binary, &dir, (&host, directory_port), (&host, join_port), tls)?;
         let config = dir.join("cluster/directory.toml");
-        let directory = Daemon::start("directory", binary, &["directory", "--config", text(&config)?], None)?;
+        let arguments = ["directory", "--config", text(&config)?];
+        let directory = Daemon::start("directory", binary, &arguments, wrapper)?;
         let (binary, bricks, gateways) = (binary.to_owned(), Vec::new(), Vec::new());
         let brick_ports = Vec::new();
-        let mut cluster =
-            Cluster { dir, binary, directory, directory_port, join_port, bricks, brick_ports, gateways };
+        let mut cluster = Cluster {
+            dir,
+            binary,
+            directory,
+            directory_port,
+            join_port,
+            bricks,
+            brick_ports,
+            gateways,
+            network,
+            keeps_files: false,
+        };
         for number in 1..=spec.bricks {
             cluster.add_brick(number, spec)?;
         }
@@ -125,10 +149,13 @@ impl Cluster {
         }
     }
 
-    fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
+    /// Makes one more brick, counted from 1, and starts it.
+    pub(crate) fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
         let (folder, port) = (self.dir.join(format!("brick-{number}")), free_port()?);
         let disk = format!("{}:{}", self.disk(number).display(), spec.disk_bytes);
-        let (listen, label) = (format!("127.0.0.1:{port}"), format!("host=h{number}"));
+        let name = format!("brick-{number}");
+        let (host, wrapper) = place(&mut self.network, &name)?;
+        let (listen, label) = (format!("{host}:{port}"), format!("host=h{number}"));
         let (cache, journal) = (spec.cache_bytes.to_string(), spec.journal_bytes.to_string());
         let token = self.token()?;
         let mut arguments = vec!["brick", "init", "--dir", text(&folder)?, "--join", &token, "--disk", &disk];
@@ -137,16 +164,23 @@ impl Cluster {
         run(&self.binary, &arguments)?;
         let config = folder.join("brick.toml");
         let arguments = ["brick", "--config", text(&config)?, "--io", spec.io];
-        let name = format!("brick-{number}");
-        self.bricks.push(Daemon::start(&name, &self.binary, &arguments, spec.brick_wrapper)?);
+        let wrapper = wrapper.or_else(|| spec.brick_wrapper.clone());
+        self.bricks.push(Daemon::start(&name, &self.binary, &arguments, wrapper)?);
         self.brick_ports.push(port);
         Ok(())
     }
 
     fn add_gateway(&mut self, number: usize, spec: &Spec) -> Result<()> {
-        let folder = self.dir.join(format!("gateway-{number}"));
+        let name = format!("gateway-{number}");
+        let (host, wrapper) = place(&mut self.network, &name)?;
+        let folder = self.dir.join(&name);
         let (port, nbd_port) = (free_port()?, free_port()?);
-        let (listen, nbd) = (format!("127.0.0.1:{port}"), format!("tcp:127.0.0.1:{nbd_port}"));
+        let socket = spec.namespaces.then(|| self.dir.join(format!("{name}.sock")));
+        let nbd = match &socket {
+            Some(path) => format!("unix:{}", path.display()),
+            None => format!("tcp:127.0.0.1:{nbd_port}"),
+        };
+        let listen = format!("{host}:{port}");
         let token = self.token()?;
         let mut arguments = vec!["gateway", "init", "--dir", text(&folder)?, "--join", &token];
         arguments.extend(["--listen", &listen, "--nbd", &nbd]);
@@ -156,8 +190,8 @@ impl Cluster {
             demand_nbd_certificates(&config)?;
         }
         let arguments = ["gateway", "--config", text(&config)?];
-        let daemon = Daemon::start(&format!("gateway-{number}"), &self.binary, &arguments, None)?;
-        self.gateways.push(Gateway { daemon, nbd_port, port });
+        let daemon = Daemon::start(&name, &self.binary, &arguments, wrapper)?;
+        self.gateways.push(Gateway { daemon, nbd_port, socket, port });
         Ok(())
     }
 
@@ -177,6 +211,13 @@ impl Cluster {
     /// A brick's configuration; bricks are counted from 1.
     pub(crate) fn brick_config(&self, number: usize) -> PathBuf {
         self.dir.join(format!("brick-{number}/brick.toml"))
+    }
+
+    /// The id that the directory gave to a brick, counted from 1.
+    pub(crate) fn brick_id(&self, number: usize) -> Result<String> {
+        let config = std::fs::read_to_string(self.brick_config(number))?;
+        let line = config.lines().find_map(|line| line.strip_prefix("id = "));
+        Ok(line.with_context(|| format!("brick.toml of brick-{number} has no id"))?.trim().to_owned())
     }
 
     /// The configuration of those who administer the cluster.
@@ -207,6 +248,39 @@ impl Cluster {
         serde_json::from_str(&self.admin(&["--json", "status"])?).context("reading `status --json`")
     }
 
+    /// Waits until every brick is there and every volume has its full redundancy; says how long it took.
+    pub(crate) fn wait_until_redundant(&self, within: Duration) -> Result<Duration> {
+        self.wait_for("all data are redundant", within, |status| {
+            let all = |list: &str, good: fn(&Value) -> bool| {
+                status[list].as_array().is_some_and(|entries| entries.iter().all(good))
+            };
+            all("bricks", |brick| brick["alive"] == true) && all("volumes", is_whole)
+        })
+    }
+
+    /// Waits until the status is as it should be; says how long it took.
+    pub(crate) fn wait_for(
+        &self,
+        what: &str,
+        within: Duration,
+        state: impl Fn(&Value) -> bool,
+    ) -> Result<Duration> {
+        let started = Instant::now();
+        loop {
+            let status = self.status()?;
+            if state(&status) {
+                return Ok(started.elapsed());
+            }
+            ensure!(
+                started.elapsed() < within,
+                "waited {} s until {what}: {}",
+                within.as_secs(),
+                status["problems"]
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Where a gateway serves a volume.
     pub(crate) fn uri(&self, gateway: usize, volume: &str) -> String {
         format!("nbd://127.0.0.1:{}/{volume}", self.gateways[gateway].nbd_port)
@@ -214,7 +288,57 @@ impl Cluster {
 
     /// An NBD connection to a volume through a gateway.
     pub(crate) fn connect(&self, gateway: usize, volume: &str) -> Result<Nbd> {
-        Nbd::tcp(self.gateways[gateway].nbd_port, volume)
+        match &self.gateways[gateway].socket {
+            Some(path) => Nbd::unix(path, volume),
+            None => Nbd::tcp(self.gateways[gateway].nbd_port, volume),
+        }
+    }
+
+    /// The network of a cluster in namespaces.
+    pub(crate) fn network(&self) -> Result<&Network> {
+        self.network.as_ref().context("this cluster has no network of its own")
+    }
+
+    /// As [`Cluster::connect`], but patient: after a restart it takes a moment until groups are whole again.
+    pub(crate) fn connect_patiently(&self, gateway: usize, volume: &str) -> Result<Nbd> {
+        let started = Instant::now();
+        loop {
+            let mut nbd = self.connect(gateway, volume);
+            if let Ok(open) = &mut nbd
+                && open.read(0, 4096).is_ok()
+            {
+                return nbd;
+            }
+            ensure!(
+                started.elapsed() < Duration::from_secs(60),
+                "the volume {volume} cannot be read through gateway-{}: {:?}",
+                gateway + 1,
+                nbd.err()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Leaves the files there when it ends, for somebody to look at.
+    pub(crate) fn keep_files(&mut self) {
+        self.keeps_files = true;
+    }
+
+    /// Gives a brick, counted from 0, an empty disk in place of the one that it refuses, starts it, and waits until there
+    /// is something on it: then the directory has seen that it is another disk, and does not take it for the old one.
+    pub(crate) fn give_empty_disk(&mut self, brick: usize) -> Result<()> {
+        let (disk, config, id) =
+            (self.disk(brick + 1), self.brick_config(brick + 1), self.brick_id(brick + 1)?);
+        let disks = |status: &Value| of_brick(status, &id)["disks"].clone();
+        let before = disks(&self.status()?);
+        std::fs::remove_file(&disk)?;
+        run(&self.binary, &["brick", "format", "--config", text(&config)?])
+            .with_context(|| format!("formatting {} anew", disk.display()))?;
+        self.bricks[brick].restart()?;
+        self.wait_for("the new disk is in use", Duration::from_secs(120), |status| {
+            disks(status) != before && of_brick(status, &id)["used_bytes"].as_u64() > Some(0)
+        })?;
+        Ok(())
     }
 
     /// All processes.
@@ -253,8 +377,21 @@ impl Drop for Cluster {
         self.gateways.clear();
         self.bricks.clear();
         self.directory.end();
-        let _ = std::fs::remove_dir_all(&self.dir);
+        if !self.keeps_files {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
     }
+}
+
+/// What `status` says of a brick.
+fn of_brick<'a>(status: &'a Value, id: &str) -> &'a Value {
+    let bricks = status["bricks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    bricks.iter().find(|entry| entry["id"].to_string() == id).unwrap_or(&Value::Null)
+}
+
+/// Whether a volume of `status` has its full redundancy.
+pub(crate) fn is_whole(volume: &Value) -> bool {
+    ["degraded", "unavailable", "rebuilding"].iter().all(|what| volume[*what].as_u64().unwrap_or(0) == 0)
 }
 
 /// Runs the binary to its good end.
@@ -292,9 +429,16 @@ pub(crate) fn text(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
-fn init_cluster(binary: &Path, dir: &Path, port: u16, join_port: u16, tls: bool) -> Result<()> {
+/// Where a daemon lives: its host, and what puts it there.
+fn place(network: &mut Option<Network>, name: &str) -> Result<(String, Option<Wrapper>)> {
+    let Some(network) = network else { return Ok(("127.0.0.1".to_owned(), None)) };
+    let (namespace, address) = network.add(name)?;
+    Ok((address, Some(Wrapper::Namespace(namespace))))
+}
+
+fn init_cluster(binary: &Path, dir: &Path, listen: (&str, u16), join: (&str, u16), tls: bool) -> Result<()> {
     let folder = dir.join("cluster");
-    let (listen, join) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{join_port}"));
+    let (listen, join) = (format!("{}:{}", listen.0, listen.1), format!("{}:{}", join.0, join.1));
     let mut arguments = vec!["cluster", "init", "--dir", text(&folder)?, "--name", "xtask"];
     arguments.extend(["--listen", &listen, "--join-listen", &join]);
     if !tls {

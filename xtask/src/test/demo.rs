@@ -1,6 +1,5 @@
 //! The demo: what a newcomer runs first must hold what it says.
 
-
 use crate::process::{Job, last_object};
 use crate::report::Outcome;
 use anyhow::{Context, Result, ensure};

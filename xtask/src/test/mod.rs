@@ -13,7 +13,7 @@ mod wasm;
 use crate::clients;
 use crate::process::{Job, installed};
 use crate::report::{Outcome, Report};
-use crate::{porcupine, soak, tidy, workspace};
+use crate::{partition, porcupine, rot, soak, tidy, workspace};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::path::Path;
@@ -33,8 +33,11 @@ pub(crate) struct Options {
 /// The profile of the binary that is tortured and driven by real clients: fast, with every assertion on.
 const PROFILE: &str = "torture";
 
-/// Rounds of harm, enough to see that it works; `cargo xtask soak` runs more.
+/// Rounds, enough to see that it works; `cargo xtask soak`, `partition` and `rot` run more. There are eight kinds of cuts.
 const SOAK_ROUNDS: u64 = 5;
+const CUTS: u64 = 8;
+const ROT_ROUNDS: u64 = 12;
+const REDUNDANT_WITHIN_S: u64 = 120;
 
 /// Runs all steps; the process ends with 1 if one failed.
 pub(crate) fn verb(options: &Options) -> Result<()> {
@@ -58,23 +61,41 @@ fn after_build(report: &mut Report, options: &Options, binary: &Path) {
     report.step(&format!("torture, {seeds} seeds"), || torture::run(binary, seeds));
     if options.quick {
         report.skip("demo", "--quick");
-        report.skip("soak", "--quick");
+        for name in ["soak", "partition", "rot"] {
+            report.skip(name, "--quick");
+        }
         report.skip("real clients", "--quick");
         return;
     }
     report.step("demo", || demo::run(binary));
+    faults(report, binary);
+    clients::run_all(report, binary, None);
+}
+
+/// Real processes hurt in ways that a client does not see coming.
+fn faults(report: &mut Report, binary: &Path) {
     if !installed("go") {
         report.skip("soak", "go is not installed");
     } else if report.step("porcupine", || porcupine::test().map(|()| Outcome::Passed(1))) {
         report.step(&format!("soak, {SOAK_ROUNDS} rounds"), || soaked(binary));
     }
-    clients::run_all(report, binary, None);
+    match partition::cannot_run() {
+        Some(why) => report.skip("partition", &why),
+        None => drop(report.step(&format!("partition, {CUTS} rounds"), || {
+            eprintln!("    {}", partition::run(binary, CUTS, 1, REDUNDANT_WITHIN_S)?.sentence());
+            Ok(Outcome::Passed(CUTS))
+        })),
+    }
+    report.step(&format!("rot, {ROT_ROUNDS} rounds"), || {
+        eprintln!("    {}", rot::run(binary, ROT_ROUNDS, 1)?.sentence());
+        Ok(Outcome::Passed(ROT_ROUNDS))
+    });
 }
 
 /// Real processes hurt at random under clients that share blocks; then the history of what those saw is judged.
 fn soaked(binary: &Path) -> Result<Outcome> {
     let dir = workspace::scratch("clusters")?.join(format!("{}-soak", std::process::id()));
-    let plan = soak::Plan { rounds: SOAK_ROUNDS, seed: 1, dir: &dir, redundant_within: 120 };
+    let plan = soak::Plan { rounds: SOAK_ROUNDS, seed: 1, dir: &dir, redundant_within: REDUNDANT_WITHIN_S };
     eprintln!("    {}", soak::run(binary, &plan)?.sentence());
     std::fs::remove_dir_all(&dir)?;
     Ok(Outcome::Passed(SOAK_ROUNDS))

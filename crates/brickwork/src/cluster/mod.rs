@@ -10,6 +10,7 @@ use crate::config::{Bytes, ClientFile, Configuration};
 use crate::security::{Token, files};
 use crate::verb::daemon::Joining;
 use crate::verb::{brick, client, cluster, gateway};
+use crate::view;
 use anyhow::{Context, Result, bail};
 use process::{Process, Spawner};
 use std::collections::BTreeMap;
@@ -49,6 +50,11 @@ pub struct Cluster {
 impl Cluster {
     /// Makes and starts a cluster in `dir`, and waits until all of it serves.
     pub fn start(dir: &Path, shape: &Shape) -> Result<Cluster> {
+        Cluster::start_with(None, dir, shape)
+    }
+
+    /// The same, with the processes of another program than this one.
+    pub fn start_with(program: Option<&Path>, dir: &Path, shape: &Shape) -> Result<Cluster> {
         let ports = ports::free(2 + shape.bricks + 2 * shape.gateways)?;
         let mut addresses = ports.iter().map(|port| format!("127.0.0.1:{port}"));
         let mut next = || addresses.next().expect("as many ports as addresses");
@@ -57,7 +63,7 @@ impl Cluster {
         let mut client: ClientFile =
             crate::config::load(Some(&dir.join("admin/client.toml")), toml::Table::new())?;
         client.resolve(&dir.join("admin"));
-        let spawner = Spawner::new(dir, shape.keep)?;
+        let spawner = Spawner::new(program, dir, shape.keep)?;
         let mut cluster =
             Cluster { dir: dir.to_owned(), client, processes: BTreeMap::new(), spawner, nbd: Vec::new() };
         cluster.spawn("directory", &["directory", "--config", &text(&dir.join("directory.toml"))])?;
@@ -133,17 +139,22 @@ impl Cluster {
         state: impl Fn(&ClusterStatus) -> bool,
     ) -> Result<Duration> {
         let start = Instant::now();
-        while !state(&self.status()?) {
+        loop {
+            let status = self.status()?;
+            if state(&status) {
+                return Ok(start.elapsed());
+            }
             if start.elapsed() > patience {
                 bail!(
-                    "waited {} s until {what}; look into {}",
+                    "waited {} s until {what}; look into {}; problems: {}; status: {}",
                     patience.as_secs(),
-                    self.dir.join("logs").display()
+                    self.dir.join("logs").display(),
+                    view::problems(&status).join(" "),
+                    view::status_json(&status)
                 );
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(start.elapsed())
     }
 
     /// Starts a further process of this cluster, such as an `attach`.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a process may take to end cleanly before it is killed.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// Starts children of this very program.
+/// Starts children.
 pub struct Spawner {
     program: PathBuf,
     dir: PathBuf,
@@ -35,9 +35,13 @@ pub struct Process {
 }
 
 impl Spawner {
-    /// Children keep their logs and pid files under `dir`; with `keep` they outlive this process.
-    pub fn new(dir: &Path, keep: bool) -> Result<Spawner> {
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
+    /// Children run `program`, this very one where none is given, and keep their logs and pid files under `dir`; with
+    /// `keep` they outlive this process.
+    pub fn new(program: Option<&Path>, dir: &Path, keep: bool) -> Result<Spawner> {
+        let program = match program {
+            Some(program) => program.to_owned(),
+            None => std::env::current_exe().context("cannot find this program's own file")?,
+        };
         let dir = std::path::absolute(dir)?;
         files::make_dir(&dir.join("logs"))?;
         files::make_dir(&dir.join("pids"))?;

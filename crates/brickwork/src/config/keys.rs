@@ -1,6 +1,6 @@
 //! Every key of every configuration file. `docs/operations/configuration.md` says the same in prose.
 
-use super::{Bytes, Configuration};
+use super::{Bytes, Configuration, Period};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -67,6 +67,18 @@ pub struct DirectoryFile {
     /// Milliseconds for which a brick may trust its views after a heartbeat.
     #[serde(default = "default_lease_ms")]
     pub lease_ms: u64,
+    /// How long a brick may be away before its blocks are rebuilt onto others.
+    #[serde(default = "default_rebuild_after")]
+    pub rebuild_after: Period,
+    /// Bytes a second that a brick fetches at most, to catch up.
+    #[serde(default = "default_rebuild_rate")]
+    pub rebuild_rate: Bytes,
+    /// Time between the beginnings of two scrubs of a brick; `off` for none but those asked for.
+    #[serde(default = "default_scrub_every")]
+    pub scrub_every: Period,
+    /// Bytes a second that a brick reads at most, to check its blocks.
+    #[serde(default = "default_scrub_rate")]
+    pub scrub_rate: Bytes,
     /// Where Prometheus reads metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
@@ -169,6 +181,19 @@ pub struct ClientFile {
 
 const TLS_KEYS: [&str; 3] = ["tls.ca", "tls.cert", "tls.key"];
 
+impl DirectoryFile {
+    /// How bricks look after their blocks, until an operator says otherwise.
+    pub fn care(&self) -> wire::Care {
+        wire::Care {
+            rebuild_bytes_per_second: self.rebuild_rate.0,
+            scrub_bytes_per_second: self.scrub_rate.0,
+            scrub_interval_s: self.scrub_every.seconds,
+            rebuild_after_s: self.rebuild_after.seconds,
+            ..wire::Care::default()
+        }
+    }
+}
+
 impl Configuration for DirectoryFile {
     const WHAT: &'static str = "directory";
     const ENVIRONMENT: &'static [&'static str] = &[
@@ -180,6 +205,10 @@ impl Configuration for DirectoryFile {
         "store",
         "authority",
         "lease_ms",
+        "rebuild_after",
+        "rebuild_rate",
+        "scrub_every",
+        "scrub_rate",
         "metrics",
         "plaintext",
         TLS_KEYS[0],
@@ -192,6 +221,9 @@ impl Configuration for DirectoryFile {
         if !(100..=600_000).contains(&self.lease_ms) {
             return Err(format!("lease_ms is {}; it must be between 100 and 600000", self.lease_ms));
         }
+        check_after("rebuild_after", self.rebuild_after)?;
+        check_rate("rebuild_rate", self.rebuild_rate)?;
+        check_rate("scrub_rate", self.scrub_rate)?;
         let addresses =
             [Some(&self.listen), Some(&self.join_listen), self.advertise.as_ref(), self.metrics.as_ref()];
         check_addresses(&addresses)?;
@@ -328,6 +360,25 @@ pub fn is_local(address: &str) -> bool {
     })
 }
 
+/// The least rate: slower, and a rebuild takes longer than disks live.
+const RATE_MIN: Bytes = Bytes(64 << 10);
+
+/// Refuses a rate at which nothing would ever be done; `key` names it.
+pub fn check_rate(key: &str, rate: Bytes) -> Result<(), String> {
+    if rate >= RATE_MIN {
+        return Ok(());
+    }
+    Err(format!("{key} is {rate} a second; the least is {RATE_MIN}"))
+}
+
+/// Refuses to rebuild what a brick had before it can be said to be away; `key` names it.
+pub fn check_after(key: &str, after: Period) -> Result<(), String> {
+    if after.seconds > 0 {
+        return Ok(());
+    }
+    Err(format!("{key} is {after}; the least is 1s, and 3650d is as good as never"))
+}
+
 fn check_addresses(addresses: &[Option<&String>]) -> Result<(), String> {
     addresses.iter().flatten().try_for_each(|address| check_address(address))
 }
@@ -403,6 +454,22 @@ fn default_store() -> PathBuf {
 
 fn default_lease_ms() -> u64 {
     2000
+}
+
+fn default_rebuild_after() -> Period {
+    Period { seconds: wire::Care::default().rebuild_after_s }
+}
+
+fn default_rebuild_rate() -> Bytes {
+    Bytes(wire::Care::default().rebuild_bytes_per_second)
+}
+
+fn default_scrub_every() -> Period {
+    Period { seconds: wire::Care::default().scrub_interval_s }
+}
+
+fn default_scrub_rate() -> Bytes {
+    Bytes(wire::Care::default().scrub_bytes_per_second)
 }
 
 fn default_cache() -> Bytes {

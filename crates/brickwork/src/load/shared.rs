@@ -6,6 +6,7 @@ use crate::nbd_client::Command;
 use crate::pattern;
 use base::{BLOCK, Rng};
 use sim::history::{self, History, Kind, Register};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,11 +29,17 @@ pub struct Client {
     id: u64,
     rng: Rng,
     busy: bool,
-    /// Blocks still to read in order; a client that has them only reads.
-    sweep: Option<std::ops::Range<u64>>,
+    /// What is still to do in order; a client that has it does nothing else.
+    sweep: Option<Sweep>,
     think: Duration,
     /// What went wrong with its requests.
     pub failures: Failures,
+}
+
+/// Blocks to read or write in order.
+struct Sweep {
+    command: Command,
+    blocks: Range<u64>,
 }
 
 /// Requests that did not end well.
@@ -42,6 +49,8 @@ pub struct Failures {
     pub lost: u64,
     /// Answered with an error.
     pub refused: u64,
+    /// The last of these errors, an errno; 0 when there was none.
+    pub errno: u32,
 }
 
 impl Arena {
@@ -100,9 +109,10 @@ impl Client {
         }
     }
 
-    /// A client that reads every block once, and ends.
-    pub fn sweeping(arena: &Arc<Arena>, volume: usize, blocks: u64) -> Client {
-        Client { sweep: Some(0..blocks), ..Client::new(arena, volume, blocks, 0) }
+    /// A client that reads, or writes, these blocks once, and ends.
+    pub fn sweeping(arena: &Arc<Arena>, volume: usize, command: Command, blocks: Range<u64>) -> Client {
+        let all = blocks.end;
+        Client { sweep: Some(Sweep { command, blocks }), ..Client::new(arena, volume, all, 0) }
     }
 
     /// The same client, but it waits so long before each operation.
@@ -160,16 +170,27 @@ impl Client {
     }
 }
 
+impl Sweep {
+    /// Blocks of one request.
+    const RUN: u64 = 8;
+
+    fn next(&mut self, arena: &Arena) -> Operation {
+        let (block, blocks) = (self.blocks.start, Sweep::RUN.min(self.blocks.end - self.blocks.start));
+        self.blocks.start += blocks;
+        let is_write = self.command == Command::Write;
+        let value = if is_write { arena.next_value.fetch_add(blocks, Ordering::Relaxed) } else { 0 };
+        Operation { command: self.command, block, blocks: blocks as u32, value }
+    }
+}
+
 impl Workload for Client {
     fn next(&mut self) -> Next {
         if self.busy {
             return Next::Wait;
         }
         let operation = match &mut self.sweep {
-            Some(range) => match range.next() {
-                None => return Next::Finished,
-                Some(block) => Operation { command: Command::Read, block, blocks: 1, value: 0 },
-            },
+            Some(sweep) if sweep.blocks.is_empty() => return Next::Finished,
+            Some(sweep) => sweep.next(&self.arena),
             None if self.arena.is_stopped() => return Next::Finished,
             None => {
                 std::thread::sleep(self.think);
@@ -201,7 +222,13 @@ impl Workload for Client {
             }
         }
         if !done {
-            *(if outcome == Outcome::Lost { &mut self.failures.lost } else { &mut self.failures.refused }) += 1;
+            match outcome {
+                Outcome::Failed(errno) => {
+                    self.failures.refused += 1;
+                    self.failures.errno = errno;
+                }
+                _ => self.failures.lost += 1,
+            }
             // What became of it is open for ever, so that whoever goes on is another client.
             self.id = self.arena.next_client.fetch_add(1, Ordering::Relaxed);
         }

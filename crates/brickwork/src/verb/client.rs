@@ -5,13 +5,13 @@ use crate::args::Global;
 use crate::config::{self, ClientFile};
 use crate::output;
 use crate::security::token::JoinRole;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use host::AdminOptions;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
-use wire::{AdminReply, AdminRequest};
+use wire::{AdminReply, AdminRequest, ClusterStatus};
 
 /// How long a command waits for the directory.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,6 +84,19 @@ pub fn load(global: &Global) -> Result<ClientFile> {
 /// Asks the directory.
 pub fn call(global: &Global, request: AdminRequest) -> Result<AdminReply> {
     call_with(&load(global)?, request)
+}
+
+/// How the cluster is.
+pub fn status(global: &Global) -> Result<ClusterStatus> {
+    status_of(call(global, AdminRequest::Status)?)
+}
+
+/// The status that the directory answered with.
+pub fn status_of(reply: AdminReply) -> Result<ClusterStatus> {
+    match reply {
+        AdminReply::Status(status) => Ok(status),
+        _ => bail!("the directory answered something else; it is of another version"),
+    }
 }
 
 /// Asks the directory that `file` names.

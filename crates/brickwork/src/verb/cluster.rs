@@ -2,7 +2,7 @@
 //! directory's configuration) and prints tokens with which machines join.
 
 use crate::args::Global;
-use crate::config::{self, ClientFile, DirectoryFile, TlsFile, keys};
+use crate::config::{self, Bytes, ClientFile, DirectoryFile, Period, TlsFile, keys};
 use crate::output;
 use crate::security::token::JoinRole;
 use crate::security::{Authority, Role, Secrets, Token, files, hex, random};
@@ -105,6 +105,7 @@ pub fn init(args: &Init) -> Result<DirectoryFile> {
         path.display()
     );
     let tls = (!args.plaintext).then(|| tls_files("directory"));
+    let care = wire::Care::default();
     let directory = DirectoryFile {
         listen: args.listen.clone(),
         join_listen: args.join_listen.clone(),
@@ -114,6 +115,10 @@ pub fn init(args: &Init) -> Result<DirectoryFile> {
         store: "directory.db".into(),
         authority: ".".into(),
         lease_ms: 2000,
+        rebuild_after: Period { seconds: care.rebuild_after_s },
+        rebuild_rate: Bytes(care.rebuild_bytes_per_second),
+        scrub_every: Period { seconds: care.scrub_interval_s },
+        scrub_rate: Bytes(care.scrub_bytes_per_second),
         metrics: None,
         tls,
         plaintext: args.plaintext,

@@ -5,15 +5,20 @@ pub mod brick;
 pub mod client;
 pub mod cluster;
 pub mod completions;
+pub mod confirm;
 pub mod daemon;
 pub mod demo;
 pub mod directory;
+pub mod fsck;
 pub mod gateway;
 pub mod man;
+pub mod rebuild;
+pub mod scrub;
 pub mod sim;
 pub mod soak;
 pub mod status;
 pub mod volume;
+pub mod watch;
 
 use crate::args::{Cli, Verb};
 use anyhow::Result;
@@ -26,13 +31,16 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     match cli.verb {
         Verb::Demo(args) => demo::run(global, args),
         Verb::Cluster(args) => cluster::run(global, args).map(done),
-        Verb::Directory(args) => directory::run(global, args).map(done),
-        Verb::Brick(args) => brick::run(global, args).map(done),
+        Verb::Directory(args) => directory::run(global, args),
+        Verb::Brick(args) => brick::run(global, args),
         Verb::Gateway(args) => gateway::run(global, args).map(done),
         Verb::Client(args) => client::run(global, args).map(done),
         Verb::Attach(args) => attach::run(global, args).map(done),
         Verb::Volume(args) => volume::run(global, args).map(done),
         Verb::Status(args) => status::run(global, args),
+        Verb::Rebuild(args) => rebuild::run(global, args),
+        Verb::Scrub(args) => scrub::run(global, args),
+        Verb::Fsck(args) => fsck::run(global, &args),
         Verb::Sim(args) => sim::run_verb(global, args),
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),

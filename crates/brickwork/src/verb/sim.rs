@@ -80,6 +80,10 @@ struct Torture {
     /// No faults
     #[arg(long)]
     no_faults: bool,
+    /// Plant a bug, or with `all` each in turn, and look which seed and checker find it
+    #[cfg(feature = "planted")]
+    #[arg(long, value_name = "NAME", conflicts_with = "history")]
+    plant: Option<String>,
 }
 
 /// `sim replay`.
@@ -108,6 +112,10 @@ pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
 fn run_torture(global: &Global, args: &Torture) -> Result<ExitCode> {
     let options = args.options()?;
     keep_panics();
+    #[cfg(feature = "planted")]
+    if let Some(name) = &args.plant {
+        return run_plants(global, args, &options, name);
+    }
     let start = Instant::now();
     let mut sum = Sum::default();
     let mut histories = args.history.as_deref().map(Histories::create).transpose()?;
@@ -151,6 +159,7 @@ impl Torture {
             layouts: self.layouts.clone(),
             faults: !self.no_faults,
             operations: self.operations,
+            plant: None,
         })
     }
 
@@ -247,6 +256,52 @@ fn leave_trace(seed: u64, options: &Options) -> Option<PathBuf> {
     }
 }
 
+/// Plants bugs, and prints by which seed and checker each is found.
+#[cfg(feature = "planted")]
+fn run_plants(global: &Global, args: &Torture, options: &Options, name: &str) -> Result<ExitCode> {
+    let names: Vec<&str> =
+        sim::plants::NAMES.into_iter().filter(|known| name == "all" || name == *known).collect();
+    if names.is_empty() {
+        bail!("no bug is named '{name}'; there are {} and all", sim::plants::NAMES.join(", "));
+    }
+    let mut rows = Vec::new();
+    for name in names {
+        let options = Options { plant: Some(name.to_owned()), ..options.clone() };
+        let found = find_plant(args, &options);
+        if !global.json {
+            match &found {
+                Some((seed, violation)) => println!("{name:<26} seed {seed:>4}  {}", violation.checker),
+                None => println!("{name:<26} not found within {}", output::count(args.seeds, "seed")),
+            }
+        }
+        rows.push((name, found));
+    }
+    if global.json {
+        let row = |(name, found): &(&str, Option<(u64, Violation)>)| {
+            let seed = found.as_ref().map(|(seed, _)| *seed);
+            let violation = found.as_ref().map(|(_, violation)| violation);
+            json!({ "plant": name, "found": seed.is_some(), "seed": seed, "violation": violation })
+        };
+        output::print_json(
+            &json!({ "seeds": args.seeds, "plants": rows.iter().map(row).collect::<Vec<_>>() }),
+        );
+    }
+    let all = rows.iter().all(|(_, found)| found.is_some());
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The first seed that finds what is planted, and how.
+#[cfg(feature = "planted")]
+fn find_plant(args: &Torture, options: &Options) -> Option<(u64, Violation)> {
+    (args.start..args.start.saturating_add(args.seeds)).find_map(|seed| {
+        let violation = match one_seed(seed, options).0 {
+            Ok(outcome) => outcome.violation?,
+            Err(violation) => violation,
+        };
+        Some((seed, violation))
+    })
+}
+
 struct Failure {
     seed: u64,
     violation: Violation,
@@ -261,6 +316,7 @@ struct Sum {
     operations: u64,
     answers: BTreeMap<String, u64>,
     faults: BTreeMap<String, u64>,
+    summary: BTreeMap<String, u64>,
     rare: BTreeMap<String, u64>,
     hashes: BTreeMap<u64, u64>,
     failures: Vec<Failure>,
@@ -276,6 +332,7 @@ impl Sum {
                 self.operations += outcome.operations;
                 add_all(&mut self.answers, outcome.answers);
                 add_all(&mut self.faults, outcome.faults);
+                add_all(&mut self.summary, outcome.summary);
                 add_all(&mut self.rare, outcome.rare);
                 self.hashes.insert(seed, outcome.trace_hash);
                 outcome.violation
@@ -307,7 +364,7 @@ impl Sum {
         json!({
             "version": env!("CARGO_PKG_VERSION"), "seeds": args.seeds, "start": args.start,
             "simulated_hours": self.hours(), "operations": self.operations, "events": self.events,
-            "answers": self.answers, "faults": self.faults, "rare": self.rare, "rare_missing": missing,
+            "summary": self.summary, "answers": self.answers, "faults": self.faults, "rare": self.rare, "rare_missing": missing,
             "violations": self.failures.iter().map(violation).collect::<Vec<_>>(),
             "trace_hash": self.trace_hash(), "wall_s": wall_s,
         })
@@ -323,6 +380,7 @@ impl Sum {
             self.events,
             self.trace_hash()
         );
+        print_counts("Summary", &self.summary);
         print_counts("Faults", &self.faults);
         print_counts("Rare states", &self.rare);
         print_counts("Answers", &self.answers);

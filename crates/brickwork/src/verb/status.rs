@@ -4,9 +4,9 @@ use super::client;
 use crate::args::Global;
 use crate::config::Bytes;
 use crate::{output, view};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::process::ExitCode;
-use wire::{AdminReply, AdminRequest, ClusterStatus};
+use wire::ClusterStatus;
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -25,9 +25,7 @@ pub struct Args {
 
 /// Prints it.
 pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
-    let AdminReply::Status(status) = client::call(global, AdminRequest::Status)? else {
-        bail!("the directory answered something else; it is of another version");
-    };
+    let status = client::status(global)?;
     if global.json {
         output::print_json(&view::status_json(&status));
     } else {
@@ -56,18 +54,17 @@ fn print_bricks(status: &ClusterStatus) {
     if status.bricks.is_empty() {
         return;
     }
-    let mut table = output::table(&["brick", "state", "address", "used", "groups", "heard"]);
+    let mut table = output::table(&["brick", "state", "address", "used", "groups"]);
     for brick in &status.bricks {
         table.add_row([
             brick.id.to_string(),
-            view::brick_state(brick),
+            view::brick_state_since(brick),
             brick.status.address.clone(),
-            view::usage(brick.status.used_bytes, brick.status.capacity_bytes),
+            view::usage(&brick.status),
             brick.groups.to_string(),
-            brick.silent_ms.map_or("never".to_owned(), view::ago),
         ]);
     }
-    output::align_right(&mut table, &[4, 5]);
+    output::align_right(&mut table, &[4]);
     println!("\n{}", output::render(&table));
 }
 
@@ -76,7 +73,8 @@ fn print_volumes(status: &ClusterStatus) {
         return;
     }
     let mut table = output::table(&["volume", "size", "layout", "groups", "state"]);
-    for volume in &status.volumes {
+    // A snapshot is as its volume is; `volume list` shows them.
+    for volume in status.volumes.iter().filter(|volume| !volume.volume.is_snapshot) {
         let read_only = if volume.volume.read_only { ", read-only" } else { "" };
         table.add_row([
             volume.volume.name.clone(),

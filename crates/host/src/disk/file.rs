@@ -3,6 +3,7 @@
 use crate::buffer::AlignedBuffer;
 use crate::{DiskSpec, HostError};
 use base::{BLOCK_U64, Payload};
+use bytes::Bytes;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
@@ -75,6 +76,16 @@ impl DiskFile {
     /// Whether I/O goes past the page cache.
     pub fn is_direct(&self) -> bool {
         self.alignment > 1
+    }
+
+    /// Reads, and waits for it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes> {
+        let mut buffer = AlignedBuffer::new(length);
+        self.file.read_exact_at(&mut buffer, offset)?;
+        Ok(buffer.into_bytes())
     }
 
     /// Writes, and waits for it. Not on stable storage before [`DiskFile::sync`].

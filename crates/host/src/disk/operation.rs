@@ -93,6 +93,6 @@ fn failed(file: &DiskFile, why: &dyn std::fmt::Display) -> IoFault {
 }
 
 /// Whether the sectors are bad, and not the whole disk.
-fn is_medium(error: &io::Error) -> bool {
+pub(super) fn is_medium(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EILSEQ | libc::ENODATA))
 }

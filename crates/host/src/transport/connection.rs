@@ -50,8 +50,10 @@ pub(super) struct Connection {
     pub(super) peer: Option<NodeId>,
     pub(super) opened: Time,
     pub(super) heard: Time,
-    /// Ticks since a packet passed, in either direction; pings do not count.
-    pub(super) idle_ticks: u32,
+    /// When a packet passed last, in either direction, as far as a tick has seen it; pings do not count.
+    pub(super) used: Time,
+    /// A packet passed since the last tick.
+    pub(super) is_used: bool,
     /// Waits in the list of connections with output.
     pub(super) is_dirty: bool,
     /// Waits in the list of connections with more to read.
@@ -88,7 +90,8 @@ impl Connection {
             peer: None,
             opened: now,
             heard: now,
-            idle_ticks: 0,
+            used: now,
+            is_used: false,
             is_dirty: false,
             is_unread: false,
         };
@@ -173,7 +176,7 @@ impl Connection {
                 }
                 Message::Pong { nonce: KEEPALIVE } => {}
                 _ => {
-                    self.idle_ticks = 0;
+                    self.is_used = true;
                     sink(Incoming::Packet(packet));
                 }
             }

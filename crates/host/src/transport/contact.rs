@@ -71,8 +71,7 @@ impl Contact {
     }
 
     /// The connection is there: what waited for it.
-    pub(super) fn reached(&mut self) -> VecDeque<Packet> {
-        (self.failures, self.why) = (0, String::new());
+    pub(super) fn take_waiting(&mut self) -> VecDeque<Packet> {
         std::mem::take(&mut self.waiting)
     }
 

@@ -35,8 +35,8 @@ const PING_AFTER: Duration = Duration::from_millis(500);
 /// A peer that is silent for this long, pings and all, is down.
 const DOWN_AFTER: Duration = Duration::from_millis(1500);
 const TICK: Duration = Duration::from_millis(250);
-/// A connection on demand is closed by the side that called when nothing but pings passed for so many ticks: 10 s.
-const TICKS_TO_CLOSE: u32 = 40;
+/// A connection on demand is closed by the side that called when nothing but pings passed for so long.
+const IDLE_MAX: Duration = Duration::from_secs(10);
 /// A connection that is silent but for pings gives its buffers back.
 const TICKS_TO_SHRINK: u64 = 8;
 
@@ -201,18 +201,19 @@ impl Peers {
             return;
         }
         self.counters.sent += 1;
-        connection.idle_ticks = 0;
+        connection.is_used = true;
         connection.output.push_packet(packet);
         mark(&mut connection.is_dirty, &mut self.dirty, slot);
     }
 
     /// There is no connection: the packet waits where one is made on demand, and is lost elsewhere.
     fn hold(&mut self, to: NodeId, packet: &Packet) {
-        let Some(contact) = self.contacts.get_mut(&to).filter(|contact| contact.wait(packet)) else {
+        let contact = self.contacts.get_mut(&to);
+        let Some(contact) = contact.and_then(|contact| contact.wait(packet).then_some(contact)) else {
             self.counters.unroutable += 1;
             return;
         };
-        // The next tick calls it, which is in the next turn of the loop.
+        // A tick calls it, in the next turn of the loop unless it failed just now.
         if contact.slot.is_none() {
             self.tick_at = self.tick_at.min(contact.call_at);
         }
@@ -327,10 +328,11 @@ impl Peers {
         if silent >= DOWN_AFTER {
             return Err(Broken::Silent);
         }
-        connection.idle_ticks += 1;
-        let on_demand =
-            |node| self.contacts.get(&node).is_some_and(|contact| contact.keep == Keep::OnDemand);
-        if connection.idle_ticks >= TICKS_TO_CLOSE && connection.called.is_some_and(on_demand) {
+        if std::mem::take(&mut connection.is_used) {
+            connection.used = now;
+        }
+        let on_demand = |node| self.contacts.get(&node).is_some_and(|contact| contact.keep == Keep::OnDemand);
+        if now.since(connection.used) >= IDLE_MAX && connection.called.is_some_and(on_demand) {
             return Err(Broken::Idle);
         }
         if silent >= PING_AFTER {
@@ -470,8 +472,11 @@ impl Peers {
     fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
         let called = self.connections.get_mut(slot).is_some_and(|connection| connection.called.is_some());
         self.counters.connections += 1;
+        if called && let Some(contact) = self.contacts.get_mut(&peer) {
+            (contact.failures, contact.why) = (0, String::new());
+        }
         // Who calls here can be answered on that connection, so that what waits goes out either way.
-        let waiting = self.contacts.get_mut(&peer).map(Contact::reached).unwrap_or_default();
+        let waiting = self.contacts.get_mut(&peer).map(Contact::take_waiting).unwrap_or_default();
         self.strangers -= usize::from(!called);
         let old = self.routes.get(&peer).and_then(|route| if called { route.called } else { route.accepted });
         if let Some(old) = old {

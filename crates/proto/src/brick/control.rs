@@ -181,7 +181,7 @@ impl Brick {
         self.healer.report(&mut self.control.status, &self.families, &self.groups);
         let Control { id: brick, known, status, .. } = &self.control;
         let heartbeat =
-            Message::Heartbeat { brick: *brick, sent: now, known: *known, status: status.clone() };
+            Message::Heartbeat { brick: *brick, sent: now, known: *known, status: Box::new(status.clone()) };
         reply(fx, NodeId::Directory, heartbeat);
     }
 
@@ -216,7 +216,7 @@ impl Brick {
     pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {
         match message {
             Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders } => {
-                self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, orders, fx);
+                self.on_heartbeat_done(now, (sent, version, lease_ns), views, deleted, *orders, fx);
             }
             Message::Fence { view, speaks } => self.on_fence(now, &view, speaks, fx),
             Message::Resolve { group, number, writes } => self.on_resolve(now, group, number, writes, fx),

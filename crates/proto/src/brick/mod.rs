@@ -136,7 +136,14 @@ impl Brick {
     }
 
     /// What its disks say of themselves, for the next heartbeat.
-    pub fn set_space(&mut self, capacity_bytes: u64, used_bytes: u64, unreadable_blocks: u64) {
+    pub fn set_space(
+        &mut self,
+        capacity_bytes: u64,
+        used_bytes: u64,
+        fullest_percent: u8,
+        unreadable_blocks: u64,
+    ) {
+        self.control.status.fullest_percent = fullest_percent;
         self.control.status.capacity_bytes = capacity_bytes;
         self.control.status.used_bytes = used_bytes;
         self.control.status.unreadable_blocks = unreadable_blocks;

@@ -42,8 +42,8 @@ impl Directory {
             AdminRequest::Snapshot { .. } | AdminRequest::Clone { .. } | AdminRequest::Rollback { .. } => {
                 self.on_cut_request(now, from, operation, request, fx)
             }
-            AdminRequest::EvictBrick { brick } => self.evict(from, operation, brick, None, fx),
-            AdminRequest::ReplaceBrick { brick, by } => self.evict(from, operation, brick, by, fx),
+            AdminRequest::EvictBrick { brick } => self.evict(now, from, operation, brick, None, fx),
+            AdminRequest::ReplaceBrick { brick, by } => self.evict(now, from, operation, brick, by, fx),
             AdminRequest::ReadmitBrick { brick } => self.readmit(from, operation, brick, fx),
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => {
                 self.set_care(now, from, operation, &request, fx)

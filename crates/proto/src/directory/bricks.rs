@@ -33,6 +33,7 @@ impl Directory {
     /// Evicts a brick, or replaces it: `by` names who is to get its groups.
     pub(super) fn evict(
         &mut self,
+        now: Time,
         from: NodeId,
         operation: u64,
         brick: BrickId,
@@ -49,7 +50,7 @@ impl Directory {
                 true => AdminError::NotNow(format!("{by} is evicted; readmit it first")),
             }));
         }
-        if let Some(group) = self.group_that_needs(brick) {
+        if let Some(group) = self.group_that_needs(now, brick) {
             return Some(Err(AdminError::NotNow(format!(
                 "{brick} holds blocks of {group} that no other brick has any more: wait until those that are away \
                  have come back or are rebuilt (`brickwork status`)"

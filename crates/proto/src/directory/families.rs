@@ -128,7 +128,7 @@ impl Directory {
         if of.is_snapshot {
             return Err(invalid(format!("'{volume}' is a snapshot itself; clone it to write to it")));
         }
-        let (mut lineage, family) = (self.lineage_at_rest(now, of.family)?, of.family);
+        let (mut lineage, family) = (self.lineage_for_more(now, of.family)?, of.family);
         let (frozen, head) = (lineage.branch_of(of.id), self.draw_id());
         move_head(&mut lineage, of.id, head);
         lineage.parents.push((head, frozen));
@@ -150,7 +150,7 @@ impl Directory {
             return Ok(known);
         }
         let of = self.snapshot(snapshot)?;
-        let (mut lineage, family) = (self.lineage_at_rest(now, of.family)?, of.family);
+        let (mut lineage, family) = (self.lineage_for_more(now, of.family)?, of.family);
         let (id, head) = (self.draw_id(), self.draw_id());
         lineage.heads.push((id, head));
         lineage.parents.push((head, of.id));
@@ -163,31 +163,36 @@ impl Directory {
     fn plan_rollback(&mut self, now: Time, snapshot: &str, nonce: u64) -> Result<Planned, AdminError> {
         let to = self.snapshot(snapshot)?;
         let volume = to.origin.and_then(|id| self.records.volumes.get(&id));
-        let Some(VolumeRecord { info, rolled_back, .. }) = volume.cloned() else {
+        let Some(VolumeRecord { info, .. }) = volume.cloned() else {
             return Err(AdminError::NoVolume(snapshot.split('@').next().unwrap_or_default().to_owned()));
         };
         let is_moving = self.records.families.get(&to.family).is_some_and(|family| family.next.is_some());
-        if rolled_back == nonce {
+        if self.records.counts.recent.contains(&nonce) {
             return Ok(if is_moving { Planned::UnderWay(info.id) } else { Planned::Done(info) });
         }
-        let (mut lineage, family) = (self.lineage_at_rest(now, to.family)?, to.family);
+        let (mut lineage, family) = (self.lineage_for_more(now, to.family)?, to.family);
         let (dropped, head) = (lineage.branch_of(info.id), self.draw_id());
         move_head(&mut lineage, info.id, head);
         lineage.parents.push((head, to.id));
         let volume = info.id;
         if let Some(record) = self.records.volumes.get_mut(&volume) {
-            record.rolled_back = nonce;
             record.info.size_bytes = to.size_bytes;
         }
         if let Some(record) = self.records.families.get_mut(&family) {
             record.doomed.push(dropped);
         }
-        Ok(Planned::Cut(Cut { family, lineage, volume, puts: vec![self.records.put_volume(volume)] }))
+        self.records.note_nonce(nonce);
+        let puts = vec![self.records.put_volume(volume), self.records.put_counts()];
+        Ok(Planned::Cut(Cut { family, lineage, volume, puts }))
     }
 
-    /// A volume of that name that this very request made.
+    /// A volume of that name that this very request made. A request that comes again after what it made was deleted does
+    /// not make it once more.
     fn known(&self, name: &str, nonce: u64) -> Result<Option<Planned>, AdminError> {
         match self.records.volume_named(name) {
+            None if self.records.counts.recent.contains(&nonce) => {
+                Err(AdminError::NotNow(format!("'{name}' was made by this request and is deleted since")))
+            }
             None => Ok(None),
             Some(known) if known.nonce != nonce => Err(AdminError::Exists(name.to_owned())),
             Some(known) if known.ready => Ok(Some(Planned::Done(known.info.clone()))),
@@ -217,19 +222,14 @@ impl Directory {
 
     fn enter(&mut self, info: VolumeInfo, nonce: u64) -> Vec<Put> {
         let id = info.id;
-        self.records.volumes.insert(id, VolumeRecord { info, nonce, ready: false, rolled_back: 0 });
+        self.records.volumes.insert(id, VolumeRecord { info, nonce, ready: false });
+        self.records.note_nonce(nonce);
         vec![self.records.put_volume(id), self.records.put_counts()]
     }
 
     /// The family's lineage, if a cut can be made now.
     fn lineage_at_rest(&self, now: Time, family: VolumeId) -> Result<Lineage, AdminError> {
         let record = self.records.families.get(&family).ok_or(AdminError::Busy)?;
-        if record.lineage.parents.len() >= BRANCHES_MAX {
-            return Err(AdminError::NotNow(format!(
-                "the volume and its clones have {BRANCHES_MAX} snapshots, counting deleted ones that are still \
-                 being merged: delete some and wait"
-            )));
-        }
         let in_order = |group: &GroupId| {
             !self.changes.contains_key(group)
                 && self.active(*group).is_some_and(|view| {
@@ -240,6 +240,18 @@ impl Directory {
             true => Ok(record.lineage.clone()),
             false => Err(AdminError::Busy),
         }
+    }
+
+    /// The lineage to put a further branch into, if a cut can be made now.
+    fn lineage_for_more(&self, now: Time, family: VolumeId) -> Result<Lineage, AdminError> {
+        let lineage = self.lineage_at_rest(now, family)?;
+        if lineage.parents.len() >= BRANCHES_MAX {
+            return Err(AdminError::NotNow(format!(
+                "the volume and its clones have {BRANCHES_MAX} snapshots, counting deleted ones that are still \
+                 being merged: delete some and wait"
+            )));
+        }
+        Ok(lineage)
     }
 
     // ---- cuts ----
@@ -281,9 +293,12 @@ impl Directory {
     pub(super) fn release_family(&mut self, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let family = self.records.groups.get(&group).map(|record| record.volume);
         let Some(record) = family.and_then(|family| self.records.families.get(&family)) else { return };
-        let has_promised = |group: &GroupId| match self.changes.get(group) {
-            Some(change) => !matches!(change.step, Step::Storing | Step::Fencing),
-            None => self.active(*group).is_some_and(|view| Some(&view.lineage) == record.next.as_ref()),
+        // Who has come to the lineage had promised on the way there, whatever is being changed since.
+        let has_promised = |group: &GroupId| {
+            let is_there = |view: &GroupView| Some(&view.lineage) == record.next.as_ref();
+            self.active(*group).is_some_and(is_there)
+                || (self.changes.get(group))
+                    .is_some_and(|change| !matches!(change.step, Step::Storing | Step::Fencing))
         };
         if !record.groups.iter().all(has_promised) {
             return;
@@ -293,6 +308,16 @@ impl Directory {
                 change.release();
                 self.ask(now, group, fx);
             }
+        }
+    }
+
+    /// What holds a group may have ended while another one was busy with a change of its own.
+    fn release_held(&mut self, now: Time, family: VolumeId, fx: &mut Vec<DirectoryEffect>) {
+        let groups = self.records.families.get(&family).map_or(&[][..], |record| &record.groups);
+        let is_held =
+            |group: &&GroupId| self.changes.get(group).is_some_and(|change| change.step == Step::Held);
+        if let Some(group) = groups.iter().find(is_held).copied() {
+            self.release_family(now, group, fx);
         }
     }
 
@@ -333,6 +358,7 @@ impl Directory {
     pub(super) fn keep_families(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         for family in self.records.families.keys().copied().collect::<Vec<_>>() {
             self.continue_cut(now, family, fx);
+            self.release_held(now, family, fx);
             let Ok(lineage) = self.lineage_at_rest(now, family) else { continue };
             let doomed = self.records.families[&family].doomed.clone();
             if self.records.volumes_of(family).next().is_none() {

@@ -14,6 +14,10 @@ use wire::{BrickStatus, GroupView, Slots};
 /// The most groups in which a brick catches up at a time.
 const JOINS_MAX: usize = 4;
 
+/// For how many lengths of a lease a change waits for members that join, and how long one that did not answer may not.
+const JOINER_LEASES: u64 = 2;
+const REFUSED: Duration = Duration::from_secs(30);
+
 /// How full a disk may be, in percent of its capacity.
 ///
 /// An operator is warned above `WARN`, and above it a brick gets no further groups; above `JOIN` it may not join groups
@@ -24,12 +28,9 @@ pub(super) mod full {
     pub(crate) const DROP: u64 = 93;
 }
 
-/// How full a brick is, in percent.
+/// How full a brick's fullest disk is, in percent: any block may have to go there.
 pub(super) fn fullness(status: &BrickStatus) -> u64 {
-    match status.capacity_bytes {
-        0 => 0,
-        capacity => status.used_bytes.saturating_mul(100) / capacity,
-    }
+    u64::from(status.fullest_percent)
 }
 
 impl Directory {
@@ -37,6 +38,7 @@ impl Directory {
     pub(super) fn keep_members(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         self.note_absences(now);
         self.leave_out_the_dead(now, fx);
+        self.go_on_without_joiners(now, fx);
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
             if self.changes.contains_key(&group) {
                 continue;
@@ -66,6 +68,8 @@ impl Directory {
         let bricks = &self.records.bricks;
         let is_evicted = |brick| bricks.get(&brick).is_some_and(|record| record.evicted);
         let dead = self.leases.dead(now, bricks.keys().copied(), is_evicted);
+        let evicted: BTreeSet<BrickId> =
+            dead.iter().copied().filter(|brick| self.leases.is_alive(now, *brick)).collect();
         let lost: Vec<(BrickId, GroupId)> = bricks
             .iter()
             .flat_map(|(brick, record)| record.lost.iter().map(|group| (*brick, *group)))
@@ -76,10 +80,11 @@ impl Directory {
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
             let Some(from) = self.latest_view(group).cloned() else { continue };
             let goes = |brick| dead.contains(&brick) || lost.contains(&(brick, group));
-            let next = without(&from, goes);
-            if next.writers() == from.writers() || !self.is_viable(&next) {
-                continue;
-            }
+            let must_go = |brick| goes(brick) && !evicted.contains(&brick);
+            // Who is evicted goes only if the group can bear it beside those that are lost.
+            let next = [without(&from, goes), without(&from, must_go)];
+            let is_better = |next: &GroupView| next.writers() != from.writers() && self.is_viable(next);
+            let Some(next) = next.into_iter().find(is_better) else { continue };
             self.counters.count("view change begun");
             if !from.joining.is_empty() && next.joining != from.joining {
                 self.counters.count("joining brick lost");
@@ -89,6 +94,27 @@ impl Directory {
                 puts.extend(self.forget_lost(*brick, group));
             }
             self.begin_change(now, next, puts, fx);
+        }
+    }
+
+    /// A change that waits for nobody but members that join goes on without them: whoever cannot promise holds up all.
+    fn go_on_without_joiners(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        let patience = Duration::from_nanos(JOINER_LEASES * self.config.lease_ns);
+        self.refused.retain(|_, until| *until > now);
+        let stuck: Vec<(GroupView, Slots)> = self
+            .changes
+            .values()
+            .filter(|change| now.since(change.began) > patience)
+            .map(|change| (change.next.clone(), change.missing()))
+            .filter(|(next, missing)| !missing.is_empty() && missing.and(next.joining) == *missing)
+            .collect();
+        for (view, missing) in stuck {
+            self.counters.count("view change went on without a joining brick");
+            for slot in missing.iter() {
+                self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
+            }
+            let next = following(&view, |next| next.joining = Slots(view.joining.0 & !missing.0));
+            self.begin_change(now, next, Vec::new(), fx);
         }
     }
 
@@ -106,12 +132,12 @@ impl Directory {
         })
     }
 
-    /// Whether the groups of a brick could bear its leaving; if not, one that could not.
-    pub(super) fn group_that_needs(&self, brick: BrickId) -> Option<GroupId> {
+    /// Whether the groups of a brick could bear its leaving beside those that are silent; if not, one that could not.
+    pub(super) fn group_that_needs(&self, now: Time, brick: BrickId) -> Option<GroupId> {
+        let goes = |of| of == brick || !self.leases.is_alive(now, of);
         self.records.groups.keys().copied().find(|group| {
-            self.latest_view(*group).is_some_and(|view| {
-                view.is_current(brick) && !self.is_viable(&without(&view, |of| of == brick))
-            })
+            self.latest_view(*group)
+                .is_some_and(|view| view.is_current(brick) && !self.is_viable(&without(view, goes)))
         })
     }
 
@@ -175,6 +201,7 @@ impl Directory {
             && record.disks == lease.status.disks
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN
+            && !self.refused.contains_key(&(group, brick))
             && self.joins(brick) < JOINS_MAX
     }
 
@@ -283,7 +310,8 @@ impl Directory {
     ) -> bool {
         let Some(record) = self.records.bricks.get(&brick) else { return true };
         if disks.is_empty() || record.disks == disks {
-            return false;
+            // Until it has left the groups whose blocks it lost, nothing that it says of them can be trusted.
+            return !record.lost.is_empty();
         }
         let is_first = record.disks.is_empty();
         if !is_first && !self.leases.has_ended(now, brick) {
@@ -302,9 +330,10 @@ impl Directory {
             record.lost = writes.into_iter().collect();
             self.counters.count("brick came with other disks");
         }
+        let has_lost = !record.lost.is_empty();
         let put = self.records.put_brick(brick);
         self.store(vec![put], Vec::new(), fx);
-        false
+        has_lost
     }
 }
 

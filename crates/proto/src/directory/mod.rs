@@ -137,6 +137,8 @@ pub struct Directory {
     wishes: Vec<Wish>,
     /// Since when bricks have been away, as far as is known since the start.
     away: BTreeMap<BrickId, Time>,
+    /// Bricks that did not answer when they were to join a group, and until when they may not.
+    refused: BTreeMap<(GroupId, BrickId), Time>,
     /// What follows on a store, and the map's version that it makes durable.
     after: BTreeMap<u64, (u64, Vec<After>)>,
     serial: u64,
@@ -172,6 +174,7 @@ impl Directory {
             creating: BTreeMap::new(),
             wishes: Vec::new(),
             away: BTreeMap::new(),
+            refused: BTreeMap::new(),
             after: BTreeMap::new(),
             serial: 0,
             next_tick: now,
@@ -241,7 +244,7 @@ impl Directory {
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match message {
             Message::Heartbeat { brick, sent, known, status } if brick == from => {
-                self.on_heartbeat(now, from, sent, known, status, fx);
+                self.on_heartbeat(now, from, sent, known, *status, fx);
             }
             Message::Fenced { group, number, doubts } => {
                 self.advance(now, group, fx, |change| change.on_fenced(from, number, doubts))
@@ -295,8 +298,10 @@ impl Directory {
         let grant = informed && !left_out && !has_lost && status.failed.is_none() && self.takes_groups(from);
         self.leases.on_heartbeat(now, from, status, grant);
         let lease_ns = if grant { self.leases.length_ns(from) } else { 0 };
-        let views = views.into_iter().filter(|view| self.is_durable(view.group)).collect();
-        let orders = self.orders(from, known);
+        // Of views in which it takes part it hears when they are made.
+        let is_told = |view: &GroupView| !view.is_writer(from) && self.is_durable(view.group);
+        let views = views.into_iter().filter(is_told).collect();
+        let orders = Box::new(self.orders(from, known));
         send(
             fx,
             NodeId::Brick(from),
@@ -318,6 +323,7 @@ impl Directory {
             concerns && record.changed <= self.durable
         });
         let families = families.map(|(family, record)| Family {
+            number: record.changed,
             volumes: self.records.volumes_of(*family).map(|volume| volume.info.clone()).collect(),
             groups: record.groups.clone(),
         });

@@ -34,6 +34,8 @@ struct Account {
 #[derive(Debug, Default)]
 pub struct Recount {
     accounts: BTreeMap<BrickId, Account>,
+    /// Volumes that are to be left out.
+    forgotten: BTreeSet<String>,
 }
 
 /// What the new directory's store is to hold.
@@ -71,6 +73,12 @@ impl Recount {
         self.accounts.get(&brick).is_some_and(|account| account.complete)
     }
 
+    /// Leaves out a volume, and all that shares its groups: one that was deleted while a brick was away, which still
+    /// speaks of it.
+    pub fn forget(&mut self, volume: &str) {
+        self.forgotten.insert(volume.to_owned());
+    }
+
     /// What the store is to hold; or what speaks against it, group by group. With `force` groups that are not safe are
     /// taken as the bricks know them: what was acknowledged under a view that nobody mentions is lost.
     pub fn verdict(&self, force: bool) -> Result<Rebuilt, Vec<String>> {
@@ -78,21 +86,29 @@ impl Recount {
         let (mut objections, mut notes) = (Vec::new(), Vec::new());
         let families = self.families();
         for (family, told) in &families {
-            if let Some(why) = self.why_deleted(told) {
-                notes.push(why);
+            if told.volumes.iter().any(|volume| self.forgotten.contains(&volume.name)) {
                 continue;
             }
             match self.rebuild_family(told, force, &mut notes) {
                 Ok((record, groups)) => {
+                    let lineage = record.next.as_ref().unwrap_or(&record.lineage);
+                    let recovered = unnamed(lineage, told, &mut notes);
+                    records.volumes.extend(told.volumes.iter().cloned().chain(recovered).map(|info| {
+                        let nonce = info.id.0;
+                        (info.id, VolumeRecord { info, nonce, ready: true })
+                    }));
                     records.families.insert(*family, record);
                     records.groups.extend(groups);
-                    records.volumes.extend(told.volumes.iter().map(|info| {
-                        let (info, nonce) = (info.clone(), info.id.0);
-                        (info.id, VolumeRecord { info, nonce, ready: true, rolled_back: 0 })
-                    }));
                 }
                 Err(why) => objections.extend(why),
             }
+        }
+        let nameless = self.nameless(&families);
+        if !nameless.is_empty() && !force {
+            objections.push(format!(
+                "bricks hold {nameless:?} of volumes that none of them can describe: wait for more bricks, or use \
+                 --force to leave them out"
+            ));
         }
         if !objections.is_empty() {
             return Err(objections);
@@ -102,38 +118,34 @@ impl Recount {
         Ok(rebuilt(records, notes))
     }
 
-    /// Each family as the brick that knows the most of it tells it.
+    /// Each family as the brick with the latest word of it tells it.
     fn families(&self) -> BTreeMap<VolumeId, Family> {
         let mut families: BTreeMap<VolumeId, (u64, Family)> = BTreeMap::new();
         for (_, account) in self.answers() {
             for family in &account.families {
                 let Some(first) = family.volumes.first() else { continue };
                 let place = families.entry(first.family).or_insert((0, family.clone()));
-                if account.known > place.0 {
-                    *place = (account.known, family.clone());
+                if family.number > place.0 {
+                    *place = (family.number, family.clone());
                 }
             }
         }
         families.into_iter().map(|(id, (_, family))| (id, family)).collect()
     }
 
+    /// Groups of families that nobody can describe: made just before the directory was lost.
+    fn nameless(&self, families: &BTreeMap<VolumeId, Family>) -> Vec<GroupId> {
+        let groups: BTreeSet<GroupId> =
+            self.answers().flat_map(|(_, account)| account.groups.keys().copied()).collect();
+        let is_nameless =
+            |group: &GroupId| self.latest(*group).is_some_and(|view| !families.contains_key(&view.volume));
+        groups.into_iter().filter(is_nameless).collect()
+    }
+
     /// The latest view of a group that any brick knows.
     fn latest(&self, group: GroupId) -> Option<&GroupView> {
         let states = self.answers().filter_map(|(_, account)| account.groups.get(&group));
         states.filter_map(|state| state.active.as_ref()).max_by_key(|view| view.number)
-    }
-
-    /// A brick that takes part in a group forgets it only when its volume is deleted; one that knows nothing at all has
-    /// lost its disks instead.
-    fn why_deleted(&self, family: &Family) -> Option<String> {
-        let gone = family.groups.iter().filter_map(|group| self.latest(*group)).find_map(|view| {
-            view.writing_bricks().map(|(_, brick)| brick).find(|brick| {
-                let account = self.accounts.get(brick).filter(|account| account.complete);
-                account.is_some_and(|a| !a.groups.is_empty() && !a.groups.contains_key(&view.group))
-            })
-        })?;
-        let name = family.volumes.first().map_or("", |volume| volume.name.as_str());
-        Some(format!("volume '{name}' is known to some bricks, but {gone} has deleted it: it is left out"))
     }
 
     fn rebuild_family(
@@ -168,7 +180,7 @@ impl Recount {
         if !objections.is_empty() {
             return Err(objections);
         }
-        let doomed = unnamed(&newest, &told.volumes);
+        let doomed = newest.merging.clone();
         let next = (newest != oldest).then_some(newest);
         let record = FamilyRecord { groups: told.groups.clone(), lineage: oldest, next, doomed, changed: 0 };
         Ok((record, groups))
@@ -182,7 +194,9 @@ impl Recount {
         notes: &mut Vec<String>,
     ) -> Result<GroupRecord, String> {
         let knows = |brick: BrickId| {
-            self.accounts.get(&brick).is_some_and(|a| a.complete && a.groups.contains_key(&view.group))
+            let account = self.accounts.get(&brick).filter(|account| account.complete);
+            let state = account.and_then(|account| account.groups.get(&view.group));
+            state.is_some_and(|state| state.active.is_some())
         };
         let answered = view.current_bricks().filter(|(_, brick)| knows(*brick));
         let current = answered.fold(Slots::default(), |current, (slot, _)| current.with(slot));
@@ -200,9 +214,12 @@ impl Recount {
             ));
         }
         if silent.len() >= usize::from(needed) {
-            let why = format!("{} could have gone on without those that answered", silent.join(", "));
+            let why = format!("{} could have gone on without those that know it", silent.join(", "));
             if !force {
-                return Err(format!("{why}: start them, or use --force if they are lost for good"));
+                return Err(format!(
+                    "{why}: start them; if they run, the volume was deleted (use --forget VOLUME) or they have other \
+                     disks; use --force if their blocks are lost for good, and empty them before they return"
+                ));
             }
             notes.push(format!("{}: {why}; forced", view.group));
         }
@@ -265,13 +282,33 @@ impl Recount {
     }
 }
 
-/// Branches that no volume names: of a cut that was not finished, or of deleted snapshots.
-fn unnamed(lineage: &Lineage, volumes: &[VolumeInfo]) -> Vec<VolumeId> {
-    let named: BTreeSet<VolumeId> = volumes.iter().map(|info| lineage.branch_of(info.id)).collect();
-    let heads = lineage.heads.iter().map(|(_, head)| *head);
-    let all: BTreeSet<VolumeId> =
-        heads.chain(lineage.parents.iter().flat_map(|(child, parent)| [*child, *parent])).collect();
-    all.difference(&named).copied().collect()
+/// Branches that no volume names, under names of their own: they may be snapshots and clones that nobody was told of in
+/// time, and whoever knows better can delete them.
+fn unnamed(lineage: &Lineage, told: &Family, notes: &mut Vec<String>) -> Vec<VolumeInfo> {
+    let Some(first) = told.volumes.first() else { return Vec::new() };
+    let size_bytes = told.volumes.iter().map(|info| info.size_bytes).max().unwrap_or_default();
+    let is_named = |id: VolumeId| told.volumes.iter().any(|info| info.id == id);
+    let heads: BTreeSet<VolumeId> = lineage.heads.iter().map(|(_, head)| *head).collect();
+    let frozen: BTreeSet<VolumeId> =
+        lineage.parents.iter().flat_map(|(child, parent)| [*child, *parent]).collect();
+    let frozen = frozen
+        .into_iter()
+        .filter(|branch| !heads.contains(branch) && !lineage.merging.contains(branch) && !is_named(*branch));
+    let frozen = frozen.map(|id| {
+        let name = format!("{}@recovered-{}", first.name.split('@').next().unwrap_or_default(), id.0);
+        let origin = Some(first.id);
+        VolumeInfo { id, name, size_bytes, read_only: true, origin, is_snapshot: true, ..first.clone() }
+    });
+    let volumes = lineage.heads.iter().map(|(volume, _)| *volume).filter(|id| !is_named(*id));
+    let volumes = volumes.map(|id| {
+        let (name, origin) = (format!("recovered-{}", id.0), None);
+        VolumeInfo { id, name, size_bytes, read_only: false, origin, is_snapshot: false, ..first.clone() }
+    });
+    let found: Vec<VolumeInfo> = frozen.chain(volumes).collect();
+    notes.extend(found.iter().map(|info| {
+        format!("'{}' has blocks and no name that any brick knows; delete it if it is not wanted", info.name)
+    }));
+    found
 }
 
 fn rebuilt(records: Records, notes: Vec<String>) -> Rebuilt {
@@ -293,7 +330,7 @@ impl Machine for Recount {
         match packet.message {
             Message::Heartbeat { brick, status, .. } if brick == id => {
                 let account = self.accounts.entry(id).or_default();
-                account.status = status;
+                account.status = *status;
                 if !account.complete {
                     send(fx, from, Message::Recount);
                 }
@@ -356,7 +393,8 @@ mod tests {
         let mut recount = Recount::default();
         for (id, promised, view) in told {
             let state = GroupState { promised: ViewNumber(*promised), active: Some(view.clone()) };
-            let families = vec![Family { volumes: vec![volume(layout)], groups: vec![GroupId(1)] }];
+            let families =
+                vec![Family { number: 1, volumes: vec![volume(layout)], groups: vec![GroupId(1)] }];
             let brick = BrickId(*id);
             let message = Message::Recounted { brick, known: 7, groups: vec![state], families };
             let packet = message.into();
@@ -402,15 +440,32 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_a_member_has_deleted_stays_deleted() {
+    fn a_volume_that_members_have_forgotten_needs_a_decision() {
         let mut recount = recount("raid1x3", &[(1, 3, view(3, 7)), (3, 3, view(3, 7))]);
-        let other = GroupView { group: GroupId(9), ..view(1, 7) };
-        let state = GroupState { promised: ViewNumber(1), active: Some(other) };
         let message =
-            Message::Recounted { brick: BrickId(2), known: 9, groups: vec![state], families: Vec::new() };
+            Message::Recounted { brick: BrickId(2), known: 9, groups: Vec::new(), families: Vec::new() };
         let event = DirectoryEvent::Packet { from: NodeId::Brick(BrickId(2)), packet: message.into() };
         recount.step(Time::ZERO, event, &mut Vec::new());
-        let rebuilt = recount.verdict(false).expect("nothing to object to");
-        assert!(rebuilt.volumes.is_empty() && rebuilt.notes[0].contains("brick-2 has deleted it"));
+        let refusals = recount.verdict(false).expect_err("brick 2 may have gone on, or have deleted it");
+        assert!(refusals[0].contains("--forget"), "{refusals:?}");
+        recount.forget("first");
+        assert!(recount.verdict(false).expect("left out").volumes.is_empty());
+    }
+
+    #[test]
+    fn a_branch_without_a_name_is_kept_under_one() {
+        let (v, old, head) = (VolumeId(1), VolumeId(2), VolumeId(3));
+        let lineage = Lineage {
+            number: 1,
+            heads: vec![(v, head), (VolumeId(8), VolumeId(9))],
+            parents: vec![(head, old)],
+            ..Lineage::default()
+        };
+        let view = GroupView { lineage, ..view(3, 7) };
+        let told = [(1, 3, view.clone()), (2, 3, view.clone()), (3, 3, view)];
+        let rebuilt = recount("raid1x3", &told).verdict(false).expect("all answered");
+        let names: Vec<&str> = rebuilt.volumes.iter().map(|info| info.name.as_str()).collect();
+        assert_eq!(names, ["first", "first@recovered-2", "recovered-8"]);
+        assert_eq!(rebuilt.notes.len(), 2);
     }
 }

@@ -34,8 +34,6 @@ pub(super) struct VolumeRecord {
     pub(super) nonce: u64,
     /// All groups have begun a view that knows it.
     pub(super) ready: bool,
-    /// Of its latest rollback.
-    pub(super) rolled_back: u64,
 }
 
 /// A family of volumes: what shares groups.
@@ -77,13 +75,17 @@ pub(super) struct Counts {
     pub(super) next_volume: u64,
     pub(super) next_group: u64,
     pub(super) next_writer: u16,
+    /// Nonces of the latest requests that made volumes or rolled them back.
+    pub(super) recent: Vec<u64>,
 }
 
+const RECENT_MAX: usize = 256;
+
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
-wire_struct!(VolumeRecord { info, nonce, ready, rolled_back });
+wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
-wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer });
+wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
 
 impl BrickRecord {
     pub(super) fn new(nonce: u64) -> BrickRecord {
@@ -129,7 +131,14 @@ fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
 impl Records {
     /// What the store holds.
     pub(super) fn load(contents: &[(Vec<u8>, Vec<u8>)]) -> Result<Records, String> {
-        let counts = Counts { version: 1, next_brick: 1, next_volume: 1, next_group: 1, next_writer: 1 };
+        let counts = Counts {
+            version: 1,
+            next_brick: 1,
+            next_volume: 1,
+            next_group: 1,
+            next_writer: 1,
+            recent: Vec::new(),
+        };
         let mut records = Records {
             bricks: BTreeMap::new(),
             volumes: BTreeMap::new(),
@@ -241,6 +250,14 @@ impl Records {
     pub(super) fn bump(&mut self) -> u64 {
         self.counts.version += 1;
         self.counts.version
+    }
+
+    /// A request was carried out: it is not again, should it come again.
+    pub(super) fn note_nonce(&mut self, nonce: u64) {
+        self.counts.recent.push(nonce);
+        if self.counts.recent.len() > RECENT_MAX {
+            self.counts.recent.remove(0);
+        }
     }
 
     pub(super) fn volume_named(&self, name: &str) -> Option<&VolumeRecord> {

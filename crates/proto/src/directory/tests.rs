@@ -89,7 +89,12 @@ impl Stage {
         for _ in 0..milliseconds / 100 {
             self.now = Time(self.now.0 + 100_000_000);
             for (brick, status) in self.bricks.clone() {
-                let message = Message::Heartbeat { brick, sent: self.now, known: u64::MAX - 1, status };
+                let message = Message::Heartbeat {
+                    brick,
+                    sent: self.now,
+                    known: u64::MAX - 1,
+                    status: Box::new(status),
+                };
                 self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
             }
             let mut fx = Vec::new();

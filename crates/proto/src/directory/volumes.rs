@@ -36,6 +36,11 @@ impl Directory {
             self.creating.entry(known.info.id).or_default().push((from, operation));
             return None;
         }
+        if self.records.counts.recent.contains(&nonce) {
+            return Some(Err(AdminError::NotNow(format!(
+                "'{name}' was made by this request and is deleted since"
+            ))));
+        }
         let unit = if stripe_unit_blocks == 0 { Geometry::STRIPE_UNIT_BLOCKS } else { stripe_unit_blocks };
         let info = VolumeInfo {
             id: VolumeId(self.records.counts.next_volume),
@@ -117,8 +122,9 @@ impl Directory {
             doomed: Vec::new(),
             changed: self.records.bump(),
         };
-        self.records.volumes.insert(volume, VolumeRecord { info, nonce, ready: false, rolled_back: 0 });
+        self.records.volumes.insert(volume, VolumeRecord { info, nonce, ready: false });
         self.records.families.insert(volume, family);
+        self.records.note_nonce(nonce);
         // One write makes the volume known; each group's own change begins behind it.
         let puts =
             vec![self.records.put_volume(volume), self.records.put_family(volume), self.records.put_counts()];

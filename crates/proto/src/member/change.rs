@@ -50,6 +50,8 @@ pub struct Change {
     pub step: Step,
     /// When to repeat what is unanswered.
     pub due: Time,
+    /// When it was begun.
+    pub began: Time,
     /// Whether the group had a view before: then its members are fenced first.
     fences: bool,
     voters: Slots,
@@ -72,10 +74,12 @@ impl Change {
             "who is to be current has a say: {next:?}, voters {voters:?}"
         );
         Change {
-            next,
+            began: now,
             step: Step::Storing,
             due: now,
-            fences: voters.is_some(),
+            // A first view that was not finished may have begun here and there: the next one is promised like others.
+            fences: next.number > ViewNumber(1),
+            next,
             voters: voters.unwrap_or_default(),
             holds,
             geometry,
@@ -91,6 +95,16 @@ impl Change {
     pub fn on_stored(&mut self) {
         self.step = if self.fences { Step::Fencing } else { Step::Activating };
         self.answered = Slots::default();
+    }
+
+    /// Whom it waits for now.
+    pub fn missing(&self) -> Slots {
+        match self.step {
+            Step::Fencing | Step::Resolving | Step::Activating => {
+                Slots(self.next.writers().0 & !self.answered.0)
+            }
+            Step::Storing | Step::Held | Step::Finishing => Slots::default(),
+        }
     }
 
     /// What to send to members that have not answered.

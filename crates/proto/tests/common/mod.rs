@@ -194,7 +194,7 @@ impl Cluster {
             let id = BrickId(nonce as u32);
             let config = BrickConfig { id, address: format!("{id}:1"), labels: Vec::new() };
             let mut brick = Brick::new(config, vec![Recovered::default()], now);
-            brick.set_space(1 << 30, 0, 0);
+            brick.set_space(1 << 30, 0, 0, 0);
             cluster.bricks.insert(id, (brick, MemoryDisk::default()));
         }
         for id in (1..=gateways).map(GatewayId) {
@@ -321,7 +321,7 @@ impl Cluster {
         let (brick, disk) = self.bricks.get_mut(&id).expect("a known brick");
         let config = BrickConfig { id, address: format!("{id}:1"), labels: Vec::new() };
         *brick = Brick::new(config, vec![disk.recover()], self.now);
-        brick.set_space(1 << 30, 0, 0);
+        brick.set_space(1 << 30, 0, 0, 0);
         self.revive(NodeId::Brick(id));
     }
 

@@ -36,7 +36,7 @@ fn same_words(bytes: &[u8], value: &mut Option<u64>, register: Register) -> Resu
 pub fn check(history: &History, register: Register, value: u64) -> Result<(), Violation> {
     match history.written_to(value) {
         _ if value == 0 => Ok(()),
-        Some(home) if home == register => Ok(()),
+        Some(home) if history.may_hold(register, home) => Ok(()),
         Some(home) => Err(Violation::new(
             NAME,
             format!("{register:?} holds the value {value}, which was written to {home:?}"),

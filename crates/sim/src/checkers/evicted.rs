@@ -1,4 +1,5 @@
-//! `evicted cannot answer`: once a view is in force, a brick that it leaves out never vouches for a read of its group.
+//! `evicted cannot answer`: once a view is in force, a brick that it leaves out, or that only catches up in it, never
+//! vouches for a read of its group.
 //!
 //! Also keeps the newest view of each group that was seen anywhere, which the faults are bounded by.
 
@@ -14,6 +15,8 @@ const NAME: &str = "evicted cannot answer";
 pub struct Evicted {
     in_force: BTreeMap<GroupId, GroupView>,
     newest: BTreeMap<GroupId, GroupView>,
+    /// The newest view that members were told to begin.
+    begun: BTreeMap<GroupId, GroupView>,
     reads: HashMap<(NodeId, BrickId, u64), GroupId>,
 }
 
@@ -30,7 +33,17 @@ impl Evicted {
             (_, _, Message::VolumeOpened { map: Ok(map), .. }) => {
                 map.groups.iter().for_each(|view| note(&mut self.newest, view));
             }
-            (_, _, Message::Fence { view, .. } | Message::Activate { view, .. }) => note(&mut self.newest, view),
+            (_, _, Message::Fence { view, .. }) => note(&mut self.newest, view),
+            (_, _, Message::Activate { view, .. }) => {
+                note(&mut self.newest, view);
+                note(&mut self.begun, view);
+            }
+            (NodeId::Directory, _, Message::HeartbeatDone { views, .. }) => {
+                views.iter().for_each(|view| {
+                    note(&mut self.in_force, view);
+                    note(&mut self.newest, view);
+                });
+            }
             (_, NodeId::Brick(brick), Message::Read { operation, group, content: true, .. }) => {
                 self.reads.insert((from, brick, *operation), *group);
             }
@@ -51,14 +64,28 @@ impl Evicted {
         &self.newest
     }
 
+    /// The newest view of a group that is known to be in force.
+    pub fn in_force(&self, group: GroupId) -> Option<&GroupView> {
+        self.in_force.get(&group)
+    }
+
+    /// All groups of which a view was seen.
+    pub fn groups(&self) -> Vec<GroupId> {
+        self.newest.keys().copied().collect()
+    }
+
     /// Whether this view is the one in force, and none is being made.
     pub fn is_in_force(&self, view: &GroupView) -> bool {
         self.in_force.get(&view.group).is_none_or(|known| known.number == view.number)
     }
 
     fn check(&self, brick: BrickId, group: GroupId) -> Result<(), Violation> {
+        // A member that is promoted serves from when it begins, before the view is known to be in force.
+        let is_begun = |view: &GroupView| {
+            self.begun.get(&group).is_some_and(|next| next.number > view.number && next.is_current(brick))
+        };
         match self.in_force.get(&group) {
-            Some(view) if !view.is_current(brick) => Err(Violation::new(
+            Some(view) if !view.is_current(brick) && !is_begun(view) => Err(Violation::new(
                 NAME,
                 format!("{brick} vouches for a read of {group}, whose {} leaves it out", view.number),
             )),

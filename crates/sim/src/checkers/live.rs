@@ -27,6 +27,8 @@ pub struct Excuses {
     pub full: bool,
     /// The volume lost more than its layout survives (bit rot on top of members left out).
     pub unreadable: bool,
+    /// The volume was deleted.
+    pub deleted: bool,
 }
 
 /// Whether an error is true.
@@ -34,7 +36,8 @@ pub fn check_error(error: IoError, excuses: Excuses, what: &str) -> Result<(), V
     let excused = match error {
         IoError::NoSpace => excuses.full,
         IoError::Unreadable | IoError::Failed => excuses.unreadable,
-        IoError::OutOfRange | IoError::NoVolume | IoError::ReadOnly => false,
+        IoError::NoVolume => excuses.deleted,
+        IoError::OutOfRange | IoError::ReadOnly => false,
     };
     if excused { Ok(()) } else { Err(Violation::new(NAME, format!("{what} was answered with '{error}'"))) }
 }

@@ -8,15 +8,15 @@
 //! no member of the new view holds it any more.
 
 use super::Violation;
-use base::{HashMap, HashSet, RequestId, Stamp, VolumeId};
+use base::{GroupId, HashMap, HashSet, RequestId, Stamp, VolumeId};
 use wire::{Decision, Message, Scope, WriteId};
 
 const NAME: &str = "effect once";
 /// Stands for all data indexes.
 const ROW: u8 = 32;
 
-/// One part of a client's request: the volume tells apart parts with one number.
-type Part = (RequestId, u64, u64);
+/// One part of a client's request, in one group: it is the same one when the volume goes on in another branch.
+type Part = (RequestId, GroupId, u64);
 
 /// What was seen so far.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Once {
     pub fn watch(&mut self, message: &Message) -> Result<(), Violation> {
         match message {
             Message::Prepare { write, request, part, .. } => {
-                self.attempts.insert(write.stamp, ((*request, write.span.volume.0, *part), *write));
+                self.attempts.insert(write.stamp, ((*request, write.group, *part), *write));
                 Ok(())
             }
             Message::Decide { commits, aborts } | Message::Activate { commits, aborts, .. } => {

@@ -1,5 +1,5 @@
 //! `redundancy`: at the end, all current members of a group agree: copies are equal, parity is the code of the data,
-//! and stamps say the same everywhere.
+//! stamps say the same everywhere, and each holds what clients read last.
 
 use super::Violation;
 use base::{Payload, Stamp};
@@ -29,6 +29,20 @@ pub fn check(geometry: &Geometry, lba: u64, held: &[Held]) -> Result<(), Violati
         _ => Ok(()),
     };
     verdict.or_else(broken)
+}
+
+/// Checks that a data block holds the value of each of its registers, which share it equally.
+pub fn check_content(lba: u64, held: &Held, values: &[u64]) -> Result<(), Violation> {
+    let grain = held.content.len() / values.len().max(1);
+    for (at, value) in values.iter().enumerate() {
+        let part = held.content.slice(at * grain, grain);
+        let is_it = |word: &[u8; 8]| u64::from_le_bytes(*word) == *value;
+        if !part.parts().iter().all(|bytes| bytes.as_chunks::<8>().0.iter().all(is_it)) {
+            let what = format!("slot {} block {lba} holds {part:?}, where {value} was read", held.slot);
+            return Err(Violation::new(NAME, what));
+        }
+    }
+    Ok(())
 }
 
 fn check_copies(held: &[Held]) -> Result<(), String> {

@@ -55,6 +55,8 @@ pub(crate) enum Event {
     Actor { actor: usize, turn: u64 },
     /// A request whose gateway was killed should have been answered by now.
     Failover { tag: u64 },
+    /// The administrator has its turn.
+    Administer,
     /// A fault begins.
     Fault,
     /// A fault ends.

@@ -11,6 +11,7 @@ mod power;
 mod role;
 mod transport;
 
+use crate::administrator::Administrator;
 use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX, WAKES_MAX};
 use crate::checkers::evicted::Evicted;
@@ -39,6 +40,8 @@ const BATCH_MAX: u32 = 16;
 const BATCH_NS: u64 = 100_000;
 /// Who may ask the directory.
 const ADMINISTRATOR: NodeId = NodeId::Client(ClientId(u64::MAX));
+/// Who gives commands during the run.
+const STEWARD: NodeId = NodeId::Client(ClientId(u64::MAX - 1));
 /// Who may ask bricks.
 const AUDITOR: NodeId = NodeId::Gateway(GatewayId(u64::MAX));
 
@@ -93,8 +96,9 @@ pub(crate) struct World {
     pub(crate) workload: Workload,
     pub(crate) faults: Faults,
     pub(crate) evicted: Evicted,
-    /// The ids of the shape's volumes.
-    pub(crate) volume_ids: Vec<VolumeId>,
+    pub(crate) administrator: Administrator,
+    /// The family of each of the workload's volumes.
+    pub(crate) families: Vec<VolumeId>,
     pub(crate) violation: Option<Violation>,
     /// Rare states that machines of past runs, and the world itself, have reached.
     pub(crate) rare: BTreeMap<&'static str, u64>,
@@ -116,6 +120,11 @@ impl Node {
             _ => None,
         }
     }
+
+    /// Whether a view is being made, if it is the directory.
+    pub(crate) fn is_changing(&self) -> bool {
+        matches!(&self.role, Role::Directory(directory, _) if directory.is_changing())
+    }
 }
 
 impl World {
@@ -124,6 +133,7 @@ impl World {
         let mut draw = Draw::new(seed ^ 0x5eed_b41c);
         let faults = Faults::new(draw.fork(), &shape);
         let workload = Workload::new(draw.fork(), &shape);
+        let administrator = Administrator::new(draw.fork());
         World {
             now_ns: 0,
             draw,
@@ -133,7 +143,8 @@ impl World {
             workload,
             faults,
             evicted: Evicted::default(),
-            volume_ids: Vec::new(),
+            administrator,
+            families: Vec::new(),
             violation: None,
             rare: BTreeMap::new(),
             trace,
@@ -178,6 +189,14 @@ impl World {
             operator.give_up();
         }
         answers
+    }
+
+    /// Asks in the name of the administrator: the number under which [`World::on_administered`] gets the answer.
+    pub(crate) fn administrate(&mut self, to: NodeId, make: Box<dyn FnOnce(u64) -> Message>) -> u64 {
+        let node = self.operator(STEWARD);
+        let number = self.put_question(node, to, make);
+        self.settle(node);
+        number
     }
 
     /// Schedules an event after `delay_ns`.
@@ -235,6 +254,15 @@ impl World {
             role.step(now, input)
         }
         self.end_step(node, is_wake);
+        if self.nodes[node].id == STEWARD {
+            self.hand_to_administrator(node);
+        }
+    }
+
+    fn hand_to_administrator(&mut self, node: usize) {
+        let Role::Operator(operator) = &mut self.nodes[node].role else { return };
+        let answers = operator.take_answers();
+        answers.into_iter().for_each(|(number, packet)| self.on_administered(number, packet));
     }
 
     /// Ends the batch of inputs of a node: its effects go out.
@@ -292,6 +320,7 @@ impl World {
             Event::Break { pair, epoch } => self.on_break(pair, epoch),
             Event::Actor { actor, turn } => self.on_turn(actor, turn),
             Event::Failover { tag } => self.on_failover_due(tag),
+            Event::Administer => self.on_administer(),
             Event::Fault => self.on_fault(),
             Event::FaultEnd(fault) => self.end_fault(fault),
         }
@@ -346,10 +375,17 @@ impl World {
     }
 
     fn submit(&mut self, node: usize, disk: usize, io: store::Io) {
+        let kind = match io.kind {
+            // Journal writes are the durable ones.
+            IoKind::Write { offset, payload, durable: true } if self.forgets_to_sync() => {
+                IoKind::Write { offset, payload, durable: false }
+            }
+            kind => kind,
+        };
         let Node { bay, life, .. } = &mut self.nodes[node];
         let (bay, life) = (bay.as_mut().expect("a brick has disks"), *life);
-        let is_write = matches!(io.kind, IoKind::Write { .. });
-        let (ticket, delay_ns) = bay.submit(disk, io.kind, &mut self.draw);
+        let is_write = matches!(kind, IoKind::Write { .. });
+        let (ticket, delay_ns) = bay.submit(disk, kind, &mut self.draw);
         let under_way = bay.disks()[disk].under_way();
         self.judge(bounded::check("requests of one disk", under_way, DISK_REQUESTS_MAX));
         self.later(delay_ns, Event::Disk { node, life, disk, ticket, token: io.token });

@@ -40,6 +40,11 @@ impl Operator {
         self.answers.remove(&question)
     }
 
+    /// All answers so far, once.
+    pub(crate) fn take_answers(&mut self) -> BTreeMap<u64, Packet> {
+        core::mem::take(&mut self.answers)
+    }
+
     /// Asks no more for what was not answered.
     pub(crate) fn give_up(&mut self) {
         self.questions.clear();

@@ -63,6 +63,12 @@ impl World {
         self.add_node(NodeId::Client(id), Kind::Client(id, volume))
     }
 
+    /// Puts empty, newly formatted disks into a brick that does not run.
+    pub(crate) fn exchange(&mut self, node: usize, id: BrickId) {
+        self.nodes[node].bay = Some(self.format(id));
+        self.note(node, "gets new disks");
+    }
+
     /// Starts a node that does not run.
     pub(crate) fn boot(&mut self, node: usize) {
         if self.nodes[node].alive || self.nodes[node].gone {
@@ -174,7 +180,10 @@ impl World {
         let contents =
             self.cabinet.contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         match Directory::new(DirectoryConfig::default(), contents, now) {
-            Ok(directory) => Role::Directory(Box::new(directory), Vec::new()),
+            Ok(mut directory) => {
+                self.plant_directory(&mut directory);
+                Role::Directory(Box::new(directory), Vec::new())
+            }
             Err(why) => {
                 let what = format!("the directory cannot start from its own store: {why}");
                 self.judge(Err(crate::checkers::Violation::new("durable", what)));
@@ -190,7 +199,9 @@ impl World {
             labels: vec![("host".to_owned(), format!("host-{}", id.0))],
         };
         let stores = (0..self.shape.disks as u16).map(|disk| self.store_config(id, disk)).collect();
-        Role::Brick(Box::new(BrickNode::open(config, stores)), Vec::new())
+        let mut brick = BrickNode::open(config, stores);
+        self.plant_brick(&mut brick);
+        Role::Brick(Box::new(brick), Vec::new())
     }
 
     fn store_config(&self, brick: BrickId, disk: u16) -> StoreConfig {

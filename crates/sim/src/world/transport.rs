@@ -21,6 +21,7 @@ impl World {
         }
         let verdict = self.evicted.watch(sender, to, &packet.message);
         self.judge(verdict);
+        self.follow(&packet.message);
         let Some(target) = self.slot(to) else { return };
         if self.net.is_blocked(from, target) {
             return;
@@ -37,6 +38,18 @@ impl World {
         }
         if let Some(at_ns) = arrivals.first_ns {
             self.queue.push(at_ns, event(packet));
+        }
+    }
+
+    /// What the faults and the figures want to know of what is said.
+    fn follow(&mut self, message: &Message) {
+        match message {
+            Message::Fence { view, .. } | Message::Activate { view, .. } => self.forgive(view),
+            Message::Published { views, .. } | Message::HeartbeatDone { views, .. } => {
+                views.iter().for_each(|view| self.forgive(view));
+            }
+            Message::Heartbeat { brick, status, .. } => self.follow_scrub(*brick, &status.scrub),
+            _ => {}
         }
     }
 

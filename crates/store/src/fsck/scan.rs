@@ -32,6 +32,9 @@ pub(super) struct Scan<'a> {
     keys: BTreeSet<Key>,
 }
 
+/// What is done with a page: its place and its bytes, empty when they cannot be read.
+type Look<'f, 'a> = dyn FnMut(&mut Scan<'a>, u32, &[u8]) -> Result<(), OpenError> + 'f;
+
 /// Blocks of one slot whose content has to match: address and checksum.
 type Expected = Vec<(u64, Checksum)>;
 
@@ -145,10 +148,7 @@ impl<'a> Scan<'a> {
         opened.map_or(Ok(()), |running| self.content_in_journal(running))
     }
 
-    fn each_page(
-        &mut self,
-        look: &mut dyn FnMut(&mut Scan<'a>, u32, &[u8]) -> Result<(), OpenError>,
-    ) -> Result<(), OpenError> {
+    fn each_page(&mut self, look: &mut Look<'_, 'a>) -> Result<(), OpenError> {
         let mut place = 0;
         while place < self.pages_high {
             let count = PAGES_AT_ONCE.min(self.pages_high - place);

@@ -1,5 +1,6 @@
 //! The load of the demo: both volumes at once, a connection each.
 
+use super::comeback::Comeback;
 use crate::cluster::Cluster;
 use crate::config::Bytes;
 use crate::load::stats::Meter;
@@ -47,6 +48,7 @@ pub(super) struct Volume {
 pub(super) struct Act {
     pub(super) volumes: Vec<Volume>,
     pub(super) victim: Option<String>,
+    pub(super) comeback: Option<Comeback>,
     /// Bytes answered in the last part of the random load, when the dead brick had been left out.
     pub(super) bytes_after_kill: u64,
 }
@@ -63,7 +65,12 @@ impl Act {
             verify: Meter::default(),
             verified_bytes: 0,
         };
-        Act { volumes: volumes.iter().enumerate().map(volume).collect(), victim: None, bytes_after_kill: 0 }
+        Act {
+            volumes: volumes.iter().enumerate().map(volume).collect(),
+            victim: None,
+            comeback: None,
+            bytes_after_kill: 0,
+        }
     }
 
     /// Runs one part on all volumes.

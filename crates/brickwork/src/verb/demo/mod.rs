@@ -1,9 +1,11 @@
-//! `brickwork demo`: a whole cluster on this machine, real data through NBD, a brick killed under load, and every byte
-//! verified.
+//! `brickwork demo`: a whole cluster on this machine, real data through NBD, a brick killed under load and brought back,
+//! and every byte verified.
 //!
-//! Reading order: this file (the story), [`act`] (the load), [`report`] (what is printed).
+//! Reading order: this file (the story), [`act`] (the load), [`comeback`] (the brick's return), [`report`] (what is
+//! printed).
 
 mod act;
+mod comeback;
 mod report;
 
 use crate::args::Global;
@@ -27,15 +29,16 @@ const CACHE: Bytes = Bytes(64 << 20);
 const VOLUMES: [(&str, &str); 2] = [("mirror", "raid1x3"), ("parity", "raid5-4+1")];
 /// Random load before the brick is killed, and after. A dead brick is left out when its lease of 2 s has ended.
 const BEFORE_KILL: Duration = Duration::from_secs(2);
-const AFTER_KILL: Duration = Duration::from_secs(6);
+const AFTER_KILL: Duration = Duration::from_secs(4);
 
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Starts a directory, bricks and a gateway as processes on loopback, without TLS; makes a volume of 3 copies and a
-RAID-5 volume; fills both through NBD; reads and overwrites at random; kills a brick (SIGKILL) meanwhile; and reads
-every byte back. All processes end with the demo, also on Ctrl-C, and its files are removed, unless --keep is given.
-Ends with code 1 if a byte was lost, an I/O failed, or writes stopped.
+RAID-5 volume; fills both through NBD; reads and overwrites at random; kills a brick (SIGKILL) meanwhile; starts it again
+and waits until it has fetched what it missed and all data are redundant; and reads every byte back. All processes end
+with the demo, also on Ctrl-C, and its files are removed, unless --keep is given. Ends with code 1 if a byte was lost, an
+I/O failed, writes stopped, or the brick did not catch up.
 
 Examples:
   brickwork demo
@@ -103,6 +106,8 @@ fn play(cluster: &mut Cluster, report: &Report, size: Bytes) -> Result<Act> {
     report.filled(&act);
     act.run(cluster, Stage::Kill { before: BEFORE_KILL, after: AFTER_KILL })?;
     report.killed(&act);
+    act.comeback = Some(comeback::run(cluster, act.victim.as_deref().unwrap_or_default())?);
+    report.returned(&act);
     act.run(cluster, Stage::Verify)?;
     report.verified(&act);
     Ok(act)

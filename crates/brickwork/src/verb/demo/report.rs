@@ -57,16 +57,29 @@ impl Report {
         self.line("", &format!("for {} until it was left out, then went on without it", seconds(pause)));
     }
 
+    pub(super) fn returned(&self, act: &Act) {
+        let (Some(victim), Some(comeback)) = (&act.victim, &act.comeback) else { return };
+        let (fetched, held) = (Bytes(comeback.fetched_bytes), Bytes(comeback.held_bytes));
+        match comeback.took {
+            Some(took) => {
+                self.line(
+                    "Returned",
+                    &format!("{victim}: fetched the {fetched} that it had missed, of {held} that it"),
+                );
+                self.line("", &format!("holds; all data are redundant again, in {}", seconds(took)));
+            }
+            None => {
+                self.line("Returned", &format!("{victim}, fetched {fetched}, and did not catch up in time"))
+            }
+        }
+    }
+
     pub(super) fn verified(&self, act: &Act) {
         let rate: f64 = act.volumes.iter().map(|volume| volume.verify.bytes_per_s()).sum();
         let bytes = Bytes(act.sum(|volume| volume.verified_bytes));
         self.line(
             "Verified",
-            &format!(
-                "every byte, read back without {}: {bytes} at {:.0} MiB/s",
-                act.victim.as_deref().unwrap_or(""),
-                rate / MIB
-            ),
+            &format!("every byte, read back from all bricks: {bytes} at {:.0} MiB/s", rate / MIB),
         );
     }
 
@@ -80,12 +93,18 @@ impl Report {
         let lost = act.sum(|volume| volume.ledger.troubles.lost_bytes);
         let errors = act.sum(|volume| volume.ledger.troubles.io_errors);
         let verified = Bytes(act.sum(|volume| volume.verified_bytes));
+        let back = if has_returned(act) { " and back" } else { "" };
         println!(
-            "{verified} verified, {lost} bytes lost, {errors} I/O errors, 1 brick killed, in {}.",
+            "{verified} verified, {lost} bytes lost, {errors} I/O errors, 1 brick killed{back}, in {}.",
             seconds(took)
         );
         for example in act.volumes.iter().flat_map(|volume| &volume.ledger.troubles.examples) {
             println!("  ! {example}");
+        }
+        if !has_returned(act) {
+            println!(
+                "  ! The killed brick did not catch up: its log is in the demo's `logs` (run with --dir to keep it)."
+            );
         }
         if act.bytes_after_kill == 0 {
             println!("  ! Nothing was answered in the last seconds after the kill: I/O did not go on.");
@@ -107,7 +126,7 @@ impl Report {
         let (host, port) = endpoint.rsplit_once(':').unwrap_or((&endpoint, ""));
         let uri = format!("nbd://{endpoint}/mirror");
         self.say(&format!(
-            "\nThe cluster is up, without the killed brick. Use it:\n  \
+            "\nThe cluster is up. Use it:\n  \
              nbdinfo {uri}\n  \
              qemu-img info {uri}\n  \
              qemu-io --image-opts -c 'write -P 7 0 1M' -c 'read -P 7 0 1M' \\\n    \
@@ -138,6 +157,10 @@ impl Report {
             "io_errors": act.sum(|volume| volume.ledger.troubles.io_errors),
             "bricks_killed": u32::from(act.victim.is_some()),
             "killed": act.victim, "went_on": act.bytes_after_kill > 0, "good": is_good(act),
+            "redundant": has_returned(act),
+            "caught_up_s": act.comeback.and_then(|comeback| comeback.took).map(|took| took.as_secs_f64()),
+            "fetched_bytes": act.comeback.map(|comeback| comeback.fetched_bytes),
+            "held_bytes": act.comeback.map(|comeback| comeback.held_bytes),
             "write_pause_s": pause(act).as_secs_f64(), "wall_s": took.as_secs_f64(),
             "volumes": volumes, "dir": kept,
         }));
@@ -161,6 +184,11 @@ fn is_good(act: &Act) -> bool {
         && act.sum(|volume| volume.verified_bytes) == all
         && act.victim.is_some()
         && act.bytes_after_kill > 0
+        && has_returned(act)
+}
+
+fn has_returned(act: &Act) -> bool {
+    act.comeback.is_some_and(|comeback| comeback.took.is_some())
 }
 
 fn table(act: &Act) -> comfy_table::Table {

@@ -1,4 +1,6 @@
-//! `brickwork directory`: the metadata service, and the service with which machines join.
+//! `brickwork directory`: the metadata service, and the service with which machines join; [`rebuild`] makes a lost one anew.
+
+mod rebuild;
 
 use super::{cluster, daemon};
 use crate::args::Global;
@@ -6,16 +8,21 @@ use crate::config::{self, DirectoryFile};
 use crate::join::service::{self, Admit, JoinService};
 use anyhow::{Context, Result};
 use base::BrickId;
+use clap::Subcommand;
 use host::{AdminOptions, DirectoryOptions, Shutdown};
 use std::net::TcpListener;
+use std::process::ExitCode;
 use std::time::Duration;
 use wire::{AdminReply, AdminRequest};
 
 /// Arguments.
 #[derive(clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Prints `ready directory listening on ADDRESS` when it serves; ends cleanly on SIGTERM and SIGINT. There is one
-directory in a cluster. While it is away, bricks and gateways serve on until the bricks' leases (2 s) end.
+directory in a cluster. While it is away I/O on open volumes goes on; nothing can be opened, made or changed, and writes to
+the groups of a brick that dies meanwhile wait until it is back. When its store is lost: `brickwork directory rebuild`.
 
 Keys of directory.toml (environment: BRICKWORK_<KEY>):
   listen        HOST:PORT for bricks, gateways and operators
@@ -26,14 +33,33 @@ Keys of directory.toml (environment: BRICKWORK_<KEY>):
   store         file of the directory's own store                           default \"directory.db\"
   authority     directory with ca.pem, ca.key and tokens.json               default \".\"
   lease_ms      milliseconds a brick trusts its views after a heartbeat     default 2000
+  rebuild_after how long a brick may be away before it is rebuilt           default 10m
+  rebuild_rate  bytes a second that a brick fetches at most                 default 256MiB
+  scrub_every   time between two scrubs of a brick, or off                  default 7d
+  scrub_rate    bytes a second that a brick reads at most to check          default 32MiB
   metrics       HOST:PORT for Prometheus                                    default none
   tls           { ca, cert, key }, PEM files
   plaintext     true: no TLS, loopback only                                 default false
 
 Examples:
   brickwork directory --config /etc/brickwork/directory.toml
-  BRICKWORK_METRICS=127.0.0.1:9100 brickwork directory --config directory.toml --log-format json")]
+  BRICKWORK_METRICS=127.0.0.1:9100 brickwork directory --config directory.toml --log-format json"
+)]
 pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make the store of a lost directory anew from what the bricks know
+    Rebuild(rebuild::Args),
+}
+
+#[derive(clap::Args)]
+struct Flags {
     /// Overrides `listen`
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<String>,
@@ -45,8 +71,15 @@ pub struct Args {
     metrics: Option<String>,
 }
 
-/// Runs the daemon.
-pub fn run(global: &Global, args: Args) -> Result<()> {
+/// Runs the verb.
+pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
+    match args.command {
+        Some(Command::Rebuild(args)) => rebuild::run(global, &args),
+        None => serve(global, &args.flags).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn serve(global: &Global, args: &Flags) -> Result<()> {
     let path = daemon::config_path(global, "directory")?;
     let flags = daemon::flags([
         ("listen", daemon::text(args.listen.as_ref())),
@@ -58,7 +91,7 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
     let node = daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?;
     let lease_ns = file.lease_ms * 1_000_000;
-    let config = proto::directory::DirectoryConfig { lease_ns, ..Default::default() };
+    let config = proto::directory::DirectoryConfig { lease_ns, care: file.care(), ..Default::default() };
     let options = DirectoryOptions { node, listen: file.listen.clone(), store: file.store.clone(), config };
     let listener = TcpListener::bind(&file.join_listen).with_context(|| {
         format!("cannot listen for joining machines on {}; is another directory running?", file.join_listen)

@@ -1,16 +1,20 @@
-//! `brickwork volume`: creates, lists, resizes and deletes volumes.
+//! `brickwork volume`: creates, resizes and deletes volumes.
+//!
+//! Reading order: this file, [`list`], [`snapshot`] (snapshots, clones, rollback).
 
-use super::client;
+mod list;
+mod snapshot;
+
+use super::{client, confirm};
 use crate::args::Global;
 use crate::config::Bytes;
 use crate::security::random;
 use crate::{output, view};
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::BLOCK_U64;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use std::io::{IsTerminal, Write};
-use wire::{AdminReply, AdminRequest, VolumeInfo, VolumeMap};
+use wire::{AdminReply, AdminRequest, VolumeMap};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -21,6 +25,8 @@ Examples:
   brickwork volume info first --json
   brickwork volume resize first --size 20GiB
   brickwork volume read-only first on
+  brickwork volume snapshot first monday
+  brickwork volume clone first@monday try-upgrade
   brickwork volume delete first --yes")]
 pub struct Args {
     #[command(subcommand)]
@@ -32,9 +38,7 @@ enum Command {
     /// Make a volume
     Create(Create),
     /// List all volumes
-    #[command(
-        after_help = "Examples:\n  brickwork volume list\n  brickwork volume list --json | jq -r '.[].name'"
-    )]
+    #[command(after_help = list::HELP)]
     List,
     /// Show one volume and where it lies
     #[command(after_help = "Examples:\n  brickwork volume info first")]
@@ -55,17 +59,28 @@ Examples:
         #[arg(long, value_name = "SIZE")]
         size: Bytes,
     },
-    /// Delete a volume and all its data
-    #[command(
-        after_help = "Examples:\n  brickwork volume delete first\n  brickwork volume delete first --yes      without being asked"
-    )]
+    /// Delete a volume and all its data, or a snapshot
+    #[command(after_help = "\
+A volume is deleted after its snapshots, a snapshot after its clones. Of a deleted snapshot, what the volume still needs
+stays; the rest of its room is given back in the background.
+
+Examples:
+  brickwork volume delete first
+  brickwork volume delete first --yes      without being asked
+  brickwork volume delete first@monday")]
     Delete {
-        /// The volume
+        /// The volume, or VOLUME@SNAPSHOT
         name: String,
         /// Do not ask
         #[arg(long)]
         yes: bool,
     },
+    /// Keep a volume as it is now, under a name
+    Snapshot(snapshot::Snapshot),
+    /// Make a volume that begins as a snapshot is
+    Clone(snapshot::Clone),
+    /// Make a volume what its snapshot is, and drop what was written since
+    Rollback(snapshot::Rollback),
     /// Refuse writes to a volume, or allow them again
     #[command(after_help = "Examples:\n  brickwork volume read-only first on")]
     ReadOnly {
@@ -122,13 +137,16 @@ struct Create {
 pub fn run(global: &Global, args: Args) -> Result<()> {
     match args.command {
         Command::Create(args) => create(global, args),
-        Command::List => list(global),
+        Command::List => list::list(global),
         Command::Info { name } => info(global, name),
         Command::Resize { name, size } => {
             client::call(global, AdminRequest::ResizeVolume { name: name.clone(), size_bytes: size.0 })?;
             done(global, &name, &format!("resized to {size}"))
         }
         Command::Delete { name, yes } => delete(global, name, yes),
+        Command::Snapshot(args) => snapshot::snapshot(global, args),
+        Command::Clone(args) => snapshot::clone(global, args),
+        Command::Rollback(args) => snapshot::rollback(global, args),
         Command::ReadOnly { name, state } => {
             let read_only = state == Switch::On;
             client::call(global, AdminRequest::SetReadOnly { name: name.clone(), read_only })?;
@@ -163,37 +181,6 @@ fn create(global: &Global, args: Create) -> Result<()> {
     Ok(())
 }
 
-fn list(global: &Global) -> Result<()> {
-    let AdminReply::Volumes(volumes) = client::call(global, AdminRequest::ListVolumes)? else {
-        bail!("the directory answered something else; it is of another version");
-    };
-    if global.json {
-        output::print_json(&volumes.iter().map(view::volume_json).collect());
-        return Ok(());
-    }
-    if volumes.is_empty() {
-        println!("There is no volume yet: brickwork volume create first --size 10GiB --layout raid1x3");
-        return Ok(());
-    }
-    let mut table = output::table(&["volume", "size", "layout", "stripe unit", "writes"]);
-    for volume in volumes {
-        table.add_row(row(&volume));
-    }
-    output::align_right(&mut table, &[1, 3]);
-    println!("{}", output::render(&table));
-    Ok(())
-}
-
-fn row(volume: &VolumeInfo) -> [String; 5] {
-    [
-        volume.name.clone(),
-        Bytes(volume.size_bytes).to_string(),
-        volume.layout.clone(),
-        Bytes(u64::from(volume.stripe_unit_blocks) * BLOCK_U64).to_string(),
-        if volume.read_only { "refused" } else { "allowed" }.to_owned(),
-    ]
-}
-
 fn info(global: &Global, name: String) -> Result<()> {
     let AdminReply::Map(map) = client::call(global, AdminRequest::VolumeMap { name })? else {
         bail!("the directory answered something else; it is of another version");
@@ -207,30 +194,36 @@ fn info(global: &Global, name: String) -> Result<()> {
 }
 
 fn print_map(map: &VolumeMap) {
-    let [name, size, layout, unit, writes] = row(&map.volume);
+    let [name, size, layout, unit, writes] = list::row(&map.volume);
     println!("Volume '{name}' ({}): {size}, {layout}, stripe unit {unit}, writes {writes}\n", map.volume.id);
-    let mut table = output::table(&["group", "view", "bricks", "left out"]);
+    let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
     for group in &map.groups {
-        let (mut bricks, mut left_out) = (Vec::new(), Vec::new());
-        for brick in &group.members {
-            if group.is_current(*brick) { &mut bricks } else { &mut left_out }.push(brick.0.to_string());
-        }
-        let left_out = if left_out.is_empty() { "-".to_owned() } else { left_out.join(" ") };
-        table.add_row([group.group.0.to_string(), group.number.0.to_string(), bricks.join(" "), left_out]);
+        let named = |of: &dyn Fn(base::BrickId) -> bool| -> String {
+            let bricks: Vec<String> =
+                group.members.iter().filter(|brick| of(**brick)).map(|brick| brick.0.to_string()).collect();
+            if bricks.is_empty() { "-".to_owned() } else { bricks.join(" ") }
+        };
+        table.add_row([
+            group.group.0.to_string(),
+            group.number.0.to_string(),
+            named(&|brick| group.is_current(brick)),
+            named(&|brick| group.is_joining(brick)),
+            named(&|brick| !group.is_current(brick) && !group.is_joining(brick)),
+        ]);
     }
     println!("{}", output::render(&table));
 }
 
 fn delete(global: &Global, name: String, yes: bool) -> Result<()> {
     if !yes {
-        ensure!(std::io::stdin().is_terminal(), "deleting '{name}' destroys its data; say --yes");
-        eprint!("Delete volume '{name}' and all its data? Write its name to confirm: ");
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        ensure!(answer.trim() == name, "not deleted: the name was not repeated");
+        let what = match name.contains('@') {
+            true => format!("Delete the snapshot '{name}' (the volume and its clones stay)"),
+            false => format!("Delete volume '{name}' and all its data"),
+        };
+        confirm::confirm(&what, &name)?;
     }
-    client::call(global, AdminRequest::DeleteVolume { name: name.clone() })?;
+    client::call(global, AdminRequest::DeleteVolume { name: name.clone() })
+        .with_context(|| format!("cannot delete '{name}'"))?;
     done(global, &name, "deleted")
 }
 
@@ -238,7 +231,8 @@ fn done(global: &Global, name: &str, what: &str) -> Result<()> {
     if global.json {
         output::print_json(&json!({ "volume": name, "done": what }));
     } else {
-        println!("Volume '{name}' is {what}.");
+        let kind = if name.contains('@') { "Snapshot" } else { "Volume" };
+        println!("{kind} '{name}' is {what}.");
     }
     Ok(())
 }

@@ -1,82 +1,19 @@
-//! `brickwork brick`: a storage server; `brick init` makes one.
+//! `brickwork brick init`: joins a cluster as a brick and formats its disks; `brick format` formats exchanged ones.
 
-use super::daemon::{self, Joining};
 use crate::args::Global;
 use crate::config::keys::IoChoice;
 use crate::config::{self, BrickFile, Bytes, DiskFile, keys};
 use crate::output;
 use crate::security::token::JoinRole;
+use crate::verb::daemon::{self, Joining};
 use anyhow::{Context, Result, anyhow, ensure};
 use base::BrickId;
-use clap::Subcommand;
-use host::{BrickOptions, DiskIdentity, DiskSpec, IoEngine, Shutdown};
+use host::DiskIdentity;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
-
-/// Arguments.
-#[derive(clap::Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "\
-Prints `ready brick-3 listening on ADDRESS` when it serves; ends cleanly on SIGTERM and SIGINT.
-
-Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
-  listen         HOST:PORT for gateways and other bricks
-  advertise      HOST:PORT that others use for `listen`, when it is not the same
-  directory      HOST:PORT of the directory
-  cluster        the cluster's id, 32 hexadecimal digits
-  id             this brick's id, given by `brick init`
-  disks          [{ path, size }]: files or block devices, formatted by `brick init`; size in bytes or \"10GiB\"
-  cache_bytes    memory for cached blocks, over all disks                   default 256MiB
-  journal_bytes  journal on each disk, in force when it is formatted        default by its size
-  io             \"auto\", \"io_uring\" or \"plain\"                              default \"auto\"
-  labels         failure domains, { host = \"a\", rack = \"2\" }                default { host = this machine }
-  metrics        HOST:PORT for Prometheus                                   default none
-  tls            { ca, cert, key }, PEM files
-  plaintext      true: no TLS, loopback only                                default false
-
-Examples:
-  brickwork brick init --dir /var/lib/brickwork --disk /dev/sdb --listen 10.0.0.2:7003 --join TOKEN
-  brickwork brick --config /var/lib/brickwork/brick.toml
-  BRICKWORK_CACHE_BYTES=4GiB brickwork brick --config brick.toml --metrics 127.0.0.1:9101"
-)]
-pub struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
-    #[command(flatten)]
-    flags: Flags,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Join a cluster as a brick: get an id and a certificate, format disks, write brick.toml
-    Init(Init),
-}
-
-#[derive(clap::Args)]
-struct Flags {
-    /// Overrides `listen`
-    #[arg(long, value_name = "HOST:PORT")]
-    listen: Option<String>,
-    /// Overrides `advertise`
-    #[arg(long, value_name = "HOST:PORT")]
-    advertise: Option<String>,
-    /// Overrides `directory`
-    #[arg(long, value_name = "HOST:PORT")]
-    directory: Option<String>,
-    /// Overrides `cache_bytes`
-    #[arg(long, value_name = "SIZE")]
-    cache_bytes: Option<Bytes>,
-    /// Overrides `io`: auto, io_uring or plain
-    #[arg(long, value_name = "HOW")]
-    io: Option<String>,
-    /// Overrides `metrics`
-    #[arg(long, value_name = "HOST:PORT")]
-    metrics: Option<String>,
-}
+use std::path::{Path, PathBuf};
 
 /// `brick init`.
 #[derive(clap::Args, Clone, Debug)]
@@ -114,12 +51,24 @@ pub struct Init {
     pub force: bool,
 }
 
-/// Runs the verb.
-pub fn run(global: &Global, args: Args) -> Result<()> {
-    match args.command {
-        Some(Command::Init(init)) => print_init(global, &init),
-        None => serve(global, args.flags),
-    }
+/// `brick format`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "\
+After a disk was exchanged: formats the disks of --config that are blank, and leaves the others alone. Start the brick
+then; the directory sees that it came with another disk, and the brick fetches what it lacks from the others.
+
+--disk formats that one disk even if the others are fine; with --force, whatever is on it is lost.
+
+Examples:
+  brickwork brick format --config /var/lib/brickwork/brick.toml
+  brickwork brick format --config brick.toml --disk /dev/sdc --force")]
+pub(super) struct Format {
+    /// Only this disk of the configuration, as it is written there
+    #[arg(long, value_name = "PATH")]
+    disk: Option<PathBuf>,
+    /// Overwrite it even if there is something on it
+    #[arg(long, requires = "disk")]
+    force: bool,
 }
 
 /// Makes a brick; returns its configuration and where that is.
@@ -142,7 +91,7 @@ pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
         plaintext: admission.certificate.is_none(),
         disks: args.disks.iter().map(absolute).collect::<Result<_>>()?,
         labels: labels(&args.labels),
-        tls: admission.certificate.is_some().then(|| super::cluster::tls_files("brick")),
+        tls: admission.certificate.is_some().then(|| crate::verb::cluster::tls_files("brick")),
     };
     config::Configuration::check(&file).map_err(anyhow::Error::msg)?;
     format(&file)?;
@@ -150,16 +99,65 @@ pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
     Ok((file, path))
 }
 
-fn format(file: &BrickFile) -> Result<()> {
-    for (index, disk) in (0..).zip(&file.disks) {
-        let identity = DiskIdentity {
-            cluster: keys::cluster_id(&file.cluster).map_err(anyhow::Error::msg)?,
-            brick: BrickId(file.id),
-            index,
-            journal_bytes: file.journal_bytes.map(|bytes| bytes.0),
-        };
-        host::format_disk(&spec(disk), &identity).context("cannot make the brick's disks")?;
+/// Formats exchanged disks of a brick that exists.
+pub(super) fn format_exchanged(global: &Global, args: &Format) -> Result<()> {
+    let path = daemon::config_path(global, "brick")?;
+    let file: BrickFile = config::load(Some(path), toml::Table::new())?;
+    let chosen = chosen_disks(&file, args, path)?;
+    for &index in &chosen {
+        format_one(&file, index)?;
     }
+    let paths: Vec<_> = chosen.iter().map(|&index| file.disks[index].path.clone()).collect();
+    if global.json {
+        output::print_json(&json!({ "id": file.id, "formatted": paths }));
+        return Ok(());
+    }
+    for path in &paths {
+        println!("Formatted {} for brick-{}.", path.display(), file.id);
+    }
+    println!(
+        "Start the brick; it fetches what it lacks from the others:\n  brickwork brick --config {}\nWatch it:\n  \
+         brickwork rebuild --wait",
+        path.display()
+    );
+    Ok(())
+}
+
+/// The places in the configuration of the disks to format.
+fn chosen_disks(file: &BrickFile, args: &Format, config: &Path) -> Result<Vec<usize>> {
+    if let Some(wanted) = &args.disk {
+        let wanted = std::path::absolute(wanted)?;
+        let found = file.disks.iter().position(|disk| disk.path == wanted);
+        let index = found
+            .with_context(|| format!("{} is none of the disks of {}", wanted.display(), config.display()))?;
+        if !args.force {
+            require_blank(&file.disks[index])?;
+        }
+        return Ok(vec![index]);
+    }
+    let blank: Vec<usize> =
+        (0..file.disks.len()).filter(|&index| require_blank(&file.disks[index]).is_ok()).collect();
+    ensure!(
+        !blank.is_empty(),
+        "none of the disks of {} is blank; name the exchanged one with --disk PATH --force",
+        config.display()
+    );
+    Ok(blank)
+}
+
+fn format(file: &BrickFile) -> Result<()> {
+    (0..file.disks.len()).try_for_each(|index| format_one(file, index))
+}
+
+fn format_one(file: &BrickFile, index: usize) -> Result<()> {
+    let identity = DiskIdentity {
+        cluster: keys::cluster_id(&file.cluster).map_err(anyhow::Error::msg)?,
+        brick: BrickId(file.id),
+        index: index as u16,
+        journal_bytes: file.journal_bytes.map(|bytes| bytes.0),
+    };
+    host::format_disk(&super::spec(&file.disks[index]), &identity)
+        .context("cannot make the brick's disks")?;
     Ok(())
 }
 
@@ -179,7 +177,7 @@ fn require_blank(disk: &DiskFile) -> Result<()> {
     Ok(())
 }
 
-fn print_init(global: &Global, args: &Init) -> Result<()> {
+pub(super) fn print_init(global: &Global, args: &Init) -> Result<()> {
     let (file, path) = init(args)?;
     if global.json {
         output::print_json(&json!({ "id": file.id, "cluster": file.cluster, "config": path }));
@@ -193,46 +191,6 @@ fn print_init(global: &Global, args: &Init) -> Result<()> {
         println!("Start it:\n  brickwork brick --config {}", path.display());
     }
     Ok(())
-}
-
-fn serve(global: &Global, args: Flags) -> Result<()> {
-    let path = daemon::config_path(global, "brick")?;
-    let flags = daemon::flags([
-        ("listen", daemon::text(args.listen.as_ref())),
-        ("advertise", daemon::text(args.advertise.as_ref())),
-        ("directory", daemon::text(args.directory.as_ref())),
-        ("cache_bytes", args.cache_bytes.map(|bytes| toml::Value::String(bytes.to_string()))),
-        ("io", daemon::text(args.io.as_ref())),
-        ("metrics", daemon::text(args.metrics.as_ref())),
-    ]);
-    let file: BrickFile = config::load(Some(path), flags)?;
-    daemon::start_logs(global);
-    let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
-    let options = BrickOptions {
-        node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
-        id: BrickId(file.id),
-        listen: file.listen,
-        advertise: file.advertise,
-        directory: file.directory,
-        disks: file.disks.iter().map(spec).collect(),
-        io: engine(file.io),
-        cache_bytes: file.cache_bytes.0,
-        labels: file.labels.into_iter().collect(),
-    };
-    host::run_brick(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
-    Ok(())
-}
-
-fn engine(io: IoChoice) -> IoEngine {
-    match io {
-        IoChoice::Auto => IoEngine::Auto,
-        IoChoice::IoUring => IoEngine::IoUring,
-        IoChoice::Plain => IoEngine::Plain,
-    }
-}
-
-fn spec(disk: &DiskFile) -> DiskSpec {
-    DiskSpec { path: disk.path.clone(), size_bytes: disk.size.map(|size| size.0) }
 }
 
 /// The configuration may be read from elsewhere than where this ran.

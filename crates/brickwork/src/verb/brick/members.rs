@@ -1,0 +1,206 @@
+//! `brickwork brick list | evict | readmit | replace`: which bricks take part.
+
+use crate::args::Global;
+use crate::verb::{client, confirm, watch};
+use crate::{output, view};
+use anyhow::{Context, Result, bail};
+use base::BrickId;
+use serde_json::json;
+use std::process::ExitCode;
+use wire::directory::BrickEntry;
+use wire::{AdminReply, AdminRequest, ClusterStatus};
+
+pub(super) const LIST_HELP: &str = "\
+States:
+  serving           its lease is in force
+  serving, behind   it is up, and groups that went on without it have yet to take it back
+  catching up 40%   it compares and fetches what it missed; it serves the rest meanwhile
+  silent            nothing was heard of it for longer than its lease
+  evicted           taken out by an operator
+  disk failed       `brickwork status` says why
+
+Columns: groups in which it is a member; of these, in which it is behind; room taken; blocks that nobody could repair.
+
+Examples:
+  brickwork brick list
+  brickwork brick list --json | jq '.[] | select(.state != \"serving\") | .name'";
+
+/// `brick evict`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The brick is left out of all its groups at once and gets no further ones; what it held is rebuilt onto other bricks from
+the redundancy that is left. Nothing acknowledged is lost. Until the rebuild is done the groups lack the brick's
+redundancy, so that this is refused where the layout cannot bear it. To move blocks away from a brick that works, add a
+brick first. For a brick that comes back later nothing needs to be done.
+
+Examples:
+  brickwork brick evict brick-3
+  brickwork brick evict 3 --yes && brickwork rebuild --wait")]
+pub(super) struct Evict {
+    /// The brick: brick-3, or 3
+    #[arg(value_parser = parse_brick)]
+    brick: BrickId,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// `brick readmit`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The brick may take part again: it gets groups when volumes are made, and takes the places of bricks that are missing.
+
+Examples:
+  brickwork brick readmit brick-3")]
+pub(super) struct Readmit {
+    /// The brick: brick-3, or 3
+    #[arg(value_parser = parse_brick)]
+    brick: BrickId,
+}
+
+/// `brick replace`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Does at once what happens by itself when a brick has been away for `rebuild_after` (10m): its places go to other bricks,
+which fetch the blocks from the members that are left. Without --by the directory chooses a brick for each group, by
+failure domain and room. The brick is evicted: when it comes back it gives its room back and gets no groups until it is
+readmitted. This is refused where the layout cannot bear it.
+
+With --wait: shows progress; ends with 0 when the brick has no groups and all data are redundant, with 1 after --timeout.
+
+Examples:
+  brickwork brick replace brick-3 --wait
+  brickwork brick replace 3 --by 7")]
+pub(super) struct Replace {
+    /// The brick: brick-3, or 3
+    #[arg(value_parser = parse_brick)]
+    brick: BrickId,
+    /// The brick that takes its places
+    #[arg(long, value_name = "BRICK", value_parser = parse_brick)]
+    by: Option<BrickId>,
+    #[command(flatten)]
+    waiting: watch::Waiting,
+}
+
+/// Prints all bricks.
+pub(super) fn list(global: &Global) -> Result<()> {
+    let status = client::status(global)?;
+    if global.json {
+        output::print_json(&status.bricks.iter().map(view::brick_json).collect());
+        return Ok(());
+    }
+    if status.bricks.is_empty() {
+        println!("There is no brick yet: `brickwork brick init` on a storage server makes one.");
+        return Ok(());
+    }
+    let mut table = output::table(&["brick", "state", "address", "groups", "behind", "used", "lost"]);
+    for brick in &status.bricks {
+        table.add_row(row(brick));
+    }
+    output::align_right(&mut table, &[3, 4, 5, 6]);
+    println!("{}", output::render(&table));
+    Ok(())
+}
+
+fn row(brick: &BrickEntry) -> [String; 7] {
+    [
+        brick.id.to_string(),
+        view::brick_state_since(brick),
+        brick.status.address.clone(),
+        brick.groups.to_string(),
+        brick.stale_groups.to_string(),
+        format!("{}%", view::percent(brick.status.used_bytes, brick.status.capacity_bytes)),
+        brick.status.lost_blocks.to_string(),
+    ]
+}
+
+pub(super) fn evict(global: &Global, args: &Evict) -> Result<()> {
+    let brick = args.brick;
+    let status = client::status(global)?;
+    let entry = find(&status, brick)?;
+    if !args.yes {
+        let groups = output::count(u64::from(entry.groups), "group");
+        let what =
+            format!("Evict {brick}, a member of {groups}, which lose its redundancy until it is rebuilt");
+        confirm::confirm(&what, &brick.to_string())?;
+    }
+    change(global, AdminRequest::EvictBrick { brick }).with_context(|| format!("cannot evict {brick}"))?;
+    let next = if entry.groups > 0 {
+        "Its blocks are rebuilt onto other bricks; watch it:\n  brickwork rebuild --wait"
+    } else {
+        "It had no groups; its process may be stopped."
+    };
+    done(global, brick, "evicted", next);
+    Ok(())
+}
+
+pub(super) fn readmit(global: &Global, args: &Readmit) -> Result<()> {
+    let brick = args.brick;
+    change(global, AdminRequest::ReadmitBrick { brick })
+        .with_context(|| format!("cannot readmit {brick}"))?;
+    done(global, brick, "readmitted", "It takes part again as soon as it is up.");
+    Ok(())
+}
+
+pub(super) fn replace(global: &Global, args: &Replace) -> Result<ExitCode> {
+    let Replace { brick, by, .. } = *args;
+    let request = AdminRequest::ReplaceBrick { brick, by };
+    change(global, request).with_context(|| format!("cannot replace {brick}"))?;
+    if args.waiting.wait {
+        let gone = |status: &ClusterStatus| {
+            view::is_redundant(status)
+                && status.bricks.iter().all(|entry| entry.id != brick || entry.groups == 0)
+        };
+        return watch::rebuild(global, &args.waiting, &gone);
+    }
+    let by = by.map_or_else(|| "others".to_owned(), |by| by.to_string());
+    done(
+        global,
+        brick,
+        "replaced",
+        &format!("It is evicted, its places go to {by}; watch it:\n  brickwork rebuild --wait"),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn change(global: &Global, request: AdminRequest) -> Result<()> {
+    match client::call(global, request)? {
+        AdminReply::Done | AdminReply::Status(_) => Ok(()),
+        other => bail!("the directory answered something else: {other:?}; it is of another version"),
+    }
+}
+
+fn find(status: &ClusterStatus, brick: BrickId) -> Result<&BrickEntry> {
+    let found = status.bricks.iter().find(|entry| entry.id == brick);
+    found.with_context(|| format!("there is no {brick}; `brickwork brick list` shows those there are"))
+}
+
+fn done(global: &Global, brick: BrickId, what: &str, next: &str) {
+    if global.json {
+        output::print_json(&json!({ "brick": brick.0, "done": what }));
+    } else {
+        println!("{brick} is {what}. {next}");
+    }
+}
+
+/// A brick as people write it: `brick-3`, or `3`.
+pub(super) fn parse_brick(text: &str) -> Result<BrickId> {
+    let number = text.strip_prefix("brick-").unwrap_or(text);
+    let parsed = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()));
+    parsed.map(BrickId).with_context(|| format!("'{text}' is no brick; write brick-3 or 3"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bricks_are_named_with_and_without_the_word() {
+        assert_eq!(parse_brick("brick-12").expect("a brick"), BrickId(12));
+        assert_eq!(parse_brick("3").expect("a brick"), BrickId(3));
+        for text in ["", "brick-", "brick", "b3", "-3", "+3", "3.", "99999999999"] {
+            let error = parse_brick(text).expect_err("no brick").to_string();
+            assert!(error.contains("write brick-3 or 3"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `brickwork brick`: a storage server.
+//!
+//! Reading order: this file (the daemon), [`init`] (making one, and its disks), [`members`] (all bricks of a cluster, and
+//! which of them take part).
+
+mod init;
+mod members;
+
+pub use init::{Init, init};
+
+use super::daemon;
+use crate::args::Global;
+use crate::config::keys::IoChoice;
+use crate::config::{self, BrickFile, Bytes, DiskFile};
+use anyhow::{Context, Result};
+use base::BrickId;
+use clap::Subcommand;
+use host::{BrickOptions, DiskSpec, IoEngine, Shutdown};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Prints `ready brick-3 listening on ADDRESS` when it serves; ends cleanly on SIGTERM and SIGINT.
+
+Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
+  listen         HOST:PORT for gateways and other bricks
+  advertise      HOST:PORT that others use for `listen`, when it is not the same
+  directory      HOST:PORT of the directory
+  cluster        the cluster's id, 32 hexadecimal digits
+  id             this brick's id, given by `brick init`
+  disks          [{ path, size }]: files or block devices, formatted by `brick init`; size in bytes or \"10GiB\"
+  cache_bytes    memory for cached blocks, over all disks                   default 256MiB
+  journal_bytes  journal on each disk, in force when it is formatted        default by its size
+  io             \"auto\", \"io_uring\" or \"plain\"                              default \"auto\"
+  labels         failure domains, { host = \"a\", rack = \"2\" }                default { host = this machine }
+  metrics        HOST:PORT for Prometheus                                   default none
+  tls            { ca, cert, key }, PEM files
+  plaintext      true: no TLS, loopback only                                default false
+
+With a verb it is an operator's command instead: list, evict, readmit, replace.
+
+Examples:
+  brickwork brick list
+  brickwork brick init --dir /var/lib/brickwork --disk /dev/sdb --listen 10.0.0.2:7003 --join TOKEN
+  brickwork brick --config /var/lib/brickwork/brick.toml
+  BRICKWORK_CACHE_BYTES=4GiB brickwork brick --config brick.toml --metrics 127.0.0.1:9101"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Join a cluster as a brick: get an id and a certificate, format disks, write brick.toml
+    Init(Box<Init>),
+    /// Format exchanged disks of this machine's brick
+    Format(init::Format),
+    /// List all bricks and how they are
+    #[command(after_help = members::LIST_HELP)]
+    List,
+    /// Take a brick out of all groups for good; its blocks are rebuilt onto others
+    Evict(members::Evict),
+    /// Let an evicted brick take part again
+    Readmit(members::Readmit),
+    /// Rebuild the blocks of a brick onto another one, now
+    Replace(members::Replace),
+}
+
+#[derive(clap::Args)]
+struct Flags {
+    /// Overrides `listen`
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// Overrides `advertise`
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// Overrides `directory`
+    #[arg(long, value_name = "HOST:PORT")]
+    directory: Option<String>,
+    /// Overrides `cache_bytes`
+    #[arg(long, value_name = "SIZE")]
+    cache_bytes: Option<Bytes>,
+    /// Overrides `io`: auto, io_uring or plain
+    #[arg(long, value_name = "HOW")]
+    io: Option<String>,
+    /// Overrides `metrics`
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+}
+
+/// Runs the verb.
+pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    match args.command {
+        Some(Command::Init(args)) => init::print_init(global, &args).map(done),
+        Some(Command::Format(args)) => init::format_exchanged(global, &args).map(done),
+        Some(Command::List) => members::list(global).map(done),
+        Some(Command::Evict(args)) => members::evict(global, &args).map(done),
+        Some(Command::Readmit(args)) => members::readmit(global, &args).map(done),
+        Some(Command::Replace(args)) => members::replace(global, &args),
+        None => serve(global, args.flags).map(done),
+    }
+}
+
+fn serve(global: &Global, args: Flags) -> Result<()> {
+    let path = daemon::config_path(global, "brick")?;
+    let flags = daemon::flags([
+        ("listen", daemon::text(args.listen.as_ref())),
+        ("advertise", daemon::text(args.advertise.as_ref())),
+        ("directory", daemon::text(args.directory.as_ref())),
+        ("cache_bytes", args.cache_bytes.map(|bytes| toml::Value::String(bytes.to_string()))),
+        ("io", daemon::text(args.io.as_ref())),
+        ("metrics", daemon::text(args.metrics.as_ref())),
+    ]);
+    let file: BrickFile = config::load(Some(path), flags)?;
+    daemon::start_logs(global);
+    let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
+    let options = BrickOptions {
+        node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
+        id: BrickId(file.id),
+        listen: file.listen,
+        advertise: file.advertise,
+        directory: file.directory,
+        disks: file.disks.iter().map(spec).collect(),
+        io: engine(file.io),
+        cache_bytes: file.cache_bytes.0,
+        labels: file.labels.into_iter().collect(),
+    };
+    host::run_brick(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    Ok(())
+}
+
+fn engine(io: IoChoice) -> IoEngine {
+    match io {
+        IoChoice::Auto => IoEngine::Auto,
+        IoChoice::IoUring => IoEngine::IoUring,
+        IoChoice::Plain => IoEngine::Plain,
+    }
+}
+
+fn spec(disk: &DiskFile) -> DiskSpec {
+    DiskSpec { path: disk.path.clone(), size_bytes: disk.size.map(|size| size.0) }
+}

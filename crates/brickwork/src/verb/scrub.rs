@@ -1,0 +1,196 @@
+//! `brickwork scrub`: every brick checks every block that it holds, and has repaired what is rotten or old.
+
+use super::rebuild::parse_rate;
+use super::{client, watch};
+use crate::args::Global;
+use crate::config::{Bytes, Period};
+use crate::{output, view};
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Instant;
+use wire::directory::BrickEntry;
+use wire::{AdminRequest, ClusterStatus, ScrubStatus};
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Bricks scrub by themselves once in --every; this begins a scrub on all of them now. Each block is read from the disk,
+its checksum checked, and compared with the other members of its group; what is unreadable or old is repaired from
+them. A block that nobody can make out is lost: reads of it end with EIO, of it alone, and it is named here and in
+`brickwork status` by volume and byte.
+
+With --rate or --every, and without --wait, only the setting is changed. Settings hold for the whole cluster and stay:
+the directory keeps them, and they win over directory.toml.
+
+With --wait it ends with 0 when every block was checked and none is lost, with 1 when some are lost, a brick could not
+be checked, or --timeout is over.
+
+Examples:
+  brickwork scrub --wait                     and what came of it
+  brickwork scrub --wait --rate 200MiB       faster, from now on
+  brickwork scrub --every 30d                less often
+  brickwork scrub --every off                never by itself
+  brickwork scrub --wait --json | jq .lost")]
+pub struct Args {
+    #[command(flatten)]
+    waiting: watch::Waiting,
+    /// Bytes a second at most that each brick reads to check
+    #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
+    rate: Option<Bytes>,
+    /// How often bricks scrub by themselves (7d, 12h), or off
+    #[arg(long, value_name = "TIME")]
+    every: Option<Period>,
+}
+
+/// Runs the verb.
+pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
+    let is_set = args.rate.is_some() || args.every.is_some();
+    if is_set {
+        let request = AdminRequest::SetCare {
+            rebuild_bytes_per_second: None,
+            scrub_bytes_per_second: args.rate.map(|rate| rate.0),
+            scrub_interval_s: args.every.map(|every| every.seconds),
+            rebuild_after_s: None,
+        };
+        client::call(global, request)?;
+    }
+    if is_set && !args.waiting.wait {
+        print_settings(global, &client::status(global)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let started = client::status_of(client::call(global, AdminRequest::Scrub)?)?;
+    if args.waiting.wait {
+        return wait(global, &args.waiting, started.care.scrub);
+    }
+    if global.json {
+        output::print_json(&json!({ "scrub": started.care.scrub, "bricks": takers(&started).count() }));
+    } else {
+        println!(
+            "{} begin to check their blocks, at most {}/s each. Wait for what comes of it:\n  brickwork scrub --wait",
+            output::count(takers(&started).count() as u64, "brick"),
+            Bytes(started.care.scrub_bytes_per_second)
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_settings(global: &Global, status: &ClusterStatus) {
+    if global.json {
+        output::print_json(&view::care_json(status));
+        return;
+    }
+    let every = Period { seconds: status.care.scrub_interval_s };
+    let every = if every.seconds == 0 { "only when asked".to_owned() } else { format!("every {every}") };
+    println!("Bricks scrub {every}, at most {}/s each.", Bytes(status.care.scrub_bytes_per_second));
+}
+
+/// Bricks that are there to be scrubbed.
+fn takers(status: &ClusterStatus) -> impl Iterator<Item = &BrickEntry> {
+    status.bricks.iter().filter(|brick| brick.alive && !brick.evicted && brick.status.failed.is_none())
+}
+
+/// Whether a brick is through with the scrub of this number, or a later one.
+fn is_through(scrub: &ScrubStatus, number: u64) -> bool {
+    scrub.number >= number && !scrub.running
+}
+
+fn wait(global: &Global, waiting: &watch::Waiting, number: u64) -> Result<ExitCode> {
+    let start = Instant::now();
+    let mut bars = watch::Bars::new(global.json);
+    let done = |status: &ClusterStatus| takers(status).all(|brick| is_through(&brick.status.scrub, number));
+    let (status, is_done) = watch::until(global, waiting, &done, |status| {
+        for brick in takers(status) {
+            let scrub = &brick.status.scrub;
+            let name = format!("{}, {} repaired of {}", brick.id, scrub.repaired_blocks, scrub.found_blocks);
+            let checked = if is_through(scrub, number) { scrub.total_blocks } else { scrub.checked_blocks };
+            if scrub.number >= number {
+                bars.set(&format!("{:010}", brick.id.0), name, checked, scrub.total_blocks);
+            }
+        }
+        bars.end_round();
+    })?;
+    bars.clear();
+    let outcome = Outcome::of(&status, number, is_done);
+    if global.json {
+        output::print_json(&outcome.json(&status, start.elapsed().as_secs_f64()));
+    } else {
+        outcome.print(&view::span(start.elapsed()));
+    }
+    Ok(if outcome.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What came of a scrub.
+struct Outcome {
+    is_done: bool,
+    checked_blocks: u64,
+    found_blocks: u64,
+    repaired_blocks: u64,
+    /// Of all bricks; blocks for which there was no room in `lost` are counted here as well.
+    lost_blocks: u64,
+    lost: Vec<view::LostRange>,
+    /// Bricks that hold blocks and were not there to be checked.
+    missed: Vec<String>,
+}
+
+impl Outcome {
+    fn of(status: &ClusterStatus, number: u64, is_done: bool) -> Outcome {
+        let sum = |of: fn(&BrickEntry) -> u64| takers(status).map(of).sum();
+        // A brick checks only groups of which it is a current member.
+        let was_missed = |brick: &&BrickEntry| {
+            let scrub = &brick.status.scrub;
+            let is_checked = brick.alive && brick.stale_groups == 0 && is_through(scrub, number);
+            brick.groups > 0 && !(is_checked && (scrub.total_blocks > 0 || brick.status.used_bytes == 0))
+        };
+        Outcome {
+            is_done,
+            checked_blocks: sum(|brick| brick.status.scrub.checked_blocks),
+            found_blocks: sum(|brick| brick.status.scrub.found_blocks),
+            repaired_blocks: sum(|brick| brick.status.scrub.repaired_blocks),
+            lost_blocks: status.bricks.iter().map(|brick| brick.status.lost_blocks).sum(),
+            lost: view::lost_ranges(status),
+            missed: status.bricks.iter().filter(was_missed).map(|brick| brick.id.to_string()).collect(),
+        }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.is_done && self.lost_blocks == 0 && self.lost.is_empty() && self.missed.is_empty()
+    }
+
+    fn print(&self, took: &str) {
+        let [checked, found, lost] = [self.checked_blocks, self.found_blocks, self.lost_blocks]
+            .map(|blocks| output::count(blocks, "block"));
+        let end = if self.is_done { "" } else { " so far; it goes on" };
+        println!(
+            "{checked} checked in {took}{end}: {found} rotten or old, {} repaired, {lost} lost.",
+            self.repaired_blocks
+        );
+        for range in &self.lost {
+            output::print_marked(
+                "!",
+                &format!("Lost: {range}. Reads of it end with EIO until it is written again."),
+            );
+        }
+        if !self.missed.is_empty() {
+            output::print_marked("!", &format!("Not checked, or not all of it: {}.", self.missed.join(", ")));
+        }
+    }
+
+    fn json(&self, status: &ClusterStatus, waited_s: f64) -> Value {
+        let bricks: Vec<Value> = status
+            .bricks
+            .iter()
+            .map(|brick| {
+                let mut value = view::scrub_json(&brick.status);
+                value["brick"] = json!(brick.id.0);
+                value["lost_blocks"] = json!(brick.status.lost_blocks);
+                value
+            })
+            .collect();
+        json!({
+            "done": self.is_done, "clean": self.is_clean(), "waited_s": waited_s, "checked_blocks": self.checked_blocks,
+            "found_blocks": self.found_blocks, "repaired_blocks": self.repaired_blocks, "lost_blocks": self.lost_blocks,
+            "lost": view::lost_json(&self.lost), "missed": self.missed, "bricks": bricks,
+        })
+    }
+}

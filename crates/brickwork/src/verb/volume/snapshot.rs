@@ -1,0 +1,129 @@
+//! `brickwork volume snapshot | clone | rollback`.
+
+use crate::args::Global;
+use crate::security::random;
+use crate::verb::{client, confirm};
+use crate::{output, view};
+use anyhow::{Context, Result};
+use serde_json::json;
+use wire::{AdminReply, AdminRequest};
+
+/// `volume snapshot`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A snapshot holds all writes that were acknowledged before this command was begun, and none that was begun after it
+ended. It takes no room until the volume is written. Writes pause for some milliseconds. File systems find it as after
+a power cut: for a tidy one, run `sync` or `fsfreeze` first.
+
+It is named VOLUME@NAME, listed below its volume, and served read-only over NBD under that name.
+
+Examples:
+  brickwork volume snapshot first monday
+  nbdcopy nbd://127.0.0.1:10809/first@monday backup.raw
+  brickwork volume delete first@monday")]
+pub(super) struct Snapshot {
+    /// The volume
+    #[arg(value_parser = parse_volume)]
+    volume: String,
+    /// The snapshot's name: 1 to 63 of a-z 0-9 - _ . beginning with a letter or digit
+    name: String,
+}
+
+/// `volume clone`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A clone is a volume of its own that begins as the snapshot is. It shares the snapshot's blocks until it is written, and
+the snapshot cannot be deleted as long as it has clones.
+
+Examples:
+  brickwork volume clone first@monday try-upgrade")]
+pub(super) struct Clone {
+    /// The snapshot: VOLUME@NAME
+    #[arg(value_parser = parse_snapshot)]
+    snapshot: String,
+    /// The new volume's name
+    name: String,
+}
+
+/// `volume rollback`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The volume becomes what the snapshot is; all that was written since is dropped. Unmount file systems first: clients that
+are connected would see blocks change under them. The snapshot stays.
+
+Examples:
+  brickwork volume snapshot first before-rollback
+  brickwork volume rollback first@monday --yes")]
+pub(super) struct Rollback {
+    /// The snapshot: VOLUME@NAME
+    #[arg(value_parser = parse_snapshot)]
+    snapshot: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn snapshot(global: &Global, args: Snapshot) -> Result<()> {
+    let Snapshot { volume, name } = args;
+    let full = format!("{volume}@{name}");
+    let request = AdminRequest::Snapshot { volume, snapshot: name, nonce: nonce() };
+    let reply =
+        client::call(global, request).with_context(|| format!("cannot take the snapshot '{full}'"))?;
+    done(global, &reply, &full, &format!("Snapshot '{full}' is taken; it is served read-only as '{full}'."));
+    Ok(())
+}
+
+pub(super) fn clone(global: &Global, args: Clone) -> Result<()> {
+    let Clone { snapshot, name } = args;
+    let request = AdminRequest::Clone { snapshot: snapshot.clone(), name: name.clone(), nonce: nonce() };
+    let reply = client::call(global, request).with_context(|| format!("cannot clone '{snapshot}'"))?;
+    done(global, &reply, &name, &format!("Volume '{name}' is made, as '{snapshot}' is."));
+    Ok(())
+}
+
+pub(super) fn rollback(global: &Global, args: Rollback) -> Result<()> {
+    let Rollback { snapshot, yes } = args;
+    let volume = snapshot.split('@').next().unwrap_or_default().to_owned();
+    if !yes {
+        let what = format!("Roll '{volume}' back to '{snapshot}' and drop all that was written since");
+        confirm::confirm(&what, &volume)?;
+    }
+    let request = AdminRequest::Rollback { snapshot: snapshot.clone(), nonce: nonce() };
+    let reply = client::call(global, request)
+        .with_context(|| format!("cannot roll '{volume}' back to '{snapshot}'"))?;
+    done(global, &reply, &volume, &format!("Volume '{volume}' is what '{snapshot}' is."));
+    Ok(())
+}
+
+/// Tells a retry of this command from another one.
+fn nonce() -> u64 {
+    u64::from_le_bytes(random())
+}
+
+fn done(global: &Global, reply: &AdminReply, name: &str, text: &str) {
+    match reply {
+        _ if !global.json => println!("{text}"),
+        AdminReply::Volume(volume) => output::print_json(&view::volume_json(volume)),
+        _ => output::print_json(&json!({ "name": name })),
+    }
+}
+
+fn parse_volume(text: &str) -> Result<String, String> {
+    match text.split_once('@') {
+        Some((volume, name)) => {
+            Err(format!("'{text}' is a snapshot's name; write `brickwork volume snapshot {volume} {name}`"))
+        }
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn parse_snapshot(text: &str) -> Result<String, String> {
+    match text.split_once('@') {
+        Some((volume, name)) if !volume.is_empty() && !name.is_empty() && !name.contains('@') => {
+            Ok(text.to_owned())
+        }
+        _ => {
+            Err(format!("'{text}' is no snapshot; write VOLUME@NAME, as `brickwork volume list` shows them"))
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The directory's answers for programs.
+
+use super::{LostRange, brick_state, lost_ranges, problems, volume_state};
+use base::BLOCK_U64;
+use serde_json::{Value, json};
+use wire::directory::{BrickEntry, VolumeStatus};
+use wire::{BrickStatus, CatchUp, ClusterStatus, GroupView, VolumeInfo, VolumeMap};
+
+/// A volume.
+pub fn volume_json(volume: &VolumeInfo) -> Value {
+    json!({
+        "id": volume.id.0, "name": volume.name, "size_bytes": volume.size_bytes, "layout": volume.layout,
+        "stripe_unit_bytes": u64::from(volume.stripe_unit_blocks) * BLOCK_U64,
+        "column_bytes": u64::from(volume.column_blocks) * BLOCK_U64, "read_only": volume.read_only,
+        "snapshot": volume.is_snapshot, "family": volume.family.0, "origin": volume.origin.map(|origin| origin.0),
+    })
+}
+
+/// A volume and its groups.
+pub fn map_json(map: &VolumeMap) -> Value {
+    let mut value = volume_json(&map.volume);
+    value["groups"] = map.groups.iter().map(group_json).collect();
+    value
+}
+
+/// The cluster.
+pub fn status_json(status: &ClusterStatus) -> Value {
+    let bricks: Vec<Value> = status.bricks.iter().map(brick_json).collect();
+    let gateways: Vec<Value> = status
+        .gateways
+        .iter()
+        .map(|gateway| json!({ "id": gateway.id.0, "address": gateway.address, "silent_ms": gateway.silent_ms }))
+        .collect();
+    let volumes: Vec<Value> = status.volumes.iter().map(volume_status_json).collect();
+    json!({
+        "healthy": problems(status).is_empty(), "problems": problems(status), "version": status.version,
+        "bricks": bricks, "gateways": gateways, "volumes": volumes, "lost": lost_json(&lost_ranges(status)),
+        "care": care_json(status),
+    })
+}
+
+/// How bricks look after their blocks.
+pub fn care_json(status: &ClusterStatus) -> Value {
+    let care = &status.care;
+    json!({
+        "rebuild_bytes_per_s": care.rebuild_bytes_per_second, "rebuild_after_s": care.rebuild_after_s,
+        "scrub_bytes_per_s": care.scrub_bytes_per_second, "scrub_every_s": care.scrub_interval_s,
+    })
+}
+
+/// Bytes of volumes that nobody can make out.
+pub fn lost_json(lost: &[LostRange]) -> Value {
+    lost.iter()
+        .map(|range| json!({ "volume": range.volume, "offset": range.offset, "length": range.length }))
+        .collect()
+}
+
+/// A brick.
+pub fn brick_json(brick: &BrickEntry) -> Value {
+    let status = &brick.status;
+    let labels: serde_json::Map<String, Value> =
+        status.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    // Beyond 2^53 many readers of JSON round numbers.
+    let disks: Vec<String> = status.disks.iter().map(|disk| format!("{disk:016x}")).collect();
+    json!({
+        "id": brick.id.0, "name": brick.id.to_string(), "state": brick_state(brick), "alive": brick.alive,
+        "evicted": brick.evicted, "silent_ms": brick.silent_ms, "groups": brick.groups,
+        "stale_groups": brick.stale_groups, "joining_groups": brick.joining_groups, "address": status.address,
+        "capacity_bytes": status.capacity_bytes, "used_bytes": status.used_bytes, "in_doubt": status.in_doubt,
+        "unreadable_blocks": status.unreadable_blocks, "repaired_blocks": status.repaired_blocks,
+        "lost_blocks": status.lost_blocks, "labels": labels, "failed": status.failed, "disks": disks,
+        "catching_up": status.catching_up.iter().map(catch_up_json).collect::<Vec<_>>(),
+        "scrub": scrub_json(status),
+    })
+}
+
+/// How far a brick's scrub is.
+pub fn scrub_json(status: &BrickStatus) -> Value {
+    let scrub = &status.scrub;
+    json!({
+        "running": scrub.running, "completed": scrub.completed, "checked_blocks": scrub.checked_blocks,
+        "total_blocks": scrub.total_blocks, "found_blocks": scrub.found_blocks, "repaired_blocks": scrub.repaired_blocks,
+    })
+}
+
+/// How far a brick has caught up in one group.
+pub fn catch_up_json(group: &CatchUp) -> Value {
+    json!({
+        "group": group.group.0, "view": group.number.0, "compared_blocks": group.compared_blocks,
+        "total_blocks": group.total_blocks, "fetched_bytes": group.fetched_bytes, "done": group.done,
+    })
+}
+
+fn volume_status_json(status: &VolumeStatus) -> Value {
+    let mut value = volume_json(&status.volume);
+    for (key, count) in [
+        ("groups", status.groups),
+        ("degraded", status.degraded),
+        ("unavailable", status.unavailable),
+        ("rebuilding", status.rebuilding),
+        ("unplaced", status.unplaced),
+        ("can_lose", u32::from(status.can_lose)),
+    ] {
+        value[key] = json!(count);
+    }
+    value["state"] = json!(volume_state(status));
+    value
+}
+
+fn group_json(group: &GroupView) -> Value {
+    let slots = |has: fn(&GroupView, base::BrickId) -> bool| -> Vec<u32> {
+        group.members.iter().filter(|brick| has(group, **brick)).map(|brick| brick.0).collect()
+    };
+    json!({
+        "group": group.group.0, "view": group.number.0, "members": slots(|_, _| true),
+        "current": slots(GroupView::is_current), "joining": slots(GroupView::is_joining),
+    })
+}

@@ -1,0 +1,134 @@
+//! The directory's answers in words: how bricks, volumes and bytes are. [`json`] says the same for programs, [`problems`]
+//! what an operator should know and do.
+
+mod json;
+mod problems;
+
+pub use json::{
+    brick_json, care_json, catch_up_json, lost_json, map_json, scrub_json, status_json, volume_json,
+};
+pub use problems::problems;
+
+use crate::config::Bytes;
+use std::time::Duration;
+use wire::directory::{BrickEntry, VolumeStatus};
+use wire::{BrickStatus, ClusterStatus, LostBlocks};
+
+/// Bytes of a volume that nobody can make out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LostRange {
+    /// The volume's name.
+    pub volume: String,
+    /// The first byte.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
+}
+
+impl std::fmt::Display for LostRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (first, last) = (self.offset, self.offset + self.length.max(1) - 1);
+        write!(f, "volume '{}', bytes {first} to {last} ({})", self.volume, Bytes(self.length))
+    }
+}
+
+/// What all bricks report as lost, by volume and place; what several report, once.
+pub fn lost_ranges(status: &ClusterStatus) -> Vec<LostRange> {
+    let mut all: Vec<LostBlocks> = status.bricks.iter().flat_map(|brick| brick.status.lost.clone()).collect();
+    all.sort();
+    let mut merged: Vec<LostBlocks> = Vec::new();
+    for next in all {
+        match merged.last_mut() {
+            Some(last) if last.volume == next.volume && next.offset <= last.offset + last.length => {
+                last.length = last.length.max(next.offset + next.length - last.offset);
+            }
+            _ => merged.push(next),
+        }
+    }
+    let name = |lost: &LostBlocks| {
+        let found = status.volumes.iter().find(|volume| volume.volume.id == lost.volume);
+        found.map_or_else(|| lost.volume.to_string(), |volume| volume.volume.name.clone())
+    };
+    merged
+        .iter()
+        .map(|lost| LostRange { volume: name(lost), offset: lost.offset, length: lost.length })
+        .collect()
+}
+
+/// Whether every volume has its full redundancy, and keeps it: no member is about to be left out.
+pub fn is_redundant(status: &ClusterStatus) -> bool {
+    let whole = |volume: &VolumeStatus| volume.degraded + volume.unavailable + volume.rebuilding == 0;
+    let stays = |brick: &BrickEntry| brick.groups == 0 || (brick.alive && !brick.evicted);
+    status.volumes.iter().all(whole) && status.bricks.iter().all(stays)
+}
+
+/// How a brick is, in a word or two.
+pub fn brick_state(brick: &BrickEntry) -> String {
+    if brick.status.failed.is_some() {
+        return "disk failed".to_owned();
+    }
+    match (brick.evicted, brick.alive) {
+        (true, true) => return "evicted".to_owned(),
+        (true, false) => return "evicted, silent".to_owned(),
+        (false, false) => return "silent".to_owned(),
+        (false, true) => {}
+    }
+    if brick.joining_groups > 0 {
+        return match caught_up(&brick.status) {
+            Some(percent) => format!("catching up {percent}%"),
+            None => "catching up".to_owned(),
+        };
+    }
+    if brick.stale_groups > 0 { "serving, behind".to_owned() } else { "serving".to_owned() }
+}
+
+/// The same, and for how long it has been silent if it is.
+pub fn brick_state_since(brick: &BrickEntry) -> String {
+    let silent = brick.silent_ms.filter(|_| !brick.alive).map(|ms| format!(" {}", ago(ms)));
+    brick_state(brick) + &silent.unwrap_or_default()
+}
+
+/// How much of its groups a brick has compared, in percent; none when it is not known how much there is.
+pub fn caught_up(status: &BrickStatus) -> Option<u64> {
+    let sum = |of: fn(&wire::CatchUp) -> u64| status.catching_up.iter().map(of).sum::<u64>();
+    let (compared, total) = (sum(|group| group.compared_blocks), sum(|group| group.total_blocks));
+    (compared.min(total) * 100).checked_div(total)
+}
+
+/// How a volume is, in a word or two.
+pub fn volume_state(volume: &VolumeStatus) -> String {
+    let of = |count: u32| format!("{count}/{}", volume.groups);
+    let rebuilding =
+        if volume.rebuilding > 0 { format!(", rebuilding {}", volume.rebuilding) } else { String::new() };
+    match (volume.unavailable, volume.degraded) {
+        (0, 0) if volume.rebuilding == 0 => "healthy".to_owned(),
+        (0, 0) => format!("rebuilding {}", of(volume.rebuilding)),
+        (0, degraded) => format!("degraded {}{rebuilding}", of(degraded)),
+        (unavailable, _) => format!("unavailable {}", of(unavailable)),
+    }
+}
+
+/// Milliseconds as a person says them.
+pub fn ago(silent_ms: u64) -> String {
+    match silent_ms / 1000 {
+        0 => format!("{silent_ms} ms"),
+        seconds @ 1..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
+/// The same of a [`Duration`].
+pub fn span(time: Duration) -> String {
+    ago(time.as_millis() as u64)
+}
+
+/// How full, in percent.
+pub fn percent(used: u64, capacity: u64) -> u64 {
+    u64::try_from((u128::from(used) * 100).checked_div(u128::from(capacity)).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+/// How full a brick is.
+pub fn usage(status: &BrickStatus) -> String {
+    format!("{}% of {}", percent(status.used_bytes, status.capacity_bytes), Bytes(status.capacity_bytes))
+}

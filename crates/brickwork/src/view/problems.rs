@@ -1,0 +1,308 @@
+//! What an operator should know, and what to do about it.
+
+use super::{LostRange, ago, lost_ranges};
+use crate::config::Period;
+use crate::output;
+use std::collections::BTreeMap;
+use wire::ClusterStatus;
+use wire::directory::{BrickEntry, VolumeStatus};
+
+/// The most ranges of lost bytes that are told one by one.
+const LOST_MAX: usize = 8;
+
+/// What an operator should know and do, a sentence or two each, the worst first; nothing when all is well. What the
+/// directory warns of by itself (bricks that fill up, groups that find no brick) stands behind it.
+pub fn problems(status: &ClusterStatus) -> Vec<String> {
+    let mut problems = lost_problems(status);
+    if status.bricks.is_empty() {
+        problems
+            .push("There is no brick yet: `brickwork brick init` on a storage server makes one.".to_owned());
+    }
+    let families = families(status);
+    problems.extend(families.iter().filter_map(|(names, volume)| unavailable(names, volume)));
+    problems.extend(status.bricks.iter().filter_map(|brick| brick_problem(status, brick)));
+    problems.extend(families.iter().filter_map(|(names, volume)| degraded(names, volume)));
+    if status.gateways.is_empty() && !status.volumes.is_empty() {
+        problems.push(
+            "No gateway was heard of lately, so nobody serves the volumes: start `brickwork gateway`."
+                .to_owned(),
+        );
+    }
+    problems.extend(status.warnings.iter().cloned());
+    problems
+}
+
+fn lost_problems(status: &ClusterStatus) -> Vec<String> {
+    let lost = lost_ranges(status);
+    let told = lost.iter().take(LOST_MAX).map(|range: &LostRange| {
+        format!(
+            "Lost beyond repair: {range}. Reads of it fail with EIO until it is written again: restore it from a backup, or \
+             bring back a brick that has it."
+        )
+    });
+    let mut told: Vec<String> = told.collect();
+    if lost.len() > LOST_MAX {
+        told.push(format!(
+            "{} more are lost: `brickwork status --json | jq .lost` lists all.",
+            output::count((lost.len() - LOST_MAX) as u64, "range")
+        ));
+    }
+    told
+}
+
+/// Volumes share the groups of their family, so that what is wrong with them is told once: with all their names.
+fn families(status: &ClusterStatus) -> Vec<(String, &VolumeStatus)> {
+    let mut families: BTreeMap<base::VolumeId, Vec<&VolumeStatus>> = BTreeMap::new();
+    for volume in &status.volumes {
+        families.entry(volume.volume.family).or_default().push(volume);
+    }
+    families.into_values().filter_map(named).collect()
+}
+
+/// The volumes of a family by their names, and one of them.
+fn named(volumes: Vec<&VolumeStatus>) -> Option<(String, &VolumeStatus)> {
+    let heads = || volumes.iter().filter(|volume| !volume.volume.is_snapshot);
+    let first = *heads().next().or(volumes.first())?;
+    let names: Vec<String> = heads().map(|volume| format!("'{}'", volume.volume.name)).collect();
+    let name = match &names[..] {
+        [] => format!("Volume '{}'", first.volume.name),
+        [name] => format!("Volume {name}"),
+        [names @ .., last] => format!("Volumes {} and {last}", names.join(", ")),
+    };
+    Some((name, first))
+}
+
+fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
+    let (id, at) = (brick.id, &brick.status.address);
+    if brick.status.failed.is_some() {
+        return Some(format!(
+            "The volumes live on without {id} ({at}), of which a disk failed: exchange the disk, then `brickwork brick format` \
+             and start the brick; or `brickwork brick replace {id}`."
+        ));
+    }
+    if brick.evicted {
+        let groups = output::count(u64::from(brick.groups), "group");
+        return (brick.groups > 0).then(|| {
+            format!(
+                "{id} ({at}) is evicted and still named in {groups}: their blocks are being placed elsewhere."
+            )
+        });
+    }
+    if !brick.alive {
+        return Some(silent(status, brick));
+    }
+    // A block may be found more than once before it is repaired, so that the counts do not balance.
+    let status = &brick.status;
+    if status.unreadable_blocks > 0 && status.repaired_blocks == 0 && status.lost_blocks == 0 {
+        return Some(format!(
+            "{id} ({at}) found blocks that do not match their checksums, and has repaired none yet; reads are served from \
+             other bricks. `brickwork scrub --wait` mends them; if it happens again, exchange the disk."
+        ));
+    }
+    let groups = output::count(u64::from(brick.stale_groups.saturating_sub(brick.joining_groups)), "group");
+    (brick.stale_groups > brick.joining_groups).then(|| {
+        format!(
+            "{id} ({at}) is up and not yet back in {groups}, which go on without it; it catches up by itself."
+        )
+    })
+}
+
+fn silent(status: &ClusterStatus, brick: &BrickEntry) -> String {
+    let (id, at) = (brick.id, &brick.status.address);
+    let since =
+        brick.silent_ms.map_or("since the directory started".to_owned(), |ms| format!("for {}", ago(ms)));
+    let after = Period { seconds: status.care.rebuild_after_s };
+    let then = match brick.groups {
+        0 => String::new(),
+        _ => format!(" Its blocks are rebuilt onto others when it has been away for {after}."),
+    };
+    format!(
+        "{id} ({at}) has been silent {since}. Look whether its machine and its `brickwork brick` process run, and whether it \
+         reaches the directory.{then}"
+    )
+}
+
+fn unavailable(names: &str, volume: &VolumeStatus) -> Option<String> {
+    (volume.unavailable > 0).then(|| {
+        format!(
+            "{names} cannot serve {} of {} groups now: a view is being made, or too many bricks are away. No acknowledged write \
+             is given up: bring the bricks back.",
+            volume.unavailable, volume.groups
+        )
+    })
+}
+
+fn degraded(names: &str, volume: &VolumeStatus) -> Option<String> {
+    let more = match volume.can_lose {
+        0 => "no further failure is survived".to_owned(),
+        can_lose => format!("{} is survived", output::count(u64::from(can_lose), "more failure")),
+    };
+    let rebuilding = match volume.rebuilding {
+        0 => String::new(),
+        count => format!(" {} rebuilding: `brickwork rebuild` shows how far.", being(count)),
+    };
+    (volume.unavailable == 0 && volume.degraded > 0).then(|| {
+        format!(
+            "{names}: {} of {} groups are degraded and serve on; {more}.{rebuilding}",
+            volume.degraded, volume.groups
+        )
+    })
+}
+
+fn being(count: u32) -> String {
+    if count == 1 { "1 is".to_owned() } else { format!("{count} are") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{brick_state, is_redundant, status_json, volume_state};
+    use base::{BrickId, GroupId, ViewNumber, VolumeId};
+    use proptest::prelude::*;
+    use wire::{BrickStatus, CatchUp, LostBlocks, VolumeInfo};
+
+    fn brick(id: u32) -> BrickEntry {
+        let status = BrickStatus {
+            address: "10.0.0.3:7003".into(),
+            capacity_bytes: 100 << 30,
+            used_bytes: 10 << 30,
+            ..BrickStatus::default()
+        };
+        BrickEntry {
+            id: BrickId(id),
+            alive: true,
+            silent_ms: Some(4),
+            groups: 2,
+            stale_groups: 0,
+            joining_groups: 0,
+            evicted: false,
+            status,
+        }
+    }
+
+    fn volume(id: u64, name: &str) -> VolumeStatus {
+        let volume = VolumeInfo {
+            id: VolumeId(id),
+            name: name.into(),
+            size_bytes: 1 << 30,
+            layout: "raid1x3".into(),
+            stripe_unit_blocks: 16,
+            column_blocks: 1024,
+            read_only: false,
+            family: VolumeId(1),
+            origin: None,
+            is_snapshot: name.contains('@'),
+        };
+        VolumeStatus {
+            volume,
+            groups: 4,
+            degraded: 0,
+            unavailable: 0,
+            can_lose: 2,
+            rebuilding: 0,
+            unplaced: 0,
+        }
+    }
+
+    fn cluster() -> ClusterStatus {
+        let gateway = wire::GatewayStatus { id: base::GatewayId(7), address: "g".into(), silent_ms: 3 };
+        ClusterStatus {
+            bricks: vec![brick(3), brick(4)],
+            gateways: vec![gateway],
+            volumes: vec![volume(1, "first"), volume(2, "first@monday"), volume(3, "copy")],
+            version: 1,
+            care: wire::Care::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn told(status: &ClusterStatus) -> String {
+        problems(status).join("\n")
+    }
+
+    #[test]
+    fn each_trouble_is_told_with_its_place_and_its_remedy() {
+        let mut status = cluster();
+        assert_eq!(told(&status), "");
+        status.gateways.clear();
+        assert!(told(&status).contains("start `brickwork gateway`"));
+        (status.bricks[0].alive, status.bricks[0].silent_ms) = (false, Some(12_000));
+        let silent = told(&status);
+        assert!(silent.contains("brick-3 (10.0.0.3:7003) has been silent for 12 s"), "{silent}");
+        assert!(silent.contains("rebuilt onto others when it has been away for 10m"), "{silent}");
+        status.warnings.push("As the directory says.".into());
+        assert!(told(&status).ends_with("As the directory says."));
+        assert_eq!(status_json(&status)["healthy"], serde_json::json!(false));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_family_is_told_once() {
+        let mut status = cluster();
+        for volume in &mut status.volumes {
+            (volume.degraded, volume.can_lose, volume.rebuilding, volume.unplaced) = (2, 0, 1, 1);
+        }
+        let told = told(&status);
+        assert_eq!(told.matches("degraded").count(), 1, "{told}");
+        assert!(told.contains("Volumes 'first' and 'copy': 2 of 4 groups are degraded"), "{told}");
+        assert!(told.contains("no further failure is survived. 1 is rebuilding"), "{told}");
+        assert_eq!(volume_state(&status.volumes[0]), "degraded 2/4, rebuilding 1");
+        assert!(!is_redundant(&status));
+    }
+
+    #[test]
+    fn rot_is_told_until_it_is_repaired() {
+        let mut status = cluster();
+        status.bricks[0].status.unreadable_blocks = 2;
+        assert!(told(&status).contains("`brickwork scrub --wait` mends them"));
+        status.bricks[0].status.repaired_blocks = 1;
+        assert_eq!(told(&status), "");
+    }
+
+    #[test]
+    fn bricks_say_what_they_are_at() {
+        let mut status = cluster();
+        let brick = &mut status.bricks[0];
+        assert_eq!(brick_state(brick), "serving");
+        brick.joining_groups = 1;
+        assert_eq!(brick_state(brick), "catching up");
+        let (group, number) = (GroupId(1), ViewNumber(4));
+        let catch_up =
+            CatchUp { group, number, compared_blocks: 30, total_blocks: 40, fetched_bytes: 0, done: false };
+        brick.status.catching_up.push(catch_up);
+        assert_eq!(brick_state(brick), "catching up 75%");
+        (brick.alive, brick.evicted) = (false, true);
+        assert_eq!(brick_state(brick), "evicted, silent");
+    }
+
+    #[test]
+    fn lost_bytes_are_named_by_volume_and_place_once() {
+        let mut status = cluster();
+        let lost = |volume, offset, length| LostBlocks { volume: VolumeId(volume), offset, length };
+        status.bricks[0].status.lost = vec![lost(1, 8192, 4096), lost(9, 0, 4096)];
+        status.bricks[1].status.lost = vec![lost(1, 4096, 4096), lost(1, 8192, 4096)];
+        let told = told(&status);
+        assert!(told.contains("volume 'first', bytes 4096 to 12287 (8 KiB)"), "{told}");
+        assert!(told.contains("volume 'volume-9', bytes 0 to 4095"), "a branch that has no name: {told}");
+        assert_eq!(told.matches("Lost beyond repair").count(), 2, "{told}");
+    }
+
+    proptest! {
+        /// Whatever bricks report, every byte of it is told, and no byte twice.
+        #[test]
+        fn lost_bytes_are_all_told(blocks in proptest::collection::vec((1u64..3, 0u64..20, 1u64..4, 0usize..2), 0..20)) {
+            let mut status = cluster();
+            let mut expected = std::collections::BTreeSet::new();
+            for (volume, block, count, brick) in blocks {
+                let (offset, length) = (block * 4096, count * 4096);
+                status.bricks[brick].status.lost.push(LostBlocks { volume: VolumeId(volume), offset, length });
+                expected.extend((block..block + count).map(|block| (volume, block)));
+            }
+            let mut found = Vec::new();
+            for range in crate::view::lost_ranges(&status) {
+                let volume = if range.volume == "first" { 1 } else { 2 };
+                found.extend((range.offset / 4096..(range.offset + range.length) / 4096).map(|b| (volume, b)));
+            }
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The administrator: gives commands to the directory while everything else goes on, and remembers what came of them.
+
+use crate::checkers::Violation;
+use crate::history::{Kind, Operation, Register};
+use crate::options::VolumePlan;
+use crate::world::event::Event;
+use crate::world::{MS, SECOND, World};
+use base::{BrickId, NodeId};
+use model::Draw;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{AdminError, AdminReply, AdminRequest, Message, Packet, VolumeInfo};
+
+/// Commands under way at a time.
+const OPEN_MAX: usize = 3;
+/// Snapshots, clones and rollbacks of a run.
+const CUTS_MAX: u64 = 5;
+/// A cut is made while requests come as fast as they can.
+const BURST_NS: u64 = 120 * MS;
+
+/// What an administrator does in some run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Duty {
+    Evict,
+    Readmit,
+    Replace,
+    Care,
+    Scrub,
+    Snapshot,
+    Clone,
+    Rollback,
+    Delete,
+}
+
+/// Each duty, and in how many of a hundred seeds it is done.
+const DUTIES: [(Duty, u32); 9] = [
+    (Duty::Evict, 30),
+    (Duty::Readmit, 80),
+    (Duty::Replace, 25),
+    (Duty::Care, 30),
+    (Duty::Scrub, 50),
+    (Duty::Snapshot, 60),
+    (Duty::Clone, 60),
+    (Duty::Rollback, 40),
+    (Duty::Delete, 50),
+];
+
+/// A command under way.
+#[derive(Clone, Debug)]
+struct Command {
+    request: AdminRequest,
+    asked_ns: u64,
+    /// The volume or snapshot that it is about.
+    volume: usize,
+}
+
+/// A cut of a volume that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Cut {
+    /// The snapshot, by its number among the volumes.
+    pub(crate) snapshot: usize,
+    /// The volume that was made of it or was rolled back to it; the volume that it was taken of.
+    pub(crate) volume: usize,
+    pub(crate) asked_ns: u64,
+    pub(crate) answered_ns: u64,
+}
+
+/// The administrator and what it did.
+pub(crate) struct Administrator {
+    draw: Draw,
+    duties: Vec<Duty>,
+    interval_ns: u64,
+    open: BTreeMap<u64, Command>,
+    pub(crate) snapshots: Vec<Cut>,
+    /// Clones and rollbacks: what they write to every block.
+    pub(crate) restored: Vec<Cut>,
+    /// Volumes that were deleted, or may have been.
+    deleted: BTreeSet<usize>,
+    /// Snapshots that something was made of.
+    used: BTreeSet<usize>,
+    evicted: BTreeSet<BrickId>,
+    cuts: u64,
+}
+
+impl Administrator {
+    pub(crate) fn new(mut draw: Draw) -> Administrator {
+        let duties = DUTIES.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(duty, _)| *duty);
+        Administrator {
+            duties: duties.collect(),
+            interval_ns: draw.between(500 * MS, 6 * SECOND),
+            draw,
+            open: BTreeMap::new(),
+            snapshots: Vec::new(),
+            restored: Vec::new(),
+            deleted: BTreeSet::new(),
+            used: BTreeSet::new(),
+            evicted: BTreeSet::new(),
+            cuts: 0,
+        }
+    }
+
+    /// Whether all that was asked is answered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Bricks that were told to leave for good.
+    pub(crate) fn evicted(&self) -> Vec<BrickId> {
+        self.evicted.iter().copied().collect()
+    }
+}
+
+impl World {
+    /// Lets the administrator work as long as there are faults.
+    pub(crate) fn start_administrator(&mut self) {
+        if self.shape.faults && !self.administrator.duties.is_empty() {
+            self.later(SECOND, Event::Administer);
+        }
+    }
+
+    /// The administrator has its turn.
+    pub(crate) fn on_administer(&mut self) {
+        if !self.faults.are_on() {
+            return;
+        }
+        let delay_ns = self.administrator.draw.below(2 * self.administrator.interval_ns);
+        self.later(delay_ns, Event::Administer);
+        if self.administrator.open.len() >= OPEN_MAX {
+            return;
+        }
+        let Administrator { draw, duties, .. } = &mut self.administrator;
+        let duty = *draw.pick(duties);
+        if let Some((request, volume)) = self.draw_command(duty) {
+            self.command(request, volume);
+        }
+    }
+
+    /// Whether a volume exists, as far as the administrator knows.
+    pub(crate) fn is_there(&self, volume: usize) -> bool {
+        !self.administrator.deleted.contains(&volume)
+    }
+
+    /// An answer reached the administrator.
+    pub(crate) fn on_administered(&mut self, question: u64, packet: Packet) {
+        let Some(command) = self.administrator.open.remove(&question) else { return };
+        let Message::AdminDone { result, .. } = packet.message else { return };
+        let verdict = match result {
+            Ok(reply) => self.on_done(command, reply),
+            Err(error) => self.on_refused(&command, &error),
+        };
+        self.judge(verdict);
+    }
+
+    fn draw_command(&mut self, duty: Duty) -> Option<(AdminRequest, usize)> {
+        match duty {
+            Duty::Evict => self.draw_brick().map(|brick| (AdminRequest::EvictBrick { brick }, 0)),
+            Duty::Replace => {
+                let by = if self.administrator.draw.percent(50) { self.draw_spare() } else { None };
+                self.draw_brick().map(|brick| (AdminRequest::ReplaceBrick { brick, by }, 0))
+            }
+            Duty::Readmit => {
+                let evicted = self.administrator.evicted();
+                let brick = self.administrator.pick(&evicted)?;
+                Some((AdminRequest::ReadmitBrick { brick }, 0))
+            }
+            Duty::Care => Some((self.draw_care(), 0)),
+            Duty::Scrub => Some((AdminRequest::Scrub, 0)),
+            Duty::Snapshot | Duty::Clone | Duty::Rollback if self.administrator.cuts >= CUTS_MAX => None,
+            Duty::Snapshot => self.draw_snapshot(),
+            Duty::Clone | Duty::Rollback | Duty::Delete => self.draw_use(duty),
+        }
+    }
+
+    /// A brick whose groups can do without it now.
+    fn draw_brick(&mut self) -> Option<BrickId> {
+        let bricks: Vec<BrickId> = (0..self.nodes.len()).filter_map(|node| self.brick_at(node)).collect();
+        let brick = self.administrator.pick(&bricks)?;
+        let is_near = self.evicted.newest().values().any(|view| view.slot_of(brick).is_some());
+        // What is evicted is as good as lost for its groups: as rare, and only where they survive that.
+        (is_near && !self.shape.small_disks && self.may_lose(brick)).then_some(brick)
+    }
+
+    fn draw_spare(&mut self) -> Option<BrickId> {
+        let is_spare =
+            |brick: &BrickId| self.evicted.newest().values().all(|view| view.slot_of(*brick).is_none());
+        let bricks: Vec<BrickId> =
+            (0..self.nodes.len()).filter_map(|node| self.brick_at(node)).filter(is_spare).collect();
+        self.administrator.pick(&bricks)
+    }
+
+    fn draw_care(&mut self) -> AdminRequest {
+        let draw = &mut self.administrator.draw;
+        let mut maybe = |low, high| draw.percent(50).then(|| draw.between(low, high));
+        AdminRequest::SetCare {
+            rebuild_bytes_per_second: maybe(128 << 10, 4 << 20),
+            scrub_bytes_per_second: maybe(128 << 10, 32 << 20),
+            scrub_interval_s: maybe(10, 60),
+            rebuild_after_s: maybe(3, 12),
+        }
+    }
+
+    fn draw_snapshot(&mut self) -> Option<(AdminRequest, usize)> {
+        let writable: Vec<usize> =
+            (0..self.workload.volumes()).filter(|volume| self.workload.plan(*volume).writable).collect();
+        let of = self.administrator.pick(&writable)?;
+        self.administrator.cuts += 1;
+        let volume = self.workload.plan(of).name.clone();
+        let snapshot = format!("s{}", self.administrator.cuts);
+        self.burst(BURST_NS);
+        Some((AdminRequest::Snapshot { volume, snapshot, nonce: self.administrator.draw.bits() }, of))
+    }
+
+    fn draw_use(&mut self, duty: Duty) -> Option<(AdminRequest, usize)> {
+        let may_go = |snapshot: &usize| duty != Duty::Delete || !self.administrator.used.contains(snapshot);
+        let taken = self.administrator.snapshots.iter().map(|cut| cut.snapshot);
+        let snapshots: Vec<usize> =
+            taken.filter(|snapshot| self.is_there(*snapshot)).filter(may_go).collect();
+        let of = self.administrator.pick(&snapshots)?;
+        let snapshot = self.workload.plan(of).name.clone();
+        let nonce = self.administrator.draw.bits();
+        if duty == Duty::Delete {
+            self.administrator.deleted.insert(of);
+            self.workload.cancel_readers(of);
+            return Some((AdminRequest::DeleteVolume { name: snapshot }, of));
+        }
+        self.administrator.used.insert(of);
+        self.administrator.cuts += 1;
+        self.burst(BURST_NS);
+        let name = format!("clone{}", self.administrator.cuts);
+        Some(match duty {
+            Duty::Clone => (AdminRequest::Clone { snapshot, name, nonce }, of),
+            _ => (AdminRequest::Rollback { snapshot, nonce }, of),
+        })
+    }
+
+    fn command(&mut self, request: AdminRequest, volume: usize) {
+        self.note(0, &format!("is told by the administrator: {request:?}"));
+        if let AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } = &request {
+            self.administrator.evicted.insert(*brick);
+            self.faults.harm.unsettle(*brick, self.now_ns + 5 * SECOND);
+        }
+        let asked = request.clone();
+        let question = self.administrate(
+            NodeId::Directory,
+            Box::new(|operation| Message::Admin { operation, request: asked }),
+        );
+        let command = Command { request, asked_ns: self.now_ns, volume };
+        self.administrator.open.insert(question, command);
+    }
+
+    fn on_done(&mut self, command: Command, reply: AdminReply) -> Result<(), Violation> {
+        let Command { request, asked_ns, volume } = command;
+        let answered_ns = self.now_ns;
+        match (request, reply) {
+            (AdminRequest::EvictBrick { .. }, _) => self.faults.count("bricks evicted"),
+            (AdminRequest::ReplaceBrick { .. }, _) => self.faults.count("bricks replaced"),
+            (AdminRequest::ReadmitBrick { brick }, _) => {
+                self.administrator.evicted.remove(&brick);
+                self.faults.count("bricks readmitted");
+            }
+            (AdminRequest::Scrub, _) => self.faults.count("scrubs asked for"),
+            (AdminRequest::Snapshot { .. }, AdminReply::Volume(info)) => {
+                self.faults.count("snapshots");
+                let snapshot = self.add_branch(volume, &info, false);
+                self.administrator.snapshots.push(Cut { snapshot, volume, asked_ns, answered_ns });
+                if self.administrator.draw.percent(30) {
+                    self.add_reader(snapshot);
+                }
+            }
+            (AdminRequest::Clone { .. }, AdminReply::Volume(info)) => {
+                self.faults.count("clones");
+                let clone = self.add_branch(volume, &info, true);
+                let cut = Cut { snapshot: volume, volume: clone, asked_ns, answered_ns };
+                self.administrator.restored.push(cut);
+                (0..2).for_each(|_| self.add_writer(clone));
+            }
+            (AdminRequest::Rollback { .. }, AdminReply::Volume(_)) => {
+                self.faults.count("rollbacks");
+                let source = self.administrator.snapshots.iter().find(|cut| cut.snapshot == volume);
+                let of = source.expect("a snapshot that was taken").volume;
+                let cut = Cut { snapshot: volume, volume: of, asked_ns, answered_ns };
+                self.administrator.restored.push(cut);
+            }
+            (AdminRequest::DeleteVolume { .. }, _) => self.faults.count("snapshots deleted"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn on_refused(&mut self, command: &Command, error: &AdminError) -> Result<(), Violation> {
+        self.note(0, &format!("refuses {:?}: {error}", command.request));
+        match (&command.request, error) {
+            (_, AdminError::NotNow(_) | AdminError::Busy | AdminError::TooFewBricks { .. }) => {}
+            (
+                AdminRequest::ReadmitBrick { .. } | AdminRequest::ReplaceBrick { .. },
+                AdminError::Invalid(_),
+            ) => {}
+            _ => {
+                let what = format!("{:?} was answered with '{error}'", command.request);
+                return Err(Violation::new("live", what));
+            }
+        }
+        self.faults.count("commands refused");
+        match &command.request {
+            AdminRequest::DeleteVolume { .. } => drop(self.administrator.deleted.remove(&command.volume)),
+            AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } => {
+                self.administrator.evicted.remove(brick);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_branch(&mut self, origin: usize, info: &VolumeInfo, writable: bool) -> usize {
+        let plan = VolumePlan { name: info.name.clone(), writable, ..self.workload.plan(origin).clone() };
+        self.families.push(info.family);
+        self.workload.add_volume(plan, origin)
+    }
+
+    /// What clones and rollbacks wrote: to every block what it was in the snapshot. A snapshot is not written, but
+    /// begins with what it holds.
+    pub(crate) fn record_restored(&mut self, values: &BTreeMap<Register, u64>) {
+        let Administrator { snapshots, restored, .. } = &self.administrator;
+        let taken = snapshots.iter().map(|cut| Cut { volume: cut.snapshot, ..cut.clone() });
+        let cuts: Vec<Cut> = taken.chain(restored.iter().cloned()).collect();
+        for cut in cuts {
+            let of_snapshot = values.iter().filter(|(register, _)| register.volume() == cut.snapshot);
+            for (register, value) in of_snapshot {
+                self.workload.history.push(Operation {
+                    client: u64::MAX - cut.asked_ns,
+                    register: register.of(cut.volume),
+                    kind: Kind::Write,
+                    value: *value,
+                    asked_ns: cut.asked_ns,
+                    answered_ns: Some(cut.answered_ns),
+                });
+            }
+        }
+    }
+}
+
+impl Administrator {
+    fn pick<T: Copy>(&mut self, choices: &[T]) -> Option<T> {
+        (!choices.is_empty()).then(|| *self.draw.pick(choices))
+    }
+}

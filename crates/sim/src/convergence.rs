@@ -1,0 +1,137 @@
+//! Every seed ends live: once all is healed, all groups become fully redundant again within a bound, and a scrub ends
+//! clean.
+
+use crate::checkers::Violation;
+use crate::world::{MS, SECOND, World};
+use base::BrickId;
+use wire::directory::{AdminReply, BrickEntry, BrickStatus, ClusterStatus, VolumeStatus};
+use wire::{AdminError, AdminRequest};
+
+/// After healing, all groups are redundant within this time.
+const REDUNDANT_NS: u64 = 120 * SECOND;
+/// A scrub of all bricks takes no longer.
+const SCRUB_NS: u64 = 60 * SECOND;
+const FULL_SPEED: u64 = 256 << 20;
+const POLL_NS: u64 = 100 * MS;
+
+impl World {
+    /// Runs until all bricks are back and all groups are redundant.
+    pub(crate) fn converge(&mut self) -> Result<(), Violation> {
+        let end_ns = self.now_ns + REDUNDANT_NS;
+        while !self.administrator.is_idle() && self.now_ns < end_ns && self.violation.is_none() {
+            self.run_until(self.now_ns + POLL_NS);
+        }
+        self.readmit_all()?;
+        self.hurry()?;
+        let mut last = None;
+        while self.violation.is_none() {
+            let status = self.status()?;
+            let Some(worst) = status.volumes.iter().find(|volume| !is_whole(volume)) else { return Ok(()) };
+            if self.shape.small_disks && status.bricks.iter().any(|brick| is_full(&brick.status)) {
+                // What would fill a disk is not rebuilt onto it.
+                return Ok(());
+            }
+            last = Some(format!("{worst:?}; {:?}", status.warnings));
+            if self.now_ns > end_ns {
+                break;
+            }
+            self.run_until(self.now_ns + POLL_NS);
+        }
+        let what = format!("a volume is not redundant after {} s: {last:?}", REDUNDANT_NS / SECOND);
+        Err(Violation::new("live", what))
+    }
+
+    /// Lets every brick check all its blocks, twice: the first scrub repairs whatever it finds, the second finds nothing.
+    pub(crate) fn scrub_clean(&mut self) -> Result<(), Violation> {
+        for round in 0..2 {
+            let status = match self.administer(vec![AdminRequest::Scrub])?.remove(0) {
+                AdminReply::Status(status) => status,
+                other => return Err(Violation::new("scrub", format!("it was answered with {other:?}"))),
+            };
+            let number = status.care.scrub;
+            for entry in self.await_scrub(number)? {
+                self.judge_scrub(&entry, round == 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left to do goes on at full speed: how fast it goes says nothing of whether it ends.
+    fn hurry(&mut self) -> Result<(), Violation> {
+        let care = AdminRequest::SetCare {
+            rebuild_bytes_per_second: Some(FULL_SPEED),
+            scrub_bytes_per_second: Some(FULL_SPEED),
+            scrub_interval_s: Some(0),
+            rebuild_after_s: Some(self.shape.rebuild_after_s),
+        };
+        self.administer(vec![care]).map(drop)
+    }
+
+    fn await_scrub(&mut self, number: u64) -> Result<Vec<BrickEntry>, Violation> {
+        let end_ns = self.now_ns + SCRUB_NS;
+        loop {
+            let mut bricks = self.status()?.bricks;
+            bricks.retain(|brick| !self.faults.harm.lost.contains(&brick.id));
+            let is_done = |brick: &BrickEntry| {
+                let scrub = &brick.status.scrub;
+                scrub.number >= number && !scrub.running
+            };
+            if bricks.iter().all(is_done) || self.violation.is_some() {
+                return Ok(bricks);
+            }
+            if self.now_ns > end_ns {
+                let late = bricks.iter().find(|brick| !is_done(brick));
+                return Err(Violation::new("scrub", format!("scrub {number} does not end: {late:?}")));
+            }
+            self.run_until(self.now_ns + POLL_NS);
+        }
+    }
+
+    fn judge_scrub(&self, brick: &BrickEntry, is_clean: bool) -> Result<(), Violation> {
+        let (id, scrub) = (brick.id, &brick.status.scrub);
+        let wrong = |what: &str| Err(Violation::new("scrub", format!("{id} {what}: {:?}", brick.status)));
+        match () {
+            () if brick.status.lost_blocks > 0 => wrong("names blocks that nobody can make out"),
+            () if scrub.found_blocks > scrub.repaired_blocks => wrong("could not repair what it found"),
+            () if is_clean && scrub.found_blocks > 0 => wrong("finds what an earlier scrub left"),
+            () => Ok(()),
+        }
+    }
+
+    /// Bricks that the administrator took out may come back: their places may be needed.
+    fn readmit_all(&mut self) -> Result<(), Violation> {
+        for brick in self.administrator.evicted() {
+            self.readmit(brick)?;
+        }
+        Ok(())
+    }
+
+    fn readmit(&mut self, brick: BrickId) -> Result<(), Violation> {
+        let end_ns = self.now_ns + REDUNDANT_NS;
+        while self.violation.is_none() {
+            match self.try_administer(AdminRequest::ReadmitBrick { brick })? {
+                Ok(_) | Err(AdminError::Invalid(_)) => return Ok(()),
+                Err(error) if self.now_ns > end_ns => {
+                    return Err(Violation::new("live", format!("{brick} is not readmitted: {error}")));
+                }
+                Err(_) => self.run_until(self.now_ns + POLL_NS),
+            }
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) -> Result<ClusterStatus, Violation> {
+        match self.administer(vec![AdminRequest::Status])?.remove(0) {
+            AdminReply::Status(status) => Ok(status),
+            other => Err(Violation::new("live", format!("the status is {other:?}"))),
+        }
+    }
+}
+
+fn is_full(status: &BrickStatus) -> bool {
+    status.used_bytes * 100 > status.capacity_bytes * 85
+}
+
+fn is_whole(volume: &VolumeStatus) -> bool {
+    volume.degraded == 0 && volume.unavailable == 0 && volume.rebuilding == 0
+}

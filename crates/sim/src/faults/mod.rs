@@ -1,0 +1,237 @@
+//! Faults: what goes wrong, when, and what must not go wrong at the same time.
+//!
+//! The safety phase draws one fault after the other. Crashes and restarts, pauses, partitions, slow disks and a bad
+//! network are free: disks survive them. What is lost for good (a brick that never returns, exchanged disks, rotten
+//! blocks) is bounded by what each layout promises to survive at that moment: [`tolerance`].
+
+mod network;
+mod nodes;
+mod rot;
+mod tolerance;
+
+use crate::checkers::live::Excuses;
+use crate::options::Shape;
+use crate::world::event::Event;
+use crate::world::{Kind, MS, SECOND, World};
+use model::link::Arrivals;
+use model::{Draw, LinkConfig};
+use rot::Rot;
+use std::collections::BTreeMap;
+use tolerance::{Harm, SETTLE_NS};
+
+/// A fault that ends by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Packets vanish between these, one way.
+    Cut(Vec<(usize, usize)>),
+    /// A brick's disks are slow.
+    SlowDisks(usize),
+    /// The network loses, repeats and holds up packets.
+    Noise,
+}
+
+/// Draws faults and keeps count.
+pub(crate) struct Faults {
+    /// How often each kind happened.
+    pub(crate) counts: BTreeMap<&'static str, u64>,
+    /// What lasts.
+    pub(crate) harm: Harm,
+    /// Blocks that rotted.
+    pub(crate) rot: Rot,
+    draw: Draw,
+    /// The kinds that this seed draws from.
+    kinds: Vec<Trouble>,
+    interval_ns: u64,
+    until_ns: u64,
+    /// Until when nodes were cut off, at least.
+    disturbed_ns: u64,
+    /// Until when disks or the network were slow, at least.
+    hindered_ns: u64,
+    /// The brick that crashes in the middle of its next write.
+    armed: Option<usize>,
+    /// No further fault before.
+    quiet_until_ns: u64,
+}
+
+/// What may go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    CrashBrick,
+    CrashAll,
+    CrashGateway,
+    CrashDirectory,
+    CrashClient,
+    LoseBrick,
+    ExchangeDisks,
+    Partition,
+    Pause,
+    SlowDisks,
+    Noise,
+    Reset,
+    Rot,
+}
+
+/// Each kind, and in how many of a hundred seeds it may happen.
+const KINDS: [(Trouble, u32); 13] = [
+    (Trouble::CrashBrick, 70),
+    (Trouble::CrashAll, 15),
+    (Trouble::CrashGateway, 60),
+    (Trouble::CrashDirectory, 40),
+    (Trouble::CrashClient, 40),
+    (Trouble::LoseBrick, 30),
+    (Trouble::ExchangeDisks, 40),
+    (Trouble::Partition, 50),
+    (Trouble::Pause, 50),
+    (Trouble::SlowDisks, 40),
+    (Trouble::Noise, 50),
+    (Trouble::Reset, 40),
+    (Trouble::Rot, 50),
+];
+
+impl Faults {
+    pub(crate) fn new(mut draw: Draw, shape: &Shape) -> Faults {
+        let kinds =
+            KINDS.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(kind, _)| *kind).collect();
+        let mut counts = BTreeMap::new();
+        if shape.skew_ppm > 0 {
+            counts.insert("skewed clocks", u64::from(shape.bricks + shape.gateways + 1));
+        }
+        if shape.small_disks {
+            counts.insert("small disks", u64::from(shape.bricks * shape.disks));
+        }
+        Faults {
+            counts,
+            harm: Harm::default(),
+            rot: Rot::default(),
+            kinds,
+            interval_ns: draw.between(300 * MS, 6 * SECOND),
+            draw,
+            until_ns: 0,
+            disturbed_ns: 0,
+            hindered_ns: 0,
+            armed: None,
+            quiet_until_ns: 0,
+        }
+    }
+
+    /// Counts what the network did to a packet.
+    pub(crate) fn note_arrivals(&mut self, arrivals: &Arrivals) {
+        match arrivals {
+            Arrivals { first_ns: None, .. } => self.count("packets lost"),
+            Arrivals { second_ns, reordered, .. } => {
+                if second_ns.is_some() {
+                    self.count("packets repeated");
+                }
+                if *reordered {
+                    self.count("packets reordered");
+                }
+            }
+        }
+    }
+
+    /// Until when nodes were cut off or slow, at least.
+    pub(crate) fn disturbed_ns(&self) -> u64 {
+        self.disturbed_ns.max(self.hindered_ns)
+    }
+
+    /// Whether faults may still happen.
+    pub(crate) fn are_on(&self) -> bool {
+        self.until_ns > 0
+    }
+
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+}
+
+impl World {
+    /// Lets faults happen for `span_ns`.
+    pub(crate) fn start_faults(&mut self, span_ns: u64) {
+        if self.shape.faults && !self.faults.kinds.is_empty() {
+            self.faults.until_ns = self.now_ns + span_ns;
+            self.later(0, Event::Fault);
+        }
+    }
+
+    /// The next fault.
+    pub(crate) fn on_fault(&mut self) {
+        if self.now_ns >= self.faults.until_ns {
+            return;
+        }
+        if self.now_ns < self.faults.quiet_until_ns {
+            let delay_ns = self.faults.quiet_until_ns - self.now_ns;
+            return self.later(delay_ns, Event::Fault);
+        }
+        let Faults { draw, kinds, .. } = &mut self.faults;
+        let trouble = *draw.pick(kinds);
+        self.begin(trouble);
+        let delay_ns = self.faults.draw.below(2 * self.faults.interval_ns);
+        self.later(delay_ns, Event::Fault);
+    }
+
+    /// A fault is over.
+    pub(crate) fn end_fault(&mut self, fault: Fault) {
+        match fault {
+            Fault::Cut(pairs) => {
+                pairs.iter().for_each(|&(from, to)| self.net.unblock(from, to));
+                self.note(0, "a partition is over");
+            }
+            Fault::SlowDisks(node) => self.set_slowness(node, 100),
+            Fault::Noise => self.net.config = LinkConfig::CLEAN,
+        }
+    }
+
+    /// Ends all faults: everyone who can returns, and the network is perfect.
+    pub(crate) fn heal(&mut self) {
+        self.note(0, "all is healed");
+        (self.faults.until_ns, self.faults.armed) = (0, None);
+        self.net.unblock_all();
+        self.net.config = LinkConfig::CLEAN;
+        for node in 0..self.nodes.len() {
+            self.resume(node);
+            self.set_slowness(node, 100);
+            if self.nodes[node].kind != Kind::Operator {
+                self.boot(node);
+            }
+        }
+    }
+
+    /// Which errors are true for a volume now.
+    pub(crate) fn excuses(&self, volume: usize) -> Excuses {
+        let family = self.families.get(volume).copied();
+        let groups = self.evicted.newest().values().filter(|view| Some(view.volume) == family);
+        let unreadable = groups.into_iter().any(|view| self.is_beyond(view.group));
+        Excuses { full: self.shape.small_disks, unreadable, deleted: !self.is_there(volume) }
+    }
+
+    fn begin(&mut self, kind: Trouble) {
+        self.failover.clear();
+        match kind {
+            Trouble::CrashBrick => self.crash_brick(),
+            Trouble::CrashAll => self.crash_all(),
+            Trouble::CrashGateway => self.crash_gateway(),
+            Trouble::CrashDirectory => self.crash_directory(),
+            Trouble::CrashClient => self.crash_client(),
+            Trouble::LoseBrick => self.lose_brick(),
+            Trouble::ExchangeDisks => self.exchange_disks(),
+            Trouble::Partition => self.partition(),
+            Trouble::Pause => self.pause_one(),
+            Trouble::SlowDisks => self.slow_disks(),
+            Trouble::Noise => self.noise(),
+            Trouble::Reset => self.reset_one(),
+            Trouble::Rot => self.rot(),
+        }
+    }
+
+    fn running_gateways(&self) -> Vec<usize> {
+        self.nodes_where(|node| node.alive && matches!(node.kind, Kind::Gateway(_)))
+    }
+
+    fn running_bricks(&self) -> Vec<usize> {
+        self.nodes_where(|node| node.alive && matches!(node.kind, Kind::Brick(_)))
+    }
+
+    fn draw_one(&mut self, nodes: &[usize]) -> Option<usize> {
+        (!nodes.is_empty()).then(|| *self.faults.draw.pick(nodes))
+    }
+}

@@ -1,0 +1,217 @@
+//! What happens to nodes: crashes, pauses, disks that are slow, exchanged or never come back.
+
+use super::{Fault, SETTLE_NS};
+use crate::world::event::Event;
+use crate::world::{Kind, MS, SECOND, World};
+use base::BrickId;
+use model::PowerCut;
+
+impl World {
+    pub(super) fn crash_brick(&mut self) {
+        let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        if self.faults.draw.percent(30) {
+            // It comes in the middle of the brick's next write to a disk.
+            self.faults.armed = Some(node);
+            return;
+        }
+        self.crash_brick_now(node);
+    }
+
+    /// A disk of a brick was given a write, which takes `delay_ns`.
+    pub(crate) fn on_disk_write(&mut self, node: usize, delay_ns: u64) {
+        if self.faults.armed == Some(node) {
+            self.faults.armed = None;
+            let (life, delay_ns) = (self.nodes[node].life, self.faults.draw.below(delay_ns.max(1)));
+            self.later(delay_ns, Event::Crash { node, life });
+        }
+    }
+
+    /// The crash of a brick that was to come in the middle of a write.
+    pub(crate) fn on_crash(&mut self, node: usize) {
+        if self.faults.until_ns > 0 {
+            self.failover.clear();
+            self.crash_brick_now(node);
+        }
+    }
+
+    fn crash_brick_now(&mut self, node: usize) {
+        let Some(id) = self.brick_at(node).filter(|id| self.may_disturb(&[*id])) else { return };
+        let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns());
+        self.faults.count(match cut {
+            PowerCut::ProcessOnly => "bricks killed",
+            _ => "bricks without power",
+        });
+        if self.evicted.newest().values().any(|view| view.is_joining(id)) {
+            self.count_rare("joiner crashed while catching up");
+        }
+        if self.evicted.newest().values().any(|view| !view.joining.is_empty() && view.is_current(id)) {
+            self.count_rare("source crashed while another caught up");
+        }
+        self.crash(node, cut);
+        self.faults.harm.unsettle(id, self.now_ns + outage_ns + SETTLE_NS);
+        self.later(outage_ns, Event::Boot { node });
+    }
+
+    /// The power of the whole room.
+    pub(super) fn crash_all(&mut self) {
+        let bricks: Vec<BrickId> =
+            self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
+        if !self.may_disturb(&bricks) {
+            return;
+        }
+        self.faults.count("power cuts of all");
+        for node in self.nodes_where(|node| node.alive && node.kind != Kind::Operator) {
+            let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns().min(3 * SECOND));
+            if let Some(id) = self.brick_at(node) {
+                self.faults.harm.unsettle(id, self.now_ns + outage_ns + SETTLE_NS);
+            }
+            self.crash_any(node, cut, outage_ns);
+        }
+    }
+
+    fn crash_any(&mut self, node: usize, cut: PowerCut, outage_ns: u64) {
+        self.crash(node, cut);
+        match self.nodes[node].kind.clone() {
+            Kind::Gateway(_) => {
+                let next = self.add_gateway();
+                self.later(outage_ns, Event::Boot { node: next });
+            }
+            Kind::Client(_, volume) => {
+                let next = self.add_client(volume);
+                self.later(outage_ns, Event::Boot { node: next });
+            }
+            _ => self.later(outage_ns, Event::Boot { node }),
+        }
+    }
+
+    pub(super) fn crash_gateway(&mut self) {
+        let Some(node) = self.draw_one(&self.running_gateways()) else { return };
+        self.faults.count("gateways killed");
+        // Often nothing else goes wrong until its clients must have been served by another one.
+        if self.watch_failover(node) && self.faults.draw.percent(60) {
+            self.faults.quiet_until_ns = self.now_ns + 7 * SECOND;
+        }
+        let outage_ns = self.faults.draw.between(20 * MS, 4 * SECOND);
+        self.crash_any(node, PowerCut::ProcessOnly, outage_ns);
+    }
+
+    pub(super) fn crash_directory(&mut self) {
+        self.faults.count("directory killed");
+        let outage_ns = self.draw_outage_ns().min(6 * SECOND);
+        self.crash(0, PowerCut::ProcessOnly);
+        self.later(outage_ns, Event::Boot { node: 0 });
+    }
+
+    pub(super) fn crash_client(&mut self) {
+        let clients = self.nodes_where(|node| node.alive && matches!(node.kind, Kind::Client(..)));
+        let Some(node) = self.draw_one(&clients) else { return };
+        self.faults.count("clients killed");
+        let outage_ns = self.faults.draw.between(20 * MS, 2 * SECOND);
+        self.crash_any(node, PowerCut::ProcessOnly, outage_ns);
+    }
+
+    /// A brick never returns, if its groups survive that and there are bricks enough without it.
+    pub(super) fn lose_brick(&mut self) {
+        let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        let Some(id) = self.brick_at(node) else { return };
+        let has_spare = (self.faults.harm.lost.len() as u32) < self.shape.spares();
+        if !has_spare || self.shape.small_disks || !self.may_lose(id) {
+            return;
+        }
+        self.faults.count("bricks lost for good");
+        self.note_loss_in_rebuild(id);
+        self.note_wiped(id);
+        self.faults.harm.lost.insert(id);
+        let cut = self.draw_cut();
+        self.crash(node, cut);
+        self.nodes[node].gone = true;
+    }
+
+    /// A brick's disks are exchanged for new ones: it comes back with nothing.
+    pub(super) fn exchange_disks(&mut self) {
+        let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        let Some(id) = self.brick_at(node) else { return };
+        if self.shape.small_disks || !self.may_lose(id) {
+            return;
+        }
+        self.faults.count("disks exchanged");
+        self.note_loss_in_rebuild(id);
+        self.note_wiped(id);
+        let outage_ns = self.draw_outage_ns();
+        self.crash(node, PowerCut::ProcessOnly);
+        self.exchange(node, id);
+        self.faults.rot.clear(id);
+        self.faults.harm.unsettle(id, self.now_ns + outage_ns + SETTLE_NS);
+        self.later(outage_ns, Event::Boot { node });
+    }
+
+    fn note_loss_in_rebuild(&mut self, id: BrickId) {
+        let views = self.evicted.newest().values();
+        if views.into_iter().any(|view| view.is_writer(id) && !view.joining.is_empty()) {
+            self.count_rare("disks lost in the middle of a rebuild");
+        }
+    }
+
+    pub(super) fn pause_one(&mut self) {
+        let nodes = self.nodes_where(|node| node.alive && !node.paused && node.kind != Kind::Operator);
+        let Some(node) = self.draw_one(&nodes) else { return };
+        let long_ns = self.shape.rebuild_after_s * SECOND;
+        let draw = &mut self.faults.draw;
+        let span_ns = match draw.below(100) {
+            0..60 => draw.between(10 * MS, 2 * SECOND),
+            60..92 => draw.between(SECOND, 20 * SECOND),
+            _ => long_ns + draw.between(2 * SECOND, 8 * SECOND),
+        };
+        if let Some(id) = self.brick_at(node) {
+            if !self.may_disturb(&[id]) {
+                return;
+            }
+            self.faults.harm.unsettle(id, self.now_ns + span_ns + SETTLE_NS);
+        }
+        self.faults.count("pauses");
+        self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + span_ns);
+        self.pause(node);
+        self.later(span_ns, Event::Resume { node });
+    }
+
+    pub(super) fn slow_disks(&mut self) {
+        let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        self.faults.count("slow disks");
+        let draw = &mut self.faults.draw;
+        let (percent, span_ns) = (draw.between(1_000, 50_000), draw.between(500 * MS, 8 * SECOND));
+        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
+        self.set_slowness(node, percent);
+        self.note(node, &format!("has disks of {percent} percent latency"));
+        self.later(span_ns, Event::FaultEnd(Fault::SlowDisks(node)));
+    }
+
+    pub(super) fn set_slowness(&mut self, node: usize, percent: u64) {
+        if let Some(bay) = &mut self.nodes[node].bay {
+            bay.disks_mut().iter_mut().for_each(|disk| disk.set_slowness(percent));
+        }
+    }
+
+    fn draw_cut(&mut self) -> PowerCut {
+        *self.faults.draw.pick(&[
+            PowerCut::ProcessOnly,
+            PowerCut::ProcessOnly,
+            PowerCut::LoseAll,
+            PowerCut::LoseWrites,
+            PowerCut::TearSectors,
+        ])
+    }
+
+    /// Short outages, which a lease outlasts; longer ones, after which a member is left out; and long ones, after which
+    /// its blocks are rebuilt onto another brick.
+    fn draw_outage_ns(&mut self) -> u64 {
+        let long_ns = self.shape.rebuild_after_s * SECOND;
+        let draw = &mut self.faults.draw;
+        let outage_ns = match draw.below(100) {
+            0..50 => draw.between(50 * MS, 1500 * MS),
+            50..85 => draw.between(SECOND, 15 * SECOND),
+            _ => long_ns + draw.between(2 * SECOND, 10 * SECOND),
+        };
+        self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + outage_ns);
+        outage_ns
+    }
+}

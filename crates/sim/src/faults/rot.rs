@@ -1,0 +1,109 @@
+//! Rot: stable pages that hold a block change their content, or cannot be read any more.
+
+use crate::world::World;
+use base::BrickId;
+use std::collections::BTreeMap;
+use wire::directory::ScrubStatus;
+
+/// Which pages rotted and were not written anew since.
+#[derive(Default)]
+pub(crate) struct Rot {
+    pages: BTreeMap<BrickId, Vec<(usize, u64)>>,
+    /// Scrubs of a brick that began after its blocks rotted: how many it had completed before.
+    scrubs: BTreeMap<BrickId, ScrubStatus>,
+}
+
+impl Rot {
+    /// Whether a block of the brick may be rotten.
+    pub(crate) fn is_rotten(&self, brick: BrickId) -> bool {
+        self.pages.contains_key(&brick)
+    }
+
+    /// The brick has checked all its blocks, and those that were rotten are repaired.
+    pub(crate) fn clear(&mut self, brick: BrickId) {
+        self.pages.remove(&brick);
+        self.scrubs.remove(&brick);
+    }
+}
+
+impl World {
+    /// Some stable page with a block rots, if its group can repair that.
+    pub(super) fn rot(&mut self) {
+        let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        let Some(id) = self.brick_at(node) else { return };
+        self.forget_rewritten(node, id);
+        if !self.faults.rot.is_rotten(id) && !self.may_lose(id) {
+            return;
+        }
+        let disk = self.faults.draw.below(u64::from(self.shape.disks)) as usize;
+        let pages = self.rottable(node, disk);
+        if pages.is_empty() {
+            return;
+        }
+        let count = if self.faults.draw.percent(70) { 1 } else { self.faults.draw.between(2, 6) };
+        for _ in 0..count {
+            self.rot_one(node, id, disk, &pages);
+        }
+    }
+
+    fn rot_one(&mut self, node: usize, id: BrickId, disk: usize, pages: &[u64]) {
+        let bad_sector = self.faults.draw.percent(25);
+        self.faults.count(if bad_sector { "unreadable sectors" } else { "rotten sectors" });
+        let page = *self.faults.draw.pick(pages);
+        self.faults.rot.pages.entry(id).or_default().push((disk, page));
+        self.faults.rot.scrubs.remove(&id);
+        let bay = self.nodes[node].bay.as_mut().expect("a brick has disks");
+        let target = &mut bay.disks_mut()[disk];
+        if bad_sector {
+            target.spoil(page)
+        } else {
+            target.rot(page, &mut self.faults.draw)
+        }
+        self.note(node, &format!("page {page} of disk {disk} rots"));
+    }
+
+    /// A brick whose scrub began and ended after its blocks rotted, and repaired all that it found, is sound: what rots
+    /// elsewhere on its disks holds no block.
+    pub(crate) fn follow_scrub(&mut self, brick: BrickId, scrub: &ScrubStatus) {
+        let rot = &mut self.faults.rot;
+        if !rot.is_rotten(brick) {
+            return;
+        }
+        let Some(before) = rot.scrubs.get(&brick) else {
+            rot.scrubs.insert(brick, *scrub);
+            return;
+        };
+        // One may have been under way when the blocks rotted.
+        let wanted = before.completed + if before.running { 2 } else { 1 };
+        if scrub.completed < before.completed {
+            rot.scrubs.insert(brick, *scrub);
+        } else if scrub.completed >= wanted && !scrub.running && scrub.found_blocks == scrub.repaired_blocks {
+            rot.clear(brick);
+            self.count_rare("rotten brick scrubbed clean");
+        }
+    }
+
+    /// Pages that were written anew since are sound.
+    fn forget_rewritten(&mut self, node: usize, id: BrickId) {
+        let bay = self.nodes[node].bay.as_ref().expect("a brick has disks");
+        let is_bad = |&(disk, page): &(usize, u64)| bay.disks()[disk].is_spoiled(page);
+        if let Some(pages) = self.faults.rot.pages.get_mut(&id) {
+            pages.retain(is_bad);
+            if pages.is_empty() {
+                self.faults.rot.clear(id);
+            }
+        }
+    }
+
+    /// Pages of a brick's disk that hold a block and nothing else.
+    fn rottable(&self, node: usize, disk: usize) -> Vec<u64> {
+        let bay = self.nodes[node].bay.as_ref().expect("a brick has disks");
+        let is_block = |page: &[u8]| {
+            page[..8] != [0; 8] && page.as_chunks::<8>().0.iter().all(|word| *word == page[..8])
+        };
+        let first = self.shape.journal_end() / model::disk::PAGE as u64;
+        let pages =
+            bay.disks()[disk].stable_pages().filter(|(index, page)| *index >= first && is_block(page));
+        pages.map(|(index, _)| index).collect()
+    }
+}

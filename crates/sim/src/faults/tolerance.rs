@@ -1,0 +1,123 @@
+//! What may go wrong at the same time: whose copies are needed, so that what happens never exceeds what a layout promises
+//! to survive.
+//!
+//! A member *fails* a group while it is not in the current set, while it has lost what it held and no view has left it out
+//! for that yet, and while a block of it may be rotten. One that is only out of reach for a moment fails it too, where
+//! another one is about to be lost for good: nobody can tell the two apart.
+
+use crate::world::{Kind, SECOND, World};
+use base::{BrickId, GroupId};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{GroupView, Slots};
+
+/// So long after an outage a brick holds a lease again, and the views have settled.
+pub(crate) const SETTLE_NS: u64 = 3 * SECOND;
+
+/// What was done to bricks that lasts.
+#[derive(Default)]
+pub(crate) struct Harm {
+    /// Bricks that never return.
+    pub(crate) lost: BTreeSet<BrickId>,
+    /// Members whose disks were exchanged or lost while a view counted on them, by group.
+    wiped: BTreeSet<(GroupId, BrickId)>,
+    /// Until when a brick was, or is, out of reach.
+    unsettled: BTreeMap<BrickId, u64>,
+}
+
+impl Harm {
+    /// The brick is out of reach until then.
+    pub(crate) fn unsettle(&mut self, brick: BrickId, until_ns: u64) {
+        let known = self.unsettled.entry(brick).or_default();
+        *known = until_ns.max(*known);
+    }
+}
+
+impl World {
+    /// The brick holds nothing any more of what it held.
+    pub(crate) fn note_wiped(&mut self, brick: BrickId) {
+        let groups = self.evicted.groups();
+        let counts_on = |group: &GroupId| self.views_of(*group).iter().any(|view| view.is_writer(brick));
+        let wiped: Vec<GroupId> = groups.into_iter().filter(counts_on).collect();
+        self.faults.harm.wiped.extend(wiped.into_iter().map(|group| (group, brick)));
+    }
+
+    /// A view was seen: whoever it leaves out is not counted on any more.
+    pub(crate) fn forgive(&mut self, view: &GroupView) {
+        if !self.faults.harm.wiped.is_empty() {
+            self.faults.harm.wiped.retain(|(group, brick)| *group != view.group || view.is_writer(*brick));
+        }
+    }
+
+    /// Whether bricks may be out of reach for a while: not where one was lost for good that a view still counts on, and
+    /// the directory could not tell which of them is the one to do without.
+    pub(crate) fn may_disturb(&self, bricks: &[BrickId]) -> bool {
+        let harm = &self.faults.harm;
+        let groups: BTreeSet<GroupId> = harm.wiped.iter().map(|(group, _)| *group).collect();
+        groups.into_iter().all(|group| self.failing(group, bricks, true).len() <= self.tolerates(group))
+    }
+
+    /// Whether every group of this brick survives that it loses what it holds.
+    pub(crate) fn may_lose(&self, brick: BrickId) -> bool {
+        let is_calm = self.net.config.loss_ppm == 0 && self.nodes[0].alive && !self.nodes[0].paused;
+        let survives = |group| {
+            let is_member = self.views_of(group).iter().any(|view| view.is_writer(brick));
+            !is_member || self.failing(group, &[brick], true).len() <= self.tolerates(group)
+        };
+        is_calm && self.knows_all_changes() && self.evicted.groups().into_iter().all(survives)
+    }
+
+    /// Whether more is gone from a group than its layout survives, be it for a moment.
+    pub(crate) fn is_beyond(&self, group: GroupId) -> bool {
+        self.failing(group, &[], false).len() > self.tolerates(group)
+    }
+
+    pub(crate) fn tolerates(&self, group: GroupId) -> u8 {
+        let family = self.views_of(group).first().map(|view| view.volume);
+        let plan = self.families.iter().position(|id| Some(*id) == family);
+        plan.map_or(0, |plan| self.workload.plan(plan).layout.tolerates())
+    }
+
+    /// The slots that fail a group, with those of `more` bricks; with or without those that are out of reach for a moment.
+    fn failing(&self, group: GroupId, more: &[BrickId], with_unsettled: bool) -> Slots {
+        let Harm { lost, wiped, unsettled } = &self.faults.harm;
+        let fails = |brick: BrickId| {
+            more.contains(&brick)
+                || lost.contains(&brick)
+                || wiped.contains(&(group, brick))
+                || self.faults.rot.is_rotten(brick)
+                || with_unsettled && unsettled.get(&brick).is_some_and(|until_ns| *until_ns > self.now_ns)
+                || with_unsettled && !self.runs(brick)
+        };
+        let of_view = |view: &GroupView| {
+            let out = (0..).zip(&view.members).filter(|&(slot, _)| !view.current.has(slot));
+            let bad = (0..).zip(&view.members).filter(|&(_, brick)| fails(*brick));
+            out.chain(bad).fold(Slots::default(), |slots, (slot, _)| slots.with(slot))
+        };
+        self.views_of(group).into_iter().fold(Slots::default(), |sum, view| Slots(sum.0 | of_view(view).0))
+    }
+
+    /// The view in force and the newest of a group.
+    fn views_of(&self, group: GroupId) -> Vec<&GroupView> {
+        [self.evicted.in_force(group), self.evicted.newest().get(&group)].into_iter().flatten().collect()
+    }
+
+    fn runs(&self, brick: BrickId) -> bool {
+        self.slot(base::NodeId::Brick(brick))
+            .is_some_and(|node| self.nodes[node].alive && !self.nodes[node].paused)
+    }
+
+    /// Whether the views that are being made were seen: one that is only on its way to the directory's disk was not.
+    fn knows_all_changes(&self) -> bool {
+        let is_changing = self.nodes[0].is_changing();
+        let seen = || self.evicted.newest().values().any(|view| !self.evicted.is_in_force(view));
+        !is_changing || seen()
+    }
+
+    /// The brick at a node.
+    pub(crate) fn brick_at(&self, node: usize) -> Option<BrickId> {
+        match self.nodes[node].kind {
+            Kind::Brick(id) => Some(id),
+            _ => None,
+        }
+    }
+}
