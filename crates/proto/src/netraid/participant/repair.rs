@@ -73,8 +73,10 @@ impl Participant {
             Ok(blocks) => fit(&request, &blocks),
             Err(_) => Fit::Later,
         };
+        // The brick's own scrub looked at the disk, where this look may have found the block in a cache.
+        let is_own = request.from == NodeId::Brick(cx.groups.me());
         let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
-        if fit == Fit::Later && !trusts_anything || fit == Fit::Same {
+        if fit == Fit::Later && !trusts_anything || fit == Fit::Same && !is_own {
             self.remove(cx, key);
             return repaired(cx, request.from, request.operation, fit == Fit::Same);
         }
