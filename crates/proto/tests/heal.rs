@@ -338,6 +338,41 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
     }
 }
 
+/// One block of the row is lost for good. All others have their redundancy back, nobody reads what is older instead, and
+/// a write of the whole row makes it good.
+#[test]
+fn a_block_that_nobody_can_make_out_does_not_stop_who_joins() {
+    for (layout, bricks) in [("raid1x2", 2), ("raid5-2+1", 3)] {
+        let mut bench = Bench::new(layout, bricks, 13);
+        bench.copy = pattern(5, SIZE as usize);
+        for offset in (0..SIZE as usize).step_by(1 << 20) {
+            let bytes = bench.copy[offset..][..1 << 20].to_vec();
+            assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
+        }
+        let head = bench.head();
+        bench.cluster.kill(NodeId::Brick(BrickId(2)));
+        let bytes = pattern(6, 1 << 20);
+        assert_eq!(bench.cluster.write(1, bench.volume, 0, bytes.clone()), Ok(IoReply::Done));
+        keep(&mut bench.copy, 0, &bytes);
+        bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1.rotten.push((head, 5));
+        bench.cluster.restart(BrickId(2));
+        bench.cluster.run_until_whole();
+        bench.cluster.run(Duration::from_secs(1));
+        let named = (1..=bricks).map(|brick| status(&bench.cluster, brick).lost_blocks).sum::<u64>();
+        assert!(named > 0, "{layout}: it is named");
+        let mut failed = 0;
+        for offset in (0..1 << 20).step_by(BLOCK) {
+            match bench.cluster.try_read(1, bench.volume, offset as u64, BLOCK as u32) {
+                Ok(read) => assert!(read == bench.copy[offset..][..BLOCK], "{layout}: old bytes at {offset}"),
+                Err(error) => failed += u32::from(error == wire::IoError::Unreadable),
+            }
+        }
+        assert!((1..=2).contains(&failed), "{layout}: {failed}");
+        assert_eq!(bench.cluster.write(1, bench.volume, 0, bytes), Ok(IoReply::Done), "{layout}");
+        bench.check_without_others(2, 1);
+    }
+}
+
 #[test]
 fn a_substitute_is_filled_and_the_former_member_gives_its_space_back() {
     for (layout, bricks, tolerates) in LAYOUTS {

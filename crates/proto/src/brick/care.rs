@@ -183,6 +183,11 @@ impl Brick {
                     participant.examine(cx, job, group, span, width, verify);
                 });
             }
+            Wish::Lose { job, group, view, span, width, stamps } => {
+                self.with(now, fx, span, |participant, cx| {
+                    participant.lose(cx, job, (group, view), span, width, stamps);
+                });
+            }
             Wish::Remember { job, effects } => {
                 self.with_all(now, fx, |participant, cx| participant.remember(cx, job, effects.clone()));
             }

@@ -12,7 +12,7 @@ use crate::counters::Counters;
 use crate::member::care::Healer;
 use crate::member::families::Families;
 use crate::member::views::Groups;
-use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, RepairRequest};
+use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest};
 use crate::netraid::pending::Prepare;
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use care::Listing;
@@ -216,7 +216,8 @@ impl Brick {
             },
             Message::Repair { operation, group, view, span, width, stamps } => {
                 let content = payload;
-                let request = RepairRequest { from, operation, group, view, span, width, stamps, content };
+                let asker = RepairAsker::Node(from, operation);
+                let request = RepairRequest { asker, group, view, span, width, stamps, content };
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
             }
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {

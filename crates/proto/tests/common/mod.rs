@@ -110,7 +110,12 @@ impl MemoryDisk {
             Command::Mend { token, span, width, stamps, payload } => {
                 for (i, lba) in (span.lba..span.end()).enumerate() {
                     let width = usize::from(width);
-                    self.put(span.volume, lba, stamps[i * width..(i + 1) * width].to_vec(), payload.block(i));
+                    let is_lost = payload.is_empty();
+                    let block = if is_lost { Payload::zeros(BLOCK) } else { payload.block(i) };
+                    self.put(span.volume, lba, stamps[i * width..(i + 1) * width].to_vec(), block);
+                    if is_lost {
+                        self.rotten.push((span.volume, lba));
+                    }
                 }
                 Reply::Staged { token, result: Ok(()) }
             }
@@ -277,6 +282,19 @@ impl Cluster {
         let (result, payload) = self.wait(of);
         assert_eq!(result, Ok(IoReply::Done));
         payload.to_vec()
+    }
+
+    /// Reads, and waits for the answer, which may be an error.
+    pub fn try_read(
+        &mut self,
+        gateway: u64,
+        volume: VolumeId,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, IoError> {
+        let of = self.begin(gateway, volume, Io::Read { offset, length }, Payload::new());
+        let (result, payload) = self.wait(of);
+        result.map(|_| payload.to_vec())
     }
 
     /// Waits for the answer to a write.

@@ -25,9 +25,12 @@ impl Bucket {
         bucket
     }
 
-    /// From now on it fills at this rate; at least one byte a second.
+    /// From now on it fills at this rate; at least one byte a second. What has still to be paid takes as long as before.
     pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
-        self.bytes_per_second = bytes_per_second.max(1);
+        let before = i128::from(core::mem::replace(&mut self.bytes_per_second, bytes_per_second.max(1)));
+        if self.bytes < 0 {
+            self.bytes = self.bytes * i128::from(self.bytes_per_second) / before;
+        }
         self.bytes = self.bytes.min(self.burst());
     }
 
@@ -77,5 +80,9 @@ mod tests {
         assert!(bucket.is_open(start + second * 60));
         bucket.take(150);
         assert!(!bucket.is_open(start + second * 60), "no more is saved up than a burst");
+        bucket.take(1_000_000);
+        let opens = bucket.opens_at();
+        bucket.set_rate(1);
+        assert!(bucket.opens_at() <= opens + second * 2, "a debt is not paid at a rate that comes later");
     }
 }

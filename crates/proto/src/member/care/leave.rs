@@ -69,15 +69,28 @@ impl Leaving {
         }
     }
 
-    pub(super) fn on_stretches(&mut self, result: Result<Vec<(VolumeId, u64)>, StoreError>) {
+    pub(super) fn on_stretches(&mut self, now: Time, result: Result<Vec<(VolumeId, u64)>, StoreError>) {
         let Some(Pass::Listing { disk, after, found, is_waiting }) = &mut self.pass else { return };
         *is_waiting = false;
-        let Ok(page) = result else { return };
+        let Ok(page) = result else { return self.pass_again(now) };
         match page.len() < INVENTORY_MAX {
             true => (*disk, *after) = (*disk + 1, None),
             false => *after = page.last().copied(),
         }
         found.extend(page);
+    }
+
+    fn end_pass(&mut self, stage: Stage) {
+        self.pass = None;
+        for (_, of) in self.groups.values_mut().filter(|(_, of)| *of == Stage::Passing) {
+            *of = stage;
+        }
+    }
+
+    /// A disk did not do its part: another pass sees to it.
+    fn pass_again(&mut self, now: Time) {
+        self.end_pass(Stage::Waiting);
+        (self.is_wanted, self.due) = (true, Some(now + AGAIN));
     }
 }
 
@@ -158,24 +171,14 @@ impl Healer {
     pub(super) fn on_settled_disk(&mut self, job: u64, durable: bool) {
         let Some(Pass::Settling(left)) = &mut self.leaving.pass else { return };
         if !durable {
-            // Another pass sees to it.
             self.jobs.remove(&job);
-            self.end_pass(Stage::Waiting);
-            (self.leaving.is_wanted, self.leaving.due) = (true, Some(self.now + AGAIN));
-            return;
+            return self.leaving.pass_again(self.now);
         }
         *left -= 1;
         if *left == 0 {
             self.jobs.remove(&job);
-            self.end_pass(Stage::Left);
+            self.leaving.end_pass(Stage::Left);
             self.wishes.push(Wish::Report);
-        }
-    }
-
-    fn end_pass(&mut self, stage: Stage) {
-        self.leaving.pass = None;
-        for (_, of) in self.leaving.groups.values_mut().filter(|(_, of)| *of == Stage::Passing) {
-            *of = stage;
         }
     }
 }

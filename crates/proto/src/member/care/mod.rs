@@ -59,6 +59,21 @@ pub enum Wish {
         /// Whether the disk is checked.
         verify: bool,
     },
+    /// Marks a block as lost that nobody can make out, answered by [`Own::Lost`].
+    Lose {
+        /// Names the answer.
+        job: u64,
+        /// The group.
+        group: GroupId,
+        /// The view under which it is known to be lost.
+        view: ViewNumber,
+        /// The block.
+        span: Span,
+        /// Stamps a block.
+        width: u8,
+        /// The stamps that it should have.
+        stamps: Vec<Stamp>,
+    },
     /// Effects of other members, for every disk; each answers with [`Own::Remembered`].
     Remember {
         /// Names the answers.
@@ -248,9 +263,13 @@ impl Healer {
         };
         self.coordinator.shared.geometries.insert(view.volume, geometry);
         self.coordinator.on_views(vec![view.clone()]);
-        match view.is_joining(self.me) {
-            true => drop(self.catch_ups.insert(group, CatchUpRun::new(view, self.me))),
-            false => drop(self.catch_ups.remove(&group)),
+        let before = match view.is_joining(self.me) {
+            true => self.catch_ups.insert(group, CatchUpRun::new(view, self.me)),
+            false => self.catch_ups.remove(&group),
+        };
+        // What was lost stays named, until a scrub looks again.
+        if let Some(walk) = before.as_ref().and_then(CatchUpRun::walk) {
+            self.lost.entry(group).or_default().extend(walk.lost.iter().copied());
         }
         self.scrub.on_view(view, self.me);
         self.merging.on_lineage(group, &view.lineage);
@@ -304,6 +323,7 @@ impl Healer {
         self.set_now(now);
         match (self.jobs.get(&job), own) {
             (Some(Job::Span(_)), Own::Blocks(result)) => self.on_examined(job, result),
+            (Some(Job::Span(_)), Own::Lost(span, marked)) => self.on_lost(job, span, marked),
             (Some(Job::Remember(group, _)), Own::Remembered(durable)) => {
                 let group = *group;
                 self.on_remembered(job, group, durable);
@@ -321,7 +341,7 @@ impl Healer {
             (Some(Job::Settle), Own::Remembered(durable)) => self.on_settled_disk(job, durable),
             (Some(Job::Leave), Own::Stretches(result)) => {
                 self.jobs.remove(&job);
-                self.leaving.on_stretches(result);
+                self.leaving.on_stretches(self.now, result);
             }
             _ => {}
         }

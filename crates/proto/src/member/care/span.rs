@@ -22,6 +22,8 @@ pub(super) struct SpanJob {
     pub(super) attempts: u32,
     slot: u8,
     here: Option<Blocks>,
+    /// The stamps that should be here, and the blocks, from 0, of which nobody knows them.
+    expected: (Vec<Stamp>, Vec<u32>),
     /// Blocks being mended, by the first of each run.
     mending: Vec<Span>,
     /// Whether it has to be looked at again.
@@ -37,8 +39,8 @@ impl Healer {
             self.checking.take(span.bytes() as u64);
         }
         let width = width_at(&geometry, span.lba, slot);
-        let (here, mending) = (None, Vec::new());
-        let job = SpanJob { owner, group, span, attempts, slot, here, mending, is_open: false };
+        let (here, expected, mending) = (None, Default::default(), Vec::new());
+        let job = SpanJob { owner, group, span, attempts, slot, here, expected, mending, is_open: false };
         let job = self.begin_job(Job::Span(job));
         self.wishes.push(Wish::Examine { job, group, span, width, verify });
     }
@@ -56,7 +58,7 @@ impl Healer {
     pub(super) fn on_span_outcome(&mut self, id: u64, part: u64, outcome: Outcome) {
         match outcome {
             Outcome::Expected { stamps, unknown } if part == EXPECTED => {
-                self.on_expected(id, &stamps, &unknown);
+                self.on_expected(id, stamps, unknown);
             }
             Outcome::Written => self.on_mended(id, part),
             Outcome::Failed(IoError::Unreadable) => self.on_not_made_out(id, part),
@@ -64,7 +66,7 @@ impl Healer {
         }
     }
 
-    fn on_expected(&mut self, id: u64, stamps: &[Stamp], unknown: &[u32]) {
+    fn on_expected(&mut self, id: u64, stamps: Vec<Stamp>, unknown: Vec<u32>) {
         let plant = self.plant;
         let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
         let here = job.here.take().expect("examined before");
@@ -88,6 +90,7 @@ impl Healer {
         });
         let runs: Vec<Span> = runs.collect();
         let (owner, span) = (job.owner, job.span);
+        job.expected = (stamps, unknown);
         if let Some(walk) = self.walk_of(owner) {
             walk.found_blocks += blocks.len() as u64;
             // What is lost is found anew each time.
@@ -150,10 +153,42 @@ impl Healer {
         if let Some(walk) = self.walk_of(owner) {
             walk.lost.insert((run.volume, run.lba));
         }
-        // A scrub names it and goes on. Who joins and cannot fetch it must not pass for current: what is here may be older
-        // than what was acknowledged. It looks again, until somebody who has it is back or it is overwritten.
+        // A scrub names it and goes on.
+        if owner == Owner::Scrub || !self.lose(id, run) {
+            if let Some(Job::Span(job)) = self.jobs.get_mut(&id) {
+                job.is_open |= owner != Owner::Scrub;
+            }
+            self.settle_if_done(id);
+        }
+    }
+
+    /// Who joins and cannot fetch a block must not pass for current with what is here: it may be older than what was
+    /// acknowledged. So it is marked as lost, under the stamps that it should have: reads of it fail here as they do
+    /// elsewhere, and the group has its redundancy for all other blocks. Where nobody knows the stamps what is here may
+    /// be the last copy: then it looks again, until somebody who has it is back or it is overwritten.
+    fn lose(&mut self, id: u64, run: Span) -> bool {
+        let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return false };
+        let Some(view) = self.views.get(&job.group) else { return false };
+        let block = (run.lba - job.span.lba) as usize;
+        let (stamps, unknown) = &job.expected;
+        let width = stamps.len() / job.span.count as usize;
+        if unknown.contains(&(block as u32)) {
+            return false;
+        }
+        let stamps = stamps[block * width..(block + 1) * width].to_vec();
+        job.mending.push(run);
+        let (group, view, width) = (job.group, view.number, width as u8);
+        self.coordinator.shared.counters.count("block that nobody can make out marked as lost");
+        self.wishes.push(Wish::Lose { job: id, group, view, span: run, width, stamps });
+        true
+    }
+
+    pub(super) fn on_lost(&mut self, id: u64, span: Span, marked: bool) {
+        if self.end_mend(id, span.lba).is_none() {
+            return;
+        }
         if let Some(Job::Span(job)) = self.jobs.get_mut(&id) {
-            job.is_open |= owner != Owner::Scrub;
+            job.is_open |= !marked;
         }
         self.settle_if_done(id);
     }

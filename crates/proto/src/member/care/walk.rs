@@ -11,6 +11,8 @@ use wire::Span;
 /// How long a span that could not be settled waits before it is looked at again; doubled each time.
 const AGAIN: Duration = Duration::from_millis(20);
 const AGAIN_DOUBLINGS_MAX: u32 = 8;
+/// The most spans that wait while ones that were looked at in vain are still halved.
+const HALVED_MAX: usize = 1024;
 
 /// The walk.
 #[derive(Debug)]
@@ -96,11 +98,16 @@ impl Walk {
         self.compared_blocks += u64::from(span.count);
     }
 
-    /// A span is to be looked at again.
+    /// A span is to be looked at again. Where one block of it is always busy it comes to be looked at alone: the span is
+    /// halved each time.
     pub(super) fn again(&mut self, now: Time, span: Span, attempts: u32) {
         self.in_flight -= 1;
         let due = now + AGAIN * (1 << attempts.min(AGAIN_DOUBLINGS_MAX));
-        self.again.insert((due, span.volume, span.lba), (span, attempts + 1));
+        let half = if self.again.len() < HALVED_MAX { span.count / 2 } else { 0 };
+        let upper = Span { lba: span.lba + u64::from(half), count: span.count - half, ..span };
+        for part in [Span { count: half, ..span }, upper].into_iter().filter(|part| part.count > 0) {
+            self.again.insert((due, part.volume, part.lba), (part, attempts + 1));
+        }
     }
 
     /// Whether all is settled.

@@ -26,7 +26,6 @@ use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber
 use branches::{CopyUps, Descent, Found, LateDiscard, MergeUnderWay};
 use core::time::Duration;
 use own::Own;
-use repair::repaired;
 use std::collections::{BTreeMap, BTreeSet};
 use views::bear_witness;
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
@@ -91,9 +90,7 @@ pub struct ReadRequest {
 #[derive(Clone, Debug)]
 pub struct RepairRequest {
     /// Whom to answer.
-    pub from: NodeId,
-    /// Which question.
-    pub operation: u64,
+    pub asker: RepairAsker,
     /// The group.
     pub group: GroupId,
     /// The view under which it was asked.
@@ -104,8 +101,17 @@ pub struct RepairRequest {
     pub width: u8,
     /// The content's stamps.
     pub stamps: Vec<Stamp>,
-    /// The content.
+    /// The content; none where the brick itself found that it is lost.
     pub content: Payload,
+}
+
+/// Who wants blocks repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairAsker {
+    /// A gateway or brick that has good content, and which question it is.
+    Node(NodeId, u64),
+    /// This brick, which found a block lost, and for which job.
+    Lost(u64),
 }
 
 /// Who wants to know a write's fate.
@@ -141,8 +147,8 @@ enum Lookup {
     },
     Repair {
         key: Key,
-        from: NodeId,
-        operation: u64,
+        asker: RepairAsker,
+        span: Span,
     },
     Allocation {
         from: NodeId,
@@ -633,9 +639,9 @@ impl Participant {
         match reply {
             Reply::Staged { token, result } => match self.lookups.remove(&token) {
                 Some(Lookup::Stage(key)) => self.on_staged(cx, key, result),
-                Some(Lookup::Repair { key, from, operation }) => {
+                Some(Lookup::Repair { key, asker, span }) => {
                     self.remove(cx, key);
-                    repaired(cx, from, operation, result.is_ok());
+                    self.repaired(cx, asker, span, result.is_ok());
                 }
                 Some(Lookup::CopyUp(key)) => self.on_copied_up(cx, key, result),
                 Some(Lookup::Merged { key }) => self.on_merged(cx, key, result),

@@ -15,6 +15,8 @@ pub enum Own {
     Stretches(Result<Vec<(VolumeId, u64)>, StoreError>),
     /// Whether effects of other members are on stable storage here.
     Remembered(bool),
+    /// Whether a block is marked as lost.
+    Lost(Span, bool),
     /// Blocks were copied up into a branch, but for those, from 0, that could not be read.
     CopiedUp(Span, Result<Vec<u32>, StoreError>),
 }

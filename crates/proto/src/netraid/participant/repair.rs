@@ -15,13 +15,16 @@
 //! - A write whose stamp is earlier than the repaired block's is refused from then on as late, like any other that comes
 //!   after a newer one. The repaired stamps also answer for fates: a block with the stamp of a write says that it took
 //!   effect, and it did, elsewhere.
+//! - A member that joins may find a block that nobody can make out: it is marked as lost under the stamps that it should
+//!   have. It takes the same way, so it never goes over what is later here, nor over what is readable and as new.
 //! - The stamps of a block that is lost come as zeros, and anything may replace them. What was there was decided, and each
 //!   member that was asked after the loss was found had it staged or applied, so it is in what was fetched.
 
-use super::{Context, Lookup, Participant, RepairRequest};
+use super::own::Own;
+use super::{Context, Lookup, Participant, RepairAsker, RepairRequest};
 use crate::netraid::pending::{Key, Pending, Prepare, State};
 use crate::planted::Plant;
-use base::{GroupId, NodeId, Payload, RequestId, Stamp, ViewNumber};
+use base::{GroupId, Payload, RequestId, Stamp, ViewNumber};
 use wire::disk::{Blocks, Command, StoreError};
 use wire::{Change, Message, Scope, Span, WriteId};
 
@@ -29,17 +32,32 @@ impl Participant {
     /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
     pub fn on_repair(&mut self, cx: &mut Context<'_>, request: RepairRequest) {
         let takes = cx.groups.takes(request.group, request.view).is_ok();
+        let bytes = if let RepairAsker::Lost(_) = request.asker { 0 } else { request.span.bytes() };
         let fits = request.span.is_valid()
             && (1..=32).contains(&request.width)
-            && request.content.len() == request.span.bytes()
+            && request.content.len() == bytes
             && request.stamps.len() == request.span.count as usize * usize::from(request.width);
         if !takes || !fits || self.pending.overlapping(request.span).next().is_some() {
-            return repaired(cx, request.from, request.operation, false);
+            return self.repaired(cx, request.asker, request.span, false);
         }
         let (group, span, width) = (request.group, request.span, request.width);
         let key = self.hold(cx, group, span);
         let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
         self.look(cx, group, span, width, true, lookup);
+    }
+
+    /// Marks blocks as lost that nobody can make out, unless they are here, or something newer is.
+    pub fn lose(
+        &mut self,
+        cx: &mut Context<'_>,
+        job: u64,
+        (group, view): (GroupId, ViewNumber),
+        span: Span,
+        width: u8,
+        stamps: Vec<Stamp>,
+    ) {
+        let (asker, content) = (RepairAsker::Lost(job), Payload::new());
+        self.on_repair(cx, RepairRequest { asker, group, view, span, width, stamps, content });
     }
 
     /// Takes the place: writes that come meanwhile wait behind a place-holder, as its stamp is earlier than every real one.
@@ -74,18 +92,32 @@ impl Participant {
             Err(_) => Fit::Later,
         };
         // The brick's own scrub looked at the disk, where this look may have found the block in a cache.
-        let is_own = request.from == NodeId::Brick(cx.groups.me());
+        let is_own =
+            matches!(request.asker, RepairAsker::Node(from, _) if from == NodeId::Brick(cx.groups.me()));
         let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
-        if fit == Fit::Later && !trusts_anything || fit == Fit::Same && !is_own {
+        // A later view may have begun while the disk looked, and the group have been left.
+        let takes = cx.groups.takes(request.group, request.view).is_ok();
+        if !takes || fit == Fit::Later && !trusts_anything || fit == Fit::Same && !is_own {
             self.remove(cx, key);
-            return repaired(cx, request.from, request.operation, fit == Fit::Same);
+            return self.repaired(cx, request.asker, request.span, takes && fit == Fit::Same);
         }
         let name = if fit == Fit::Lost { "unreadable blocks repaired" } else { "old blocks caught up" };
-        cx.counters.count(name);
+        if matches!(request.asker, RepairAsker::Node(..)) {
+            cx.counters.count(name);
+        }
         let token = self.token();
-        let lookup = Lookup::Repair { key, from: request.from, operation: request.operation };
+        let lookup = Lookup::Repair { key, asker: request.asker, span: request.span };
         let (span, width, stamps) = (request.span, request.width, request.stamps);
         self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
+    }
+
+    pub(super) fn repaired(&mut self, cx: &mut Context<'_>, asker: RepairAsker, span: Span, taken: bool) {
+        match asker {
+            RepairAsker::Node(to, operation) => {
+                cx.send(to, Message::Repaired { operation, taken }, Payload::new());
+            }
+            RepairAsker::Lost(job) => self.own.push((job, Own::Lost(span, taken))),
+        }
     }
 }
 
@@ -112,8 +144,4 @@ fn fit(request: &RepairRequest, here: &Blocks) -> Fit {
         () if pairs.any(|(here, good)| here < good) => Fit::Earlier,
         () => Fit::Same,
     }
-}
-
-pub(super) fn repaired(cx: &mut Context<'_>, to: NodeId, operation: u64, taken: bool) {
-    cx.send(to, Message::Repaired { operation, taken }, Payload::new());
 }
