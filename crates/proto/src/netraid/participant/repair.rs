@@ -92,8 +92,7 @@ impl Participant {
             Err(_) => Fit::Later,
         };
         // The brick's own scrub looked at the disk, where this look may have found the block in a cache.
-        let is_own =
-            matches!(request.asker, RepairAsker::Node(from, _) if from == NodeId::Brick(cx.groups.me()));
+        let is_own = matches!(request.asker, RepairAsker::Node(from, _) if from == base::NodeId::Brick(cx.groups.me()));
         let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
         // A later view may have begun while the disk looked, and the group have been left.
         let takes = cx.groups.takes(request.group, request.view).is_ok();
