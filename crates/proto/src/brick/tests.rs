@@ -213,3 +213,46 @@ fn notes_follow_in_the_order_in_which_they_were_made() {
     let restarted = Bench::new(2, bench.notes);
     assert_eq!(restarted.brick.groups().promised(GROUP), ViewNumber(2));
 }
+
+#[test]
+fn a_brick_with_another_disk_does_not_speak_for_what_it_lost() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.brick.set_disks(vec![11, 12]);
+    bench.begin(1, 3);
+    for beat in 0..3 {
+        bench.wake(NOW + core::time::Duration::from_secs(beat));
+        bench.answer_all();
+    }
+    let notes = bench.notes;
+    let mut same = Bench::new(2, notes.clone());
+    same.brick.set_disks(vec![11, 12]);
+    assert!(same.brick.groups().has(GROUP));
+    let mut other = Bench::new(2, notes.clone());
+    other.brick.set_disks(vec![11, 13]);
+    assert!(!other.brick.groups().has(GROUP));
+    other.wake(NOW);
+    other.tell(Message::Fence { view: view(2, 3), speaks: true });
+    other.begin(1, 3);
+    // The disks are noted when it is durable that the group is forgotten, not before.
+    let names_disks = |(_, value): &(Vec<u8>, Vec<u8>)| *value == wire::Wire::to_bytes(&vec![11_u64, 13]);
+    while other.answer(Ok(()), |_, command| !is_note(command)) {}
+    other.wake(NOW + core::time::Duration::from_secs(1));
+    assert!(!other.notes.iter().any(names_disks));
+    let again = Bench::new(2, other.notes.clone());
+    assert!(again.brick.control.noted_disks() == Some(&[11, 12][..]), "a crash now changes nothing");
+    for beat in 2..5 {
+        other.answer_all();
+        other.wake(NOW + core::time::Duration::from_secs(beat));
+    }
+    other.answer_all();
+    assert!(!other.has_sent(|message| is_fenced(message) || is_activated(message)));
+    assert!(other.notes.iter().any(names_disks));
+    let mut later = Bench::new(2, other.notes);
+    later.brick.set_disks(vec![11, 13]);
+    later.begin(1, 3);
+    later.answer_all();
+    assert!(!later.has_sent(is_activated), "the old view is not revived");
+    later.tell(Message::Fence { view: view(3, 3), speaks: false });
+    later.answer_all();
+    assert!(later.has_sent(is_fenced), "it may join");
+}
