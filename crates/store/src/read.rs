@@ -215,6 +215,7 @@ impl Running {
             None => {
                 let (index, sum) = run.blocks[0];
                 read.fetched.insert(index, Fetched { physical: run.first, sum, place: None });
+                self.cache.forget(run.first, 1);
             }
         }
         let done = read.waiting == 0;
@@ -428,6 +429,10 @@ impl Running {
         for (i, &(index, sum)) in run.blocks.iter().enumerate() {
             let offset = i * BLOCK;
             let place = is_good(&bytes[offset..offset + BLOCK], sum).then_some((buffer, offset));
+            if place.is_none() {
+                // A good copy in memory would hide from whoever comes to repair it that there is anything to repair.
+                self.cache.forget(run.first + i as u64, 1);
+            }
             good &= place.is_some();
             read.fetched.insert(index, Fetched { physical: run.first + i as u64, sum, place });
         }

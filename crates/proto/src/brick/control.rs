@@ -29,6 +29,7 @@ enum Note {
     Family { family: VolumeId },
     Dropped { group: GroupId },
     Scrubbed,
+    Disks(Vec<u64>),
 }
 
 /// A note of a group, and what follows it. It waits until all that was decided before is durable on every disk: a crash
@@ -55,6 +56,15 @@ enum Unnoted {
 /// The number of the last scrub that was asked for and is done.
 const SCRUBBED_KEY: &[u8] = b"c";
 
+/// The identities of the disks on which the groups' blocks are.
+const DISKS_KEY: &[u8] = b"d";
+
+/// The disks with which the groups were noted.
+pub(super) fn noted_disks(notes: &[(Vec<u8>, Vec<u8>)]) -> Option<Vec<u64>> {
+    let (_, value) = notes.iter().find(|(key, _)| key == DISKS_KEY)?;
+    Vec::from_bytes(value).ok()
+}
+
 /// What the notes say of the last scrub that was asked for.
 pub(super) fn scrubbed(notes: &[(Vec<u8>, Vec<u8>)]) -> u64 {
     let note = notes.iter().find(|(key, _)| key == SCRUBBED_KEY);
@@ -73,6 +83,8 @@ struct Resolving {
 pub(super) struct Control {
     id: BrickId,
     pub(super) status: BrickStatus,
+    /// The disks that the notes name.
+    noted_disks: Option<Vec<u64>>,
     lease_until: Time,
     next_heartbeat: Time,
     next_report: Time,
@@ -94,10 +106,11 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(config: BrickConfig, now: Time) -> Control {
+    pub(super) fn new(config: BrickConfig, notes: &[(Vec<u8>, Vec<u8>)], now: Time) -> Control {
         Control {
             id: config.id,
             status: BrickStatus { address: config.address, labels: config.labels, ..BrickStatus::default() },
+            noted_disks: noted_disks(notes),
             lease_until: Time::ZERO,
             next_heartbeat: now,
             next_report: now + DOUBT_PATIENCE,
@@ -144,6 +157,26 @@ impl Control {
         }
     }
 
+    /// Whether any disk is another than when the groups were noted.
+    pub(super) fn has_other_disks(&self) -> bool {
+        self.noted_disks.as_ref().is_some_and(|noted| *noted != self.status.disks)
+    }
+
+    #[cfg(test)]
+    pub(super) fn noted_disks(&self) -> Option<&[u64]> {
+        self.noted_disks.as_deref()
+    }
+
+    /// What is known of a group has changed, and is noted with the next heartbeat.
+    pub(super) fn note_later(&mut self, group: GroupId) {
+        self.unnoted.push((0, Unnoted::Group(group)));
+    }
+
+    /// Whether notes are under way, or to be written again.
+    fn is_noting(&self) -> bool {
+        !(self.notes.is_empty() && self.barred.is_empty() && self.unnoted.is_empty())
+    }
+
     /// The directory is to hear of this brick soon.
     pub(super) fn report_soon(&mut self, now: Time) {
         self.next_heartbeat = self.next_heartbeat.min(now);
@@ -165,6 +198,7 @@ impl Brick {
             self.control.lease_until = Time::ZERO;
         }
         self.control.next_heartbeat = now + HEARTBEAT;
+        self.note_disks(fx);
         for (failed, what) in core::mem::take(&mut self.control.unnoted) {
             let again = match what {
                 Unnoted::Group(group) => self.note(group, Note::Learned { group }, fx),
@@ -401,6 +435,16 @@ impl Brick {
         self.put_note((SCRUBBED_KEY.to_vec(), Some(number.to_bytes())), Note::Scrubbed, fx);
     }
 
+    /// The disks are noted once everything that was forgotten with others is noted.
+    fn note_disks(&mut self, fx: &mut Vec<BrickEffect>) {
+        let disks = &self.control.status.disks;
+        if disks.is_empty() || self.control.noted_disks.as_ref() == Some(disks) || self.control.is_noting() {
+            return;
+        }
+        let disks = disks.clone();
+        self.put_note((DISKS_KEY.to_vec(), Some(disks.to_bytes())), Note::Disks(disks), fx);
+    }
+
     /// Puts what is known of a group on stable storage, behind a barrier on every disk; `after` follows.
     fn note(&mut self, group: GroupId, after: Note, fx: &mut Vec<BrickEffect>) -> Token {
         let (key, value) = self.groups.note(group);
@@ -464,7 +508,7 @@ impl Brick {
             Note::Dropped { group } if !durable => {
                 self.control.unnoted.push((token, Unnoted::Dropped(group)));
             }
-            Note::Scrubbed if !durable => {}
+            Note::Scrubbed | Note::Disks(_) if !durable => {}
             Note::Fence { group, number, doubts } => {
                 reply(fx, NodeId::Directory, Message::Fenced { group, number, doubts });
             }
@@ -474,6 +518,7 @@ impl Brick {
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.healer.on_dropped(group),
             Note::Scrubbed => {}
+            Note::Disks(disks) => self.control.noted_disks = Some(disks),
         }
     }
 

@@ -18,7 +18,7 @@ use base::{BrickId, Depth, Machine, NodeId, Time};
 use care::Listing;
 use control::Control;
 use std::collections::BTreeMap;
-use wire::{BrickStatus, Decision, Message, Packet, Span, disk};
+use wire::{BrickStatus, Decision, GroupView, Message, Packet, Span, disk};
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,8 @@ pub struct Brick {
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
     counters: Counters,
+    /// Views whose blocks went with a disk.
+    lost: Vec<GroupView>,
     /// Whether it was woken since it started.
     awake: bool,
 }
@@ -113,7 +115,8 @@ impl Brick {
                 .enumerate()
                 .map(|(i, found)| Participant::new(i, found, now))
                 .collect(),
-            control: Control::new(config, now),
+            control: Control::new(config, notes, now),
+            lost: Vec::new(),
             counters,
             awake: false,
         };
@@ -130,9 +133,15 @@ impl Brick {
         self.healer.set_plant(plant);
     }
 
-    /// The identities of its disks, in order: with others it is another brick to the directory.
+    /// The identities of its disks, in order, before it is first woken. Where any is another than when its groups were
+    /// noted it has lost what it took for them, and forgets them all: it must neither serve them nor speak for them.
     pub fn set_disks(&mut self, identities: Vec<u64>) {
         self.control.status.disks = identities;
+        if self.control.has_other_disks() {
+            self.counters.count("groups forgotten with a disk");
+            self.lost = self.groups.bury_all();
+            self.lost.iter().for_each(|view| self.control.note_later(view.group));
+        }
     }
 
     /// What its disks say of themselves, for the next heartbeat.
@@ -321,6 +330,10 @@ impl Machine for Brick {
         let begun = fx.len();
         if !core::mem::replace(&mut self.awake, true) {
             self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
+            for view in core::mem::take(&mut self.lost) {
+                self.with_all(now, fx, |participant, cx| participant.activate(cx, &view, &[]));
+            }
+            self.look_at_groups(now);
         }
         self.with_all(now, fx, |participant, cx| participant.wake(cx));
         self.keep_lease(now, fx);

@@ -3,7 +3,7 @@
 use super::*;
 use base::{BLOCK, ClientId, GatewayId, GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
-use wire::{Change, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
+use wire::{Change, Fate, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
 
 const NOW: Time = Time(1_000_000_000);
 const GROUP: GroupId = GroupId(5);
@@ -16,6 +16,8 @@ struct Bench {
     asked: Vec<(usize, Command)>,
     sent: Vec<Message>,
     notes: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What blocks carry.
+    stamp: Stamp,
 }
 
 impl Bench {
@@ -24,7 +26,7 @@ impl Bench {
         recovered[0].notes = notes.clone();
         let config = BrickConfig { id: BrickId(1), address: String::new(), labels: Vec::new() };
         let brick = Brick::new(config, recovered, NOW);
-        Bench { brick, asked: Vec::new(), sent: Vec::new(), notes }
+        Bench { brick, asked: Vec::new(), sent: Vec::new(), notes, stamp: Stamp::ZERO }
     }
 
     fn step(&mut self, event: BrickEvent) {
@@ -51,6 +53,10 @@ impl Bench {
 
     fn tell(&mut self, message: Message) {
         self.step(BrickEvent::Packet { from: NodeId::Directory, packet: message.into() });
+    }
+
+    fn ask(&mut self, message: Message) {
+        self.step(BrickEvent::Packet { from: GATEWAY, packet: message.into() });
     }
 
     fn write(&mut self, view: u64, stamp: u64) {
@@ -86,7 +92,7 @@ impl Bench {
             Command::Stage { token, .. } => Reply::Staged { token, result },
             Command::Inventory { token, .. } => Reply::Inventory { token, result: Ok(Vec::new()) },
             Command::Read { token, .. } => {
-                let (stamps, content) = (vec![Stamp::ZERO], Payload::zeros(BLOCK));
+                let (stamps, content) = (vec![self.stamp], Payload::zeros(BLOCK));
                 Reply::Read { token, result: Ok(disk::Blocks { stamps, content, unreadable: Vec::new() }) }
             }
             _ => return true,
@@ -212,4 +218,86 @@ fn notes_follow_in_the_order_in_which_they_were_made() {
     bench.answer_all();
     let restarted = Bench::new(2, bench.notes);
     assert_eq!(restarted.brick.groups().promised(GROUP), ViewNumber(2));
+}
+
+#[test]
+fn a_brick_with_another_disk_does_not_speak_for_what_it_lost() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.brick.set_disks(vec![11, 12]);
+    bench.begin(1, 3);
+    for beat in 0..3 {
+        bench.wake(NOW + core::time::Duration::from_secs(beat));
+        bench.answer_all();
+    }
+    let notes = bench.notes;
+    let mut same = Bench::new(2, notes.clone());
+    same.brick.set_disks(vec![11, 12]);
+    assert!(same.brick.groups().has(GROUP));
+    let mut other = Bench::new(2, notes.clone());
+    other.brick.set_disks(vec![11, 13]);
+    assert!(!other.brick.groups().has(GROUP));
+    other.wake(NOW);
+    other.tell(Message::Fence { view: view(2, 3), speaks: true });
+    other.begin(1, 3);
+    // The disks are noted when it is durable that the group is forgotten, not before.
+    let names_disks = |(_, value): &(Vec<u8>, Vec<u8>)| *value == wire::Wire::to_bytes(&vec![11_u64, 13]);
+    while other.answer(Ok(()), |_, command| !is_note(command)) {}
+    other.wake(NOW + core::time::Duration::from_secs(1));
+    assert!(!other.notes.iter().any(names_disks));
+    let again = Bench::new(2, other.notes.clone());
+    assert!(again.brick.control.noted_disks() == Some(&[11, 12][..]), "a crash now changes nothing");
+    for beat in 2..5 {
+        other.answer_all();
+        other.wake(NOW + core::time::Duration::from_secs(beat));
+    }
+    other.answer_all();
+    assert!(!other.has_sent(|message| is_fenced(message) || is_activated(message)));
+    assert!(other.notes.iter().any(names_disks));
+    let mut later = Bench::new(2, other.notes);
+    later.brick.set_disks(vec![11, 13]);
+    later.begin(1, 3);
+    later.answer_all();
+    assert!(!later.has_sent(is_activated), "the old view is not revived");
+    later.tell(Message::Fence { view: view(3, 3), speaks: false });
+    later.answer_all();
+    assert!(later.has_sent(is_fenced), "it may join");
+}
+
+/// Seals of others raised the floor above a write that took effect, and that is not remembered any more.
+#[test]
+fn what_a_block_carries_took_effect_whatever_the_floor_is() {
+    let fate_of = |carries: u64| {
+        let floor = wire::Wire::to_bytes(&Stamp(100 << 33));
+        let mut bench = Bench::new(1, vec![(b"f".to_vec(), floor)]);
+        bench.begin(1, 3);
+        bench.answer_all();
+        bench.stamp = Stamp(carries << 33);
+        let span = Span { volume: VOLUME, lba: 0, count: 1 };
+        let write = WriteId { group: GROUP, span, stamp: Stamp(7 << 33), scope: Scope::Row };
+        bench.ask(Message::Query { operation: 1, view: ViewNumber(1), write, width: 1 });
+        bench.answer_all();
+        bench.sent.into_iter().find_map(|message| match message {
+            Message::QueryDone { fate, .. } => fate.ok(),
+            _ => None,
+        })
+    };
+    assert_eq!(fate_of(7), Some(Fate::Committed));
+    assert_eq!(fate_of(6), Some(Fate::Refused));
+    assert_eq!(fate_of(8), Some(Fate::Refused), "it may have been sealed");
+}
+
+#[test]
+fn a_read_that_outlasts_its_group_is_not_answered_with_what_is_left() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    let span = Span { volume: VOLUME, lba: 0, count: 1 };
+    let (operation, view) = (1, ViewNumber(1));
+    bench.ask(Message::Read { operation, group: GROUP, view, span, width: 1, stamps: true, content: true });
+    bench.brick.groups.bury(GROUP, ViewNumber(2));
+    bench.answer_all();
+    let is_stale = |message: &Message| {
+        matches!(message, Message::ReadDone { outcome: wire::ReadOutcome::Stale { .. }, .. })
+    };
+    assert!(bench.has_sent(is_stale));
 }

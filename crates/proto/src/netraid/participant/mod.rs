@@ -29,7 +29,9 @@ use own::Own;
 use std::collections::{BTreeMap, BTreeSet};
 use views::bear_witness;
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
-use wire::{Change, Decision, Fate, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire, WriteId};
+use wire::{
+    Change, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire, WriteId,
+};
 
 /// How long a read waits for a decision before it says that it is in doubt.
 pub const READ_PATIENCE: Duration = Duration::from_millis(200);
@@ -564,16 +566,7 @@ impl Participant {
     }
 
     fn admit_read(&mut self, cx: &mut Context<'_>, id: u64, since: Time, read: ReadRequest) {
-        // Its own questions, to catch up, ask for what is here.
-        let is_own = read.from == NodeId::Brick(cx.groups.me());
-        let admitted = match is_own {
-            true => cx.groups.takes(read.group, read.view),
-            false => cx.groups.serves(read.group, read.view),
-        };
-        let stale_copy = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
-        if let Err(view) = admitted
-            && !(stale_copy && matches!(read.from, NodeId::Brick(_)))
-        {
+        if let Err(view) = admits(cx, &read) {
             if view.is_some() {
                 cx.counters.count("request under an old view refused");
             }
@@ -599,6 +592,10 @@ impl Participant {
         leased: bool,
         result: Result<Blocks, StoreError>,
     ) {
+        // The group may have been left meanwhile, and its space given back.
+        if let Err(view) = admits(cx, read) {
+            return read_answer(cx, read, ReadOutcome::Stale { view }, Payload::new());
+        }
         let blocks = match result {
             Ok(blocks) => blocks,
             Err(StoreError::Busy) => return read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
@@ -790,6 +787,20 @@ enum Conflict {
     None,
     Earlier,
     Later(Stamp),
+}
+
+/// Whether a read is served here; if not, the view to tell the reader.
+fn admits(cx: &Context<'_>, read: &ReadRequest) -> Result<(), Option<GroupView>> {
+    // Its own questions, to catch up, ask for what is here.
+    let admitted = match read.from == NodeId::Brick(cx.groups.me()) {
+        true => cx.groups.takes(read.group, read.view),
+        false => cx.groups.serves(read.group, read.view),
+    };
+    let stale_copy = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
+    admitted.or_else(|view| match stale_copy && matches!(read.from, NodeId::Brick(_)) {
+        true => Ok(()),
+        false => Err(view),
+    })
 }
 
 fn seal_key(stamp: Stamp) -> Vec<u8> {

@@ -37,13 +37,15 @@ impl Participant {
         let fate = match result {
             _ if staged => Some(Fate::Prepared),
             _ if self.applied.contains(write.stamp) => Some(Fate::Committed),
-            _ if self.is_sealed(write.stamp) => None,
+            _ if self.seals.contains(&write.stamp) => None,
             // It can say, but not now: whoever asks asks again.
             Err(StoreError::Busy) => return,
             Err(_) => Some(Fate::Unreadable),
             Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
             Ok(blocks) => fate_by_stamps(&write, width, &blocks.stamps),
         };
+        // What the blocks show took effect. For the rest a seal may have been here, and be part of the floor by now.
+        let fate = fate.filter(|fate| *fate != Fate::Unreadable || write.stamp > self.floor);
         match fate {
             // Newer writes wiped its traces; but what took effect here lately is remembered.
             Some(Fate::Unreadable)
