@@ -91,12 +91,10 @@ impl Participant {
             Ok(blocks) => fit(&request, &blocks),
             Err(_) => Fit::Later,
         };
-        // The brick's own scrub looked at the disk, where this look may have found the block in a cache.
-        let is_own = matches!(request.asker, RepairAsker::Node(from, _) if from == base::NodeId::Brick(cx.groups.me()));
         let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
         // A later view may have begun while the disk looked, and the group have been left.
         let takes = cx.groups.takes(request.group, request.view).is_ok();
-        if !takes || fit == Fit::Later && !trusts_anything || fit == Fit::Same && !is_own {
+        if !takes || fit == Fit::Later && !trusts_anything || fit == Fit::Same {
             self.remove(cx, key);
             return self.repaired(cx, request.asker, request.span, takes && fit == Fit::Same);
         }
