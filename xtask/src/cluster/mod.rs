@@ -386,7 +386,7 @@ impl Drop for Cluster {
 /// What `status` says of a brick.
 fn of_brick<'a>(status: &'a Value, id: &str) -> &'a Value {
     let bricks = status["bricks"].as_array().map(Vec::as_slice).unwrap_or_default();
-    bricks.iter().find(|entry| entry["id"].to_string() == id).unwrap_or(&Value::Null)
+    bricks.iter().find(|entry| entry["id"].as_u64() == id.parse().ok()).unwrap_or(&Value::Null)
 }
 
 /// Whether a volume of `status` has its full redundancy.

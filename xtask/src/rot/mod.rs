@@ -34,7 +34,7 @@ const BEYOND: u64 = 12;
 #[command(after_help = "\
 Each round writes, stops up to as many bricks as the layout can lose (SIGTERM, SIGKILL, or not at all), changes bytes anywhere
 in their disks, starts them again, and reads everything back: every byte must be what was written. Then `brickwork scrub --wait`
-must end clean. A brick that refuses its disk with a clear error counts as lost and gets an empty one. At the end, more copies of
+must end clean, and a second one find nothing. A brick that refuses its disk with a clear error counts as lost and gets an empty one. At the end, more copies of
 some blocks are destroyed than the layout can lose: exactly these must answer EIO.
 
 Examples:
@@ -237,7 +237,13 @@ impl Arena {
             self.cluster.give_empty_disk(brick)?;
         }
         self.cluster.wait_until_redundant(Duration::from_secs(180))?;
-        *summary.repaired.get_or_insert(0) += scrub(&self.cluster)?;
+        *summary.repaired.get_or_insert(0) += scrub(&self.cluster)?["repaired_blocks"].as_u64().unwrap_or(0);
+        // What was repaired is whole on the disk, not only in somebody's count.
+        let again = scrub(&self.cluster)?;
+        ensure!(
+            again["found_blocks"] == 0,
+            "a scrub repaired all it found, and the next one finds more: {again}"
+        );
         Ok(())
     }
 
@@ -254,11 +260,10 @@ impl Arena {
     }
 }
 
-/// Scrubs everything; how many blocks were repaired.
-fn scrub(cluster: &Cluster) -> Result<u64> {
+/// Scrubs everything; what it says of it.
+fn scrub(cluster: &Cluster) -> Result<Value> {
     let said = cluster.admin(&["--json", "scrub", "--wait"]).context("the scrub did not end clean")?;
-    let said: Value = serde_json::from_str(&said).context("reading `scrub --json`")?;
-    Ok(said["repaired_blocks"].as_u64().unwrap_or(0))
+    serde_json::from_str(&said).context("reading `scrub --json`")
 }
 
 /// A refusal names the disk and is no panic.
