@@ -136,7 +136,7 @@ impl Control {
     }
 
     pub(super) fn is_barrier(&self, token: Token) -> bool {
-        self.barred.iter().any(|barred| barred.token == token)
+        token & NOTE_TOKEN != 0 && self.barred.iter().any(|barred| barred.token == token)
     }
 
     pub(super) fn deadline(&self) -> (Time, &'static str) {
