@@ -23,7 +23,7 @@ fn cut(cluster: &mut Cluster, request: AdminRequest) -> VolumeId {
 }
 
 fn snapshot(cluster: &mut Cluster, volume: &str, name: &str) -> VolumeId {
-    let (volume, snapshot, nonce) = (volume.to_owned(), name.to_owned(), 1);
+    let (volume, snapshot, nonce) = (volume.to_owned(), name.to_owned(), common::nonce_of(name));
     cut(cluster, AdminRequest::Snapshot { volume, snapshot, nonce })
 }
 

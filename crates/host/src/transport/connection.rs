@@ -68,6 +68,7 @@ pub(super) enum Progress {
 }
 
 /// What a connection brings.
+#[allow(clippy::large_enum_variant, reason = "nearly all are packets")]
 pub(super) enum Incoming {
     Opened(NodeId),
     Packet(Packet),

@@ -42,6 +42,7 @@ const TICKS_TO_SHRINK: u64 = 8;
 
 /// What a peer does.
 #[derive(Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly all are packets")]
 pub enum PeerEvent {
     /// It says this.
     Packet {

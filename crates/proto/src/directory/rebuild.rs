@@ -19,6 +19,8 @@ use wire::{BrickStatus, Family, GroupState, GroupView, Lineage, Message, Slots, 
 /// Identifiers and versions that the lost directory may have given and nobody mentions: so many are left out.
 const MARGIN: u64 = 1 << 20;
 
+type Groups = Vec<(GroupId, GroupRecord)>;
+
 /// What one brick knows.
 #[derive(Clone, Debug, Default)]
 struct Account {
@@ -153,7 +155,7 @@ impl Recount {
         told: &Family,
         force: bool,
         notes: &mut Vec<String>,
-    ) -> Result<(FamilyRecord, Vec<(GroupId, GroupRecord)>), Vec<String>> {
+    ) -> Result<(FamilyRecord, Groups), Vec<String>> {
         let name = told.volumes.first().map_or("", |volume| volume.name.as_str());
         let layout: Option<Layout> = told.volumes.first().and_then(|volume| volume.layout.parse().ok());
         let Some(layout) = layout else { return Err(vec![format!("volume '{name}' has no known layout")]) };

@@ -226,7 +226,7 @@ impl Cluster {
             layout,
             stripe_unit_blocks: 0,
             groups: 1,
-            nonce: 9,
+            nonce: nonce_of(&name),
         };
         let created = self.admin(request);
         let Ok(AdminReply::Volume(volume)) = created else { panic!("not created: {created:?}") };
@@ -479,4 +479,9 @@ impl Cluster {
             }
         }
     }
+}
+
+/// A nonce of a request that makes `name`: another one for another name.
+pub fn nonce_of(name: &str) -> u64 {
+    name.bytes().fold(7, |nonce: u64, byte| nonce.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }
