@@ -1,5 +1,6 @@
 //! Machines on a perfect network: each layout serves, goes on while a brick is away, and repairs what is rotten.
 
+#[allow(dead_code, reason = "each test uses its part")]
 mod common;
 
 use base::{BLOCK, BrickId, NodeId, Payload, VolumeId};
