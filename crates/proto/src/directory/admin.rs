@@ -16,7 +16,6 @@ impl Directory {
     ) {
         let answered = match request {
             AdminRequest::CreateVolume { .. } => self.create(now, from, operation, request, fx),
-            AdminRequest::DeleteVolume { name } => self.delete(from, operation, &name, fx),
             AdminRequest::ResizeVolume { name, size_bytes } => {
                 self.alter(from, operation, &name, fx, |info| {
                     let size_bytes = round_up(size_bytes);
@@ -39,9 +38,10 @@ impl Directory {
             AdminRequest::VolumeMap { name } => Some(self.volume_map(&name).map(AdminReply::Map)),
             AdminRequest::Status => Some(Ok(AdminReply::Status(self.cluster_status(now)))),
             AdminRequest::AdmitBrick { nonce } => self.admit(from, operation, nonce, fx),
-            AdminRequest::Snapshot { .. } | AdminRequest::Clone { .. } | AdminRequest::Rollback { .. } => {
-                self.on_cut_request(now, from, operation, request, fx)
-            }
+            AdminRequest::DeleteVolume { .. }
+            | AdminRequest::Snapshot { .. }
+            | AdminRequest::Clone { .. }
+            | AdminRequest::Rollback { .. } => self.on_cut_request(now, from, operation, request, fx),
             AdminRequest::EvictBrick { brick } => self.evict(now, from, operation, brick, None, fx),
             AdminRequest::ReplaceBrick { brick, by } => self.evict(now, from, operation, brick, by, fx),
             AdminRequest::ReadmitBrick { brick } => self.readmit(from, operation, brick, fx),

@@ -40,7 +40,7 @@ struct Cut {
 impl Directory {
     // ---- requests ----
 
-    /// A snapshot, clone or rollback is asked for.
+    /// A snapshot, clone, rollback or deletion is asked for.
     pub(super) fn on_cut_request(
         &mut self,
         now: Time,
@@ -90,6 +90,8 @@ impl Directory {
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
         let planned = match request {
+            // What is being moved or let go in the background must end first.
+            AdminRequest::DeleteVolume { name } => return self.delete(from, operation, name, fx),
             AdminRequest::Snapshot { volume, snapshot, nonce } => {
                 self.plan_snapshot(now, volume, snapshot, *nonce)
             }
