@@ -107,6 +107,11 @@ impl Administrator {
     pub(crate) fn evicted(&self) -> Vec<BrickId> {
         self.evicted.iter().copied().collect()
     }
+
+    /// Whether a brick was told to leave for good: it may do so much later.
+    pub(crate) fn has_evicted(&self, brick: BrickId) -> bool {
+        self.evicted.contains(&brick)
+    }
 }
 
 impl World {
@@ -148,6 +153,13 @@ impl World {
             Err(error) => self.on_refused(&command, &error),
         };
         self.judge(verdict);
+    }
+
+    /// All blocks are to be checked, as soon as the administrator has a hand free.
+    pub(crate) fn ask_for_scrub(&mut self) {
+        if self.administrator.open.len() < OPEN_MAX {
+            self.command(AdminRequest::Scrub, 0);
+        }
     }
 
     fn draw_command(&mut self, duty: Duty) -> Option<(AdminRequest, usize)> {
