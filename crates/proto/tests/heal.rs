@@ -338,6 +338,32 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
     }
 }
 
+/// A full disk has no room for a second copy, and the snapshot must be made good by what its volume reads.
+#[test]
+fn an_inherited_block_is_repaired_where_it_lies() {
+    for (layout, bricks, _) in LAYOUTS {
+        let mut bench = Bench::new(layout, bricks, 12);
+        bench.write(60);
+        let root = bench.head();
+        let (volume, snapshot) = (layout.replace('+', "p"), "s".to_owned());
+        bench.cluster.admin(AdminRequest::Snapshot { volume, snapshot, nonce: 1 }).expect("taken");
+        let head = bench.head();
+        assert_ne!(head, root);
+        bench.cluster.run(Duration::from_secs(1));
+        let disk = |bench: &mut Bench| &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
+        disk(&mut bench).rotten.extend([3, 17, 40].map(|lba| (root, lba)));
+        for _ in 0..4 {
+            // Readers of mirrors choose among members.
+            bench.check();
+        }
+        bench.cluster.admin(AdminRequest::Scrub).expect("begun");
+        bench.cluster.run(Duration::from_secs(10));
+        assert_eq!(disk(&mut bench).rotten, [], "{layout}");
+        assert!(!disk(&mut bench).branches().contains(&head), "{layout}: a second copy");
+        bench.check();
+    }
+}
+
 /// One block of the row is lost for good. All others have their redundancy back, nobody reads what is older instead, and
 /// a write of the whole row makes it good.
 #[test]

@@ -5,10 +5,10 @@ use crate::history::{Kind, Operation, Register};
 use crate::options::VolumePlan;
 use crate::world::event::Event;
 use crate::world::{MS, SECOND, World};
-use base::{BrickId, NodeId};
+use base::{BrickId, GroupId, NodeId, VolumeId};
 use model::Draw;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{AdminError, AdminReply, AdminRequest, Message, Packet, VolumeInfo};
+use wire::{AdminError, AdminReply, AdminRequest, GroupView, Message, Packet, VolumeInfo};
 
 /// Commands under way at a time.
 const OPEN_MAX: usize = 3;
@@ -16,6 +16,8 @@ const OPEN_MAX: usize = 3;
 const CUTS_MAX: u64 = 5;
 /// A cut is made while requests come as fast as they can.
 const BURST_NS: u64 = 120 * MS;
+/// So much later than the others, at most, one group hears of a cut.
+const LATE_NS: u64 = 60 * MS;
 
 /// What an administrator does in some run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,10 @@ pub(crate) struct Administrator {
     used: BTreeSet<usize>,
     evicted: BTreeSet<BrickId>,
     cuts: u64,
+    /// The newest lineage of each family that was seen coming.
+    coming: BTreeMap<VolumeId, u64>,
+    /// The group that hears late of the cut that is being made, and until when.
+    late: Option<(GroupId, u64)>,
 }
 
 impl Administrator {
@@ -95,6 +101,8 @@ impl Administrator {
             used: BTreeSet::new(),
             evicted: BTreeSet::new(),
             cuts: 0,
+            coming: BTreeMap::new(),
+            late: None,
         }
     }
 
@@ -106,6 +114,11 @@ impl Administrator {
     /// Bricks that were told to leave for good.
     pub(crate) fn evicted(&self) -> Vec<BrickId> {
         self.evicted.iter().copied().collect()
+    }
+
+    /// Whether a brick was told to leave for good: it may do so much later.
+    pub(crate) fn has_evicted(&self, brick: BrickId) -> bool {
+        self.evicted.contains(&brick)
     }
 }
 
@@ -148,6 +161,46 @@ impl World {
             Err(error) => self.on_refused(&command, &error),
         };
         self.judge(verdict);
+    }
+
+    /// A member is about to be fenced. With the first fence of a cut of several groups requests come as fast as they can,
+    /// and one of the groups hears of it later than the others: if they did not wait for it, what happens after a write
+    /// to a new head could still go to an old one.
+    pub(crate) fn watch_cut(&mut self, view: &GroupView) {
+        let (family, number) = (view.volume, view.lineage.number);
+        let is_news = |known: &GroupView| known.lineage.number < number;
+        let Administrator { coming, .. } = &mut self.administrator;
+        if !self.shape.faults
+            || coming.get(&family).is_some_and(|known| *known >= number)
+            || !self.evicted.in_force(view.group).is_some_and(is_news)
+        {
+            return;
+        }
+        coming.insert(family, number);
+        let views = self.evicted.newest().values();
+        let groups: Vec<GroupId> = views.filter(|of| of.volume == family).map(|of| of.group).collect();
+        if groups.len() > 1 {
+            self.administrator.late =
+                self.administrator.pick(&groups).map(|group| (group, self.now_ns + BURST_NS));
+            self.burst(BURST_NS);
+        }
+    }
+
+    /// By how much later than usual a message arrives.
+    pub(crate) fn lateness_ns(&mut self, message: &Message) -> u64 {
+        let (Message::Fence { view, .. }, Some((group, until_ns))) = (message, self.administrator.late)
+        else {
+            return 0;
+        };
+        let is_late = view.group == group && self.now_ns < until_ns;
+        if is_late { self.administrator.draw.between(LATE_NS / 2, LATE_NS) } else { 0 }
+    }
+
+    /// All blocks are to be checked, as soon as the administrator has a hand free.
+    pub(crate) fn ask_for_scrub(&mut self) {
+        if self.administrator.open.len() < OPEN_MAX {
+            self.command(AdminRequest::Scrub, 0);
+        }
     }
 
     fn draw_command(&mut self, duty: Duty) -> Option<(AdminRequest, usize)> {

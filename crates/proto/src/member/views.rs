@@ -119,6 +119,11 @@ impl Groups {
         self.active(group)?.lineage.parent_of(branch)
     }
 
+    /// Whether what a branch has is being moved to its child.
+    pub fn is_merging(&self, group: GroupId, branch: VolumeId) -> bool {
+        self.active(group).is_some_and(|view| view.lineage.merging.contains(&branch))
+    }
+
     /// The volume that writes to a branch, or the snapshot that it is.
     pub fn volume_of(&self, group: GroupId, branch: VolumeId) -> VolumeId {
         let heads = self.active(group).map_or(&[][..], |view| &view.lineage.heads);

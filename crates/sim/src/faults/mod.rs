@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     SlowDisks(usize),
     /// The network loses, repeats and holds up packets.
     Noise,
+    /// Blocks rotted, and nobody has looked for them yet.
+    Rot,
 }
 
 /// Draws faults and keeps count.
@@ -178,6 +180,7 @@ impl World {
             }
             Fault::SlowDisks(node) => self.set_slowness(node, 100),
             Fault::Noise => self.net.config = LinkConfig::CLEAN,
+            Fault::Rot => self.ask_for_scrub(),
         }
     }
 

@@ -1,8 +1,11 @@
 //! Rot: stable pages that hold a block change their content, or cannot be read any more.
 
-use crate::world::World;
+use super::Fault;
+use crate::world::event::Event;
+use crate::world::{SECOND, World};
 use base::BrickId;
 use std::collections::BTreeMap;
+use wire::GroupView;
 use wire::directory::ScrubStatus;
 
 /// Which pages rotted and were not written anew since.
@@ -32,7 +35,7 @@ impl World {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
         let Some(id) = self.brick_at(node) else { return };
         self.forget_rewritten(node, id);
-        if !self.faults.rot.is_rotten(id) && !self.may_lose(id) {
+        if !self.may_lose(id) {
             return;
         }
         let disk = self.faults.draw.below(u64::from(self.shape.disks)) as usize;
@@ -43,6 +46,11 @@ impl World {
         let count = if self.faults.draw.percent(70) { 1 } else { self.faults.draw.between(2, 6) };
         for _ in 0..count {
             self.rot_one(node, id, disk, &pages);
+        }
+        // Until they are found little else may go wrong: mostly somebody looks soon.
+        if self.faults.draw.percent(80) {
+            let delay_ns = self.faults.draw.below(6 * SECOND);
+            self.later(delay_ns, Event::FaultEnd(Fault::Rot));
         }
     }
 
@@ -62,11 +70,17 @@ impl World {
         self.note(node, &format!("page {page} of disk {disk} rots"));
     }
 
-    /// A brick whose scrub began and ended after its blocks rotted, and repaired all that it found, is sound: what rots
-    /// elsewhere on its disks holds no block.
+    /// A brick whose scrub began and ended after its blocks rotted, and repaired all that it found, is sound if it was
+    /// current in all its groups meanwhile, as a scrub passes over the others: what rots elsewhere on its disks holds no
+    /// block.
     pub(crate) fn follow_scrub(&mut self, brick: BrickId, scrub: &ScrubStatus) {
+        if !self.faults.rot.is_rotten(brick) {
+            return;
+        }
+        let is_out = self.is_out_somewhere(brick);
         let rot = &mut self.faults.rot;
-        if !rot.is_rotten(brick) {
+        if is_out {
+            rot.scrubs.remove(&brick);
             return;
         }
         let Some(before) = rot.scrubs.get(&brick) else {
@@ -81,6 +95,18 @@ impl World {
             rot.clear(brick);
             self.count_rare("rotten brick scrubbed clean");
         }
+    }
+
+    /// A view was seen: the scrubs of whoever is not current in it are not complete.
+    pub(crate) fn doubt_scrubs(&mut self, view: &GroupView) {
+        let scrubs = &mut self.faults.rot.scrubs;
+        scrubs.retain(|brick, _| view.slot_of(*brick).is_none_or(|_| view.is_current(*brick)));
+    }
+
+    /// Whether a brick has a slot of a group without being current there.
+    fn is_out_somewhere(&self, brick: BrickId) -> bool {
+        let is_out = |view: &GroupView| view.slot_of(brick).is_some() && !view.is_current(brick);
+        self.evicted.groups().into_iter().any(|group| self.views_of(group).into_iter().any(is_out))
     }
 
     /// Pages that were written anew since are sound.

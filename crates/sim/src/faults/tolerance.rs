@@ -2,9 +2,10 @@
 //! to survive.
 //!
 //! A member *fails* a group while it is not in the current set, while it has lost what it held and no view has left it out
-//! for that yet, and while a block of it may be rotten. One that is only out of reach for a moment fails it too, where
-//! another one is about to be lost for good: nobody can tell the two apart.
+//! for that yet, and while a block of it may be rotten. One that is only out of reach for a moment, or is told to leave,
+//! fails it too where another one is about to lose something for good: nobody can tell the two apart.
 
+use super::Faults;
 use crate::world::{Kind, SECOND, World};
 use base::{BrickId, GroupId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,16 +44,20 @@ impl World {
 
     /// A view was seen: whoever it leaves out is not counted on any more.
     pub(crate) fn forgive(&mut self, view: &GroupView) {
+        self.doubt_scrubs(view);
         if !self.faults.harm.wiped.is_empty() {
             self.faults.harm.wiped.retain(|(group, brick)| *group != view.group || view.is_writer(*brick));
         }
     }
 
     /// Whether bricks may be out of reach for a while: not where one was lost for good that a view still counts on, and
-    /// the directory could not tell which of them is the one to do without.
+    /// the directory could not tell which of them is the one to do without; nor where another one's blocks may be rotten:
+    /// who is out of reach may be left out, and miss what nobody can make out any more.
     pub(crate) fn may_disturb(&self, bricks: &[BrickId]) -> bool {
-        let harm = &self.faults.harm;
-        let groups: BTreeSet<GroupId> = harm.wiped.iter().map(|(group, _)| *group).collect();
+        let Faults { harm, rot, .. } = &self.faults;
+        let mut groups: BTreeSet<GroupId> = harm.wiped.iter().map(|(group, _)| *group).collect();
+        let has_rot = |view: &&GroupView| view.members.iter().any(|brick| rot.is_rotten(*brick));
+        groups.extend(self.evicted.newest().values().filter(has_rot).map(|view| view.group));
         groups.into_iter().all(|group| self.failing(group, bricks, true).len() <= self.tolerates(group))
     }
 
@@ -86,7 +91,7 @@ impl World {
                 || wiped.contains(&(group, brick))
                 || self.faults.rot.is_rotten(brick)
                 || with_unsettled && unsettled.get(&brick).is_some_and(|until_ns| *until_ns > self.now_ns)
-                || with_unsettled && !self.runs(brick)
+                || with_unsettled && (!self.runs(brick) || self.administrator.has_evicted(brick))
         };
         let of_view = |view: &GroupView| {
             let out = (0..).zip(&view.members).filter(|&(slot, _)| !view.current.has(slot));
@@ -97,7 +102,7 @@ impl World {
     }
 
     /// The view in force and the newest of a group.
-    fn views_of(&self, group: GroupId) -> Vec<&GroupView> {
+    pub(super) fn views_of(&self, group: GroupId) -> Vec<&GroupView> {
         [self.evicted.in_force(group), self.evicted.newest().get(&group)].into_iter().flatten().collect()
     }
 

@@ -26,6 +26,7 @@ impl World {
         if self.net.is_blocked(from, target) {
             return;
         }
+        let late_ns = self.lateness_ns(&packet.message);
         let config = self.net.config;
         let Some(link) = self.net.link(from, target) else { return };
         let arrivals = link.send(self.now_ns, &config, &mut self.draw);
@@ -34,17 +35,21 @@ impl World {
         let event =
             |packet| Event::Node { node: target, life, input: Input::Packet { from: sender, packet } };
         if let Some(at_ns) = arrivals.second_ns {
-            self.queue.push(at_ns, event(packet.clone()));
+            self.queue.push(at_ns + late_ns, event(packet.clone()));
         }
         if let Some(at_ns) = arrivals.first_ns {
-            self.queue.push(at_ns, event(packet));
+            self.queue.push(at_ns + late_ns, event(packet));
         }
     }
 
     /// What the faults and the figures want to know of what is said.
     fn follow(&mut self, message: &Message) {
         match message {
-            Message::Fence { view, .. } | Message::Activate { view, .. } => self.forgive(view),
+            Message::Fence { view, .. } => {
+                self.watch_cut(view);
+                self.forgive(view);
+            }
+            Message::Activate { view, .. } => self.forgive(view),
             Message::Published { views, .. } | Message::HeartbeatDone { views, .. } => {
                 views.iter().for_each(|view| self.forgive(view));
             }

@@ -598,11 +598,13 @@ impl Participant {
         if let Some(Lookup::Merge { job, key, span, width, from }) = lookup {
             return self.on_merge_found(cx, (job, key, span), (width, from), found);
         }
+        if let Some(Lookup::RepairCheck { key, request }) = lookup {
+            return self.on_repair_checked(cx, key, *request, found);
+        }
         let result = found.map(|found| found.blocks);
         match lookup {
             Some(Lookup::Read { request, leased }) => self.on_read_done(cx, &request, leased, result),
             Some(Lookup::Fate { asker, write, width }) => self.on_fate(cx, asker, write, width, result),
-            Some(Lookup::RepairCheck { key, request }) => self.on_repair_checked(cx, key, *request, result),
             Some(Lookup::Own { job }) => self.own.push((job, Own::Blocks(result))),
             _ => {}
         }

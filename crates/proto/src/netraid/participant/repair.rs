@@ -20,11 +20,12 @@
 //! - The stamps of a block that is lost come as zeros, and anything may replace them. What was there was decided, and each
 //!   member that was asked after the loss was found had it staged or applied, so it is in what was fetched.
 
+use super::branches::Found;
 use super::own::Own;
 use super::{Context, Lookup, Participant, RepairAsker, RepairRequest};
 use crate::netraid::pending::{Key, Pending, Prepare, State};
 use crate::planted::Plant;
-use base::{GroupId, Payload, RequestId, Stamp, ViewNumber};
+use base::{GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
 use wire::{Change, Message, Scope, Span, WriteId};
 
@@ -85,11 +86,11 @@ impl Participant {
         cx: &mut Context<'_>,
         key: Key,
         request: RepairRequest,
-        result: Result<Blocks, StoreError>,
+        result: Result<Found, StoreError>,
     ) {
-        let fit = match result {
-            Ok(blocks) => fit(&request, &blocks),
-            Err(_) => Fit::Later,
+        let (fit, owner) = match result {
+            Ok(found) => (fit(&request, &found.blocks), owner(cx, &request, &found)),
+            Err(_) => (Fit::Later, request.span.volume),
         };
         let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
         // A later view may have begun while the disk looked, and the group have been left.
@@ -104,7 +105,8 @@ impl Participant {
         }
         let token = self.token();
         let lookup = Lookup::Repair { key, asker: request.asker, span: request.span };
-        let (span, width, stamps) = (request.span, request.width, request.stamps);
+        let (width, stamps) = (request.width, request.stamps);
+        let span = Span { volume: owner, ..request.span };
         self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
     }
 
@@ -116,6 +118,18 @@ impl Participant {
             RepairAsker::Lost(job) => self.own.push((job, Own::Lost(span, taken))),
         }
     }
+}
+
+/// The branch in which a repair puts the blocks. One that is the same version as an ancestor's is mended there: a disk that
+/// is full has no room for a second copy, and all branches that inherit the block are mended by it. An ancestor that is
+/// being merged is about to be given back, and takes nothing more.
+fn owner(cx: &Context<'_>, request: &RepairRequest, found: &Found) -> VolumeId {
+    let here = request.span.volume;
+    let Some(&(_, branch)) = found.inherited.first() else { return here };
+    let is_its = found.inherited.len() == request.span.count as usize
+        && found.inherited.iter().all(|(_, of)| *of == branch)
+        && found.blocks.stamps == request.stamps;
+    if is_its && !cx.groups.is_merging(request.group, branch) { branch } else { here }
 }
 
 /// How what was fetched stands to what is here.
