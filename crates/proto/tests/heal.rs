@@ -350,16 +350,17 @@ fn an_inherited_block_is_repaired_where_it_lies() {
         let head = bench.head();
         assert_ne!(head, root);
         bench.cluster.run(Duration::from_secs(1));
-        let disk = |bench: &mut Bench| &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
-        disk(&mut bench).rotten.extend([3, 17, 40].map(|lba| (root, lba)));
+        let disk = &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
+        disk.rotten.extend([3, 17, 40].map(|lba| (root, lba)));
         for _ in 0..4 {
             // Readers of mirrors choose among members.
             bench.check();
         }
         bench.cluster.admin(AdminRequest::Scrub).expect("begun");
         bench.cluster.run(Duration::from_secs(10));
-        assert_eq!(disk(&mut bench).rotten, [], "{layout}");
-        assert!(!disk(&mut bench).branches().contains(&head), "{layout}: a second copy");
+        let disk = &bench.cluster.bricks[&BrickId(1)].1;
+        assert_eq!(disk.rotten, [], "{layout}");
+        assert!(!disk.branches().contains(&head), "{layout}: a second copy");
         bench.check();
     }
 }

@@ -126,9 +126,15 @@ impl Participant {
 fn owner(cx: &Context<'_>, request: &RepairRequest, found: &Found) -> VolumeId {
     let here = request.span.volume;
     let Some(&(_, branch)) = found.inherited.first() else { return here };
-    let is_its = found.inherited.len() == request.span.count as usize
-        && found.inherited.iter().all(|(_, of)| *of == branch)
-        && found.blocks.stamps == request.stamps;
+    let width = usize::from(request.width);
+    // What no branch has is mended nowhere.
+    let is_nobodys = |block: u32| {
+        let stamps = &found.blocks.stamps[block as usize * width..][..width];
+        stamps.iter().all(|stamp| stamp.is_zero()) && !found.blocks.unreadable.contains(&block)
+    };
+    let is_its = found.blocks.stamps == request.stamps
+        && (0..request.span.count)
+            .all(|block| found.inherited.contains(&(block, branch)) || is_nobodys(block));
     if is_its && !cx.groups.is_merging(request.group, branch) { branch } else { here }
 }
 
