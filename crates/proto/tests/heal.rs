@@ -365,6 +365,36 @@ fn an_inherited_block_is_repaired_where_it_lies() {
     }
 }
 
+/// A full disk has no room to copy up what a deleted snapshot leaves, so its branch stays for as long: a scrub finds what
+/// rots there, and makes it good there.
+#[test]
+fn what_rots_in_a_branch_that_cannot_be_merged_is_found_and_repaired() {
+    for (layout, bricks, _) in LAYOUTS {
+        let mut bench = Bench::new(layout, bricks, 14);
+        bench.write(60);
+        let (root, volume) = (bench.head(), layout.replace('+', "p"));
+        let snapshot = AdminRequest::Snapshot { volume: volume.clone(), snapshot: "s".to_owned(), nonce: 1 };
+        bench.cluster.admin(snapshot).expect("taken");
+        bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1.is_full = true;
+        bench.cluster.admin(AdminRequest::DeleteVolume { name: format!("{volume}@s") }).expect("deleted");
+        bench.cluster.run(Duration::from_secs(3));
+        let disk = &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
+        assert!(disk.branches().contains(&root), "{layout}: merged without room");
+        let held = disk.blocks_of(root);
+        disk.rotten.extend(held.into_iter().filter(|lba| lba % 7 == 3).map(|lba| (root, lba)));
+        assert_ne!(disk.rotten, [], "{layout}");
+        bench.cluster.admin(AdminRequest::Scrub).expect("begun");
+        bench.cluster.run(Duration::from_secs(10));
+        let disk = &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
+        assert_eq!(disk.rotten, [], "{layout}");
+        disk.is_full = false;
+        bench.cluster.run(Duration::from_secs(10));
+        let disk = &bench.cluster.bricks[&BrickId(1)].1;
+        assert!(!disk.branches().contains(&root), "{layout}: not given back once there is room");
+        bench.check();
+    }
+}
+
 /// One block of the row is lost for good. All others have their redundancy back, nobody reads what is older instead, and
 /// a write of the whole row makes it good.
 #[test]

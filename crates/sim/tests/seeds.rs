@@ -49,6 +49,10 @@ fn seeds_that_broke_a_promise_break_it_no_more() {
             380,
             "zeros gave a slot back that a write behind them counted on, and a full disk had none left for it",
         ),
+        (
+            1350,
+            "nobody checked a branch that a full disk could not merge, and what rotted there could not be repaired",
+        ),
         (10287, "a slow disk answered a read after the lease had ended, as if it still lasted"),
     ];
     for (seed, story) in stories {

@@ -20,7 +20,7 @@ pub struct MemoryDisk {
     pub rotten: Vec<(VolumeId, u64)>,
     notes: BTreeMap<Vec<u8>, Vec<u8>>,
     effects: BTreeMap<(RequestId, u64), Stamp>,
-    /// Whether repairs find no room.
+    /// Whether repairs of blocks that are not here find no room.
     pub is_full: bool,
 }
 
@@ -50,6 +50,10 @@ impl MemoryDisk {
         }
     }
 
+    fn holds(&self, span: Span) -> bool {
+        (span.lba..span.end()).all(|lba| self.blocks.contains_key(&(span.volume, lba)))
+    }
+
     /// How many blocks hold stamps.
     pub fn len(&self) -> usize {
         self.blocks.len()
@@ -58,6 +62,11 @@ impl MemoryDisk {
     /// The branches that have blocks.
     pub fn branches(&self) -> BTreeSet<VolumeId> {
         self.blocks.keys().map(|(branch, _)| *branch).collect()
+    }
+
+    /// The blocks that a branch has.
+    pub fn blocks_of(&self, branch: VolumeId) -> Vec<u64> {
+        self.blocks.keys().filter(|(of, _)| *of == branch).map(|(_, lba)| *lba).collect()
     }
 
     /// Which requests took effect.
@@ -104,7 +113,7 @@ impl MemoryDisk {
                 self.staged.remove(&stamp);
                 return None;
             }
-            Command::Mend { token, .. } if self.is_full => {
+            Command::Mend { token, span, .. } if self.is_full && !self.holds(span) => {
                 Reply::Staged { token, result: Err(StoreError::NoSpace) }
             }
             Command::Mend { token, span, width, stamps, payload } => {

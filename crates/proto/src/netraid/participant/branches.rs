@@ -25,8 +25,17 @@ pub(super) struct Descent {
     /// Which branch was asked last.
     branch: VolumeId,
     width: u8,
-    content: bool,
+    wanted: Wanted,
     found: Option<Found>,
+}
+
+/// What is asked of each branch on the way down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Stamps,
+    Content,
+    /// Stamps, of what is checked on the disk.
+    Check,
 }
 
 /// Blocks, and which of them, from 0, are an ancestor's, and whose.
@@ -78,7 +87,8 @@ impl Participant {
     ) -> Token {
         let token = self.token();
         let command = Command::Read { token, span, width, content };
-        self.descend_from(cx, token, group, span, width, content);
+        let wanted = if content { Wanted::Content } else { Wanted::Stamps };
+        self.descend_from(cx, token, group, span, width, wanted);
         self.ask(cx, token, lookup, command);
         token
     }
@@ -91,10 +101,10 @@ impl Participant {
         group: GroupId,
         span: Span,
         width: u8,
-        content: bool,
+        wanted: Wanted,
     ) {
         if cx.groups.parent_of(group, span.volume).is_some() {
-            let descent = Descent { group, span, branch: span.volume, width, content, found: None };
+            let descent = Descent { group, span, branch: span.volume, width, wanted, found: None };
             self.descents.insert(token, descent);
         }
     }
@@ -123,9 +133,17 @@ impl Participant {
             return Some(Ok(found));
         };
         let span = Span { volume: parent, ..descent.span };
-        let (width, content) = (descent.width, descent.content);
+        let (width, content) = (descent.width, descent.wanted == Wanted::Content);
+        // An ancestor is checked as a branch of its own, but for one that is being merged: its heir is looked at instead.
+        let checks = descent.wanted == Wanted::Check && cx.groups.is_merging(descent.group, parent);
         self.descents.insert(token, Descent { branch: parent, found: Some(found), ..descent });
-        self.store(cx, Command::Read { token, span, width, content });
+        self.store(
+            cx,
+            match checks {
+                true => Command::Verify { token, span, width },
+                false => Command::Read { token, span, width, content },
+            },
+        );
         None
     }
 

@@ -1,6 +1,7 @@
 //! What the brick itself asks of a disk, to catch up, to scrub, to merge and to answer other bricks: its own blocks, past
 //! any reader; its stretches; the requests that took effect.
 
+use super::branches::Wanted;
 use super::{Context, HORIZON_KEY, Lookup, Participant, SETTLED_KEY};
 use base::{GroupId, RequestId, Stamp, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
@@ -36,7 +37,8 @@ impl Participant {
             return self.own.push((job, Own::Blocks(Err(StoreError::Busy))));
         }
         let token = self.token();
-        self.descend_from(cx, token, group, span, width, false);
+        let wanted = if verify { Wanted::Check } else { Wanted::Stamps };
+        self.descend_from(cx, token, group, span, width, wanted);
         let command = match verify {
             true => Command::Verify { token, span, width },
             false => Command::Read { token, span, width, content: false },

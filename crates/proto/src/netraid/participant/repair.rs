@@ -122,11 +122,14 @@ impl Participant {
 
 /// The branch in which a repair puts the blocks. One that is the same version as an ancestor's is mended there: a disk that
 /// is full has no room for a second copy, and all branches that inherit the block are mended by it. An ancestor that is
-/// being merged is about to be given back, and takes nothing more.
+/// being merged takes no block that it lacks, as it may have been found empty. What it has is mended there, too, as a disk
+/// that is full may never get to give it back; and it is given back only after each repair that found a block there was
+/// asked of the disk, which keeps the order.
 fn owner(cx: &Context<'_>, request: &RepairRequest, found: &Found) -> VolumeId {
     let here = request.span.volume;
     let Some(&(_, branch)) = found.inherited.first() else { return here };
     let width = usize::from(request.width);
+    let takes_more = !cx.groups.is_merging(request.group, branch);
     // What no branch has is mended nowhere.
     let is_nobodys = |block: u32| {
         let stamps = &found.blocks.stamps[block as usize * width..][..width];
@@ -134,8 +137,8 @@ fn owner(cx: &Context<'_>, request: &RepairRequest, found: &Found) -> VolumeId {
     };
     let is_its = found.blocks.stamps == request.stamps
         && (0..request.span.count)
-            .all(|block| found.inherited.contains(&(block, branch)) || is_nobodys(block));
-    if is_its && !cx.groups.is_merging(request.group, branch) { branch } else { here }
+            .all(|block| found.inherited.contains(&(block, branch)) || takes_more && is_nobodys(block));
+    if is_its { branch } else { here }
 }
 
 /// How what was fetched stands to what is here.
