@@ -37,6 +37,7 @@ impl Directory {
     /// Looks at all groups: who must leave, and who may come.
     pub(super) fn keep_members(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         self.note_absences(now);
+        self.forget_what_was_left(fx);
         self.leave_out_the_dead(now, fx);
         self.go_on_without_joiners(now, fx);
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
@@ -115,6 +116,21 @@ impl Directory {
             }
             let next = following(&view, |next| next.joining = Slots(view.joining.0 & !missing.0));
             self.begin_change(now, next, Vec::new(), fx);
+        }
+    }
+
+    /// A brick with exchanged disks may have been on its way out of a group already, for another reason.
+    fn forget_what_was_left(&mut self, fx: &mut Vec<DirectoryEffect>) {
+        let lost =
+            self.records.bricks.iter().flat_map(|(brick, record)| {
+                record.lost.iter().map(|group| (*brick, *group)).collect::<Vec<_>>()
+            });
+        let has_left = |(brick, group): &(BrickId, GroupId)| {
+            self.latest_view(*group).is_none_or(|view| !view.is_writer(*brick))
+        };
+        for (brick, group) in lost.filter(has_left).collect::<Vec<_>>() {
+            let puts = self.forget_lost(brick, group).into_iter().collect();
+            self.store(puts, Vec::new(), fx);
         }
     }
 
@@ -252,7 +268,17 @@ impl Directory {
         };
         let wanted = self.records.bricks.get(&view.members[usize::from(slot)]);
         if let Some(wanted) = wanted.and_then(|record| record.substitute) {
-            return self.status(wanted).filter(|status| may(wanted, status)).map(|_| wanted);
+            if self.status(wanted).is_some_and(|status| may(wanted, status)) {
+                return Some(wanted);
+            }
+            // It is waited for as long as only its other groups keep it busy; where it cannot help another one does.
+            let can_come = !view.members.contains(&wanted)
+                && !self.away.contains_key(&wanted)
+                && self.takes_groups(wanted)
+                && self.status(wanted).is_some_and(|status| fullness(status) < full::WARN);
+            if can_come {
+                return None;
+            }
         }
         let candidates: Vec<Candidate> = self
             .records

@@ -291,6 +291,22 @@ fn a_brick_with_other_disks_is_first_left_out_and_then_caught_up() {
 }
 
 #[test]
+fn a_brick_that_was_on_its_way_out_when_its_disks_were_exchanged_may_return() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let (brick, mute) = (brick_at(&stage.view(), 2), brick_at(&stage.view(), 0));
+    let status = stage.bricks.remove(&brick).expect("a brick");
+    // The view that leaves it out is stored and does not begin, as another member does not answer yet.
+    stage.mute = vec![mute];
+    stage.run(6000);
+    stage.bricks.insert(brick, BrickStatus { disks: vec![77], ..status });
+    stage.run(1000);
+    stage.mute.clear();
+    stage.run(2000);
+    assert_eq!((stage.view().current, stage.view().joining), (Slots(0b011), Slots(0b100)));
+}
+
+#[test]
 fn eviction_is_refused_where_the_layout_cannot_bear_it() {
     let mut stage = Stage::new(3);
     stage.volume("raid5-2+1", 1);
@@ -305,6 +321,21 @@ fn eviction_is_refused_where_the_layout_cannot_bear_it() {
     assert_eq!(stage.view().joining, Slots(0b001));
     let unknown = stage.ask(AdminRequest::EvictBrick { brick: BrickId(9) });
     assert_eq!(unknown, Err(AdminError::NoBrick(BrickId(9))));
+}
+
+#[test]
+fn where_the_wanted_substitute_cannot_help_another_brick_does() {
+    let mut stage = Stage::new(5);
+    stage.volume("raid1x3", 1);
+    let first = stage.view();
+    let (lost, member) = (brick_at(&first, 0), brick_at(&first, 1));
+    let spare: Vec<BrickId> = (1..=5).map(BrickId).filter(|brick| first.slot_of(*brick).is_none()).collect();
+    stage.ask(AdminRequest::ReplaceBrick { brick: lost, by: Some(spare[1]) }).expect("it may go");
+    stage.run(6000);
+    assert_eq!(brick_at(&stage.view(), 0), spare[1], "as was asked");
+    stage.ask(AdminRequest::ReplaceBrick { brick: spare[1], by: Some(member) }).expect("it joins only");
+    stage.run(6000);
+    assert_eq!(brick_at(&stage.view(), 0), spare[0], "a member cannot take a second slot");
 }
 
 fn snapshot(name: &str, nonce: u64) -> AdminRequest {
