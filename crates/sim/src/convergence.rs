@@ -4,6 +4,7 @@
 use crate::checkers::Violation;
 use crate::world::{MS, SECOND, World};
 use base::BrickId;
+use std::collections::BTreeSet;
 use wire::directory::{AdminReply, BrickEntry, BrickStatus, ClusterStatus, VolumeStatus};
 use wire::{AdminError, AdminRequest};
 
@@ -100,7 +101,10 @@ impl World {
 
     /// Bricks that the administrator took out may come back: their places may be needed.
     fn readmit_all(&mut self) -> Result<(), Violation> {
-        for brick in self.administrator.evicted() {
+        // A command to leave may have been carried out once more after the one to come back: networks repeat.
+        let told = self.status()?.bricks.into_iter().filter(|brick| brick.evicted).map(|brick| brick.id);
+        let bricks: BTreeSet<BrickId> = self.administrator.evicted().into_iter().chain(told).collect();
+        for brick in bricks {
             self.readmit(brick)?;
         }
         Ok(())
