@@ -1,13 +1,14 @@
 //! What every other room stands on: [`Time`], identifiers, [`Payload`], checksums, seeded randomness and
 //! the [`Machine`] trait.
 //!
-//! Reading order: [`machine`], [`time`], [`id`], [`stamp`], [`payload`].
+//! Reading order: [`machine`], [`time`], [`id`], [`stamp`], [`payload`], [`mechanics`].
 //!
 //! Deliberately absent: clocks, sockets, files, threads. A value here never changes because of the world.
 
 pub mod checksum;
 pub mod id;
 pub mod machine;
+pub mod mechanics;
 pub mod payload;
 pub mod stamp;
 pub mod time;
@@ -15,6 +16,7 @@ pub mod time;
 pub use checksum::{Checksum, checksum};
 pub use id::{BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, ViewNumber, VolumeId};
 pub use machine::{Depth, Machine};
+pub use mechanics::{Mechanics, Position};
 pub use payload::Payload;
 pub use stamp::{Stamp, StampClock};
 pub use time::Time;
