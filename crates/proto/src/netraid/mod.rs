@@ -9,6 +9,7 @@ pub mod coordinator;
 pub mod effects;
 pub mod expected;
 pub mod list;
+pub mod pace;
 pub mod participant;
 pub mod pending;
 pub mod read;
