@@ -1,5 +1,6 @@
 //! Who serves a read, among the members that could. Each policy is a file, and a line in [`ReadPolicy`].
 
+pub mod claim;
 pub mod shortest_queue;
 
 use base::BrickId;
