@@ -21,7 +21,8 @@ pub use directory::{
     GroupState, LostBlocks, Orders, ScrubStatus, VolumeInfo, VolumeMap,
 };
 pub use message::{
-    EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome,
+    CLAIMS_MAX, Claim, Contest, EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet,
+    PrepareOutcome, ReadOutcome,
 };
 pub use policy::{ReadPolicy, UnknownPolicy};
 pub use view::{GroupView, Lineage, Slots};

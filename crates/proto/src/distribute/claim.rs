@@ -97,7 +97,12 @@ impl Config {
 
     /// A device without rotation at `brick` that takes `depth` accesses at a time.
     pub fn flash(brick: BrickId, one_way_ns: u64, depth: u32) -> Config {
-        Config { policy: Policy::Fcfs, depth, defer: Some(bids::Defer::default()), ..Config::disk(brick, one_way_ns) }
+        Config {
+            policy: Policy::Fcfs,
+            depth,
+            defer: Some(bids::Defer::default()),
+            ..Config::disk(brick, one_way_ns)
+        }
     }
 
     fn wait_ns(&self) -> u64 {
@@ -111,6 +116,17 @@ impl Config {
 pub enum Event<T> {
     /// A read that any of `holders` may serve arrived, from its client or from another holder.
     Read {
+        /// Which, and for which time.
+        attempt: Attempt,
+        /// Where on this disk, in sectors of 512 bytes.
+        sector: u64,
+        /// Who else was told.
+        holders: Holders,
+        /// The driver's own.
+        item: T,
+    },
+    /// A read of which each of `holders` is to begin as soon as it can, whoever is expected to be first.
+    Tied {
         /// Which, and for which time.
         attempt: Attempt,
         /// Where on this disk, in sectors of 512 bytes.
@@ -224,6 +240,9 @@ pub struct Counts {
     pub choices_seen: u64,
 }
 
+/// Reads of so many sectors of 512 bytes are left to one brick, where bids are equal.
+const SPREAD_SECTORS: u64 = 128;
+
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
     entry: u32,
@@ -289,6 +308,11 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.entries.len()
     }
 
+    /// A read that waits here.
+    pub fn get(&self, read: ReadId) -> Option<&T> {
+        self.reads.get(&read).map(|index| &self.entries[*index].item)
+    }
+
     /// Accesses at the device.
     pub fn serving(&self) -> u32 {
         self.serving
@@ -296,7 +320,7 @@ impl<M: Mechanics, T> Claims<M, T> {
 
     fn on_read(&mut self, now: Time, read: Arriving<T>, fx: &mut Vec<Effect<T>>) {
         self.counts.arrived += 1;
-        let Arriving { attempt, sector, holders, item } = read;
+        let Arriving { attempt, sector, holders, item, is_tied } = read;
         if let Some(&index) = self.reads.get(&attempt.read) {
             let known = &mut self.entries[index].attempt.number;
             *known = attempt.number.max(*known);
@@ -306,26 +330,29 @@ impl<M: Mechanics, T> Claims<M, T> {
             return self.drop_item(item, Dropped::Squashed, fx);
         }
         let position = self.device.position_of(sector, false);
-        let defer = self.deferral(attempt.read, &holders, now);
+        let defer = if is_tied { None } else { self.deferral(sector, &holders, now) };
         let entry = Entry { place: Place::Nowhere, attempt, holders: Some(holders), position, item };
         let index = self.entries.insert(entry);
         self.reads.insert(attempt.read, index);
         match defer {
             None => self.enqueue(index),
             Some((best, until)) => {
-                self.entries[index].place = Place::Deferred { until, to: best };
+                self.entries[index].place = Place::Deferred { since: now, until, to: best };
                 self.deferred.insert((until, index));
             }
         }
     }
 
     /// For whom a read waits here, and how long, when another holder is the best bidder.
-    fn deferral(&self, read: ReadId, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
+    fn deferral(&self, sector: u64, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
         self.config.defer?;
         let own_ns = self.device.positioning_ns(now, &Position::default());
-        let (best, bid_ns) = self.bids.best(read, holders, own_ns, now);
-        let until = now + Duration::from_nanos(bid_ns.saturating_add(self.config.wait_ns()));
-        (best != self.config.brick).then_some((best, until))
+        match self.bids.turn(sector / SPREAD_SECTORS, holders, own_ns, now) {
+            bids::Turn::Own => None,
+            bids::Turn::Other(best, given) => {
+                Some((best, now + given + Duration::from_nanos(self.config.wait_ns())))
+            }
+        }
     }
 
     fn on_local(&mut self, sector: u64, is_write: bool, item: T) {
@@ -369,6 +396,9 @@ impl<M: Mechanics, T> Claims<M, T> {
             }
             self.counts.lost += 1;
         }
+        if let Place::Deferred { since, .. } = self.entries[index].place {
+            self.bids.claimed(now.since(since));
+        }
         self.recent.note(attempt);
         let item = self.take(index).item;
         self.drop_item(item, Dropped::Claimed(bid.1), fx);
@@ -396,7 +426,10 @@ impl<M: Mechanics, T> Claims<M, T> {
         match entry.place {
             Place::Waiting(ticket) => {
                 let found = self.waiting.remove(ticket);
-                assert!(found == Some(index), "access {index} waits, and the queue holds {found:?} in its place");
+                assert!(
+                    found == Some(index),
+                    "access {index} waits, and the queue holds {found:?} in its place"
+                );
             }
             Place::Deferred { until, .. } => {
                 self.deferred.remove(&(until, index));
@@ -424,7 +457,9 @@ impl<M: Mechanics, T> Claims<M, T> {
                 self.choose(now, fx);
             }
             match self.chosen {
-                Some(chosen) if self.serving < self.config.depth && chosen.issue_at <= now => self.issue(chosen, fx),
+                Some(chosen) if self.serving < self.config.depth && chosen.issue_at <= now => {
+                    self.issue(chosen, fx)
+                }
                 _ => return,
             }
         }
@@ -436,8 +471,8 @@ impl<M: Mechanics, T> Claims<M, T> {
         {
             self.deferred.pop_first();
             self.counts.overtaken += 1;
-            if let Place::Deferred { to, .. } = self.entries[index].place {
-                self.bids.silent(to, now);
+            if let Place::Deferred { since, to, .. } = self.entries[index].place {
+                self.bids.silent(to, now.since(since), now);
             }
             self.enqueue(index);
         }
@@ -500,18 +535,29 @@ impl<M: Mechanics, T> Claims<M, T> {
             match entry.place {
                 Place::Waiting(ticket) => {
                     waiting += 1;
-                    assert_eq!(self.waiting.get(ticket), Some(&index), "access {index} is not where it waits");
+                    assert_eq!(
+                        self.waiting.get(ticket),
+                        Some(&index),
+                        "access {index} is not where it waits"
+                    );
                 }
                 Place::Deferred { until, .. } => {
                     deferred += 1;
-                    assert!(self.deferred.contains(&(until, index)), "deferred access {index} would never be taken up");
+                    assert!(
+                        self.deferred.contains(&(until, index)),
+                        "deferred access {index} would never be taken up"
+                    );
                 }
                 Place::Chosen => chosen += 1,
                 Place::Nowhere => panic!("access {index} is neither waiting nor chosen"),
             }
             if entry.holders.is_some() {
                 reads += 1;
-                assert_eq!(self.reads.get(&entry.attempt.read), Some(&index), "a claim would not find access {index}");
+                assert_eq!(
+                    self.reads.get(&entry.attempt.read),
+                    Some(&index),
+                    "a claim would not find access {index}"
+                );
             }
         }
         assert_eq!(waiting, self.waiting.len(), "the head's queue holds what no longer waits");
@@ -527,6 +573,7 @@ struct Arriving<T> {
     sector: u64,
     holders: Holders,
     item: T,
+    is_tied: bool,
 }
 
 impl<M: Mechanics, T> Machine for Claims<M, T> {
@@ -536,7 +583,10 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
     fn step(&mut self, now: Time, event: Event<T>, fx: &mut Vec<Effect<T>>) {
         match event {
             Event::Read { attempt, sector, holders, item } => {
-                self.on_read(now, Arriving { attempt, sector, holders, item }, fx);
+                self.on_read(now, Arriving { attempt, sector, holders, item, is_tied: false }, fx);
+            }
+            Event::Tied { attempt, sector, holders, item } => {
+                self.on_read(now, Arriving { attempt, sector, holders, item, is_tied: true }, fx);
             }
             Event::Local { sector, is_write, item } => self.on_local(sector, is_write, item),
             Event::Hit { attempt, holders } => self.on_hit(now, attempt, holders, fx),
@@ -557,7 +607,9 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let next = match self.chosen {
-            Some(chosen) if self.serving < self.config.depth => Some((chosen.issue_at, "claims have been heard")),
+            Some(chosen) if self.serving < self.config.depth => {
+                Some((chosen.issue_at, "claims have been heard"))
+            }
             Some(_) => None,
             None => self.choose_at().map(|at| (at, "the next access is to be chosen")),
         };
@@ -569,7 +621,12 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
         let counts = &self.counts;
         let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled;
         assert_eq!(counts.arrived, left + self.entries.len() as u64, "an access was lost, or left twice");
-        assert!(self.serving <= self.config.depth, "{} accesses at a device that takes {}", self.serving, self.config.depth);
+        assert!(
+            self.serving <= self.config.depth,
+            "{} accesses at a device that takes {}",
+            self.serving,
+            self.config.depth
+        );
         if depth == Depth::Deep {
             self.check_deep();
         }

@@ -18,4 +18,5 @@ pub mod repair;
 #[cfg(test)]
 mod scripted;
 pub mod settle;
+pub mod traffic;
 pub mod write;

@@ -26,6 +26,9 @@ const HALF_LIFE_NS: u64 = 2_000_000_000;
 const BRICKS_MAX: usize = 1024;
 /// What a new answer counts: older ones lose half of it each time, and none at once.
 const NEW: u64 = 16;
+/// Of three bricks that were all asked so often, with one answer to each, one that is as fast as the others was silent by
+/// chance once in some hundred times.
+const SILENT_MIN: u32 = 12;
 /// The most unanswered questions looked at in one glance.
 const UNANSWERED_MAX: usize = 32;
 
@@ -80,19 +83,45 @@ pub struct Pace {
 #[derive(Debug, Default)]
 struct Bricks {
     asked: Time,
+    /// Since when it owes a sign of life (the first question after its last answer), and how many questions came since.
+    owes: Option<(Time, u32)>,
     kinds: [Track; 3],
 }
 
 impl Pace {
     /// `call` goes to `brick`.
     pub fn begin(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64) {
+        self.asked(now, brick);
+        if let Some(track) = self.track_mut(brick, kind) {
+            track.unanswered.insert((now, call));
+        }
+    }
+
+    /// `brick` was asked something that it need not answer.
+    pub fn asked(&mut self, now: Time, brick: BrickId) {
         if self.bricks.len() >= BRICKS_MAX && !self.bricks.contains_key(&brick) {
             let stale = self.bricks.iter().min_by_key(|(_, paces)| paces.asked).map(|(brick, _)| *brick);
             stale.map(|brick| self.bricks.remove(&brick));
         }
         let paces = self.bricks.entry(brick).or_default();
         paces.asked = now;
-        paces.kinds[kind as usize].unanswered.insert((now, call));
+        paces.owes.get_or_insert((now, 0)).1 += 1;
+    }
+
+    /// Something came from `brick`.
+    pub fn heard(&mut self, brick: BrickId) {
+        if let Some(paces) = self.bricks.get_mut(&brick) {
+            paces.owes = None;
+        }
+    }
+
+    /// How long a question of this kind to `brick` is to be expected to take, in nanoseconds: its mean, or for how long
+    /// nothing at all came from it although it was asked so often that this is no chance. 0 where nothing is known.
+    pub fn expected_ns(&self, now: Time, brick: BrickId, kind: Kind) -> u64 {
+        let Some(paces) = self.bricks.get(&brick) else { return 0 };
+        let silent = paces.owes.filter(|(_, questions)| *questions >= SILENT_MIN);
+        let silence_ns = silent.map_or(0, |(since, _)| nanos(now, since));
+        paces.kinds[kind as usize].measure(now).mean_ns.max(silence_ns)
     }
 
     /// It was answered.
