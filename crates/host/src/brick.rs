@@ -111,9 +111,17 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
             publish_care(brick.status(), meter);
+            publish_contests(brick.contested_reads(), meter);
         }
         publish(machine.stores(), meter);
     }
+}
+
+/// Who served reads that several bricks were asked for.
+fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Meter) {
+    meter.counter("brickwork_contested_reads_claimed_total", claimed);
+    meter.counter("brickwork_contested_reads_left_total", left);
+    meter.counter("brickwork_contested_reads_taken_over_total", taken_over);
 }
 
 /// How it catches up, and what its scrub finds.

@@ -163,6 +163,19 @@ impl Brick {
         &self.counters
     }
 
+    /// Of the reads that other members were asked for, too: those claimed here, left to others, and taken over from one that
+    /// was expected to be first.
+    pub fn contested_reads(&self) -> (u64, u64, u64) {
+        let counts = self.participants.iter().map(Participant::contest_counts);
+        counts.fold((0, 0, 0), |(claims, left, overtaken), counts| {
+            (
+                claims + counts.claims,
+                left + counts.claimed_away + counts.squashed,
+                overtaken + counts.overtaken,
+            )
+        })
+    }
+
     /// One more of `name`: what happened around it counts as its own.
     pub fn count(&mut self, name: &'static str) {
         self.counters.count(name);

@@ -10,6 +10,7 @@ mod tests;
 
 use crate::counters::Counters;
 use crate::netraid::coordinator::{Answer, Coordinator};
+use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
@@ -147,6 +148,11 @@ impl Gateway {
     /// What happened so far, by name.
     pub fn counters(&self) -> &Counters {
         &self.coordinator.shared.counters
+    }
+
+    /// What its reads cost it.
+    pub fn traffic(&self) -> &Traffic {
+        &self.coordinator.shared.traffic
     }
 
     /// Requests of clients that are not answered yet.

@@ -6,7 +6,7 @@
 
 use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
 use crate::distribute::claim::{
-    Attempt, Claims, Config, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
+    Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
 };
 use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber};
 use std::collections::VecDeque;
@@ -52,6 +52,10 @@ impl Contests {
             early: VecDeque::new(),
             holders: None,
         }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.claims.counts()
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -129,6 +133,11 @@ fn is_of(read: &ReadRequest, id: ReadId) -> bool {
 }
 
 impl Participant {
+    /// How often contested reads were claimed, left to others, and taken over.
+    pub fn contest_counts(&self) -> Counts {
+        self.contests.counts()
+    }
+
     /// Claims to be told, and whom.
     pub fn take_claims(&mut self) -> impl Iterator<Item = (BrickId, Claim)> + use<> {
         core::mem::take(&mut self.contests.out).into_iter()
