@@ -110,6 +110,11 @@ impl Geometry {
         Ok(geometry)
     }
 
+    /// Sectors that can be addressed.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// How many surfaces there are.
     pub(super) fn surfaces(&self) -> u32 {
         self.surfaces
