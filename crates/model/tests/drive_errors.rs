@@ -83,7 +83,8 @@ fn an_impossible_file_is_refused_by_file_line_and_field() {
 
 #[test]
 fn a_file_is_of_a_drive() {
-    let empty = DriveModel::parse("empty.toml", "name = \"nothing\"\ncapacity_sectors = 1\n").expect_err("no drive");
+    let empty =
+        DriveModel::parse("empty.toml", "name = \"nothing\"\ncapacity_sectors = 1\n").expect_err("no drive");
     assert_eq!(empty.field, "disk");
     let torn = DriveModel::parse("torn.toml", "name = \"to").expect_err("not TOML");
     assert_eq!(torn.line, Some(1));
