@@ -162,6 +162,26 @@ impl Geometry {
         }
     }
 
+    /// The first and the last address on the track of `sector`, by the mapping: the drive may not offer all of them.
+    pub(super) fn track(&self, sector: u64) -> (u64, u64) {
+        let (index, slot) = self.slot(sector);
+        let zone = &self.zones[index];
+        let begin = slot - slot % zone.sectors_per_track;
+        let (mut first, last) = ((sector - zone.first_sector) as u32, zone.sectors - 1);
+        let mut end = (first + zone.sectors_per_track).min(last + 1);
+        let mut low = first.saturating_sub(zone.sectors_per_track);
+        while low < first {
+            let middle = low.midpoint(first);
+            if zone.slot(middle) >= begin { first = middle } else { low = middle + 1 }
+        }
+        let mut low = (sector - zone.first_sector) as u32;
+        while low + 1 < end {
+            let middle = low.midpoint(end);
+            if zone.slot(middle) < begin + zone.sectors_per_track { low = middle } else { end = middle }
+        }
+        (zone.first_sector + u64::from(first), zone.first_sector + u64::from(low))
+    }
+
     /// The sectors from `sector` on that lie on its track, `count` at most.
     pub(super) fn run(&self, sector: u64, count: u32) -> Run {
         let (index, slot) = self.slot(sector);
