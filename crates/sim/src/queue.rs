@@ -348,6 +348,10 @@ mod tests {
         assert!(capacity(&queue) <= 4 * 100_000 + LEVELS * WIDTH * KEPT);
         (0..99_900).for_each(|_| assert!(queue.pop().is_some()));
         hold(&mut queue, &mut rng, 10_000);
+        let now = queue.next_at().expect("a hundred are pending").0;
+        (0..64_000).for_each(|event| queue.push(Time(now + 2_000_000 + event / 1000), event));
+        (0..64_000).for_each(|_| assert!(queue.pop().is_some()));
+        hold(&mut queue, &mut rng, 10_000);
         assert!(capacity(&queue) <= 4 * 100 + LEVELS * WIDTH * KEPT + 4 * FRONT_MAX);
     }
 
