@@ -23,6 +23,8 @@ pub struct Cluster {
     pub write_release: WriteRelease,
     /// Whether a block that was written stays cached at one holder only (D-SPTF, section 3), or at all.
     pub exclusive: bool,
+    /// Whether all platters turn in step. Those of real disks do not, and disks in step often want the same read.
+    pub synchronised: bool,
 }
 
 /// A brick: a disk, a cache, a journal.
@@ -244,6 +246,7 @@ impl Cluster {
             scheme,
             write_release: WriteRelease::default(),
             exclusive: true,
+            synchronised: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::brick::{Brick, Job, Serving};
 use super::cache::Lru;
 use super::client::Source;
-use super::cluster::{Cluster, Scheme};
+use super::cluster::{BrickSpec, Cluster, Scheme};
 use super::measured::{Measured, Message, Meter};
 use super::request::{Ref, Request, Requests};
 use super::workload::{Length, Workload};
@@ -50,6 +50,8 @@ pub(super) struct Group {
     pub(super) candidates: Vec<(u8, BrickId)>,
     /// For each member, the holders when it alone is asked.
     pub(super) alone: Vec<Holders>,
+    /// For tied reads, the holders when the members `first` and `second` are asked, at `first * members + second`.
+    pub(super) pairs: Vec<Holders>,
     /// Where on each member's disk the group's data begin, in sectors.
     pub(super) offsets: Vec<u64>,
 }
@@ -95,13 +97,18 @@ impl<'a> Run<'a> {
     pub(super) fn new(cluster: &'a Cluster, workload: Workload, length: Length, seed: u64) -> Run<'a> {
         let mut draw = Draw::new(seed);
         let (groups, sectors) = groups(cluster);
-        let bricks = cluster.bricks.iter().enumerate();
+        let mut phases = draw.fork();
+        let mut brick = |(id, spec): (usize, &BrickSpec)| {
+            let turn_ns = spec.drive.revolution_ns().filter(|_| !cluster.synchronised).unwrap_or(1);
+            Brick::new(id as u32, spec, cluster, phases.below(turn_ns))
+        };
+        let bricks = cluster.bricks.iter().enumerate().map(&mut brick).collect();
         let cache_bytes: u64 = cluster.bricks.iter().map(|brick| brick.cache_bytes).sum();
         let mut run = Run {
             cluster,
             length,
             queue: EventQueue::new(),
-            bricks: bricks.map(|(id, spec)| Brick::new(id as u32, spec, cluster)).collect(),
+            bricks,
             groups,
             sectors,
             requests: Requests::default(),
@@ -300,7 +307,7 @@ impl<'a> Run<'a> {
     /// Begins to measure.
     pub(super) fn warmed_up(&mut self) {
         self.meter = Meter::new(self.now, self.length.requests);
-        self.bricks.iter_mut().for_each(Brick::forget);
+        self.bricks.iter_mut().for_each(|brick| brick.forget(self.now));
     }
 
     fn schedule_speeds(&mut self) {
@@ -314,7 +321,8 @@ impl<'a> Run<'a> {
     fn finish(self) -> Measured {
         let mut measured = self.meter.finish(self.cluster.scheme.name(), self.now);
         measured.events = self.events;
-        measured.bricks = self.bricks.iter().map(|brick| brick.measured(measured.seconds)).collect();
+        let (now, seconds) = (self.now, measured.seconds);
+        measured.bricks = self.bricks.iter().map(|brick| brick.measured(now, seconds)).collect();
         let claimed = self.bricks.iter().map(Brick::claimed);
         let add = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
         (measured.claims, measured.overtaken) = claimed.fold((0, 0), add);
@@ -352,18 +360,27 @@ fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
     let groups = &cluster.groups.0;
     let of_brick = |brick: u32| groups.iter().filter(|group| group.contains(&brick)).count() as u64;
     let counts: Vec<u64> = (0..cluster.bricks.len() as u32).map(of_brick).collect();
-    let share = |(spec, &count): (&super::BrickSpec, &u64)| spec.drive.capacity_sectors() / count.max(1);
+    let share = |(spec, &count): (&BrickSpec, &u64)| spec.drive.capacity_sectors() / count.max(1);
     let sectors = cluster.bricks.iter().zip(&counts).map(share).min().unwrap_or(1).max(1);
-    let mut used = vec![0; cluster.bricks.len()];
+    let mut used = vec![0u64; cluster.bricks.len()];
     let built = groups.iter().map(|bricks| {
-        let offsets = bricks.iter().map(|&brick| core::mem::replace(&mut used[brick as usize], used[brick as usize] + sectors));
+        let mut next = |brick: u32| {
+            used[brick as usize] += sectors;
+            used[brick as usize] - sectors
+        };
         Group {
-            offsets: offsets.collect(),
+            offsets: bricks.iter().map(|&brick| next(brick)).collect(),
             holders: bricks.iter().map(|&brick| BrickId(brick)).collect(),
             candidates: bricks.iter().enumerate().map(|(slot, &brick)| (slot as u8, BrickId(brick))).collect(),
             alone: bricks.iter().map(|&brick| Holders::from([BrickId(brick)])).collect(),
+            pairs: if matches!(cluster.scheme, Scheme::Tied) { pairs(bricks) } else { Vec::new() },
             bricks: bricks.clone(),
         }
     });
     (built.collect(), sectors)
+}
+
+fn pairs(bricks: &[u32]) -> Vec<Holders> {
+    let with = |first: u32| bricks.iter().map(move |&second| Holders::from([BrickId(first), BrickId(second)]));
+    bricks.iter().flat_map(|&first| with(first)).collect()
 }
