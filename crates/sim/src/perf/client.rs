@@ -100,7 +100,11 @@ impl Run<'_> {
             service_ns: 0,
             queue: 0,
         });
-        if shape.is_write { self.ask_member(request, first, Message::Write) } else { self.ask_to_read(request, first) }
+        if shape.is_write {
+            self.ask_member(request, first, Message::Write)
+        } else {
+            self.ask_to_read(request, first)
+        }
     }
 
     /// Hashing and claims begin at any holder, LARD at its front end; the others know whom they want.

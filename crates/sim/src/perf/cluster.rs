@@ -82,8 +82,10 @@ impl Groups {
 /// The network between clients and bricks, and among bricks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// A message's way, in nanoseconds.
+    /// A message's way between bricks, in nanoseconds.
     pub one_way_ns: u64,
+    /// A message's way between a client and a brick, in nanoseconds.
+    pub client_one_way_ns: u64,
     /// What a brick can send; `None` for as much as it likes.
     pub bytes_per_second: Option<u64>,
     /// A message without data. The paper has 50 bytes (section 5.3.1).
@@ -93,9 +95,15 @@ pub struct Network {
 }
 
 impl Default for Network {
-    /// 50 microseconds, the paper's.
+    /// 50 microseconds, D-SPTF's.
     fn default() -> Network {
-        Network { one_way_ns: 50_000, bytes_per_second: None, message_bytes: 50, claims_lost_ppm: 0 }
+        Network {
+            one_way_ns: 50_000,
+            client_one_way_ns: 50_000,
+            bytes_per_second: None,
+            message_bytes: 50,
+            claims_lost_ppm: 0,
+        }
     }
 }
 

@@ -33,7 +33,9 @@ impl Run<'_> {
                 let holders = self.tied_holders(&known);
                 self.serve_read(at, request, &known, holders);
             }
-            Chooser::Hash | Chooser::WeightedHash(_) | Chooser::Lard(_) => self.on_homed_read(at, request, &known),
+            Chooser::Hash | Chooser::WeightedHash(_) | Chooser::Lard(_) => {
+                self.on_homed_read(at, request, &known)
+            }
             Chooser::ShortestQueue(_) | Chooser::Hedged(_) | Chooser::Probing(_) => {
                 self.serve_alone(at, request, &known);
             }
@@ -73,8 +75,10 @@ impl Run<'_> {
             let claims = &mut self.bricks[brick as usize].claims;
             if claims.serving() == 0 {
                 let Event::Read { sector, .. } = &event else { unreachable!("a read was made") };
-                let positioning_ns = claims.device().positioning_ns(now, &claims.device().position_of(*sector, false));
-                nearest = Some(nearest.map_or((positioning_ns, brick), |other| other.min((positioning_ns, brick))));
+                let positioning_ns =
+                    claims.device().positioning_ns(now, &claims.device().position_of(*sector, false));
+                nearest =
+                    Some(nearest.map_or((positioning_ns, brick), |other| other.min((positioning_ns, brick))));
             }
             base::Machine::step(claims, now, event, &mut nothing);
         }
@@ -88,10 +92,14 @@ impl Run<'_> {
 
     fn read_event(&self, group: usize, member: usize, request: Ref, known: &Request) -> (u32, Event<Job>) {
         let group = &self.groups[group];
-        let access = Access { sector: group.offsets[member] + known.sector, count: known.count, is_write: false };
+        let access =
+            Access { sector: group.offsets[member] + known.sector, count: known.count, is_write: false };
         let item = Job { request, access };
         let holders = group.holders.clone();
-        (group.bricks[member], Event::Read { attempt: attempt(request), sector: access.sector, holders, item })
+        (
+            group.bricks[member],
+            Event::Read { attempt: attempt(request), sector: access.sector, holders, item },
+        )
     }
 
     /// The read has one home; a brick that is not passes it on.

@@ -144,7 +144,9 @@ impl<'a> Run<'a> {
         match what {
             Happening::Arrival => self.on_arrival(),
             Happening::Slot { group } => self.on_slot(group),
-            Happening::Heard { to, from, kind, request, bid_ns } => self.on_heard(to, from, kind, request, bid_ns),
+            Happening::Heard { to, from, kind, request, bid_ns } => {
+                self.on_heard(to, from, kind, request, bid_ns)
+            }
             Happening::Told { from, request } => self.on_told(from, request),
             Happening::Done { brick, place } => self.on_done(brick, place),
             Happening::Wake { brick } => self.on_wake(brick),
@@ -228,7 +230,8 @@ impl<'a> Run<'a> {
 
     fn issue(&mut self, brick: u32, job: Job) {
         let at = &mut self.bricks[brick as usize];
-        let place = at.serving.iter().position(Option::is_none).expect("the machine knows how many the disk takes");
+        let place =
+            at.serving.iter().position(Option::is_none).expect("the machine knows how many the disk takes");
         let free = at.claims.device_mut().serve(self.now, job.access);
         at.serving[place] = Some(Serving { job, since: self.now });
         self.queue.push(free, Happening::Done { brick, place: place as u32 });
@@ -256,7 +259,7 @@ impl<'a> Run<'a> {
     }
 
     fn send_claim(&mut self, from: u32, to: u32, request: Ref, bid_ns: u64) {
-        let arrival = self.sent(Some(from), Message::Claim, 0);
+        let arrival = self.sent(Some(from), Message::Claim, 0, self.cluster.network.one_way_ns);
         if !self.draw.chance(self.cluster.network.claims_lost_ppm) {
             let heard = Happening::Heard { to, from, kind: Message::Claim, request, bid_ns };
             self.queue.push(arrival, heard);
@@ -265,24 +268,28 @@ impl<'a> Run<'a> {
 
     /// Sends a message from a brick, or from a client, to a brick.
     pub(super) fn send(&mut self, from: Option<u32>, to: u32, kind: Message, request: Ref) {
-        let arrival = self.sent(from, kind, self.data_bytes(kind, request));
+        let network = &self.cluster.network;
+        let way_ns = if from.is_some() { network.one_way_ns } else { network.client_one_way_ns };
+        let arrival = self.sent(from, kind, self.data_bytes(kind, request), way_ns);
         let from = from.unwrap_or(u32::MAX);
         self.queue.push(arrival, Happening::Heard { to, from, kind, request, bid_ns: 0 });
     }
 
     /// Sends a message from a brick to a client.
     pub(super) fn tell(&mut self, from: u32, kind: Message, request: Ref) {
-        let arrival = self.sent(Some(from), kind, self.data_bytes(kind, request));
+        let way_ns = self.cluster.network.client_one_way_ns;
+        let arrival = self.sent(Some(from), kind, self.data_bytes(kind, request), way_ns);
         self.queue.push(arrival, Happening::Told { from, request });
     }
 
     fn data_bytes(&self, kind: Message, request: Ref) -> u64 {
-        let sectors = self.requests.get(request).filter(|_| kind.carries_data()).map_or(0, |known| known.count);
+        let sectors =
+            self.requests.get(request).filter(|_| kind.carries_data()).map_or(0, |known| known.count);
         u64::from(sectors) * SECTOR_BYTES
     }
 
     /// Counts a message, and returns when it arrives.
-    fn sent(&mut self, from: Option<u32>, kind: Message, data_bytes: u64) -> Time {
+    fn sent(&mut self, from: Option<u32>, kind: Message, data_bytes: u64, way_ns: u64) -> Time {
         let network = &self.cluster.network;
         let bytes = network.message_bytes + data_bytes;
         self.meter.sent(kind, bytes);
@@ -292,7 +299,7 @@ impl<'a> Run<'a> {
             gone = gone.max(*card_free) + Duration::from_nanos(bytes * 1_000_000_000 / per_second.max(1));
             *card_free = gone;
         }
-        gone + Duration::from_nanos(network.one_way_ns)
+        gone + Duration::from_nanos(way_ns)
     }
 
     pub(super) fn at(&mut self, at: Time, what: Happening) {
@@ -371,7 +378,11 @@ fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
         Group {
             offsets: bricks.iter().map(|&brick| next(brick)).collect(),
             holders: bricks.iter().map(|&brick| BrickId(brick)).collect(),
-            candidates: bricks.iter().enumerate().map(|(slot, &brick)| (slot as u8, BrickId(brick))).collect(),
+            candidates: bricks
+                .iter()
+                .enumerate()
+                .map(|(slot, &brick)| (slot as u8, BrickId(brick)))
+                .collect(),
             alone: bricks.iter().map(|&brick| Holders::from([BrickId(brick)])).collect(),
             pairs: if matches!(cluster.scheme, Scheme::Tied) { pairs(bricks) } else { Vec::new() },
             bricks: bricks.clone(),
@@ -381,6 +392,7 @@ fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
 }
 
 fn pairs(bricks: &[u32]) -> Vec<Holders> {
-    let with = |first: u32| bricks.iter().map(move |&second| Holders::from([BrickId(first), BrickId(second)]));
+    let with =
+        |first: u32| bricks.iter().map(move |&second| Holders::from([BrickId(first), BrickId(second)]));
     bricks.iter().flat_map(|&first| with(first)).collect()
 }

@@ -22,7 +22,8 @@ impl Run<'_> {
                 }
             }
         }
-        if self.bricks[brick as usize].blocked.is_empty() && self.bricks[brick as usize].journal(known.count) {
+        if self.bricks[brick as usize].blocked.is_empty() && self.bricks[brick as usize].journal(known.count)
+        {
             self.journaled(brick, request);
         } else {
             self.bricks[brick as usize].blocked.push_back(request);
@@ -34,7 +35,8 @@ impl Run<'_> {
         let Some(known) = self.known(request) else { return };
         let group = &self.groups[known.group as usize];
         let member = group.bricks.iter().position(|other| *other == brick).unwrap_or(0);
-        let access = Access { sector: group.offsets[member] + known.sector, count: known.count, is_write: true };
+        let access =
+            Access { sector: group.offsets[member] + known.sector, count: known.count, is_write: true };
         let first = group.bricks[usize::from(known.first)];
         let cache = match self.cluster.scheme {
             Scheme::Central => &mut self.central_cache,
