@@ -19,6 +19,8 @@ const DEPTH: u32 = 32;
 /// What a read is expected to take before any was measured.
 const ALONE_NS: u64 = 100_000;
 const EARLY_MAX: usize = 64;
+/// Reads of so many blocks are left to one member, where bids are alike: 64 KiB.
+const SPREAD_BLOCKS: u64 = 16;
 
 /// A read that the store works on.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +48,10 @@ impl Contests {
     pub(super) fn new(me: BrickId) -> Contests {
         Contests {
             me,
-            claims: Claims::new(Config::flash(me, ONE_WAY_NS, DEPTH), Estimate::new(ALONE_NS)),
+            claims: Claims::new(
+                Config { waiting_max: QUEUE_MAX, ..Config::flash(me, ONE_WAY_NS, DEPTH) },
+                Estimate::new(ALONE_NS),
+            ),
             out: Vec::new(),
             fx: Vec::new(),
             early: VecDeque::new(),
@@ -97,6 +102,7 @@ impl Contests {
             Dropped::Claimed(_) => "read left to another member",
             Dropped::Squashed if self.early.contains(&(read.from, number)) => "claim overtook its read",
             Dropped::Squashed => "contested read came twice",
+            Dropped::Full => "contested read found the queue full",
             Dropped::Cancelled => "contested read cancelled",
         });
     }
@@ -167,15 +173,12 @@ impl Participant {
             cx.counters.count("contested read that makes no sense served alone");
             return self.serve(cx, read, false);
         };
-        if self.contests.claims.waiting() >= QUEUE_MAX {
-            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
-        }
         let attempt = attempt(gateway.0, contest.number);
-        // Blocks of all branches in one order, for the hash that spreads them.
-        let sector = (read.span.volume.0 << 24).wrapping_add(read.span.lba).wrapping_mul(8);
+        // There is no arm whose way would depend on the sector.
+        let (sector, data) = (read.span.lba * 8, read.span.volume.0 << 24 ^ read.span.lba / SPREAD_BLOCKS);
         let event = match contest.tied {
             true => Event::Tied { attempt, sector, holders, item: read },
-            false => Event::Read { attempt, sector, holders, item: read },
+            false => Event::Read { attempt, data, sector, holders, item: read },
         };
         self.advance(cx, Some(event));
     }
@@ -212,7 +215,12 @@ impl Participant {
                 match effect {
                     Effect::Claim { .. } => {}
                     Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
-                    Effect::Drop { item, why } => self.contests.count_drop(cx, &item, why),
+                    Effect::Drop { item, why } => {
+                        self.contests.count_drop(cx, &item, why);
+                        if why == Dropped::Full {
+                            read_answer(cx, &item, ReadOutcome::Busy, Payload::new());
+                        }
+                    }
                 }
             }
             for _ in 0..returned {
