@@ -4,7 +4,7 @@ use super::{LostRange, ago, lost_ranges};
 use crate::config::Period;
 use crate::output;
 use std::collections::BTreeMap;
-use wire::ClusterStatus;
+use wire::{ClusterStatus, SlowEntry};
 use wire::directory::{BrickEntry, VolumeStatus};
 
 /// The most ranges of lost bytes that are told one by one.
@@ -91,6 +91,9 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     if !brick.alive {
         return Some(silent(status, brick));
     }
+    if let Some(slow) = &brick.slow {
+        return Some(slow_problem(brick, slow));
+    }
     // A block may be found more than once before it is repaired, so that the counts do not balance.
     let status = &brick.status;
     if status.unreadable_blocks > 0 && status.repaired_blocks == 0 && status.lost_blocks == 0 {
@@ -105,6 +108,26 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
             "{id} ({at}) is up and not yet back in {groups}, which go on without it; it catches up by itself."
         )
     })
+}
+
+fn slow_problem(brick: &BrickEntry, slow: &SlowEntry) -> String {
+    let (id, at, why) = (brick.id, &brick.status.address, &slow.why);
+    if !slow.is_out {
+        return format!(
+            "{id} ({at}) is slow and writes wait for it, as its groups cannot spare it: {why}. Look at its disk, its load and \
+             its network, or `brickwork brick replace {id}`."
+        );
+    }
+    let before = match slow.relapses {
+        0 => String::new(),
+        times => format!(", for the {}th time", times + 1),
+    };
+    let well = slow.well_ms.map_or_else(String::new, |ms| format!("; it has been for {}", ago(ms)));
+    format!(
+        "{id} ({at}) was too slow and is left out{before}: {why}. It returns by itself once it has been well for {} s{well}. Look \
+         at its disk, its load and its network.",
+        slow.hold_s
+    )
 }
 
 fn silent(status: &ClusterStatus, brick: &BrickEntry) -> String {
@@ -176,6 +199,7 @@ mod tests {
             stale_groups: 0,
             joining_groups: 0,
             evicted: false,
+            slow: None,
             status,
         }
     }

@@ -5,6 +5,7 @@
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
 use super::expected::ExpectedOperation;
+use super::lateness::Lateness;
 use super::list::ListOperation;
 use super::read::ReadOperation;
 use super::reconstruct::ReconstructOperation;
@@ -206,6 +207,8 @@ pub struct Shared {
     pub settling: HashSet<Stamp>,
     /// Who serves a read.
     pub policy: ReadPolicy,
+    /// Who holds up writes.
+    pub lateness: Lateness,
     /// Counts.
     pub counters: Counters,
     /// What is broken on purpose, in tests.
@@ -408,6 +411,7 @@ impl Coordinator {
             own: HashSet::default(),
             settling: HashSet::default(),
             policy,
+            lateness: Lateness::default(),
             counters: Counters::default(),
             plant: Plant::default(),
             stale: BTreeSet::new(),
