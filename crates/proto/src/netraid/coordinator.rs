@@ -7,6 +7,7 @@
 use super::expected::ExpectedOperation;
 use super::lateness::Lateness;
 use super::list::ListOperation;
+use super::pace::{Kind, Pace};
 use super::read::ReadOperation;
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
@@ -102,6 +103,14 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Whether the member did what was asked, so that the time it took says something of its speed.
+    fn is_work(&self) -> bool {
+        matches!(
+            self,
+            Answer::Prepared(PrepareOutcome::Prepared { .. }, _) | Answer::Read(ReadOutcome::Done { .. }, _)
+        )
+    }
+
     /// The number of the question that a message answers, if it answers one, and the answer.
     pub fn from_packet(packet: Packet) -> Option<(u64, Answer)> {
         let Packet { message, payload } = packet;
@@ -209,6 +218,8 @@ pub struct Shared {
     pub policy: ReadPolicy,
     /// Who holds up writes.
     pub lateness: Lateness,
+    /// How long bricks take to answer.
+    pub pace: Pace,
     /// Counts.
     pub counters: Counters,
     /// What is broken on purpose, in tests.
@@ -233,6 +244,8 @@ struct Call {
     operation: OperationId,
     brick: BrickId,
     slot: u8,
+    since: Time,
+    kind: Option<Kind>,
 }
 
 impl Shared {
@@ -275,10 +288,15 @@ impl Shared {
     ) -> u64 {
         self.serial += 1;
         let brick = view.members[usize::from(slot)];
-        self.calls.insert(self.serial, Call { operation: self.current, brick, slot });
+        let message = make(self.serial);
+        let kind = Kind::of(&message);
+        self.calls.insert(self.serial, Call { operation: self.current, brick, slot, since: self.now, kind });
         self.begun_calls.push(self.serial);
         self.policy.begin(brick);
-        self.out.push((brick, Packet { message: make(self.serial), payload }));
+        if let Some(kind) = kind {
+            self.pace.begin(self.now, brick, kind, self.serial);
+        }
+        self.out.push((brick, Packet { message, payload }));
         self.serial
     }
 
@@ -286,16 +304,23 @@ impl Shared {
     pub fn forget_calls(&mut self) {
         self.forget = true;
         for call in core::mem::take(&mut self.begun_calls) {
-            self.end_call(call);
+            self.end_call(call, None);
         }
     }
 
-    fn end_call(&mut self, call: u64) -> Option<Call> {
-        let ended = self.calls.remove(&call);
-        if let Some(call) = ended {
-            self.policy.end(call.brick);
+    /// A question is answered, or of no interest any more.
+    fn end_call(&mut self, number: u64, answer: Option<&Answer>) -> Option<Call> {
+        let call = self.calls.remove(&number)?;
+        self.policy.end(call.brick);
+        if let Some(kind) = call.kind {
+            let (now, Call { brick, since, .. }) = (self.now, call);
+            match answer {
+                None => self.pace.given_up(now, brick, kind, number, since),
+                Some(answer) if answer.is_work() => self.pace.answered(now, brick, kind, number, since),
+                Some(_) => self.pace.left_out(brick, kind, number, since),
+            }
         }
-        ended
+        Some(call)
     }
 
     /// Begins an operation on behalf of the current one.
@@ -412,6 +437,7 @@ impl Coordinator {
             settling: HashSet::default(),
             policy,
             lateness: Lateness::default(),
+            pace: Pace::default(),
             counters: Counters::default(),
             plant: Plant::default(),
             stale: BTreeSet::new(),
@@ -438,7 +464,7 @@ impl Coordinator {
 
     /// A brick answers.
     pub fn on_answer(&mut self, call: u64, answer: Answer) {
-        let Some(Call { operation, slot, .. }) = self.shared.end_call(call) else { return };
+        let Some(Call { operation, slot, .. }) = self.shared.end_call(call, Some(&answer)) else { return };
         if let Some(task) = self.tasks.get_mut(&operation) {
             task.calls.retain(|begun| *begun != call);
         }
@@ -669,7 +695,7 @@ impl Coordinator {
         let outcome = work(&mut task.operation, shared);
         if shared.forget {
             for call in core::mem::take(&mut task.calls) {
-                shared.end_call(call);
+                shared.end_call(call, None);
             }
         }
         task.calls.append(&mut shared.begun_calls);
@@ -698,7 +724,7 @@ impl Coordinator {
             _ => {}
         }
         for call in task.calls {
-            self.shared.end_call(call);
+            self.shared.end_call(call, None);
         }
         for child in task.children {
             self.cancel(child);

@@ -10,6 +10,7 @@ pub mod effects;
 pub mod expected;
 pub mod lateness;
 pub mod list;
+pub mod pace;
 pub mod participant;
 pub mod pending;
 pub mod read;
