@@ -81,7 +81,14 @@ pub(super) struct Pulse {
 impl Pulse {
     pub(super) fn new(disks: usize) -> Pulse {
         let disks = vec![Disk::default(); disks];
-        Pulse { disks, round_trips: Samples::default(), late_us: 0, is_slow: false, next: Time::MAX, serial: 0 }
+        Pulse {
+            disks,
+            round_trips: Samples::default(),
+            late_us: 0,
+            is_slow: false,
+            next: Time::MAX,
+            serial: 0,
+        }
     }
 
     pub(super) fn is_probe(&self, token: Token) -> bool {
@@ -146,7 +153,8 @@ impl Pulse {
             self.serial += 1;
             let token = PROBE_TOKEN | self.serial;
             disk.writes.begin(now, token);
-            let command = Command::Note { token, key: PROBE_KEY.to_vec(), value: Some(self.serial.to_bytes()) };
+            let command =
+                Command::Note { token, key: PROBE_KEY.to_vec(), value: Some(self.serial.to_bytes()) };
             fx.push(BrickEffect::Store { disk: index, command });
         }
     }

@@ -150,14 +150,13 @@ mod tests {
         scrub: 0,
         rebuild_after_s: 0,
     };
-    const CONFIG: DirectoryConfig =
-        DirectoryConfig {
-            lease_ns: 2_000_000_000,
-            drift_ppm: 10_000,
-            domains: Vec::new(),
-            care: CARE,
-            slow_hold_ns: (0, 0),
-        };
+    const CONFIG: DirectoryConfig = DirectoryConfig {
+        lease_ns: 2_000_000_000,
+        drift_ppm: 10_000,
+        domains: Vec::new(),
+        care: CARE,
+        slow_hold_ns: (0, 0),
+    };
 
     fn second(s: u64) -> Time {
         Time(s * 1_000_000_000)

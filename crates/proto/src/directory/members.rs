@@ -71,7 +71,8 @@ impl Directory {
     fn leave_out_the_dead(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         let bricks = &self.records.bricks;
         let is_evicted = |brick| bricks.get(&brick).is_some_and(|record| record.evicted);
-        let dead = self.leases.dead(now, bricks.keys().copied(), |brick| is_evicted(brick) || self.is_slow(brick));
+        let dead =
+            self.leases.dead(now, bricks.keys().copied(), |brick| is_evicted(brick) || self.is_slow(brick));
         let unwanted: BTreeSet<BrickId> =
             dead.iter().copied().filter(|brick| self.leases.is_alive(now, *brick)).collect();
         let slow: BTreeSet<BrickId> = unwanted.iter().copied().filter(|brick| !is_evicted(*brick)).collect();

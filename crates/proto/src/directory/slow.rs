@@ -82,8 +82,12 @@ impl Directory {
             return self.forget_good_conduct(now, brick, fx);
         };
         let first = !self.slowness.suspects.contains_key(&brick);
-        let (since, _) =
-            self.slowness.suspects.entry(brick).and_modify(|entry| entry.1.clone_from(&why)).or_insert((now, why.clone()));
+        let (since, _) = self
+            .slowness
+            .suspects
+            .entry(brick)
+            .and_modify(|entry| entry.1.clone_from(&why))
+            .or_insert((now, why.clone()));
         let lasted = now.since(*since);
         let is_current = self.writing(brick).any(|view| view.is_current(brick));
         if self.is_silent(now, brick) || (!is_current && lasted < JOINING_PATIENCE) {

@@ -115,6 +115,13 @@ impl Lateness {
     }
 
     fn end_slot(&mut self, now: Time) {
+        // After a pause in the writes what was gathered before is old.
+        if now.0 - self.slot.0 > u64::from(SLOTS_MAX) * SLOT_NS {
+            for member in self.members.values_mut() {
+                let Member { judged, share, .. } = *member;
+                *member = Member { judged, share, ..Member::default() };
+            }
+        }
         self.slot = Time(now.0 / SLOT_NS * SLOT_NS);
         let mut judged = Vec::new();
         for (brick, member) in &mut self.members {
@@ -159,4 +166,120 @@ fn ticks(slot: Time, from: Time, to: Time) -> u128 {
     let tick = |time: Time| time.0.saturating_sub(slot.0).min(SLOT_NS) / TICK_NS;
     let below = |n: u64| if n >= 128 { u128::MAX } else { (1 << n) - 1 };
     if to > from { below(tick(to)) & !below(tick(from)) } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMBERS: u32 = 3;
+
+    /// Writes, one every `every_ms`, to three bricks of which each takes as long as `took_ms` says at that moment.
+    fn run(span_ms: u64, every_ms: u64, took_ms: impl Fn(u64, u32) -> f64) -> Vec<Vec<Observed>> {
+        let mut lateness = Lateness::default();
+        let mut ends: Vec<(u64, u64, Vec<Duration>)> = (0..span_ms / every_ms)
+            .map(|write| {
+                let sent_ms = 1000 + write * every_ms;
+                let took: Vec<Duration> = (0..MEMBERS)
+                    .map(|member| Duration::from_micros((1000.0 * took_ms(sent_ms, member)) as u64))
+                    .collect();
+                let last = took.iter().max().expect("members").as_millis() as u64;
+                (sent_ms + last, sent_ms, took)
+            })
+            .collect();
+        ends.sort();
+        let mut reports = Vec::new();
+        for (end_ms, sent_ms, took) in ends {
+            let (now, sent) = (Time(end_ms * 1_000_000), Time(sent_ms * 1_000_000));
+            for member in 0..MEMBERS {
+                let mut others = took.clone();
+                let own = others.remove(member as usize);
+                let median = others.into_iter().max().expect("two");
+                lateness.note(now, BrickId(member), sent, own, median);
+            }
+            reports.extend(lateness.take_report(now));
+        }
+        reports
+    }
+
+    fn slow(reports: &[Vec<Observed>]) -> Vec<u32> {
+        let mut slow: Vec<u32> =
+            reports.iter().flatten().filter(|of| of.is_slow).map(|of| of.brick.0).collect();
+        slow.dedup();
+        slow
+    }
+
+    #[test]
+    fn a_disk_that_is_late_on_each_access_is_slow_at_any_rate_of_writes() {
+        for every_ms in [1, 12, 25, 100, 400] {
+            let reports = run(8000, every_ms, |_, member| if member == 1 { 21.0 } else { 1.5 });
+            assert_eq!(slow(&reports), [1], "a write every {every_ms} ms");
+            assert!(reports.len() <= 16, "reports are bounded");
+        }
+    }
+
+    #[test]
+    fn a_brick_that_stops_half_of_the_time_is_slow_however_many_fast_answers_there_are() {
+        let stopped = |at_ms: u64| if at_ms % 400 < 200 { (200 - at_ms % 400) as f64 } else { 0.0 };
+        for every_ms in [1, 12, 25] {
+            let reports =
+                run(6000, every_ms, |at_ms, member| 1.5 + if member == 2 { stopped(at_ms) } else { 0.0 });
+            assert_eq!(slow(&reports), [2], "a write every {every_ms} ms");
+        }
+    }
+
+    #[test]
+    fn nobody_is_slow_for_a_hiccup_for_a_share_of_noise_or_when_all_are() {
+        // One stall of 800 ms.
+        let stall = |at_ms: u64, member| {
+            if member == 1 && (3000..3800).contains(&at_ms) { (3800 - at_ms) as f64 } else { 2.0 }
+        };
+        assert_eq!(slow(&run(10_000, 12, stall)), [0; 0]);
+        // Each brick's disk flushes for 60 ms now and then, each at its own time.
+        let flushes =
+            |at_ms: u64, member: u32| if (at_ms / 60 + 7 * u64::from(member)) % 13 == 0 { 60.0 } else { 2.0 };
+        assert_eq!(slow(&run(20_000, 5, flushes)), [0; 0]);
+        // A machine with too much to do.
+        assert_eq!(
+            slow(&run(8000, 12, |at_ms, member| ((at_ms * 7 + u64::from(member) * 31) % 90) as f64)),
+            [0; 0]
+        );
+        // Three times the others, and too little to matter.
+        assert_eq!(slow(&run(8000, 12, |_, member| if member == 1 { 7.0 } else { 1.0 })), [0; 0]);
+    }
+
+    #[test]
+    fn a_leg_that_is_never_answered_counts_as_long_as_it_lasts() {
+        let mut lateness = Lateness::default();
+        let mut reports = Vec::new();
+        for ms in (1000..6000).step_by(50) {
+            let now = Time(ms * 1_000_000);
+            let sent = Time(1_000_000_000);
+            lateness.note(
+                now,
+                BrickId(1),
+                now - Duration::from_millis(2),
+                Duration::from_millis(2),
+                Duration::from_millis(2),
+            );
+            lateness.note(now, BrickId(0), sent, now.since(sent), Duration::from_millis(2));
+            reports.extend(lateness.take_report(now));
+        }
+        assert_eq!(slow(&reports), [0]);
+    }
+
+    #[test]
+    fn what_was_seen_long_ago_is_not_told() {
+        let mut lateness = Lateness::default();
+        let leg = |lateness: &mut Lateness, ms: u64, brick| {
+            let (now, took) = (Time(ms * 1_000_000), Duration::from_millis(2));
+            lateness.note(now, BrickId(brick), now - took, took, took);
+            lateness.take_report(now)
+        };
+        (1000..3000).for_each(|ms| drop(leg(&mut lateness, ms, 7)));
+        let told: Vec<Observed> =
+            (60_000..62_000).filter_map(|ms| leg(&mut lateness, ms, 8)).flatten().collect();
+        assert!(!told.is_empty() && told.iter().all(|of| of.brick == BrickId(8)));
+        assert!(!lateness.members.contains_key(&BrickId(7)), "and forgotten");
+    }
 }

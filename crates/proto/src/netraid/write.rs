@@ -306,7 +306,8 @@ impl WriteOperation {
             let others = self.legs.iter().filter(|(other, _)| *other != slot);
             let mut others: Vec<Duration> = others.filter_map(|(_, leg)| leg.took).collect();
             // A connection that is down says nothing of how fast the brick behind it is.
-            let (Some(sent), false) = (leg.sent.filter(|_| shared.up.contains(&brick)), others.is_empty()) else {
+            let (Some(sent), false) = (leg.sent.filter(|_| shared.up.contains(&brick)), others.is_empty())
+            else {
                 continue;
             };
             let middle = others.len() / 2;
