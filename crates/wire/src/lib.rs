@@ -11,6 +11,7 @@ pub mod directory;
 pub mod disk;
 pub mod frame;
 pub mod message;
+pub mod policy;
 pub mod view;
 pub mod write;
 
@@ -22,5 +23,6 @@ pub use directory::{
 pub use message::{
     EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome,
 };
+pub use policy::{ReadPolicy, UnknownPolicy};
 pub use view::{GroupView, Lineage, Slots};
 pub use write::{Change, Decision, Fate, Scope, Span, WriteId};
