@@ -550,7 +550,17 @@ wire_struct!(BrickStatus {
     repaired_blocks,
     health
 });
-wire_struct!(BrickEntry { id, alive, silent_ms, groups, stale_groups, joining_groups, evicted, slow, status });
+wire_struct!(BrickEntry {
+    id,
+    alive,
+    silent_ms,
+    groups,
+    stale_groups,
+    joining_groups,
+    evicted,
+    slow,
+    status
+});
 wire_struct!(GatewayStatus { id, address, silent_ms });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });

@@ -4,7 +4,8 @@
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
 use crate::directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo, VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
+    VolumeMap,
 };
 use crate::{Change, Decision, Fate, GroupView, Span, WriteId, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};

@@ -74,7 +74,9 @@ pub fn brick_state(brick: &BrickEntry) -> String {
         (false, true) => {}
     }
     match &brick.slow {
-        Some(slow) if slow.is_out && brick.stale_groups == brick.groups => return "slow, left out".to_owned(),
+        Some(slow) if slow.is_out && brick.stale_groups == brick.groups => {
+            return "slow, left out".to_owned();
+        }
         Some(slow) if slow.is_out => return "slow, leaving".to_owned(),
         Some(_) => return "serving, slow".to_owned(),
         None => {}

@@ -4,8 +4,8 @@ use super::{LostRange, ago, lost_ranges};
 use crate::config::Period;
 use crate::output;
 use std::collections::BTreeMap;
-use wire::{ClusterStatus, SlowEntry};
 use wire::directory::{BrickEntry, VolumeStatus};
+use wire::{ClusterStatus, SlowEntry};
 
 /// The most ranges of lost bytes that are told one by one.
 const LOST_MAX: usize = 8;

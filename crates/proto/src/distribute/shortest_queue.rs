@@ -16,9 +16,7 @@ impl ShortestQueue {
         candidates
             .iter()
             .enumerate()
-            .min_by_key(|(index, (_, brick))| {
-                (self.length(*brick), *index != preferred)
-            })
+            .min_by_key(|(index, (_, brick))| (self.length(*brick), *index != preferred))
             .map(|(_, (slot, _))| *slot)
     }
 
