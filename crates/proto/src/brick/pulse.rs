@@ -173,3 +173,94 @@ impl Pulse {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::disk::StoreError;
+
+    fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    fn verify(token: Token) -> BrickEffect {
+        let span = wire::Span { volume: base::VolumeId(1), lba: 0, count: 1 };
+        BrickEffect::Store { disk: 0, command: Command::Verify { token, span, width: 1 } }
+    }
+
+    fn probes(pulse: &mut Pulse, now: Time) -> Vec<(usize, Token)> {
+        let mut fx = Vec::new();
+        pulse.probe(now, &mut fx);
+        let token = |effect| match effect {
+            BrickEffect::Store { disk, command: Command::Note { token, .. } } => (disk, token),
+            other => panic!("{other:?}"),
+        };
+        fx.into_iter().map(token).collect()
+    }
+
+    fn answer(pulse: &mut Pulse, now: Time, (disk, token): (usize, Token)) {
+        pulse.on_answered(now, disk, &Reply::Noted { token, result: Err(StoreError::NoSpace) });
+    }
+
+    #[test]
+    fn a_disk_that_nobody_writes_to_is_probed_seldom_and_often_when_the_brick_is_out() {
+        let mut pulse = Pulse::new(2);
+        let seldom: Vec<usize> = (0..20).map(|beat| probes(&mut pulse, ms(400 * beat)).len()).collect();
+        assert_eq!(seldom.iter().sum::<usize>(), 2, "each once, and not again while that is under way");
+        let under_way = (1..=2).map(|serial| PROBE_TOKEN | serial);
+        under_way.zip(0..).for_each(|(token, disk)| answer(&mut pulse, ms(4000), (disk, token)));
+        pulse.on_heartbeat_done(ms(8000), ms(7999), true);
+        for beat in 20..24 {
+            let found = probes(&mut pulse, ms(400 * beat));
+            assert_eq!(found.len(), 2);
+            found.into_iter().for_each(|probe| answer(&mut pulse, ms(400 * beat + 3), probe));
+        }
+        assert_eq!(pulse.report(ms(9999)).write_us, 3000);
+        assert!(pulse.is_probe(PROBE_TOKEN | 1) && !pulse.is_probe(1) && !pulse.is_probe(PROBE_TOKEN | 99));
+    }
+
+    #[test]
+    fn one_hiccup_is_none_and_what_is_never_answered_shows() {
+        let mut pulse = Pulse::new(1);
+        for read in 0..9 {
+            pulse.on_asked(ms(100 * read), &[verify(read), verify(77)]);
+            let took = if read == 4 { 90 } else { 2 };
+            let reply = Reply::Read { token: read, result: Err(StoreError::Busy) };
+            pulse.on_answered(ms(100 * read + took), 0, &reply);
+        }
+        assert_eq!(pulse.report(ms(1000)).read_us, 2000);
+        pulse.on_asked(ms(1000), &[verify(78)]);
+        assert_eq!(pulse.report(ms(31_000)).read_us, 30_000_000);
+    }
+
+    #[test]
+    fn the_worst_disk_counts() {
+        let mut pulse = Pulse::new(2);
+        pulse.on_heartbeat_done(ms(1), ms(1), true);
+        for beat in 0..4 {
+            for probe in probes(&mut pulse, ms(400 * beat)) {
+                answer(&mut pulse, ms(400 * beat + if probe.0 == 1 { 40 } else { 1 }), probe);
+            }
+        }
+        assert_eq!(pulse.report(ms(5000)).write_us, 40_000);
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_now_and_then_notices_when_it_is_out() {
+        let mut pulse = Pulse::new(1);
+        assert_eq!(pulse.deadline().0, Time::MAX);
+        pulse.on_heartbeat_done(ms(0), ms(0), true);
+        // It stands still from 200 to 400, from 600 to 800 and so on.
+        let mut now = ms(0);
+        let mut worst = 0;
+        while now < ms(4000) {
+            let due = pulse.deadline().0;
+            let in_turn = due.millis() % 400;
+            now = if in_turn < 200 { due } else { ms(due.millis() - in_turn + 400) };
+            pulse.wake(now, due);
+            worst = worst.max(pulse.report(now).late_us);
+        }
+        assert!(worst >= 150_000, "{worst}");
+        assert_eq!(pulse.report(now).late_us, 0, "told once");
+    }
+}

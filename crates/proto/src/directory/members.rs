@@ -93,6 +93,9 @@ impl Directory {
             let is_better = |next: &GroupView| next.writers() != from.writers() && self.is_viable(next);
             let Some(next) = next.into_iter().find(is_better) else { continue };
             self.counters.count("view change begun");
+            if slow.iter().any(|brick| from.is_writer(*brick) && !next.is_writer(*brick)) {
+                self.counters.count("slow member left out");
+            }
             if !from.joining.is_empty() && next.joining != from.joining {
                 self.counters.count("joining brick lost");
             }

@@ -12,7 +12,7 @@
 //! that where another loss makes its groups need it. Records are durable, so a restart begins the wait again at most.
 
 use super::records::SlowRecord;
-use super::{Directory, DirectoryEffect};
+use super::{Directory, DirectoryEffect, TICK};
 use base::{BrickId, GatewayId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -24,6 +24,9 @@ const OBSERVED_FOR: Duration = Duration::from_secs(3);
 const OBSERVED_MAX: usize = 4096;
 /// A brick that only catches up is slow because of that: so long it may be.
 const JOINING_PATIENCE: Duration = Duration::from_secs(10);
+/// Time in which a brick is not well counts against its being well so many times: who is not for a tenth of the time
+/// never returns, and a hiccup costs seconds.
+const ILL_TICKS: u32 = 10;
 /// For so long a brick must have stayed before its former slowness is forgotten.
 const GOOD_CONDUCT: Duration = Duration::from_secs(3600);
 /// Within these, in microseconds, a brick is well whatever others measure; beyond, if it is not [`TIMES`] as slow.
@@ -39,7 +42,7 @@ pub(super) struct Slowness {
     observed: BTreeMap<GatewayId, (Time, BTreeMap<BrickId, Observed>)>,
     /// Bricks that are held for slow and not left out (yet), since when, and why.
     suspects: BTreeMap<BrickId, (Time, String)>,
-    /// Since when bricks that are left out have been well.
+    /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
     well: BTreeMap<BrickId, Time>,
 }
 
@@ -95,13 +98,13 @@ impl Directory {
         }
         if !self.bear_absence(now, brick) {
             if first {
-                self.counters.count("slow brick kept where its groups need it");
+                self.counters.count("slow member kept where its groups need it");
             }
             return;
         }
         self.slowness.suspects.remove(&brick);
         self.slowness.well.remove(&brick);
-        self.counters.count("slow brick left out");
+        self.counters.count("member held for slow");
         let relapses = self.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
         let record = SlowRecord { is_out: true, since: now, why, relapses };
         self.set_slow(brick, Some(record), fx);
@@ -156,16 +159,17 @@ impl Directory {
 
     fn look_at_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
         if self.is_needed(now, brick) {
-            self.counters.count("slow brick returns early where its groups need it");
+            self.counters.count("slow member needed again");
             return self.readmit_slow(now, brick, fx);
         }
-        if !self.is_well(now, brick) {
-            self.slowness.well.remove(&brick);
-            return;
+        let is_well = self.is_well(now, brick);
+        let since = self.slowness.well.entry(brick).or_insert(now);
+        if !is_well {
+            *since = now.min(*since + TICK * ILL_TICKS);
         }
-        let since = *self.slowness.well.entry(brick).or_insert(now);
         // As long as it is a member it has not been left out yet.
-        if now.since(since) >= self.hold(brick) && self.writing(brick).next().is_none() {
+        let lasted = now.since(*since);
+        if is_well && lasted >= self.hold(brick) && self.writing(brick).next().is_none() {
             self.counters.count("slow member came back");
             self.readmit_slow(now, brick, fx);
         }
@@ -211,13 +215,13 @@ impl Directory {
         health.write_us <= WRITE_WELL_US.max(of_others.saturating_mul(TIMES))
     }
 
-    /// The lower median, so that of two others the faster is compared with; 0 of none.
+    /// The upper median; 0 of none.
     fn median_of_others(&self, brick: BrickId, of: impl Fn(&Health) -> u32) -> u32 {
         let others = self.records.bricks.keys().filter(|other| **other != brick && !self.is_slow(**other));
         let mut values: Vec<u32> =
             others.filter_map(|other| self.status(*other)).map(|status| of(&status.health)).collect();
         values.sort_unstable();
-        values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0)
+        values.get(values.len() / 2).copied().unwrap_or(0)
     }
 
     fn forget_good_conduct(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
@@ -243,7 +247,7 @@ impl Directory {
         let relapses = record.map_or(0, |record| record.relapses);
         let millis = |since: Time| now.since(since).as_millis() as u64;
         if let Some(record) = record.filter(|record| record.is_out) {
-            let well_ms = self.slowness.well.get(&brick).map(|since| millis(*since));
+            let well_ms = self.slowness.well.get(&brick).map(|since| millis(*since)).filter(|ms| *ms > 0);
             let (since_ms, why) = (millis(record.since), record.why.clone());
             return Some(SlowEntry { is_out: true, since_ms, why, relapses, hold_s, well_ms });
         }

@@ -3,6 +3,7 @@
 //!
 //! Latency counts from the moment at which a request was to be made. fio counts from when it is made: a job that waits
 //! for its last answer makes nothing in the meantime, and the stall that a client would see is one slow answer there.
+//! By how much an idle job woke too late is the load's own lateness: it is told apart, and not counted.
 
 use crate::nbd::Nbd;
 use crate::noise::Noise;
@@ -28,6 +29,8 @@ pub(super) enum Kind {
 pub(super) struct Sample {
     pub(super) at: Duration,
     pub(super) took: Duration,
+    /// How late the load itself was.
+    pub(super) overslept: Duration,
 }
 
 /// Latencies in milliseconds.
@@ -38,26 +41,37 @@ pub(super) struct Percentiles {
     pub(super) p99_ms: f64,
     pub(super) p999_ms: f64,
     pub(super) most_ms: f64,
+    /// How late the load itself was, at the 99th percentile.
+    pub(super) overslept_ms: f64,
 }
 
 impl Percentiles {
     /// Of the requests that were to be made between two moments.
     pub(super) fn of(samples: &[Sample], from: Duration, until: Duration) -> Percentiles {
-        let within = samples.iter().filter(|sample| sample.at >= from && sample.at < until);
-        let mut took: Vec<Duration> = within.map(|sample| sample.took).collect();
-        took.sort_unstable();
-        let at = |part: f64| {
-            let rank = (took.len() as f64 * part).ceil() as usize;
-            took.get(rank.clamp(1, took.len().max(1)) - 1).map_or(0.0, |took| took.as_secs_f64() * 1e3)
-        };
+        let within = || samples.iter().filter(|sample| sample.at >= from && sample.at < until);
+        let took = sorted(within().map(|sample| sample.took));
+        let overslept = sorted(within().map(|sample| sample.overslept));
         Percentiles {
             samples: took.len(),
-            p50_ms: at(0.5),
-            p99_ms: at(0.99),
-            p999_ms: at(0.999),
-            most_ms: at(1.0),
+            p50_ms: at(&took, 0.5),
+            p99_ms: at(&took, 0.99),
+            p999_ms: at(&took, 0.999),
+            most_ms: at(&took, 1.0),
+            overslept_ms: at(&overslept, 0.99),
         }
     }
+}
+
+fn sorted(times: impl Iterator<Item = Duration>) -> Vec<Duration> {
+    let mut times: Vec<Duration> = times.collect();
+    times.sort_unstable();
+    times
+}
+
+/// The time that `part` of all do not exceed, in milliseconds; 0 of none.
+fn at(sorted: &[Duration], part: f64) -> f64 {
+    let rank = (sorted.len() as f64 * part).ceil() as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).map_or(0.0, |time| time.as_secs_f64() * 1e3)
 }
 
 /// Where and what.
@@ -156,11 +170,14 @@ impl Job {
     fn paced(&mut self, began: Instant, mean: Duration, span: Duration) -> Result<Vec<Sample>> {
         let (mut samples, mut at) = (Vec::new(), self.gap(mean));
         while at < span {
-            thread::sleep((began + at).saturating_duration_since(Instant::now()));
+            let idle = (began + at).saturating_duration_since(Instant::now());
+            thread::sleep(idle);
+            let overslept = if idle.is_zero() { idle } else { began.elapsed().saturating_sub(at) };
             if began.elapsed() < span + PATIENCE {
                 self.ask()?;
             }
-            samples.push(Sample { at, took: began.elapsed().saturating_sub(at) });
+            let took = began.elapsed().saturating_sub(at + overslept);
+            samples.push(Sample { at, took, overslept });
             at += self.gap(mean);
         }
         Ok(samples)
@@ -191,10 +208,12 @@ mod tests {
     #[test]
     fn percentiles_are_of_the_requests_in_between() {
         let millis = Duration::from_millis;
-        let samples: Vec<Sample> =
-            (0..1000).map(|n| Sample { at: millis(n), took: millis(1 + n / 100) }).collect();
+        let samples: Vec<Sample> = (0..1000)
+            .map(|n| Sample { at: millis(n), took: millis(1 + n / 100), overslept: millis(n / 990) })
+            .collect();
         let all = Percentiles::of(&samples, millis(0), millis(1000));
         assert_eq!((all.samples, all.p50_ms, all.p99_ms, all.most_ms), (1000, 5.0, 10.0, 10.0));
+        assert_eq!(all.overslept_ms, 0.0);
         let first = Percentiles::of(&samples, millis(0), millis(100));
         assert_eq!((first.samples, first.p99_ms), (100, 1.0));
         assert_eq!(Percentiles::of(&[], millis(0), millis(9)), Percentiles::default());

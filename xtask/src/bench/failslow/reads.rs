@@ -38,7 +38,7 @@ impl Reads {
         json!({
             "layout": self.layout, "policy": self.policy, "state": self.state.name(), "requests": self.paced.samples,
             "p50_ms": self.paced.p50_ms, "p99_ms": self.paced.p99_ms, "p999_ms": self.paced.p999_ms,
-            "most_ms": self.paced.most_ms, "iops": self.iops, "packets_per_read": self.cost.packets,
+            "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops, "packets_per_read": self.cost.packets,
             "bytes_per_read": self.cost.bytes, "device_blocks_per_read": self.cost.device_blocks,
         })
     }

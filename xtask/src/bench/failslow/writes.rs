@@ -42,7 +42,7 @@ impl Writes {
         let part = |part: &Percentiles| {
             json!({
                 "requests": part.samples, "p50_ms": part.p50_ms, "p99_ms": part.p99_ms, "p999_ms": part.p999_ms,
-                "most_ms": part.most_ms,
+                "most_ms": part.most_ms, "load_late_p99_ms": part.overslept_ms,
             })
         };
         let seconds = |span: Option<Duration>| span.map(|span| span.as_secs_f64());

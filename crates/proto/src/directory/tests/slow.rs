@@ -38,7 +38,7 @@ impl Stage {
     }
 
     fn leavings(&self) -> u64 {
-        self.directory.counters().all().get("slow brick left out").copied().unwrap_or(0)
+        self.directory.counters().all().get("member held for slow").copied().unwrap_or(0)
     }
 
     /// One brick of a mirror is out for being slow, and measures so.
@@ -91,7 +91,7 @@ fn it_returns_once_it_has_been_well_for_long_and_the_wait_doubles_with_each_rela
 }
 
 #[test]
-fn being_ill_for_a_moment_begins_the_wait_anew() {
+fn being_ill_for_a_moment_costs_ten_times_its_length_and_now_and_then_costs_all() {
     for ill in [
         LATE,
         Health { late_us: 200_000, ..WELL },
@@ -102,11 +102,18 @@ fn being_ill_for_a_moment_begins_the_wait_anew() {
         stage.health(brick, WELL);
         stage.run(9000);
         stage.health(brick, ill);
-        stage.run(200);
+        stage.run(300);
         stage.health(brick, WELL);
-        stage.run(9000);
+        stage.run(3000);
         assert_eq!(stage.view().writers(), Slots(0b101), "{ill:?}");
-        stage.run(2000);
+        for _ in 0..60 {
+            stage.health(brick, ill);
+            stage.run(400);
+            stage.health(brick, WELL);
+            stage.run(1600);
+        }
+        assert_eq!(stage.view().writers(), Slots(0b101), "{ill:?}");
+        stage.run(10_500);
         assert_eq!(stage.view().joining, Slots(0b010));
     }
 }
