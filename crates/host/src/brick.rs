@@ -11,7 +11,7 @@ use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
 use store::{Stats, Store, StoreConfig};
-use wire::{BrickStatus, CatchUp};
+use wire::{BrickStatus, CatchUp, Health};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
 ///
@@ -132,6 +132,7 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
             publish_care(brick.status(), meter);
+            publish_health(&brick.status().health, meter);
         }
         publish(machine.stores(), meter);
     }
@@ -144,6 +145,15 @@ fn publish_emulation(timing: &Timing, meter: &mut Meter) {
     meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
     meter.gauge("brickwork_emulation_lateness_p99_seconds", lateness.quantile(0.99).as_secs_f64());
     meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
+}
+
+/// How it finds itself: what the directory judges it by when it was left out for being slow.
+fn publish_health(health: &Health, meter: &mut Meter) {
+    let seconds = |us: u32| f64::from(us) / 1e6;
+    meter.gauge("brickwork_own_write_seconds", seconds(health.write_us));
+    meter.gauge("brickwork_own_read_seconds", seconds(health.read_us));
+    meter.gauge("brickwork_own_lateness_seconds", seconds(health.late_us));
+    meter.gauge("brickwork_directory_round_trip_seconds", seconds(health.round_trip_us));
 }
 
 /// How it catches up, and what its scrub finds.

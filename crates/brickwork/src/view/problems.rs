@@ -120,6 +120,8 @@ fn slow_problem(brick: &BrickEntry, slow: &SlowEntry) -> String {
     }
     let before = match slow.relapses {
         0 => String::new(),
+        1 => ", for the second time".to_owned(),
+        2 => ", for the third time".to_owned(),
         times => format!(", for the {}th time", times + 1),
     };
     let well = slow.well_ms.map_or_else(String::new, |ms| format!("; it has been for {}", ago(ms)));
@@ -297,6 +299,33 @@ mod tests {
         assert_eq!(brick_state(brick), "catching up 75%");
         (brick.alive, brick.evicted) = (false, true);
         assert_eq!(brick_state(brick), "evicted, silent");
+    }
+
+    #[test]
+    fn a_slow_brick_says_why_and_when_it_returns() {
+        let mut status = cluster();
+        let slow = SlowEntry {
+            is_out: true,
+            since_ms: 90_000,
+            why: "its prepares take 44.1 ms".into(),
+            relapses: 0,
+            hold_s: 10,
+            well_ms: None,
+        };
+        status.bricks[1].slow = Some(slow.clone());
+        status.bricks[1].stale_groups = 2;
+        assert_eq!(crate::view::brick_state_since(&status.bricks[1]), "slow, left out 90 s");
+        let told_first = told(&status);
+        assert!(told_first.contains("left out: its prepares take 44.1 ms. It returns"), "{told_first}");
+        assert!(told_first.contains("well for 10 s. Look"), "{told_first}");
+        let again = SlowEntry { relapses: 2, hold_s: 40, well_ms: Some(12_000), ..slow.clone() };
+        status.bricks[1].slow = Some(again);
+        assert!(told(&status).contains("left out, for the third time"), "{}", told(&status));
+        assert!(told(&status).contains("well for 40 s; it has been for 12 s."));
+        status.bricks[1].slow = Some(SlowEntry { is_out: false, ..slow });
+        status.bricks[1].stale_groups = 0;
+        assert_eq!(brick_state(&status.bricks[1]), "serving, slow");
+        assert!(told(&status).contains("cannot spare it"));
     }
 
     #[test]

@@ -77,6 +77,11 @@ impl Directory {
         }
     }
 
+    /// How many bricks are left out for being slow, or are to be.
+    pub fn slow_bricks(&self) -> usize {
+        self.records.slow.values().filter(|record| record.is_out).count()
+    }
+
     // ---- leaving ----
 
     fn look_for_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
@@ -252,6 +257,8 @@ impl Directory {
             return Some(SlowEntry { is_out: true, since_ms, why, relapses, hold_s, well_ms });
         }
         let (since, why) = self.slowness.suspects.get(&brick)?;
+        // Who catches up is slow because of that.
+        self.writing(brick).find(|view| view.is_current(brick))?;
         let (since_ms, why) = (millis(*since), why.clone());
         Some(SlowEntry { is_out: false, since_ms, why, relapses, hold_s, well_ms: None })
     }
