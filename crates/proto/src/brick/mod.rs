@@ -1,10 +1,11 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
-//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`].
+//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`]; [`pulse`] measures the brick.
 
 mod care;
 mod control;
+mod pulse;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use crate::netraid::pending::Prepare;
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use care::Listing;
 use control::Control;
+use pulse::Pulse;
 use std::collections::BTreeMap;
 use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, GroupView, Message, Packet, Span, disk};
 
@@ -83,6 +85,7 @@ pub struct BrickConfig {
 /// The machine.
 pub struct Brick {
     control: Control,
+    pulse: Pulse,
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
@@ -116,6 +119,7 @@ impl Brick {
                 .map(|(i, found)| Participant::new(config.id, i, found, now))
                 .collect(),
             control: Control::new(config, notes, now),
+            pulse: Pulse::new(recovered.len()),
             lost: Vec::new(),
             counters,
             awake: false,
@@ -317,6 +321,11 @@ impl Machine for Brick {
                 }
                 self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
             }
+            BrickEvent::Store { disk, reply: reply @ disk::Reply::Noted { token, .. } }
+                if self.pulse.is_probe(token) =>
+            {
+                self.pulse.on_answered(now, disk, &reply);
+            }
             BrickEvent::Store { reply: disk::Reply::Noted { token, result }, .. }
                 if self.control.is_barrier(token) =>
             {
@@ -331,11 +340,13 @@ impl Machine for Brick {
                 if let disk::Reply::Broken { why } = &reply {
                     self.control.status.failed = Some(format!("disk {disk}: {why}"));
                 }
+                self.pulse.on_answered(now, disk, &reply);
                 self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
                 self.collect_fates(fx);
             }
         }
         self.tend(now, begun, fx);
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
     /// Claims of a batch go out together, one message to each brick.
@@ -353,6 +364,9 @@ impl Machine for Brick {
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         let begun = fx.len();
+        if let Some((due, _)) = self.deadline().filter(|_| self.awake) {
+            self.pulse.wake(now, due);
+        }
         if !core::mem::replace(&mut self.awake, true) {
             self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
             for view in core::mem::take(&mut self.lost) {
@@ -364,12 +378,14 @@ impl Machine for Brick {
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
         self.tend(now, begun, fx);
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a read waits for a decision"));
-        [reads, Some(self.control.deadline()), self.healer.deadline()].into_iter().flatten().min()
+        let own = self.control.deadline().min(self.pulse.deadline());
+        [reads, Some(own), self.healer.deadline()].into_iter().flatten().min()
     }
 
     fn check(&self, depth: Depth) {

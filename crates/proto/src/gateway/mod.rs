@@ -274,6 +274,7 @@ impl Machine for Gateway {
     fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
         self.coordinator.shared.now = now;
         self.metadata.ask_for_views(&mut self.coordinator.shared, fx);
+        self.metadata.report(&mut self.coordinator.shared, fx);
         let messages = self.coordinator.take_messages();
         fx.extend(
             messages
