@@ -175,7 +175,8 @@ impl Participant {
         };
         let attempt = attempt(gateway.0, contest.number);
         // There is no arm whose way would depend on the sector.
-        let (sector, data) = (read.span.lba * 8, read.span.volume.0 << 24 ^ read.span.lba / SPREAD_BLOCKS);
+        let (sector, data) =
+            (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
         let event = match contest.tied {
             true => Event::Tied { attempt, sector, holders, item: read },
             false => Event::Read { attempt, data, sector, holders, item: read },
