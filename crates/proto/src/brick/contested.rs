@@ -107,6 +107,9 @@ fn a_read_that_another_claims_is_dropped_without_a_word() {
     claim(&mut bench, others, 7);
     bench.wake(NOW + LONG);
     assert_eq!((reads(&bench), answers(&mut bench)), (0, Vec::new()));
+    let forgets =
+        |(_, command): &(usize, Command)| matches!(command, Command::Forget { span } if span.lba == others);
+    assert!(bench.asked.iter().any(forgets), "the claimer has it in memory");
     assert_eq!(bench.brick.counters().get("read left to another member"), 1);
 }
 

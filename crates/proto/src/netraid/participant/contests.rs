@@ -10,6 +10,7 @@ use crate::distribute::claim::{
 };
 use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber};
 use std::collections::VecDeque;
+use wire::disk::Command;
 use wire::{Claim, ReadOutcome, Slots};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
@@ -218,8 +219,11 @@ impl Participant {
                     Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
                     Effect::Drop { item, why } => {
                         self.contests.count_drop(cx, &item, why);
-                        if why == Dropped::Full {
-                            read_answer(cx, &item, ReadOutcome::Busy, Payload::new());
+                        match why {
+                            Dropped::Full => read_answer(cx, &item, ReadOutcome::Busy, Payload::new()),
+                            // The claimer has the blocks in memory from now on.
+                            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: item.span }),
+                            Dropped::Squashed | Dropped::Cancelled => {}
                         }
                     }
                 }
