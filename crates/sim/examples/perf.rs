@@ -8,11 +8,13 @@ use sim::perf::cluster::ClaimOptions;
 use sim::perf::{BrickSpec, Cluster, Groups, Length, Measured, Mix, Scheme, Workload, WriteRelease, run};
 use std::sync::Arc;
 
+type Table = (&'static str, fn(u64));
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted = arguments.first().map_or("", String::as_str);
     let requests = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(40_000);
-    let tables: [(&str, fn(u64)); 9] = [
+    let tables: [Table; 8] = [
         ("table1", table1),
         ("idle", idle),
         ("fig5", fig5),
@@ -21,7 +23,6 @@ fn main() {
         ("fig9", fig9),
         ("steps", steps),
         ("nvram", nvram),
-        ("speed", speed),
     ];
     for (name, table) in tables.iter().filter(|(name, _)| wanted.is_empty() || *name == wanted) {
         println!("== {name}, {requests} requests");
@@ -175,19 +176,5 @@ fn nvram(requests: u64) {
             let cluster = Cluster { write_release: WriteRelease::Nvram, ..cluster };
             row(&format!("journal {} KiB", journal_bytes >> 10), &measure(&cluster, 0.9, requests));
         }
-    }
-}
-
-/// One disk, for the speed of the simulator itself.
-fn speed(requests: u64) {
-    for (bricks, name) in [(1, "hash"), (8, "hash"), (8, "central"), (8, "claim")] {
-        let scheme = Scheme::named(name).expect("a scheme");
-        let cluster = Cluster::uniform(brick(DriveOptions::MECHANICS), bricks, bricks, scheme);
-        let begin = std::time::Instant::now();
-        let measured = measure(&cluster, 0.9, requests * 10);
-        let seconds = begin.elapsed().as_secs_f64();
-        let requests = requests as f64 * 12.5;
-        let millions = [requests / seconds / 1e6, measured.events as f64 / seconds / 1e6];
-        row(&format!("{bricks}: {:.2} M req/s {:.2} M events/s", millions[0], millions[1]), &measured);
     }
 }

@@ -274,7 +274,7 @@ impl Run<'_> {
 
 /// What hashes are taken of: the request's block of 4 KiB, in its group.
 pub(super) fn key(known: &Request) -> u64 {
-    u64::from(known.group) << 40 | known.sector / 8
+    (u64::from(known.group) << 40) | (known.sector / 8)
 }
 
 fn place(record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {
