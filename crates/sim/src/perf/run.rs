@@ -38,7 +38,7 @@ pub(super) enum Happening {
     Wake { brick: u32 },
     /// A disk's speed changes.
     Speed { brick: u32, percent: u32 },
-    /// A read is still not answered.
+    /// The second holder of a read is to be asked, unless it is answered.
     Hedge { request: Ref },
 }
 
