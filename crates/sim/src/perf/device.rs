@@ -95,3 +95,33 @@ impl Mechanics for Device {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::drive::{DriveModel, DriveOptions, find};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_slow_platter_turns_slowly_and_comes_to_where_it_was_expected() {
+        let entry = find("quantum-atlas-10k").expect("the drive is in the library");
+        let model = Arc::new(DriveModel::parse("quantum-atlas-10k", entry.text).expect("a sound drive"));
+        let turn_ns = model.revolution_ns().expect("it turns");
+        let mut device = Device::new(Drive::with_options(model, DriveOptions::MECHANICS), 12_345, false);
+        device.set_percent(Time(1_000_000), 200);
+        for sector in [0, 1_000_000, 17_000_000] {
+            let position = device.position_of(sector, false);
+            let (start, rotation_ns) = (Time(70_000_000), device.rotation_ns(Time(70_000_000), &position));
+            assert!(rotation_ns < 2 * turn_ns);
+            let later = device.rotation_ns(Time(start.0 + rotation_ns / 2), &position);
+            assert!(
+                later.abs_diff(rotation_ns - rotation_ns / 2) < 10,
+                "{later} ns of {rotation_ns} are left"
+            );
+            let expected_ns = device.positioning_ns(start, &position);
+            let (done, _) = device.serve(start, Access { sector, count: 1, is_write: false });
+            let transfer_ns = done.0 - start.0 - expected_ns;
+            assert!((10_000..80_000).contains(&transfer_ns), "a sector passes in {transfer_ns} ns");
+        }
+    }
+}

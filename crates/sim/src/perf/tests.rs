@@ -69,6 +69,12 @@ fn a_read_is_served_once_and_takes_two_messages_a_holder() {
     let measured = table1("claim", 4000);
     assert!(measured.device_reads_per_read() < 1.001, "{}", measured.device_reads_per_read());
     assert!((15.9..16.4).contains(&measured.messages_per_request()), "{}", measured.messages_per_request());
+    let first_claims = measured.claims - measured.conflicts;
+    assert!(
+        measured.conflicts > 0 && first_claims.abs_diff(measured.reads) < 32,
+        "{first_claims} of {}",
+        measured.reads
+    );
     let per_read = measured.by_kind[Message::Forward as usize] as f64 / measured.reads as f64;
     assert!((6.9..7.1).contains(&per_read), "{per_read} forwards a read");
 }
@@ -185,7 +191,10 @@ fn one_cache_and_caches_that_keep_a_block_once_hit_as_often() {
             Arrival { at: Time(at * 1_500_000), sector: block * 8, count: 8, is_write: draw.percent(30) }
         };
         let workload = Workload::Stream(Box::new((0..24_000).map(block)));
-        run(&cluster, workload, Length { warmup: 12_000, requests: 12_000 }, 1).expect("sound").hit_rate()
+        let length = Length { warmup: 12_000, requests: 12_000 };
+        let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
+        assert!(measured.device_reads_per_read() < 1.01, "what one has in memory the others do not read");
+        measured.hit_rate()
     };
     let central = hits("central", true);
     assert!((0.4..0.95).contains(&central), "{central}");
