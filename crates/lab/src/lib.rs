@@ -1,0 +1,18 @@
+//! The instrument: published experiments, each a file that states what its paper claims and what comes out here, and
+//! experiments of one's own.
+//!
+//! Reading order: [`experiment`] (what one is), [`parameters`] (what a paper leaves unsaid), [`outcome`] (a run from
+//! start to end), [`claim`] and [`cell`] (what is stated), [`dsptf`] (the first paper's), [`own`] (users').
+//! Behind them [`runner`] (all cores, resumed after interruption), [`plot`], [`report`], [`files`].
+//!
+//! Deliberately absent: protocols and models. An experiment only sets up what `sim` runs.
+
+pub mod cell;
+pub mod claim;
+pub mod error;
+pub mod experiment;
+pub mod outcome;
+pub mod parameters;
+pub mod plot;
+pub mod runner;
+pub mod statistics;
