@@ -17,9 +17,14 @@ impl ShortestQueue {
             .iter()
             .enumerate()
             .min_by_key(|(index, (_, brick))| {
-                (self.waiting.get(brick).copied().unwrap_or(0), *index != preferred)
+                (self.length(*brick), *index != preferred)
             })
             .map(|(_, (slot, _))| *slot)
+    }
+
+    /// Questions unanswered at `brick`.
+    pub(super) fn length(&self, brick: BrickId) -> u32 {
+        self.waiting.get(&brick).copied().unwrap_or(0)
     }
 
     pub(super) fn begin(&mut self, brick: BrickId) {
