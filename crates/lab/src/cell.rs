@@ -115,7 +115,8 @@ pub fn merge(rows: &[&Row]) -> Row {
     let first = rows[0];
     let merged = first.0.iter().enumerate().map(|(at, (name, cell))| {
         let Cell::Number(..) = cell else { return (name.clone(), cell.clone()) };
-        let values: Vec<f64> = rows.iter().map(|row| row.0[at].1.number().expect("a number in every seed")).collect();
+        let values: Vec<f64> =
+            rows.iter().map(|row| row.0[at].1.number().expect("a number in every seed")).collect();
         (name.clone(), merged_number(&values))
     });
     Row(merged.collect())
@@ -162,7 +163,11 @@ fn csv_cell(row: &Row, name: &str) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 /// A number with four significant digits, or all of them where it is whole.

@@ -44,7 +44,10 @@ fn new(what: String, paper: Option<f64>, measured: f64, [low, high]: [f64; 2]) -
 /// If the claims are not the same one: the same experiment made them all.
 pub fn merge(claims: &[&Claim]) -> Claim {
     let first = claims[0];
-    assert!(claims.iter().all(|claim| claim.what == first.what), "each seed makes the same claims in the same order");
+    assert!(
+        claims.iter().all(|claim| claim.what == first.what),
+        "each seed makes the same claims in the same order"
+    );
     let values: Vec<f64> = claims.iter().map(|claim| claim.measured).collect();
     let estimate = estimate(&values);
     let merged = new(first.what.clone(), first.paper, estimate.mean, [first.low, first.high]);

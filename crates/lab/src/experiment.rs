@@ -106,7 +106,10 @@ impl Sample {
     /// # Panics
     /// If the job did not measure it: jobs and experiments are made together.
     pub fn value(&self, name: &str) -> f64 {
-        *self.values.get(name).unwrap_or_else(|| panic!("no figure is named {name}: {:?}", self.values.keys()))
+        *self
+            .values
+            .get(name)
+            .unwrap_or_else(|| panic!("no figure is named {name}: {:?}", self.values.keys()))
     }
 }
 

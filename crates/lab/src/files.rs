@@ -39,7 +39,12 @@ fn picture(chart: &Chart) -> Result<[(&'static str, Vec<u8>); 4], LabError> {
     let drawn = svg(chart);
     let pixels = png::png(&chart.name, &drawn)?;
     let raw = serde_json::to_string_pretty(chart).expect("a chart is plain numbers") + "\n";
-    Ok([("svg", drawn.into_bytes()), ("png", pixels), ("csv", chart.csv().into_bytes()), ("json", raw.into_bytes())])
+    Ok([
+        ("svg", drawn.into_bytes()),
+        ("png", pixels),
+        ("csv", chart.csv().into_bytes()),
+        ("json", raw.into_bytes()),
+    ])
 }
 
 fn json(outcome: &Outcome) -> String {

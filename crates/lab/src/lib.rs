@@ -7,12 +7,17 @@
 //!
 //! Deliberately absent: protocols and models. An experiment only sets up what `sim` runs.
 
+pub mod catalogue;
 pub mod cell;
 pub mod claim;
+pub mod dsptf;
 pub mod error;
 pub mod experiment;
+pub mod files;
 pub mod outcome;
 pub mod parameters;
 pub mod plot;
+pub mod report;
 pub mod runner;
 pub mod statistics;
+pub mod system;

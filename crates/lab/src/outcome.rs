@@ -154,7 +154,11 @@ fn labelled(points: &[Point], samples: Vec<Sample>) -> Runs {
 fn assumed(experiment: &dyn Experiment, parameters: &Parameters) -> Vec<Assumed> {
     let assumed = |name: &&str| {
         let assumption = parameters.get(name);
-        Assumed { name: assumption.name.clone(), value: assumption.value.clone(), why: assumption.why.clone() }
+        Assumed {
+            name: assumption.name.clone(),
+            value: assumption.value.clone(),
+            why: assumption.why.clone(),
+        }
     };
     experiment.assumptions().iter().map(assumed).collect()
 }

@@ -180,7 +180,8 @@ impl Assumption {
         match (value, &self.value) {
             (Value::Number(number), Value::Number(_)) => self.check_number(*number),
             (Value::Text(_), Value::Text(_)) if !self.others.contains(value) && *value != self.value => {
-                let known: Vec<String> = std::iter::once(&self.value).chain(&self.others).map(Value::to_string).collect();
+                let known: Vec<String> =
+                    std::iter::once(&self.value).chain(&self.others).map(Value::to_string).collect();
                 Err(format!("{value} is not one of {}", known.join(", ")))
             }
             (Value::Text(_), Value::Text(_)) | (Value::Flag(_), Value::Flag(_)) => Ok(()),
@@ -225,7 +226,9 @@ mod tests {
         parameters.set("latency_us=75").unwrap();
         parameters.set("release=all").unwrap();
         assert_eq!((parameters.number("latency_us"), parameters.text("release")), (75.0, "all"));
-        for wrong in ["latency_us=x", "latency_us=-1", "latency_us=inf", "release=none", "nothing=1", "latency_us"] {
+        for wrong in
+            ["latency_us=x", "latency_us=-1", "latency_us=inf", "release=none", "nothing=1", "latency_us"]
+        {
             let error = parameters.set(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");
         }

@@ -27,7 +27,8 @@ impl Runner<'_> {
     /// The first point's that failed, by order of points. No new points are begun after one.
     pub fn run(&self, id: &str, points: &[Point], seeds: &[u64]) -> Result<Vec<Vec<Sample>>, LabError> {
         let total = points.len() * seeds.len();
-        let results: Vec<Mutex<Option<Result<Sample, LabError>>>> = (0..total).map(|_| Mutex::new(None)).collect();
+        let results: Vec<Mutex<Option<Result<Sample, LabError>>>> =
+            (0..total).map(|_| Mutex::new(None)).collect();
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
             while !failed.load(Ordering::Relaxed) {
@@ -53,7 +54,8 @@ impl Runner<'_> {
         if let Some(sample) = path.as_deref().and_then(read_kept) {
             return Ok(sample);
         }
-        let sample = point.job.run(seed).map_err(|why| LabError::Point { point: name(id, point, seed), why })?;
+        let sample =
+            point.job.run(seed).map_err(|why| LabError::Point { point: name(id, point, seed), why })?;
         if let Some(path) = path {
             keep(&path, &sample)?;
         }
@@ -87,7 +89,8 @@ fn collect(
 }
 
 fn name(id: &str, point: &Point, seed: u64) -> String {
-    let labels: Vec<String> = point.labels.cells().map(|(name, cell)| format!("{name} {}", cell.text())).collect();
+    let labels: Vec<String> =
+        point.labels.cells().map(|(name, cell)| format!("{name} {}", cell.text())).collect();
     format!("{id}, {}, seed {seed}", labels.join(", "))
 }
 

@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_tables() {
-        for (degrees, expected) in [(1, 12.706), (6, 2.447), (7, 2.365), (9, 2.262), (30, 2.042), (120, 1.980)] {
+        for (degrees, expected) in
+            [(1, 12.706), (6, 2.447), (7, 2.365), (9, 2.262), (30, 2.042), (120, 1.980)]
+        {
             assert!((student_t(degrees) - expected).abs() < 0.001, "{degrees}: {}", student_t(degrees));
         }
     }
@@ -63,7 +65,7 @@ mod tests {
     proptest! {
         /// Shifting all values shifts the mean and leaves the width.
         #[test]
-        fn shifting_moves_only_the_mean(values in prop::collection::vec(-100.0..100.0, 2..20), shift in -50.0..50.0) {
+        fn shifting_moves_only_the_mean(values in prop::collection::vec(-100.0..100.0f64, 2..20), shift in -50.0..50.0f64) {
             let before = estimate(&values);
             let after = estimate(&values.iter().map(|value| value + shift).collect::<Vec<_>>());
             prop_assert!((after.mean - before.mean - shift).abs() < 1e-9);

@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["base", "wire", "proto", "store", "node", "model", "code"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
-    ("brickwork", &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host"]),
+    ("lab", &["base", "proto", "model", "sim", "trace"]),
+    ("brickwork", &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "lab"]),
     ("xtask", &[]),
 ];
 

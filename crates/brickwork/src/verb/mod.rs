@@ -11,6 +11,7 @@ pub mod demo;
 pub mod directory;
 pub mod fsck;
 pub mod gateway;
+pub mod lab;
 pub mod man;
 pub mod rebuild;
 pub mod scrub;
@@ -42,6 +43,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Scrub(args) => scrub::run(global, args),
         Verb::Fsck(args) => fsck::run(global, &args),
         Verb::Sim(args) => sim::run_verb(global, args),
+        Verb::Lab(args) => lab::run_verb(global, args),
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
         Verb::Man(args) => man::run(args).map(done),

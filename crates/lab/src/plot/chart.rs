@@ -93,12 +93,24 @@ pub struct Mark {
 impl Chart {
     /// Curves, without marks yet.
     pub fn lines(name: &str, title: &str, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
-        Chart { name: name.to_owned(), title: title.to_owned(), y, plot: Plot::Lines { x, series }, marks: Vec::new() }
+        Chart {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            y,
+            plot: Plot::Lines { x, series },
+            marks: Vec::new(),
+        }
     }
 
     /// Bars, without marks yet.
     pub fn bars(name: &str, title: &str, y: Axis, groups: Vec<String>, series: Vec<Series>) -> Chart {
-        Chart { name: name.to_owned(), title: title.to_owned(), y, plot: Plot::Bars { groups, series }, marks: Vec::new() }
+        Chart {
+            name: name.to_owned(),
+            title: title.to_owned(),
+            y,
+            plot: Plot::Bars { groups, series },
+            marks: Vec::new(),
+        }
     }
 
     /// With what the paper has for a series at x.

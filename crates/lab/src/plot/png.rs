@@ -29,5 +29,9 @@ fn options() -> usvg::Options<'static> {
     fonts.load_font_data(REGULAR.to_vec());
     fonts.load_font_data(BOLD.to_vec());
     fonts.set_sans_serif_family("DejaVu Sans");
-    usvg::Options { fontdb: Arc::new(fonts), font_family: "DejaVu Sans".to_owned(), ..usvg::Options::default() }
+    usvg::Options {
+        fontdb: Arc::new(fonts),
+        font_family: "DejaVu Sans".to_owned(),
+        ..usvg::Options::default()
+    }
 }

@@ -12,7 +12,12 @@ pub(super) struct Scale {
 
 impl Scale {
     /// An axis for `values`, widened to whole steps of about `steps` in number.
-    pub(super) fn of(values: impl Iterator<Item = f64>, from_zero: bool, steps: f64, place: [f64; 2]) -> Scale {
+    pub(super) fn of(
+        values: impl Iterator<Item = f64>,
+        from_zero: bool,
+        steps: f64,
+        place: [f64; 2],
+    ) -> Scale {
         let start = if from_zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
         let (low, high) = values
             .filter(|value| value.is_finite())
@@ -39,7 +44,11 @@ impl Scale {
 fn with_decimals(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     // The step 0.5 needs one decimal, and its even multiples none; all keep one, so that they line up.
-    if text.trim_start_matches(['-', '0', '.']).is_empty() { "0".to_owned() } else { text.replace('-', "−") }
+    if text.trim_start_matches(['-', '0', '.']).is_empty() {
+        "0".to_owned()
+    } else {
+        text.replace('-', "−")
+    }
 }
 
 /// 1, 2 or 5 times a power of ten, at least `rough`.

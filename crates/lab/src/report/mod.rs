@@ -5,7 +5,6 @@ use crate::claim::Claim;
 use crate::outcome::{Outcome, Sensitivity};
 use crate::plot::svg;
 use minijinja::{Environment, Value, context};
-use serde_json::json;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
@@ -29,21 +28,20 @@ pub fn html(outcomes: &[Outcome], command: &str, version: &str) -> String {
 }
 
 fn section(outcome: &Outcome) -> Value {
-    let charts: Vec<Value> =
-        outcome.charts.iter().map(|chart| Value::from_safe_string(svg(chart))).collect();
+    let charts: Vec<Value> = outcome.charts.iter().map(|chart| Value::from_safe_string(svg(chart))).collect();
     context! {
-        id => outcome.id,
+        id => &outcome.id,
         anchor => outcome.id.replace('.', "-"),
-        title => outcome.title,
-        paper => outcome.paper,
-        notes => outcome.notes,
+        title => &outcome.title,
+        paper => &outcome.paper,
+        notes => &outcome.notes,
         charts,
         claims => outcome.claims.iter().map(shown_claim).collect::<Vec<_>>(),
         hold => outcome.claims.iter().filter(|claim| claim.holds).count(),
         table => table(&outcome.rows),
-        assumptions => outcome.assumptions.iter().map(|assumed| json!({
-            "name": assumed.name, "value": assumed.value.to_string(), "why": assumed.why,
-        })).collect::<Vec<_>>(),
+        assumptions => outcome.assumptions.iter().map(|assumed| context! {
+            name => &assumed.name, value => assumed.value.to_string(), why => &assumed.why,
+        }).collect::<Vec<_>>(),
         sensitivity => sensitivity(&outcome.sensitivity),
         simulated_hours => number(outcome.simulated_s / 3600.0),
         events => outcome.events,
@@ -64,18 +62,18 @@ pub fn command(outcome: &Outcome) -> String {
     format!("brickwork lab run {} --seed {}{seeds}{quick} --plot", outcome.id, outcome.seed)
 }
 
-fn shown_claim(claim: &Claim) -> serde_json::Value {
+fn shown_claim(claim: &Claim) -> Value {
     let interval = claim.measured_ci95.map_or(String::new(), |half| format!(" ±{}", number(half)));
-    json!({
-        "what": claim.what,
-        "paper": claim.paper.map_or("–".to_owned(), number),
-        "measured": number(claim.measured) + &interval,
-        "band": format!("{} to {}", number(claim.low), number(claim.high)),
-        "holds": claim.holds,
-    })
+    context! {
+        what => &claim.what,
+        paper => claim.paper.map_or("–".to_owned(), number),
+        measured => number(claim.measured) + &interval,
+        band => format!("{} to {}", number(claim.low), number(claim.high)),
+        holds => claim.holds,
+    }
 }
 
-fn table(rows: &[Row]) -> serde_json::Value {
+fn table(rows: &[Row]) -> Value {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flat_map(Row::cells) {
         if !names.contains(&name) {
@@ -85,29 +83,32 @@ fn table(rows: &[Row]) -> serde_json::Value {
     let cell = |row: &Row, name: &str| {
         let cell = row.get(name);
         let is_number = cell.is_some_and(|cell| cell.number().is_some());
-        json!({ "text": cell.map_or(String::new(), crate::cell::Cell::text), "number": is_number })
+        context! { text => cell.map_or(String::new(), crate::cell::Cell::text), number => is_number }
     };
     let line = |row: &Row| names.iter().map(|name| cell(row, name)).collect::<Vec<_>>();
-    json!({
-        "names": names.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>(),
-        "rows": rows.iter().map(line).collect::<Vec<_>>(),
-    })
+    context! {
+        names => names.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>(),
+        rows => rows.iter().map(line).collect::<Vec<_>>(),
+    }
 }
 
 /// A line for each other value of an assumption, a column for each claim.
-fn sensitivity(all: &[Sensitivity]) -> serde_json::Value {
-    let Some(first) = all.first() else { return serde_json::Value::Null };
+fn sensitivity(all: &[Sensitivity]) -> Value {
+    let Some(first) = all.first() else { return Value::UNDEFINED };
     let line = |tried: &Sensitivity| {
         let name = if tried.assumption.is_empty() {
             "as assumed".to_owned()
         } else {
             format!("{} = {}", tried.assumption, tried.value)
         };
-        let cells = tried.claims.iter().map(|claim| json!({ "text": number(claim.measured), "holds": claim.holds }));
-        json!({ "name": name, "cells": cells.collect::<Vec<_>>() })
+        let cells = tried
+            .claims
+            .iter()
+            .map(|claim| context! { text => number(claim.measured), holds => claim.holds });
+        context! { name => name, cells => cells.collect::<Vec<_>>() }
     };
-    json!({
-        "claims": first.claims.iter().map(|claim| &claim.what).collect::<Vec<_>>(),
-        "lines": all.iter().map(line).collect::<Vec<_>>(),
-    })
+    context! {
+        claims => first.claims.iter().map(|claim| &claim.what).collect::<Vec<_>>(),
+        lines => all.iter().map(line).collect::<Vec<_>>(),
+    }
 }
