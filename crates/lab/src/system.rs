@@ -70,7 +70,8 @@ impl Job for System {
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let workload = self.load.open(seed)?;
-        let measured = perf::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?;
+        let measured =
+            perf::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?;
         Ok(sample(&measured))
     }
 }

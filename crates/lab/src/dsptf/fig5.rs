@@ -32,7 +32,8 @@ impl Experiment for Fig5 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |name: &str, replicas: u32| {
-            let cluster = setup::cluster(parameters, replicas, replicas, setup::scheme(parameters, name, &[]));
+            let cluster =
+                setup::cluster(parameters, replicas, replicas, setup::scheme(parameters, name, &[]));
             let system = setup::closed(parameters, scale, cluster, 16, 2.0 / 3.0);
             Point::new(system).with("scheme", name).with("replicas", replicas)
         };
@@ -50,12 +51,18 @@ impl Experiment for Fig5 {
         };
         let step = |pair: &[u32]| gain(pair[1]) - gain(pair[0]);
         let least_step = REPLICAS.windows(2).map(step).fold(f64::INFINITY, f64::min);
-        let off = |replicas: u32| (throughput(table, "D-SPTF", replicas) / throughput(table, "Central SPTF", replicas) - 1.0).abs();
+        let off = |replicas: u32| {
+            (throughput(table, "D-SPTF", replicas) / throughput(table, "Central SPTF", replicas) - 1.0).abs()
+        };
         vec![
             claim("D-SPTF over hashing and LARD with 2 replicas, gain", 0.09, gain(2), [0.07, 0.11]),
             claim("D-SPTF over hashing and LARD with 8 replicas, gain", 0.20, gain(8), [0.18, 0.23]),
             shape("least growth of the gain from a replica more", least_step, [-0.005, 0.1]),
-            shape("D-SPTF off central SPTF, worst of any count", REPLICAS.map(off).into_iter().fold(0.0, f64::max), [0.0, 0.02]),
+            shape(
+                "D-SPTF off central SPTF, worst of any count",
+                REPLICAS.map(off).into_iter().fold(0.0, f64::max),
+                [0.0, 0.02],
+            ),
         ]
     }
 

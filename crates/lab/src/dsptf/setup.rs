@@ -8,7 +8,8 @@ use crate::system::{Load, System};
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::lard::LardConfig;
-use sim::perf::{BrickSpec, ClaimOptions, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease};
+use sim::perf::cluster::ClaimOptions;
+use sim::perf::{BrickSpec, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease};
 use std::sync::Arc;
 
 /// What every experiment with a cluster depends on.
@@ -27,6 +28,20 @@ pub(super) const CLUSTER: &[&str] = &[
     "lard_high",
     "lard_scale",
     "lard_window_ms",
+];
+
+/// What an experiment with D-SPTF alone depends on.
+pub(super) const CLAIMING: &[&str] = &[
+    "drive",
+    "drive_parts",
+    "request_mean_bytes",
+    "requests",
+    "warm_up_requests",
+    "write_release",
+    "journal_bytes",
+    "network_one_way_us",
+    "claim_slack_percent",
+    "claim_hold_rotation_only",
 ];
 
 /// The paper's four schemes by their names in its tables.
@@ -62,7 +77,8 @@ pub(super) fn lard(parameters: &Parameters) -> LardConfig {
 /// The drive that is assumed.
 pub(super) fn drive(parameters: &Parameters) -> Arc<DriveModel> {
     let id = parameters.text("drive");
-    let entry = model::drive::find(id).unwrap_or_else(|| panic!("the parameter file names an unknown drive {id}"));
+    let entry =
+        model::drive::find(id).unwrap_or_else(|| panic!("the parameter file names an unknown drive {id}"));
     Arc::new(DriveModel::parse(id, entry.text).unwrap_or_else(|error| panic!("{error}")))
 }
 
@@ -101,10 +117,21 @@ pub(super) fn write_release(name: &str) -> WriteRelease {
 }
 
 /// The closed random workload of section 5.1.1: so many requests outstanding in each group.
-pub(super) fn closed(parameters: &Parameters, scale: Scale, cluster: Cluster, outstanding: u32, reads: f64) -> System {
+pub(super) fn closed(
+    parameters: &Parameters,
+    scale: Scale,
+    cluster: Cluster,
+    outstanding: u32,
+    reads: f64,
+) -> System {
     let groups = cluster.groups.0.len() as u64;
     let load = Load::Closed { outstanding, mix: mix(parameters, reads) };
-    System { cluster, load, length: length(parameters, scale, groups), drives: parameters.text("drive").to_owned() }
+    System {
+        cluster,
+        load,
+        length: length(parameters, scale, groups),
+        drives: parameters.text("drive").to_owned(),
+    }
 }
 
 /// All addresses equally likely, sizes exponential.

@@ -66,7 +66,12 @@ impl Experiment for Table1 {
                 iops("D-SPTF") / iops("Central SPTF"),
                 [0.99, 1.01],
             ),
-            claim("LARD over hashing, throughput", 134.0 / 133.0, iops("LARD") / iops("Hashing"), [0.99, 1.02]),
+            claim(
+                "LARD over hashing, throughput",
+                134.0 / 133.0,
+                iops("LARD") / iops("Hashing"),
+                [0.99, 1.02],
+            ),
         ];
         claims.extend(gain);
         for (name, [throughput, idle, service]) in PAPER {
@@ -74,10 +79,25 @@ impl Experiment for Table1 {
             claims.push(within(is(name, "throughput (IO/s)"), throughput, iops(name), 0.05));
             let measured = figure(table, name, "idle");
             claims.push(claim(is(name, "idle share"), idle, measured, [idle - 0.02, idle + 0.02]));
-            claims.push(within(is(name, "service time (ms)"), service, figure(table, name, "service_ms"), 0.05));
+            claims.push(within(
+                is(name, "service time (ms)"),
+                service,
+                figure(table, name, "service_ms"),
+                0.05,
+            ));
         }
-        claims.push(claim("D-SPTF, queue seen when choosing", 9.0, figure(table, "D-SPTF", "queue_seen"), [7.0, 10.0]));
-        claims.push(claim("Hashing, queue seen when choosing", 2.0, figure(table, "Hashing", "queue_seen"), [1.5, 3.0]));
+        claims.push(claim(
+            "D-SPTF, queue seen when choosing",
+            9.0,
+            figure(table, "D-SPTF", "queue_seen"),
+            [7.0, 10.0],
+        ));
+        claims.push(claim(
+            "Hashing, queue seen when choosing",
+            2.0,
+            figure(table, "Hashing", "queue_seen"),
+            [1.5, 3.0],
+        ));
         let errors = table.0.iter().filter_map(|row| row.get("identity_error")?.number());
         let worst = errors.fold(0.0, f64::max);
         claims.push(shape("throughput x service time - (1 - idle), worst of any row", worst, [0.0, 1e-6]));

@@ -108,7 +108,7 @@ fn sensitivity(all: &[Sensitivity]) -> Value {
         context! { name => name, cells => cells.collect::<Vec<_>>() }
     };
     context! {
-        claims => first.claims.iter().map(|claim| &claim.what).collect::<Vec<_>>(),
+        claims => first.claims.iter().map(|claim| claim.what.clone()).collect::<Vec<_>>(),
         lines => all.iter().map(line).collect::<Vec<_>>(),
     }
 }

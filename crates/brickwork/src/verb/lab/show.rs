@@ -98,7 +98,7 @@ fn print_sensitivity(all: &[Sensitivity]) {
         }
         for (plain, claim) in lines {
             let measured = format!("{} → {}", number(plain.measured), number(claim.measured));
-            table.add_row([&name, &claim.what, &measured, if claim.holds { "yes" } else { "NO" }]);
+            table.add_row([name.as_str(), &claim.what, &measured, if claim.holds { "yes" } else { "NO" }]);
         }
     }
     if table.row_count() > 0 {
