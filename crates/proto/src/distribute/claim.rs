@@ -97,7 +97,12 @@ impl Config {
 
     /// A device without rotation at `brick` that takes `depth` accesses at a time.
     pub fn flash(brick: BrickId, one_way_ns: u64, depth: u32) -> Config {
-        Config { policy: Policy::Fcfs, depth, defer: Some(bids::Defer::default()), ..Config::disk(brick, one_way_ns) }
+        Config {
+            policy: Policy::Fcfs,
+            depth,
+            defer: Some(bids::Defer::default()),
+            ..Config::disk(brick, one_way_ns)
+        }
     }
 
     fn wait_ns(&self) -> u64 {
@@ -396,7 +401,10 @@ impl<M: Mechanics, T> Claims<M, T> {
         match entry.place {
             Place::Waiting(ticket) => {
                 let found = self.waiting.remove(ticket);
-                assert!(found == Some(index), "access {index} waits, and the queue holds {found:?} in its place");
+                assert!(
+                    found == Some(index),
+                    "access {index} waits, and the queue holds {found:?} in its place"
+                );
             }
             Place::Deferred { until, .. } => {
                 self.deferred.remove(&(until, index));
@@ -424,7 +432,9 @@ impl<M: Mechanics, T> Claims<M, T> {
                 self.choose(now, fx);
             }
             match self.chosen {
-                Some(chosen) if self.serving < self.config.depth && chosen.issue_at <= now => self.issue(chosen, fx),
+                Some(chosen) if self.serving < self.config.depth && chosen.issue_at <= now => {
+                    self.issue(chosen, fx)
+                }
                 _ => return,
             }
         }
@@ -500,18 +510,29 @@ impl<M: Mechanics, T> Claims<M, T> {
             match entry.place {
                 Place::Waiting(ticket) => {
                     waiting += 1;
-                    assert_eq!(self.waiting.get(ticket), Some(&index), "access {index} is not where it waits");
+                    assert_eq!(
+                        self.waiting.get(ticket),
+                        Some(&index),
+                        "access {index} is not where it waits"
+                    );
                 }
                 Place::Deferred { until, .. } => {
                     deferred += 1;
-                    assert!(self.deferred.contains(&(until, index)), "deferred access {index} would never be taken up");
+                    assert!(
+                        self.deferred.contains(&(until, index)),
+                        "deferred access {index} would never be taken up"
+                    );
                 }
                 Place::Chosen => chosen += 1,
                 Place::Nowhere => panic!("access {index} is neither waiting nor chosen"),
             }
             if entry.holders.is_some() {
                 reads += 1;
-                assert_eq!(self.reads.get(&entry.attempt.read), Some(&index), "a claim would not find access {index}");
+                assert_eq!(
+                    self.reads.get(&entry.attempt.read),
+                    Some(&index),
+                    "a claim would not find access {index}"
+                );
             }
         }
         assert_eq!(waiting, self.waiting.len(), "the head's queue holds what no longer waits");
@@ -557,7 +578,9 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let next = match self.chosen {
-            Some(chosen) if self.serving < self.config.depth => Some((chosen.issue_at, "claims have been heard")),
+            Some(chosen) if self.serving < self.config.depth => {
+                Some((chosen.issue_at, "claims have been heard"))
+            }
             Some(_) => None,
             None => self.choose_at().map(|at| (at, "the next access is to be chosen")),
         };
@@ -569,7 +592,12 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
         let counts = &self.counts;
         let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled;
         assert_eq!(counts.arrived, left + self.entries.len() as u64, "an access was lost, or left twice");
-        assert!(self.serving <= self.config.depth, "{} accesses at a device that takes {}", self.serving, self.config.depth);
+        assert!(
+            self.serving <= self.config.depth,
+            "{} accesses at a device that takes {}",
+            self.serving,
+            self.config.depth
+        );
         if depth == Depth::Deep {
             self.check_deep();
         }

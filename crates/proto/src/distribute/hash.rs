@@ -17,7 +17,8 @@ pub fn keeper(address: u64, holders: &[BrickId]) -> Option<BrickId> {
 
 /// Spreads `(address, brick)` over 64 bits, the same everywhere.
 pub(super) fn weight(address: u64, brick: BrickId) -> u64 {
-    let mut mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(brick.0).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut mixed =
+        address.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(brick.0).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31

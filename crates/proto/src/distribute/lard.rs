@@ -62,7 +62,8 @@ impl Lard {
     /// The holder that serves `address` (in bytes) among `candidates` `(slot, brick)`.
     pub fn choose(&mut self, now: Time, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
         let spread = |brick| core::cmp::Reverse(hash::weight(address, brick));
-        let least = candidates.iter().min_by_key(|(_, brick)| (self.load(*brick), spread(*brick))).copied()?;
+        let least =
+            candidates.iter().min_by_key(|(_, brick)| (self.load(*brick), spread(*brick))).copied()?;
         let key = address / self.config.granule.max(1);
         let home = self.homes.get(&key).and_then(|home| candidates.iter().find(|(_, brick)| brick == home));
         match home.copied() {

@@ -52,15 +52,17 @@ pub(super) struct Account {
     pub(super) reads: u64,
     pub(super) writes: u64,
     pub(super) hits: u64,
+    /// Within the time measured.
     busy_ns: u64,
+    since: Time,
     before: Counts,
 }
 
 impl Brick {
-    pub(super) fn new(id: u32, spec: &BrickSpec, cluster: &Cluster) -> Brick {
+    pub(super) fn new(id: u32, spec: &BrickSpec, cluster: &Cluster, phase_ns: u64) -> Brick {
         let drive = Drive::with_options(Arc::clone(&spec.drive), spec.options);
         Brick {
-            claims: Claims::new(claim_config(id, spec, cluster), Device::new(drive)),
+            claims: Claims::new(claim_config(id, spec, cluster), Device::new(drive, phase_ns)),
             cache: Lru::new(spec.cache_bytes / BLOCK_U64),
             journal_bytes: 0,
             journal_max: spec.journal_bytes,
@@ -84,7 +86,7 @@ impl Brick {
 
     /// An access is done.
     pub(super) fn done(&mut self, now: Time, served: &Serving) {
-        self.account.busy_ns += now.0 - served.since.0;
+        self.account.busy_ns += now.0 - served.since.max(self.account.since).0;
         if served.job.access.is_write {
             self.account.writes += 1;
             self.journal_bytes -= u64::from(served.job.access.count) * SECTOR_BYTES;
@@ -94,15 +96,16 @@ impl Brick {
     }
 
     /// Begins to count anew.
-    pub(super) fn forget(&mut self) {
-        self.account = Account { before: self.claims.counts(), ..Account::default() };
+    pub(super) fn forget(&mut self, now: Time) {
+        self.account = Account { since: now, before: self.claims.counts(), ..Account::default() };
     }
 
-    /// What it did in `seconds`.
-    pub(super) fn measured(&self, seconds: f64) -> BrickMeasured {
+    /// What it did in the `seconds` that end now.
+    pub(super) fn measured(&self, now: Time, seconds: f64) -> BrickMeasured {
         let account = &self.account;
         let accesses = (account.reads + account.writes) as f64;
-        let busy_s = account.busy_ns as f64 / 1e9;
+        let begun = self.serving.iter().flatten().map(|serving| now.0 - serving.since.max(account.since).0);
+        let busy_s = (account.busy_ns + begun.sum::<u64>()) as f64 / 1e9;
         let (counts, before) = (self.claims.counts(), account.before);
         let seen = (counts.choices_seen - before.choices_seen) as f64;
         BrickMeasured {

@@ -23,6 +23,8 @@ pub struct Cluster {
     pub write_release: WriteRelease,
     /// Whether a block that was written stays cached at one holder only (D-SPTF, section 3), or at all.
     pub exclusive: bool,
+    /// Whether all platters turn in step. Those of real disks do not, and disks in step often want the same read.
+    pub synchronised: bool,
 }
 
 /// A brick: a disk, a cache, a journal.
@@ -80,8 +82,10 @@ impl Groups {
 /// The network between clients and bricks, and among bricks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
-    /// A message's way, in nanoseconds.
+    /// A message's way between bricks, in nanoseconds.
     pub one_way_ns: u64,
+    /// A message's way between a client and a brick, in nanoseconds.
+    pub client_one_way_ns: u64,
     /// What a brick can send; `None` for as much as it likes.
     pub bytes_per_second: Option<u64>,
     /// A message without data. The paper has 50 bytes (section 5.3.1).
@@ -91,9 +95,15 @@ pub struct Network {
 }
 
 impl Default for Network {
-    /// 50 microseconds, the paper's.
+    /// 50 microseconds, D-SPTF's.
     fn default() -> Network {
-        Network { one_way_ns: 50_000, bytes_per_second: None, message_bytes: 50, claims_lost_ppm: 0 }
+        Network {
+            one_way_ns: 50_000,
+            client_one_way_ns: 50_000,
+            bytes_per_second: None,
+            message_bytes: 50,
+            claims_lost_ppm: 0,
+        }
     }
 }
 
@@ -244,6 +254,7 @@ impl Cluster {
             scheme,
             write_release: WriteRelease::default(),
             exclusive: true,
+            synchronised: false,
         }
     }
 

@@ -13,8 +13,9 @@ pub(super) struct Device {
 }
 
 impl Device {
-    pub(super) fn new(drive: Drive) -> Device {
-        Device { drive, percent: 100, since: (0, 0) }
+    /// A disk whose platter is `phase_ns` ahead of one that began at the origin of time.
+    pub(super) fn new(drive: Drive, phase_ns: u64) -> Device {
+        Device { drive, percent: 100, since: (0, phase_ns) }
     }
 
     /// From `now` on every time is `percent` of what the drive's file says.

@@ -1,6 +1,7 @@
 //! What a run measured. Throughput, service time and idle share are three sides of one account: a disk is busy from the
-//! moment it is given an access until that is done, an access counts in the moment it is done, and so throughput x service
-//! time = 1 - idle, exactly, for each brick and for all.
+//! moment it is given an access until that is done, an access counts in the moment it is done, and the mean service time is
+//! the time busy by the accesses counted. So throughput x service time = 1 - idle, exactly, for each brick and for all (for
+//! disks that take one access at a time).
 
 use base::Time;
 
@@ -358,7 +359,8 @@ mod tests {
         (1..=10_000u64).for_each(|ms| times.add(ms * 1_000_000));
         let response = times.response();
         assert_eq!((response.count, response.mean_ms, response.max_ms), (10_000, 5000.5, 10_000.0));
-        for (ms, exact) in [(response.p50_ms, 5000.0), (response.p99_ms, 9900.0), (response.p999_ms, 9990.0)] {
+        for (ms, exact) in [(response.p50_ms, 5000.0), (response.p99_ms, 9900.0), (response.p999_ms, 9990.0)]
+        {
             assert!((exact..=exact * 1.016).contains(&ms), "{ms} for {exact}");
         }
         assert!(upper_ns(bucket(u64::MAX) as u64) == u64::MAX && bucket(0) == bucket(PARTS));

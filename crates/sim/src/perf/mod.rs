@@ -31,7 +31,12 @@ pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
 ///
 /// # Errors
 /// When the cluster cannot be: a group without a brick, a brick that does not exist.
-pub fn run(cluster: &Cluster, workload: Workload, length: Length, seed: u64) -> Result<Measured, ClusterError> {
+pub fn run(
+    cluster: &Cluster,
+    workload: Workload,
+    length: Length,
+    seed: u64,
+) -> Result<Measured, ClusterError> {
     cluster.validate()?;
     Ok(run::Run::new(cluster, workload, length, seed).run())
 }

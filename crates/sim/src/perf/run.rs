@@ -3,7 +3,7 @@
 use super::brick::{Brick, Job, Serving};
 use super::cache::Lru;
 use super::client::Source;
-use super::cluster::{Cluster, Scheme};
+use super::cluster::{BrickSpec, Cluster, Scheme};
 use super::measured::{Measured, Message, Meter};
 use super::request::{Ref, Request, Requests};
 use super::workload::{Length, Workload};
@@ -50,6 +50,8 @@ pub(super) struct Group {
     pub(super) candidates: Vec<(u8, BrickId)>,
     /// For each member, the holders when it alone is asked.
     pub(super) alone: Vec<Holders>,
+    /// For tied reads, the holders when the members `first` and `second` are asked, at `first * members + second`.
+    pub(super) pairs: Vec<Holders>,
     /// Where on each member's disk the group's data begin, in sectors.
     pub(super) offsets: Vec<u64>,
 }
@@ -95,13 +97,18 @@ impl<'a> Run<'a> {
     pub(super) fn new(cluster: &'a Cluster, workload: Workload, length: Length, seed: u64) -> Run<'a> {
         let mut draw = Draw::new(seed);
         let (groups, sectors) = groups(cluster);
-        let bricks = cluster.bricks.iter().enumerate();
+        let mut phases = draw.fork();
+        let mut brick = |(id, spec): (usize, &BrickSpec)| {
+            let turn_ns = spec.drive.revolution_ns().filter(|_| !cluster.synchronised).unwrap_or(1);
+            Brick::new(id as u32, spec, cluster, phases.below(turn_ns))
+        };
+        let bricks = cluster.bricks.iter().enumerate().map(&mut brick).collect();
         let cache_bytes: u64 = cluster.bricks.iter().map(|brick| brick.cache_bytes).sum();
         let mut run = Run {
             cluster,
             length,
             queue: EventQueue::new(),
-            bricks: bricks.map(|(id, spec)| Brick::new(id as u32, spec, cluster)).collect(),
+            bricks,
             groups,
             sectors,
             requests: Requests::default(),
@@ -137,7 +144,9 @@ impl<'a> Run<'a> {
         match what {
             Happening::Arrival => self.on_arrival(),
             Happening::Slot { group } => self.on_slot(group),
-            Happening::Heard { to, from, kind, request, bid_ns } => self.on_heard(to, from, kind, request, bid_ns),
+            Happening::Heard { to, from, kind, request, bid_ns } => {
+                self.on_heard(to, from, kind, request, bid_ns)
+            }
             Happening::Told { from, request } => self.on_told(from, request),
             Happening::Done { brick, place } => self.on_done(brick, place),
             Happening::Wake { brick } => self.on_wake(brick),
@@ -221,7 +230,8 @@ impl<'a> Run<'a> {
 
     fn issue(&mut self, brick: u32, job: Job) {
         let at = &mut self.bricks[brick as usize];
-        let place = at.serving.iter().position(Option::is_none).expect("the machine knows how many the disk takes");
+        let place =
+            at.serving.iter().position(Option::is_none).expect("the machine knows how many the disk takes");
         let free = at.claims.device_mut().serve(self.now, job.access);
         at.serving[place] = Some(Serving { job, since: self.now });
         self.queue.push(free, Happening::Done { brick, place: place as u32 });
@@ -249,7 +259,7 @@ impl<'a> Run<'a> {
     }
 
     fn send_claim(&mut self, from: u32, to: u32, request: Ref, bid_ns: u64) {
-        let arrival = self.sent(Some(from), Message::Claim, 0);
+        let arrival = self.sent(Some(from), Message::Claim, 0, self.cluster.network.one_way_ns);
         if !self.draw.chance(self.cluster.network.claims_lost_ppm) {
             let heard = Happening::Heard { to, from, kind: Message::Claim, request, bid_ns };
             self.queue.push(arrival, heard);
@@ -258,24 +268,28 @@ impl<'a> Run<'a> {
 
     /// Sends a message from a brick, or from a client, to a brick.
     pub(super) fn send(&mut self, from: Option<u32>, to: u32, kind: Message, request: Ref) {
-        let arrival = self.sent(from, kind, self.data_bytes(kind, request));
+        let network = &self.cluster.network;
+        let way_ns = if from.is_some() { network.one_way_ns } else { network.client_one_way_ns };
+        let arrival = self.sent(from, kind, self.data_bytes(kind, request), way_ns);
         let from = from.unwrap_or(u32::MAX);
         self.queue.push(arrival, Happening::Heard { to, from, kind, request, bid_ns: 0 });
     }
 
     /// Sends a message from a brick to a client.
     pub(super) fn tell(&mut self, from: u32, kind: Message, request: Ref) {
-        let arrival = self.sent(Some(from), kind, self.data_bytes(kind, request));
+        let way_ns = self.cluster.network.client_one_way_ns;
+        let arrival = self.sent(Some(from), kind, self.data_bytes(kind, request), way_ns);
         self.queue.push(arrival, Happening::Told { from, request });
     }
 
     fn data_bytes(&self, kind: Message, request: Ref) -> u64 {
-        let sectors = self.requests.get(request).filter(|_| kind.carries_data()).map_or(0, |known| known.count);
+        let sectors =
+            self.requests.get(request).filter(|_| kind.carries_data()).map_or(0, |known| known.count);
         u64::from(sectors) * SECTOR_BYTES
     }
 
     /// Counts a message, and returns when it arrives.
-    fn sent(&mut self, from: Option<u32>, kind: Message, data_bytes: u64) -> Time {
+    fn sent(&mut self, from: Option<u32>, kind: Message, data_bytes: u64, way_ns: u64) -> Time {
         let network = &self.cluster.network;
         let bytes = network.message_bytes + data_bytes;
         self.meter.sent(kind, bytes);
@@ -285,7 +299,7 @@ impl<'a> Run<'a> {
             gone = gone.max(*card_free) + Duration::from_nanos(bytes * 1_000_000_000 / per_second.max(1));
             *card_free = gone;
         }
-        gone + Duration::from_nanos(network.one_way_ns)
+        gone + Duration::from_nanos(way_ns)
     }
 
     pub(super) fn at(&mut self, at: Time, what: Happening) {
@@ -300,7 +314,7 @@ impl<'a> Run<'a> {
     /// Begins to measure.
     pub(super) fn warmed_up(&mut self) {
         self.meter = Meter::new(self.now, self.length.requests);
-        self.bricks.iter_mut().for_each(Brick::forget);
+        self.bricks.iter_mut().for_each(|brick| brick.forget(self.now));
     }
 
     fn schedule_speeds(&mut self) {
@@ -314,7 +328,8 @@ impl<'a> Run<'a> {
     fn finish(self) -> Measured {
         let mut measured = self.meter.finish(self.cluster.scheme.name(), self.now);
         measured.events = self.events;
-        measured.bricks = self.bricks.iter().map(|brick| brick.measured(measured.seconds)).collect();
+        let (now, seconds) = (self.now, measured.seconds);
+        measured.bricks = self.bricks.iter().map(|brick| brick.measured(now, seconds)).collect();
         let claimed = self.bricks.iter().map(Brick::claimed);
         let add = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
         (measured.claims, measured.overtaken) = claimed.fold((0, 0), add);
@@ -352,18 +367,32 @@ fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
     let groups = &cluster.groups.0;
     let of_brick = |brick: u32| groups.iter().filter(|group| group.contains(&brick)).count() as u64;
     let counts: Vec<u64> = (0..cluster.bricks.len() as u32).map(of_brick).collect();
-    let share = |(spec, &count): (&super::BrickSpec, &u64)| spec.drive.capacity_sectors() / count.max(1);
+    let share = |(spec, &count): (&BrickSpec, &u64)| spec.drive.capacity_sectors() / count.max(1);
     let sectors = cluster.bricks.iter().zip(&counts).map(share).min().unwrap_or(1).max(1);
-    let mut used = vec![0; cluster.bricks.len()];
+    let mut used = vec![0u64; cluster.bricks.len()];
     let built = groups.iter().map(|bricks| {
-        let offsets = bricks.iter().map(|&brick| core::mem::replace(&mut used[brick as usize], used[brick as usize] + sectors));
+        let mut next = |brick: u32| {
+            used[brick as usize] += sectors;
+            used[brick as usize] - sectors
+        };
         Group {
-            offsets: offsets.collect(),
+            offsets: bricks.iter().map(|&brick| next(brick)).collect(),
             holders: bricks.iter().map(|&brick| BrickId(brick)).collect(),
-            candidates: bricks.iter().enumerate().map(|(slot, &brick)| (slot as u8, BrickId(brick))).collect(),
+            candidates: bricks
+                .iter()
+                .enumerate()
+                .map(|(slot, &brick)| (slot as u8, BrickId(brick)))
+                .collect(),
             alone: bricks.iter().map(|&brick| Holders::from([BrickId(brick)])).collect(),
+            pairs: if matches!(cluster.scheme, Scheme::Tied) { pairs(bricks) } else { Vec::new() },
             bricks: bricks.clone(),
         }
     });
     (built.collect(), sectors)
+}
+
+fn pairs(bricks: &[u32]) -> Vec<Holders> {
+    let with =
+        |first: u32| bricks.iter().map(move |&second| Holders::from([BrickId(first), BrickId(second)]));
+    bricks.iter().flat_map(|&first| with(first)).collect()
 }

@@ -126,7 +126,9 @@ impl<M: Device> World<M> {
                 let holders = self.holders.clone();
                 (brick, Some(Event::Read { attempt, sector, holders, item: (attempt, sector) }))
             }
-            Happening::Claim(to, attempt, bid_ns, brick) => (to, Some(Event::Claim { attempt, bid_ns, brick })),
+            Happening::Claim(to, attempt, bid_ns, brick) => {
+                (to, Some(Event::Claim { attempt, bid_ns, brick }))
+            }
             Happening::Done(brick, attempt, took_ns) => {
                 *self.served.entry(attempt.read).or_default() += 1;
                 self.done_at.entry(attempt.read).or_insert(now);
@@ -214,10 +216,14 @@ fn arrival(sequence: u64, number: u8, sector: u64) -> Event<u32> {
 
 #[test]
 fn the_lowest_bid_wins_and_a_tie_goes_to_the_lowest_brick() {
-    for (brick, rival, difference, is_lost) in [(2, 1, 0, true), (1, 2, 0, false), (1, 2, -1, true), (2, 1, 1, false)] {
+    for (brick, rival, difference, is_lost) in
+        [(2, 1, 0, true), (1, 2, 0, false), (1, 2, -1, true), (2, 1, 1, false)]
+    {
         let mut claims = machine(brick);
         let fx = step(&mut claims, 0, arrival(1, 0, 500));
-        let Some(Effect::Claim { bid_ns, .. }) = fx.first() else { panic!("an idle disk claims at once: {fx:?}") };
+        let Some(Effect::Claim { bid_ns, .. }) = fx.first() else {
+            panic!("an idle disk claims at once: {fx:?}")
+        };
         let bid_ns = bid_ns.saturating_add_signed(difference);
         let fx = step(&mut claims, 10, Event::Claim { attempt: read(1, 0), bid_ns, brick: BrickId(rival) });
         assert_eq!(!fx.is_empty(), is_lost, "brick {brick} against {rival}, {difference}");
@@ -308,7 +314,10 @@ fn flash_serves_a_read_once_under_light_load_and_spares_the_slow_brick() {
     let reads_a_read = light_load(&mut world, 4000);
     assert!(reads_a_read <= 1.05, "{reads_a_read} device reads a read");
     let issued: Vec<u64> = world.bricks.iter().map(|brick| brick.counts().issued).collect();
-    assert!(issued[0] * 50 < issued[1] && issued[0] * 50 < issued[2], "brick 0 is ten times slower: {issued:?}");
+    assert!(
+        issued[0] * 50 < issued[1] && issued[0] * 50 < issued[2],
+        "brick 0 is ten times slower: {issued:?}"
+    );
     assert!(issued[1] * 3 > issued[2] && issued[2] * 3 > issued[1], "the others are alike: {issued:?}");
 }
 
