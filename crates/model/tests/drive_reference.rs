@@ -39,7 +39,12 @@ fn address_maps_agree_exactly() {
                 row[0]
             );
             let track = model.track(number(&row[0]));
-            assert_eq!(track, Some((number(&row[5]), number(&row[6]))), "{id}: the track of sector {}", row[0]);
+            assert_eq!(
+                track,
+                Some((number(&row[5]), number(&row[6]))),
+                "{id}: the track of sector {}",
+                row[0]
+            );
             let apart = (place.turn as f64 / 2f64.powi(64) - number::<f64>(&row[4])).abs();
             // The reference counts angles in whole numbers and is right to 10^-7 of a turn.
             assert!(apart.min(1.0 - apart) < 2e-7, "{id}: sector {} is {apart} turns apart", row[0]);
