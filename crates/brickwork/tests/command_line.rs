@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 34] = [
+const VERBS: [&str; 39] = [
     "",
     "demo",
     "cluster init",
@@ -34,6 +34,11 @@ const VERBS: [&str; 34] = [
     "rebuild",
     "scrub",
     "status",
+    "disk",
+    "disk list",
+    "disk show",
+    "disk map",
+    "disk validate",
     "sim torture",
     "sim replay",
     "soak",

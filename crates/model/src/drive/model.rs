@@ -119,6 +119,18 @@ impl DriveModel {
         }
     }
 
+    /// The first and the last address that the mapping puts on the track of `sector`, of which the drive may not offer all;
+    /// `None` on a drive without platters.
+    ///
+    /// # Panics
+    /// When the drive has no such sector.
+    pub fn track(&self, sector: u64) -> Option<(u64, u64)> {
+        match &self.kind {
+            Kind::Disk(disk) => Some(disk.geometry.track(sector)),
+            Kind::Constant(_) => None,
+        }
+    }
+
     /// How long the arm takes for so many cylinders, before a read and before a write; `None` without an arm or so many
     /// cylinders.
     pub fn seek_ns(&self, cylinders: u32) -> Option<(u64, u64)> {
@@ -149,7 +161,8 @@ impl DriveModel {
         let last = cylinders - 1;
         let seek_ns = |distance: u32| disk.seek.move_ns(distance, false, false);
         Summary::Disk {
-            rpm: 60e9 / disk.revolution.exact_ns(),
+            // The turn is known to 2^-16 ns; digits beyond that would be noise.
+            rpm: (60e15 / disk.revolution.exact_ns()).round() / 1e6,
             cylinders,
             surfaces: disk.geometry.surfaces(),
             zones: disk.geometry.zones(),
