@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 39] = [
+const VERBS: [&str; 43] = [
     "",
     "demo",
     "cluster init",
@@ -41,6 +41,10 @@ const VERBS: [&str; 39] = [
     "disk validate",
     "sim torture",
     "sim replay",
+    "trace",
+    "trace info",
+    "trace convert",
+    "trace generate",
     "soak",
     "completions",
 ];

@@ -17,6 +17,7 @@ mod failover;
 mod faults;
 pub mod history;
 pub mod options;
+pub mod perf;
 pub mod plants;
 pub mod queue;
 pub mod rare;
