@@ -12,13 +12,16 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted = arguments.first().map_or("", String::as_str);
     let requests = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(40_000);
-    let tables: [(&str, fn(u64)); 6] = [
+    let tables: [(&str, fn(u64)); 9] = [
         ("table1", table1),
         ("idle", idle),
         ("fig5", fig5),
         ("table4", table4),
         ("table5", table5),
         ("fig9", fig9),
+        ("steps", steps),
+        ("nvram", nvram),
+        ("speed", speed),
     ];
     for (name, table) in tables.iter().filter(|(name, _)| wanted.is_empty() || *name == wanted) {
         println!("== {name}, {requests} requests");
@@ -143,5 +146,48 @@ fn fig9(requests: u64) {
                 &measure(&cluster, 0.9, requests),
             );
         }
+    }
+}
+
+/// What it does to claims when all platters turn in step.
+fn steps(requests: u64) {
+    for replicas in [2, 4, 6, 8] {
+        for release in [WriteRelease::Half, WriteRelease::All] {
+            for synchronised in [false, true] {
+                let scheme = Scheme::Claim(ClaimOptions::default());
+                let cluster = Cluster::uniform(brick(DriveOptions::MECHANICS), replicas, replicas, scheme);
+                let cluster = Cluster { synchronised, write_release: release, ..cluster };
+                row(
+                    &format!("{replicas} {release:?} in step {synchronised}"),
+                    &measure(&cluster, 0.9, requests),
+                );
+            }
+        }
+    }
+}
+
+/// Writes released by the journal, which has room for so much.
+fn nvram(requests: u64) {
+    for journal_bytes in [1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 20] {
+        for scheme in hash_first() {
+            let brick = BrickSpec { journal_bytes, ..brick(DriveOptions::MECHANICS) };
+            let cluster = Cluster::uniform(brick, 8, 8, scheme);
+            let cluster = Cluster { write_release: WriteRelease::Nvram, ..cluster };
+            row(&format!("journal {} KiB", journal_bytes >> 10), &measure(&cluster, 0.9, requests));
+        }
+    }
+}
+
+/// One disk, for the speed of the simulator itself.
+fn speed(requests: u64) {
+    for (bricks, name) in [(1, "hash"), (8, "hash"), (8, "central"), (8, "claim")] {
+        let scheme = Scheme::named(name).expect("a scheme");
+        let cluster = Cluster::uniform(brick(DriveOptions::MECHANICS), bricks, bricks, scheme);
+        let begin = std::time::Instant::now();
+        let measured = measure(&cluster, 0.9, requests * 10);
+        let seconds = begin.elapsed().as_secs_f64();
+        let requests = requests as f64 * 12.5;
+        let millions = [requests / seconds / 1e6, measured.events as f64 / seconds / 1e6];
+        row(&format!("{bricks}: {:.2} M req/s {:.2} M events/s", millions[0], millions[1]), &measured);
     }
 }

@@ -66,14 +66,15 @@ pub struct Config {
     pub policy: Policy,
     /// The bound on a message's way to another brick that claims reckon with, in nanoseconds.
     pub one_way_ns: u64,
-    /// How much sooner than two one-way latencies before the disk is free it is chosen, in nanoseconds: room for
-    /// jitter.
+    /// How much longer than two one-way latencies others are heard, in nanoseconds: room for jitter.
     pub slack_ns: u64,
     /// Whether a claim that was chosen too late for its wait to end with the access before it holds the idle disk only
     /// for the rotational latency. The paper holds it for all of the wait (section 5.3.2).
     pub hold_rotation_only: bool,
     /// Accesses that the device takes at a time: 1 for a disk.
     pub depth: u32,
+    /// Accesses that may wait; a read beyond them is dropped. Who admits local work bounds that.
+    pub waiting_max: usize,
     /// Claims that are remembered, in case one has overtaken its read.
     pub recent: usize,
     /// For devices without rotation: who is not the best bidder waits.
@@ -90,6 +91,7 @@ impl Config {
             slack_ns: one_way_ns / 10,
             hold_rotation_only: false,
             depth: 1,
+            waiting_max: 1 << 16,
             recent: 1024,
             defer: None,
         }
@@ -105,8 +107,10 @@ impl Config {
         }
     }
 
+    /// How long after its claim a brick hears the others': for a read that was told to all at one moment, and for one
+    /// that this brick passed on and another has in memory.
     fn wait_ns(&self) -> u64 {
-        2 * self.one_way_ns
+        2 * self.one_way_ns + self.slack_ns
     }
 }
 
@@ -118,6 +122,9 @@ pub enum Event<T> {
     Read {
         /// Which, and for which time.
         attempt: Attempt,
+        /// What names the data, the same at every holder: where bids do not decide, reads of the same data go to the
+        /// same holder, which has them in memory then.
+        data: u64,
         /// Where on this disk, in sectors of 512 bytes.
         sector: u64,
         /// Who else was told.
@@ -200,6 +207,8 @@ pub enum Dropped {
     Squashed,
     /// Nobody wants it any more.
     Cancelled,
+    /// Too many wait here ([`Config::waiting_max`]); other holders may have room.
+    Full,
 }
 
 /// How often things happened.
@@ -219,6 +228,8 @@ pub struct Counts {
     pub squashed: u64,
     /// Reads that were cancelled.
     pub cancelled: u64,
+    /// Reads that found too many waiting.
+    pub refused: u64,
     /// Reads that were taken over since their best bidder let its time pass.
     pub overtaken: u64,
     /// Accesses given to the device.
@@ -238,7 +249,7 @@ struct Chosen {
 
 /// The claims of one disk. `M` predicts its device; `T` is the driver's own word for an access.
 ///
-/// Its memory is bounded by what waits; who admits work bounds that.
+/// Its memory is bounded: by [`Config::waiting_max`], and by the local work that its driver admits.
 #[derive(Debug)]
 pub struct Claims<M, T> {
     config: Config,
@@ -301,7 +312,7 @@ impl<M: Mechanics, T> Claims<M, T> {
 
     fn on_read(&mut self, now: Time, read: Arriving<T>, fx: &mut Vec<Effect<T>>) {
         self.counts.arrived += 1;
-        let Arriving { attempt, sector, holders, item } = read;
+        let Arriving { attempt, data, sector, holders, item } = read;
         if let Some(&index) = self.reads.get(&attempt.read) {
             let known = &mut self.entries[index].attempt.number;
             *known = attempt.number.max(*known);
@@ -310,8 +321,11 @@ impl<M: Mechanics, T> Claims<M, T> {
         if self.recent.covers(attempt) {
             return self.drop_item(item, Dropped::Squashed, fx);
         }
+        if self.entries.len() >= self.config.waiting_max {
+            return self.drop_item(item, Dropped::Full, fx);
+        }
         let position = self.device.position_of(sector, false);
-        let defer = self.deferral(attempt.read, &holders, now);
+        let defer = self.deferral(data, &holders, now);
         let entry = Entry { place: Place::Nowhere, attempt, holders: Some(holders), position, item };
         let index = self.entries.insert(entry);
         self.reads.insert(attempt.read, index);
@@ -325,10 +339,10 @@ impl<M: Mechanics, T> Claims<M, T> {
     }
 
     /// For whom a read waits here, and how long, when another holder is the best bidder.
-    fn deferral(&self, read: ReadId, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
+    fn deferral(&self, data: u64, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
         self.config.defer?;
         let own_ns = self.device.positioning_ns(now, &Position::default());
-        let (best, bid_ns) = self.bids.best(read, holders, own_ns, now);
+        let (best, bid_ns) = self.bids.best(data, holders, own_ns, now);
         let until = now + Duration::from_nanos(bid_ns.saturating_add(self.config.wait_ns()));
         (best != self.config.brick).then_some((best, until))
     }
@@ -391,6 +405,7 @@ impl<M: Mechanics, T> Claims<M, T> {
             Dropped::Claimed(_) => self.counts.claimed_away += 1,
             Dropped::Squashed => self.counts.squashed += 1,
             Dropped::Cancelled => self.counts.cancelled += 1,
+            Dropped::Full => self.counts.refused += 1,
         }
         fx.push(Effect::Drop { item, why });
     }
@@ -461,8 +476,7 @@ impl<M: Mechanics, T> Claims<M, T> {
         if self.serving < self.config.depth {
             return Some(Time::ZERO);
         }
-        let lead_ns = self.config.wait_ns() + self.config.slack_ns;
-        self.free.map(|free| Time(free.0.saturating_sub(lead_ns)))
+        self.free.map(|free| Time(free.0.saturating_sub(self.config.wait_ns())))
     }
 
     /// Chooses for the head as it will be when the command can go out, and claims what others could serve.
@@ -545,6 +559,7 @@ impl<M: Mechanics, T> Claims<M, T> {
 /// [`Event::Read`] as a value.
 struct Arriving<T> {
     attempt: Attempt,
+    data: u64,
     sector: u64,
     holders: Holders,
     item: T,
@@ -556,8 +571,8 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
 
     fn step(&mut self, now: Time, event: Event<T>, fx: &mut Vec<Effect<T>>) {
         match event {
-            Event::Read { attempt, sector, holders, item } => {
-                self.on_read(now, Arriving { attempt, sector, holders, item }, fx);
+            Event::Read { attempt, data, sector, holders, item } => {
+                self.on_read(now, Arriving { attempt, data, sector, holders, item }, fx);
             }
             Event::Local { sector, is_write, item } => self.on_local(sector, is_write, item),
             Event::Hit { attempt, holders } => self.on_hit(now, attempt, holders, fx),
@@ -590,7 +605,7 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
 
     fn check(&self, depth: Depth) {
         let counts = &self.counts;
-        let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled;
+        let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled + counts.refused;
         assert_eq!(counts.arrived, left + self.entries.len() as u64, "an access was lost, or left twice");
         assert!(
             self.serving <= self.config.depth,

@@ -56,7 +56,7 @@ impl Run<'_> {
         };
         match at {
             Some(at) => self.at(at.max(self.now), Happening::Arrival),
-            None => self.is_over = self.requests.len() == 0,
+            None => self.note_end(),
         }
     }
 
@@ -110,7 +110,8 @@ impl Run<'_> {
     /// Hashing and claims begin at any holder, LARD at its front end; the others know whom they want.
     fn ask_to_read(&mut self, request: Ref, first: u8) {
         match &self.chooser {
-            Chooser::Claim | Chooser::Central | Chooser::Hash | Chooser::WeightedHash(_) => {
+            Chooser::Claim { told_by_client: true } => self.ask_all(request),
+            Chooser::Claim { .. } | Chooser::Central | Chooser::Hash | Chooser::WeightedHash(_) => {
                 self.ask_member(request, first, Message::Read);
             }
             Chooser::Lard(_) => self.ask_member(request, 0, Message::Read),
@@ -130,6 +131,14 @@ impl Run<'_> {
         known.first = member;
         let to = self.groups[known.group as usize].bricks[usize::from(member)];
         self.send(None, to, kind, request);
+    }
+
+    fn ask_all(&mut self, request: Ref) {
+        let Some(known) = self.known(request) else { return };
+        for member in 0..self.groups[known.group as usize].bricks.len() {
+            let to = self.groups[known.group as usize].bricks[member];
+            self.send(None, to, Message::Read, request);
+        }
     }
 
     /// Asks the member that looks best of those not yet asked; `turn` is 1 for the second question.
@@ -203,7 +212,7 @@ impl Run<'_> {
         known.is_answered = true;
         let known = *known;
         let response_ns = self.now.0 - known.born.0;
-        self.meter.answered(known.is_write, response_ns);
+        self.meter.answered(self.now, known.is_write, response_ns);
         if known.is_write {
             self.release_written(request);
         } else {
@@ -253,8 +262,13 @@ impl Run<'_> {
         if self.answered == self.length.warmup {
             self.warmed_up();
         }
-        let is_drained = matches!(self.source, Source::Stream { next: None, .. }) && self.requests.len() == 0;
-        self.is_over = is_drained || self.answered >= self.length.warmup.saturating_add(self.length.requests);
+        self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
+        self.note_end();
+    }
+
+    /// A stream is over when its last request is.
+    pub(super) fn note_end(&mut self) {
+        self.is_over |= matches!(self.source, Source::Stream { next: None, .. }) && self.requests.len() == 0;
     }
 }
 

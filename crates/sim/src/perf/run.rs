@@ -59,7 +59,7 @@ pub(super) struct Group {
 /// What asks which holder, beyond what bricks do.
 #[derive(Debug)]
 pub(super) enum Chooser {
-    Claim,
+    Claim { told_by_client: bool },
     Central,
     Hash,
     WeightedHash(WeightedHash),
@@ -347,7 +347,7 @@ pub(super) fn attempt(request: Ref) -> Attempt {
 
 fn chooser(scheme: &Scheme) -> Chooser {
     match scheme {
-        Scheme::Claim(_) => Chooser::Claim,
+        Scheme::Claim(options) => Chooser::Claim { told_by_client: options.told_by_client },
         Scheme::Central => Chooser::Central,
         Scheme::Hash => Chooser::Hash,
         Scheme::WeightedHash(weights) => {

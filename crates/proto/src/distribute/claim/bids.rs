@@ -1,11 +1,12 @@
 //! Who is expected to serve a read on devices without rotation: the holder whose last bid was lowest.
 //!
 //! Every holder heard the same claims, so each names the same holder without a message: that one serves at once, and the
-//! others leave it the time that it said it needs. Bids that are near one another count as equal, and a hash of the read
-//! spreads the reads over them. A bid that is old counts as low: whoever recovered gets a read now and then, and says by
+//! others leave it the time that it said it needs. Bids that are near one another count as equal, and a hash of the data
+//! spreads the reads over them, so that each stays in one brick's memory. A bid that is old counts as low: whoever recovered gets a read now and then, and says by
 //! its claim how it fares. Who lets its time pass counts as slow until it is heard again, or that too is old.
 
-use super::{Holders, ReadId, recent};
+use super::super::hash;
+use super::Holders;
 use base::{BrickId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ impl Default for Defer {
     }
 }
 
+/// Bricks whose bids are remembered: more than share data with one.
+const BRICKS_MAX: usize = 4096;
+
 /// The last known bid of every brick that was heard, this one too.
 #[derive(Debug)]
 pub(super) struct Bids {
@@ -40,24 +44,25 @@ impl Bids {
     }
 
     pub(super) fn heard(&mut self, brick: BrickId, bid_ns: u64, now: Time) {
-        self.heard.insert(brick, (bid_ns, now));
+        if self.heard.len() < BRICKS_MAX || self.heard.contains_key(&brick) {
+            self.heard.insert(brick, (bid_ns, now));
+        }
     }
 
     /// `brick` did not claim in the time that it was given.
     pub(super) fn silent(&mut self, brick: BrickId, now: Time) {
-        self.heard.insert(brick, (u64::MAX, now));
+        self.heard(brick, u64::MAX, now);
     }
 
-    /// Who is expected to serve `read`, and for how long the others wait for it; `own_ns` is what this brick needs, and
+    /// Who is expected to serve a read of `data`, and for how long the others wait for it; `own_ns` is what this brick needs, and
     /// what is assumed of one that is not known.
-    pub(super) fn best(&self, read: ReadId, holders: &Holders, own_ns: u64, now: Time) -> (BrickId, u64) {
+    pub(super) fn best(&self, data: u64, holders: &Holders, own_ns: u64, now: Time) -> (BrickId, u64) {
         let known = |brick: &BrickId| self.known(*brick, now);
         let lowest = holders.iter().filter_map(known).min().unwrap_or(own_ns);
         let near = lowest.saturating_add((lowest / 100).saturating_mul(self.defer.near_percent));
         let best = |brick: &&BrickId| known(brick).is_none_or(|bid_ns| bid_ns <= near);
-        let count = holders.iter().filter(best).count();
-        let turn = (u64::from(recent::hash(read)) * count as u64) >> 32;
-        let brick = holders.iter().filter(best).nth(turn as usize).copied().unwrap_or(self.me);
+        let equals = holders.iter().copied().filter(|brick| best(&brick));
+        let brick = equals.max_by_key(|brick| hash::weight(data, *brick)).unwrap_or(self.me);
         (brick, known(&brick).unwrap_or(lowest.min(own_ns)))
     }
 
