@@ -2,7 +2,7 @@
 
 use crate::verb::{
     attach, brick, client, cluster, completions, demo, directory, fsck, gateway, lab, man, rebuild, scrub,
-    sim, soak, status, volume,
+    sim, soak, status, trace, volume,
 };
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -136,6 +136,8 @@ pub enum Verb {
     Sim(sim::Args),
     /// Run the published experiments behind Brickwork, and one's own, in simulation
     Lab(lab::Args),
+    /// Look at block traces, convert them, generate synthetic ones
+    Trace(trace::Args),
     /// Run real processes, kill them at random, and check the history of what clients saw
     Soak(soak::Args),
     /// Print a completion script for a shell

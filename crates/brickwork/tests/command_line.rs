@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 34] = [
+const VERBS: [&str; 38] = [
     "",
     "demo",
     "cluster init",
@@ -36,6 +36,10 @@ const VERBS: [&str; 34] = [
     "status",
     "sim torture",
     "sim replay",
+    "trace",
+    "trace info",
+    "trace convert",
+    "trace generate",
     "soak",
     "completions",
 ];
