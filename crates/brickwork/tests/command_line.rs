@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 38] = [
+const VERBS: [&str; 43] = [
     "",
     "demo",
     "cluster init",
@@ -34,6 +34,11 @@ const VERBS: [&str; 38] = [
     "rebuild",
     "scrub",
     "status",
+    "disk",
+    "disk list",
+    "disk show",
+    "disk map",
+    "disk validate",
     "sim torture",
     "sim replay",
     "trace",

@@ -9,6 +9,7 @@ pub mod confirm;
 pub mod daemon;
 pub mod demo;
 pub mod directory;
+pub mod disk;
 pub mod fsck;
 pub mod gateway;
 pub mod lab;
@@ -43,9 +44,10 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Rebuild(args) => rebuild::run(global, args),
         Verb::Scrub(args) => scrub::run(global, args),
         Verb::Fsck(args) => fsck::run(global, &args),
+        Verb::Disk(args) => disk::run(global, args),
         Verb::Sim(args) => sim::run_verb(global, args),
-        Verb::Lab(args) => lab::run_verb(global, args),
         Verb::Trace(args) => trace::run(global, args).map(done),
+        Verb::Lab(args) => lab::run_verb(global, args),
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
         Verb::Man(args) => man::run(args).map(done),
