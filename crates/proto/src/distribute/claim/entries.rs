@@ -23,8 +23,8 @@ pub(super) enum Place {
     Nowhere,
     /// In the head's queue.
     Waiting(Ticket),
-    /// Left to another brick until then.
-    Deferred { until: Time, to: BrickId },
+    /// Left until then to another brick, which said that it needs so long.
+    Deferred { until: Time, to: BrickId, bid_ns: u64 },
     /// The next to be issued.
     Chosen,
 }
