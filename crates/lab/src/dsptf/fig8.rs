@@ -15,6 +15,9 @@ pub(super) struct Fig8;
 
 const SCHEMES: [&str; 5] = ["Central SPTF", "D-SPTF", "Hashing", "LARD", "LARD, shorter window"];
 
+/// Into which the run is cut for the picture: each quarter into ten.
+const PARTS: usize = 40;
+
 impl Experiment for Fig8 {
     fn id(&self) -> &str {
         "dsptf.fig8"
@@ -124,24 +127,30 @@ impl Job for Degraded {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        // Quarters of the requests, so that they are quarters of the curve as well.
-        let quarter = |number: u64| self.trace.moment(seed, self.trace.requests() * number / 4);
+        let end = self.trace.end(seed);
+        let quarter = |number: u64| Time(end.0 / 4 * number);
         let mut system = self.system.clone();
         system.cluster.bricks[0].speed = vec![(quarter(1), self.percent), (quarter(2), 100)];
-        system.cluster.bricks[1].speed = vec![(quarter(3), self.percent), (Time::MAX, 100)];
+        system.cluster.bricks[1].speed = vec![(quarter(3), self.percent)];
         let mut sample = system.run(seed)?;
-        let batches = &sample.series["response_ms"];
-        let is_slow = |at: usize| at * 4 / batches.len() % 2 == 1;
-        let mean = |slow: bool| {
-            let of: Vec<f64> = batches
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| is_slow(*at) == slow)
-                .map(|(_, batch)| batch[1])
-                .collect();
-            of.iter().sum::<f64>() / of.len() as f64
+        let (response, answered) = (&sample.series["response_ms"], &sample.series["answered"]);
+        let end_s = end.0 as f64 / 1e9;
+        let mut parts = [(0.0, 0.0); PARTS];
+        for ([at_s, response_ms], [_, count]) in response.iter().zip(answered) {
+            let part = &mut parts[((at_s / end_s * PARTS as f64) as usize).min(PARTS - 1)];
+            *part = (part.0 + response_ms * count, part.1 + count);
+        }
+        let mean = |is_slow: bool| {
+            let of_kind = parts.iter().enumerate().filter(|(at, _)| (at * 4 / PARTS % 2 == 1) == is_slow);
+            let (sum, count) = of_kind.fold((0.0, 0.0), |all, (_, part)| (all.0 + part.0, all.1 + part.1));
+            sum / f64::max(count, 1.0)
         };
         let (healthy, degraded) = (mean(false), mean(true));
+        let spot = |(at, (sum, count)): (usize, &(f64, f64))| {
+            [(at as f64 + 0.5) / PARTS as f64 * 100.0, sum / f64::max(*count, 1.0)]
+        };
+        let curve = parts.iter().enumerate().map(spot).collect();
+        sample.series = [("parts_ms".to_owned(), curve)].into();
         sample.values.insert("healthy_ms".to_owned(), healthy);
         sample.values.insert("degraded_ms".to_owned(), degraded);
         sample.values.insert("rise".to_owned(), degraded / healthy - 1.0);
@@ -151,14 +160,10 @@ impl Job for Degraded {
 
 /// The mean over seeds of each part of the run.
 fn curve(runs: &[Runs], at: usize) -> Vec<Spot> {
-    let series: Vec<&Vec<[f64; 2]>> =
-        runs.iter().map(|runs| &runs.runs[at].1.series["response_ms"]).collect();
-    let parts = series.iter().map(|batches| batches.len()).min().unwrap_or(0);
+    let curves: Vec<&Vec<[f64; 2]>> = runs.iter().map(|runs| &runs.runs[at].1.series["parts_ms"]).collect();
     let spot = |part: usize| {
-        let values: Vec<f64> = series.iter().map(|batches| batches[part][1]).collect();
-        let estimate = crate::statistics::estimate(&values);
-        let x = (part as f64 + 0.5) / parts as f64 * 100.0;
-        Spot { x, y: estimate.mean, ci95: estimate.half_width }
+        let values: Vec<f64> = curves.iter().map(|curve| curve[part][1]).collect();
+        Spot { x: curves[0][part][0], y: crate::statistics::estimate(&values).mean, ci95: None }
     };
-    (0..parts).map(spot).collect()
+    (0..PARTS).map(spot).collect()
 }

@@ -3,7 +3,7 @@
 use super::setup;
 use crate::experiment::Scale;
 use crate::parameters::Parameters;
-use crate::system::{Load, Stream, System};
+use crate::system::{Failure, Load, Stream, System};
 use base::Time;
 use sim::perf::{Arrival, Cluster, Length, Scheme};
 use std::sync::Arc;
@@ -35,18 +35,18 @@ impl Generated {
         let scaled = |bytes: u64| ((bytes as f64 * part) as u64).max(1 << 20);
         description.luns.footprint_bytes = scaled(description.luns.footprint_bytes);
         description.locality.reuse.iter_mut().for_each(|step| step.within_bytes = scaled(step.within_bytes));
+        // LUNs begin at whole mebibytes: what lies in blocks of its own within a LUN does so on the cluster.
         let lun_bytes = description.luns.footprint_bytes / u64::from(description.luns.count);
-        Generated { lun_sectors: lun_bytes / trace::SECTOR_BYTES, description }
+        Generated { lun_sectors: lun_bytes.next_multiple_of(1 << 20) / trace::SECTOR_BYTES, description }
     }
 
     pub(super) fn requests(&self) -> u64 {
         self.description.requests
     }
 
-    /// When the request of this number comes.
-    pub(super) fn moment(&self, seed: u64, number: u64) -> Time {
-        let mut records = self.description.source(seed);
-        Time(records.nth(number as usize).map_or(0, |record| record.at_ns))
+    /// When the last request comes.
+    pub(super) fn end(&self, seed: u64) -> Time {
+        Time(self.description.source(seed).last().map_or(0, |record| record.at_ns))
     }
 }
 
@@ -55,7 +55,7 @@ impl Stream for Generated {
         format!("{:?}", self.description)
     }
 
-    fn open(&self, seed: u64) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
+    fn open(&self, seed: u64, _: &Failure) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
         let lun_sectors = self.lun_sectors;
         let arrival = move |record: trace::Record| Arrival {
             at: Time(record.at_ns),
