@@ -1,16 +1,17 @@
 //! The brick daemon: its machine, peers, and disks.
 
 use crate::address::Address;
+use crate::disk::emulated::{Emulation, Timing};
 use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
-use crate::turn::{Core, DISKS, Driver, Role, World, draw_id};
+use crate::turn::{Core, DISKS, Driver, EMULATION, Role, World, draw_id};
 use crate::{BrickOptions, HostError, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
 use store::{Stats, Store, StoreConfig};
-use wire::{BrickStatus, CatchUp};
+use wire::{BrickStatus, CatchUp, Health};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
 ///
@@ -27,6 +28,7 @@ pub fn run_brick(
     let stores = store_configs(&options, &disks);
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
+    let emulation = emulation(&options, &core)?;
     let names = names(&options);
     let mut peers = Peers::new(me, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
@@ -38,7 +40,7 @@ pub fn run_brick(
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
-    let role = BrickRole { engine, done: Vec::new(), directory, names, on_ready };
+    let role = BrickRole { engine, emulation, done: Vec::new(), directory, names, on_ready };
     Driver::new(core, peers, machine, role, meter).run()
 }
 
@@ -47,6 +49,15 @@ fn names(options: &BrickOptions) -> String {
     let name =
         |(index, spec): (usize, &crate::DiskSpec)| format!("disk {index} is '{}'", spec.path.display());
     options.disks.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// The disks as somebody wants them to look.
+fn emulation(options: &BrickOptions, core: &Core) -> Result<Option<Emulation>, HostError> {
+    let Some(file) = &options.emulation else { return Ok(None) };
+    let emulation = Emulation::new(file, core.clock)?;
+    core.watch(emulation.event_fd(), EMULATION)?;
+    tracing::warn!(file = %file.display(), "the disks are emulated: they are slower than they could be");
+    Ok(Some(emulation))
 }
 
 /// All disks share the cache's memory evenly.
@@ -61,6 +72,7 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 
 struct BrickRole<F> {
     engine: DiskEngine,
+    emulation: Option<Emulation>,
     done: Completions,
     directory: Address,
     names: String,
@@ -97,23 +109,59 @@ impl<F: FnOnce()> Role for BrickRole<F> {
 
     fn gather(&mut self, world: &mut World<'_, Self>) {
         // A look at shared memory, so that it is worth it in every turn, whatever has ended the wait.
-        self.engine.complete(&mut self.done);
+        match &mut self.emulation {
+            Some(emulation) => emulation.complete(&mut self.engine, world.now, &mut self.done),
+            None => self.engine.complete(&mut self.done),
+        }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
     }
 
     fn flush(&mut self, _world: &mut World<'_, Self>) {
         self.engine.submit();
+        if let Some(emulation) = &mut self.emulation {
+            emulation.arm();
+        }
     }
 
     fn measure(&mut self, machine: &BrickNode, now: Time, meter: &mut Meter) {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
+        if let Some(emulation) = &self.emulation {
+            publish_emulation(emulation.timing(), meter);
+        }
         if let Some(brick) = machine.brick() {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
             publish_care(brick.status(), meter);
+            publish_contests(brick.contested_reads(), meter);
+            publish_health(&brick.status().health, meter);
         }
         publish(machine.stores(), meter);
     }
+}
+
+/// Who served reads that several bricks were asked for.
+fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Meter) {
+    meter.counter("brickwork_contested_reads_claimed_total", claimed);
+    meter.counter("brickwork_contested_reads_left_total", left);
+    meter.counter("brickwork_contested_reads_taken_over_total", taken_over);
+}
+
+/// What is emulated, and how late the emulation itself is.
+fn publish_emulation(timing: &Timing, meter: &mut Meter) {
+    let lateness = timing.lateness();
+    meter.gauge("brickwork_emulated_disk_late_seconds", timing.late().as_secs_f64());
+    meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
+    meter.gauge("brickwork_emulation_lateness_p99_seconds", lateness.quantile(0.99).as_secs_f64());
+    meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
+}
+
+/// How it finds itself: what the directory judges it by when it was left out for being slow.
+fn publish_health(health: &Health, meter: &mut Meter) {
+    let seconds = |us: u32| f64::from(us) / 1e6;
+    meter.gauge("brickwork_own_write_seconds", seconds(health.write_us));
+    meter.gauge("brickwork_own_read_seconds", seconds(health.read_us));
+    meter.gauge("brickwork_own_lateness_seconds", seconds(health.late_us));
+    meter.gauge("brickwork_directory_round_trip_seconds", seconds(health.round_trip_us));
 }
 
 /// How it catches up, and what its scrub finds.

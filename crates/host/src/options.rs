@@ -64,6 +64,9 @@ pub struct BrickOptions {
     pub disks: Vec<DiskSpec>,
     /// How to do disk I/O.
     pub io: IoEngine,
+    /// A file that says how its disks are made to look slower than they are, read again when it changes: for tests and
+    /// experiments. See [`crate::disk::emulated`].
+    pub emulation: Option<PathBuf>,
     /// Memory for blocks of all disks together, in bytes.
     pub cache_bytes: u64,
     /// Failure-domain labels, such as `("host", "a")`.

@@ -114,6 +114,9 @@ pub struct BrickFile {
     /// How disks are read and written.
     #[serde(default)]
     pub io: IoChoice,
+    /// A file that says how disks are made to look slower than they are; read again when it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<PathBuf>,
     /// Where Prometheus reads metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
@@ -248,6 +251,7 @@ impl Configuration for BrickFile {
         "cache_bytes",
         "journal_bytes",
         "io",
+        "emulation",
         "metrics",
         "plaintext",
         "disks",
@@ -271,6 +275,9 @@ impl Configuration for BrickFile {
     fn resolve(&mut self, base: &Path) {
         for disk in &mut self.disks {
             disk.path = base.join(&disk.path);
+        }
+        if let Some(emulation) = &mut self.emulation {
+            *emulation = base.join(&*emulation);
         }
         resolve_tls(&mut self.tls, base);
     }

@@ -1,0 +1,79 @@
+//! Emulated disks: the bytes are those of the real file, the times are not. Every answer of the real file is held back
+//! until it is due by the emulation, on the loop's own clock: no thread, no sleep, one timer.
+//!
+//! What is emulated stands in a small file of its own (see [`settings`]), which is read again when it changes, so that a
+//! disk becomes slow and recovers under a brick that runs.
+//!
+//! Reading order: [`settings`] (what can be emulated), [`timing`] (when an answer is due: pure), [`lateness`] (how late
+//! the emulation itself was), [`watched`] (the file), [`timer`] (waking the loop), this file (how they go together).
+//!
+//! What is held is bounded by what the stores have under way, which their own limits bound.
+
+pub mod lateness;
+pub mod settings;
+mod timer;
+pub mod timing;
+mod watched;
+
+pub use lateness::Lateness;
+pub use settings::{Settings, SettingsError};
+pub use timing::Timing;
+
+use super::{Completions, DiskEngine};
+use crate::HostError;
+use crate::clock::Clock;
+use base::Time;
+use std::os::fd::RawFd;
+use std::path::Path;
+use timer::Timer;
+use watched::Watched;
+
+/// The emulation of all disks of a brick.
+#[derive(Debug)]
+pub struct Emulation {
+    clock: Clock,
+    file: Watched,
+    timer: Timer,
+    timing: Timing,
+    real: Completions,
+}
+
+impl Emulation {
+    /// As `file` says, now and whenever it changes.
+    ///
+    /// # Errors
+    /// When the file cannot be read or says something that cannot be; when the system has no timer left.
+    pub fn new(file: &Path, clock: Clock) -> Result<Emulation, HostError> {
+        let (file, settings) = Watched::open(file, clock.now())?;
+        let timer = Timer::new().map_err(crate::error::system("a timer for emulated disks"))?;
+        Ok(Emulation { clock, file, timer, timing: Timing::new(settings), real: Vec::new() })
+    }
+
+    /// Becomes readable when an answer is due, or the file is to be looked at.
+    pub fn event_fd(&self) -> RawFd {
+        self.timer.fd()
+    }
+
+    /// Takes what the real disks have answered, and gives what is due.
+    pub fn complete(&mut self, engine: &mut DiskEngine, now: Time, done: &mut Completions) {
+        if let Some(settings) = self.file.changed(now) {
+            self.timing.set(settings);
+        }
+        engine.complete(&mut self.real);
+        for (disk, answer) in self.real.drain(..) {
+            self.timing.answered(now, disk, answer);
+        }
+        self.timing.due(now, done);
+    }
+
+    /// Sees to it that the loop wakes in time for what comes next.
+    pub fn arm(&mut self) {
+        let next = self.timing.deadline().map_or(self.file.next_look(), |due| due.min(self.file.next_look()));
+        self.timer.arm(self.clock.now(), next);
+    }
+
+    /// What it holds, and how late it was.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+}
