@@ -4,6 +4,8 @@
 //! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`]; [`pulse`] measures the brick.
 
 mod care;
+#[cfg(test)]
+mod contested;
 mod control;
 mod pulse;
 #[cfg(test)]

@@ -171,14 +171,24 @@ impl Run<'_> {
             }
         }
         first.into_iter().for_each(|member| self.asked(request, 0, member));
-        second.into_iter().for_each(|member| self.asked(request, 1, member));
+        if let Some(second) = second {
+            self.count_asked(known.group, second);
+            // A little later, so that an idle first holder has started and said so (the paper's own remedy).
+            let way_ns = self.cluster.network.one_way_ns.max(self.cluster.network.client_one_way_ns);
+            self.at(self.now + Duration::from_nanos(2 * way_ns), Happening::Hedge { request });
+        }
     }
 
     fn asked(&mut self, request: Ref, turn: usize, member: u8) {
         let Some(known) = self.requests.get_mut(request) else { return };
         known.asked[turn] = member;
-        let to = self.groups[known.group as usize].bricks[usize::from(member)];
-        let brick = base::BrickId(to);
+        let group = known.group;
+        self.count_asked(group, member);
+        self.send(None, self.groups[group as usize].bricks[usize::from(member)], Message::Read, request);
+    }
+
+    fn count_asked(&mut self, group: u32, member: u8) {
+        let (_, brick) = self.groups[group as usize].candidates[usize::from(member)];
         match &mut self.chooser {
             Chooser::ShortestQueue(queues) => queues.begin(brick),
             Chooser::Hedged(policy) => policy.begin(brick),
@@ -186,7 +196,6 @@ impl Run<'_> {
             Chooser::Probing(policy) => policy.begin(brick),
             _ => {}
         }
-        self.send(None, to, Message::Read, request);
     }
 
     fn schedule_hedge(&mut self, request: Ref) {
@@ -198,9 +207,12 @@ impl Run<'_> {
     }
 
     pub(super) fn on_hedge(&mut self, request: Ref) {
-        if self.known(request).is_some_and(|known| !known.is_answered) {
-            self.ask_best(request, 1);
+        let Some(known) = self.known(request).filter(|known| !known.is_answered) else { return };
+        if matches!(self.chooser, Chooser::Tied(_)) {
+            let second = self.groups[known.group as usize].bricks[usize::from(known.asked[1])];
+            return self.send(None, second, Message::Read, request);
         }
+        self.ask_best(request, 1);
     }
 
     /// A brick answers: the data, or that a write is safe.
@@ -274,7 +286,7 @@ impl Run<'_> {
 
 /// What hashes are taken of: the request's block of 4 KiB, in its group.
 pub(super) fn key(known: &Request) -> u64 {
-    u64::from(known.group) << 40 | known.sector / 8
+    (u64::from(known.group) << 40) | (known.sector / 8)
 }
 
 fn place(record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {

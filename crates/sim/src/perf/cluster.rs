@@ -203,11 +203,20 @@ pub struct ClaimOptions {
     /// Whether the client tells all holders of a read, as gateways do on a real cluster, and not one that tells the
     /// others, as in the paper.
     pub told_by_client: bool,
+    /// Whether a disk's head cannot be seen: bids are what the brick has measured of itself
+    /// ([`proto::distribute::claim::estimate`]), and choosing by positioning time is choosing by arrival.
+    pub blind: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> ClaimOptions {
-        ClaimOptions { slack_percent: 10, hold_rotation_only: false, defer: None, told_by_client: false }
+        ClaimOptions {
+            slack_percent: 10,
+            hold_rotation_only: false,
+            defer: None,
+            told_by_client: false,
+            blind: false,
+        }
     }
 }
 

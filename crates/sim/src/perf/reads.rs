@@ -212,7 +212,7 @@ impl Run<'_> {
 
 /// Where LARD finds a request: a byte address that is the cluster's.
 fn address(known: &Request) -> u64 {
-    u64::from(known.group) << 49 | known.sector * SECTOR_BYTES
+    (u64::from(known.group) << 49) | (known.sector * SECTOR_BYTES)
 }
 
 fn is_cached(cache: &mut super::cache::Lru, known: &Request) -> bool {

@@ -10,6 +10,7 @@ use crate::distribute::claim::{
 };
 use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber};
 use std::collections::VecDeque;
+use wire::disk::Command;
 use wire::{Claim, ReadOutcome, Slots};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
@@ -175,7 +176,8 @@ impl Participant {
         };
         let attempt = attempt(gateway.0, contest.number);
         // There is no arm whose way would depend on the sector.
-        let (sector, data) = (read.span.lba * 8, read.span.volume.0 << 24 ^ read.span.lba / SPREAD_BLOCKS);
+        let (sector, data) =
+            (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
         let event = match contest.tied {
             true => Event::Tied { attempt, sector, holders, item: read },
             false => Event::Read { attempt, data, sector, holders, item: read },
@@ -217,8 +219,11 @@ impl Participant {
                     Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
                     Effect::Drop { item, why } => {
                         self.contests.count_drop(cx, &item, why);
-                        if why == Dropped::Full {
-                            read_answer(cx, &item, ReadOutcome::Busy, Payload::new());
+                        match why {
+                            Dropped::Full => read_answer(cx, &item, ReadOutcome::Busy, Payload::new()),
+                            // The claimer has the blocks in memory from now on.
+                            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: item.span }),
+                            Dropped::Squashed | Dropped::Cancelled => {}
                         }
                     }
                 }
