@@ -19,7 +19,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
-    ("brickwork", &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace"]),
+    ("lab", &["base", "proto", "model", "sim", "trace"]),
+    (
+        "brickwork",
+        &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace", "lab"],
+    ),
     ("xtask", &[]),
 ];
 
