@@ -113,6 +113,7 @@ impl MemoryDisk {
                 self.staged.remove(&stamp);
                 return None;
             }
+            Command::Forget { .. } => return None,
             Command::Mend { token, span, .. } if self.is_full && !self.holds(span) => {
                 Reply::Staged { token, result: Err(StoreError::NoSpace) }
             }
@@ -421,6 +422,7 @@ impl Cluster {
         let mut fx = Vec::new();
         let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
         brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut fx);
+        brick.settle(self.now, &mut fx);
         self.brick_effects(id, fx);
     }
 
@@ -462,6 +464,7 @@ impl Cluster {
                 let mut fx = Vec::new();
                 let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
                 brick.step(self.now, BrickEvent::Packet { from, packet }, &mut fx);
+                brick.settle(self.now, &mut fx);
                 self.brick_effects(id, fx);
             }
             NodeId::Gateway(id) => self.gateway(id, GatewayEvent::Packet { from, packet }),
@@ -511,6 +514,7 @@ impl Cluster {
                         }
                         let mut more = Vec::new();
                         brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut more);
+                        brick.settle(self.now, &mut more);
                         fx.extend(more);
                     }
                 }
