@@ -26,9 +26,9 @@ pub fn run_brick(
     let (me, node) = (NodeId::Brick(options.id), &options.node);
     let disks = options.disks.iter().map(DiskFile::open).collect::<Result<Vec<_>, _>>()?;
     let stores = store_configs(&options, &disks);
+    let emulation = emulation(&options, &disks, &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
-    let emulation = emulation(&options, &core)?;
     let names = names(&options);
     let mut peers = Peers::new(me, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
@@ -52,9 +52,13 @@ fn names(options: &BrickOptions) -> String {
 }
 
 /// The disks as somebody wants them to look.
-fn emulation(options: &BrickOptions, core: &Core) -> Result<Option<Emulation>, HostError> {
+fn emulation(
+    options: &BrickOptions,
+    disks: &[DiskFile],
+    core: &Core,
+) -> Result<Option<Emulation>, HostError> {
     let Some(file) = &options.emulation else { return Ok(None) };
-    let emulation = Emulation::new(file, core.clock)?;
+    let emulation = Emulation::new(file, disks, core.clock)?;
     core.watch(emulation.event_fd(), EMULATION)?;
     tracing::warn!(file = %file.display(), "the disks are emulated: they are slower than they could be");
     Ok(Some(emulation))
@@ -94,7 +98,12 @@ impl<F: FnOnce()> Role for BrickRole<F> {
         match effect {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
             Effect::Address { node, address } => world.learn_on_demand(node, &address),
-            Effect::Disk { disk, io } => self.engine.push(disk, io),
+            Effect::Disk { disk, io } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.asked(world.now, disk, &io);
+                }
+                self.engine.push(disk, io);
+            }
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
                 world.learn_at(NodeId::Directory, &self.directory);
@@ -140,9 +149,15 @@ impl<F: FnOnce()> Role for BrickRole<F> {
 /// What is emulated, and how late the emulation itself is.
 fn publish_emulation(timing: &Timing, meter: &mut Meter) {
     let lateness = timing.lateness();
-    meter.gauge("brickwork_emulated_disk_late_seconds", timing.late().as_secs_f64());
+    meter.gauge("brickwork_emulated_disk_late_seconds", timing.settings().late.as_secs_f64());
     meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
     meter.gauge("brickwork_emulation_lateness_p99_seconds", lateness.quantile(0.99).as_secs_f64());
+    let served = timing.served();
+    meter.counter("brickwork_emulated_drive_reads_total", served.reads);
+    meter.counter("brickwork_emulated_drive_writes_total", served.writes);
+    meter.counter("brickwork_emulated_drive_choices_total", served.choices);
+    meter.counter("brickwork_emulated_drive_nvram_full_total", served.nvram_full);
+    meter.gauge("brickwork_emulated_drive_busy_seconds", served.busy.as_secs_f64());
     meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
 }
 

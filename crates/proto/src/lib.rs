@@ -1,7 +1,8 @@
 //! The machines of Brickwork and their pure maths. Nothing here knows a socket, a disk or a clock.
 //!
 //! Reading order: [`layout`] (where blocks lie), [`netraid`] (how a group's members agree on writes), then the roles:
-//! [`brick`], [`gateway`], [`directory`], [`client`]. `docs/protocol` tells the whole story.
+//! [`brick`], [`gateway`], [`directory`], [`client`]; [`heads`] is what a disk does next. `docs/protocol` tells the whole
+//! story.
 
 pub mod brick;
 pub mod client;
@@ -9,6 +10,7 @@ pub mod counters;
 pub mod directory;
 pub mod distribute;
 pub mod gateway;
+pub mod heads;
 pub mod layout;
 pub mod member;
 pub mod netraid;

@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
 //! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
-//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`].
+//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. Apart: [`queue`] (events in
+//! the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 
@@ -17,6 +18,7 @@ mod faults;
 pub mod history;
 pub mod options;
 pub mod plants;
+pub mod queue;
 pub mod rare;
 pub mod replay;
 pub mod torture;
@@ -27,5 +29,6 @@ mod world;
 pub use checkers::Violation;
 pub use history::History;
 pub use options::Options;
+pub use queue::EventQueue;
 pub use replay::replay;
 pub use torture::{Outcome, run, run_seed};

@@ -1,0 +1,68 @@
+//! Command overheads and the bus.
+
+use super::DriveError;
+use super::form::{ControllerForm, Source};
+
+/// An overhead after a read, and after a write.
+type After = [u64; 2];
+
+/// What a command costs beside the mechanics, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Controller {
+    pub(super) bus_q16: u64,
+    read_hit_ns: After,
+    read_miss_ns: After,
+    write_hit_ns: After,
+    write_miss_ns: After,
+    read_completion_ns: u64,
+    write_completion_ns: u64,
+    pub(super) zero_latency_read: bool,
+    pub(super) zero_latency_write: bool,
+}
+
+impl Controller {
+    /// The controller that the form states, every time multiplied by `scale`.
+    pub(super) fn new(
+        source: &Source<'_>,
+        form: &ControllerForm,
+        scale: f64,
+    ) -> Result<Controller, DriveError> {
+        let time = |ms: f64, field: &str| {
+            if ms.is_finite() && (0.0..1e3).contains(&ms) {
+                return Ok(ms * scale * 1e6);
+            }
+            let why = format!("is {ms}; it must be a time from 0 to 1000");
+            Err(source.error(source.find(field), &format!("controller.{field}"), why))
+        };
+        let after = |ms: [f64; 2], field| {
+            Ok([time(ms[0], field)?.round() as u64, time(ms[1], field)?.round() as u64])
+        };
+        Ok(Controller {
+            bus_q16: (time(form.bus_ms_per_sector, "bus_ms_per_sector")? * 65_536.0).round() as u64,
+            read_hit_ns: after(form.read_hit_ms, "read_hit_ms")?,
+            read_miss_ns: after(form.read_miss_ms, "read_miss_ms")?,
+            write_hit_ns: after(form.write_hit_ms, "write_hit_ms")?,
+            write_miss_ns: after(form.write_miss_ms, "write_miss_ms")?,
+            read_completion_ns: time(form.read_completion_ms, "read_completion_ms")?.round() as u64,
+            write_completion_ns: time(form.write_completion_ms, "write_completion_ms")?.round() as u64,
+            zero_latency_read: form.zero_latency_read,
+            zero_latency_write: form.zero_latency_write,
+        })
+    }
+
+    /// From the command's arrival until the drive acts on it.
+    pub(super) fn command_ns(&self, is_write: bool, is_hit: bool, was_write: bool) -> u64 {
+        let after = match (is_write, is_hit) {
+            (false, true) => self.read_hit_ns,
+            (false, false) => self.read_miss_ns,
+            (true, true) => self.write_hit_ns,
+            (true, false) => self.write_miss_ns,
+        };
+        after[usize::from(was_write)]
+    }
+
+    /// From the last of the data until the drive says so.
+    pub(super) fn completion_ns(&self, is_write: bool) -> u64 {
+        if is_write { self.write_completion_ns } else { self.read_completion_ns }
+    }
+}

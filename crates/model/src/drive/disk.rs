@@ -1,0 +1,129 @@
+//! A disk with an arm and platters: what a movement, a turn and a transfer take.
+
+use super::form::{DiskForm, DriveForm, Source};
+use super::geometry::{Geometry, Place, Run};
+use super::revolution::Revolution;
+use super::seek::SeekTable;
+use super::{Access, DriveError};
+use base::{Position, Time};
+
+/// What stays the same about a disk.
+#[derive(Clone, Debug)]
+pub(super) struct DiskModel {
+    pub(super) geometry: Geometry,
+    pub(super) revolution: Revolution,
+    pub(super) seek: SeekTable,
+}
+
+/// Where the arm is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Arm {
+    pub(super) cylinder: u32,
+    pub(super) surface: u32,
+}
+
+/// What an access took mechanically.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Motion {
+    /// Seeks, head switches and settling, also between tracks.
+    pub(super) seek_ns: u64,
+    pub(super) rotation_ns: u64,
+    pub(super) transfer_ns: u64,
+    /// When the last sector has passed the head.
+    pub(super) done: Time,
+    /// When the last sector of a read is over the bus, which takes them in order while later ones pass the head.
+    pub(super) bus_done: Time,
+}
+
+/// What is the same for all tracks of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Begins at whatever sector comes by first.
+    pub(super) is_zero_latency: bool,
+    /// Each sector over the bus.
+    pub(super) bus_q16: u64,
+}
+
+impl DiskModel {
+    /// The disk that the form states, every time multiplied by `scale`.
+    pub(super) fn new(
+        source: &Source<'_>,
+        form: &DriveForm,
+        disk: &DiskForm,
+        scale: f64,
+    ) -> Result<DiskModel, DriveError> {
+        let must = "finite, from 1 to 1000000";
+        let rpm =
+            source.check(&disk.rpm, "disk.rpm", |rpm| rpm.is_finite() && (1.0..=1e6).contains(&rpm), must)?;
+        let geometry = Geometry::new(source, disk, &form.zone, &form.capacity_sectors)?;
+        Ok(DiskModel {
+            geometry,
+            revolution: Revolution::new(60e9 / rpm * scale),
+            seek: SeekTable::new(source, disk, scale)?,
+        })
+    }
+
+    /// Where an access to `sector` begins.
+    pub(super) fn position(&self, sector: u64, is_write: bool) -> Position {
+        let place = self.geometry.place(sector);
+        Position {
+            cylinder: place.cylinder,
+            surface: place.surface,
+            angle_ns: place.angle_ns(&self.revolution),
+            is_write,
+        }
+    }
+
+    /// How long the arm moves from where it is.
+    pub(super) fn move_ns(&self, arm: Arm, to: &Position) -> u64 {
+        self.seek.move_ns(arm.cylinder.abs_diff(to.cylinder), arm.surface != to.surface, to.is_write)
+    }
+
+    /// Does an access whose command has been understood at `start`, and moves the arm.
+    pub(super) fn run(&self, arm: &mut Arm, start: Time, access: Access, manner: Manner) -> Motion {
+        let mut motion = Motion { done: start, bus_done: start, ..Motion::default() };
+        let (mut sector, mut left) = (access.sector, access.count);
+        while left > 0 {
+            let run = self.geometry.run(sector, left);
+            self.go(arm, &run.place, access.is_write, &mut motion);
+            self.pass(&run, manner, &mut motion);
+            sector += u64::from(run.count);
+            left -= run.count;
+        }
+        motion
+    }
+
+    fn go(&self, arm: &mut Arm, place: &Place, is_write: bool, motion: &mut Motion) {
+        let distance = arm.cylinder.abs_diff(place.cylinder);
+        let move_ns = self.seek.move_ns(distance, arm.surface != place.surface, is_write);
+        *arm = Arm { cylinder: place.cylinder, surface: place.surface };
+        motion.seek_ns += move_ns;
+        motion.done.0 += move_ns;
+    }
+
+    /// Waits for the sectors of one track and passes them.
+    fn pass(&self, run: &Run, manner: Manner, motion: &mut Motion) {
+        let per_track = run.place.sectors_per_track;
+        let sector_ns = self.revolution.sectors_ns(1, per_track);
+        let pass_ns = self.revolution.sectors_ns(run.passed, per_track);
+        let first_ns = self.revolution.wait_ns(motion.done, run.place.angle_ns(&self.revolution));
+        let first_done = motion.done.0 + first_ns + sector_ns;
+        // A head that comes down among them has them all when it is back where it came down.
+        let is_among = manner.is_zero_latency && first_ns + pass_ns > self.revolution.period_ns();
+        let wait_ns = if is_among {
+            self.revolution.period_ns() + first_ns % sector_ns.max(1) - pass_ns
+        } else {
+            first_ns
+        };
+        motion.rotation_ns += wait_ns;
+        motion.transfer_ns += pass_ns;
+        motion.done.0 += wait_ns + pass_ns;
+        let in_order = motion.bus_done.0.max(first_done) + bus_ns(run.count, manner.bus_q16);
+        motion.bus_done.0 = in_order.max(motion.done.0 + bus_ns(1, manner.bus_q16));
+    }
+}
+
+/// How long so many sectors take over a bus.
+pub(super) fn bus_ns(sectors: u32, bus_q16: u64) -> u64 {
+    (u64::from(sectors) * bus_q16) >> 16
+}

@@ -1,0 +1,217 @@
+//! Drives faithful to real ones: disks with zones, arms and platters, and devices of constant access time. A drive is a
+//! TOML file; the repository's own are in [`library`], and users write theirs.
+//!
+//! Reading order: [`mod@revolution`], [`seek`], [`geometry`], [`disk`] (what an access takes mechanically),
+//! [`controller`] and [`cache`] (what a drive puts around that), [`form`] (the file), [`model`].
+//!
+//! The rules were checked against an instrumented DiskSim 4.0, which its authors checked against real drives:
+//! - at time zero platters are at angle zero and the arm is at cylinder and surface zero;
+//! - a movement is the longer of seek and head switch, and settles before a write if there was any;
+//! - sectors cross the bus in order, while later ones still pass under the head.
+
+mod cache;
+mod constant;
+mod controller;
+mod disk;
+mod error;
+mod form;
+mod geometry;
+mod library;
+mod model;
+mod revolution;
+mod seek;
+
+pub use constant::AccessTime;
+pub use error::DriveError;
+pub use geometry::Place;
+pub use library::{Entry, find, library};
+pub use model::{DriveModel, Summary};
+
+use base::{Mechanics, Position, Time};
+use disk::{Arm, Manner, bus_ns};
+use model::Kind;
+use std::sync::Arc;
+
+/// The unit of addresses and capacities.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// One access to a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The first sector.
+    pub sector: u64,
+    /// How many, at least one.
+    pub count: u32,
+    /// Whether it writes.
+    pub is_write: bool,
+}
+
+/// What of a drive's file is in force.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriveOptions {
+    /// The on-board cache: read-ahead, hits, early acknowledgement of writes.
+    pub cache: bool,
+    /// Command overheads and the bus. Without them an access is seek, rotation and transfer.
+    pub overheads: bool,
+    /// Reads and writes that begin in the middle, where the drive can do that.
+    pub zero_latency: bool,
+}
+
+impl DriveOptions {
+    /// All that the file states.
+    pub const FULL: DriveOptions = DriveOptions { cache: true, overheads: true, zero_latency: true };
+    /// Every access goes to the platters.
+    pub const UNCACHED: DriveOptions = DriveOptions { cache: false, ..DriveOptions::FULL };
+    /// Seek, rotation and transfer only.
+    pub const MECHANICS: DriveOptions = DriveOptions { cache: false, overheads: false, zero_latency: false };
+}
+
+/// What an access took. The parts add up to `done`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Service {
+    /// The command, and saying that it is done.
+    pub overhead_ns: u64,
+    /// Seeks, head switches and settling, also between tracks.
+    pub seek_ns: u64,
+    /// Waiting for the platter.
+    pub rotation_ns: u64,
+    /// Sectors passing under the head.
+    pub transfer_ns: u64,
+    /// The bus, as far as it did not overlap with the platter.
+    pub bus_ns: u64,
+    /// When it ends.
+    pub done: Time,
+}
+
+/// A drive: a model, and where its arm is.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    model: Arc<DriveModel>,
+    options: DriveOptions,
+    arm: Arm,
+    was_write: bool,
+}
+
+impl Drive {
+    /// A drive of this kind at rest.
+    pub fn new(model: Arc<DriveModel>) -> Drive {
+        Drive::with_options(model, DriveOptions::UNCACHED)
+    }
+
+    /// A drive of this kind at rest, of which only some parts are in force.
+    pub fn with_options(model: Arc<DriveModel>, options: DriveOptions) -> Drive {
+        Drive { model, options, arm: Arm::default(), was_write: false }
+    }
+
+    /// Its kind.
+    pub fn model(&self) -> &Arc<DriveModel> {
+        &self.model
+    }
+
+    /// Does an access that begins at `start`, when the one before it is done. After it [`Mechanics`] speaks of the arm
+    /// as it is when this access is done, so that the next one can be chosen before that.
+    ///
+    /// # Panics
+    /// When the drive has no such sectors, or `count` is zero.
+    pub fn serve(&mut self, start: Time, access: Access) -> Service {
+        let end = access.sector.checked_add(u64::from(access.count));
+        let is_inside = access.count > 0 && end.is_some_and(|end| end <= self.model.capacity_sectors());
+        assert!(
+            is_inside,
+            "{access:?} is not within the {} sectors of this drive",
+            self.model.capacity_sectors()
+        );
+        let command_ns = self.command_ns(access.is_write);
+        let begin = Time(start.0 + command_ns);
+        let mut service = match &self.model.kind {
+            Kind::Disk(disk) => {
+                let manner = self.manner(access.is_write);
+                let motion = disk.run(&mut self.arm, begin, access, manner);
+                let bus_done = if access.is_write { motion.done } else { motion.bus_done };
+                Service {
+                    overhead_ns: command_ns,
+                    seek_ns: motion.seek_ns,
+                    rotation_ns: motion.rotation_ns,
+                    transfer_ns: motion.transfer_ns,
+                    bus_ns: bus_done.0 - motion.done.0,
+                    done: bus_done,
+                }
+            }
+            Kind::Constant(constant) => {
+                let (seek_ns, transfer_ns) =
+                    (constant.access_ns(access.is_write), constant.transfer_ns(access.count));
+                let bus_ns = bus_ns(access.count, self.bus_q16());
+                let done = Time(begin.0 + seek_ns + transfer_ns + bus_ns);
+                Service { overhead_ns: command_ns, seek_ns, rotation_ns: 0, transfer_ns, bus_ns, done }
+            }
+        };
+        self.was_write = access.is_write;
+        if self.options.overheads {
+            let completion_ns = self.model.controller.completion_ns(access.is_write);
+            service.overhead_ns += completion_ns;
+            service.done.0 += completion_ns;
+        }
+        service
+    }
+
+    fn manner(&self, is_write: bool) -> Manner {
+        let controller = &self.model.controller;
+        let can_begin_anywhere =
+            if is_write { controller.zero_latency_write } else { controller.zero_latency_read };
+        Manner { is_zero_latency: self.options.zero_latency && can_begin_anywhere, bus_q16: self.bus_q16() }
+    }
+
+    fn bus_q16(&self) -> u64 {
+        if self.options.overheads { self.model.controller.bus_q16 } else { 0 }
+    }
+
+    /// Until the drive acts on a command that its cache cannot serve.
+    fn command_ns(&self, is_write: bool) -> u64 {
+        if self.options.overheads {
+            self.model.controller.command_ns(is_write, false, self.was_write)
+        } else {
+            0
+        }
+    }
+}
+
+impl Mechanics for Drive {
+    fn position_of(&self, sector: u64, is_write: bool) -> Position {
+        match &self.model.kind {
+            Kind::Disk(disk) => disk.position(sector, is_write),
+            Kind::Constant(_) => Position { is_write, ..Position::default() },
+        }
+    }
+
+    fn cylinder(&self) -> u32 {
+        self.arm.cylinder
+    }
+
+    fn positioning_ns(&self, free: Time, to: &Position) -> u64 {
+        let command_ns = self.command_ns(to.is_write);
+        match &self.model.kind {
+            Kind::Disk(disk) => {
+                let move_ns = command_ns + disk.move_ns(self.arm, to);
+                move_ns + disk.revolution.wait_ns(Time(free.0 + move_ns), to.angle_ns)
+            }
+            Kind::Constant(constant) => command_ns + constant.access_ns(to.is_write),
+        }
+    }
+
+    fn rotation_ns(&self, free: Time, to: &Position) -> u64 {
+        match &self.model.kind {
+            Kind::Disk(disk) => {
+                let move_ns = self.command_ns(to.is_write) + disk.move_ns(self.arm, to);
+                disk.revolution.wait_ns(Time(free.0 + move_ns), to.angle_ns)
+            }
+            Kind::Constant(_) => 0,
+        }
+    }
+
+    fn seek_floor_ns(&self, cylinders: u32) -> u64 {
+        match &self.model.kind {
+            Kind::Disk(disk) => disk.seek.floor_ns(cylinders),
+            Kind::Constant(constant) => constant.read_ns.min(constant.write_ns),
+        }
+    }
+}

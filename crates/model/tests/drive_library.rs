@@ -1,0 +1,58 @@
+//! Every drive of the library is read, and its addresses are laid out soundly.
+
+use base::{Mechanics, Time};
+use model::drive::{Access, Drive, DriveModel, DriveOptions, Entry, library};
+use proptest::prelude::*;
+use std::sync::{Arc, OnceLock};
+
+fn drives() -> &'static [Arc<DriveModel>] {
+    static DRIVES: OnceLock<Vec<Arc<DriveModel>>> = OnceLock::new();
+    let parse = |entry: &Entry| Arc::new(DriveModel::parse(entry.id, entry.text).expect(entry.id));
+    DRIVES.get_or_init(|| library().iter().map(parse).collect())
+}
+
+#[test]
+fn no_two_addresses_share_a_place() {
+    for model in drives().iter().filter(|model| model.revolution_ns().is_some()) {
+        let step = (model.capacity_sectors() / 300).max(1);
+        for start in (0..model.capacity_sectors() - 600).step_by(step as usize) {
+            let mut places: Vec<_> = (start..start + 600)
+                .map(|sector| model.place(sector).expect("a disk"))
+                .map(|place| (place.cylinder, place.surface, place.sector))
+                .collect();
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len(), 600, "{} at {start}", model.name());
+        }
+    }
+}
+
+proptest! {
+    /// The parts add up, nothing ends before it begins, and a predicted wait is what is then seen.
+    #[test]
+    fn predictions_come_true(
+        seed in any::<u64>(),
+        accesses in prop::collection::vec((0.0f64..1.0, 1u32..300, any::<bool>(), 0u64..20_000_000), 1..30),
+    ) {
+        let drives = drives();
+        let model = &drives[(seed % drives.len() as u64) as usize];
+        for options in [DriveOptions::MECHANICS, DriveOptions::UNCACHED] {
+            let options = DriveOptions { zero_latency: false, ..options };
+            let mut drive = Drive::with_options(model.clone(), options);
+            let mut now = Time::ZERO;
+            for &(part, count, is_write, pause_ns) in &accesses {
+                now.0 += pause_ns;
+                let sector = ((model.capacity_sectors() - u64::from(count)) as f64 * part) as u64;
+                let to = drive.position_of(sector, is_write);
+                let (predicted_ns, rotation_ns) = (drive.positioning_ns(now, &to), drive.rotation_ns(now, &to));
+                let floor_ns = drive.seek_floor_ns(drive.cylinder().abs_diff(to.cylinder));
+                prop_assert!(floor_ns + rotation_ns <= predicted_ns);
+                let service = drive.serve(now, Access { sector, count, is_write });
+                let parts_ns = service.overhead_ns + service.seek_ns + service.rotation_ns + service.transfer_ns;
+                prop_assert_eq!(now.0 + parts_ns + service.bus_ns, service.done.0);
+                prop_assert!(predicted_ns + service.transfer_ns <= service.done.0 - now.0);
+                now = service.done;
+            }
+        }
+    }
+}
