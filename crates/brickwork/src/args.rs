@@ -1,8 +1,8 @@
 //! The command line. Each verb's own arguments stand in its file under [`crate::verb`].
 
 use crate::verb::{
-    attach, brick, client, cluster, completions, demo, directory, fsck, gateway, man, rebuild, scrub, sim,
-    soak, status, volume,
+    attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, man, rebuild, scrub,
+    sim, soak, status, volume,
 };
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -132,6 +132,8 @@ pub enum Verb {
     Scrub(scrub::Args),
     /// Check a stopped brick's disks, and repair them when asked
     Fsck(fsck::Args),
+    /// Models of disks: measure a real one
+    Disk(disk::Args),
     /// Run the same protocol code in a simulated world full of faults
     Sim(sim::Args),
     /// Run real processes, kill them at random, and check the history of what clients saw

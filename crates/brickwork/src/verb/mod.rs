@@ -9,6 +9,7 @@ pub mod confirm;
 pub mod daemon;
 pub mod demo;
 pub mod directory;
+pub mod disk;
 pub mod fsck;
 pub mod gateway;
 pub mod man;
@@ -41,6 +42,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Rebuild(args) => rebuild::run(global, args),
         Verb::Scrub(args) => scrub::run(global, args),
         Verb::Fsck(args) => fsck::run(global, &args),
+        Verb::Disk(args) => disk::run(global, args),
         Verb::Sim(args) => sim::run_verb(global, args),
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
