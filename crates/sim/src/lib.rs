@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
 //! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
-//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. Apart: [`queue`] (events in
+//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. Apart: [`reference`] (modelled drives beside real ones), [`queue`] (events in
 //! the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
@@ -17,9 +17,11 @@ mod failover;
 mod faults;
 pub mod history;
 pub mod options;
+pub mod perf;
 pub mod plants;
 pub mod queue;
 pub mod rare;
+pub mod reference;
 pub mod replay;
 pub mod torture;
 pub mod trace;

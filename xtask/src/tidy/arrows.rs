@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Crates that know no clock, randomness, thread or file.
-pub(super) const PURE: &[&str] = &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "sim"];
+pub(super) const PURE: &[&str] = &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "trace", "sim"];
 
 /// Each crate with all it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -12,13 +12,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &["base"]),
     ("nbd", &["base"]),
     ("model", &["base"]),
+    ("trace", &["base"]),
     ("proto", &["base", "wire", "code"]),
     ("store", &["base", "wire"]),
     ("node", &["base", "wire", "proto", "store"]),
-    ("sim", &["base", "wire", "proto", "store", "node", "model", "code"]),
+    ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
-    ("brickwork", &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host"]),
+    ("lab", &["base", "proto", "model", "sim", "trace"]),
+    (
+        "brickwork",
+        &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace", "lab"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -154,6 +154,17 @@ impl Drive {
         service
     }
 
+    /// As [`Mechanics::positioning_ns`], for a command that the drive has already understood at `begin`.
+    pub fn reach_ns(&self, begin: Time, to: &Position) -> u64 {
+        match &self.model.kind {
+            Kind::Disk(disk) => {
+                let move_ns = disk.move_ns(self.arm, to);
+                move_ns + disk.revolution.wait_ns(Time(begin.0 + move_ns), to.angle_ns)
+            }
+            Kind::Constant(constant) => constant.access_ns(to.is_write),
+        }
+    }
+
     fn manner(&self, is_write: bool) -> Manner {
         let controller = &self.model.controller;
         let can_begin_anywhere =
@@ -189,13 +200,7 @@ impl Mechanics for Drive {
 
     fn positioning_ns(&self, free: Time, to: &Position) -> u64 {
         let command_ns = self.command_ns(to.is_write);
-        match &self.model.kind {
-            Kind::Disk(disk) => {
-                let move_ns = command_ns + disk.move_ns(self.arm, to);
-                move_ns + disk.revolution.wait_ns(Time(free.0 + move_ns), to.angle_ns)
-            }
-            Kind::Constant(constant) => command_ns + constant.access_ns(to.is_write),
-        }
+        command_ns + self.reach_ns(Time(free.0 + command_ns), to)
     }
 
     fn rotation_ns(&self, free: Time, to: &Position) -> u64 {

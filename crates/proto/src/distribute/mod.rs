@@ -1,6 +1,25 @@
-//! Who serves a read, among the members that could. Each policy is a file, and a line in [`ReadPolicy`].
+//! Who serves a read, among the members that could. Each policy is a file.
+//!
+//! | policy | who decides | when |
+//! |---|---|---|
+//! | [`claim`] | the bricks, by bids | when a disk is about to be free |
+//! | [`hash`], [`weighted_hash`] | the asker, by the address | at once |
+//! | [`lard`] | one front end, by the address and the loads that it sees | at once |
+//! | [`shortest_queue`] | the asker, by its questions unanswered | at once |
+//! | [`probing`] | the asker, by what answers told | at once |
+//! | [`hedged`] | as shortest queue, and a second holder | at once, and when it takes long |
+//! | [`tied`] | two of the bricks | when a disk is free |
+//!
+//! What gateways use today is a line in [`ReadPolicy`].
 
+pub mod claim;
+pub mod hash;
+pub mod hedged;
+pub mod lard;
+pub mod probing;
 pub mod shortest_queue;
+pub mod tied;
+pub mod weighted_hash;
 
 use base::BrickId;
 use shortest_queue::ShortestQueue;

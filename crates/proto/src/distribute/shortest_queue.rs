@@ -11,22 +11,28 @@ pub struct ShortestQueue {
 }
 
 impl ShortestQueue {
-    pub(super) fn choose(&self, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
+    /// The one of `candidates` `(slot, brick)` to ask for the block at `address`; `None` when there are none.
+    pub fn choose(&self, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
         let preferred = preferred(address, candidates.len())?;
         candidates
             .iter()
             .enumerate()
-            .min_by_key(|(index, (_, brick))| {
-                (self.waiting.get(brick).copied().unwrap_or(0), *index != preferred)
-            })
+            .min_by_key(|(index, (_, brick))| (self.length(*brick), *index != preferred))
             .map(|(_, (slot, _))| *slot)
     }
 
-    pub(super) fn begin(&mut self, brick: BrickId) {
+    /// Questions unanswered at `brick`.
+    pub fn length(&self, brick: BrickId) -> u32 {
+        self.waiting.get(&brick).copied().unwrap_or(0)
+    }
+
+    /// A question went to `brick`.
+    pub fn begin(&mut self, brick: BrickId) {
         *self.waiting.entry(brick).or_default() += 1;
     }
 
-    pub(super) fn end(&mut self, brick: BrickId) {
+    /// It was answered, or is of no interest any more.
+    pub fn end(&mut self, brick: BrickId) {
         if let Some(waiting) = self.waiting.get_mut(&brick) {
             *waiting = waiting.saturating_sub(1);
         }

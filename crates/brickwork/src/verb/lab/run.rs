@@ -1,0 +1,65 @@
+//! `brickwork lab run`.
+
+use super::{Manner, experiments, show};
+use crate::args::Global;
+use crate::output;
+use anyhow::Result;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Where pictures go when they are wanted and no folder is named.
+const FOLDER: &str = "lab-results";
+
+/// `lab run`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The same seed prints the same, whether on one core or on all; only wall_s differs. With --out, points that were already
+computed by this program under the same assumptions are taken from there, so that an interrupted run goes on.
+
+A claim that does not hold is a result, not an error: the code is 0, unless --check is given.
+
+Examples:
+  brickwork lab run dsptf.table1 --json
+  brickwork lab run dsptf --seeds 5 --plot --out results
+  brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
+  brickwork lab run mine.toml --plot")]
+pub(super) struct Run {
+    /// Experiments: an id, a paper (`dsptf`), `all`, or a file of one's own (`mine.toml`)
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    #[command(flatten)]
+    manner: Manner,
+    /// Draw the figures (SVG and PNG, the data beside them); into `lab-results` unless --out says where
+    #[arg(long)]
+    plot: bool,
+    /// Write tables and outcomes here, and go on from what is there
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// End with code 1 when a claim does not hold
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
+    let folder = args.out.clone().or_else(|| args.plot.then(|| PathBuf::from(FOLDER)));
+    let mut all_hold = true;
+    for (at, experiment) in experiments(&args.ids)?.iter().enumerate() {
+        let outcome = args.manner.run(experiment.as_ref(), folder.as_deref())?;
+        if global.json {
+            output::print_json(&serde_json::to_value(&outcome)?);
+        } else {
+            if at > 0 {
+                println!();
+            }
+            show::print(&outcome);
+        }
+        if let Some(folder) = &folder {
+            let written = lab::files::write(folder, &outcome, args.plot)?;
+            if !global.json {
+                println!("\nWrote {} to {}.", output::count(written.len() as u64, "file"), folder.display());
+            }
+        }
+        all_hold &= outcome.claims.iter().all(|claim| claim.holds);
+    }
+    Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

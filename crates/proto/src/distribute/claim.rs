@@ -1,0 +1,605 @@
+//! Reads bound late: a read waits at every brick that could serve it, and the first that can claims it. After D-SPTF
+//! (Lumb, Golding, Ganger: ASPLOS 2004), sections 3 and 3.1.
+//!
+//! A [`Claims`] stands before one disk. It owns the queue of what waits for it: reads that other holders could serve as
+//! well, and work that is the disk's own (destaged writes, reads of blocks that nobody else has). A little before the
+//! disk is free it chooses by positioning time, tells the other holders by a claim that carries that time as its bid, and
+//! waits two one-way latencies for theirs. The lowest bid wins, a tie goes to the lowest brick, and when a claim was sent
+//! counts for nothing: each brick judges alone, and all come to the same judgement. Who loses drops the read and chooses
+//! again.
+//!
+//! A claim that is lost or late costs a second service, which the client squashes, and never an answer: a read leaves
+//! the queue only by being served, cancelled, or claimed by a brick that said so. A claimer that dies is the client's
+//! to notice; its retry carries a higher attempt, which earlier claims do not touch.
+//!
+//! Without rotation there is no time to hide the wait in. Such a device ([`Config::defer`]) serves at once what it was
+//! the best last-known bidder for, and gives the others' reads the time that the best bidder needs ([`bids`]).
+//!
+//! Reading order: [`Event`] and [`Effect`], `choose`, `on_claim`; then [`bids`], `recent`, [`estimate`].
+//!
+//! Deliberately absent: caches and journals (the brick's; it tells of a hit by [`Event::Hit`]), and messages: the driver
+//! sends an [`Effect::Claim`] to all holders but this brick.
+
+pub mod bids;
+mod entries;
+pub mod estimate;
+mod recent;
+#[cfg(test)]
+mod tests;
+
+use crate::heads::{HeadQueue, Policy};
+use base::{BrickId, Depth, HashMap, Machine, Mechanics, Position, Time};
+use bids::Bids;
+use core::time::Duration;
+use entries::{Entries, Entry, Place};
+use recent::Recent;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Who could serve a read, this brick among them.
+pub type Holders = Arc<[BrickId]>;
+
+/// A read, the same at every holder.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ReadId {
+    /// Who asks: a gateway or a client.
+    pub asker: u64,
+    /// Its number there.
+    pub sequence: u64,
+}
+
+/// A read, and how often it was asked for before: claims of an earlier attempt do not touch a later one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Attempt {
+    /// The read.
+    pub read: ReadId,
+    /// 0 at first.
+    pub number: u8,
+}
+
+/// How a brick claims.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// This brick.
+    pub brick: BrickId,
+    /// How the disk's next access is chosen.
+    pub policy: Policy,
+    /// The bound on a message's way to another brick that claims reckon with, in nanoseconds.
+    pub one_way_ns: u64,
+    /// How much sooner than two one-way latencies before the disk is free it is chosen, in nanoseconds: room for
+    /// jitter.
+    pub slack_ns: u64,
+    /// Whether a claim that was chosen too late for its wait to end with the access before it holds the idle disk only
+    /// for the rotational latency. The paper holds it for all of the wait (section 5.3.2).
+    pub hold_rotation_only: bool,
+    /// Accesses that the device takes at a time: 1 for a disk.
+    pub depth: u32,
+    /// Claims that are remembered, in case one has overtaken its read.
+    pub recent: usize,
+    /// For devices without rotation: who is not the best bidder waits.
+    pub defer: Option<bids::Defer>,
+}
+
+impl Config {
+    /// A disk at `brick` whose messages take `one_way_ns`, with the paper's rules.
+    pub fn disk(brick: BrickId, one_way_ns: u64) -> Config {
+        Config {
+            brick,
+            policy: Policy::Sptf,
+            one_way_ns,
+            slack_ns: one_way_ns / 10,
+            hold_rotation_only: false,
+            depth: 1,
+            recent: 1024,
+            defer: None,
+        }
+    }
+
+    /// A device without rotation at `brick` that takes `depth` accesses at a time.
+    pub fn flash(brick: BrickId, one_way_ns: u64, depth: u32) -> Config {
+        Config {
+            policy: Policy::Fcfs,
+            depth,
+            defer: Some(bids::Defer::default()),
+            ..Config::disk(brick, one_way_ns)
+        }
+    }
+
+    fn wait_ns(&self) -> u64 {
+        2 * self.one_way_ns
+    }
+}
+
+/// What can happen. `T` is the driver's own word for an access; it comes back with [`Effect::Issue`] or
+/// [`Effect::Drop`], exactly once.
+#[derive(Clone, Debug)]
+pub enum Event<T> {
+    /// A read that any of `holders` may serve arrived, from its client or from another holder.
+    Read {
+        /// Which, and for which time.
+        attempt: Attempt,
+        /// Where on this disk, in sectors of 512 bytes.
+        sector: u64,
+        /// Who else was told.
+        holders: Holders,
+        /// The driver's own.
+        item: T,
+    },
+    /// Work that only this disk can do: a destaged write, a read of its own.
+    Local {
+        /// Where, in sectors of 512 bytes.
+        sector: u64,
+        /// Writes settle longer.
+        is_write: bool,
+        /// The driver's own.
+        item: T,
+    },
+    /// A read is answered from this brick's memory: the others need not serve it.
+    Hit {
+        /// Which.
+        attempt: Attempt,
+        /// Who else was told.
+        holders: Holders,
+    },
+    /// Another holder claims a read.
+    Claim {
+        /// Which.
+        attempt: Attempt,
+        /// What it predicts to need, in nanoseconds; 0 from memory.
+        bid_ns: u64,
+        /// Who.
+        brick: BrickId,
+    },
+    /// Nobody wants a read any more.
+    Cancel {
+        /// Which.
+        read: ReadId,
+    },
+    /// What was issued will end at `free`, as far as the driver can tell. Without it the next access is chosen only when
+    /// this one has ended.
+    Busy {
+        /// When.
+        free: Time,
+    },
+    /// An access that was issued has ended.
+    Done,
+}
+
+/// What it asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect<T> {
+    /// Tell `holders` but this brick.
+    Claim {
+        /// Which read.
+        attempt: Attempt,
+        /// What this brick predicts to need, in nanoseconds.
+        bid_ns: u64,
+        /// Whom to tell.
+        holders: Holders,
+    },
+    /// Give this to the device now.
+    Issue {
+        /// The driver's own.
+        item: T,
+    },
+    /// This will not be served here.
+    Drop {
+        /// The driver's own.
+        item: T,
+        /// Why.
+        why: Dropped,
+    },
+}
+
+/// Why an access left without being served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dropped {
+    /// Another holder claimed it.
+    Claimed(BrickId),
+    /// It came a second time, or after a claim of it.
+    Squashed,
+    /// Nobody wants it any more.
+    Cancelled,
+}
+
+/// How often things happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Accesses that came, local ones too.
+    pub arrived: u64,
+    /// Claims that were sent out (each to all other holders).
+    pub claims: u64,
+    /// Claims heard of a read that was chosen here.
+    pub conflicts: u64,
+    /// Those of them that were lost.
+    pub lost: u64,
+    /// Accesses dropped because another holder claimed them.
+    pub claimed_away: u64,
+    /// Reads that came again, or after their claim.
+    pub squashed: u64,
+    /// Reads that were cancelled.
+    pub cancelled: u64,
+    /// Reads that were taken over since their best bidder let its time pass.
+    pub overtaken: u64,
+    /// Accesses given to the device.
+    pub issued: u64,
+    /// Times that an access was chosen.
+    pub choices: u64,
+    /// The sum over them of the accesses that could be chosen from.
+    pub choices_seen: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    entry: u32,
+    bid_ns: u64,
+    issue_at: Time,
+}
+
+/// The claims of one disk. `M` predicts its device; `T` is the driver's own word for an access.
+///
+/// Its memory is bounded by what waits; who admits work bounds that.
+#[derive(Debug)]
+pub struct Claims<M, T> {
+    config: Config,
+    device: M,
+    entries: Entries<T>,
+    waiting: HeadQueue<u32>,
+    deferred: BTreeSet<(Time, u32)>,
+    reads: HashMap<ReadId, u32>,
+    recent: Recent,
+    bids: Bids,
+    chosen: Option<Chosen>,
+    serving: u32,
+    free: Option<Time>,
+    counts: Counts,
+}
+
+impl<M: Mechanics, T> Claims<M, T> {
+    /// A disk with nothing to do.
+    pub fn new(config: Config, device: M) -> Claims<M, T> {
+        Claims {
+            config,
+            device,
+            entries: Entries::default(),
+            waiting: HeadQueue::new(config.policy),
+            deferred: BTreeSet::new(),
+            reads: HashMap::default(),
+            recent: Recent::new(config.recent),
+            bids: Bids::new(config.brick, config.defer.unwrap_or_default()),
+            chosen: None,
+            serving: 0,
+            free: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The device, for the driver to serve with and to tell what it measured.
+    pub fn device_mut(&mut self) -> &mut M {
+        &mut self.device
+    }
+
+    /// The device.
+    pub fn device(&self) -> &M {
+        &self.device
+    }
+
+    /// How often things happened.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Accesses that wait, chosen and deferred ones among them.
+    pub fn waiting(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Accesses at the device.
+    pub fn serving(&self) -> u32 {
+        self.serving
+    }
+
+    fn on_read(&mut self, now: Time, read: Arriving<T>, fx: &mut Vec<Effect<T>>) {
+        self.counts.arrived += 1;
+        let Arriving { attempt, sector, holders, item } = read;
+        if let Some(&index) = self.reads.get(&attempt.read) {
+            let known = &mut self.entries[index].attempt.number;
+            *known = attempt.number.max(*known);
+            return self.drop_item(item, Dropped::Squashed, fx);
+        }
+        if self.recent.covers(attempt) {
+            return self.drop_item(item, Dropped::Squashed, fx);
+        }
+        let position = self.device.position_of(sector, false);
+        let defer = self.deferral(attempt.read, &holders, now);
+        let entry = Entry { place: Place::Nowhere, attempt, holders: Some(holders), position, item };
+        let index = self.entries.insert(entry);
+        self.reads.insert(attempt.read, index);
+        match defer {
+            None => self.enqueue(index),
+            Some((best, until)) => {
+                self.entries[index].place = Place::Deferred { until, to: best };
+                self.deferred.insert((until, index));
+            }
+        }
+    }
+
+    /// For whom a read waits here, and how long, when another holder is the best bidder.
+    fn deferral(&self, read: ReadId, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
+        self.config.defer?;
+        let own_ns = self.device.positioning_ns(now, &Position::default());
+        let (best, bid_ns) = self.bids.best(read, holders, own_ns, now);
+        let until = now + Duration::from_nanos(bid_ns.saturating_add(self.config.wait_ns()));
+        (best != self.config.brick).then_some((best, until))
+    }
+
+    fn on_local(&mut self, sector: u64, is_write: bool, item: T) {
+        self.counts.arrived += 1;
+        let position = self.device.position_of(sector, is_write);
+        let (attempt, holders) = (Attempt::default(), None);
+        let index = self.entries.insert(Entry { place: Place::Nowhere, attempt, holders, position, item });
+        self.enqueue(index);
+    }
+
+    fn enqueue(&mut self, index: u32) {
+        let ticket = self.waiting.push(self.entries[index].position, index);
+        self.entries[index].place = Place::Waiting(ticket);
+    }
+
+    fn on_hit(&mut self, now: Time, attempt: Attempt, holders: Holders, fx: &mut Vec<Effect<T>>) {
+        self.claim(now, attempt, 0, holders, fx);
+    }
+
+    fn claim(&mut self, now: Time, attempt: Attempt, bid_ns: u64, holders: Holders, fx: &mut Vec<Effect<T>>) {
+        self.counts.claims += 1;
+        self.recent.note(attempt);
+        if bid_ns > 0 {
+            self.bids.heard(self.config.brick, bid_ns, now);
+        }
+        fx.push(Effect::Claim { attempt, bid_ns, holders });
+    }
+
+    fn on_claim(&mut self, now: Time, attempt: Attempt, bid: (u64, BrickId), fx: &mut Vec<Effect<T>>) {
+        if bid.0 > 0 {
+            self.bids.heard(bid.1, bid.0, now);
+        }
+        let Some(&index) = self.reads.get(&attempt.read) else { return self.recent.note(attempt) };
+        if attempt.number < self.entries[index].attempt.number {
+            return;
+        }
+        if let (Place::Chosen, Some(chosen)) = (self.entries[index].place, self.chosen) {
+            self.counts.conflicts += 1;
+            if bid > (chosen.bid_ns, self.config.brick) {
+                return;
+            }
+            self.counts.lost += 1;
+        }
+        self.recent.note(attempt);
+        let item = self.take(index).item;
+        self.drop_item(item, Dropped::Claimed(bid.1), fx);
+    }
+
+    fn on_cancel(&mut self, read: ReadId, fx: &mut Vec<Effect<T>>) {
+        if let Some(&index) = self.reads.get(&read) {
+            let item = self.take(index).item;
+            self.drop_item(item, Dropped::Cancelled, fx);
+        }
+    }
+
+    fn drop_item(&mut self, item: T, why: Dropped, fx: &mut Vec<Effect<T>>) {
+        match why {
+            Dropped::Claimed(_) => self.counts.claimed_away += 1,
+            Dropped::Squashed => self.counts.squashed += 1,
+            Dropped::Cancelled => self.counts.cancelled += 1,
+        }
+        fx.push(Effect::Drop { item, why });
+    }
+
+    /// Takes an entry out of wherever it stands.
+    fn take(&mut self, index: u32) -> Entry<T> {
+        let entry = self.entries.remove(index);
+        match entry.place {
+            Place::Waiting(ticket) => {
+                let found = self.waiting.remove(ticket);
+                assert!(
+                    found == Some(index),
+                    "access {index} waits, and the queue holds {found:?} in its place"
+                );
+            }
+            Place::Deferred { until, .. } => {
+                self.deferred.remove(&(until, index));
+            }
+            Place::Chosen => self.chosen = None,
+            Place::Nowhere => {}
+        }
+        if entry.holders.is_some() {
+            self.reads.remove(&entry.attempt.read);
+        }
+        entry
+    }
+
+    fn on_done(&mut self) {
+        assert!(self.serving > 0, "an access ended, and none was under way");
+        self.serving -= 1;
+        self.free = None;
+    }
+
+    /// Does all that is due: who waited long enough for another brick, the next choice, the next issue.
+    fn advance(&mut self, now: Time, fx: &mut Vec<Effect<T>>) {
+        self.overtake(now);
+        loop {
+            if self.chosen.is_none() && self.choose_at().is_some_and(|at| at <= now) {
+                self.choose(now, fx);
+            }
+            match self.chosen {
+                Some(chosen) if self.serving < self.config.depth && chosen.issue_at <= now => {
+                    self.issue(chosen, fx)
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn overtake(&mut self, now: Time) {
+        while let Some(&(until, index)) = self.deferred.first()
+            && until <= now
+        {
+            self.deferred.pop_first();
+            self.counts.overtaken += 1;
+            if let Place::Deferred { to, .. } = self.entries[index].place {
+                self.bids.silent(to, now);
+            }
+            self.enqueue(index);
+        }
+    }
+
+    /// When the next access is to be chosen; the past when at once.
+    fn choose_at(&self) -> Option<Time> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        if self.serving < self.config.depth {
+            return Some(Time::ZERO);
+        }
+        let lead_ns = self.config.wait_ns() + self.config.slack_ns;
+        self.free.map(|free| Time(free.0.saturating_sub(lead_ns)))
+    }
+
+    /// Chooses for the head as it will be when the command can go out, and claims what others could serve.
+    fn choose(&mut self, now: Time, fx: &mut Vec<Effect<T>>) {
+        self.counts.choices += 1;
+        self.counts.choices_seen += self.waiting.len() as u64;
+        let after_wait = now + Duration::from_nanos(self.config.wait_ns());
+        let idle = self.serving < self.config.depth;
+        let free = if idle { now } else { self.free.unwrap_or(now).max(now) };
+        let start = if idle || self.config.hold_rotation_only { free } else { free.max(after_wait) };
+        let Some(picked) = self.waiting.pick(start, &self.device) else { return };
+        let (entry, bid_ns) = (picked.item, picked.positioning_ns);
+        let waiting = &mut self.entries[entry];
+        waiting.place = Place::Chosen;
+        let (attempt, position) = (waiting.attempt, waiting.position);
+        let shared = waiting.holders.clone().filter(|holders| holders.len() > 1);
+        let mut issue_at = now;
+        if let Some(holders) = shared {
+            issue_at = self.hold(after_wait, start, idle, &position);
+            self.claim(now, attempt, bid_ns, holders, fx);
+        }
+        self.chosen = Some(Chosen { entry, bid_ns, issue_at });
+    }
+
+    /// Until when others are heard. An idle disk waits only as long as the platter makes it wait anyway (section 3.1).
+    fn hold(&self, after_wait: Time, start: Time, idle: bool, position: &Position) -> Time {
+        if !idle && !self.config.hold_rotation_only {
+            return after_wait;
+        }
+        let rotation = Duration::from_nanos(self.device.rotation_ns(start, position));
+        after_wait.min(start + rotation)
+    }
+
+    fn issue(&mut self, chosen: Chosen, fx: &mut Vec<Effect<T>>) {
+        self.serving += 1;
+        self.free = None;
+        self.counts.issued += 1;
+        let item = self.take(chosen.entry).item;
+        fx.push(Effect::Issue { item });
+    }
+
+    fn check_deep(&self) {
+        let (mut waiting, mut deferred, mut chosen, mut reads) = (0, 0, 0, 0);
+        for (index, entry) in self.entries.iter() {
+            match entry.place {
+                Place::Waiting(ticket) => {
+                    waiting += 1;
+                    assert_eq!(
+                        self.waiting.get(ticket),
+                        Some(&index),
+                        "access {index} is not where it waits"
+                    );
+                }
+                Place::Deferred { until, .. } => {
+                    deferred += 1;
+                    assert!(
+                        self.deferred.contains(&(until, index)),
+                        "deferred access {index} would never be taken up"
+                    );
+                }
+                Place::Chosen => chosen += 1,
+                Place::Nowhere => panic!("access {index} is neither waiting nor chosen"),
+            }
+            if entry.holders.is_some() {
+                reads += 1;
+                assert_eq!(
+                    self.reads.get(&entry.attempt.read),
+                    Some(&index),
+                    "a claim would not find access {index}"
+                );
+            }
+        }
+        assert_eq!(waiting, self.waiting.len(), "the head's queue holds what no longer waits");
+        assert_eq!(deferred, self.deferred.len(), "deferred accesses that are no longer here");
+        assert_eq!(chosen, usize::from(self.chosen.is_some()), "more than one access is chosen");
+        assert_eq!(reads, self.reads.len(), "reads that are no longer here");
+    }
+}
+
+/// [`Event::Read`] as a value.
+struct Arriving<T> {
+    attempt: Attempt,
+    sector: u64,
+    holders: Holders,
+    item: T,
+}
+
+impl<M: Mechanics, T> Machine for Claims<M, T> {
+    type Event = Event<T>;
+    type Effect = Effect<T>;
+
+    fn step(&mut self, now: Time, event: Event<T>, fx: &mut Vec<Effect<T>>) {
+        match event {
+            Event::Read { attempt, sector, holders, item } => {
+                self.on_read(now, Arriving { attempt, sector, holders, item }, fx);
+            }
+            Event::Local { sector, is_write, item } => self.on_local(sector, is_write, item),
+            Event::Hit { attempt, holders } => self.on_hit(now, attempt, holders, fx),
+            Event::Claim { attempt, bid_ns, brick } => self.on_claim(now, attempt, (bid_ns, brick), fx),
+            Event::Cancel { read } => self.on_cancel(read, fx),
+            Event::Busy { free } => self.free = (self.serving > 0).then_some(free),
+            Event::Done => self.on_done(),
+        }
+    }
+
+    fn settle(&mut self, now: Time, fx: &mut Vec<Effect<T>>) {
+        self.advance(now, fx);
+    }
+
+    fn wake(&mut self, now: Time, fx: &mut Vec<Effect<T>>) {
+        self.advance(now, fx);
+    }
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        let next = match self.chosen {
+            Some(chosen) if self.serving < self.config.depth => {
+                Some((chosen.issue_at, "claims have been heard"))
+            }
+            Some(_) => None,
+            None => self.choose_at().map(|at| (at, "the next access is to be chosen")),
+        };
+        let deferred = self.deferred.first().map(|(until, _)| (*until, "the best bidder let its time pass"));
+        next.into_iter().chain(deferred).min_by_key(|(at, _)| *at)
+    }
+
+    fn check(&self, depth: Depth) {
+        let counts = &self.counts;
+        let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled;
+        assert_eq!(counts.arrived, left + self.entries.len() as u64, "an access was lost, or left twice");
+        assert!(
+            self.serving <= self.config.depth,
+            "{} accesses at a device that takes {}",
+            self.serving,
+            self.config.depth
+        );
+        if depth == Depth::Deep {
+            self.check_deep();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The holder that a hash of the address names, each as often as its weight says: for bricks whose speeds are known and
+//! do not change (D-SPTF, section 5.2.1).
+
+use super::hash;
+use base::{BrickId, HashMap};
+
+/// Weights of bricks; of one that is not listed it is 1.
+#[derive(Clone, Debug, Default)]
+pub struct WeightedHash {
+    weights: HashMap<BrickId, f64>,
+}
+
+impl WeightedHash {
+    /// The weights, of which only the ratios count. What is not a positive number counts as 1.
+    pub fn new(weights: impl IntoIterator<Item = (BrickId, f64)>) -> WeightedHash {
+        let proper = |(_, weight): &(BrickId, f64)| weight.is_finite() && *weight > 0.0;
+        WeightedHash { weights: weights.into_iter().filter(proper).collect() }
+    }
+
+    /// The holder of `address` among `candidates` `(slot, brick)`.
+    pub fn choose(&self, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
+        let score = |brick: BrickId| self.score(address, brick);
+        candidates.iter().min_by(|(_, a), (_, b)| score(*a).total_cmp(&score(*b))).map(|(slot, _)| *slot)
+    }
+
+    /// An exponential draw with the weight as its rate: the lowest of several falls on each in proportion to its weight.
+    fn score(&self, address: u64, brick: BrickId) -> f64 {
+        let uniform = ((hash::weight(address, brick) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        -libm::log(uniform) / self.weights.get(&brick).copied().unwrap_or(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_follow_the_weights() {
+        let policy = WeightedHash::new([(BrickId(1), 2.0), (BrickId(2), 1.0), (BrickId(3), f64::NAN)]);
+        let candidates = [(0, BrickId(1)), (1, BrickId(2)), (2, BrickId(3))];
+        let mut counts = [0u32; 3];
+        for address in 0..40_000 {
+            counts[usize::from(policy.choose(address, &candidates).expect("three candidates"))] += 1;
+        }
+        assert!((19_500..20_500).contains(&counts[0]), "{counts:?}");
+        assert!(counts[1..].iter().all(|count| (9_600..10_400).contains(count)), "{counts:?}");
+    }
+}

@@ -1,0 +1,297 @@
+//! What can be set about a modelled cluster.
+
+use base::Time;
+use model::drive::{DriveModel, DriveOptions};
+use proto::distribute::claim::bids::Defer;
+use proto::distribute::lard::LardConfig;
+use proto::heads::Policy;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its bricks.
+    pub bricks: Vec<BrickSpec>,
+    /// Which bricks hold the same data.
+    pub groups: Groups,
+    /// What joins them.
+    pub network: Network,
+    /// Who serves a read.
+    pub scheme: Scheme,
+    /// When a write leaves a closed loop.
+    pub write_release: WriteRelease,
+    /// Whether a block that was written stays cached at one holder only (D-SPTF, section 3), or at all.
+    pub exclusive: bool,
+    /// Whether all platters turn in step. Those of real disks do not, and disks in step often want the same read.
+    pub synchronised: bool,
+}
+
+/// A brick: a disk, a cache, a journal.
+#[derive(Clone, Debug)]
+pub struct BrickSpec {
+    /// Its disk.
+    pub drive: Arc<DriveModel>,
+    /// What of the disk's file is in force.
+    pub options: DriveOptions,
+    /// How the disk chooses what is next.
+    pub policy: Policy,
+    /// Accesses at the disk at a time; more than one only for devices of constant access time.
+    pub depth: u32,
+    /// Every time of the disk is stretched to so many percent from these moments on; 200 is half as fast.
+    pub speed: Vec<(Time, u32)>,
+    /// Bytes of its block cache; 0 for none.
+    pub cache_bytes: u64,
+    /// Bytes of written data that may wait for the disk. A write that finds no room waits for its acknowledgement.
+    pub journal_bytes: u64,
+}
+
+impl BrickSpec {
+    /// The brick of D-SPTF, section 4, but without a cache: random addresses all over the disk miss a cold one.
+    pub fn new(drive: Arc<DriveModel>) -> BrickSpec {
+        BrickSpec {
+            drive,
+            options: DriveOptions::UNCACHED,
+            policy: Policy::Sptf,
+            depth: 1,
+            speed: Vec::new(),
+            cache_bytes: 0,
+            journal_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Which bricks hold the same data: the replica groups, each a list of indices of bricks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Groups(pub Vec<Vec<u32>>);
+
+impl Groups {
+    /// As many groups of `replicas` as `bricks` suffice for, no brick in two. What is left over is idle.
+    pub fn disjoint(bricks: u32, replicas: u32) -> Groups {
+        let groups = bricks.checked_div(replicas).unwrap_or(0);
+        Groups((0..groups).map(|group| (group * replicas..(group + 1) * replicas).collect()).collect())
+    }
+
+    /// A group beginning at each brick: it and the `replicas - 1` next ones, around.
+    pub fn chained(bricks: u32, replicas: u32) -> Groups {
+        let group = |first: u32| (0..replicas.min(bricks)).map(|next| (first + next) % bricks).collect();
+        Groups((0..bricks).map(group).collect())
+    }
+}
+
+/// The network between clients and bricks, and among bricks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    /// A message's way between bricks, in nanoseconds.
+    pub one_way_ns: u64,
+    /// A message's way between a client and a brick, in nanoseconds.
+    pub client_one_way_ns: u64,
+    /// What a brick can send; `None` for as much as it likes.
+    pub bytes_per_second: Option<u64>,
+    /// A message without data. The paper has 50 bytes (section 5.3.1).
+    pub message_bytes: u64,
+    /// Of a million claims to a brick, so many are lost.
+    pub claims_lost_ppm: u32,
+}
+
+impl Default for Network {
+    /// 50 microseconds, D-SPTF's.
+    fn default() -> Network {
+        Network {
+            one_way_ns: 50_000,
+            client_one_way_ns: 50_000,
+            bytes_per_second: None,
+            message_bytes: 50,
+            claims_lost_ppm: 0,
+        }
+    }
+}
+
+/// When a write frees its slot in a closed loop (never before it is acknowledged). The text of D-SPTF does not say, and
+/// its figures depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WriteRelease {
+    /// When it is acknowledged: in the journals of all holders.
+    Nvram,
+    /// When half of its holders, rounded up, have it on their disks.
+    #[default]
+    Half,
+    /// When so many of its holders have it on their disks.
+    Of(u32),
+    /// When all of its holders have it on their disks.
+    All,
+}
+
+impl WriteRelease {
+    /// How many of `holders` must have written.
+    pub(super) fn needed(self, holders: usize) -> u32 {
+        let holders = holders as u32;
+        match self {
+            WriteRelease::Nvram => 0,
+            WriteRelease::Half => holders.div_ceil(2),
+            WriteRelease::Of(count) => count.min(holders),
+            WriteRelease::All => holders,
+        }
+    }
+}
+
+/// Who serves a read.
+#[derive(Clone, Debug)]
+pub enum Scheme {
+    /// D-SPTF: [`proto::distribute::claim`].
+    Claim(ClaimOptions),
+    /// One queue over all disks and one cache: the ideal.
+    Central,
+    /// [`proto::distribute::hash`].
+    Hash,
+    /// [`proto::distribute::weighted_hash`], a weight for each brick.
+    WeightedHash(Vec<f64>),
+    /// [`proto::distribute::lard`].
+    Lard(LardConfig),
+    /// [`proto::distribute::shortest_queue`].
+    ShortestQueue,
+    /// [`proto::distribute::hedged`]: after the time in which so many percent of the reads are answered.
+    Hedged(f64),
+    /// [`proto::distribute::tied`].
+    Tied,
+    /// [`proto::distribute::probing`].
+    Probing,
+}
+
+impl Scheme {
+    /// A scheme by its name, with its defaults.
+    pub fn named(name: &str) -> Option<Scheme> {
+        Some(match name {
+            "claim" => Scheme::Claim(ClaimOptions::default()),
+            "central" => Scheme::Central,
+            "hash" => Scheme::Hash,
+            "weighted-hash" => Scheme::WeightedHash(Vec::new()),
+            "lard" => Scheme::Lard(LardConfig::default()),
+            "shortest-queue" => Scheme::ShortestQueue,
+            "hedged" => Scheme::Hedged(95.0),
+            "tied" => Scheme::Tied,
+            "probing" => Scheme::Probing,
+            _ => return None,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Scheme::Claim(_) => "claim",
+            Scheme::Central => "central",
+            Scheme::Hash => "hash",
+            Scheme::WeightedHash(_) => "weighted-hash",
+            Scheme::Lard(_) => "lard",
+            Scheme::ShortestQueue => "shortest-queue",
+            Scheme::Hedged(_) => "hedged",
+            Scheme::Tied => "tied",
+            Scheme::Probing => "probing",
+        }
+    }
+}
+
+/// How bricks claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClaimOptions {
+    /// How much more than two one-way latencies before a disk is free its next access is chosen, in percent of one.
+    pub slack_percent: u64,
+    /// See [`proto::distribute::claim::Config::hold_rotation_only`].
+    pub hold_rotation_only: bool,
+    /// For devices without rotation: reads are left to the best bidder.
+    pub defer: Option<Defer>,
+}
+
+impl Default for ClaimOptions {
+    fn default() -> ClaimOptions {
+        ClaimOptions { slack_percent: 10, hold_rotation_only: false, defer: None }
+    }
+}
+
+/// Why a cluster cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ClusterError {
+    /// No group.
+    #[error("the cluster has no group: give fewer replicas than bricks")]
+    NoGroup,
+    /// A group with no brick, or more than there can be.
+    #[error("group {group} has {bricks} bricks: it needs 1 to 64")]
+    GroupSize {
+        /// Its index.
+        group: usize,
+        /// How many.
+        bricks: usize,
+    },
+    /// A group names a brick that is not there, or twice.
+    #[error("group {group} names brick {brick}, which does not exist or is in it twice")]
+    GroupBrick {
+        /// Its index.
+        group: usize,
+        /// The brick's.
+        brick: u32,
+    },
+    /// A brick takes no access at a time.
+    #[error("brick {brick}: depth must be 1 to 4096")]
+    Depth {
+        /// Its index.
+        brick: usize,
+    },
+    /// A brick that is infinitely fast.
+    #[error("brick {brick}: speed must be 1 to 100000 percent, at times that do not decrease")]
+    Speed {
+        /// Its index.
+        brick: usize,
+    },
+}
+
+impl Cluster {
+    /// Bricks that are alike, in disjoint groups of `replicas`.
+    pub fn uniform(brick: BrickSpec, bricks: u32, replicas: u32, scheme: Scheme) -> Cluster {
+        Cluster {
+            bricks: vec![brick; bricks as usize],
+            groups: Groups::disjoint(bricks, replicas),
+            network: Network::default(),
+            scheme,
+            write_release: WriteRelease::default(),
+            exclusive: true,
+            synchronised: false,
+        }
+    }
+
+    /// Whether it can be.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn validate(&self) -> Result<(), ClusterError> {
+        let groups = &self.groups.0;
+        if groups.is_empty() {
+            return Err(ClusterError::NoGroup);
+        }
+        groups.iter().enumerate().try_for_each(|(group, bricks)| self.validate_group(group, bricks))?;
+        self.bricks.iter().enumerate().try_for_each(|(brick, spec)| validate_brick(brick, spec))
+    }
+
+    fn validate_group(&self, group: usize, bricks: &[u32]) -> Result<(), ClusterError> {
+        if !(1..=64).contains(&bricks.len()) {
+            return Err(ClusterError::GroupSize { group, bricks: bricks.len() });
+        }
+        let is_wrong = |(at, brick): &(usize, &u32)| {
+            **brick as usize >= self.bricks.len() || bricks[..*at].contains(brick)
+        };
+        match bricks.iter().enumerate().find(is_wrong) {
+            Some((_, &brick)) => Err(ClusterError::GroupBrick { group, brick }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn validate_brick(brick: usize, spec: &BrickSpec) -> Result<(), ClusterError> {
+    if !(1..=4096).contains(&spec.depth) {
+        return Err(ClusterError::Depth { brick });
+    }
+    let is_ordered = spec.speed.is_sorted_by_key(|(at, _)| *at);
+    if !is_ordered || spec.speed.iter().any(|(_, percent)| !(1..=100_000).contains(percent)) {
+        return Err(ClusterError::Speed { brick });
+    }
+    Ok(())
+}

@@ -1,0 +1,368 @@
+//! What a run measured. Throughput, service time and idle share are three sides of one account: a disk is busy from the
+//! moment it is given an access until that is done, an access counts in the moment it is done, and the mean service time is
+//! the time busy by the accesses counted. So throughput x service time = 1 - idle, exactly, for each brick and for all (for
+//! disks that take one access at a time).
+
+use base::Time;
+
+/// The kinds of messages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Message {
+    /// A client asks a brick to read.
+    Read,
+    /// A brick passes a read on.
+    Forward,
+    /// A brick claims a read.
+    Claim,
+    /// A read is no longer wanted.
+    Cancel,
+    /// Data that were read, to the client.
+    Data,
+    /// A client gives a brick data to write.
+    Write,
+    /// A brick passes a write on.
+    WriteForward,
+    /// A write is in a journal, to the brick that passed it on.
+    Journaled,
+    /// A write is acknowledged to the client.
+    Acknowledged,
+}
+
+/// How many kinds there are.
+const MESSAGES: usize = Message::Acknowledged as usize + 1;
+
+impl Message {
+    /// All kinds.
+    pub const ALL: [Message; MESSAGES] = [
+        Message::Read,
+        Message::Forward,
+        Message::Claim,
+        Message::Cancel,
+        Message::Data,
+        Message::Write,
+        Message::WriteForward,
+        Message::Journaled,
+        Message::Acknowledged,
+    ];
+
+    pub(super) fn carries_data(self) -> bool {
+        matches!(self, Message::Data | Message::Write | Message::WriteForward)
+    }
+}
+
+/// What a run measured, after its warm-up.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The scheme's name.
+    pub scheme: &'static str,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Seconds in all, with the warm-up.
+    pub simulated_s: f64,
+    /// Events in all.
+    pub events: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Reads among them.
+    pub reads: u64,
+    /// Each brick.
+    pub bricks: Vec<BrickMeasured>,
+    /// Response times of all requests.
+    pub response: Response,
+    /// Of reads.
+    pub read_response: Response,
+    /// Of writes, until they are acknowledged.
+    pub write_response: Response,
+    /// Mean response times, in milliseconds, of as many requests each, in their order.
+    pub batches_ms: Vec<f64>,
+    /// Messages sent, by kind; see [`Measured::messages`].
+    pub by_kind: [u64; MESSAGES],
+    /// Bytes of messages sent, with data and without.
+    pub bytes: [u64; 2],
+    /// Claims beyond the first of a read.
+    pub conflicts: u64,
+    /// Claims sent, each to all other holders.
+    pub claims: u64,
+    /// Answers that came after the first.
+    pub duplicates: u64,
+    /// Reads taken over from a best bidder that let its time pass.
+    pub overtaken: u64,
+    /// The moves of addresses that LARD made.
+    pub moves: u64,
+}
+
+/// What one brick did.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct BrickMeasured {
+    /// Accesses of its disk a second.
+    pub throughput_iops: f64,
+    /// The share of time in which its disk did nothing.
+    pub idle: f64,
+    /// The mean time of an access, in milliseconds.
+    pub service_ms: f64,
+    /// Reads of its disk.
+    pub reads: u64,
+    /// Writes of its disk.
+    pub writes: u64,
+    /// Reads that it answered from memory.
+    pub hits: u64,
+    /// The mean number of accesses that it chose from.
+    pub queue_seen: f64,
+}
+
+/// Response times as clients see them, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Response {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean_ms: f64,
+    /// Half of them were not longer. Percentiles are at most 1.6% too high.
+    pub p50_ms: f64,
+    /// 95% were not longer.
+    pub p95_ms: f64,
+    /// 99% were not longer.
+    pub p99_ms: f64,
+    /// 99.9% were not longer.
+    pub p999_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+impl Measured {
+    /// Disk accesses a second of a brick, in the mean over bricks.
+    pub fn throughput_iops(&self) -> f64 {
+        self.mean(|brick| brick.throughput_iops)
+    }
+
+    /// The share of time in which a disk did nothing, in the mean over bricks.
+    pub fn idle(&self) -> f64 {
+        self.mean(|brick| brick.idle)
+    }
+
+    /// The mean time of a disk access, in milliseconds.
+    pub fn service_ms(&self) -> f64 {
+        let accesses = |brick: &BrickMeasured| (brick.reads + brick.writes) as f64;
+        let all: f64 = self.bricks.iter().map(accesses).sum();
+        self.bricks.iter().map(|brick| brick.service_ms * accesses(brick)).sum::<f64>() / all.max(1.0)
+    }
+
+    /// The mean number of accesses that a disk's next one was chosen from.
+    pub fn queue_seen(&self) -> f64 {
+        self.mean(|brick| brick.queue_seen)
+    }
+
+    /// Requests answered a second, by all bricks.
+    pub fn requests_per_second(&self) -> f64 {
+        self.requests as f64 / self.seconds.max(1e-9)
+    }
+
+    /// The share of reads answered from memory.
+    pub fn hit_rate(&self) -> f64 {
+        let hits: u64 = self.bricks.iter().map(|brick| brick.hits).sum();
+        hits as f64 / (self.reads.max(1)) as f64
+    }
+
+    /// Disk reads for each read that no memory answered: 1 when nothing is read twice.
+    pub fn device_reads_per_read(&self) -> f64 {
+        let (mut disk, mut hits) = (0, 0);
+        self.bricks.iter().for_each(|brick| (disk, hits) = (disk + brick.reads, hits + brick.hits));
+        disk as f64 / (self.reads.saturating_sub(hits).max(1)) as f64
+    }
+
+    /// Messages of a kind for each request.
+    pub fn messages(&self, kind: Message) -> f64 {
+        self.by_kind[kind as usize] as f64 / self.requests.max(1) as f64
+    }
+
+    /// Messages of all kinds for each request, as D-SPTF counts them (table 5): with those to and from clients, and a
+    /// claim beyond the first as one to each holder, the claimer among them.
+    pub fn messages_per_request(&self) -> f64 {
+        let sent: u64 = self.by_kind.iter().sum();
+        (sent + self.conflicts) as f64 / self.requests.max(1) as f64
+    }
+
+    /// Claims beyond the first, for each request (table 6).
+    pub fn conflicts_per_request(&self) -> f64 {
+        self.conflicts as f64 / self.requests.max(1) as f64
+    }
+
+    /// Half the width of the 95% confidence interval of the mean response time, in milliseconds, from the means of
+    /// batches. `None` with fewer than ten of them.
+    pub fn response_half_width_ms(&self) -> Option<f64> {
+        let count = self.batches_ms.len() as f64;
+        if count < 10.0 {
+            return None;
+        }
+        let mean = self.batches_ms.iter().sum::<f64>() / count;
+        let squares: f64 = self.batches_ms.iter().map(|batch| (batch - mean) * (batch - mean)).sum();
+        // Student's t for 19 degrees of freedom; between 10 and 30 batches it is 2.26 to 2.05.
+        Some(2.09 * libm::sqrt(squares / (count - 1.0) / count))
+    }
+
+    fn mean(&self, of: impl Fn(&BrickMeasured) -> f64) -> f64 {
+        self.bricks.iter().map(of).sum::<f64>() / self.bricks.len().max(1) as f64
+    }
+}
+
+/// Times by powers of two, each in 64 parts.
+const PARTS: u64 = 64;
+
+/// Collects response times.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    buckets: Vec<u32>,
+    count: u64,
+    sum_ns: u128,
+    max_ns: u64,
+}
+
+impl Times {
+    pub(super) fn new() -> Times {
+        Times { buckets: vec![0; 64 * PARTS as usize], count: 0, sum_ns: 0, max_ns: 0 }
+    }
+
+    pub(super) fn add(&mut self, ns: u64) {
+        self.buckets[bucket(ns)] += 1;
+        self.count += 1;
+        self.sum_ns += u128::from(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    pub(super) fn response(&self) -> Response {
+        Response {
+            count: self.count,
+            mean_ms: self.sum_ns as f64 / self.count.max(1) as f64 / 1e6,
+            p50_ms: self.percentile_ms(0.5),
+            p95_ms: self.percentile_ms(0.95),
+            p99_ms: self.percentile_ms(0.99),
+            p999_ms: self.percentile_ms(0.999),
+            max_ms: self.max_ns as f64 / 1e6,
+        }
+    }
+
+    fn percentile_ms(&self, share: f64) -> f64 {
+        let rank = (libm::ceil(self.count as f64 * share) as u64).max(1);
+        let mut seen = 0;
+        let is_reached = |count: &u32| {
+            seen += u64::from(*count);
+            seen >= rank
+        };
+        let bucket = self.buckets.iter().position(is_reached);
+        bucket.map_or(0.0, |bucket| (upper_ns(bucket as u64).min(self.max_ns)) as f64 / 1e6)
+    }
+}
+
+fn bucket(ns: u64) -> usize {
+    let ns = ns.max(PARTS);
+    let power = u64::from(ns.ilog2());
+    (power * PARTS + (ns >> (power - u64::from(PARTS.ilog2()))) % PARTS) as usize
+}
+
+/// The last time in the bucket.
+fn upper_ns(bucket: u64) -> u64 {
+    let (power, part) = (bucket / PARTS, bucket % PARTS);
+    let width = 1u128 << power >> PARTS.ilog2();
+    u64::try_from((u128::from(PARTS + part) + 1) * width - 1).unwrap_or(u64::MAX)
+}
+
+/// The batches for the confidence interval.
+pub(super) const BATCHES: u64 = 20;
+
+/// What is counted while measuring.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    pub(super) since: Time,
+    pub(super) requests: u64,
+    pub(super) reads: Times,
+    pub(super) writes: Times,
+    pub(super) by_kind: [u64; MESSAGES],
+    pub(super) bytes: [u64; 2],
+    pub(super) conflicts: u64,
+    pub(super) duplicates: u64,
+    batch: u64,
+    batch_sum_ns: u128,
+    batches_ms: Vec<f64>,
+}
+
+impl Meter {
+    /// Measures from `since` on, about `requests` requests.
+    pub(super) fn new(since: Time, requests: u64) -> Meter {
+        Meter {
+            since,
+            requests: 0,
+            reads: Times::new(),
+            writes: Times::new(),
+            by_kind: [0; MESSAGES],
+            bytes: [0; 2],
+            conflicts: 0,
+            duplicates: 0,
+            batch: (requests / BATCHES).max(1),
+            batch_sum_ns: 0,
+            batches_ms: Vec::new(),
+        }
+    }
+
+    pub(super) fn sent(&mut self, kind: Message, bytes: u64) {
+        self.by_kind[kind as usize] += 1;
+        self.bytes[usize::from(!kind.carries_data())] += bytes;
+    }
+
+    pub(super) fn answered(&mut self, is_write: bool, response_ns: u64) {
+        self.requests += 1;
+        let times = if is_write { &mut self.writes } else { &mut self.reads };
+        times.add(response_ns);
+        self.batch_sum_ns += u128::from(response_ns);
+        if self.requests.is_multiple_of(self.batch) {
+            self.batches_ms.push(self.batch_sum_ns as f64 / self.batch as f64 / 1e6);
+            self.batch_sum_ns = 0;
+        }
+    }
+
+    /// All that was counted until `now`; bricks and what the schemes count are the caller's.
+    pub(super) fn finish(self, scheme: &'static str, now: Time) -> Measured {
+        let mut all = self.reads.clone();
+        all.buckets.iter_mut().zip(&self.writes.buckets).for_each(|(all, more)| *all += more);
+        all.count += self.writes.count;
+        all.sum_ns += self.writes.sum_ns;
+        all.max_ns = all.max_ns.max(self.writes.max_ns);
+        Measured {
+            scheme,
+            seconds: now.since(self.since).as_nanos() as f64 / 1e9,
+            simulated_s: now.0 as f64 / 1e9,
+            events: 0,
+            requests: self.requests,
+            reads: self.reads.count,
+            bricks: Vec::new(),
+            response: all.response(),
+            read_response: self.reads.response(),
+            write_response: self.writes.response(),
+            batches_ms: self.batches_ms,
+            by_kind: self.by_kind,
+            bytes: self.bytes,
+            conflicts: self.conflicts,
+            claims: 0,
+            duplicates: self.duplicates,
+            overtaken: 0,
+            moves: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_at_most_a_part_too_high() {
+        let mut times = Times::new();
+        (1..=10_000u64).for_each(|ms| times.add(ms * 1_000_000));
+        let response = times.response();
+        assert_eq!((response.count, response.mean_ms, response.max_ms), (10_000, 5000.5, 10_000.0));
+        for (ms, exact) in [(response.p50_ms, 5000.0), (response.p99_ms, 9900.0), (response.p999_ms, 9990.0)]
+        {
+            assert!((exact..=exact * 1.016).contains(&ms), "{ms} for {exact}");
+        }
+        assert!(upper_ns(bucket(u64::MAX) as u64) == u64::MAX && bucket(0) == bucket(PARTS));
+    }
+}

@@ -1,0 +1,200 @@
+//! What clients ask for: closed loops, open arrivals, and streams of records such as traces.
+
+use base::Time;
+use core::fmt;
+use model::Draw;
+
+/// Who asks, and when.
+pub enum Workload {
+    /// Always so many requests outstanding in each replica group; an answer is followed by the next request at once.
+    Closed {
+        /// Requests outstanding a group.
+        outstanding: u32,
+        /// What they ask for.
+        mix: Mix,
+    },
+    /// Requests that come whatever became of those before.
+    Open {
+        /// Requests a second, to all groups together.
+        per_second: f64,
+        /// How they follow one another.
+        arrivals: Arrivals,
+        /// What they ask for.
+        mix: Mix,
+    },
+    /// Requests that come as they are told.
+    Stream(Box<dyn Iterator<Item = Arrival>>),
+}
+
+impl fmt::Debug for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Workload::Closed { outstanding, mix } => write!(f, "Closed {{ {outstanding}, {mix:?} }}"),
+            Workload::Open { per_second, arrivals, mix } => {
+                write!(f, "Open {{ {per_second}/s, {arrivals:?}, {mix:?} }}")
+            }
+            Workload::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+/// A request of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// When it comes. One that is earlier than the one before it comes together with it.
+    pub at: Time,
+    /// The first sector of 512 bytes in the cluster's address space; it wraps around the end.
+    pub sector: u64,
+    /// How many; at least one is read or written.
+    pub count: u32,
+    /// Whether it writes.
+    pub is_write: bool,
+}
+
+/// How open requests follow one another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Arrivals {
+    /// Independent of one another.
+    Poisson,
+    /// At equal distances.
+    Regular,
+    /// Poisson in bursts: so many times the rate during one part in so many of the time, and nothing otherwise.
+    Bursts {
+        /// How many times the mean rate a burst has.
+        factor: f64,
+        /// A burst and the silence after it.
+        period_ns: u64,
+    },
+}
+
+/// What requests ask for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Mix {
+    /// The share of reads, 0 to 1.
+    pub reads: f64,
+    /// How large they are.
+    pub sizes: Sizes,
+    /// Where they go.
+    pub locality: Locality,
+}
+
+impl Mix {
+    /// D-SPTF's random workload: sizes exponential with a mean of 4 KiB, all addresses equally likely.
+    pub fn random(reads: f64) -> Mix {
+        Mix { reads, sizes: Sizes::Exponential(4096.0), locality: Locality::Uniform }
+    }
+}
+
+/// How large requests are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Sizes {
+    /// Exponential with this mean in bytes, rounded up to sectors.
+    Exponential(f64),
+    /// All the same, in sectors.
+    Fixed(u32),
+}
+
+/// Where requests go.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Locality {
+    /// Anywhere.
+    Uniform,
+    /// To a part of the space with this share of the requests, and otherwise anywhere.
+    Hot {
+        /// The share of requests, 0 to 1.
+        share: f64,
+        /// The part of the space, 0 to 1.
+        space: f64,
+    },
+}
+
+/// How long to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Length {
+    /// Requests answered before measuring begins.
+    pub warmup: u64,
+    /// Requests answered while measuring. A stream may end sooner.
+    pub requests: u64,
+}
+
+/// What one request asks for, within a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    pub(super) sector: u64,
+    pub(super) count: u32,
+    pub(super) is_write: bool,
+}
+
+/// Draws requests of a mix.
+#[derive(Debug)]
+pub(super) struct Drawn {
+    mix: Mix,
+    draw: Draw,
+}
+
+impl Drawn {
+    pub(super) fn new(mix: Mix, draw: Draw) -> Drawn {
+        Drawn { mix, draw }
+    }
+
+    /// A request within `sectors`.
+    pub(super) fn next(&mut self, sectors: u64) -> Shape {
+        let count = self.count().min(u32::try_from(sectors).unwrap_or(u32::MAX)).max(1);
+        let space = sectors - u64::from(count) + 1;
+        let sector = match self.mix.locality {
+            Locality::Uniform => self.draw.below(space),
+            Locality::Hot { share, space: part } => {
+                let is_hot = uniform(&mut self.draw) < share;
+                let hot = ((space as f64 * part) as u64).clamp(1, space);
+                self.draw.below(if is_hot { hot } else { space })
+            }
+        };
+        Shape { sector, count, is_write: uniform(&mut self.draw) >= self.mix.reads }
+    }
+
+    fn count(&mut self) -> u32 {
+        match self.mix.sizes {
+            Sizes::Fixed(count) => count,
+            Sizes::Exponential(mean) => libm::ceil(exponential(&mut self.draw) * mean / 512.0) as u32,
+        }
+    }
+}
+
+/// The moments of an open workload.
+#[derive(Debug)]
+pub(super) struct Moments {
+    arrivals: Arrivals,
+    mean_ns: f64,
+    // Time within bursts only; silences are put in when it is told.
+    busy_ns: f64,
+    draw: Draw,
+}
+
+impl Moments {
+    pub(super) fn new(arrivals: Arrivals, per_second: f64, draw: Draw) -> Moments {
+        Moments { arrivals, mean_ns: 1e9 / per_second.max(1e-9), busy_ns: 0.0, draw }
+    }
+
+    pub(super) fn next(&mut self) -> Time {
+        let gap = if self.arrivals == Arrivals::Regular { 1.0 } else { exponential(&mut self.draw) };
+        let Arrivals::Bursts { factor, period_ns } = self.arrivals else {
+            self.busy_ns += gap * self.mean_ns;
+            return Time(self.busy_ns as u64);
+        };
+        let factor = factor.max(1.0);
+        self.busy_ns += gap * self.mean_ns / factor;
+        let burst_ns = period_ns.max(1) as f64 / factor;
+        let bursts = libm::floor(self.busy_ns / burst_ns);
+        Time((bursts * period_ns as f64 + (self.busy_ns - bursts * burst_ns)) as u64)
+    }
+}
+
+/// At least 0 and less than 1.
+fn uniform(draw: &mut Draw) -> f64 {
+    (draw.bits() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// With a mean of 1.
+fn exponential(draw: &mut Draw) -> f64 {
+    -libm::log(1.0 - uniform(draw))
+}

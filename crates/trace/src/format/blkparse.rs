@@ -1,0 +1,135 @@
+//! The text of `blkparse`: `major,minor cpu sequence time_s pid action rwbs sector + sectors [process]`.
+//!
+//! A request is issued to the driver by action D and completed by C. It is handed on when it completes, so that its response time
+//! is known: out of the order of issue. What never completes is handed on when too many wait, or at the end.
+
+use super::{Decoder, Entry, Settings, Text, Time};
+use crate::error::Fault;
+use crate::field::{Field, Fields};
+use crate::reader::{Order, WINDOW_RECORDS};
+use crate::record::Record;
+use std::collections::BTreeMap;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "blkparse",
+    what: "blkparse text: issues (D) and completions (C)",
+    time: Some(Time { field: "time", unit_ns: 1_000_000_000, is_absolute: false }),
+    address: "sector",
+    size: "sectors",
+    order: Order::Sort { window: WINDOW_RECORDS },
+    // A head may hold no completion yet: look at the shape alone.
+    detect: |head| {
+        let settings = Settings { may_be_negative: true, ..Settings::default() };
+        let is_event =
+            |line: &[u8]| Event::read(line, &settings, 1_000_000_000).is_ok_and(|event| event.is_some());
+        head.lines().next().is_some_and(is_event)
+    },
+    decoder: |settings| {
+        let unit_ns = settings.unit_ns(&ENTRY);
+        Decoder::Text(Box::new(Blkparse {
+            settings: *settings,
+            unit_ns,
+            waiting: BTreeMap::new(),
+            oldest: BTreeMap::new(),
+        }))
+    },
+};
+
+/// Requests that may wait for their completion. A device has far fewer in flight; more have lost theirs.
+const WAITING_MAX: usize = 16_384;
+
+struct Blkparse {
+    settings: Settings,
+    unit_ns: u64,
+    /// By device, first sector and direction: when issued, and the request.
+    waiting: BTreeMap<Key, Record>,
+    /// The same by time of issue, to find the oldest.
+    oldest: BTreeMap<(u64, Key), ()>,
+}
+
+type Key = (u32, u64, bool);
+
+struct Event {
+    action: u8,
+    record: Record,
+}
+
+impl Text for Blkparse {
+    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+        let Some(Event { action, record }) = Event::read(line, &self.settings, self.unit_ns)? else {
+            return Ok(None);
+        };
+        let key = (record.device, record.sector, record.is_write);
+        match action {
+            b'D' => Ok(self.issue(key, record)),
+            b'C' => Ok(self.complete(key, record.at_ns)),
+            _ => Ok(None),
+        }
+    }
+
+    fn held(&mut self) -> Option<Record> {
+        let ((_, key), ()) = self.oldest.pop_first()?;
+        self.waiting.remove(&key)
+    }
+}
+
+impl Blkparse {
+    fn issue(&mut self, key: Key, record: Record) -> Option<Record> {
+        let lost = self.waiting.insert(key, record);
+        if let Some(lost) = &lost {
+            self.oldest.remove(&(lost.at_ns, key));
+        }
+        self.oldest.insert((record.at_ns, key), ());
+        lost.or_else(|| if self.waiting.len() > WAITING_MAX { self.held() } else { None })
+    }
+
+    fn complete(&mut self, key: Key, at_ns: u64) -> Option<Record> {
+        let record = self.waiting.remove(&key)?;
+        self.oldest.remove(&(record.at_ns, key));
+        Some(Record { response_ns: Some(at_ns.saturating_sub(record.at_ns)), ..record })
+    }
+}
+
+impl Event {
+    /// An event with sectors. `None` for all others, for messages, and for the summary at the end.
+    fn read(line: &[u8], settings: &Settings, unit_ns: u64) -> Result<Option<Event>, Fault> {
+        let mut fields = Fields::blank(line);
+        let device = fields.next("device")?;
+        if !device.bytes.first().is_some_and(u8::is_ascii_digit) {
+            return Ok(None);
+        }
+        let device = number(&device)?;
+        fields.next("cpu")?.integer()?;
+        fields.next("sequence")?.integer()?;
+        let at_ns = fields.next("time")?.time_ns(unit_ns, settings.may_be_negative)?;
+        fields.next("pid")?;
+        let action = fields.next("action")?.bytes;
+        let kind = fields.next("rwbs")?.bytes;
+        let (Some(sector), [action]) = (fields.optional("sector"), action) else { return Ok(None) };
+        let direction = kind.iter().find(|byte| matches!(byte, b'R' | b'W'));
+        let (Some(direction), true) = (direction, matches!(action, b'D' | b'C')) else {
+            return Ok(Some(Event { action: 0, record: Record::default() }));
+        };
+        let sector = sector.integer()?;
+        // A flush has an address and no sectors.
+        if fields.optional("plus").is_none_or(|plus| plus.bytes != b"+") || kind.contains(&b'D') {
+            return Ok(None);
+        }
+        let count = fields.next("sectors")?.small()?;
+        let record = Record { at_ns, device, sector, count, is_write: *direction == b'W', response_ns: None };
+        Ok(Some(Event { action: *action, record }))
+    }
+}
+
+/// `major,minor` as the kernel packs them: the major number from bit 20 on.
+fn number(device: &Field<'_>) -> Result<u32, Fault> {
+    let expected = || device.fault("major,minor is expected");
+    let mut parts = Fields::comma(device.bytes);
+    let (major, minor) =
+        (parts.next("major")?.small()?, parts.next("minor").map_err(|_| expected())?.small()?);
+    if major >= 1 << 12 || minor >= 1 << 20 || !parts.is_empty() {
+        Err(expected())
+    } else {
+        Ok(major << 20 | minor)
+    }
+}

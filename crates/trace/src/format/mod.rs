@@ -1,0 +1,219 @@
+//! The formats in which traces come, a file each, and how one is told from another.
+//!
+//! A new format is one file that describes it in an [`Entry`], and one line in [`ALL`].
+
+mod arc;
+mod blkparse;
+pub(crate) mod brickwork;
+mod cloudphysics;
+mod disksim;
+mod etw;
+mod keys;
+mod msr;
+mod oracle;
+mod spc;
+mod srt;
+mod systor;
+mod validation;
+mod vscsi;
+
+pub(crate) use brickwork::refuse_version;
+
+use crate::error::Fault;
+use crate::reader::Order;
+use crate::record::Record;
+use std::fmt;
+
+/// All formats. Detection asks them in this order: those that can be mistaken for others come later.
+const ALL: &[&Entry] = &[
+    &brickwork::ENTRY,
+    &srt::ENTRY,
+    &etw::ENTRY,
+    &cloudphysics::ENTRY,
+    &validation::ENTRY,
+    &blkparse::ENTRY,
+    &msr::ENTRY,
+    &systor::ENTRY,
+    &spc::ENTRY,
+    &disksim::MILLISECONDS,
+    &disksim::NANOSECONDS,
+    &arc::ENTRY,
+    &vscsi::FIRST,
+    &vscsi::SECOND,
+    &oracle::ENTRY,
+    &keys::ENTRY,
+];
+
+/// A format of traces.
+#[derive(Clone, Copy)]
+pub struct Format(pub(crate) &'static Entry);
+
+impl Format {
+    /// All formats.
+    pub fn all() -> impl Iterator<Item = Format> {
+        ALL.iter().map(|entry| Format(entry))
+    }
+
+    /// The format of this name.
+    pub fn find(name: &str) -> Option<Format> {
+        Format::all().find(|format| format.name() == name)
+    }
+
+    /// The format of a file that begins with `head`; `is_whole` when that is all of it.
+    pub fn detect(head: &[u8], is_whole: bool) -> Option<Format> {
+        Format::all().find(|format| (format.0.detect)(&Head { bytes: head, is_whole }))
+    }
+
+    /// Its name, as `--format` takes it.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// What it is, and where it comes from.
+    pub fn what(&self) -> &'static str {
+        self.0.what
+    }
+
+    /// Whether its requests have times. Others have the time zero throughout.
+    pub fn has_times(&self) -> bool {
+        self.0.time.is_some()
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The names of all formats, for errors and help.
+pub fn names() -> String {
+    Format::all().map(|format| format.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// A format as its file describes it.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    /// How its times are written; `None` when it has none.
+    pub(crate) time: Option<Time>,
+    /// The names of its fields of address and size, for errors.
+    pub(crate) address: &'static str,
+    pub(crate) size: &'static str,
+    /// The order in which its requests usually stand.
+    pub(crate) order: Order,
+    pub(crate) detect: fn(&Head<'_>) -> bool,
+    pub(crate) decoder: fn(&Settings) -> Decoder,
+}
+
+/// How a format writes times.
+#[derive(Clone, Copy)]
+pub(crate) struct Time {
+    pub(crate) field: &'static str,
+    /// One unit, in nanoseconds.
+    pub(crate) unit_ns: u64,
+    /// Whether times count from an epoch, not from the start of the trace.
+    pub(crate) is_absolute: bool,
+}
+
+/// What a decoder is told.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settings {
+    /// Replaces the format's own unit of time, in nanoseconds.
+    pub(crate) unit_ns: Option<u64>,
+    /// Negative times become zero instead of an error.
+    pub(crate) may_be_negative: bool,
+}
+
+impl Settings {
+    fn unit_ns(&self, entry: &Entry) -> u64 {
+        self.unit_ns.or(entry.time.map(|time| time.unit_ns)).unwrap_or(1)
+    }
+}
+
+/// The beginning of a file.
+pub(crate) struct Head<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) is_whole: bool,
+}
+
+/// Turns bytes into requests.
+pub(crate) enum Decoder {
+    Text(Box<dyn Text>),
+    Binary(Box<dyn Binary>),
+}
+
+/// A format of lines.
+pub(crate) trait Text: Send {
+    /// What a line says. `None` for headers and whatever else is no request.
+    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault>;
+
+    /// At the end of the file: what was held back, one at a time.
+    fn held(&mut self) -> Option<Record> {
+        None
+    }
+}
+
+/// A format of binary records.
+pub(crate) trait Binary: Send {
+    /// What the first of these bytes say.
+    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
+}
+
+/// What a binary decoder makes of the bytes it is shown.
+pub(crate) enum Taken {
+    /// Too few of them to say.
+    More,
+    /// So many of them are no request.
+    Skip(usize),
+    /// So many of them are this one.
+    Record(usize, Record),
+}
+
+/// Lines that detection looks at.
+const LINES_LOOKED_AT: usize = 32;
+
+impl<'a> Head<'a> {
+    /// Its first whole lines that say something.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &'a [u8]> {
+        let whole = match self.bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) if !self.is_whole => &self.bytes[..end],
+            _ => self.bytes,
+        };
+        whole.split(|byte| *byte == b'\n').filter(|line| !is_nothing(line)).take(LINES_LOOKED_AT)
+    }
+
+    /// Whether `entry` reads the first lines and finds requests there. The last line of a whole file may be cut.
+    pub(crate) fn reads_as(&self, entry: &Entry) -> bool {
+        let Decoder::Text(mut text) =
+            (entry.decoder)(&Settings { may_be_negative: true, ..Settings::default() })
+        else {
+            return false;
+        };
+        let results: Vec<_> = self.lines().map(|line| text.line(line)).collect();
+        let bad = results.iter().position(Result::is_err);
+        let is_good = bad.is_none_or(|place| place > 0 && place + 1 == results.len());
+        is_good && results.iter().any(|result| matches!(result, Ok(Some(_))))
+    }
+}
+
+/// Whether a line says nothing: empty, or a remark.
+pub(crate) fn is_nothing(line: &[u8]) -> bool {
+    line.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|byte| *byte == b'#')
+}
+
+/// A number of `N` bytes at `at`, little-endian.
+fn little<const N: usize>(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + N].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+/// A number of 4 bytes at `at`, big-endian.
+fn big(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().fold(0, |value, byte| value << 8 | u32::from(*byte))
+}

@@ -1,0 +1,44 @@
+//! SPC, the format of the UMass repository's Financial and WebSearch (Storage Performance Council, trace format 1.01):
+//! `ASU,LBA,size_bytes,opcode,timestamp_s[,...]`, addresses in 512-byte sectors of the application storage unit.
+
+use super::{Decoder, Entry, Settings, Text, Time};
+use crate::error::Fault;
+use crate::field::Fields;
+use crate::reader::Order;
+use crate::record::{Record, SECTOR_BYTES};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "spc",
+    what: "SPC 1.01, UMass Financial and WebSearch: asu,lba,bytes,op,time_s",
+    time: Some(Time { field: "timestamp", unit_ns: 1_000_000_000, is_absolute: false }),
+    address: "LBA",
+    size: "size",
+    order: Order::Refuse,
+    detect: |head| head.reads_as(&ENTRY),
+    decoder: |settings| {
+        Decoder::Text(Box::new(Spc { settings: *settings, unit_ns: settings.unit_ns(&ENTRY) }))
+    },
+};
+
+struct Spc {
+    settings: Settings,
+    unit_ns: u64,
+}
+
+impl Text for Spc {
+    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+        let mut fields = Fields::comma(line);
+        let device = fields.next("ASU")?.small()?;
+        let sector = fields.next("LBA")?.integer()?;
+        let size = fields.next("size")?;
+        let count = u32::try_from(size.integer()?.div_ceil(SECTOR_BYTES));
+        let count = count.map_err(|_| size.fault("no request has so many bytes"))?;
+        let operation = fields.next("opcode")?;
+        if operation.bytes.len() != 1 {
+            return Err(operation.fault("one letter is expected, r or w"));
+        }
+        let is_write = operation.is_write()?;
+        let at_ns = fields.next("timestamp")?.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        Ok(Some(Record { at_ns, device, sector, count, is_write, response_ns: None }))
+    }
+}

@@ -1,0 +1,59 @@
+//! The Systor 2017 collection (Lee et al., SNIA IOTTA 4964): `Timestamp,Response,IOType,LUN,Offset,Size`; seconds, `R` or `W` (or
+//! nothing, for requests that are neither), bytes.
+
+use super::{Decoder, Entry, Settings, Text, Time};
+use crate::error::Fault;
+use crate::field::Fields;
+use crate::reader::{Order, WINDOW_RECORDS};
+use crate::record::{Record, sectors};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "systor",
+    what: "Systor'17: time_s,response_s,R|W,LUN,offset,size",
+    time: Some(Time { field: "Timestamp", unit_ns: 1_000_000_000, is_absolute: true }),
+    address: "Offset",
+    size: "Size",
+    order: Order::Sort { window: WINDOW_RECORDS },
+    detect: |head| head.reads_as(&ENTRY),
+    decoder: |settings| {
+        Decoder::Text(Box::new(Systor { settings: *settings, unit_ns: settings.unit_ns(&ENTRY) }))
+    },
+};
+
+struct Systor {
+    settings: Settings,
+    unit_ns: u64,
+}
+
+impl Text for Systor {
+    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+        let mut fields = Fields::comma(line);
+        let time = fields.next("Timestamp")?;
+        if time.bytes.eq_ignore_ascii_case(b"Timestamp") {
+            return Ok(None);
+        }
+        let at_ns = time.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let response = fields.next("Response")?;
+        let operation = fields.next("IOType")?;
+        let is_write = match operation.bytes {
+            b"R" => Some(false),
+            b"W" => Some(true),
+            b"" => None,
+            _ => return Err(operation.fault("R, W or nothing is expected")),
+        };
+        let device = fields.next("LUN")?.small()?;
+        let offset = fields.next("Offset")?;
+        let size = fields.next("Size")?;
+        if !fields.is_empty() {
+            return Err(Fault::TooMany { field: "Size", format: "systor" });
+        }
+        let Some(is_write) = is_write else { return Ok(None) };
+        let place = sectors(offset.integer()?, size.integer()?);
+        let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
+        let response_ns = match response.bytes {
+            b"" => None,
+            _ => Some(response.time_ns(self.unit_ns, true)?),
+        };
+        Ok(Some(Record { at_ns, device, sector, count, is_write, response_ns }))
+    }
+}

@@ -1,0 +1,47 @@
+//! DiskSim's validation traces: requests to a real drive with the response times that were measured:
+//! `R|W buffer_action sector sectors response_us interarrival_to_next_us`.
+
+use super::{Decoder, Entry, Text, Time};
+use crate::error::Fault;
+use crate::field::Fields;
+use crate::reader::Order;
+use crate::record::Record;
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "validation",
+    what: "DiskSim validation: R|W action sector sectors response_us gap_to_next_us",
+    time: Some(Time { field: "interarrival", unit_ns: 1_000, is_absolute: false }),
+    address: "lbn",
+    size: "sectors",
+    order: Order::Refuse,
+    detect: |head| head.reads_as(&ENTRY),
+    decoder: |settings| Decoder::Text(Box::new(Validation { unit_ns: settings.unit_ns(&ENTRY), next_ns: 0 })),
+};
+
+struct Validation {
+    unit_ns: u64,
+    next_ns: u64,
+}
+
+impl Text for Validation {
+    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+        let mut fields = Fields::blank(line);
+        let operation = fields.next("operation")?;
+        if operation.bytes.len() != 1 {
+            return Err(operation.fault("R or W is expected"));
+        }
+        let is_write = operation.is_write()?;
+        let action = fields.next("buffer action")?;
+        if action.bytes.first().is_none_or(u8::is_ascii_digit) {
+            return Err(action.fault("what the drive's buffer did is expected, as `Hit`"));
+        }
+        let sector = fields.next("lbn")?.integer()?;
+        let count = fields.next("sectors")?.small()?;
+        let response_ns = Some(fields.next("response")?.time_ns(self.unit_ns, false)?);
+        let gap = fields.next("interarrival")?;
+        let at_ns = self.next_ns;
+        let next = at_ns.checked_add(gap.time_ns(self.unit_ns, false)?);
+        self.next_ns = next.ok_or_else(|| gap.fault("the trace would last longer than 584 years"))?;
+        Ok(Some(Record { at_ns, device: 0, sector, count, is_write, response_ns }))
+    }
+}
