@@ -95,6 +95,7 @@ impl Cluster {
             layout: "raid1x3".to_owned(),
             stripe_unit_blocks: 0,
             groups: 1,
+            read_policy: wire::ReadPolicy::default(),
             nonce: 1,
         };
         while let Err(error) = self.admin(request.clone()) {

@@ -1,6 +1,6 @@
 //! What the directory keeps and says of the cluster.
 
-use crate::{GroupView, wire_enum, wire_struct};
+use crate::{DecodeError, GroupView, ReadPolicy, Reader, Wire, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, ViewNumber, VolumeId};
 
 /// A volume as its users see it.
@@ -26,6 +26,8 @@ pub struct VolumeInfo {
     pub origin: Option<VolumeId>,
     /// Whether it is a snapshot: never written.
     pub is_snapshot: bool,
+    /// Who serves a read of it.
+    pub read_policy: ReadPolicy,
 }
 
 /// A family of volumes and its groups: what bricks keep, so that a lost directory can be made again.
@@ -266,6 +268,8 @@ pub enum AdminRequest {
         stripe_unit_blocks: u32,
         /// Number of groups; 0 for the default.
         groups: u32,
+        /// Who serves its reads.
+        read_policy: ReadPolicy,
         /// Tells a retry from a second command.
         nonce: u64,
     },
@@ -287,6 +291,13 @@ pub enum AdminRequest {
         name: String,
         /// Which.
         read_only: bool,
+    },
+    /// Says who serves a volume's reads from now on.
+    SetReadPolicy {
+        /// Its name.
+        name: String,
+        /// Who.
+        read_policy: ReadPolicy,
     },
     /// All volumes.
     ListVolumes,
@@ -410,18 +421,42 @@ pub enum AdminError {
     Busy,
 }
 
-wire_struct!(VolumeInfo {
-    id,
-    name,
-    size_bytes,
-    layout,
-    stripe_unit_blocks,
-    column_blocks,
-    read_only,
-    family,
-    origin,
-    is_snapshot
-});
+/// All of it but what shares its last byte: whether it is a snapshot (the lowest bit), and the number of its read policy
+/// above that. Records of before there were policies have 0 there.
+impl Wire for VolumeInfo {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.id.encode(out);
+        self.name.encode(out);
+        self.size_bytes.encode(out);
+        self.layout.encode(out);
+        self.stripe_unit_blocks.encode(out);
+        self.column_blocks.encode(out);
+        self.read_only.encode(out);
+        self.family.encode(out);
+        self.origin.encode(out);
+        out.push(u8::from(self.is_snapshot) | self.read_policy.code() << 1);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<VolumeInfo, DecodeError> {
+        let mut info = VolumeInfo {
+            id: Wire::decode(reader)?,
+            name: Wire::decode(reader)?,
+            size_bytes: Wire::decode(reader)?,
+            layout: Wire::decode(reader)?,
+            stripe_unit_blocks: Wire::decode(reader)?,
+            column_blocks: Wire::decode(reader)?,
+            read_only: Wire::decode(reader)?,
+            family: Wire::decode(reader)?,
+            origin: Wire::decode(reader)?,
+            is_snapshot: false,
+            read_policy: ReadPolicy::default(),
+        };
+        let last = u8::decode(reader)?;
+        info.is_snapshot = last & 1 == 1;
+        info.read_policy = ReadPolicy::of_code(last >> 1)?;
+        Ok(info)
+    }
+}
+
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active });
 wire_struct!(Orders { families, left, bricks, care });
@@ -467,7 +502,7 @@ wire_struct!(GatewayStatus { id, address, silent_ms });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
-    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce },
+    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, nonce },
     1 => DeleteVolume { name },
     2 => ResizeVolume { name, size_bytes },
     3 => SetReadOnly { name, read_only },
@@ -483,6 +518,7 @@ wire_enum!(AdminRequest {
     13 => ReplaceBrick { brick, by },
     14 => SetCare { rebuild_bytes_per_second, scrub_bytes_per_second, scrub_interval_s, rebuild_after_s },
     15 => Scrub,
+    16 => SetReadPolicy { name, read_policy },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
@@ -491,3 +527,43 @@ wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },
     4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why),
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(is_snapshot: bool, read_policy: ReadPolicy) -> VolumeInfo {
+        VolumeInfo {
+            id: VolumeId(1),
+            name: "v".to_owned(),
+            size_bytes: 1 << 30,
+            layout: "raid1x3".to_owned(),
+            stripe_unit_blocks: 16,
+            column_blocks: 1024,
+            read_only: false,
+            family: VolumeId(1),
+            origin: None,
+            is_snapshot,
+            read_policy,
+        }
+    }
+
+    #[test]
+    fn a_volume_comes_back_with_its_policy() {
+        for policy in ReadPolicy::ALL {
+            for is_snapshot in [false, true] {
+                let info = volume(is_snapshot, policy);
+                assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info));
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_without_a_policy_has_the_default_one() {
+        for is_snapshot in [false, true] {
+            let mut bytes = volume(is_snapshot, ReadPolicy::Claim).to_bytes();
+            *bytes.last_mut().expect("not empty") = u8::from(is_snapshot);
+            assert_eq!(VolumeInfo::from_bytes(&bytes), Ok(volume(is_snapshot, ReadPolicy::default())));
+        }
+    }
+}

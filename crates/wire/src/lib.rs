@@ -11,6 +11,7 @@ pub mod directory;
 pub mod disk;
 pub mod frame;
 pub mod message;
+pub mod policy;
 pub mod view;
 pub mod write;
 
@@ -20,7 +21,9 @@ pub use directory::{
     GroupState, LostBlocks, Orders, ScrubStatus, VolumeInfo, VolumeMap,
 };
 pub use message::{
-    EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome,
+    CLAIMS_MAX, Claim, Contest, EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet,
+    PrepareOutcome, ReadOutcome,
 };
+pub use policy::{ReadPolicy, UnknownPolicy};
 pub use view::{GroupView, Lineage, Slots};
 pub use write::{Change, Decision, Fate, Scope, Span, WriteId};

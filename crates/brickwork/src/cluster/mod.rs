@@ -118,6 +118,7 @@ impl Cluster {
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
             groups: 0,
+            read_policy: wire::ReadPolicy::default(),
             nonce,
         };
         match self.call(request).with_context(|| format!("cannot make the volume '{name}'"))? {

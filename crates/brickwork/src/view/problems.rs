@@ -192,6 +192,7 @@ mod tests {
             family: VolumeId(1),
             origin: None,
             is_snapshot: name.contains('@'),
+            read_policy: wire::ReadPolicy::default(),
         };
         VolumeStatus {
             volume,

@@ -18,7 +18,7 @@ use base::{BrickId, Depth, Machine, NodeId, Time};
 use care::Listing;
 use control::Control;
 use std::collections::BTreeMap;
-use wire::{BrickStatus, Decision, GroupView, Message, Packet, Span, disk};
+use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, GroupView, Message, Packet, Span, disk};
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Brick {
             participants: recovered
                 .iter()
                 .enumerate()
-                .map(|(i, found)| Participant::new(i, found, now))
+                .map(|(i, found)| Participant::new(config.id, i, found, now))
                 .collect(),
             control: Control::new(config, notes, now),
             lost: Vec::new(),
@@ -205,8 +205,9 @@ impl Brick {
                 commits.into_iter().for_each(|decision| self.decide(now, fx, decision, true));
                 aborts.into_iter().for_each(|decision| self.decide(now, fx, decision, false));
             }
-            Message::Read { operation, group, view, span, width, stamps, content } => {
-                let read = ReadRequest { from, operation, group, view, span, width, stamps, content };
+            Message::Read { operation, group, view, span, width, stamps, content, contest } => {
+                let read =
+                    ReadRequest { from, operation, group, view, span, width, stamps, content, contest };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
             }
             Message::Query { operation, view, write, width } => match self.groups.takes(write.group, view) {
@@ -324,7 +325,18 @@ impl Machine for Brick {
         self.tend(now, begun, fx);
     }
 
-    fn settle(&mut self, _now: Time, _fx: &mut Vec<BrickEffect>) {}
+    /// Claims of a batch go out together, one message to each brick.
+    fn settle(&mut self, _now: Time, fx: &mut Vec<BrickEffect>) {
+        let mut by_brick: BTreeMap<BrickId, Vec<Claim>> = BTreeMap::new();
+        for (brick, claim) in self.participants.iter_mut().flat_map(Participant::take_claims) {
+            by_brick.entry(brick).or_default().push(claim);
+        }
+        for (brick, claims) in by_brick {
+            for claims in claims.chunks(CLAIMS_MAX) {
+                reply(fx, NodeId::Brick(brick), Message::Claims { claims: claims.to_vec() });
+            }
+        }
+    }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         let begun = fx.len();

@@ -293,7 +293,16 @@ fn a_read_that_outlasts_its_group_is_not_answered_with_what_is_left() {
     bench.answer_all();
     let span = Span { volume: VOLUME, lba: 0, count: 1 };
     let (operation, view) = (1, ViewNumber(1));
-    bench.ask(Message::Read { operation, group: GROUP, view, span, width: 1, stamps: true, content: true });
+    bench.ask(Message::Read {
+        operation,
+        group: GROUP,
+        view,
+        span,
+        width: 1,
+        stamps: true,
+        content: true,
+        contest: None,
+    });
     bench.brick.groups.bury(GROUP, ViewNumber(2));
     bench.answer_all();
     let is_stale = |message: &Message| {

@@ -72,6 +72,7 @@ impl Stage {
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
             groups,
+            read_policy: wire::ReadPolicy::default(),
             nonce: 1,
         };
         match self.ask(request) {
@@ -409,4 +410,16 @@ fn a_rollback_puts_a_new_head_on_the_snapshot() {
     stage.ask(AdminRequest::DeleteVolume { name: "v@s".to_owned() }).expect("it waits");
     stage.run(2000);
     assert!(!stage.view().lineage.knows(before), "the dropped head is gone");
+}
+
+#[test]
+fn a_read_policy_is_kept_and_told() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let set = AdminRequest::SetReadPolicy { name: "v".to_owned(), read_policy: wire::ReadPolicy::Tied };
+    let Ok(AdminReply::Volume(info)) = stage.ask(set) else { panic!("not set") };
+    assert_eq!(info.read_policy, wire::ReadPolicy::Tied);
+    stage.restart();
+    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
+    assert_eq!(volumes, [info]);
 }

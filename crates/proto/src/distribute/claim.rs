@@ -125,6 +125,17 @@ pub enum Event<T> {
         /// The driver's own.
         item: T,
     },
+    /// A read of which each of `holders` is to begin as soon as it can, whoever is expected to be first.
+    Tied {
+        /// Which, and for which time.
+        attempt: Attempt,
+        /// Where on this disk, in sectors of 512 bytes.
+        sector: u64,
+        /// Who else was told.
+        holders: Holders,
+        /// The driver's own.
+        item: T,
+    },
     /// Work that only this disk can do: a destaged write, a read of its own.
     Local {
         /// Where, in sectors of 512 bytes.
@@ -229,6 +240,9 @@ pub struct Counts {
     pub choices_seen: u64,
 }
 
+/// Reads of so many sectors of 512 bytes are left to one brick, where bids are equal.
+const SPREAD_SECTORS: u64 = 128;
+
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
     entry: u32,
@@ -294,6 +308,11 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.entries.len()
     }
 
+    /// A read that waits here.
+    pub fn get(&self, read: ReadId) -> Option<&T> {
+        self.reads.get(&read).map(|index| &self.entries[*index].item)
+    }
+
     /// Accesses at the device.
     pub fn serving(&self) -> u32 {
         self.serving
@@ -301,7 +320,7 @@ impl<M: Mechanics, T> Claims<M, T> {
 
     fn on_read(&mut self, now: Time, read: Arriving<T>, fx: &mut Vec<Effect<T>>) {
         self.counts.arrived += 1;
-        let Arriving { attempt, sector, holders, item } = read;
+        let Arriving { attempt, sector, holders, item, is_tied } = read;
         if let Some(&index) = self.reads.get(&attempt.read) {
             let known = &mut self.entries[index].attempt.number;
             *known = attempt.number.max(*known);
@@ -311,26 +330,29 @@ impl<M: Mechanics, T> Claims<M, T> {
             return self.drop_item(item, Dropped::Squashed, fx);
         }
         let position = self.device.position_of(sector, false);
-        let defer = self.deferral(attempt.read, &holders, now);
+        let defer = if is_tied { None } else { self.deferral(sector, &holders, now) };
         let entry = Entry { place: Place::Nowhere, attempt, holders: Some(holders), position, item };
         let index = self.entries.insert(entry);
         self.reads.insert(attempt.read, index);
         match defer {
             None => self.enqueue(index),
             Some((best, until)) => {
-                self.entries[index].place = Place::Deferred { until, to: best };
+                self.entries[index].place = Place::Deferred { since: now, until, to: best };
                 self.deferred.insert((until, index));
             }
         }
     }
 
     /// For whom a read waits here, and how long, when another holder is the best bidder.
-    fn deferral(&self, read: ReadId, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
+    fn deferral(&self, sector: u64, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
         self.config.defer?;
         let own_ns = self.device.positioning_ns(now, &Position::default());
-        let (best, bid_ns) = self.bids.best(read, holders, own_ns, now);
-        let until = now + Duration::from_nanos(bid_ns.saturating_add(self.config.wait_ns()));
-        (best != self.config.brick).then_some((best, until))
+        match self.bids.turn(sector / SPREAD_SECTORS, holders, own_ns, now) {
+            bids::Turn::Own => None,
+            bids::Turn::Other(best, given) => {
+                Some((best, now + given + Duration::from_nanos(self.config.wait_ns())))
+            }
+        }
     }
 
     fn on_local(&mut self, sector: u64, is_write: bool, item: T) {
@@ -373,6 +395,9 @@ impl<M: Mechanics, T> Claims<M, T> {
                 return;
             }
             self.counts.lost += 1;
+        }
+        if let Place::Deferred { since, .. } = self.entries[index].place {
+            self.bids.claimed(now.since(since));
         }
         self.recent.note(attempt);
         let item = self.take(index).item;
@@ -446,8 +471,8 @@ impl<M: Mechanics, T> Claims<M, T> {
         {
             self.deferred.pop_first();
             self.counts.overtaken += 1;
-            if let Place::Deferred { to, .. } = self.entries[index].place {
-                self.bids.silent(to, now);
+            if let Place::Deferred { since, to, .. } = self.entries[index].place {
+                self.bids.silent(to, now.since(since), now);
             }
             self.enqueue(index);
         }
@@ -548,6 +573,7 @@ struct Arriving<T> {
     sector: u64,
     holders: Holders,
     item: T,
+    is_tied: bool,
 }
 
 impl<M: Mechanics, T> Machine for Claims<M, T> {
@@ -557,7 +583,10 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
     fn step(&mut self, now: Time, event: Event<T>, fx: &mut Vec<Effect<T>>) {
         match event {
             Event::Read { attempt, sector, holders, item } => {
-                self.on_read(now, Arriving { attempt, sector, holders, item }, fx);
+                self.on_read(now, Arriving { attempt, sector, holders, item, is_tied: false }, fx);
+            }
+            Event::Tied { attempt, sector, holders, item } => {
+                self.on_read(now, Arriving { attempt, sector, holders, item, is_tied: true }, fx);
             }
             Event::Local { sector, is_write, item } => self.on_local(sector, is_write, item),
             Event::Hit { attempt, holders } => self.on_hit(now, attempt, holders, fx),

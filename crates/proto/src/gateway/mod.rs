@@ -9,7 +9,6 @@ mod requests;
 mod tests;
 
 use crate::counters::Counters;
-use crate::distribute::ReadPolicy;
 use crate::netraid::coordinator::{Answer, Coordinator};
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
@@ -139,7 +138,7 @@ impl Gateway {
     pub fn new(config: GatewayConfig, now: Time) -> Gateway {
         Gateway {
             ran: now,
-            coordinator: Coordinator::new(ReadPolicy::default()),
+            coordinator: Coordinator::default(),
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
         }
@@ -181,6 +180,7 @@ impl Gateway {
     }
 
     fn on_brick(&mut self, from: BrickId, packet: Packet) {
+        self.coordinator.shared.pace.heard(from);
         let Packet { message, payload } = packet;
         let (call, answer) = match message {
             Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),

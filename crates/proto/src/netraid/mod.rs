@@ -9,6 +9,7 @@ pub mod coordinator;
 pub mod effects;
 pub mod expected;
 pub mod list;
+pub mod pace;
 pub mod participant;
 pub mod pending;
 pub mod read;
@@ -17,4 +18,5 @@ pub mod repair;
 #[cfg(test)]
 mod scripted;
 pub mod settle;
+pub mod traffic;
 pub mod write;

@@ -235,6 +235,7 @@ impl Cluster {
             layout,
             stripe_unit_blocks: 0,
             groups: 1,
+            read_policy: wire::ReadPolicy::default(),
             nonce: nonce_of(&name),
         };
         let created = self.admin(request);

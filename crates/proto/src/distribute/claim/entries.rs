@@ -24,7 +24,7 @@ pub(super) enum Place {
     /// In the head's queue.
     Waiting(Ticket),
     /// Left to another brick until then.
-    Deferred { until: Time, to: BrickId },
+    Deferred { since: Time, until: Time, to: BrickId },
     /// The next to be issued.
     Chosen,
 }

@@ -26,11 +26,13 @@ impl Estimate {
         self.under_way
     }
 
-    /// An access that began at `depth` has ended after `service_ns`. It weighs an eighth.
+    /// An access that began at `depth` has ended after `service_ns`. It weighs an eighth, and half where it was much faster
+    /// than expected: a device that has recovered is to be seen to have.
     pub fn end(&mut self, depth: u32, service_ns: u64) {
         self.under_way = self.under_way.saturating_sub(1);
         let mean = &mut self.by_depth[class(depth)];
-        *mean = (*mean - *mean / 8 + service_ns / 8).max(1);
+        let part = if service_ns < *mean / 4 { 2 } else { 8 };
+        *mean = (*mean - *mean / part + service_ns / part).max(1);
     }
 
     /// What an access that joined those under way would take, in nanoseconds.

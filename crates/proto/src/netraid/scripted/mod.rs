@@ -5,7 +5,6 @@ mod joining;
 mod paused;
 
 use super::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
-use crate::distribute::ReadPolicy;
 use crate::layout::Geometry;
 use base::{BLOCK, BrickId, GroupId, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
@@ -82,7 +81,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(layout: &str, current: u32, joining: u32) -> Script {
-        let mut coordinator = Coordinator::new(ReadPolicy::default());
+        let mut coordinator = Coordinator::default();
         let shared = &mut coordinator.shared;
         shared.now = Time(1_000_000_000_000);
         shared.clock = Some(StampClock::new(3));
