@@ -10,7 +10,7 @@ use crate::{BrickOptions, HostError, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
-use store::{Stats, Store, StoreConfig};
+use store::{Limits, Stats, Store, StoreConfig};
 use wire::{BrickStatus, CatchUp};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
@@ -67,8 +67,13 @@ fn emulation(
 /// All disks share the cache's memory evenly.
 fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig> {
     let share = options.cache_bytes as usize / disks.len().max(1);
+    let mut limits = Limits::default();
+    if let Some(bytes) = options.destage_bytes {
+        limits.destage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
     let config = |(index, disk): (usize, &DiskFile)| StoreConfig {
         cache_bytes: share,
+        limits,
         ..StoreConfig::new(options.node.cluster, options.id, index as u16, disk.size_bytes())
     };
     disks.iter().enumerate().map(config).collect()
@@ -135,7 +140,7 @@ impl<F: FnOnce()> Role for BrickRole<F> {
     fn measure(&mut self, machine: &BrickNode, now: Time, meter: &mut Meter) {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
         if let Some(emulation) = &self.emulation {
-            publish_emulation(emulation.timing(), meter);
+            publish_emulation(emulation.timing(), now, meter);
         }
         if let Some(brick) = machine.brick() {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
@@ -147,7 +152,7 @@ impl<F: FnOnce()> Role for BrickRole<F> {
 }
 
 /// What is emulated, and how late the emulation itself is.
-fn publish_emulation(timing: &Timing, meter: &mut Meter) {
+fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
     let lateness = timing.lateness();
     meter.gauge("brickwork_emulated_disk_late_seconds", timing.settings().late.as_secs_f64());
     meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
@@ -157,6 +162,8 @@ fn publish_emulation(timing: &Timing, meter: &mut Meter) {
     meter.counter("brickwork_emulated_drive_writes_total", served.writes);
     meter.counter("brickwork_emulated_drive_choices_total", served.choices);
     meter.counter("brickwork_emulated_drive_nvram_full_total", served.nvram_full);
+    // In seconds of the drives themselves, from a moment of no meaning: rates are differences of figures of one page.
+    meter.gauge("brickwork_emulated_drive_clock_seconds", timing.clock(now).as_secs_f64());
     meter.gauge("brickwork_emulated_drive_busy_seconds", served.busy.as_secs_f64());
     meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
 }

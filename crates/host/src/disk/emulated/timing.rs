@@ -11,6 +11,7 @@ use base::{HashMap, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::time::Duration;
 use store::{Io, IoDone, IoKind};
 
 /// The emulated disks of a brick.
@@ -19,6 +20,8 @@ pub struct Timing {
     settings: Settings,
     /// Where each disk's blocks are; other bytes cost no time: journal and metadata stand for non-volatile memory.
     areas: Vec<Range<u64>>,
+    /// When the drives that are emulated began, in their own time.
+    began: Option<Time>,
     /// Empty where no drive is emulated.
     devices: Vec<Device>,
     /// What takes its turn at a drive, by disk and token: what is known of its end.
@@ -67,6 +70,7 @@ impl Timing {
         let mut timing = Timing {
             settings: Settings::default(),
             areas,
+            began: None,
             devices: Vec::new(),
             turns: HashMap::default(),
             held: BinaryHeap::new(),
@@ -85,9 +89,10 @@ impl Timing {
         for (disk, device) in std::mem::take(&mut self.devices).iter().enumerate() {
             device.requests().for_each(|token| self.done_by_drive(disk, token, now));
         }
-        self.settings = settings;
+        (self.settings, self.began) = (settings, None);
         if let Some(drive) = &self.settings.drive {
             let start = self.drive_time(now);
+            self.began = Some(start);
             self.devices = self.areas.iter().map(|area| Device::new(drive, area.clone(), start)).collect();
         }
     }
@@ -169,6 +174,11 @@ impl Timing {
         self.devices.iter().map(Device::served).fold(self.past, |sum, served| sum + served)
     }
 
+    /// For how long drives have been emulated, in their own time; zero while none is.
+    pub fn clock(&self, now: Time) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| self.drive_time(now).since(began))
+    }
+
     /// The drives' time: platters of all bricks of a machine turn together, as in a simulation that begins at zero.
     fn drive_time(&self, now: Time) -> Time {
         Time(now.0 / u64::from(self.settings.dilate))
@@ -205,7 +215,6 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
     use std::path::Path;
-    use std::time::Duration;
 
     /// Blocks from the second MiB on.
     const AREA: Range<u64> = (1 << 20)..(65 << 20);
