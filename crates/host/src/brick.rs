@@ -1,7 +1,7 @@
 //! The brick daemon: its machine, peers, and disks.
 
 use crate::address::Address;
-use crate::disk::emulated::{Emulation, Timing};
+use crate::disk::emulated::{DiskClaim, Emulation, Timing};
 use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
@@ -40,7 +40,8 @@ pub fn run_brick(
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
-    let role = BrickRole { engine, emulation, done: Vec::new(), directory, names, on_ready };
+    let role =
+        BrickRole { engine, emulation, heads_seen: false, done: Vec::new(), directory, names, on_ready };
     Driver::new(core, peers, machine, role, meter).run()
 }
 
@@ -58,7 +59,7 @@ fn emulation(
     core: &Core,
 ) -> Result<Option<Emulation>, HostError> {
     let Some(file) = &options.emulation else { return Ok(None) };
-    let emulation = Emulation::new(file, disks, core.clock)?;
+    let emulation = Emulation::new(options.id, file, disks, core.clock)?;
     core.watch(emulation.event_fd(), EMULATION)?;
     tracing::warn!(file = %file.display(), "the disks are emulated: they are slower than they could be");
     Ok(Some(emulation))
@@ -82,6 +83,8 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 struct BrickRole<F> {
     engine: DiskEngine,
     emulation: Option<Emulation>,
+    /// What the machine was told last.
+    heads_seen: bool,
     done: Completions,
     directory: Address,
     names: String,
@@ -109,6 +112,16 @@ impl<F: FnOnce()> Role for BrickRole<F> {
                 }
                 self.engine.push(disk, io);
             }
+            Effect::Contest { disk, token, attempt, holders } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.timing_mut().contest(disk, token, attempt, holders);
+                }
+            }
+            Effect::Claimed { disk, attempt, bid_ns, brick } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.timing_mut().claimed(world.now, disk, attempt, (bid_ns, brick));
+                }
+            }
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
                 world.learn_at(NodeId::Directory, &self.directory);
@@ -128,12 +141,14 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             None => self.engine.complete(&mut self.done),
         }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
+        self.tell_of_heads(world);
     }
 
-    fn flush(&mut self, _world: &mut World<'_, Self>) {
+    fn flush(&mut self, world: &mut World<'_, Self>) {
         self.engine.submit();
         if let Some(emulation) = &mut self.emulation {
             emulation.arm();
+            self.tell_of_heads(world);
         }
     }
 
@@ -151,6 +166,23 @@ impl<F: FnOnce()> Role for BrickRole<F> {
     }
 }
 
+impl<F: FnOnce()> BrickRole<F> {
+    /// What the machine must know of drives whose heads are seen.
+    fn tell_of_heads(&mut self, world: &mut World<'_, Self>) {
+        let Some(emulation) = &mut self.emulation else { return };
+        let is_seen = emulation.timing().is_drive();
+        if is_seen != self.heads_seen {
+            self.heads_seen = is_seen;
+            world.inbox.push(Event::HeadsSeen(is_seen));
+        }
+        let claims = emulation.timing_mut().take_claims();
+        world.inbox.extend(claims.map(|claim| {
+            let DiskClaim { disk, attempt, bid_ns, holders } = claim;
+            Event::Claims { disk, attempt, bid_ns, holders }
+        }));
+    }
+}
+
 /// What is emulated, and how late the emulation itself is.
 fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
     let lateness = timing.lateness();
@@ -161,6 +193,8 @@ fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
     meter.counter("brickwork_emulated_drive_reads_total", served.reads);
     meter.counter("brickwork_emulated_drive_writes_total", served.writes);
     meter.counter("brickwork_emulated_drive_choices_total", served.choices);
+    meter.counter("brickwork_emulated_drive_seen_total", served.seen);
+    meter.counter("brickwork_emulated_drive_left_total", served.left);
     meter.counter("brickwork_emulated_drive_nvram_full_total", served.nvram_full);
     // In seconds of the drives themselves, from a moment of no meaning: rates are differences of figures of one page.
     meter.gauge("brickwork_emulated_drive_clock_seconds", timing.clock(now).as_secs_f64());

@@ -184,7 +184,7 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
     let disk = DiskFile::create(&spec(folder.path())).unwrap();
     let clock = Clock::start();
     let disks = vec![disk];
-    let mut emulation = Emulation::new(&file, &disks, clock).unwrap();
+    let mut emulation = Emulation::new(base::BrickId(1), &file, &disks, clock).unwrap();
     let mut engine = DiskEngine::new(IoEngine::Auto, disks).unwrap();
     let written = content(3, 8, true);
     engine

@@ -85,7 +85,8 @@ pub(super) fn between(plan: &Plan, before: &Pages, after: &Pages, seen: &Seen) -
             / count,
         idle: bricks.iter().map(|[_, busy, clock]| 1.0 - busy / clock.max(1e-9)).sum::<f64>() / count,
         service_ms: busy_s * 1e3 / accesses.max(1.0),
-        queue_seen: total("brickwork_emulated_drive_choices_total") / accesses.max(1.0),
+        queue_seen: total("brickwork_emulated_drive_seen_total")
+            / total("brickwork_emulated_drive_choices_total").max(1.0),
         requests_per_second: (seen.reads.count + seen.writes.count) as f64 * per_second,
         read_response_ms: drive_ms(seen.reads.mean()),
         write_response_ms: drive_ms(seen.writes.mean()),

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 use wire::ReadPolicy;
 
 /// The rows that run live, as the paper and the cluster name them.
-pub const ROWS: [(&str, ReadPolicy); 2] = [("Hashing", ReadPolicy::Hash), ("LARD", ReadPolicy::Lard)];
+pub const ROWS: [(&str, ReadPolicy); 3] =
+    [("D-SPTF", ReadPolicy::Claim), ("Hashing", ReadPolicy::Hash), ("LARD", ReadPolicy::Lard)];
 
 /// Runs all rows. `say` is told what happens.
 ///

@@ -115,8 +115,8 @@ fn notes(plan: &Plan) -> Vec<String> {
         "A write is answered when it is in the journals of all bricks, which stand for non-volatile memory and cost no \
          time, and leaves the closed loop then (write_release=nvram); its block goes to the drive behind that."
             .to_owned(),
-        "The row of D-SPTF is missing here: bricks bid what they measured of their disks, and not yet the positioning \
-         time of an emulated drive."
+        "D-SPTF's reads wait at the emulated drives of all bricks; each is claimed, over TCP, when a drive's scheduler \
+         chooses it, and the bid is the predicted positioning time. All platters turn by one clock, as in the simulation."
             .to_owned(),
     ]
 }

@@ -102,9 +102,10 @@ impl Plan {
     /// What bricks read of their drives.
     pub fn emulation(&self) -> String {
         let Plan { dilate, drive_id, parts, nvram_bytes, .. } = self;
+        let one_way_us = self.one_way_ns / 1_000;
         format!(
             "dilate = {dilate}\n\n[drive]\nmodel = \"{drive_id}\"\nheads = \"sptf\"\nparts = \"{parts}\"\n\
-             nvram_bytes = {nvram_bytes}\ndata_bytes = {}\n",
+             claim_one_way_us = {one_way_us}\nnvram_bytes = {nvram_bytes}\ndata_bytes = {}\n",
             self.volume.0
         )
     }

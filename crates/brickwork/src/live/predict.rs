@@ -5,6 +5,7 @@ use super::plan::{self, Plan};
 use anyhow::{Result, bail};
 use model::drive::SECTOR_BYTES;
 use proto::distribute::lard::LardConfig;
+use sim::perf::cluster::ClaimOptions;
 use sim::perf::{
     self, BrickSpec, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
 };
@@ -48,6 +49,7 @@ pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Figures> {
 
 fn scheme(plan: &Plan, policy: ReadPolicy) -> Result<Scheme> {
     Ok(match policy {
+        ReadPolicy::Claim => Scheme::Claim(ClaimOptions::default()),
         ReadPolicy::Hash => Scheme::Hash,
         ReadPolicy::Lard => Scheme::Lard(LardConfig {
             scale: plan::LARD_SCALE,

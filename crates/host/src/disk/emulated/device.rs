@@ -1,21 +1,22 @@
-//! One modelled drive and what waits for its arm, in the drive's own time. It serves one access at a time; the head
-//! scheduler chooses the next when one is done.
+//! One modelled drive and what waits for its arm, in the drive's own time. It serves one access at a time. What is next is
+//! chosen by the machine that D-SPTF's bricks have before their disks ([`proto::distribute::claim`]): among all that waits
+//! by the head scheduler, and reads that other bricks were asked for as well only after a claim.
 
 use super::settings::DriveSettings;
-use base::{BLOCK_U64, Mechanics, Time};
+use base::{BLOCK_U64, BrickId, Machine, Time};
 use model::drive::{Access, Drive, SECTOR_BYTES};
-use proto::heads::HeadQueue;
+use proto::distribute::claim::{Attempt, Claims, Config, Effect, Event, Holders};
 use std::ops::{Add, Range};
 use std::time::Duration;
 
 /// The drive.
 #[derive(Debug)]
 pub(super) struct Device {
-    drive: Drive,
-    queue: HeadQueue<Waiting>,
+    claims: Claims<Drive, Waiting>,
+    fx: Vec<Effect<Waiting>>,
     serving: Option<(Time, Owner)>,
-    /// When the last access was done.
-    free: Time,
+    /// Nothing happens before this any more.
+    now: Time,
     map: Map,
     has_nvram: bool,
     nvram_left: u64,
@@ -24,7 +25,7 @@ pub(super) struct Device {
 
 /// Whom an access is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Owner {
+enum Owner {
     /// A request of the store that waits for it.
     Request(u64),
     /// Nobody waits: so many bytes leave the memory when it is done.
@@ -34,8 +35,21 @@ pub(super) enum Owner {
 #[derive(Debug)]
 struct Waiting {
     access: Access,
-    arrived: Time,
     owner: Owner,
+}
+
+/// A read that other bricks were asked for as well.
+pub(super) type Contest = (Attempt, Holders);
+
+/// What comes of a drive's work.
+#[derive(Debug)]
+pub(super) enum Happening {
+    /// The request with this token is done.
+    Done(Time, u64),
+    /// The request with this token is left to another brick.
+    Left(u64),
+    /// The others are to be told that this read is served here, and how long that takes.
+    Claim(Attempt, u64, Holders),
 }
 
 /// What a drive has done.
@@ -47,8 +61,12 @@ pub struct Served {
     pub writes: u64,
     /// For how long it was busy, in the drive's time.
     pub busy: Duration,
-    /// Accesses that the head scheduler chose from, summed over all choices.
+    /// Times that the next access was chosen.
     pub choices: u64,
+    /// Accesses to choose from, summed over all choices.
+    pub seen: u64,
+    /// Reads left to other bricks.
+    pub left: u64,
     /// Writes that found no room in the memory before the drive.
     pub nvram_full: u64,
 }
@@ -61,6 +79,8 @@ impl Add for Served {
             writes: self.writes + other.writes,
             busy: self.busy + other.busy,
             choices: self.choices + other.choices,
+            seen: self.seen + other.seen,
+            left: self.left + other.left,
             nvram_full: self.nvram_full + other.nvram_full,
         }
     }
@@ -91,8 +111,8 @@ impl Map {
 }
 
 impl Device {
-    /// A drive at rest, with the blocks at `area` of the real disk.
-    pub(super) fn new(settings: &DriveSettings, area: Range<u64>, now: Time) -> Device {
+    /// A drive at rest, of `brick`, with the blocks at `area` of the real disk.
+    pub(super) fn new(settings: &DriveSettings, brick: BrickId, area: Range<u64>, now: Time) -> Device {
         let drive = Drive::with_options(settings.model.clone(), settings.options);
         let area_bytes = (area.end - area.start).max(BLOCK_U64);
         let map = Map {
@@ -100,11 +120,12 @@ impl Device {
             spread_bytes: settings.data_bytes.map_or(area_bytes, |bytes| bytes.min(area_bytes)),
             capacity_sectors: drive.model().capacity_sectors(),
         };
+        let config = Config { policy: settings.heads, ..Config::disk(brick, settings.claim_one_way_ns) };
         Device {
-            drive,
-            queue: HeadQueue::new(settings.heads),
+            claims: Claims::new(config, drive),
+            fx: Vec::new(),
             serving: None,
-            free: now,
+            now,
             map,
             has_nvram: settings.nvram_bytes > 0,
             nvram_left: settings.nvram_bytes,
@@ -112,91 +133,90 @@ impl Device {
         }
     }
 
-    /// Queues a read that came at `now`. `false` when these bytes cost no time.
-    pub(super) fn read(&mut self, now: Time, offset: u64, bytes: u64, token: u64) -> bool {
+    /// Queues a read that comes now. `false` when these bytes cost no time.
+    pub(super) fn read(&mut self, offset: u64, bytes: u64, token: u64, contest: Option<Contest>) -> bool {
         let Some(access) = self.map.access(offset, bytes, false) else { return false };
-        self.push(now, access, Owner::Request(token));
+        let item = Waiting { access, owner: Owner::Request(token) };
+        let sector = access.sector;
+        let event = match contest {
+            Some((attempt, holders)) => Event::Read { attempt, sector, holders, item },
+            None => Event::Local { sector, is_write: false, item },
+        };
+        self.claims.step(self.now, event, &mut self.fx);
         true
     }
 
-    /// Queues a write that came at `now`. `false` when it is answered at once: its bytes are none of the drive's, or
-    /// the memory before the drive has room for them.
-    pub(super) fn write(&mut self, now: Time, offset: u64, bytes: u64, token: u64) -> bool {
+    /// Queues a write that comes now. `false` when it is answered at once: its bytes are none of the drive's, or the
+    /// memory before the drive has room for them.
+    pub(super) fn write(&mut self, offset: u64, bytes: u64, token: u64) -> bool {
         let Some(access) = self.map.access(offset, bytes, true) else { return false };
-        if bytes <= self.nvram_left {
-            self.nvram_left -= bytes;
-            self.push(now, access, Owner::Destage(bytes));
-            return false;
-        }
-        self.served.nvram_full += u64::from(self.has_nvram);
-        self.push(now, access, Owner::Request(token));
-        true
+        let has_room = bytes <= self.nvram_left;
+        let owner = if has_room { Owner::Destage(bytes) } else { Owner::Request(token) };
+        self.nvram_left -= if has_room { bytes } else { 0 };
+        self.served.nvram_full += u64::from(self.has_nvram && !has_room);
+        let event = Event::Local { sector: access.sector, is_write: true, item: Waiting { access, owner } };
+        self.claims.step(self.now, event, &mut self.fx);
+        !has_room
     }
 
-    /// Ends what is done by `now`, and begins what follows: `(when, whose request)` for each that somebody waits for.
-    ///
-    /// What follows begins when the one before is done, however late that is noticed, so that a late loop makes answers
-    /// late and not the drive slow.
-    pub(super) fn advance(&mut self, now: Time, mut done: impl FnMut(Time, u64)) {
-        loop {
-            match self.serving {
-                Some((end, _)) if end > now => return,
-                Some((end, owner)) => {
-                    self.serving = None;
-                    self.free = end;
-                    match owner {
-                        Owner::Request(token) => done(end, token),
-                        Owner::Destage(bytes) => self.nvram_left += bytes,
-                    }
+    /// Another brick serves a read, which takes it `bid_ns`.
+    pub(super) fn claimed(&mut self, attempt: Attempt, bid_ns: u64, brick: BrickId) {
+        self.claims.step(self.now, Event::Claim { attempt, bid_ns, brick }, &mut self.fx);
+    }
+
+    /// Does all that is due by `now`, each at its time however late that is noticed, so that a late loop makes answers late
+    /// and not the drive slow.
+    pub(super) fn advance(&mut self, now: Time, mut tell: impl FnMut(Happening)) {
+        self.carry_out(&mut tell);
+        while let Some(next) = self.deadline().filter(|next| *next <= now) {
+            self.now = self.now.max(next);
+            if let Some((end, owner)) = self.serving.filter(|(end, _)| *end <= self.now) {
+                self.serving = None;
+                self.claims.step(end, Event::Done, &mut self.fx);
+                match owner {
+                    Owner::Request(token) => tell(Happening::Done(end, token)),
+                    Owner::Destage(bytes) => self.nvram_left += bytes,
                 }
-                None => {}
             }
-            if !self.begin() {
-                return;
-            }
+            self.claims.settle(self.now, &mut self.fx);
+            self.carry_out(&mut tell);
         }
+        self.now = self.now.max(now);
     }
 
-    /// When the access under way is done.
+    /// When something is to happen next; the past when at once.
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.serving.map(|(end, _)| end)
-    }
-
-    /// All requests that wait, in no order that matters.
-    pub(super) fn requests(&self) -> impl Iterator<Item = u64> + '_ {
-        let waiting = self.queue.iter().map(|(_, waiting)| waiting.owner);
-        self.serving.map(|(_, owner)| owner).into_iter().chain(waiting).filter_map(|owner| match owner {
-            Owner::Request(token) => Some(token),
-            Owner::Destage(_) => None,
-        })
+        let claims = self.claims.deadline().map(|(at, _)| at);
+        self.serving.map(|(end, _)| end).into_iter().chain(claims).min()
     }
 
     /// What it has done.
     pub(super) fn served(&self) -> Served {
-        self.served
+        let counts = self.claims.counts();
+        let left = counts.claimed_away + counts.squashed;
+        Served { choices: counts.choices, seen: counts.choices_seen, left, ..self.served }
     }
 
-    fn push(&mut self, now: Time, access: Access, owner: Owner) {
-        let position = self.drive.position_of(access.sector, access.is_write);
-        self.queue.push(position, Waiting { access, arrived: now, owner });
+    fn carry_out(&mut self, tell: &mut impl FnMut(Happening)) {
+        for effect in std::mem::take(&mut self.fx) {
+            match effect {
+                Effect::Issue { item } => self.serve(&item),
+                Effect::Claim { attempt, bid_ns, holders } => {
+                    tell(Happening::Claim(attempt, bid_ns, holders))
+                }
+                Effect::Drop { item: Waiting { owner: Owner::Request(token), .. }, .. } => {
+                    tell(Happening::Left(token));
+                }
+                Effect::Drop { .. } => unreachable!("nobody else destages what is written here"),
+            }
+        }
     }
 
-    fn begin(&mut self) -> bool {
-        let choices = self.queue.len() as u64;
-        let Some(picked) = self.queue.pick(self.begins_at(), &self.drive) else { return false };
-        let Waiting { access, arrived, owner } = picked.item;
-        let start = self.free.max(arrived);
-        let end = self.drive.serve(start, access).done;
-        self.served.choices += choices;
-        self.served.busy += end.since(start);
-        *if access.is_write { &mut self.served.writes } else { &mut self.served.reads } += 1;
-        self.serving = Some((end, owner));
-        true
-    }
-
-    /// When the head can be sent off: when it is free, and something is there.
-    fn begins_at(&self) -> Time {
-        let first = self.queue.iter().map(|(_, waiting)| waiting.arrived).min();
-        self.free.max(first.unwrap_or(self.free))
+    fn serve(&mut self, item: &Waiting) {
+        let end = self.claims.device_mut().serve(self.now, item.access).done;
+        self.served.busy += end.since(self.now);
+        *if item.access.is_write { &mut self.served.writes } else { &mut self.served.reads } += 1;
+        self.serving = Some((end, item.owner));
+        self.claims.step(self.now, Event::Busy { free: end }, &mut self.fx);
     }
 }

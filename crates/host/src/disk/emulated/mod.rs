@@ -23,12 +23,12 @@ mod watched;
 pub use device::Served;
 pub use lateness::Lateness;
 pub use settings::{DriveSettings, Settings, SettingsError};
-pub use timing::Timing;
+pub use timing::{DiskClaim, Timing};
 
 use super::{Completions, DiskEngine, DiskFile};
 use crate::HostError;
 use crate::clock::Clock;
-use base::Time;
+use base::{BrickId, Time};
 use std::ops::Range;
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -51,7 +51,12 @@ impl Emulation {
     ///
     /// # Errors
     /// When the file cannot be read or says something that cannot be; when the system has no timer left.
-    pub fn new(file: &Path, disks: &[DiskFile], clock: Clock) -> Result<Emulation, HostError> {
+    pub fn new(
+        brick: BrickId,
+        file: &Path,
+        disks: &[DiskFile],
+        clock: Clock,
+    ) -> Result<Emulation, HostError> {
         let (file, settings) = Watched::open(file, clock.now())?;
         let timer = Timer::new().map_err(crate::error::system("a timer for emulated disks"))?;
         let areas = disks.iter().map(blocks_of).collect();
@@ -59,7 +64,7 @@ impl Emulation {
             clock,
             file,
             timer,
-            timing: Timing::new(settings, areas, clock.now()),
+            timing: Timing::new(brick, settings, areas, clock.now()),
             real: Vec::new(),
         })
     }
@@ -92,6 +97,11 @@ impl Emulation {
         self.timing.advance(now);
         let next = self.timing.deadline().map_or(self.file.next_look(), |due| due.min(self.file.next_look()));
         self.timer.arm(now, next);
+    }
+
+    /// The pure part, for what it is told of reads that other bricks were asked for.
+    pub fn timing_mut(&mut self) -> &mut Timing {
+        &mut self.timing
     }
 
     /// What it holds, and how late it was.

@@ -9,6 +9,7 @@
 //! heads = "sptf"                  # how the drive's queue is served: fcfs, sstf, clook or sptf
 //! parts = "uncached"              # or "mechanics": seek, rotation and transfer only
 //! slow_percent = 100              # 200: every time of the drive is twice as long
+//! claim_one_way_us = 0            # a message's way between bricks, as claims of reads reckon with it, in the drive's time
 //! nvram_bytes = 0                 # blocks on their way home are answered from a memory of this size, and destaged behind it
 //! data_bytes = 134217728          # the first so many bytes of the blocks' area are spread over the drive; all without
 //! ```
@@ -64,6 +65,8 @@ pub struct DriveSettings {
     pub options: DriveOptions,
     /// How what waits for the arm is chosen.
     pub heads: Policy,
+    /// A message's way between bricks, as claims reckon with it, in nanoseconds of the drive's time.
+    pub claim_one_way_ns: u64,
     /// Bytes of written blocks that are answered before the drive has them; 0 for none.
     pub nvram_bytes: u64,
     /// Bytes of the area of blocks that are spread over the drive; `None` for all.
@@ -90,6 +93,8 @@ struct DriveFile {
     parts: Parts,
     #[serde(default = "hundred")]
     slow_percent: u32,
+    #[serde(default)]
+    claim_one_way_us: u32,
     #[serde(default)]
     nvram_bytes: u64,
     data_bytes: Option<u64>,
@@ -161,8 +166,14 @@ impl DriveSettings {
             Parts::Mechanics => DriveOptions::MECHANICS,
         };
         let model = load(&file.model, folder)?.slowed(file.slow_percent);
-        let (nvram_bytes, data_bytes) = (file.nvram_bytes, file.data_bytes);
-        Ok(DriveSettings { model: Arc::new(model), options, heads, nvram_bytes, data_bytes })
+        Ok(DriveSettings {
+            model: Arc::new(model),
+            options,
+            heads,
+            claim_one_way_ns: u64::from(file.claim_one_way_us) * 1_000,
+            nvram_bytes: file.nvram_bytes,
+            data_bytes: file.data_bytes,
+        })
     }
 }
 

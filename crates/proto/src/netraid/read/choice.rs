@@ -162,8 +162,10 @@ impl ReadOperation {
         let measures =
             members.iter().filter_map(|(_, brick)| shared.pace.measure(shared.now, *brick, self.kind()));
         let high_ns = measures.filter(|m| m.weight >= MEASURED).map(|m| m.high_ns).min();
-        let usual = high_ns.map(|ns| Duration::from_nanos(ns.saturating_mul(RESCUE_FACTOR)));
-        usual.unwrap_or(RESCUE_UNKNOWN).clamp(RESCUE_MIN, RESCUE_MAX)
+        let high = high_ns.map(Duration::from_nanos);
+        // Where nearly all take longer than the bound, asking again before they can answer would help nobody.
+        let bound = RESCUE_MAX.max(high.unwrap_or_default() * 2);
+        high.map_or(RESCUE_UNKNOWN, |high| high * RESCUE_FACTOR as u32).clamp(RESCUE_MIN, bound)
     }
 
     // ---- rows of parity layouts ----
