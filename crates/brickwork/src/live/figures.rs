@@ -17,7 +17,7 @@ pub(super) type Pages = Vec<Page>;
 
 /// What a row has, times in the drives' own time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub(super) struct Figures {
     /// Accesses of a drive a second, in the mean over bricks.
     pub throughput_iops: f64,
     /// The share of time in which a drive did nothing.

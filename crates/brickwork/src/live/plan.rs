@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Bricks, and copies of everything.
-pub const BRICKS: u32 = 8;
+pub(super) const BRICKS: u32 = 8;
 /// Requests outstanding.
-pub const OUTSTANDING: usize = 16;
+pub(super) const OUTSTANDING: usize = 16;
 /// The share of reads.
-pub const READS: f64 = 0.9;
+pub(super) const READS: f64 = 0.9;
 /// Every request is one block of the cluster: the mean of the paper's exponential sizes.
-pub const REQUEST_BYTES: u64 = BLOCK_U64;
+pub(super) const REQUEST_BYTES: u64 = BLOCK_U64;
 /// Gateways choose bricks by addresses of this many bytes.
-pub const GRANULE_BYTES: u64 = 64 << 10;
+pub(super) const GRANULE_BYTES: u64 = 64 << 10;
 /// Gateways' share of LARD's thresholds.
-pub const LARD_SCALE: f64 = 0.25;
+pub(super) const LARD_SCALE: f64 = 0.25;
 /// 99% of the emulation's answers must not be later than this share of the mean service time.
-pub const LATE_SHARE_MAX: f64 = 0.02;
+pub(super) const LATE_SHARE_MAX: f64 = 0.02;
 /// The simulation must be this near.
-pub const ERROR_MAX: f64 = 0.05;
+pub(super) const ERROR_MAX: f64 = 0.05;
 
 const DILATE_MAX: u32 = 1_000;
 
