@@ -2,7 +2,7 @@
 
 use crate::verb::{
     attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man, rebuild,
-    scrub, sim, soak, status, volume,
+    scrub, sim, soak, status, trace, volume,
 };
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -132,12 +132,14 @@ pub enum Verb {
     Scrub(scrub::Args),
     /// Check a stopped brick's disks, and repair them when asked
     Fsck(fsck::Args),
-    /// Models of disks: measure a real one
+    /// Models of drives: list and show them, compare them with real ones, measure real ones
     Disk(disk::Args),
     /// Run the same protocol code in a simulated world full of faults
     Sim(sim::Args),
     /// Run the published experiments behind Brickwork, and one's own, in simulation
     Lab(lab::Args),
+    /// Look at block traces, convert them, generate synthetic ones
+    Trace(trace::Args),
     /// Run real processes, kill them at random, and check the history of what clients saw
     Soak(soak::Args),
     /// Print a completion script for a shell

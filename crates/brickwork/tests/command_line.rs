@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 34] = [
+const VERBS: [&str; 43] = [
     "",
     "demo",
     "cluster init",
@@ -34,8 +34,17 @@ const VERBS: [&str; 34] = [
     "rebuild",
     "scrub",
     "status",
+    "disk",
+    "disk list",
+    "disk show",
+    "disk map",
+    "disk validate",
     "sim torture",
     "sim replay",
+    "trace",
+    "trace info",
+    "trace convert",
+    "trace generate",
     "soak",
     "completions",
 ];

@@ -11,7 +11,7 @@ use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
 use store::{Limits, Stats, Store, StoreConfig};
-use wire::{BrickStatus, CatchUp};
+use wire::{BrickStatus, CatchUp, Health};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
 ///
@@ -161,6 +161,8 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
             publish_care(brick.status(), meter);
+            publish_contests(brick.contested_reads(), meter);
+            publish_health(&brick.status().health, meter);
         }
         publish(machine.stores(), meter);
     }
@@ -183,6 +185,13 @@ impl<F: FnOnce()> BrickRole<F> {
     }
 }
 
+/// Who served reads that several bricks were asked for.
+fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Meter) {
+    meter.counter("brickwork_contested_reads_claimed_total", claimed);
+    meter.counter("brickwork_contested_reads_left_total", left);
+    meter.counter("brickwork_contested_reads_taken_over_total", taken_over);
+}
+
 /// What is emulated, and how late the emulation itself is.
 fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
     let lateness = timing.lateness();
@@ -200,6 +209,15 @@ fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
     meter.gauge("brickwork_emulated_drive_clock_seconds", timing.clock(now).as_secs_f64());
     meter.gauge("brickwork_emulated_drive_busy_seconds", served.busy.as_secs_f64());
     meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
+}
+
+/// How it finds itself: what the directory judges it by when it was left out for being slow.
+fn publish_health(health: &Health, meter: &mut Meter) {
+    let seconds = |us: u32| f64::from(us) / 1e6;
+    meter.gauge("brickwork_own_write_seconds", seconds(health.write_us));
+    meter.gauge("brickwork_own_read_seconds", seconds(health.read_us));
+    meter.gauge("brickwork_own_lateness_seconds", seconds(health.late_us));
+    meter.gauge("brickwork_directory_round_trip_seconds", seconds(health.round_trip_us));
 }
 
 /// How it catches up, and what its scrub finds.

@@ -95,6 +95,8 @@ impl Meter {
         self.gauge("brickwork_peers_up", peers_up as f64);
         self.counter("brickwork_peer_packets_received_total", counters.received);
         self.counter("brickwork_peer_packets_sent_total", counters.sent);
+        self.counter("brickwork_peer_bytes_received_total", counters.received_bytes);
+        self.counter("brickwork_peer_bytes_sent_total", counters.sent_bytes);
         self.counter("brickwork_peer_packets_dropped_total", counters.dropped);
         self.counter("brickwork_peer_packets_unroutable_total", counters.unroutable);
         self.counter("brickwork_peer_connections_total", counters.connections);

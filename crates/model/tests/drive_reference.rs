@@ -12,6 +12,12 @@ fn model(id: &str) -> Arc<DriveModel> {
     Arc::new(DriveModel::parse(id, entry.text).expect("the library's files are right"))
 }
 
+/// The lines of a file of reference data without its headings, cut at commas; `None`, said aloud, where it is absent.
+fn rows(path: &str) -> Option<Vec<Vec<String>>> {
+    let text = shared::text(path)?;
+    Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
+}
+
 fn number<T: std::str::FromStr>(cell: &str) -> T {
     cell.parse().ok().expect("reference data hold numbers")
 }
@@ -21,7 +27,7 @@ fn address_maps_agree_exactly() {
     for (id, file) in
         [("quantum-atlas-10k", "quantum_atlas_10k"), ("seagate-cheetah-9lp", "seagate_cheetah_9lp")]
     {
-        let Some(rows) = shared::rows(&format!("data/disks/{file}_lbn_map.csv")) else { return };
+        let Some(rows) = rows(&format!("data/disks/{file}_lbn_map.csv")) else { return };
         let model = model(id);
         for row in &rows {
             let place = model.place(number(&row[0])).expect("a disk");
@@ -32,6 +38,8 @@ fn address_maps_agree_exactly() {
                 "{id}: sector {}",
                 row[0]
             );
+            let track = model.track(number(&row[0]));
+            assert_eq!(track, Some((number(&row[5]), number(&row[6]))), "{id}: the track of sector {}", row[0]);
             let apart = (place.turn as f64 / 2f64.powi(64) - number::<f64>(&row[4])).abs();
             // The reference counts angles in whole numbers and is right to 10^-7 of a turn.
             assert!(apart.min(1.0 - apart) < 2e-7, "{id}: sector {} is {apart} turns apart", row[0]);
@@ -49,7 +57,7 @@ fn seek_times_agree_at_every_distance() {
         ("hp-c3323a", "hp_c3323a"),
     ];
     for (id, file) in drives {
-        let Some(rows) = shared::rows(&format!("data/disks/{file}_seek_full.csv")) else { return };
+        let Some(rows) = rows(&format!("data/disks/{file}_seek_full.csv")) else { return };
         let model = model(id);
         for row in &rows {
             let (read_ns, write_ns) = model.seek_ns(number(&row[0])).expect("a cylinder");
@@ -68,7 +76,7 @@ fn service_times_agree_access_by_access() {
         ("nocache_r67", DriveOptions::UNCACHED),
     ];
     for (log, options) in logs {
-        let Some(rows) = shared::rows(&format!("data/disks/atlas10k_q1_requests_{log}.csv")) else { return };
+        let Some(rows) = rows(&format!("data/disks/atlas10k_q1_requests_{log}.csv")) else { return };
         let mut drive = Drive::with_options(model("quantum-atlas-10k"), options);
         let (mut agreeing, mut worst_ns) = (0, 0);
         for row in &rows {

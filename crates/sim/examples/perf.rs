@@ -3,22 +3,31 @@
 //! `cargo run --release -p brickwork-sim --example perf -- table1 [requests]`; without a name, all of them.
 
 use model::drive::{DriveModel, DriveOptions, find};
+use proto::distribute::claim::bids::Defer;
 use proto::distribute::lard::LardConfig;
+use proto::heads::Policy;
 use sim::perf::cluster::ClaimOptions;
-use sim::perf::{BrickSpec, Cluster, Groups, Length, Measured, Mix, Scheme, Workload, WriteRelease, run};
+use sim::perf::{
+    Arrivals, BrickSpec, Cluster, Groups, Length, Measured, Mix, Scheme, Workload, WriteRelease, run,
+};
 use std::sync::Arc;
+
+type Table = (&'static str, fn(u64));
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted = arguments.first().map_or("", String::as_str);
     let requests = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(40_000);
-    let tables: [(&str, fn(u64)); 6] = [
+    let tables: [Table; 9] = [
         ("table1", table1),
         ("idle", idle),
         ("fig5", fig5),
         ("table4", table4),
         ("table5", table5),
         ("fig9", fig9),
+        ("steps", steps),
+        ("nvram", nvram),
+        ("failslow", failslow),
     ];
     for (name, table) in tables.iter().filter(|(name, _)| wanted.is_empty() || *name == wanted) {
         println!("== {name}, {requests} requests");
@@ -142,6 +151,58 @@ fn fig9(requests: u64) {
                 &format!("{one_way_us} us, client {}, {hold_rotation_only}", client_ns / 1000),
                 &measure(&cluster, 0.9, requests),
             );
+        }
+    }
+}
+
+/// What it does to claims when all platters turn in step.
+fn steps(requests: u64) {
+    for replicas in [2, 4, 6, 8] {
+        for release in [WriteRelease::Half, WriteRelease::All] {
+            for synchronised in [false, true] {
+                let scheme = Scheme::Claim(ClaimOptions::default());
+                let cluster = Cluster::uniform(brick(DriveOptions::MECHANICS), replicas, replicas, scheme);
+                let cluster = Cluster { synchronised, write_release: release, ..cluster };
+                row(
+                    &format!("{replicas} {release:?} in step {synchronised}"),
+                    &measure(&cluster, 0.9, requests),
+                );
+            }
+        }
+    }
+}
+
+/// Writes released by the journal, which has room for so much.
+fn nvram(requests: u64) {
+    for journal_bytes in [1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 20] {
+        for scheme in hash_first() {
+            let brick = BrickSpec { journal_bytes, ..brick(DriveOptions::MECHANICS) };
+            let cluster = Cluster::uniform(brick, 8, 8, scheme);
+            let cluster = Cluster { write_release: WriteRelease::Nvram, ..cluster };
+            row(&format!("journal {} KiB", journal_bytes >> 10), &measure(&cluster, 0.9, requests));
+        }
+    }
+}
+
+/// Three bricks of flash, of which one becomes 50 times slower.
+fn failslow(requests: u64) {
+    let text = "name = \"flash\"\ncapacity_sectors = 1000000\n[access]\nread_ms = 0.1\nwrite_ms = 0.1\n";
+    let flash = Arc::new(DriveModel::parse("flash", text).expect("a sound drive"));
+    let defer = Some(Defer::default());
+    let claim = ClaimOptions { defer, told_by_client: true, blind: true, ..ClaimOptions::default() };
+    let names = ["hash", "lard", "shortest-queue", "hedged", "tied", "probing"];
+    let others = names.into_iter().filter_map(Scheme::named);
+    for scheme in [Scheme::Claim(claim)].into_iter().chain(others) {
+        for percent in [100, 5000] {
+            let brick = BrickSpec { depth: 4, policy: Policy::Fcfs, ..BrickSpec::new(Arc::clone(&flash)) };
+            let mut cluster = Cluster::uniform(brick, 3, 3, scheme.clone());
+            cluster.bricks[0].speed = vec![(base::Time(100_000_000), percent)];
+            let workload =
+                Workload::Open { per_second: 1000.0, arrivals: Arrivals::Poisson, mix: Mix::random(1.0) };
+            let length = Length { warmup: 1000, requests };
+            let measured = run(&cluster, workload, length, 1).expect("the cluster can be");
+            let response = measured.response;
+            row(&format!("p99 {:.3} p99.9 {:.3} {percent}%", response.p99_ms, response.p999_ms), &measured);
         }
     }
 }

@@ -289,7 +289,9 @@ pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
             Reply::Noted { token, result: Err(error) }
         }
         Command::Inventory { token, .. } => Reply::Inventory { token, result: Err(error) },
-        Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } => return None,
+        Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } | Command::Forget { .. } => {
+            return None;
+        }
     })
 }
 
@@ -467,6 +469,7 @@ impl Running {
             Command::Inventory { token, after } => self.on_inventory(token, after),
             Command::Remember { token, effects } => self.on_remember(token, effects),
             Command::Barrier { token } => self.on_barrier(token),
+            Command::Forget { span } => self.on_forget(span),
         }
     }
 

@@ -390,6 +390,15 @@ impl Running {
         }
     }
 
+    /// Clean blocks that another member keeps in memory leave the cache, as far as it takes no reading to find them.
+    pub(crate) fn on_forget(&mut self, span: Span) {
+        for lba in span.lba..span.end() {
+            if let Source::Disk { physical, .. } = self.source(span.volume, lba) {
+                self.cache.forget(physical, 1);
+            }
+        }
+    }
+
     /// The versions of a block that are not at home, newest first.
     fn versions(&self, volume: VolumeId, lba: u64) -> impl Iterator<Item = &Version> {
         let discarded = self.discards.cover(volume, lba);

@@ -61,6 +61,51 @@ pub struct Orders {
     pub bricks: Vec<(BrickId, String)>,
     /// How it looks after its blocks.
     pub care: Care,
+    /// It is left out for being slow: it is to measure itself closely, so that it is seen when it is well again.
+    pub is_slow: bool,
+}
+
+/// How a brick finds itself, by what it measures: medians of the latest samples, in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Health {
+    /// Of a durable write; of one under way as long as it has lasted, where that is more. 0 as long as there was none.
+    pub write_us: u32,
+    /// Of a read of its store, cached or not.
+    pub read_us: u32,
+    /// By how much its process ran late, at most, since the heartbeat before.
+    pub late_us: u32,
+    /// From its last heartbeat to the answer.
+    pub round_trip_us: u32,
+}
+
+/// How long a gateway waits for a brick, beside the other members of its groups, when writes are prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Observed {
+    /// The brick.
+    pub brick: BrickId,
+    /// Whether it has been several times slower than the others, for about a second, by more than noise.
+    pub is_slow: bool,
+    /// How long it takes, in microseconds.
+    pub prepare_us: u32,
+    /// How long the others take for the same writes.
+    pub others_us: u32,
+}
+
+/// What the directory holds of a brick that is slow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlowEntry {
+    /// Whether it is left out for that. Where its groups cannot bear that it stays, and is shown all the same.
+    pub is_out: bool,
+    /// For how many milliseconds.
+    pub since_ms: u64,
+    /// By what that is known.
+    pub why: String,
+    /// How often it was left out for being slow before, within an hour of good conduct.
+    pub relapses: u32,
+    /// For how many seconds it must be well again before it returns.
+    pub hold_s: u64,
+    /// For how many milliseconds it has been well again.
+    pub well_ms: Option<u64>,
 }
 
 /// How bricks look after their blocks.
@@ -183,6 +228,8 @@ pub struct BrickStatus {
     pub lost_blocks: u64,
     /// Blocks repaired since it started.
     pub repaired_blocks: u64,
+    /// What it measures of itself.
+    pub health: Health,
 }
 
 /// A brick as the directory sees it.
@@ -202,6 +249,8 @@ pub struct BrickEntry {
     pub joining_groups: u32,
     /// Whether it was evicted: it gets no groups and loses those it has.
     pub evicted: bool,
+    /// Whether it is held for slow.
+    pub slow: Option<SlowEntry>,
     /// What it said last.
     pub status: BrickStatus,
 }
@@ -459,7 +508,10 @@ impl Wire for VolumeInfo {
 
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active });
-wire_struct!(Orders { families, left, bricks, care });
+wire_struct!(Orders { families, left, bricks, care, is_slow });
+wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
+wire_struct!(Observed { brick, is_slow, prepare_us, others_us });
+wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms });
 wire_struct!(Care {
     rebuild_bytes_per_second,
     scrub_bytes_per_second,
@@ -495,9 +547,20 @@ wire_struct!(BrickStatus {
     scrub,
     lost,
     lost_blocks,
-    repaired_blocks
+    repaired_blocks,
+    health
 });
-wire_struct!(BrickEntry { id, alive, silent_ms, groups, stale_groups, joining_groups, evicted, status });
+wire_struct!(BrickEntry {
+    id,
+    alive,
+    silent_ms,
+    groups,
+    stale_groups,
+    joining_groups,
+    evicted,
+    slow,
+    status
+});
 wire_struct!(GatewayStatus { id, address, silent_ms });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });

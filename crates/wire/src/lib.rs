@@ -18,7 +18,7 @@ pub mod write;
 pub use codec::{DecodeError, Reader, Wire};
 pub use directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, Family, GatewayStatus,
-    GroupState, LostBlocks, Orders, ScrubStatus, VolumeInfo, VolumeMap,
+    GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry, VolumeInfo, VolumeMap,
 };
 pub use message::{
     CLAIMS_MAX, Claim, Contest, EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet,

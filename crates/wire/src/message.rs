@@ -4,7 +4,8 @@
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
 use crate::directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Orders, VolumeInfo, VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
+    VolumeMap,
 };
 use crate::{Change, Decision, Fate, GroupView, Slots, Span, WriteId, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
@@ -327,6 +328,12 @@ pub enum Message {
         /// The group.
         group: GroupId,
     },
+    /// How long bricks take to prepare this gateway's writes, lately. All that it knows, each time: a later one replaces an
+    /// earlier one. Twice a second at most, and only while there are writes. Not answered.
+    Observed {
+        /// A brick each.
+        members: Vec<Observed>,
+    },
     /// Views that are now in force, and volumes that changed.
     Published {
         /// The views.
@@ -601,6 +608,7 @@ wire_enum!(Message {
     43 => VolumeOpened { operation, map },
     44 => GetView { group },
     45 => Published { views, volumes, deleted, bricks },
+    46 => Observed { members },
     60 => Admin { operation, request },
     61 => AdminDone { operation, result },
     80 => Attach { operation, volume },

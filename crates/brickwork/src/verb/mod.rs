@@ -19,6 +19,7 @@ pub mod scrub;
 pub mod sim;
 pub mod soak;
 pub mod status;
+pub mod trace;
 pub mod volume;
 pub mod watch;
 
@@ -46,6 +47,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Disk(args) => disk::run(global, args),
         Verb::Sim(args) => sim::run_verb(global, args),
         Verb::Lab(args) => lab::run_verb(global, args),
+        Verb::Trace(args) => trace::run(global, args).map(done),
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
         Verb::Man(args) => man::run(args).map(done),

@@ -72,6 +72,22 @@ pub fn brick_json(brick: &BrickEntry) -> Value {
         "lost_blocks": status.lost_blocks, "labels": labels, "failed": status.failed, "disks": disks,
         "catching_up": status.catching_up.iter().map(catch_up_json).collect::<Vec<_>>(),
         "scrub": scrub_json(status),
+        "slow": brick.slow.as_ref().map(slow_json), "health": health_json(status),
+    })
+}
+
+fn slow_json(slow: &wire::SlowEntry) -> Value {
+    json!({
+        "left_out": slow.is_out, "since_ms": slow.since_ms, "why": slow.why, "relapses": slow.relapses,
+        "hold_s": slow.hold_s, "well_ms": slow.well_ms,
+    })
+}
+
+fn health_json(status: &BrickStatus) -> Value {
+    let health = &status.health;
+    json!({
+        "write_us": health.write_us, "read_us": health.read_us, "late_us": health.late_us,
+        "round_trip_us": health.round_trip_us,
     })
 }
 

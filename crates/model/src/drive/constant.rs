@@ -20,7 +20,11 @@ impl AccessTime {
             if ms.is_finite() && (0.0..1e6).contains(&ms) {
                 return Ok((ms * scale * 1e6).round() as u64);
             }
-            Err(source.error(None, field, format!("is {ms}; it must be a time from 0 to 1000000")))
+            Err(source.error(
+                source.find(field.trim_start_matches("access.")),
+                field,
+                format!("is {ms}; it must be a time from 0 to 1000000"),
+            ))
         };
         let bytes_per_second = form.bytes_per_second.map(|rate| rate / scale);
         if let Some(rate) = bytes_per_second.filter(|rate| !rate.is_finite() || *rate <= 0.0) {

@@ -1,7 +1,7 @@
 //! Command overheads and the bus.
 
-use super::DriveError;
 use super::form::{ControllerForm, Source};
+use super::{DriveError, DriveOptions};
 
 /// An overhead after a read, and after a write.
 type After = [u64; 2];
@@ -51,7 +51,16 @@ impl Controller {
     }
 
     /// From the command's arrival until the drive acts on it.
-    pub(super) fn command_ns(&self, is_write: bool, is_hit: bool, was_write: bool) -> u64 {
+    pub(super) fn command_ns(
+        &self,
+        options: DriveOptions,
+        is_write: bool,
+        is_hit: bool,
+        was_write: bool,
+    ) -> u64 {
+        if !options.overheads {
+            return 0;
+        }
         let after = match (is_write, is_hit) {
             (false, true) => self.read_hit_ns,
             (false, false) => self.read_miss_ns,
@@ -62,7 +71,13 @@ impl Controller {
     }
 
     /// From the last of the data until the drive says so.
-    pub(super) fn completion_ns(&self, is_write: bool) -> u64 {
-        if is_write { self.write_completion_ns } else { self.read_completion_ns }
+    pub(super) fn completion_ns(&self, options: DriveOptions, is_write: bool) -> u64 {
+        if !options.overheads {
+            0
+        } else if is_write {
+            self.write_completion_ns
+        } else {
+            self.read_completion_ns
+        }
     }
 }

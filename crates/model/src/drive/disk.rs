@@ -35,6 +35,17 @@ pub(super) struct Motion {
     pub(super) bus_done: Time,
 }
 
+/// How far reading on came on one track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Sectors read.
+    pub(super) count: u32,
+    /// When the last of them was.
+    pub(super) at: Time,
+    /// Whether that is all that was asked of the track.
+    pub(super) is_whole: bool,
+}
+
 /// What is the same for all tracks of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
@@ -81,7 +92,19 @@ impl DiskModel {
 
     /// Does an access whose command has been understood at `start`, and moves the arm.
     pub(super) fn run(&self, arm: &mut Arm, start: Time, access: Access, manner: Manner) -> Motion {
-        let mut motion = Motion { done: start, bus_done: start, ..Motion::default() };
+        self.run_behind(arm, start, start, access, manner)
+    }
+
+    /// As [`DiskModel::run`], for a bus that is at work until `bus_free`.
+    pub(super) fn run_behind(
+        &self,
+        arm: &mut Arm,
+        start: Time,
+        bus_free: Time,
+        access: Access,
+        manner: Manner,
+    ) -> Motion {
+        let mut motion = Motion { done: start, bus_done: bus_free, ..Motion::default() };
         let (mut sector, mut left) = (access.sector, access.count);
         while left > 0 {
             let run = self.geometry.run(sector, left);
@@ -91,6 +114,30 @@ impl DiskModel {
             left -= run.count;
         }
         motion
+    }
+
+    /// Reads on from `sector`, on one track, from `at` until `now`; the arm follows as far as it gets.
+    pub(super) fn read_on(&self, arm: &mut Arm, at: Time, now: Time, sector: u64, left: u32) -> Step {
+        let run = self.geometry.run(sector, left);
+        let mut motion = Motion { done: at, ..Motion::default() };
+        let was = *arm;
+        self.go(arm, &run.place, false, &mut motion);
+        let angle_ns = run.place.angle_ns(&self.revolution);
+        let begin = motion.done.0 + self.revolution.wait_ns(motion.done, angle_ns);
+        let pass_ns = self.revolution.sectors_ns(run.passed, run.place.sectors_per_track);
+        if begin + pass_ns <= now.0 {
+            return Step { count: run.count, at: Time(begin + pass_ns), is_whole: true };
+        }
+        let sector_ns = self.revolution.sectors_ns(1, run.place.sectors_per_track).max(1);
+        let passed = (now.0.saturating_sub(begin) / sector_ns) as u32;
+        let count = passed.min(run.count - 1);
+        if count == 0 {
+            // It may not even have begun to move: whoever comes now finds it where it was.
+            *arm = if at < now { *arm } else { was };
+            return Step { count, at, is_whole: false };
+        }
+        let at = begin + self.revolution.sectors_ns(count, run.place.sectors_per_track);
+        Step { count, at: Time(at), is_whole: false }
     }
 
     fn go(&self, arm: &mut Arm, place: &Place, is_write: bool, motion: &mut Motion) {

@@ -46,6 +46,8 @@ pub(super) struct Geometry {
 #[derive(Clone, Debug)]
 struct Zone {
     first_sector: u64,
+    /// How many addresses.
+    sectors: u32,
     first_cylinder: u32,
     sectors_per_track: u32,
     reserved: u32,
@@ -110,6 +112,11 @@ impl Geometry {
         Ok(geometry)
     }
 
+    /// Sectors that can be addressed.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// How many surfaces there are.
     pub(super) fn surfaces(&self) -> u32 {
         self.surfaces
@@ -122,11 +129,21 @@ impl Geometry {
 
     /// Where `sector` lies, which the disk has.
     pub(super) fn place(&self, sector: u64) -> Place {
+        let (index, slot) = self.slot(sector);
+        self.place_of(index, slot)
+    }
+
+    /// The zone of `sector`, and its slot there.
+    fn slot(&self, sector: u64) -> (usize, u32) {
         assert!(sector < self.capacity, "sector {sector} is beyond the {} of this drive", self.capacity);
         let index = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let zone = &self.zones[index];
         // A zone has fewer than 2^32 slots, which is checked when it is read.
-        let slot = zone.slot((sector - zone.first_sector) as u32);
+        (index, zone.slot((sector - zone.first_sector) as u32))
+    }
+
+    fn place_of(&self, index: usize, slot: u32) -> Place {
+        let zone = &self.zones[index];
         let (track, sector) = (slot / zone.sectors_per_track, slot % zone.sectors_per_track);
         let (cylinder, order) = (track / self.surfaces, track % self.surfaces);
         let is_backwards = self.is_serpentine && cylinder % 2 == 1;
@@ -145,26 +162,46 @@ impl Geometry {
         }
     }
 
+    /// The first and the last address on the track of `sector`, by the mapping: the drive may not offer all of them.
+    pub(super) fn track(&self, sector: u64) -> (u64, u64) {
+        let (index, slot) = self.slot(sector);
+        let zone = &self.zones[index];
+        let begin = slot - slot % zone.sectors_per_track;
+        let (mut first, last) = ((sector - zone.first_sector) as u32, zone.sectors - 1);
+        let mut end = (first + zone.sectors_per_track).min(last + 1);
+        let mut low = first.saturating_sub(zone.sectors_per_track);
+        while low < first {
+            let middle = low.midpoint(first);
+            if zone.slot(middle) >= begin { first = middle } else { low = middle + 1 }
+        }
+        let mut low = (sector - zone.first_sector) as u32;
+        while low + 1 < end {
+            let middle = low.midpoint(end);
+            if zone.slot(middle) < begin + zone.sectors_per_track { low = middle } else { end = middle }
+        }
+        (zone.first_sector + u64::from(first), zone.first_sector + u64::from(low))
+    }
+
     /// The sectors from `sector` on that lie on its track, `count` at most.
     pub(super) fn run(&self, sector: u64, count: u32) -> Run {
-        let place = self.place(sector);
+        let (index, slot) = self.slot(sector);
+        let place = self.place_of(index, slot);
         let room = place.sectors_per_track - place.sector;
-        let on_track = |count: u32| {
-            let last = self.place(sector + u64::from(count) - 1);
-            let is_same = (last.cylinder, last.surface) == (place.cylinder, place.surface);
-            is_same.then(|| Run { place, count, passed: last.sector - place.sector + 1 })
-        };
-        let count = count.min(room);
-        if let Some(run) = on_track(count) {
-            return run;
+        let zone = &self.zones[index];
+        let first = (sector - zone.first_sector) as u32;
+        // Slots beyond the zone's last address are not on this track, or are spares that nobody asks for.
+        let passed = |count: u32| zone.slot(first + count - 1) - slot + 1;
+        let count = count.min(room).min(zone.sectors - first);
+        if passed(count) <= room {
+            return Run { place, count, passed: passed(count) };
         }
         // Slipped and spare sectors leave room for fewer; the first one is always there.
         let (mut there, mut beyond) = (1, count);
         while there + 1 < beyond {
             let middle = there.midpoint(beyond);
-            if on_track(middle).is_some() { there = middle } else { beyond = middle }
+            if passed(middle) <= room { there = middle } else { beyond = middle }
         }
-        on_track(there).expect("a sector is on its own track")
+        Run { place, count: there, passed: passed(there) }
     }
 
     /// Sectors of a track in the innermost zone, which has the fewest, and in the outermost.
@@ -249,8 +286,10 @@ impl ZoneCheck<'_> {
         };
         let surface_turn = turns(&form.track_skew, "track_skew")?;
         let last_surface = u64::from(*self.disk.surfaces.get_ref() - 1);
+        let sectors = (addressed - u64::from(form.reserved)) as u32;
         let zone = Zone {
             first_sector,
+            sectors,
             first_cylinder: *form.first_cylinder.get_ref(),
             sectors_per_track: per_track,
             reserved: form.reserved,
@@ -265,7 +304,7 @@ impl ZoneCheck<'_> {
             surface_turn,
             sector_turn: ((1u128 << 64) / u128::from(per_track.max(2))) as u64,
         };
-        Ok((zone, addressed - u64::from(form.reserved)))
+        Ok((zone, u64::from(sectors)))
     }
 
     fn cylinders(&self, free_cylinder: u32) -> Result<u32, DriveError> {

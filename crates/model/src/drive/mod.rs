@@ -2,7 +2,7 @@
 //! TOML file; the repository's own are in [`library`], and users write theirs.
 //!
 //! Reading order: [`mod@revolution`], [`seek`], [`geometry`], [`disk`] (what an access takes mechanically),
-//! [`controller`] and [`cache`] (what a drive puts around that), [`form`] (the file), [`model`].
+//! [`controller`], [`cache`] and [`serve`] (what a drive puts around that), [`form`] (the file), [`model`].
 //!
 //! The rules were checked against an instrumented DiskSim 4.0, which its authors checked against real drives:
 //! - at time zero platters are at angle zero and the arm is at cylinder and surface zero;
@@ -20,6 +20,7 @@ mod library;
 mod model;
 mod revolution;
 mod seek;
+mod serve;
 
 pub use constant::AccessTime;
 pub use error::DriveError;
@@ -28,8 +29,8 @@ pub use library::{Entry, find, library};
 pub use model::{DriveModel, Summary};
 
 use base::{Mechanics, Position, Time};
-use disk::{Arm, Manner, bus_ns};
 use model::Kind;
+use serve::{Serving, State};
 use std::sync::Arc;
 
 /// The unit of addresses and capacities.
@@ -88,8 +89,7 @@ pub struct Service {
 pub struct Drive {
     model: Arc<DriveModel>,
     options: DriveOptions,
-    arm: Arm,
-    was_write: bool,
+    state: State,
 }
 
 impl Drive {
@@ -100,7 +100,7 @@ impl Drive {
 
     /// A drive of this kind at rest, of which only some parts are in force.
     pub fn with_options(model: Arc<DriveModel>, options: DriveOptions) -> Drive {
-        Drive { model, options, arm: Arm::default(), was_write: false }
+        Drive { model, options, state: State::default() }
     }
 
     /// Its kind.
@@ -121,68 +121,23 @@ impl Drive {
             "{access:?} is not within the {} sectors of this drive",
             self.model.capacity_sectors()
         );
-        let command_ns = self.command_ns(access.is_write);
-        let begin = Time(start.0 + command_ns);
-        let mut service = match &self.model.kind {
-            Kind::Disk(disk) => {
-                let manner = self.manner(access.is_write);
-                let motion = disk.run(&mut self.arm, begin, access, manner);
-                let bus_done = if access.is_write { motion.done } else { motion.bus_done };
-                Service {
-                    overhead_ns: command_ns,
-                    seek_ns: motion.seek_ns,
-                    rotation_ns: motion.rotation_ns,
-                    transfer_ns: motion.transfer_ns,
-                    bus_ns: bus_done.0 - motion.done.0,
-                    done: bus_done,
-                }
-            }
-            Kind::Constant(constant) => {
-                let (seek_ns, transfer_ns) =
-                    (constant.access_ns(access.is_write), constant.transfer_ns(access.count));
-                let bus_ns = bus_ns(access.count, self.bus_q16());
-                let done = Time(begin.0 + seek_ns + transfer_ns + bus_ns);
-                Service { overhead_ns: command_ns, seek_ns, rotation_ns: 0, transfer_ns, bus_ns, done }
-            }
-        };
-        self.was_write = access.is_write;
-        if self.options.overheads {
-            let completion_ns = self.model.controller.completion_ns(access.is_write);
-            service.overhead_ns += completion_ns;
-            service.done.0 += completion_ns;
-        }
-        service
+        Serving { model: &self.model, options: self.options, state: &mut self.state }.serve(start, access)
     }
 
     /// As [`Mechanics::positioning_ns`], for a command that the drive has already understood at `begin`.
     pub fn reach_ns(&self, begin: Time, to: &Position) -> u64 {
         match &self.model.kind {
             Kind::Disk(disk) => {
-                let move_ns = disk.move_ns(self.arm, to);
+                let move_ns =
+                    self.state.arm_free.0.saturating_sub(begin.0) + disk.move_ns(self.state.arm, to);
                 move_ns + disk.revolution.wait_ns(Time(begin.0 + move_ns), to.angle_ns)
             }
             Kind::Constant(constant) => constant.access_ns(to.is_write),
         }
     }
 
-    fn manner(&self, is_write: bool) -> Manner {
-        let controller = &self.model.controller;
-        let can_begin_anywhere =
-            if is_write { controller.zero_latency_write } else { controller.zero_latency_read };
-        Manner { is_zero_latency: self.options.zero_latency && can_begin_anywhere, bus_q16: self.bus_q16() }
-    }
-
-    fn bus_q16(&self) -> u64 {
-        if self.options.overheads { self.model.controller.bus_q16 } else { 0 }
-    }
-
-    /// Until the drive acts on a command that its cache cannot serve.
     fn command_ns(&self, is_write: bool) -> u64 {
-        if self.options.overheads {
-            self.model.controller.command_ns(is_write, false, self.was_write)
-        } else {
-            0
-        }
+        self.model.controller.command_ns(self.options, is_write, false, self.state.was_write)
     }
 }
 
@@ -195,7 +150,7 @@ impl Mechanics for Drive {
     }
 
     fn cylinder(&self) -> u32 {
-        self.arm.cylinder
+        self.state.arm.cylinder
     }
 
     fn positioning_ns(&self, free: Time, to: &Position) -> u64 {
@@ -206,8 +161,8 @@ impl Mechanics for Drive {
     fn rotation_ns(&self, free: Time, to: &Position) -> u64 {
         match &self.model.kind {
             Kind::Disk(disk) => {
-                let move_ns = self.command_ns(to.is_write) + disk.move_ns(self.arm, to);
-                disk.revolution.wait_ns(Time(free.0 + move_ns), to.angle_ns)
+                let begin = Time(free.0 + self.command_ns(to.is_write)).max(self.state.arm_free);
+                disk.revolution.wait_ns(Time(begin.0 + disk.move_ns(self.state.arm, to)), to.angle_ns)
             }
             Kind::Constant(_) => 0,
         }

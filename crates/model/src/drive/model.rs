@@ -119,6 +119,18 @@ impl DriveModel {
         }
     }
 
+    /// The first and the last address that the mapping puts on the track of `sector`, of which the drive may not offer all;
+    /// `None` on a drive without platters.
+    ///
+    /// # Panics
+    /// When the drive has no such sector.
+    pub fn track(&self, sector: u64) -> Option<(u64, u64)> {
+        match &self.kind {
+            Kind::Disk(disk) => Some(disk.geometry.track(sector)),
+            Kind::Constant(_) => None,
+        }
+    }
+
     /// How long the arm takes for so many cylinders, before a read and before a write; `None` without an arm or so many
     /// cylinders.
     pub fn seek_ns(&self, cylinders: u32) -> Option<(u64, u64)> {

@@ -2,12 +2,6 @@
 
 use std::path::PathBuf;
 
-/// The lines of a file of reference data without its headings, cut at commas; `None`, said aloud, where it is absent.
-pub(crate) fn rows(path: &str) -> Option<Vec<Vec<String>>> {
-    let text = text(path)?;
-    Some(text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect())
-}
-
 /// A file of reference data; `None`, said aloud, where it is absent.
 pub(crate) fn text(path: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "a test may ask where its reference data lie")]

@@ -1,10 +1,13 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
-//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`].
+//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`]; [`pulse`] measures the brick.
 
 mod care;
+#[cfg(test)]
+mod contested;
 mod control;
+mod pulse;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +21,7 @@ use crate::netraid::pending::Prepare;
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use care::Listing;
 use control::Control;
+use pulse::Pulse;
 use std::collections::BTreeMap;
 use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, GroupView, Message, Packet, Span, disk};
 
@@ -117,6 +121,7 @@ pub struct BrickConfig {
 /// The machine.
 pub struct Brick {
     control: Control,
+    pulse: Pulse,
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
@@ -150,6 +155,7 @@ impl Brick {
                 .map(|(i, found)| Participant::new(config.id, i, found, now))
                 .collect(),
             control: Control::new(config, notes, now),
+            pulse: Pulse::new(recovered.len()),
             lost: Vec::new(),
             counters,
             awake: false,
@@ -195,6 +201,19 @@ impl Brick {
     /// What happened so far, by name.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Of the reads that other members were asked for, too: those claimed here, left to others, and taken over from one that
+    /// was expected to be first.
+    pub fn contested_reads(&self) -> (u64, u64, u64) {
+        let counts = self.participants.iter().map(Participant::contest_counts);
+        counts.fold((0, 0, 0), |(claims, left, overtaken), counts| {
+            (
+                claims + counts.claims,
+                left + counts.claimed_away + counts.squashed,
+                overtaken + counts.overtaken,
+            )
+        })
     }
 
     /// One more of `name`: what happened around it counts as its own.
@@ -346,6 +365,11 @@ impl Machine for Brick {
                     participant.on_disk_claims(attempt, bid_ns, &holders);
                 });
             }
+            BrickEvent::Store { disk, reply: reply @ disk::Reply::Noted { token, .. } }
+                if self.pulse.is_probe(token) =>
+            {
+                self.pulse.on_answered(now, disk, &reply);
+            }
             BrickEvent::Store { reply: disk::Reply::Noted { token, result }, .. }
                 if self.control.is_barrier(token) =>
             {
@@ -360,11 +384,13 @@ impl Machine for Brick {
                 if let disk::Reply::Broken { why } = &reply {
                     self.control.status.failed = Some(format!("disk {disk}: {why}"));
                 }
+                self.pulse.on_answered(now, disk, &reply);
                 self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
                 self.collect_fates(fx);
             }
         }
         self.tend(now, begun, fx);
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
     /// Claims of a batch go out together, one message to each brick.
@@ -382,6 +408,9 @@ impl Machine for Brick {
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         let begun = fx.len();
+        if let Some((due, _)) = self.deadline().filter(|_| self.awake) {
+            self.pulse.wake(now, due);
+        }
         if !core::mem::replace(&mut self.awake, true) {
             self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
             for view in core::mem::take(&mut self.lost) {
@@ -393,12 +422,14 @@ impl Machine for Brick {
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
         self.tend(now, begun, fx);
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a read waits for a decision"));
-        [reads, Some(self.control.deadline()), self.healer.deadline()].into_iter().flatten().min()
+        let own = self.control.deadline().min(self.pulse.deadline());
+        [reads, Some(own), self.healer.deadline()].into_iter().flatten().min()
     }
 
     fn check(&self, depth: Depth) {

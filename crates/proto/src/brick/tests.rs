@@ -5,23 +5,23 @@ use base::{BLOCK, ClientId, GatewayId, GroupId, Payload, RequestId, Stamp, ViewN
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
 use wire::{Change, Fate, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
 
-const NOW: Time = Time(1_000_000_000);
-const GROUP: GroupId = GroupId(5);
-const VOLUME: VolumeId = VolumeId(3);
-const GATEWAY: NodeId = NodeId::Gateway(GatewayId(9));
+pub(super) const NOW: Time = Time(1_000_000_000);
+pub(super) const GROUP: GroupId = GroupId(5);
+pub(super) const VOLUME: VolumeId = VolumeId(3);
+pub(super) const GATEWAY: NodeId = NodeId::Gateway(GatewayId(9));
 
-struct Bench {
-    brick: Brick,
+pub(super) struct Bench {
+    pub(super) brick: Brick,
     /// What was asked of the disks and not answered.
-    asked: Vec<(usize, Command)>,
-    sent: Vec<Message>,
+    pub(super) asked: Vec<(usize, Command)>,
+    pub(super) sent: Vec<Message>,
     notes: Vec<(Vec<u8>, Vec<u8>)>,
     /// What blocks carry.
     stamp: Stamp,
 }
 
 impl Bench {
-    fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
+    pub(super) fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
         let mut recovered = vec![Recovered::default(); disks];
         recovered[0].notes = notes.clone();
         let config = BrickConfig { id: BrickId(1), address: String::new(), labels: Vec::new() };
@@ -29,13 +29,13 @@ impl Bench {
         Bench { brick, asked: Vec::new(), sent: Vec::new(), notes, stamp: Stamp::ZERO }
     }
 
-    fn step(&mut self, event: BrickEvent) {
+    pub(super) fn step(&mut self, event: BrickEvent) {
         let mut fx = Vec::new();
         self.brick.step(NOW, event, &mut fx);
         self.take(fx);
     }
 
-    fn wake(&mut self, now: Time) {
+    pub(super) fn wake(&mut self, now: Time) {
         let mut fx = Vec::new();
         self.brick.wake(now, &mut fx);
         self.take(fx);
@@ -55,11 +55,11 @@ impl Bench {
         self.step(BrickEvent::Packet { from: NodeId::Directory, packet: message.into() });
     }
 
-    fn ask(&mut self, message: Message) {
+    pub(super) fn ask(&mut self, message: Message) {
         self.step(BrickEvent::Packet { from: GATEWAY, packet: message.into() });
     }
 
-    fn write(&mut self, view: u64, stamp: u64) {
+    pub(super) fn write(&mut self, view: u64, stamp: u64) {
         let span = Span { volume: VOLUME, lba: 0, count: 1 };
         let message = Message::Prepare {
             operation: stamp,
@@ -101,11 +101,11 @@ impl Bench {
         true
     }
 
-    fn answer_all(&mut self) {
+    pub(super) fn answer_all(&mut self) {
         while self.answer(Ok(()), |_, _| true) {}
     }
 
-    fn begin(&mut self, number: u64, current: u32) {
+    pub(super) fn begin(&mut self, number: u64, current: u32) {
         self.tell(Message::Activate { view: view(number, current), commits: Vec::new(), aborts: Vec::new() });
     }
 

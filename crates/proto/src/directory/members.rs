@@ -36,6 +36,7 @@ pub(super) fn fullness(status: &BrickStatus) -> u64 {
 impl Directory {
     /// Looks at all groups: who must leave, and who may come.
     pub(super) fn keep_members(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.keep_slow(now, fx);
         self.note_absences(now);
         self.forget_what_was_left(fx);
         self.leave_out_the_dead(now, fx);
@@ -52,9 +53,11 @@ impl Directory {
         }
     }
 
+    /// Who is left out for being slow is away like one that is silent: the redundancy that it cost is made good elsewhere
+    /// when it lasts.
     fn note_absences(&mut self, now: Time) {
         for brick in self.records.bricks.keys() {
-            if self.leases.is_alive(now, *brick) {
+            if self.leases.is_alive(now, *brick) && !self.is_slow(*brick) {
                 self.away.remove(brick);
             } else {
                 self.away.entry(*brick).or_insert(now);
@@ -68,9 +71,11 @@ impl Directory {
     fn leave_out_the_dead(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         let bricks = &self.records.bricks;
         let is_evicted = |brick| bricks.get(&brick).is_some_and(|record| record.evicted);
-        let dead = self.leases.dead(now, bricks.keys().copied(), is_evicted);
-        let evicted: BTreeSet<BrickId> =
+        let dead =
+            self.leases.dead(now, bricks.keys().copied(), |brick| is_evicted(brick) || self.is_slow(brick));
+        let unwanted: BTreeSet<BrickId> =
             dead.iter().copied().filter(|brick| self.leases.is_alive(now, *brick)).collect();
+        let slow: BTreeSet<BrickId> = unwanted.iter().copied().filter(|brick| !is_evicted(*brick)).collect();
         let lost: Vec<(BrickId, GroupId)> = bricks
             .iter()
             .flat_map(|(brick, record)| record.lost.iter().map(|group| (*brick, *group)))
@@ -81,12 +86,16 @@ impl Directory {
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
             let Some(from) = self.latest_view(group).cloned() else { continue };
             let goes = |brick| dead.contains(&brick) || lost.contains(&(brick, group));
-            let must_go = |brick| goes(brick) && !evicted.contains(&brick);
-            // Who is evicted goes only if the group can bear it beside those that are lost.
-            let next = [without(&from, goes), without(&from, must_go)];
+            let has_gone_for_good = |brick| goes(brick) && !slow.contains(&brick);
+            let must_go = |brick| goes(brick) && !unwanted.contains(&brick);
+            // Who is slow, or evicted, goes only if the group can bear it beside those that are lost.
+            let next = [without(&from, goes), without(&from, has_gone_for_good), without(&from, must_go)];
             let is_better = |next: &GroupView| next.writers() != from.writers() && self.is_viable(next);
             let Some(next) = next.into_iter().find(is_better) else { continue };
             self.counters.count("view change begun");
+            if slow.iter().any(|brick| from.is_writer(*brick) && !next.is_writer(*brick)) {
+                self.counters.count("slow member left out");
+            }
             if !from.joining.is_empty() && next.joining != from.joining {
                 self.counters.count("joining brick lost");
             }
@@ -214,6 +223,7 @@ impl Directory {
         let Some(lease) = self.leases.get(brick) else { return false };
         self.leases.is_alive(now, brick)
             && !record.evicted
+            && !self.is_slow(brick)
             && record.disks == lease.status.disks
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN

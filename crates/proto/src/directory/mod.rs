@@ -1,7 +1,7 @@
 //! The directory: bricks, volumes, groups and their views; leases; view changes.
 //!
 //! [`records`] is what it keeps on stable storage, [`leases`] who may trust its views until when, [`members`] decides who is
-//! in a group, [`views`] drives the changes that [`crate::member::change`] describes, [`families`] has snapshots and
+//! in a group, [`slow`] who is too slow to stay, [`views`] drives the changes that [`crate::member::change`] describes, [`families`] has snapshots and
 //! clones, [`admin`] answers commands (with [`volumes`], [`bricks`], [`status`]), [`rebuild`] makes a lost directory anew.
 
 mod admin;
@@ -11,6 +11,7 @@ mod leases;
 mod members;
 pub mod rebuild;
 mod records;
+mod slow;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use core::time::Duration;
 use families::Wish;
 use leases::Leases;
 use records::Records;
+use slow::Slowness;
 use std::collections::BTreeMap;
 use wire::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, Family, GroupView, Message, Orders, Packet,
@@ -85,6 +87,9 @@ pub struct DirectoryConfig {
     pub domains: Vec<String>,
     /// How bricks look after their blocks, until a command says otherwise.
     pub care: Care,
+    /// For how long a brick that was left out for being slow must be well again before it returns: doubled each time,
+    /// between these.
+    pub slow_hold_ns: (u64, u64),
 }
 
 impl Default for DirectoryConfig {
@@ -94,6 +99,7 @@ impl Default for DirectoryConfig {
             drift_ppm: 10_000,
             domains: vec!["rack".to_owned(), "host".to_owned()],
             care: Care::default(),
+            slow_hold_ns: (10_000_000_000, 600_000_000_000),
         }
     }
 }
@@ -137,6 +143,8 @@ pub struct Directory {
     wishes: Vec<Wish>,
     /// Since when bricks have been away, as far as is known since the start.
     away: BTreeMap<BrickId, Time>,
+    /// What is known of slow bricks beside the records.
+    slowness: Slowness,
     /// Bricks that did not answer when they were to join a group, and until when they may not.
     refused: BTreeMap<(GroupId, BrickId), Time>,
     /// What follows on a store, and the map's version that it makes durable.
@@ -174,6 +182,7 @@ impl Directory {
             creating: BTreeMap::new(),
             wishes: Vec::new(),
             away: BTreeMap::new(),
+            slowness: Slowness::default(),
             refused: BTreeMap::new(),
             after: BTreeMap::new(),
             serial: 0,
@@ -220,6 +229,9 @@ impl Directory {
                 if gateway == named =>
             {
                 self.on_register(now, gateway, (address, writers, held), fx);
+            }
+            (NodeId::Gateway(gateway), Message::Observed { members }) => {
+                self.slowness.on_observed(now, gateway, members);
             }
             (NodeId::Gateway(_), Message::GetView { group }) => self.publish(group, Some(from), fx),
             (NodeId::Gateway(_) | NodeId::Client(_), Message::OpenVolume { operation, name }) => {
@@ -336,6 +348,7 @@ impl Directory {
             left: left.collect(),
             bricks: self.addresses(),
             care: self.care(),
+            is_slow: self.is_slow(to),
         }
     }
 

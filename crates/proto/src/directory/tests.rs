@@ -1,5 +1,7 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
+mod slow;
+
 use super::*;
 use base::ClientId;
 use std::collections::VecDeque;

@@ -13,9 +13,9 @@
 //! to notice; its retry carries a higher attempt, which earlier claims do not touch.
 //!
 //! Without rotation there is no time to hide the wait in. Such a device ([`Config::defer`]) serves at once what it was
-//! the best last-known bidder for, and gives the others' reads the time that the best bidder needs ([`bids`]).
+//! the best last-known bidder for, and leaves a read to another for the time that that one said it needs ([`bids`]).
 //!
-//! Reading order: [`Event`] and [`Effect`], `choose`, `on_claim`; then [`bids`], `recent`, [`estimate`].
+//! Reading order: `words` ([`Event`] and [`Effect`]), `choose`, `on_claim`; then [`bids`], `recent`, [`estimate`].
 //!
 //! Deliberately absent: caches and journals (the brick's; it tells of a hit by [`Event::Hit`]), and messages: the driver
 //! sends an [`Effect::Claim`] to all holders but this brick.
@@ -26,222 +26,16 @@ pub mod estimate;
 mod recent;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use crate::heads::{HeadQueue, Policy};
+use crate::heads::HeadQueue;
 use base::{BrickId, Depth, HashMap, Machine, Mechanics, Position, Time};
-use bids::Bids;
+use bids::{Bids, Expected};
 use core::time::Duration;
 use entries::{Entries, Entry, Place};
 use recent::Recent;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-
-/// Who could serve a read, this brick among them.
-pub type Holders = Arc<[BrickId]>;
-
-/// A read, the same at every holder.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct ReadId {
-    /// Who asks: a gateway or a client.
-    pub asker: u64,
-    /// Its number there.
-    pub sequence: u64,
-}
-
-/// A read, and how often it was asked for before: claims of an earlier attempt do not touch a later one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Attempt {
-    /// The read.
-    pub read: ReadId,
-    /// 0 at first.
-    pub number: u8,
-}
-
-/// How a brick claims.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// This brick.
-    pub brick: BrickId,
-    /// How the disk's next access is chosen.
-    pub policy: Policy,
-    /// The bound on a message's way to another brick that claims reckon with, in nanoseconds.
-    pub one_way_ns: u64,
-    /// How much sooner than two one-way latencies before the disk is free it is chosen, in nanoseconds: room for
-    /// jitter.
-    pub slack_ns: u64,
-    /// Whether a claim that was chosen too late for its wait to end with the access before it holds the idle disk only
-    /// for the rotational latency. The paper holds it for all of the wait (section 5.3.2).
-    pub hold_rotation_only: bool,
-    /// Accesses that the device takes at a time: 1 for a disk.
-    pub depth: u32,
-    /// Claims that are remembered, in case one has overtaken its read.
-    pub recent: usize,
-    /// For devices without rotation: who is not the best bidder waits.
-    pub defer: Option<bids::Defer>,
-}
-
-impl Config {
-    /// A disk at `brick` whose messages take `one_way_ns`, with the paper's rules.
-    pub fn disk(brick: BrickId, one_way_ns: u64) -> Config {
-        Config {
-            brick,
-            policy: Policy::Sptf,
-            one_way_ns,
-            slack_ns: one_way_ns / 10,
-            hold_rotation_only: false,
-            depth: 1,
-            recent: 1024,
-            defer: None,
-        }
-    }
-
-    /// A device without rotation at `brick` that takes `depth` accesses at a time.
-    pub fn flash(brick: BrickId, one_way_ns: u64, depth: u32) -> Config {
-        Config {
-            policy: Policy::Fcfs,
-            depth,
-            defer: Some(bids::Defer::default()),
-            ..Config::disk(brick, one_way_ns)
-        }
-    }
-
-    fn wait_ns(&self) -> u64 {
-        2 * self.one_way_ns
-    }
-}
-
-/// What can happen. `T` is the driver's own word for an access; it comes back with [`Effect::Issue`] or
-/// [`Effect::Drop`], exactly once.
-#[derive(Clone, Debug)]
-pub enum Event<T> {
-    /// A read that any of `holders` may serve arrived, from its client or from another holder.
-    Read {
-        /// Which, and for which time.
-        attempt: Attempt,
-        /// Where on this disk, in sectors of 512 bytes.
-        sector: u64,
-        /// Who else was told.
-        holders: Holders,
-        /// The driver's own.
-        item: T,
-    },
-    /// A read of which each of `holders` is to begin as soon as it can, whoever is expected to be first.
-    Tied {
-        /// Which, and for which time.
-        attempt: Attempt,
-        /// Where on this disk, in sectors of 512 bytes.
-        sector: u64,
-        /// Who else was told.
-        holders: Holders,
-        /// The driver's own.
-        item: T,
-    },
-    /// Work that only this disk can do: a destaged write, a read of its own.
-    Local {
-        /// Where, in sectors of 512 bytes.
-        sector: u64,
-        /// Writes settle longer.
-        is_write: bool,
-        /// The driver's own.
-        item: T,
-    },
-    /// A read is answered from this brick's memory: the others need not serve it.
-    Hit {
-        /// Which.
-        attempt: Attempt,
-        /// Who else was told.
-        holders: Holders,
-    },
-    /// Another holder claims a read.
-    Claim {
-        /// Which.
-        attempt: Attempt,
-        /// What it predicts to need, in nanoseconds; 0 from memory.
-        bid_ns: u64,
-        /// Who.
-        brick: BrickId,
-    },
-    /// Nobody wants a read any more.
-    Cancel {
-        /// Which.
-        read: ReadId,
-    },
-    /// What was issued will end at `free`, as far as the driver can tell. Without it the next access is chosen only when
-    /// this one has ended.
-    Busy {
-        /// When.
-        free: Time,
-    },
-    /// An access that was issued has ended.
-    Done,
-}
-
-/// What it asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Effect<T> {
-    /// Tell `holders` but this brick.
-    Claim {
-        /// Which read.
-        attempt: Attempt,
-        /// What this brick predicts to need, in nanoseconds.
-        bid_ns: u64,
-        /// Whom to tell.
-        holders: Holders,
-    },
-    /// Give this to the device now.
-    Issue {
-        /// The driver's own.
-        item: T,
-    },
-    /// This will not be served here.
-    Drop {
-        /// The driver's own.
-        item: T,
-        /// Why.
-        why: Dropped,
-    },
-}
-
-/// Why an access left without being served.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Dropped {
-    /// Another holder claimed it.
-    Claimed(BrickId),
-    /// It came a second time, or after a claim of it.
-    Squashed,
-    /// Nobody wants it any more.
-    Cancelled,
-}
-
-/// How often things happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Accesses that came, local ones too.
-    pub arrived: u64,
-    /// Claims that were sent out (each to all other holders).
-    pub claims: u64,
-    /// Claims heard of a read that was chosen here.
-    pub conflicts: u64,
-    /// Those of them that were lost.
-    pub lost: u64,
-    /// Accesses dropped because another holder claimed them.
-    pub claimed_away: u64,
-    /// Reads that came again, or after their claim.
-    pub squashed: u64,
-    /// Reads that were cancelled.
-    pub cancelled: u64,
-    /// Reads that were taken over since their best bidder let its time pass.
-    pub overtaken: u64,
-    /// Accesses given to the device.
-    pub issued: u64,
-    /// Times that an access was chosen.
-    pub choices: u64,
-    /// The sum over them of the accesses that could be chosen from.
-    pub choices_seen: u64,
-}
-
-/// Reads of so many sectors of 512 bytes are left to one brick, where bids are equal.
-const SPREAD_SECTORS: u64 = 128;
+pub use words::{Attempt, Config, Counts, Dropped, Effect, Event, Holders, ReadId};
 
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
@@ -252,7 +46,7 @@ struct Chosen {
 
 /// The claims of one disk. `M` predicts its device; `T` is the driver's own word for an access.
 ///
-/// Its memory is bounded by what waits; who admits work bounds that.
+/// Its memory is bounded: by [`Config::waiting_max`], and by the local work that its driver admits.
 #[derive(Debug)]
 pub struct Claims<M, T> {
     config: Config,
@@ -320,7 +114,7 @@ impl<M: Mechanics, T> Claims<M, T> {
 
     fn on_read(&mut self, now: Time, read: Arriving<T>, fx: &mut Vec<Effect<T>>) {
         self.counts.arrived += 1;
-        let Arriving { attempt, sector, holders, item, is_tied } = read;
+        let Arriving { attempt, data, sector, holders, item } = read;
         if let Some(&index) = self.reads.get(&attempt.read) {
             let known = &mut self.entries[index].attempt.number;
             *known = attempt.number.max(*known);
@@ -329,30 +123,33 @@ impl<M: Mechanics, T> Claims<M, T> {
         if self.recent.covers(attempt) {
             return self.drop_item(item, Dropped::Squashed, fx);
         }
+        if self.entries.len() >= self.config.waiting_max {
+            return self.drop_item(item, Dropped::Full, fx);
+        }
         let position = self.device.position_of(sector, false);
-        let defer = if is_tied { None } else { self.deferral(sector, &holders, now) };
+        let left_to = data.and_then(|data| self.left_to(data, &holders, now));
         let entry = Entry { place: Place::Nowhere, attempt, holders: Some(holders), position, item };
         let index = self.entries.insert(entry);
         self.reads.insert(attempt.read, index);
-        match defer {
+        match left_to {
             None => self.enqueue(index),
-            Some((best, until)) => {
-                self.entries[index].place = Place::Deferred { since: now, until, to: best };
+            Some((until, expected)) => {
+                self.entries[index].place =
+                    Place::Deferred { since: now, until, to: expected.best, turn: expected.turn };
                 self.deferred.insert((until, index));
             }
         }
     }
 
-    /// For whom a read waits here, and how long, when another holder is the best bidder.
-    fn deferral(&self, sector: u64, holders: &Holders, now: Time) -> Option<(BrickId, Time)> {
+    /// For whom a read waits here, and until when, on a device that has no rotation to wait in. Whose turn comes
+    /// waits for the best's time and for its claim, and long enough to hear of those who had their turn before.
+    fn left_to(&self, data: u64, holders: &Holders, now: Time) -> Option<(Time, Expected)> {
         self.config.defer?;
         let own_ns = self.device.positioning_ns(now, &Position::default());
-        match self.bids.turn(sector / SPREAD_SECTORS, holders, own_ns, now) {
-            bids::Turn::Own => None,
-            bids::Turn::Other(best, given) => {
-                Some((best, now + given + Duration::from_nanos(self.config.wait_ns())))
-            }
-        }
+        let expected = self.bids.expected(data, holders, own_ns, now);
+        let heard_ns = self.config.wait_ns().max(self.bids.late_ns()).saturating_mul(expected.turn);
+        let until = now + Duration::from_nanos(expected.bid_ns.saturating_add(heard_ns));
+        (expected.turn > 0).then_some((until, expected))
     }
 
     fn on_local(&mut self, sector: u64, is_write: bool, item: T) {
@@ -416,6 +213,7 @@ impl<M: Mechanics, T> Claims<M, T> {
             Dropped::Claimed(_) => self.counts.claimed_away += 1,
             Dropped::Squashed => self.counts.squashed += 1,
             Dropped::Cancelled => self.counts.cancelled += 1,
+            Dropped::Full => self.counts.refused += 1,
         }
         fx.push(Effect::Drop { item, why });
     }
@@ -471,8 +269,8 @@ impl<M: Mechanics, T> Claims<M, T> {
         {
             self.deferred.pop_first();
             self.counts.overtaken += 1;
-            if let Place::Deferred { since, to, .. } = self.entries[index].place {
-                self.bids.silent(to, now.since(since), now);
+            if let Place::Deferred { since, to, turn, .. } = self.entries[index].place {
+                self.bids.silent(to, now.since(since) / u32::try_from(turn.max(1)).unwrap_or(1), now);
             }
             self.enqueue(index);
         }
@@ -486,8 +284,7 @@ impl<M: Mechanics, T> Claims<M, T> {
         if self.serving < self.config.depth {
             return Some(Time::ZERO);
         }
-        let lead_ns = self.config.wait_ns() + self.config.slack_ns;
-        self.free.map(|free| Time(free.0.saturating_sub(lead_ns)))
+        self.free.map(|free| Time(free.0.saturating_sub(self.config.wait_ns())))
     }
 
     /// Chooses for the head as it will be when the command can go out, and claims what others could serve.
@@ -570,10 +367,11 @@ impl<M: Mechanics, T> Claims<M, T> {
 /// [`Event::Read`] as a value.
 struct Arriving<T> {
     attempt: Attempt,
+    /// What names the data; none for a read that is left to nobody.
+    data: Option<u64>,
     sector: u64,
     holders: Holders,
     item: T,
-    is_tied: bool,
 }
 
 impl<M: Mechanics, T> Machine for Claims<M, T> {
@@ -582,11 +380,11 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
 
     fn step(&mut self, now: Time, event: Event<T>, fx: &mut Vec<Effect<T>>) {
         match event {
-            Event::Read { attempt, sector, holders, item } => {
-                self.on_read(now, Arriving { attempt, sector, holders, item, is_tied: false }, fx);
+            Event::Read { attempt, data, sector, holders, item } => {
+                self.on_read(now, Arriving { attempt, data: Some(data), sector, holders, item }, fx);
             }
             Event::Tied { attempt, sector, holders, item } => {
-                self.on_read(now, Arriving { attempt, sector, holders, item, is_tied: true }, fx);
+                self.on_read(now, Arriving { attempt, data: None, sector, holders, item }, fx);
             }
             Event::Local { sector, is_write, item } => self.on_local(sector, is_write, item),
             Event::Hit { attempt, holders } => self.on_hit(now, attempt, holders, fx),
@@ -619,7 +417,7 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
 
     fn check(&self, depth: Depth) {
         let counts = &self.counts;
-        let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled;
+        let left = counts.issued + counts.claimed_away + counts.squashed + counts.cancelled + counts.refused;
         assert_eq!(counts.arrived, left + self.entries.len() as u64, "an access was lost, or left twice");
         assert!(
             self.serving <= self.config.depth,

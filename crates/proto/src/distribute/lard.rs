@@ -29,10 +29,10 @@ pub struct LardConfig {
 }
 
 impl Default for LardConfig {
-    /// The thresholds of the original; a mapping a 4 KiB block, for a million of them.
+    /// The thresholds of the original; a home for each MiB, up to a TiB.
     fn default() -> LardConfig {
         let (low, high, scale, window) = (25, 65, 1.0, Duration::ZERO);
-        LardConfig { low, high, scale, window, addresses: 1 << 20, granule: 4096 }
+        LardConfig { low, high, scale, window, addresses: 1 << 20, granule: 1 << 20 }
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(lard.choose(Time(1), 100, &PAIR), Some(0), "25 are not less than 25");
         lard.end(BrickId(2));
         assert_eq!(lard.choose(Time(1), 100, &PAIR), Some(1));
-        assert_eq!((lard.home(4095), lard.moves()), (Some(BrickId(2)), 1));
+        assert_eq!((lard.home((1 << 20) - 1), lard.moves()), (Some(BrickId(2)), 1));
         assert_eq!(lard.choose(Time(2), 100, &PAIR[..1]), Some(0), "a home that is away is no home");
     }
 
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut lard = Lard::new(LardConfig { addresses: 10, ..LardConfig::default() });
-        (0..100).for_each(|block| assert!(lard.choose(Time::ZERO, block * 4096, &PAIR).is_some()));
+        (0..100).for_each(|block| assert!(lard.choose(Time::ZERO, block << 20, &PAIR).is_some()));
         assert_eq!((lard.homes.len(), lard.oldest.len()), (10, 10));
         assert_eq!(lard.home(0), None);
     }

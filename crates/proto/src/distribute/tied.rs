@@ -1,5 +1,6 @@
 //! Tied requests (Dean and Barroso: "The tail at scale", CACM 2013): a read waits in the queues of two holders, and who
-//! starts it tells the other to drop it. At the bricks that is a claim without a wait: [`config`].
+//! starts it tells the other to drop it. At the bricks that is a claim without a wait: [`config`]. The asker tells the
+//! second holder two message times after the first, so that two idle ones do not both start.
 
 use super::claim;
 use super::shortest_queue::ShortestQueue;

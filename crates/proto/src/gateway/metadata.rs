@@ -117,6 +117,14 @@ impl Metadata {
         }
     }
 
+    /// Tells the directory how long members take beside each other, while there are writes.
+    pub(super) fn report(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
+        if let Some(members) = shared.lateness.take_report(shared.now) {
+            shared.counters.count("members' times told to the directory");
+            send(fx, NodeId::Directory, Message::Observed { members });
+        }
+    }
+
     pub(super) fn wake(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
         if shared.now < self.next {
             return;

@@ -10,6 +10,7 @@ mod tests;
 
 use crate::counters::Counters;
 use crate::netraid::coordinator::{Answer, Coordinator};
+use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
@@ -149,6 +150,11 @@ impl Gateway {
         &self.coordinator.shared.counters
     }
 
+    /// What its reads cost it.
+    pub fn traffic(&self) -> &Traffic {
+        &self.coordinator.shared.traffic
+    }
+
     /// Requests of clients that are not answered yet.
     pub fn requests_under_way(&self) -> usize {
         self.requests.len()
@@ -268,6 +274,7 @@ impl Machine for Gateway {
     fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
         self.coordinator.shared.now = now;
         self.metadata.ask_for_views(&mut self.coordinator.shared, fx);
+        self.metadata.report(&mut self.coordinator.shared, fx);
         let messages = self.coordinator.take_messages();
         fx.extend(
             messages

@@ -3,7 +3,7 @@
 use super::slots::{List, NONE, Slots};
 
 /// More than any drive has: what bounds the memory against a model that is out of its mind.
-const CYLINDERS_MAX: u32 = 1 << 22;
+const CYLINDERS_MAX: u32 = 1 << 24;
 
 /// Accesses by cylinder, on each in the order of arrival.
 #[derive(Debug, Default)]

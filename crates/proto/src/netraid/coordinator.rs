@@ -5,6 +5,7 @@
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
 use super::expected::ExpectedOperation;
+use super::lateness::Lateness;
 use super::list::ListOperation;
 use super::pace::{Kind, Pace};
 use super::read::ReadOperation;
@@ -224,6 +225,8 @@ pub struct Shared {
     pub policies: Policies,
     /// The policies of volumes that are open; of others it is the default.
     pub policy_of: BTreeMap<VolumeId, ReadPolicy>,
+    /// Who holds up writes.
+    pub lateness: Lateness,
     /// How long bricks take to answer.
     pub pace: Pace,
     /// What reads cost.
@@ -520,6 +523,7 @@ impl Default for Coordinator {
             settling: HashSet::default(),
             policies: Policies::default(),
             policy_of: BTreeMap::new(),
+            lateness: Lateness::default(),
             pace: Pace::default(),
             traffic: Traffic::default(),
             counters: Counters::default(),

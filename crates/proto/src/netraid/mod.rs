@@ -8,6 +8,7 @@ pub mod allocation;
 pub mod coordinator;
 pub mod effects;
 pub mod expected;
+pub mod lateness;
 pub mod list;
 pub mod pace;
 pub mod participant;

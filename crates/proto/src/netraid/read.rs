@@ -197,7 +197,8 @@ impl ReadOperation {
     fn compare(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
         let witnesses = self.witnesses(shared, view);
         let members = witnesses.and(view.current);
-        let Some((from, _)) = self.content else { return None };
+        let (from, _) = self.content.as_ref()?;
+        let from = *from;
         if witnesses.iter().any(|slot| !self.answers.contains_key(&slot)) {
             return None;
         }
@@ -283,7 +284,7 @@ impl Operate for ReadOperation {
                 self.again(shared, SOON)
             }
             // Of several that were asked the same another one may take it.
-            ReadOutcome::Busy if self.asked.without(slot).len() > 0 => {
+            ReadOutcome::Busy if !self.asked.without(slot).is_empty() => {
                 self.asked = self.asked.without(slot);
                 None
             }
@@ -316,7 +317,7 @@ impl Operate for ReadOperation {
     }
 
     fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        if shared.now < self.retry_at && self.ask_further(shared) {
+        if shared.now < self.retry_at && (self.ask_further(shared) || self.waits_on(shared)) {
             return None;
         }
         self.attempt += 1;

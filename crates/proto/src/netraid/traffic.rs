@@ -3,6 +3,10 @@
 use super::coordinator::Answer;
 use wire::{Message, ReadOutcome};
 
+/// What a [`Message::Read`] takes as bytes of a message, and what a contest adds.
+const QUESTION_BYTES: u64 = 49;
+const CONTEST_BYTES: u64 = 13;
+
 /// Counts since the gateway began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
@@ -10,6 +14,8 @@ pub struct Traffic {
     pub reads: u64,
     /// Questions sent for them, those for stamps alone and to reconstruct among them.
     pub questions: u64,
+    /// Bytes of these messages.
+    pub bytes_sent: u64,
     /// Answers that came, of whatever kind.
     pub answers: u64,
     /// Bytes of content that came.
@@ -24,7 +30,12 @@ pub struct Traffic {
 
 impl Traffic {
     pub(super) fn on_question(&mut self, message: &Message) {
-        self.questions += u64::from(matches!(message, Message::Read { .. }));
+        if let Message::Read { contest, .. } = message {
+            self.questions += 1;
+            self.bytes_sent += wire::frame::HEADER_BYTES as u64
+                + QUESTION_BYTES
+                + if contest.is_some() { CONTEST_BYTES } else { 0 };
+        }
     }
 
     pub(super) fn on_answer(&mut self, answer: &Answer) {
@@ -36,16 +47,47 @@ impl Traffic {
         }
     }
 
-    /// By name, for metrics.
-    pub fn all(&self) -> [(&'static str, u64); 7] {
+    /// By the names that metrics have.
+    pub fn all(&self) -> [(&'static str, u64); 8] {
         [
-            ("reads", self.reads),
-            ("questions", self.questions),
-            ("answers", self.answers),
-            ("bytes_received", self.bytes_received),
-            ("rescues", self.rescues),
-            ("duplicate_answers", self.duplicate_answers),
-            ("reconstructions", self.reconstructions),
+            ("brickwork_unit_reads_total", self.reads),
+            ("brickwork_read_questions_total", self.questions),
+            ("brickwork_read_question_bytes_total", self.bytes_sent),
+            ("brickwork_read_answers_total", self.answers),
+            ("brickwork_read_answer_bytes_total", self.bytes_received),
+            ("brickwork_read_rescues_total", self.rescues),
+            ("brickwork_read_duplicate_answers_total", self.duplicate_answers),
+            ("brickwork_read_reconstructions_total", self.reconstructions),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{GroupId, ViewNumber, VolumeId};
+    use wire::{Contest, Slots, Span, Wire};
+
+    #[test]
+    fn questions_are_as_long_as_their_messages() {
+        let contest = Contest { number: 7, holders: Slots::all(3), tied: false };
+        for contest in [None, Some(contest)] {
+            let message = Message::Read {
+                operation: 1,
+                group: GroupId(1),
+                view: ViewNumber(1),
+                span: Span { volume: VolumeId(1), lba: 0, count: 1 },
+                width: 1,
+                stamps: false,
+                content: true,
+                contest,
+            };
+            let mut traffic = Traffic::default();
+            traffic.on_question(&message);
+            assert_eq!(
+                (traffic.questions, traffic.bytes_sent),
+                (1, (wire::frame::HEADER_BYTES + message.to_bytes().len()) as u64)
+            );
+        }
     }
 }

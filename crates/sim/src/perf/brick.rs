@@ -27,6 +27,8 @@ pub(super) struct Job {
 pub(super) struct Serving {
     pub(super) job: Job,
     pub(super) since: Time,
+    /// How many accesses the disk was at with it.
+    pub(super) depth: u32,
 }
 
 #[derive(Debug)]
@@ -61,8 +63,10 @@ pub(super) struct Account {
 impl Brick {
     pub(super) fn new(id: u32, spec: &BrickSpec, cluster: &Cluster, phase_ns: u64) -> Brick {
         let drive = Drive::with_options(Arc::clone(&spec.drive), spec.options);
+        let is_blind = matches!(&cluster.scheme, Scheme::Claim(options) if options.blind);
+        let device = Device::new(drive, phase_ns, is_blind);
         Brick {
-            claims: Claims::new(claim_config(id, spec, cluster), Device::new(drive, phase_ns)),
+            claims: Claims::new(claim_config(id, spec, cluster), device),
             cache: Lru::new(spec.cache_bytes / BLOCK_U64),
             journal_bytes: 0,
             journal_max: spec.journal_bytes,
@@ -86,6 +90,7 @@ impl Brick {
 
     /// An access is done.
     pub(super) fn done(&mut self, now: Time, served: &Serving) {
+        self.claims.device_mut().served(served.depth, now.0 - served.since.0);
         self.account.busy_ns += now.0 - served.since.max(self.account.since).0;
         if served.job.access.is_write {
             self.account.writes += 1;

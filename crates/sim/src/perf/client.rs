@@ -56,7 +56,7 @@ impl Run<'_> {
         };
         match at {
             Some(at) => self.at(at.max(self.now), Happening::Arrival),
-            None => self.is_over = self.requests.len() == 0,
+            None => self.note_end(),
         }
     }
 
@@ -110,7 +110,8 @@ impl Run<'_> {
     /// Hashing and claims begin at any holder, LARD at its front end; the others know whom they want.
     fn ask_to_read(&mut self, request: Ref, first: u8) {
         match &self.chooser {
-            Chooser::Claim | Chooser::Central | Chooser::Hash | Chooser::WeightedHash(_) => {
+            Chooser::Claim { told_by_client: true } => self.ask_all(request),
+            Chooser::Claim { .. } | Chooser::Central | Chooser::Hash | Chooser::WeightedHash(_) => {
                 self.ask_member(request, first, Message::Read);
             }
             Chooser::Lard(_) => self.ask_member(request, 0, Message::Read),
@@ -130,6 +131,14 @@ impl Run<'_> {
         known.first = member;
         let to = self.groups[known.group as usize].bricks[usize::from(member)];
         self.send(None, to, kind, request);
+    }
+
+    fn ask_all(&mut self, request: Ref) {
+        let Some(known) = self.known(request) else { return };
+        for member in 0..self.groups[known.group as usize].bricks.len() {
+            let to = self.groups[known.group as usize].bricks[member];
+            self.send(None, to, Message::Read, request);
+        }
     }
 
     /// Asks the member that looks best of those not yet asked; `turn` is 1 for the second question.
@@ -162,14 +171,24 @@ impl Run<'_> {
             }
         }
         first.into_iter().for_each(|member| self.asked(request, 0, member));
-        second.into_iter().for_each(|member| self.asked(request, 1, member));
+        if let Some(second) = second {
+            self.count_asked(known.group, second);
+            // A little later, so that an idle first holder has started and said so (the paper's own remedy).
+            let way_ns = self.cluster.network.one_way_ns.max(self.cluster.network.client_one_way_ns);
+            self.at(self.now + Duration::from_nanos(2 * way_ns), Happening::Hedge { request });
+        }
     }
 
     fn asked(&mut self, request: Ref, turn: usize, member: u8) {
         let Some(known) = self.requests.get_mut(request) else { return };
         known.asked[turn] = member;
-        let to = self.groups[known.group as usize].bricks[usize::from(member)];
-        let brick = base::BrickId(to);
+        let group = known.group;
+        self.count_asked(group, member);
+        self.send(None, self.groups[group as usize].bricks[usize::from(member)], Message::Read, request);
+    }
+
+    fn count_asked(&mut self, group: u32, member: u8) {
+        let (_, brick) = self.groups[group as usize].candidates[usize::from(member)];
         match &mut self.chooser {
             Chooser::ShortestQueue(queues) => queues.begin(brick),
             Chooser::Hedged(policy) => policy.begin(brick),
@@ -177,7 +196,6 @@ impl Run<'_> {
             Chooser::Probing(policy) => policy.begin(brick),
             _ => {}
         }
-        self.send(None, to, Message::Read, request);
     }
 
     fn schedule_hedge(&mut self, request: Ref) {
@@ -189,9 +207,12 @@ impl Run<'_> {
     }
 
     pub(super) fn on_hedge(&mut self, request: Ref) {
-        if self.known(request).is_some_and(|known| !known.is_answered) {
-            self.ask_best(request, 1);
+        let Some(known) = self.known(request).filter(|known| !known.is_answered) else { return };
+        if matches!(self.chooser, Chooser::Tied(_)) {
+            let second = self.groups[known.group as usize].bricks[usize::from(known.asked[1])];
+            return self.send(None, second, Message::Read, request);
         }
+        self.ask_best(request, 1);
     }
 
     /// A brick answers: the data, or that a write is safe.
@@ -203,7 +224,7 @@ impl Run<'_> {
         known.is_answered = true;
         let known = *known;
         let response_ns = self.now.0 - known.born.0;
-        self.meter.answered(known.is_write, response_ns);
+        self.meter.answered(self.now, known.is_write, response_ns);
         if known.is_write {
             self.release_written(request);
         } else {
@@ -253,14 +274,19 @@ impl Run<'_> {
         if self.answered == self.length.warmup {
             self.warmed_up();
         }
-        let is_drained = matches!(self.source, Source::Stream { next: None, .. }) && self.requests.len() == 0;
-        self.is_over = is_drained || self.answered >= self.length.warmup.saturating_add(self.length.requests);
+        self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
+        self.note_end();
+    }
+
+    /// A stream is over when its last request is.
+    pub(super) fn note_end(&mut self) {
+        self.is_over |= matches!(self.source, Source::Stream { next: None, .. }) && self.requests.len() == 0;
     }
 }
 
 /// What hashes are taken of: the request's block of 4 KiB, in its group.
 pub(super) fn key(known: &Request) -> u64 {
-    u64::from(known.group) << 40 | known.sector / 8
+    (u64::from(known.group) << 40) | (known.sector / 8)
 }
 
 fn place(record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {

@@ -200,11 +200,23 @@ pub struct ClaimOptions {
     pub hold_rotation_only: bool,
     /// For devices without rotation: reads are left to the best bidder.
     pub defer: Option<Defer>,
+    /// Whether the client tells all holders of a read, as gateways do on a real cluster, and not one that tells the
+    /// others, as in the paper.
+    pub told_by_client: bool,
+    /// Whether a disk's head cannot be seen: bids are what the brick has measured of itself
+    /// ([`proto::distribute::claim::estimate`]), and choosing by positioning time is choosing by arrival.
+    pub blind: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> ClaimOptions {
-        ClaimOptions { slack_percent: 10, hold_rotation_only: false, defer: None }
+        ClaimOptions {
+            slack_percent: 10,
+            hold_rotation_only: false,
+            defer: None,
+            told_by_client: false,
+            blind: false,
+        }
     }
 }
 

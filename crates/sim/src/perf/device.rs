@@ -3,10 +3,16 @@
 
 use base::{Mechanics, Position, Time};
 use model::drive::{Access, Drive};
+use proto::distribute::claim::estimate::Estimate;
+
+/// What an access to an unknown device is expected to take, until one has been measured.
+const UNKNOWN_NS: u64 = 1_000_000;
 
 #[derive(Debug)]
 pub(super) struct Device {
     drive: Drive,
+    /// What is known of it when its head cannot be seen.
+    estimate: Option<Estimate>,
     percent: u64,
     // One moment, in the cluster's time and in the disk's own, since when the speed is what it is.
     since: (u64, u64),
@@ -14,8 +20,9 @@ pub(super) struct Device {
 
 impl Device {
     /// A disk whose platter is `phase_ns` ahead of one that began at the origin of time.
-    pub(super) fn new(drive: Drive, phase_ns: u64) -> Device {
-        Device { drive, percent: 100, since: (0, phase_ns) }
+    pub(super) fn new(drive: Drive, phase_ns: u64, is_blind: bool) -> Device {
+        let estimate = is_blind.then(|| Estimate::new(UNKNOWN_NS));
+        Device { drive, estimate, percent: 100, since: (0, phase_ns) }
     }
 
     /// From `now` on every time is `percent` of what the drive's file says.
@@ -24,11 +31,24 @@ impl Device {
         self.percent = u64::from(percent);
     }
 
-    /// Serves an access and returns when it is done.
-    pub(super) fn serve(&mut self, start: Time, access: Access) -> Time {
+    /// Serves an access; returns when it is done, and how many the disk is at with it.
+    pub(super) fn serve(&mut self, start: Time, access: Access) -> (Time, u32) {
         let own = self.own(start);
         let done = self.drive.serve(own, access).done;
-        Time(start.0 + self.stretched(done.0 - own.0))
+        let depth = self.estimate.as_mut().map_or(1, Estimate::begin);
+        (Time(start.0 + self.stretched(done.0 - own.0)), depth)
+    }
+
+    /// Whether it can be said when an access will be done.
+    pub(super) fn is_seen(&self) -> bool {
+        self.estimate.is_none()
+    }
+
+    /// Learns what an access took.
+    pub(super) fn served(&mut self, depth: u32, service_ns: u64) {
+        if let Some(estimate) = &mut self.estimate {
+            estimate.end(depth, service_ns);
+        }
     }
 
     fn own(&self, at: Time) -> Time {
@@ -44,22 +64,64 @@ impl Device {
 
 impl Mechanics for Device {
     fn position_of(&self, sector: u64, is_write: bool) -> Position {
-        self.drive.position_of(sector, is_write)
+        match &self.estimate {
+            None => self.drive.position_of(sector, is_write),
+            Some(estimate) => estimate.position_of(sector, is_write),
+        }
     }
 
     fn cylinder(&self) -> u32 {
-        self.drive.cylinder()
+        self.estimate.as_ref().map_or_else(|| self.drive.cylinder(), Estimate::cylinder)
     }
 
     fn positioning_ns(&self, free: Time, to: &Position) -> u64 {
-        self.stretched(self.drive.positioning_ns(self.own(free), to))
+        match &self.estimate {
+            None => self.stretched(self.drive.positioning_ns(self.own(free), to)),
+            Some(estimate) => estimate.positioning_ns(free, to),
+        }
     }
 
     fn rotation_ns(&self, free: Time, to: &Position) -> u64 {
-        self.stretched(self.drive.rotation_ns(self.own(free), to))
+        match &self.estimate {
+            None => self.stretched(self.drive.rotation_ns(self.own(free), to)),
+            Some(estimate) => estimate.rotation_ns(free, to),
+        }
     }
 
     fn seek_floor_ns(&self, cylinders: u32) -> u64 {
-        self.stretched(self.drive.seek_floor_ns(cylinders))
+        match &self.estimate {
+            None => self.stretched(self.drive.seek_floor_ns(cylinders)),
+            Some(estimate) => estimate.seek_floor_ns(cylinders),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::drive::{DriveModel, DriveOptions, find};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_slow_platter_turns_slowly_and_comes_to_where_it_was_expected() {
+        let entry = find("quantum-atlas-10k").expect("the drive is in the library");
+        let model = Arc::new(DriveModel::parse("quantum-atlas-10k", entry.text).expect("a sound drive"));
+        let turn_ns = model.revolution_ns().expect("it turns");
+        let mut device = Device::new(Drive::with_options(model, DriveOptions::MECHANICS), 12_345, false);
+        device.set_percent(Time(1_000_000), 200);
+        for sector in [0, 1_000_000, 17_000_000] {
+            let position = device.position_of(sector, false);
+            let (start, rotation_ns) = (Time(70_000_000), device.rotation_ns(Time(70_000_000), &position));
+            assert!(rotation_ns < 2 * turn_ns);
+            let later = device.rotation_ns(Time(start.0 + rotation_ns / 2), &position);
+            assert!(
+                later.abs_diff(rotation_ns - rotation_ns / 2) < 10,
+                "{later} ns of {rotation_ns} are left"
+            );
+            let expected_ns = device.positioning_ns(start, &position);
+            let (done, _) = device.serve(start, Access { sector, count: 1, is_write: false });
+            let transfer_ns = done.0 - start.0 - expected_ns;
+            assert!((10_000..80_000).contains(&transfer_ns), "a sector passes in {transfer_ns} ns");
+        }
     }
 }

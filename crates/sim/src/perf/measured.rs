@@ -75,6 +75,8 @@ pub struct Measured {
     pub write_response: Response,
     /// Mean response times, in milliseconds, of as many requests each, in their order.
     pub batches_ms: Vec<f64>,
+    /// Mean response times over the time measured: at most 512 intervals of equal length.
+    pub series: Vec<Interval>,
     /// Messages sent, by kind; see [`Measured::messages`].
     pub by_kind: [u64; MESSAGES],
     /// Bytes of messages sent, with data and without.
@@ -108,6 +110,19 @@ pub struct BrickMeasured {
     pub hits: u64,
     /// The mean number of accesses that it chose from.
     pub queue_seen: f64,
+}
+
+/// What was answered in an interval of time.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Interval {
+    /// When it begins, in seconds from the beginning of the run.
+    pub from_s: f64,
+    /// How long it is, in seconds.
+    pub seconds: f64,
+    /// Requests answered in it.
+    pub requests: u64,
+    /// The mean of their response times, in milliseconds; 0 when there are none.
+    pub response_ms: f64,
 }
 
 /// Response times as clients see them, in milliseconds.
@@ -266,6 +281,58 @@ fn upper_ns(bucket: u64) -> u64 {
     u64::try_from((u128::from(PARTS + part) + 1) * width - 1).unwrap_or(u64::MAX)
 }
 
+/// The intervals of a series at most.
+const INTERVALS_MAX: usize = 512;
+
+/// Response times by intervals, which double when there are too many: no run needs to know how long it will be.
+#[derive(Clone, Debug)]
+struct Series {
+    since: Time,
+    interval_ns: u64,
+    /// Requests, and the sum of their response times.
+    intervals: Vec<(u64, u128)>,
+}
+
+impl Series {
+    fn new(since: Time) -> Series {
+        Series { since, interval_ns: 1_000_000, intervals: Vec::with_capacity(INTERVALS_MAX) }
+    }
+
+    fn add(&mut self, now: Time, response_ns: u64) {
+        let passed_ns = now.0 - self.since.0;
+        while passed_ns / self.interval_ns >= INTERVALS_MAX as u64 {
+            self.halve();
+        }
+        let at = (passed_ns / self.interval_ns) as usize;
+        if self.intervals.len() <= at {
+            self.intervals.resize(at + 1, (0, 0));
+        }
+        let (requests, sum_ns) = &mut self.intervals[at];
+        (*requests, *sum_ns) = (*requests + 1, *sum_ns + u128::from(response_ns));
+    }
+
+    fn halve(&mut self) {
+        self.interval_ns *= 2;
+        let add = |(a, b): (u64, u128), (c, d): &(u64, u128)| (a + c, b + d);
+        for at in 0..self.intervals.len().div_ceil(2) {
+            let end = self.intervals.len().min(2 * at + 2);
+            self.intervals[at] = self.intervals[2 * at..end].iter().fold((0, 0), add);
+        }
+        self.intervals.truncate(self.intervals.len().div_ceil(2));
+    }
+
+    fn intervals(&self) -> Vec<Interval> {
+        let seconds = self.interval_ns as f64 / 1e9;
+        let interval = |(at, &(requests, sum_ns)): (usize, &(u64, u128))| Interval {
+            from_s: self.since.0 as f64 / 1e9 + at as f64 * seconds,
+            seconds,
+            requests,
+            response_ms: sum_ns as f64 / requests.max(1) as f64 / 1e6,
+        };
+        self.intervals.iter().enumerate().map(interval).collect()
+    }
+}
+
 /// The batches for the confidence interval.
 pub(super) const BATCHES: u64 = 20;
 
@@ -283,6 +350,7 @@ pub(super) struct Meter {
     batch: u64,
     batch_sum_ns: u128,
     batches_ms: Vec<f64>,
+    series: Series,
 }
 
 impl Meter {
@@ -300,6 +368,7 @@ impl Meter {
             batch: (requests / BATCHES).max(1),
             batch_sum_ns: 0,
             batches_ms: Vec::new(),
+            series: Series::new(since),
         }
     }
 
@@ -308,7 +377,8 @@ impl Meter {
         self.bytes[usize::from(!kind.carries_data())] += bytes;
     }
 
-    pub(super) fn answered(&mut self, is_write: bool, response_ns: u64) {
+    pub(super) fn answered(&mut self, now: Time, is_write: bool, response_ns: u64) {
+        self.series.add(now, response_ns);
         self.requests += 1;
         let times = if is_write { &mut self.writes } else { &mut self.reads };
         times.add(response_ns);
@@ -338,6 +408,7 @@ impl Meter {
             read_response: self.reads.response(),
             write_response: self.writes.response(),
             batches_ms: self.batches_ms,
+            series: self.series.intervals(),
             by_kind: self.by_kind,
             bytes: self.bytes,
             conflicts: self.conflicts,
@@ -352,6 +423,19 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_series_keeps_all_requests_however_long_it_becomes() {
+        let mut series = Series::new(Time(5));
+        (0..100_000u64).for_each(|at| series.add(Time(5 + at * 1_000_000), at * 1_000_000));
+        let intervals = series.intervals();
+        assert!((256..=512).contains(&intervals.len()), "{}", intervals.len());
+        assert_eq!(intervals.iter().map(|interval| interval.requests).sum::<u64>(), 100_000);
+        for interval in &intervals[..intervals.len() - 1] {
+            let middle_ms = (interval.from_s + interval.seconds / 2.0) * 1e3;
+            assert!((interval.response_ms - middle_ms).abs() < 1.0, "{interval:?}");
+        }
+    }
 
     #[test]
     fn percentiles_are_at_most_a_part_too_high() {

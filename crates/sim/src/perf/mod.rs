@@ -24,7 +24,7 @@ pub mod workload;
 mod writes;
 
 pub use cluster::{BrickSpec, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
-pub use measured::{BrickMeasured, Measured, Message};
+pub use measured::{BrickMeasured, Interval, Measured, Message};
 pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
 
 /// Runs `workload` on `cluster` and measures. All draws are from `seed`.

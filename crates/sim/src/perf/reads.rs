@@ -27,7 +27,10 @@ impl Run<'_> {
         let member = bricks.iter().position(|other| *other == brick).unwrap_or(0) as u8;
         let at = At { brick, member, is_first };
         match &self.chooser {
-            Chooser::Claim => self.on_shared_read(at, request, &known),
+            Chooser::Claim { told_by_client } => {
+                let is_only = at.is_first && !told_by_client;
+                self.on_shared_read(at, is_only, request, &known);
+            }
             Chooser::Central => self.on_central_read(brick, request, &known),
             Chooser::Tied(_) => {
                 let holders = self.tied_holders(&known);
@@ -43,15 +46,16 @@ impl Run<'_> {
     }
 
     /// D-SPTF, section 3: a hit is answered, and claimed when others know of the read; a miss waits at all holders.
-    fn on_shared_read(&mut self, at: At, request: Ref, known: &Request) {
+    /// `is_only`: nobody else knows of the read yet.
+    fn on_shared_read(&mut self, at: At, is_only: bool, request: Ref, known: &Request) {
         let holders = self.groups[known.group as usize].holders.clone();
         if self.is_hit(at.brick, known) {
-            if !at.is_first {
+            if !is_only {
                 self.step(at.brick, Event::Hit { attempt: attempt(request), holders });
             }
             return self.tell(at.brick, Message::Data, request);
         }
-        if at.is_first {
+        if is_only {
             for member in 0..holders.len() {
                 if member != usize::from(at.member) {
                     self.send(Some(at.brick), holders[member].0, Message::Forward, request);
@@ -95,11 +99,8 @@ impl Run<'_> {
         let access =
             Access { sector: group.offsets[member] + known.sector, count: known.count, is_write: false };
         let item = Job { request, access };
-        let holders = group.holders.clone();
-        (
-            group.bricks[member],
-            Event::Read { attempt: attempt(request), sector: access.sector, holders, item },
-        )
+        let (attempt, data, holders) = (attempt(request), key(known), group.holders.clone());
+        (group.bricks[member], Event::Read { attempt, data, sector: access.sector, holders, item })
     }
 
     /// The read has one home; a brick that is not passes it on.
@@ -163,7 +164,8 @@ impl Run<'_> {
         let offset = self.groups[known.group as usize].offsets[usize::from(at.member)];
         let access = Access { sector: offset + known.sector, count: known.count, is_write: false };
         let (item, sector) = (Job { request, access }, access.sector);
-        self.step(at.brick, Event::Read { attempt: attempt(request), sector, holders, item });
+        let (attempt, data) = (attempt(request), key(known));
+        self.step(at.brick, Event::Read { attempt, data, sector, holders, item });
     }
 
     fn is_hit(&mut self, brick: u32, known: &Request) -> bool {
@@ -210,7 +212,7 @@ impl Run<'_> {
 
 /// Where LARD finds a request: a byte address that is the cluster's.
 fn address(known: &Request) -> u64 {
-    u64::from(known.group) << 49 | known.sector * SECTOR_BYTES
+    (u64::from(known.group) << 49) | (known.sector * SECTOR_BYTES)
 }
 
 fn is_cached(cache: &mut super::cache::Lru, known: &Request) -> bool {

@@ -38,7 +38,7 @@ pub(super) enum Happening {
     Wake { brick: u32 },
     /// A disk's speed changes.
     Speed { brick: u32, percent: u32 },
-    /// A read is still not answered.
+    /// The second holder of a read is to be asked, unless it is answered.
     Hedge { request: Ref },
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Group {
 /// What asks which holder, beyond what bricks do.
 #[derive(Debug)]
 pub(super) enum Chooser {
-    Claim,
+    Claim { told_by_client: bool },
     Central,
     Hash,
     WeightedHash(WeightedHash),
@@ -232,10 +232,12 @@ impl<'a> Run<'a> {
         let at = &mut self.bricks[brick as usize];
         let place =
             at.serving.iter().position(Option::is_none).expect("the machine knows how many the disk takes");
-        let free = at.claims.device_mut().serve(self.now, job.access);
-        at.serving[place] = Some(Serving { job, since: self.now });
+        let (free, depth) = at.claims.device_mut().serve(self.now, job.access);
+        at.serving[place] = Some(Serving { job, since: self.now, depth });
         self.queue.push(free, Happening::Done { brick, place: place as u32 });
-        at.claims.step(self.now, Event::Busy { free }, &mut self.effects);
+        if at.claims.device().is_seen() {
+            at.claims.step(self.now, Event::Busy { free }, &mut self.effects);
+        }
         at.claims.settle(self.now, &mut self.effects);
         self.pending.extend(self.effects.drain(..).map(|effect| (brick, effect)));
     }
@@ -347,7 +349,7 @@ pub(super) fn attempt(request: Ref) -> Attempt {
 
 fn chooser(scheme: &Scheme) -> Chooser {
     match scheme {
-        Scheme::Claim(_) => Chooser::Claim,
+        Scheme::Claim(options) => Chooser::Claim { told_by_client: options.told_by_client },
         Scheme::Central => Chooser::Central,
         Scheme::Hash => Chooser::Hash,
         Scheme::WeightedHash(weights) => {

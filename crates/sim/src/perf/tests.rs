@@ -1,1 +1,368 @@
+use super::cluster::ClaimOptions;
+use super::*;
+use base::Time;
+use model::drive::{DriveModel, DriveOptions, find};
+use proptest::prelude::*;
+use proto::distribute::lard::LardConfig;
+use proto::heads::Policy;
+use std::sync::Arc;
 
+const SCHEMES: [&str; 9] =
+    ["claim", "central", "hash", "weighted-hash", "lard", "shortest-queue", "hedged", "tied", "probing"];
+
+fn atlas() -> BrickSpec {
+    let entry = find("quantum-atlas-10k").expect("the drive is in the library");
+    let drive = DriveModel::parse("quantum-atlas-10k", entry.text).expect("a sound drive");
+    BrickSpec { options: DriveOptions::MECHANICS, ..BrickSpec::new(Arc::new(drive)) }
+}
+
+/// Reads and writes take a tenth of a millisecond.
+fn flash() -> BrickSpec {
+    let text = "name = \"flash\"\ncapacity_sectors = 1000000\n[access]\nread_ms = 0.1\nwrite_ms = 0.1\n";
+    let drive = DriveModel::parse("flash", text).expect("a sound drive");
+    BrickSpec { policy: Policy::Fcfs, ..BrickSpec::new(Arc::new(drive)) }
+}
+
+fn scheme(name: &str) -> Scheme {
+    Scheme::named(name).expect("a scheme")
+}
+
+fn closed(cluster: &Cluster, reads: f64, requests: u64) -> Measured {
+    let workload = Workload::Closed { outstanding: 16, mix: Mix::random(reads) };
+    run(cluster, workload, Length { warmup: requests / 4, requests }, 7).expect("a sound cluster")
+}
+
+fn table1(name: &str, requests: u64) -> Measured {
+    closed(&Cluster::uniform(atlas(), 8, 8, scheme(name)), 0.9, requests)
+}
+
+fn assert_account(measured: &Measured) {
+    for brick in &measured.bricks {
+        let busy = brick.throughput_iops * brick.service_ms / 1e3;
+        assert!((busy - (1.0 - brick.idle)).abs() < 1e-9, "{}: {brick:?}", measured.scheme);
+        assert!((-1e-9..=1.0).contains(&brick.idle), "{}: {brick:?}", measured.scheme);
+    }
+    let busy = measured.throughput_iops() * measured.service_ms() / 1e3;
+    assert!((busy - (1.0 - measured.idle())).abs() < 1e-9, "{}", measured.scheme);
+}
+
+#[test]
+fn the_account_is_exact_and_a_seed_is_the_run_under_every_scheme() {
+    for name in SCHEMES {
+        let measured = table1(name, 400);
+        assert_account(&measured);
+        assert_eq!(measured, table1(name, 400), "{name}");
+        assert_eq!((measured.scheme, measured.requests), (name, 400));
+    }
+}
+
+#[test]
+fn claims_are_as_good_as_the_ideal_and_better_than_hashing() {
+    let [claim, central, hash] =
+        ["claim", "central", "hash"].map(|name| table1(name, 4000).throughput_iops());
+    assert!(claim > central * 0.98, "claim {claim}, central {central}");
+    assert!(claim > hash * 1.3, "claim {claim}, hash {hash}");
+}
+
+#[test]
+fn a_read_is_served_once_and_takes_two_messages_a_holder() {
+    let measured = table1("claim", 4000);
+    assert!(measured.device_reads_per_read() < 1.001, "{}", measured.device_reads_per_read());
+    assert!((15.9..16.4).contains(&measured.messages_per_request()), "{}", measured.messages_per_request());
+    let first_claims = measured.claims - measured.conflicts;
+    assert!(
+        measured.conflicts > 0 && first_claims.abs_diff(measured.reads) < 32,
+        "{first_claims} of {}",
+        measured.reads
+    );
+    let per_read = measured.by_kind[Message::Forward as usize] as f64 / measured.reads as f64;
+    assert!((6.9..7.1).contains(&per_read), "{per_read} forwards a read");
+}
+
+#[test]
+fn a_client_that_tells_all_holders_needs_no_forwarder() {
+    let options = ClaimOptions { told_by_client: true, ..ClaimOptions::default() };
+    let measured = closed(&Cluster::uniform(atlas(), 4, 4, Scheme::Claim(options)), 0.9, 2000);
+    assert_eq!(measured.by_kind[Message::Forward as usize], 0);
+    assert!((7.9..8.2).contains(&measured.messages_per_request()), "{}", measured.messages_per_request());
+}
+
+#[test]
+fn lost_claims_cost_a_second_service_and_no_answer() {
+    let mut cluster = Cluster::uniform(atlas(), 4, 4, scheme("claim"));
+    cluster.network.claims_lost_ppm = 100_000;
+    let measured = closed(&cluster, 0.9, 2000);
+    assert_eq!(measured.requests, 2000);
+    assert!(measured.duplicates > 100, "{}", measured.duplicates);
+    assert!(measured.device_reads_per_read() > 1.1, "{}", measured.device_reads_per_read());
+    assert_account(&measured);
+}
+
+/// M/D/1: the mean wait is half the load over the rest, in service times.
+#[test]
+fn one_queue_with_poisson_arrivals_waits_as_long_as_theory_says() {
+    let mut cluster = Cluster::uniform(flash(), 1, 1, scheme("hash"));
+    (cluster.network.one_way_ns, cluster.network.client_one_way_ns) = (0, 0);
+    let mix = Mix { sizes: Sizes::Fixed(1), ..Mix::random(1.0) };
+    for load in [0.3, 0.7] {
+        let workload = Workload::Open { per_second: load * 10_000.0, arrivals: Arrivals::Poisson, mix };
+        let length = Length { warmup: 1000, requests: 100_000 };
+        let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
+        let theory_ms = 0.1 * (1.0 + load / (2.0 * (1.0 - load)));
+        let ratio = measured.response.mean_ms / theory_ms;
+        assert!(
+            (0.97..1.03).contains(&ratio),
+            "load {load}: {} ms, theory {theory_ms}",
+            measured.response.mean_ms
+        );
+        assert!((measured.idle() - (1.0 - load)).abs() < 0.01, "{}", measured.idle());
+    }
+}
+
+#[test]
+fn bursts_keep_the_mean_rate_and_lengthen_the_wait() {
+    let cluster = Cluster::uniform(flash(), 2, 2, scheme("shortest-queue"));
+    let mix = Mix::random(1.0);
+    let length = Length { warmup: 0, requests: 20_000 };
+    let of = |arrivals| {
+        let workload = Workload::Open { per_second: 5000.0, arrivals, mix };
+        run(&cluster, workload, length, 1).expect("a sound cluster")
+    };
+    let bursts = of(Arrivals::Bursts { factor: 4.0, period_ns: 100_000_000 });
+    let (poisson, regular) = (of(Arrivals::Poisson), of(Arrivals::Regular));
+    for measured in [&bursts, &poisson, &regular] {
+        assert!(
+            (4800.0..5200.0).contains(&measured.requests_per_second()),
+            "{}",
+            measured.requests_per_second()
+        );
+    }
+    assert!(bursts.response.mean_ms > poisson.response.mean_ms);
+    assert!(poisson.response.mean_ms > regular.response.mean_ms);
+}
+
+#[test]
+fn flash_reads_once_under_light_load() {
+    let options =
+        ClaimOptions { defer: Some(Default::default()), told_by_client: true, ..ClaimOptions::default() };
+    let cluster = Cluster::uniform(flash(), 3, 3, Scheme::Claim(options));
+    let workload = Workload::Open { per_second: 3000.0, arrivals: Arrivals::Poisson, mix: Mix::random(1.0) };
+    let length = Length { warmup: 500, requests: 10_000 };
+    let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
+    assert!(measured.device_reads_per_read() <= 1.01, "{}", measured.device_reads_per_read());
+    assert!(measured.response.mean_ms < 0.26, "a tenth, and the messages: {}", measured.response.mean_ms);
+}
+
+/// A brick that is 50 times slower from some moment on hardly shows: it is found out by its bids.
+#[test]
+fn a_slow_brick_is_dodged_though_its_head_cannot_be_seen() {
+    let options = ClaimOptions {
+        defer: Some(Default::default()),
+        told_by_client: true,
+        blind: true,
+        ..ClaimOptions::default()
+    };
+    let p99_ms = |scheme: Scheme, percent: u32| {
+        let mut cluster = Cluster::uniform(BrickSpec { depth: 4, ..flash() }, 3, 3, scheme);
+        cluster.bricks[0].speed = vec![(Time(100_000_000), percent)];
+        let workload =
+            Workload::Open { per_second: 3000.0, arrivals: Arrivals::Poisson, mix: Mix::random(1.0) };
+        let length = Length { warmup: 1000, requests: 10_000 };
+        let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
+        assert!(measured.device_reads_per_read() <= 1.05, "{}", measured.device_reads_per_read());
+        measured.response.p99_ms
+    };
+    let [healthy, slow] = [100, 5000].map(|percent| p99_ms(Scheme::Claim(options), percent));
+    assert!(slow < healthy * 1.5, "{slow} ms, healthy {healthy} ms");
+    assert!(p99_ms(scheme("hash"), 5000) > healthy * 10.0, "hashing waits for it");
+}
+
+#[test]
+fn one_cache_and_caches_that_keep_a_block_once_hit_as_often() {
+    let cached = BrickSpec { cache_bytes: 4 << 20, ..atlas() };
+    let hits = |name: &str, exclusive: bool| {
+        let mut cluster = Cluster::uniform(cached.clone(), 4, 4, scheme(name));
+        cluster.exclusive = exclusive;
+        // Whole blocks: what lies across two of them may be in two memories, and in none as a whole.
+        let mut draw = model::Draw::new(1);
+        let block = move |at: u64| {
+            let blocks = if draw.percent(90) { 3_000 } else { 2_000_000 };
+            let block = draw.below(blocks);
+            Arrival { at: Time(at * 1_500_000), sector: block * 8, count: 8, is_write: draw.percent(30) }
+        };
+        let workload = Workload::Stream(Box::new((0..24_000).map(block)));
+        let length = Length { warmup: 12_000, requests: 12_000 };
+        let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
+        assert!(measured.device_reads_per_read() < 1.01, "what one has in memory the others do not read");
+        measured.hit_rate()
+    };
+    let central = hits("central", true);
+    assert!((0.4..0.95).contains(&central), "{central}");
+    for name in ["claim", "hash", "lard"] {
+        let exclusive = hits(name, true);
+        assert!((central - exclusive).abs() < 0.05, "{name}: {exclusive}, central {central}");
+    }
+    assert!(
+        hits("hash", false) < central - 0.05,
+        "copies of what was written take room: {}",
+        hits("hash", false)
+    );
+}
+
+#[test]
+fn a_journal_without_room_makes_writes_wait_for_the_disk() {
+    let response_ms = |journal_bytes| {
+        let brick = BrickSpec { journal_bytes, ..atlas() };
+        let mut cluster = Cluster::uniform(brick, 2, 2, scheme("claim"));
+        cluster.write_release = WriteRelease::Nvram;
+        closed(&cluster, 0.5, 1000).write_response.mean_ms
+    };
+    assert!(response_ms(1 << 30) < 0.3, "two hops and back: {}", response_ms(1 << 30));
+    assert!(response_ms(1 << 15) > 10.0, "{}", response_ms(1 << 15));
+}
+
+#[test]
+fn writes_are_released_by_what_is_asked() {
+    let of = |write_release| {
+        let cluster = Cluster { write_release, ..Cluster::uniform(atlas(), 4, 4, scheme("hash")) };
+        closed(&cluster, 0.5, 1000).requests_per_second()
+    };
+    let rates = [WriteRelease::All, WriteRelease::Half, WriteRelease::Of(1)].map(of);
+    assert!(rates.is_sorted(), "{rates:?}");
+    assert_eq!(of(WriteRelease::Of(9)), of(WriteRelease::All));
+}
+
+#[test]
+fn a_disk_at_half_speed_does_half_as_much_and_recovers() {
+    let mut cluster = Cluster::uniform(atlas(), 1, 1, scheme("hash"));
+    let whole = closed(&cluster, 1.0, 1000).throughput_iops();
+    cluster.bricks[0].speed = vec![(Time::ZERO, 200)];
+    let half = closed(&cluster, 1.0, 1000).throughput_iops();
+    assert!((half * 2.0 / whole - 1.0).abs() < 0.03, "{half} of {whole}");
+    cluster.bricks[0].speed = vec![(Time::ZERO, 200), (Time(1_000_000), 100)];
+    let recovered = closed(&cluster, 1.0, 1000).throughput_iops();
+    assert!((recovered / whole - 1.0).abs() < 0.03, "{recovered} of {whole}");
+}
+
+#[test]
+fn the_slow_disk_serves_less_where_load_decides() {
+    for (name, factor) in
+        [("claim", 1.7), ("central", 1.7), ("lard", 1.4), ("probing", 1.4), ("shortest-queue", 1.3)]
+    {
+        let mut cluster = Cluster::uniform(atlas(), 2, 2, scheme(name));
+        cluster.bricks[1].speed = vec![(Time::ZERO, 200)];
+        let [fast, slow] = [0, 1].map(|brick| closed(&cluster, 1.0, 2000).bricks[brick].throughput_iops);
+        assert!(fast > slow * factor, "{name}: {fast} and {slow}");
+    }
+}
+
+#[test]
+fn hedged_and_tied_reads_ask_a_second_holder() {
+    for (name, most) in [("hedged", 1.2), ("tied", 2.0)] {
+        let cluster = Cluster::uniform(atlas(), 3, 3, scheme(name));
+        let workload =
+            Workload::Open { per_second: 60.0, arrivals: Arrivals::Poisson, mix: Mix::random(1.0) };
+        let measured = run(&cluster, workload, Length { warmup: 500, requests: 2000 }, 1).expect("sound");
+        let asked = measured.messages(Message::Read);
+        assert!(asked > 1.01 && asked <= most, "{name} asks {asked} bricks a read");
+        assert!(measured.device_reads_per_read() < most, "{name}: {}", measured.device_reads_per_read());
+    }
+}
+
+#[test]
+fn a_stream_ends_when_its_last_request_does() {
+    let arrival = |at: u64| Arrival {
+        at: Time(at * 1_000_000),
+        sector: at * 999_999_937,
+        count: 8,
+        is_write: at.is_multiple_of(3),
+    };
+    let mut cluster = Cluster::uniform(atlas(), 4, 2, scheme("claim"));
+    cluster.bricks[0].speed = vec![(Time(1 << 60), 200)];
+    let workload = Workload::Stream(Box::new((0..500).map(arrival)));
+    let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, 1).expect("sound");
+    assert_eq!(measured.requests, 500);
+    let writes: u64 = measured.bricks.iter().map(|brick| brick.writes).sum();
+    assert_eq!(writes, 2 * 167, "all that was written is on both disks");
+    assert!(measured.simulated_s < 10.0, "{}", measured.simulated_s);
+    let answered: u64 = measured.series.iter().map(|interval| interval.requests).sum();
+    assert_eq!(answered, 500);
+    let none =
+        run(&cluster, Workload::Stream(Box::new(core::iter::empty())), Length { warmup: 0, requests: 1 }, 1);
+    assert_eq!(none.expect("sound").requests, 0);
+}
+
+#[test]
+fn a_narrow_network_is_the_bound() {
+    let mut cluster = Cluster::uniform(flash(), 1, 1, scheme("hash"));
+    cluster.network.bytes_per_second = Some(1_000_000);
+    let workload =
+        Workload::Closed { outstanding: 4, mix: Mix { sizes: Sizes::Fixed(8), ..Mix::random(1.0) } };
+    let measured = run(&cluster, workload, Length { warmup: 10, requests: 1000 }, 1).expect("sound");
+    let expected = 1_000_000.0 / (4096.0 + 50.0);
+    assert!(
+        (measured.requests_per_second() / expected - 1.0).abs() < 0.01,
+        "{}",
+        measured.requests_per_second()
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let good = Cluster::uniform(flash(), 4, 2, scheme("hash"));
+    let broken = |change: &dyn Fn(&mut Cluster)| {
+        let mut cluster = good.clone();
+        change(&mut cluster);
+        cluster.validate().expect_err("it cannot be").to_string()
+    };
+    assert!(broken(&|cluster| cluster.groups = Groups::disjoint(1, 2)).contains("no group"));
+    assert!(broken(&|cluster| cluster.groups.0[1][0] = 9).contains("group 1 names brick 9"));
+    assert!(broken(&|cluster| cluster.groups.0[1] = vec![2, 2]).contains("group 1 names brick 2"));
+    assert!(broken(&|cluster| cluster.groups.0[0].clear()).contains("group 0 has 0 bricks"));
+    assert!(broken(&|cluster| cluster.bricks[2].depth = 0).contains("brick 2"));
+    assert!(broken(&|cluster| cluster.bricks[3].speed = vec![(Time::ZERO, 0)]).contains("brick 3"));
+    assert_eq!(Scheme::named("nothing").map(|scheme| scheme.name()), None);
+    SCHEMES.iter().for_each(|name| assert_eq!(scheme(name).name(), *name));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever is combined, all is answered, and every account is kept.
+    #[test]
+    fn nothing_is_lost_in_any_cluster(
+        name in proptest::sample::select(&SCHEMES[..]),
+        (replicas, chained) in (1u32..5, any::<bool>()),
+        (reads, one_way_us) in (0.0..=1.0, 0u64..3000),
+        (cache_bytes, journal_bytes) in (0u64..1 << 24, 1u64..1 << 20),
+        (lost_ppm, percent, seed) in (0u32..200_000, 50u32..400, 0u64..1 << 20),
+    ) {
+        let brick = BrickSpec { cache_bytes, journal_bytes, ..atlas() };
+        let mut cluster = Cluster::uniform(brick, 5, replicas, scheme(name));
+        if chained {
+            cluster.groups = Groups::chained(5, replicas);
+        }
+        (cluster.network.one_way_ns, cluster.network.claims_lost_ppm) = (one_way_us * 1000, lost_ppm);
+        cluster.bricks[0].speed = vec![(Time(50_000_000), percent)];
+        let arrival = move |at: u64| Arrival {
+            at: Time(at * 4_000_000), sector: (at ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36, count: 1 + (at % 64) as u32,
+            is_write: (at.wrapping_mul(seed | 1) % 1000) as f64 >= reads * 1000.0,
+        };
+        let workload = Workload::Stream(Box::new((0..200).map(arrival)));
+        let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, seed).expect("sound");
+        prop_assert_eq!(measured.requests, 200);
+        let writes: u64 = measured.bricks.iter().map(|brick| brick.writes).sum();
+        prop_assert_eq!(writes, (measured.requests - measured.reads) * u64::from(replicas.min(5)));
+        assert_account(&measured);
+    }
+}
+
+#[test]
+fn lard_forgets_no_home_while_there_is_room() {
+    let config = LardConfig { granule: 64 << 20, ..LardConfig::default() };
+    let measured = closed(&Cluster::uniform(atlas(), 4, 4, Scheme::Lard(config)), 0.9, 2000);
+    assert_eq!(measured.moves, 0, "16 requests never reach a threshold of 65");
+    let scaled = LardConfig { scale: 0.05, ..config };
+    let measured = closed(&Cluster::uniform(atlas(), 4, 4, Scheme::Lard(scaled)), 0.9, 2000);
+    assert!(measured.moves > 0);
+}

@@ -103,6 +103,7 @@ impl Run<'_> {
         let (group, is_forgotten) = (known.group, usize::from(known.written) == holders);
         if is_forgotten {
             self.requests.remove(request);
+            self.note_end();
         }
         if is_due {
             self.slot_free(group);

@@ -1,9 +1,7 @@
-//! What happens in the world, and when: the queue of events.
+//! What happens in the world.
 
 use crate::faults::Fault;
 use base::{NodeId, Payload, VolumeId};
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use store::IoDone;
 use wire::{Io, Packet};
 
@@ -61,50 +59,4 @@ pub(crate) enum Event {
     Fault,
     /// A fault ends.
     FaultEnd(Fault),
-}
-
-struct Entry {
-    at_ns: u64,
-    sequence: u64,
-    event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.sequence == other.sequence
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        (other.at_ns, other.sequence).cmp(&(self.at_ns, self.sequence))
-    }
-}
-
-/// Events in the order of time; at one moment, in the order in which they were scheduled.
-#[derive(Default)]
-pub(crate) struct Queue {
-    heap: BinaryHeap<Entry>,
-    sequence: u64,
-}
-
-impl Queue {
-    /// Schedules `event`.
-    pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
-        self.sequence += 1;
-        self.heap.push(Entry { at_ns, sequence: self.sequence, event });
-    }
-
-    /// The next event, if it is due by `until_ns`.
-    pub(crate) fn pop(&mut self, until_ns: u64) -> Option<(u64, Event)> {
-        if self.heap.peek()?.at_ns > until_ns {
-            return None;
-        }
-        self.heap.pop().map(|entry| (entry.at_ns, entry.event))
-    }
 }

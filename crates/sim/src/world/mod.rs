@@ -19,11 +19,12 @@ use crate::checkers::once::Once;
 use crate::failover::Watched;
 use crate::faults::Faults;
 use crate::options::Shape;
+use crate::queue::EventQueue;
 use crate::trace::Trace;
 use crate::workload::Workload;
-use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, VolumeId};
+use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time, VolumeId};
 use bay::Bay;
-use event::{Event, Input, Queue};
+use event::{Event, Input};
 use model::{Clock, Draw};
 use net::Net;
 use role::{Output, Role};
@@ -103,7 +104,7 @@ pub(crate) struct World {
     /// Rare states that machines of past runs, and the world itself, have reached.
     pub(crate) rare: BTreeMap<&'static str, u64>,
     pub(crate) trace: Trace,
-    queue: Queue,
+    queue: EventQueue<Event>,
     by_id: HashMap<NodeId, usize>,
     cabinet: Cabinet,
     once: Once,
@@ -148,7 +149,7 @@ impl World {
             violation: None,
             rare: BTreeMap::new(),
             trace,
-            queue: Queue::default(),
+            queue: EventQueue::new(),
             by_id: HashMap::default(),
             cabinet: Cabinet::default(),
             once: Once::default(),
@@ -160,11 +161,11 @@ impl World {
     /// Runs until `until_ns`, or until a violation.
     pub(crate) fn run_until(&mut self, until_ns: u64) {
         while self.violation.is_none() {
-            let Some((at_ns, event)) = self.queue.pop(until_ns) else {
+            let Some((at, event)) = self.queue.pop_due(Time(until_ns)) else {
                 self.now_ns = self.now_ns.max(until_ns);
                 return;
             };
-            self.now_ns = at_ns;
+            self.now_ns = at.0;
             self.on_event(event);
         }
     }
@@ -201,7 +202,7 @@ impl World {
 
     /// Schedules an event after `delay_ns`.
     pub(crate) fn later(&mut self, delay_ns: u64, event: Event) {
-        self.queue.push(self.now_ns + delay_ns, event);
+        self.queue.push(Time(self.now_ns + delay_ns), event);
     }
 
     /// Which node has this id now.
@@ -399,7 +400,7 @@ impl World {
         let delay_ns = self.draw.between(MS / 2, 3 * MS);
         self.cabinet.done_ns = self.cabinet.done_ns.max(self.now_ns + delay_ns);
         let life = self.nodes[node].life;
-        self.queue.push(self.cabinet.done_ns, Event::Put { node, life, token });
+        self.queue.push(Time(self.cabinet.done_ns), Event::Put { node, life, token });
     }
 
     fn on_put(&mut self, node: usize, token: u64) {
@@ -416,7 +417,7 @@ impl World {
         let at_ns = clock.world(deadline).max(self.now_ns);
         if at_ns < *wake_at_ns {
             *wake_at_ns = at_ns;
-            self.queue.push(at_ns, Event::Node { node, life: *life, input: Input::Wake });
+            self.queue.push(Time(at_ns), Event::Node { node, life: *life, input: Input::Wake });
         }
     }
 }

@@ -4,7 +4,7 @@ use super::event::{Event, Input};
 use super::net::{Pair, pair};
 use super::{MS, SECOND, World};
 use crate::checkers::Violation;
-use base::NodeId;
+use base::{NodeId, Time};
 use wire::{Message, Packet};
 
 impl World {
@@ -26,7 +26,7 @@ impl World {
         if self.net.is_blocked(from, target) {
             return;
         }
-        let late_ns = self.lateness_ns(&packet.message);
+        let late_ns = self.lateness_ns(&packet.message) + self.faults.lateness_ns(from);
         let config = self.net.config;
         let Some(link) = self.net.link(from, target) else { return };
         let arrivals = link.send(self.now_ns, &config, &mut self.draw);
@@ -35,10 +35,10 @@ impl World {
         let event =
             |packet| Event::Node { node: target, life, input: Input::Packet { from: sender, packet } };
         if let Some(at_ns) = arrivals.second_ns {
-            self.queue.push(at_ns + late_ns, event(packet.clone()));
+            self.queue.push(Time(at_ns + late_ns), event(packet.clone()));
         }
         if let Some(at_ns) = arrivals.first_ns {
-            self.queue.push(at_ns + late_ns, event(packet));
+            self.queue.push(Time(at_ns + late_ns), event(packet));
         }
     }
 

@@ -139,7 +139,7 @@ impl Device {
         let item = Waiting { access, owner: Owner::Request(token) };
         let sector = access.sector;
         let event = match contest {
-            Some((attempt, holders)) => Event::Read { attempt, sector, holders, item },
+            Some((attempt, holders)) => Event::Read { attempt, data: sector, sector, holders, item },
             None => Event::Local { sector, is_write: false, item },
         };
         self.claims.step(self.now, event, &mut self.fx);

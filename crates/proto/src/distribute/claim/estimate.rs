@@ -10,14 +10,15 @@ const DEPTHS: usize = 8;
 /// A moving estimate of service times by depth, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
-    by_depth: [u64; DEPTHS],
+    alone_ns: u64,
+    by_depth: [Option<u64>; DEPTHS],
     under_way: u32,
 }
 
 impl Estimate {
     /// A device of which nothing is known yet but what an access alone is expected to take.
     pub fn new(alone_ns: u64) -> Estimate {
-        Estimate { by_depth: [alone_ns.max(1); DEPTHS], under_way: 0 }
+        Estimate { alone_ns: alone_ns.max(1), by_depth: [None; DEPTHS], under_way: 0 }
     }
 
     /// An access was given to the device. Returns the depth to give back with what it took.
@@ -26,18 +27,22 @@ impl Estimate {
         self.under_way
     }
 
-    /// An access that began at `depth` has ended after `service_ns`. It weighs an eighth, and half where it was much faster
-    /// than expected: a device that has recovered is to be seen to have.
+    /// An access that began at `depth` has ended after `service_ns`. It weighs an eighth; a half when it was much faster than
+    /// expected, so that a device that has recovered is seen to have; and all when it is the first.
     pub fn end(&mut self, depth: u32, service_ns: u64) {
         self.under_way = self.under_way.saturating_sub(1);
         let mean = &mut self.by_depth[class(depth)];
-        let part = if service_ns < *mean / 4 { 2 } else { 8 };
-        *mean = (*mean - *mean / part + service_ns / part).max(1);
+        let old_ns = mean.unwrap_or(service_ns);
+        let part = if service_ns < old_ns / 4 { 2 } else { 8 };
+        *mean = Some((old_ns - old_ns / part + service_ns / part).max(1));
     }
 
-    /// What an access that joined those under way would take, in nanoseconds.
+    /// What an access that joined those under way would take, in nanoseconds. A depth that was never reached takes as
+    /// long as the next lower one that was.
     pub fn next_ns(&self) -> u64 {
-        self.by_depth[class(self.under_way + 1)]
+        let (lower, higher) = self.by_depth.split_at(class(self.under_way + 1) + 1);
+        let known = lower.iter().rev().chain(higher).flatten().next();
+        known.copied().unwrap_or(self.alone_ns)
     }
 }
 
@@ -64,5 +69,27 @@ impl Mechanics for Estimate {
 
     fn seek_floor_ns(&self, _cylinders: u32) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_are_told_apart_and_borrow_from_lower_ones() {
+        let mut estimate = Estimate::new(500);
+        assert_eq!((estimate.next_ns(), estimate.begin()), (500, 1));
+        estimate.end(1, 100);
+        assert_eq!(estimate.next_ns(), 100, "the first says all");
+        let depths: Vec<u32> = (0..4).map(|_| estimate.begin()).collect();
+        assert_eq!((depths, estimate.next_ns()), (vec![1, 2, 3, 4], 100));
+        (0..200).for_each(|_| {
+            estimate.begin();
+            estimate.end(5, 800);
+        });
+        assert!((700..=800).contains(&estimate.next_ns()), "{}", estimate.next_ns());
+        (0..4).for_each(|_| estimate.end(3, 400));
+        assert_eq!(estimate.next_ns(), 100, "alone again");
     }
 }

@@ -34,7 +34,7 @@ impl Recent {
     }
 }
 
-/// Spreads reads over 32 bits, the same at every brick.
+/// Spreads reads over 32 bits.
 fn hash(read: ReadId) -> u32 {
     let mixed = (read.asker.rotate_left(29) ^ read.sequence).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32

@@ -7,12 +7,13 @@
 use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
 use crate::brick::BrickEffect;
 use crate::distribute::claim::{
-    Attempt, Claims, Config, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
+    Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
 };
 use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
 };
 use std::collections::VecDeque;
+use wire::disk::Command;
 use wire::{Claim, ReadOutcome, Slots};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
@@ -22,6 +23,8 @@ const DEPTH: u32 = 32;
 /// What a read is expected to take before any was measured.
 const ALONE_NS: u64 = 100_000;
 const EARLY_MAX: usize = 64;
+/// Reads of so many blocks are left to one member, where bids are alike: 64 KiB.
+const SPREAD_BLOCKS: u64 = 16;
 
 /// A read that the store works on.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +56,10 @@ impl Contests {
     pub(super) fn new(me: BrickId) -> Contests {
         Contests {
             me,
-            claims: Claims::new(Config::flash(me, ONE_WAY_NS, DEPTH), Estimate::new(ALONE_NS)),
+            claims: Claims::new(
+                Config { waiting_max: QUEUE_MAX, ..Config::flash(me, ONE_WAY_NS, DEPTH) },
+                Estimate::new(ALONE_NS),
+            ),
             out: Vec::new(),
             fx: Vec::new(),
             early: VecDeque::new(),
@@ -61,6 +67,10 @@ impl Contests {
             at_disk: HashMap::default(),
             holders: None,
         }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.claims.counts()
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -102,6 +112,7 @@ impl Contests {
             Dropped::Claimed(_) => "read left to another member",
             Dropped::Squashed if self.early.contains(&(read.from, number)) => "claim overtook its read",
             Dropped::Squashed => "contested read came twice",
+            Dropped::Full => "contested read found the queue full",
             Dropped::Cancelled => "contested read cancelled",
         });
     }
@@ -138,6 +149,11 @@ fn is_of(read: &ReadRequest, id: ReadId) -> bool {
 }
 
 impl Participant {
+    /// How often contested reads were claimed, left to others, and taken over.
+    pub fn contest_counts(&self) -> Counts {
+        self.contests.counts()
+    }
+
     /// Claims to be told, and whom.
     pub fn take_claims(&mut self) -> impl Iterator<Item = (BrickId, Claim)> + use<> {
         core::mem::take(&mut self.contests.out).into_iter()
@@ -171,7 +187,7 @@ impl Participant {
             cx.counters.count("contested read that makes no sense served alone");
             return self.serve(cx, read, false);
         };
-        if self.contests.claims.waiting() + self.contests.at_disk.len() >= QUEUE_MAX {
+        if self.contests.at_disk.len() >= QUEUE_MAX {
             return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
         }
         let attempt = attempt(gateway.0, contest.number);
@@ -180,11 +196,12 @@ impl Participant {
             cx.fx.push(BrickEffect::Contest { disk: self.disk, attempt, holders });
             return self.serve(cx, read, false);
         }
-        // Blocks of all branches in one order, for the hash that spreads them.
-        let sector = (read.span.volume.0 << 24).wrapping_add(read.span.lba).wrapping_mul(8);
+        // There is no arm whose way would depend on the sector.
+        let (sector, data) =
+            (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
         let event = match contest.tied {
             true => Event::Tied { attempt, sector, holders, item: read },
-            false => Event::Read { attempt, sector, holders, item: read },
+            false => Event::Read { attempt, data, sector, holders, item: read },
         };
         self.advance(cx, Some(event));
     }
@@ -245,7 +262,15 @@ impl Participant {
                 match effect {
                     Effect::Claim { .. } => {}
                     Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
-                    Effect::Drop { item, why } => self.contests.count_drop(cx, &item, why),
+                    Effect::Drop { item, why } => {
+                        self.contests.count_drop(cx, &item, why);
+                        match why {
+                            Dropped::Full => read_answer(cx, &item, ReadOutcome::Busy, Payload::new()),
+                            // The claimer has the blocks in memory from now on.
+                            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: item.span }),
+                            Dropped::Squashed | Dropped::Cancelled => {}
+                        }
+                    }
                 }
             }
             for _ in 0..returned {

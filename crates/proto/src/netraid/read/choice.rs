@@ -101,18 +101,30 @@ impl ReadOperation {
             shared.wake_after(self.retry_at.since(shared.now));
             return true;
         }
+        if self.has_row(shared, &view) && !self.is_reconstructing {
+            shared.traffic.reconstructions += 1;
+            self.stand_in(shared);
+            shared.wake_after(self.retry_at.since(shared.now));
+            return true;
+        }
         let holders = self.holders(shared, &view);
         match self.policy(shared) {
             ReadPolicy::Claim => self.rescue(shared, &view, &holders),
             ReadPolicy::Hedged if self.direct.len() < 2 => self.rescue(shared, &view, &holders),
-            _ if self.has_row(shared, &view) && !self.is_reconstructing => {
-                shared.traffic.reconstructions += 1;
-                self.stand_in(shared);
-                shared.wake_after(self.retry_at.since(shared.now));
-                true
-            }
             _ => false,
         }
+    }
+
+    /// Whether those that were asked can still answer, and nobody else is left to ask.
+    pub(super) fn waits_on(&self, shared: &mut Shared) -> bool {
+        let view = shared.view(self.group);
+        let is_up =
+            |slot: u8| view.members.get(usize::from(slot)).is_some_and(|brick| shared.up.contains(brick));
+        let waits = !self.asked.is_empty() && self.asked.iter().all(is_up);
+        if waits {
+            shared.wake_after(self.retry_at.since(shared.now));
+        }
+        waits
     }
 
     /// Asks a holder that was not asked to answer by itself before.

@@ -3,6 +3,7 @@
 mod branches;
 mod joining;
 mod paused;
+mod policies;
 
 use super::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
 use crate::layout::Geometry;
@@ -122,6 +123,7 @@ impl Script {
     }
 
     pub(super) fn answer(&mut self, asked: &Asked, answer: Answer) {
+        self.coordinator.shared.pace.heard(BrickId(u32::from(asked.slot) + 1));
         self.coordinator.on_answer(asked.call(), answer);
     }
 

@@ -1,0 +1,59 @@
+//! The Atlas 10K's model under head schedulers against DiskSim's curves, and against what the drive itself did.
+
+#[path = "../../model/tests/shared/mod.rs"]
+mod shared;
+
+use model::drive::{Drive, DriveModel, DriveOptions, find};
+use proto::heads::Policy;
+use sim::reference::{self, LoopConfig, Replacement};
+use std::sync::Arc;
+
+fn atlas_10k(options: DriveOptions) -> Drive {
+    let entry = find("quantum-atlas-10k").expect("it is in the library");
+    let model = DriveModel::parse(entry.id, entry.text).expect("the library's files are right");
+    Drive::with_options(Arc::new(model), options)
+}
+
+/// Every curve at some depths; `brickwork disk validate` runs all.
+#[test]
+fn throughput_is_within_half_a_percent_of_the_curves() {
+    let Some(curves) = shared::text("data/disks/atlas10k_reference_curves.csv") else { return };
+    let Some(workload) = shared::text("data/disks/atlas10k_closed_workload.csv") else { return };
+    let points = reference::parse_curves(&curves).expect("it reads");
+    let mut compared = 0;
+    for point in
+        points.iter().filter(|point| matches!(point.depth, 1 | 16) && point.configuration != "C_stock")
+    {
+        let Some((config, options)) = reference::loop_of(point) else { continue };
+        let accesses = reference::parse_workload(&workload, point.read_percent()).expect("it reads");
+        let found = reference::closed_loop(&mut atlas_10k(options), config, &accesses);
+        let apart = found.iops() / point.iops - 1.0;
+        assert!(apart.abs() < 0.005, "{point:?} is {:.2} here", found.iops());
+        compared += 1;
+    }
+    assert_eq!(compared, 48, "two configurations, three mixes, four schedulers, two depths");
+}
+
+#[test]
+fn the_measured_drive_is_met_better_than_by_the_reference() {
+    let Some(trace) = shared::text("data/traces/atlas10k.trace") else { return };
+    let trace = reference::parse_measured(&trace).expect("it reads");
+    let found = reference::replay_measured(&mut atlas_10k(DriveOptions::FULL), &trace);
+    assert_eq!(found.accesses, 10_000);
+    // DiskSim's own demerit is 0.268 ms.
+    assert!(found.demerit_ms <= 0.27, "{found:?}");
+}
+
+/// Counted as the one chooses among, the depth decides; counted as outstanding, it depends on who comes first.
+#[test]
+fn a_replacement_before_the_choice_is_worth_one_of_depth() {
+    let Some(workload) = shared::text("data/disks/atlas10k_closed_workload.csv") else { return };
+    let accesses = reference::parse_workload(&workload, 100).expect("it reads");
+    let iops = |depth, replacement| {
+        let config = LoopConfig { policy: Policy::Sptf, depth, replacement, write_initiation_ns: None };
+        reference::closed_loop(&mut atlas_10k(DriveOptions::MECHANICS), config, &accesses[..10_000]).iops()
+    };
+    let (after, before) = (iops(9, Replacement::AfterChoice), iops(8, Replacement::BeforeChoice));
+    assert!((after / before - 1.0).abs() < 0.005, "{after} {before}");
+    assert!(iops(8, Replacement::AfterChoice) < before * 0.98);
+}
