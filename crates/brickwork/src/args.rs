@@ -136,10 +136,10 @@ pub enum Verb {
     Disk(disk::Args),
     /// Run the same protocol code in a simulated world full of faults
     Sim(sim::Args),
-    /// Run the published experiments behind Brickwork, and one's own, in simulation
-    Lab(lab::Args),
     /// Look at block traces, convert them, generate synthetic ones
     Trace(trace::Args),
+    /// Run the published experiments behind Brickwork, and one's own, in simulation
+    Lab(lab::Args),
     /// Run real processes, kill them at random, and check the history of what clients saw
     Soak(soak::Args),
     /// Print a completion script for a shell

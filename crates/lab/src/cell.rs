@@ -38,7 +38,7 @@ impl From<u32> for Cell {
 }
 
 impl Cell {
-    /// For people: four significant digits, never an exponent.
+    /// For people: four significant digits.
     pub fn text(&self) -> String {
         match self {
             Cell::Text(text) => text.clone(),
@@ -183,6 +183,9 @@ fn number_like(value: f64, scale: f64) -> String {
     if value == libm::trunc(value) && value.abs() < 1e15 {
         return format!("{value:.0}");
     }
+    if value.abs() < 5e-7 {
+        return format!("{value:.0e}");
+    }
     let magnitude = if scale == 0.0 { 0.0 } else { libm::floor(libm::log10(scale.abs())) };
     let decimals = (3.0 - magnitude).clamp(0.0, 6.0) as usize;
     format!("{value:.decimals$}")
@@ -194,8 +197,8 @@ mod tests {
 
     #[test]
     fn numbers_keep_four_digits() {
-        let shown: Vec<String> = [187.234, 0.0123456, 5.3, 16.0, 12345.6, 0.0].map(number).into();
-        assert_eq!(shown, ["187.2", "0.01235", "5.300", "16", "12346", "0"]);
+        let shown: Vec<String> = [187.234, 0.0123456, 5.3, 16.0, 12345.6, 0.0, 2.2e-16].map(number).into();
+        assert_eq!(shown, ["187.2", "0.01235", "5.300", "16", "12346", "0", "2e-16"]);
     }
 
     #[test]

@@ -18,6 +18,10 @@ pub trait Experiment: Send + Sync {
     fn title(&self) -> &str;
     /// The assumptions that it depends on.
     fn assumptions(&self) -> Vec<&str>;
+    /// The values of those assumptions, as the paper's file has them.
+    fn parameters(&self) -> Parameters {
+        crate::catalogue::parameters(self.paper())
+    }
     /// What is to be run, each independent of the others.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ pub mod error;
 pub mod experiment;
 pub mod files;
 pub mod outcome;
+pub mod own;
 pub mod parameters;
 pub mod plot;
 pub mod report;

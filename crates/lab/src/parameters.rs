@@ -83,6 +83,11 @@ impl Parameters {
         Ok(parameters)
     }
 
+    /// Those of an experiment that assumes nothing: all of it is said in its file.
+    pub fn none(paper: &str) -> Parameters {
+        Parameters { paper: paper.to_owned(), assumptions: Vec::new() }
+    }
+
     /// All assumptions in the file's order.
     pub fn all(&self) -> &[Assumption] {
         &self.assumptions
@@ -155,7 +160,10 @@ impl Parameters {
         let refuse = |why: String| LabError::Parameter { place: format!("--set {setting}"), why };
         let (name, text) = setting.split_once('=').ok_or_else(|| refuse("give NAME=VALUE".to_owned()))?;
         let known: Vec<&str> = self.assumptions.iter().map(|assumption| assumption.name.as_str()).collect();
-        let unknown = format!("{} has no assumption `{name}`; it has {}", self.paper, known.join(", "));
+        let unknown = match known.as_slice() {
+            [] => format!("{} assumes nothing that could be set", self.paper),
+            known => format!("{} has no assumption `{name}`; it has {}", self.paper, known.join(", ")),
+        };
         let found = self.assumptions.iter_mut().find(|assumption| assumption.name == name);
         let assumption = found.ok_or_else(|| refuse(unknown))?;
         let value = assumption.parse(text).map_err(refuse)?;

@@ -4,9 +4,12 @@ use crate::experiment::{Job, Sample};
 use base::Time;
 use serde_json::json;
 use sim::perf::{
-    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Length, Measured, Message, Mix, Workload,
+    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Interval, Length, Measured, Message, Mix,
+    Workload,
 };
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What clients do.
@@ -36,12 +39,15 @@ pub enum Load {
 pub trait Stream: Send + Sync {
     /// All that decides the requests, apart from the seed.
     fn describe(&self) -> String;
-    /// The requests from the beginning, by rising time.
+    /// The requests from the beginning, by rising time. What goes wrong later ends them, and is put into `failure`.
     ///
     /// # Errors
     /// If a trace cannot be read, with file and line.
-    fn open(&self, seed: u64) -> Result<Box<dyn Iterator<Item = Arrival>>, String>;
+    fn open(&self, seed: u64, failure: &Failure) -> Result<Box<dyn Iterator<Item = Arrival>>, String>;
 }
+
+/// Why a stream ended before its end, if it did.
+pub type Failure = Rc<RefCell<Option<String>>>;
 
 /// A cluster under a load.
 #[derive(Clone)]
@@ -69,10 +75,11 @@ impl Job for System {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        let workload = self.load.open(seed)?;
+        let failure = Failure::default();
+        let workload = self.load.open(seed, &failure)?;
         let measured =
             perf::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?;
-        Ok(sample(&measured))
+        failure.take().map_or_else(|| Ok(sample(&measured)), Err)
     }
 }
 
@@ -91,13 +98,13 @@ impl Load {
         }
     }
 
-    fn open(&self, seed: u64) -> Result<Workload, String> {
+    fn open(&self, seed: u64, failure: &Failure) -> Result<Workload, String> {
         Ok(match self {
             Load::Closed { outstanding, mix } => Workload::Closed { outstanding: *outstanding, mix: *mix },
             Load::Open { per_second, arrivals, mix } => {
                 Workload::Open { per_second: *per_second, arrivals: *arrivals, mix: *mix }
             }
-            Load::Stream(stream) => Workload::Stream(stream.open(seed)?),
+            Load::Stream(stream) => Workload::Stream(stream.open(seed, failure)?),
         })
     }
 }
@@ -164,11 +171,17 @@ fn sample(measured: &Measured) -> Sample {
     for kind in Message::ALL {
         values.insert(format!("{kind:?}_per_request").to_lowercase(), measured.messages(kind));
     }
-    let batch = |(at, mean): (usize, &f64)| [at as f64, *mean];
-    let batches = measured.batches_ms.iter().enumerate().map(batch).collect();
+    let curve = |of: fn(&Interval) -> f64| {
+        let spot = |interval: &Interval| [interval.from_s + interval.seconds / 2.0, of(interval)];
+        measured.series.iter().map(spot).collect()
+    };
     Sample {
         values,
-        series: [("response_ms".to_owned(), batches)].into(),
+        series: [
+            ("response_ms".to_owned(), curve(|interval| interval.response_ms)),
+            ("answered".to_owned(), curve(|interval| interval.requests as f64)),
+        ]
+        .into(),
         simulated_ns: Time((measured.simulated_s * 1e9) as u64).0,
         events: measured.events,
     }

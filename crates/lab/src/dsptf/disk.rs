@@ -13,7 +13,7 @@ pub(super) struct DiskLoop {
     pub(super) model: Arc<DriveModel>,
     pub(super) options: DriveOptions,
     pub(super) policy: Policy,
-    /// Accesses pending at any time, the one in service included.
+    /// Accesses pending at any time, the one in service included: with two there is nothing to choose from.
     pub(super) pending: u32,
     pub(super) bytes: u64,
     pub(super) warm_up: u64,
@@ -42,13 +42,16 @@ impl Job for DiskLoop {
         };
         (0..self.pending).for_each(|_| push(&mut queue, &drive));
         let (mut now, mut begin) = (Time::ZERO, Time::ZERO);
+        let mut serving = queue.pick(now, &drive);
         for done in 0..self.warm_up + self.requests {
             if done == self.warm_up {
                 begin = now;
             }
-            let picked = queue.pick(now, &drive).expect("the loop is closed");
-            now = drive.serve(now, picked.item).done;
+            now = drive.serve(now, serving.expect("the loop is closed").item).done;
+            // The next access is chosen before the successor of this one comes, unless there is none.
+            let next = queue.pick(now, &drive);
             push(&mut queue, &drive);
+            serving = next.or_else(|| queue.pick(now, &drive));
         }
         let seconds = now.since(begin).as_secs_f64();
         let values = [("throughput_iops".to_owned(), self.requests as f64 / seconds)].into();

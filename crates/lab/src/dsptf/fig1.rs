@@ -58,7 +58,12 @@ impl Experiment for Fig1 {
             |pending: u32| throughput(table, "SPTF", pending) / throughput(table, "FIFO", pending) - 1.0;
         vec![
             claim("SPTF over FIFO with 16 pending, throughput gain", 0.70, gain(16), [0.60, 0.80]),
-            claim("SPTF over FIFO with 1 pending, throughput gain", 0.0, gain(1), [-0.01, 0.01]),
+            claim(
+                "SPTF over FIFO with 1 or 2 pending, throughput gain",
+                0.0,
+                gain(1).max(gain(2)),
+                [-0.01, 0.01],
+            ),
             shape("SPTF, least gain from one depth to the next deeper", least_step(table), [1.0, 2.0]),
         ]
     }
@@ -71,8 +76,10 @@ impl Experiment for Fig1 {
     }
 
     fn notes(&self) -> Vec<String> {
-        let note = "The paper's curve has no readable figures; its mark is FIFO measured here plus the 70% of its text.";
-        vec![note.to_owned()]
+        vec![
+            "The paper's curve has no readable figures; its mark is FIFO measured here plus the 70% of its text.".to_owned(),
+            "The access in service counts as pending: with 16, the next is one of 15.".to_owned(),
+        ]
     }
 }
 

@@ -5,13 +5,18 @@
 mod disk;
 mod fig1;
 mod fig5;
+mod fig6;
+mod fig7;
+mod fig8;
 mod fig9;
 mod setup;
 mod table1;
+mod table3;
 mod table4;
 mod table5;
 mod table6;
 mod text;
+mod traces;
 
 use crate::experiment::Experiment;
 
@@ -21,7 +26,11 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig1::Fig1),
         Box::new(table1::Table1),
         Box::new(fig5::Fig5),
+        Box::new(fig6::Fig6),
+        Box::new(table3::Table3),
         Box::new(table4::Table4),
+        Box::new(fig7::Fig7),
+        Box::new(fig8::Fig8),
         Box::new(table5::Table5),
         Box::new(table6::Table6),
         Box::new(fig9::Fig9),

@@ -24,6 +24,8 @@ pub(super) const CLUSTER: &[&str] = &[
     "network_one_way_us",
     "claim_slack_percent",
     "claim_hold_rotation_only",
+    "platters_in_step",
+    "lard_granule_bytes",
     "lard_low",
     "lard_high",
     "lard_scale",
@@ -42,6 +44,7 @@ pub(super) const CLAIMING: &[&str] = &[
     "network_one_way_us",
     "claim_slack_percent",
     "claim_hold_rotation_only",
+    "platters_in_step",
 ];
 
 /// The paper's four schemes by their names in its tables.
@@ -70,6 +73,7 @@ pub(super) fn lard(parameters: &Parameters) -> LardConfig {
         high: parameters.count("lard_high") as u32,
         scale: parameters.number("lard_scale"),
         window: Duration::from_millis(parameters.count("lard_window_ms")),
+        granule: parameters.count("lard_granule_bytes"),
         ..LardConfig::default()
     }
 }
@@ -102,6 +106,7 @@ pub(super) fn cluster(parameters: &Parameters, bricks: u32, replicas: u32, schem
     Cluster {
         network: Network { one_way_ns, ..Network::default() },
         write_release: write_release(parameters.text("write_release")),
+        synchronised: parameters.flag("platters_in_step"),
         ..Cluster::uniform(brick, bricks, replicas, scheme)
     }
 }

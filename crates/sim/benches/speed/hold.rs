@@ -64,7 +64,7 @@ fn hold_queue(pending: usize, drawn: &[u64]) -> f64 {
         }
     };
     // Until the queue has the shape that it keeps.
-    hold(3 * pending as u64);
+    hold(2 * pending as u64);
     per_second(hold)
 }
 
@@ -85,6 +85,6 @@ fn hold_heap(pending: usize, drawn: &[u64]) -> f64 {
             heap.push(Reverse((later(at), pushed, event)));
         }
     };
-    hold(3 * pending as u64);
+    hold(2 * pending as u64);
     per_second(hold)
 }

@@ -32,7 +32,7 @@ fn list(global: &Global, experiments: &[Box<dyn Experiment>]) -> Result<()> {
     output::align_right(&mut table, &[2]);
     let mut all = Vec::new();
     for experiment in experiments {
-        let parameters = lab::catalogue::parameters(experiment.paper());
+        let parameters = experiment.parameters();
         let points = experiment.points(&parameters, lab::experiment::Scale::Full)?.len();
         table.add_row([experiment.id(), experiment.title(), &points.to_string()]);
         all.push(json!({
@@ -49,7 +49,7 @@ fn list(global: &Global, experiments: &[Box<dyn Experiment>]) -> Result<()> {
 }
 
 fn describe(global: &Global, experiment: &dyn Experiment) -> Result<()> {
-    let parameters = lab::catalogue::parameters(experiment.paper());
+    let parameters = experiment.parameters();
     let assumptions: Vec<&Assumption> =
         experiment.assumptions().into_iter().map(|name| parameters.get(name)).collect();
     if global.json {

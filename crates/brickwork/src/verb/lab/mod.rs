@@ -70,7 +70,12 @@ pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
 fn experiments(names: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
     let mut found: Vec<Box<dyn Experiment>> = Vec::new();
     for name in names {
-        for experiment in lab::catalogue::find(name)? {
+        let meant = if name.ends_with(".toml") {
+            vec![lab::own::read(Path::new(name))?]
+        } else {
+            lab::catalogue::find(name)?
+        };
+        for experiment in meant {
             if found.iter().all(|known| known.id() != experiment.id()) {
                 found.push(experiment);
             }
@@ -86,15 +91,15 @@ impl Manner {
     }
 
     /// The paper's assumptions as its file has them, then as the command line wants them.
-    fn parameters(&self, paper: &str) -> Result<Parameters> {
-        let mut parameters = lab::catalogue::parameters(paper);
+    fn parameters(&self, experiment: &dyn Experiment) -> Result<Parameters> {
+        let mut parameters = experiment.parameters();
         self.set.iter().try_for_each(|setting| parameters.set(setting))?;
         Ok(parameters)
     }
 
     /// Runs one experiment with a progress bar, keeping its points in `folder`.
     fn run(&self, experiment: &dyn Experiment, folder: Option<&Path>) -> Result<Outcome> {
-        let (parameters, options) = (self.parameters(experiment.paper())?, self.options());
+        let (parameters, options) = (self.parameters(experiment)?, self.options());
         let total = outcome::point_count(experiment, &parameters, &options)?;
         let bar = crate::output::progress(total, experiment.id(), false);
         let on_point = || bar.inc(1);
