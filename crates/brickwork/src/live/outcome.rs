@@ -45,7 +45,7 @@ pub(super) fn outcome(plan: &Plan, comparisons: &[Comparison], wall: Duration) -
         rows: rows.collect(),
         claims: comparisons.iter().flat_map(|comparison| claims(plan, comparison)).collect(),
         seeds: 1,
-        quick: false,
+        quick: plan.quick,
         sensitivity: Vec::new(),
         notes: notes(plan),
         charts: Vec::new(),
@@ -106,6 +106,12 @@ fn notes(plan: &Plan) -> Vec<String> {
             plan::OUTSTANDING,
             plan::READS * 100.0,
             plan::REQUEST_BYTES
+        ),
+        format!(
+            "Warmed up for {:.0} s and measured for {:.0} s of the drives' time; the simulation is the mean of eight runs of \
+             that length, made before the cluster was started.",
+            plan.warm_up.as_secs_f64(),
+            plan.measure.as_secs_f64()
         ),
         format!(
             "Each disk is an emulated {} ({}), SPTF, without cache; the volume of {} is spread over all of it. The drives' \

@@ -37,6 +37,8 @@ pub struct Plan {
     pub warm_up: Duration,
     /// The drives' time that is measured.
     pub measure: Duration,
+    /// Whether it is for a first look.
+    pub quick: bool,
     /// Of the load and of the simulation.
     pub seed: u64,
     /// The volume, spread over the whole drive.
@@ -70,6 +72,7 @@ impl Plan {
         let drive = DriveModel::parse(entry.id, entry.text)?;
         Ok(Plan {
             dilate,
+            quick: is_quick,
             warm_up: Duration::from_secs(if is_quick { 5 } else { 10 }),
             measure: Duration::from_secs(if is_quick { 10 } else { 60 }),
             seed,

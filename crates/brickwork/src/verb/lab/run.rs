@@ -85,7 +85,9 @@ const LIVE: &str = "dsptf.table1";
 fn live(global: &Global, args: &Run) -> Result<ExitCode> {
     ensure!(args.ids == [LIVE], "--live runs {LIVE} only, not {}", args.ids.join(" "));
     let Manner { seed, quick, .. } = args.manner;
-    let plan = Plan::new(&args.manner.parameters("d-sptf")?, args.dilate, seed, quick)?;
+    let experiments = experiments(&args.ids)?;
+    let experiment = experiments.first().expect("it has a name, so that it is there");
+    let plan = Plan::new(&args.manner.parameters(experiment.as_ref())?, args.dilate, seed, quick)?;
     let outcome = crate::live::run(&plan, &|what| eprintln!("{what}"))?;
     if global.json {
         output::print_json(&serde_json::to_value(&outcome)?);
