@@ -20,10 +20,10 @@ const RUNS: u64 = 8;
 /// What a live run with this policy should measure, the mean of several simulated ones of its length.
 pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Figures> {
     let cluster = cluster(plan, policy)?;
-    let per_second = run(plan, &cluster, LOOK, plan.seed)?.requests_per_second;
+    let per_second = run(&cluster, LOOK, plan.seed)?.requests_per_second;
     let requests = |time: Duration| (per_second * time.as_secs_f64()).round() as u64;
     let length = Length { warmup: requests(plan.warm_up), requests: requests(plan.measure) };
-    let runs = (0..RUNS).map(|more| run(plan, &cluster, length, plan.seed.wrapping_add(more)));
+    let runs = (0..RUNS).map(|more| run(&cluster, length, plan.seed.wrapping_add(more)));
     let runs = runs.collect::<Result<Vec<_>>>()?;
     let mean = |figure: fn(&Figures) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
     Ok(Figures {
@@ -55,7 +55,7 @@ fn cluster(plan: &Plan, policy: ReadPolicy) -> Result<Cluster> {
     })
 }
 
-fn run(plan: &Plan, cluster: &Cluster, length: Length, seed: u64) -> Result<Figures> {
+fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Figures> {
     let sizes = Sizes::Fixed((plan::REQUEST_BYTES / SECTOR_BYTES) as u32);
     let mix = Mix { reads: plan::READS, sizes, locality: Locality::Uniform };
     let workload = Workload::Closed { outstanding: plan::OUTSTANDING as u32, mix };

@@ -436,7 +436,9 @@ mod tests {
     #[test]
     fn a_contested_read_is_claimed_before_it_is_served() {
         let mut timing = timing(atlas("[drive]\nclaim_one_way_us = 50"));
-        (1..=4).for_each(|token| drop(contested(&mut timing, Time(0), token, token << 23)));
+        for token in 1..=4 {
+            contested(&mut timing, Time(0), token, token << 23);
+        }
         timing.advance(Time(0));
         let first = claimed(&mut timing);
         assert_eq!(first.len(), 1, "one is chosen: {first:?}");
