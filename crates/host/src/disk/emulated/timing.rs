@@ -474,6 +474,19 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_is_left_is_answered_once_whenever_the_real_disk_answers() {
+        let mut timing = timing(atlas("[drive]"));
+        let read = proto::distribute::claim::ReadId { asker: 9, sequence: 1 };
+        let attempt = Attempt { read, number: 0 };
+        timing.contest(0, 1, attempt, [ME, BrickId(7)].into());
+        timing.asked(Time(0), 0, &read_of(1, 1 << 23));
+        timing.claimed(Time(0), 0, attempt, (MS, BrickId(7)));
+        assert_eq!(tokens(&mut timing, Time(0)), [1]);
+        timing.answered(Time(9), 0, answer(1));
+        assert_eq!((tokens(&mut timing, Time(100 * MS)), timing.held()), (vec![], 0));
+    }
+
+    #[test]
     fn a_slow_real_disk_makes_the_answer_late_and_is_told_of() {
         let mut timing = timing(atlas("[drive]"));
         timing.asked(Time(0), 0, &read_of(1, 1 << 20));
