@@ -75,11 +75,15 @@ mod tests {
         assert_eq!(ids.len(), experiments.len());
         for (paper, _, _) in PAPERS {
             for assumption in parameters(paper).all() {
-                let is_used = |experiment: &Box<dyn Experiment>| {
+                let is_used = |experiment: &dyn Experiment| {
                     experiment.paper() == *paper
                         && experiment.assumptions().contains(&assumption.name.as_str())
                 };
-                assert!(experiments.iter().any(is_used), "{paper}: no experiment uses {}", assumption.name);
+                assert!(
+                    experiments.iter().any(|experiment| is_used(experiment.as_ref())),
+                    "{paper}: no experiment uses {}",
+                    assumption.name
+                );
             }
         }
     }

@@ -113,6 +113,7 @@ fn keep(path: &Path, sample: &Sample) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::Row;
     use crate::experiment::Job;
     use serde_json::json;
     use std::sync::Arc;
@@ -183,6 +184,4 @@ mod tests {
         let error = runner(1, None, "").run("x", &points, &[7]).unwrap_err().to_string();
         assert_eq!(error, "x, factor 13, seed 7: unlucky");
     }
-
-    use crate::cell::Row;
 }

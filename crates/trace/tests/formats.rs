@@ -60,7 +60,7 @@ fn etw_is_logged_at_completion_and_its_file_names_may_have_commas() {
         DiskWrite,  1500, System (   4),  60, 0xfffffadf, 0x000a00, 0x00000200,  100,  3, 0x060043, 90, Normal, Original, 0xfff, \"C:\\a, b,c.mdf\"\n\
         DiskRead,   1600, sqlservr.exe (2432), 2680, 0xfffffadf9d0d5010, 0x0042c5e000, 0x00002000,  700,  5, 0x060043, 512, Normal, Original, 0xfffffadf9c86aa10, \"E:\\db.mdf\"\n";
     let records = read("etw", text);
-    assert_eq!(records[0], record(900_000, 5, 0x42_c5e0_00 / 512, 16, false, Some(700_000)));
+    assert_eq!(records[0], record(900_000, 5, 0x42c5_e000 / 512, 16, false, Some(700_000)));
     assert_eq!(records[1], record(1_400_000, 3, 5, 1, true, Some(100_000)));
 }
 

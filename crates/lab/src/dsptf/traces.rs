@@ -8,13 +8,14 @@ use base::Time;
 use sim::perf::{Arrival, Cluster, Length, Scheme};
 use std::sync::Arc;
 use trace::Description;
+use trace::generate::description::Arrivals;
 
 /// The names of the paper's tables, and of the generator's descriptions.
 pub(super) const TRACES: [(&str, &str); 4] =
     [("SAP", "sap"), ("Cello2002", "cello2002"), ("WebSearch", "websearch"), ("Financial", "financial")];
 
 /// What experiments with traces depend on, beside the cluster.
-pub(super) const ASSUMED: &[&str] = &["cache_bytes", "trace_scale", "trace_rate"];
+pub(super) const ASSUMED: &[&str] = &["cache_bytes", "trace_scale", "trace_rate", "trace_arrivals"];
 
 /// A trace from its description, all LUNs one after the other.
 #[derive(Clone)]
@@ -32,6 +33,9 @@ impl Generated {
         let requests = (description.requests as f64 * part) as u64;
         let mut description =
             description.with_requests(requests).stretched(1.0 / parameters.number("trace_rate"));
+        if parameters.text("trace_arrivals") == "poisson" {
+            description.arrivals = Arrivals::Poisson;
+        }
         let scaled = |bytes: u64| ((bytes as f64 * part) as u64).max(1 << 20);
         description.luns.footprint_bytes = scaled(description.luns.footprint_bytes);
         description.locality.reuse.iter_mut().for_each(|step| step.within_bytes = scaled(step.within_bytes));

@@ -70,3 +70,43 @@ fn mistakes_name_file_line_and_field() {
         assert!(message.starts_with(expected), "{message}\n  instead of {expected}");
     }
 }
+
+const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab");
+
+#[test]
+fn the_example_of_the_documents_is_right_and_every_figure_is_explained() {
+    let own = read(&Path::new(DOCUMENTS).join("own.toml")).unwrap();
+    assert_eq!(own.points(&own.parameters(), Scale::Quick).unwrap().len(), 16);
+    let text = std::fs::read_to_string(Path::new(DOCUMENTS).join("README.md")).unwrap();
+    for (figure, _) in FIGURES {
+        assert!(text.contains(&format!("| `{figure}` |")), "docs/lab/README.md does not explain {figure}");
+    }
+}
+
+#[test]
+fn one_core_and_many_print_the_same_bytes() {
+    let own = parse(Path::new("mine.toml"), TEXT).unwrap();
+    let options = crate::outcome::Options { seed: 3, seeds: 2, scale: Scale::Full, sensitivity: true };
+    let print = |jobs| {
+        let runner = Runner { jobs, kept_in: None, build: String::new(), on_point: &|| () };
+        let mut outcome = crate::outcome::run(&own, &own.parameters(), &options, &runner).unwrap();
+        outcome.wall_s = 0.0;
+        serde_json::to_string(&outcome).unwrap()
+    };
+    let one = print(1);
+    assert_eq!(one, print(4));
+    assert!(one.contains("throughput_iops_ci95"), "{one}");
+}
+
+#[test]
+fn a_trace_that_is_broken_in_the_middle_is_an_error_of_its_point() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("t.spc"), "0,100,4096,R,0.1\n0,200,4096,W,0.2\n0,x,4096,W,0.3\n")
+        .unwrap();
+    let text = "title = \"t\"\n[workload]\nkind = \"trace\"\nfile = \"t.spc\"\nformat = \"spc\"\n[length]\nwarm_up = 0\n";
+    let own = parse(&folder.path().join("t.toml"), text).unwrap();
+    let points = own.points(&own.parameters(), Scale::Full).unwrap();
+    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), on_point: &|| () };
+    let error = runner.run("t", &points, &[1]).unwrap_err().to_string();
+    assert!(error.contains("t.spc") && error.contains("line 3"), "{error}");
+}

@@ -133,7 +133,9 @@ fn draw_lines(page: &mut Page, chart: &Chart, axis: &Axis, series: &[Series], y:
         draw_curve(page, series, style::of(&series.name, at), &x, y);
     }
     for mark in &chart.marks {
-        page.body += &diamond(x.place(mark.x), y.place(mark.y));
+        let at = series.iter().position(|series| series.name == mark.series).unwrap_or(0);
+        let colour = style::of(&mark.series, at).colour;
+        page.body += &diamond(x.place(mark.x), y.place(mark.y), colour);
     }
 }
 
@@ -187,7 +189,7 @@ fn draw_bars(page: &mut Page, chart: &Chart, groups: &[String], series: &[Series
     }
     for mark in &chart.marks {
         if let Some(at) = series.iter().position(|series| series.name == mark.series) {
-            page.body += &diamond(left(mark.x, at) + bar_width / 2.0, y.place(mark.y));
+            page.body += &diamond(left(mark.x, at) + bar_width / 2.0, y.place(mark.y), INK);
         }
     }
 }
@@ -207,7 +209,7 @@ fn legend(chart: &Chart) -> Legend {
         .map(|(at, series)| (series.name.clone(), legend_sample(style::of(&series.name, at), bars)))
         .collect();
     if !chart.marks.is_empty() {
-        items.push(("the paper's value".to_owned(), diamond(15.0, 0.0)));
+        items.push(("the paper's value".to_owned(), diamond(15.0, 0.0, INK)));
     }
     let mut page = Page::default();
     let (mut x, mut line) = (LEFT, 0);
@@ -252,11 +254,11 @@ fn shape(style: Style, x: f64, y: f64) -> String {
 }
 
 /// The paper's mark: hollow, with a white edge, so that it is seen on top of anything.
-fn diamond(x: f64, y: f64) -> String {
+fn diamond(x: f64, y: f64, colour: &str) -> String {
     let path = format!("M{x:.1} {:.1}l7 7l-7 7l-7 -7Z", y - 7.0);
     format!(
         "<path d=\"{path}\" fill=\"none\" stroke=\"#ffffff\" stroke-width=\"5\"/>\
-         <path d=\"{path}\" fill=\"none\" stroke=\"{INK}\" stroke-width=\"2\"/>"
+         <path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.5\"/>"
     )
 }
 

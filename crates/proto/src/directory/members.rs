@@ -40,6 +40,7 @@ impl Directory {
         self.note_absences(now);
         self.forget_what_was_left(fx);
         self.leave_out_the_dead(now, fx);
+        self.leave_out_the_slow(now, fx);
         self.go_on_without_joiners(now, fx);
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
             if self.changes.contains_key(&group) {
@@ -71,11 +72,9 @@ impl Directory {
     fn leave_out_the_dead(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         let bricks = &self.records.bricks;
         let is_evicted = |brick| bricks.get(&brick).is_some_and(|record| record.evicted);
-        let dead =
-            self.leases.dead(now, bricks.keys().copied(), |brick| is_evicted(brick) || self.is_slow(brick));
-        let unwanted: BTreeSet<BrickId> =
+        let dead = self.leases.dead(now, bricks.keys().copied(), is_evicted);
+        let evicted: BTreeSet<BrickId> =
             dead.iter().copied().filter(|brick| self.leases.is_alive(now, *brick)).collect();
-        let slow: BTreeSet<BrickId> = unwanted.iter().copied().filter(|brick| !is_evicted(*brick)).collect();
         let lost: Vec<(BrickId, GroupId)> = bricks
             .iter()
             .flat_map(|(brick, record)| record.lost.iter().map(|group| (*brick, *group)))
@@ -86,16 +85,12 @@ impl Directory {
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
             let Some(from) = self.latest_view(group).cloned() else { continue };
             let goes = |brick| dead.contains(&brick) || lost.contains(&(brick, group));
-            let has_gone_for_good = |brick| goes(brick) && !slow.contains(&brick);
-            let must_go = |brick| goes(brick) && !unwanted.contains(&brick);
-            // Who is slow, or evicted, goes only if the group can bear it beside those that are lost.
-            let next = [without(&from, goes), without(&from, has_gone_for_good), without(&from, must_go)];
+            let must_go = |brick| goes(brick) && !evicted.contains(&brick);
+            // Who is evicted goes only if the group can bear it beside those that are lost.
+            let next = [without(&from, goes), without(&from, must_go)];
             let is_better = |next: &GroupView| next.writers() != from.writers() && self.is_viable(next);
             let Some(next) = next.into_iter().find(is_better) else { continue };
             self.counters.count("view change begun");
-            if slow.iter().any(|brick| from.is_writer(*brick) && !next.is_writer(*brick)) {
-                self.counters.count("slow member left out");
-            }
             if !from.joining.is_empty() && next.joining != from.joining {
                 self.counters.count("joining brick lost");
             }
@@ -104,6 +99,29 @@ impl Directory {
                 puts.extend(self.forget_lost(*brick, group));
             }
             self.begin_change(now, next, puts, fx);
+        }
+    }
+
+    /// Begins changes to leave out bricks that are slow and have no lease any more. They are alive and have every write: so
+    /// each such change waits until no other is under way, and may be revoked until those that remain have promised.
+    fn leave_out_the_slow(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        let bricks = self.records.bricks.keys().copied();
+        let slow: BTreeSet<BrickId> =
+            bricks.filter(|brick| self.is_slow(*brick) && self.leases.has_ended(now, *brick)).collect();
+        if slow.is_empty() {
+            return;
+        }
+        for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
+            let Some(from) = self.active(group).filter(|_| !self.changes.contains_key(&group)) else {
+                continue;
+            };
+            let next = without(from, |brick| slow.contains(&brick));
+            if next.writers() == from.writers() || !self.is_viable(&next) {
+                continue;
+            }
+            self.counters.count("view change begun");
+            self.counters.count("slow member left out");
+            self.begin_revocable(now, next, fx);
         }
     }
 
@@ -123,7 +141,10 @@ impl Directory {
             for slot in missing.iter() {
                 self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
             }
-            let next = following(&view, |next| next.joining = Slots(view.joining.0 & !missing.0));
+            // A change that is revoked for that begins again by itself.
+            let from = if self.is_revocable(view.group) { self.active(view.group).cloned() } else { None };
+            let from = from.unwrap_or(view);
+            let next = following(&from, |next| next.joining = Slots(from.joining.0 & !missing.0));
             self.begin_change(now, next, Vec::new(), fx);
         }
     }

@@ -113,6 +113,8 @@ enum After {
     Change(GroupId, ViewNumber),
     /// The active view of a group is stored: publish it.
     Publish(GroupId),
+    /// It is stored that the view to come of a group is not revoked any more.
+    Confirmed(GroupId, ViewNumber),
     /// Tell gateways of a volume that changed.
     Changed(VolumeId),
     /// Tell gateways of a volume that is gone.
@@ -423,6 +425,7 @@ impl Directory {
             match after {
                 After::Send(to, message) => send(fx, to, message),
                 After::Change(group, number) => self.on_change_stored(now, group, number, fx),
+                After::Confirmed(group, number) => self.on_confirmed(now, group, number, fx),
                 After::Publish(group) => self.on_active_stored(group, fx),
                 After::Changed(volume) => self.publish_volume(volume, fx),
                 After::Deleted(volume) => self.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx),

@@ -1,7 +1,7 @@
 //! What the directory keeps on stable storage: a record a brick, a volume, a family and a group, and one each of counters
 //! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
-//! Keys: `b` + brick, `s` + brick (its slowness), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
+//! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
 //! counters), `c` (the care).
 
 use super::Put;
@@ -124,6 +124,8 @@ impl BrickRecord {
 pub(super) struct Records {
     pub(super) bricks: BTreeMap<BrickId, BrickRecord>,
     pub(super) slow: BTreeMap<BrickId, SlowRecord>,
+    /// Views to come that no member can have begun.
+    pub(super) revocable: BTreeMap<GroupId, ViewNumber>,
     pub(super) volumes: BTreeMap<VolumeId, VolumeRecord>,
     pub(super) families: BTreeMap<VolumeId, FamilyRecord>,
     pub(super) groups: BTreeMap<GroupId, GroupRecord>,
@@ -157,6 +159,7 @@ impl Records {
         let mut records = Records {
             bricks: BTreeMap::new(),
             slow: BTreeMap::new(),
+            revocable: BTreeMap::new(),
             volumes: BTreeMap::new(),
             families: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -217,6 +220,7 @@ impl Records {
         match prefix {
             b'b' => drop(self.bricks.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b's' => drop(self.slow.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'r' => drop(self.revocable.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'v' => drop(self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'f' => drop(self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'g' => drop(self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
@@ -231,6 +235,11 @@ impl Records {
     /// The put that makes a brick's record durable.
     pub(super) fn put_brick(&self, id: BrickId) -> Put {
         (key(b'b', &id), self.bricks.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable which view to come of a group may be revoked, or that none may.
+    pub(super) fn put_revocable(&self, id: GroupId) -> Put {
+        (key(b'r', &id), self.revocable.get(&id).map(Wire::to_bytes))
     }
 
     /// The put that makes durable that a brick is slow, or not any more.

@@ -18,6 +18,8 @@ struct Stage {
     bricks: BTreeMap<BrickId, BrickStatus>,
     /// Bricks that do not answer a question about views.
     mute: Vec<BrickId>,
+    /// Whether bricks begin views and do not say so.
+    mutes_activation: bool,
     /// What bricks have in doubt when they are fenced.
     doubts: BTreeMap<BrickId, Vec<WriteId>>,
     /// All that was sent to bricks about views.
@@ -35,6 +37,7 @@ impl Stage {
             stored: BTreeMap::new(),
             bricks: BTreeMap::new(),
             mute: Vec::new(),
+            mutes_activation: false,
             doubts: BTreeMap::new(),
             sent: Vec::new(),
             answers: VecDeque::new(),
@@ -151,8 +154,9 @@ impl Stage {
             Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
             _ => return,
         };
+        let is_muted = self.mutes_activation && matches!(message, Message::Activate { .. });
         self.sent.push((brick, message));
-        if self.bricks.contains_key(&brick) && !self.mute.contains(&brick) {
+        if !is_muted && self.bricks.contains_key(&brick) && !self.mute.contains(&brick) {
             self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: answer.into() });
         }
     }

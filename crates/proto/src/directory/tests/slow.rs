@@ -265,3 +265,44 @@ fn a_brick_that_stays_slow_is_rebuilt_elsewhere_like_one_that_stays_away() {
     stage.run(30_000);
     assert!(stage.view().slot_of(brick).is_none() && stage.view().joining == Slots(0b010));
 }
+
+/// The member that remains died a moment before, so that the slow one, which is alive and has every write, is all there is.
+#[test]
+fn who_remains_must_promise_before_a_live_member_is_left_out() {
+    for restarts in [false, true] {
+        let mut stage = Stage::new(2);
+        stage.volume("raid1x2", 1);
+        let (slow, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+        stage.health(slow, LATE);
+        stage.mute = vec![other];
+        stage.observe(2500, &[(FIRST, &[slow])]);
+        stage.bricks.remove(&other);
+        if restarts {
+            stage.restart();
+        }
+        stage.run(12_000);
+        assert_eq!(stage.view().current, Slots(0b01), "{restarts}: {:?}", stage.directory.records.groups);
+        assert!(stage.directory.changes.is_empty());
+    }
+}
+
+#[test]
+fn once_all_that_remain_have_promised_the_change_is_not_revoked() {
+    let mut stage = Stage::new(2);
+    stage.volume("raid1x2", 1);
+    let (slow, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+    stage.health(slow, LATE);
+    // It promises, and is not heard of when it begins: writes may have been acknowledged by it alone.
+    stage.mutes_activation = true;
+    stage.observe(4000, &[(FIRST, &[slow])]);
+    let told = |stage: &Stage| {
+        stage.sent.iter().any(|(to, m)| *to == other && matches!(m, Message::Activate { .. }))
+    };
+    assert!(told(&stage));
+    stage.bricks.remove(&other);
+    stage.restart();
+    stage.run(12_000);
+    assert!(!stage.directory.changes.is_empty(), "it waits for the one that may have them");
+    let next = stage.directory.records.groups.values().next().and_then(|record| record.next.clone());
+    assert_eq!(next.expect("to come").current, Slots(0b10));
+}
