@@ -503,6 +503,9 @@ impl Cluster {
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
                 BrickEffect::Address { .. } => {}
+                BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {
+                    panic!("no disk here shows its head")
+                }
                 BrickEffect::Store { command, .. } => {
                     if let Some(reply) = disk.on(command) {
                         if let Some((_, by)) = self.late_disk.filter(|(late, _)| *late == id) {
