@@ -105,6 +105,8 @@ impl MemoryDisk {
                 self.staged.insert(staged.write.stamp, (staged, payload));
                 Reply::Staged { token, result: Ok(()) }
             }
+            // There is no cache.
+            Command::Forget { .. } => return None,
             Command::Apply { stamp } => {
                 self.apply(stamp);
                 return None;
@@ -168,6 +170,9 @@ impl MemoryDisk {
     }
 }
 
+/// Picks messages by sender, receiver and content.
+pub type Selects = fn(NodeId, NodeId, &Message) -> bool;
+
 /// The cluster.
 pub struct Cluster {
     pub now: Time,
@@ -176,11 +181,11 @@ pub struct Cluster {
     pub gateways: BTreeMap<GatewayId, Gateway>,
     pub dead: Vec<NodeId>,
     /// Messages for which this says no are lost.
-    pub passes: fn(NodeId, NodeId, &Message) -> bool,
+    pub passes: Selects,
     /// The disk of this brick answers so much later.
     pub late_disk: Option<(BrickId, Duration)>,
     /// Messages for which this says yes arrive so much later.
-    pub late_messages: Option<(fn(NodeId, NodeId, &Message) -> bool, Duration)>,
+    pub late_messages: Option<(Selects, Duration)>,
     /// What is under way for longer than a moment, by when it arrives and in the order in which it was sent.
     delayed: BTreeMap<(Time, u64), Delayed>,
     wire: VecDeque<(NodeId, NodeId, Packet)>,
@@ -506,6 +511,9 @@ impl Cluster {
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
                 BrickEffect::Address { .. } => {}
+                BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {
+                    panic!("no disk here shows its head")
+                }
                 BrickEffect::Store { command, .. } => {
                     if let Some(reply) = disk.on(command) {
                         if let Some((_, by)) = self.late_disk.filter(|(late, _)| *late == id) {

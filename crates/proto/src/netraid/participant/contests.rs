@@ -5,10 +5,13 @@
 //! other read. So a claim that is lost, late or a lie costs a second service, or the asker's patience, and no more.
 
 use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
+use crate::brick::BrickEffect;
 use crate::distribute::claim::{
     Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
 };
-use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber};
+use base::{
+    BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
+};
 use std::collections::VecDeque;
 use wire::disk::Command;
 use wire::{Claim, ReadOutcome, Slots};
@@ -41,6 +44,10 @@ pub(super) struct Contests {
     fx: Vec<Effect<ReadRequest>>,
     /// Claims that came without their read, the latest ones: for the count alone.
     early: VecDeque<(NodeId, u64)>,
+    /// Whether the disk shows its head, and chooses among contested reads itself.
+    heads_seen: bool,
+    /// Contested reads that wait at such a disk, and the block that each begins with.
+    at_disk: HashMap<ReadId, (VolumeId, u64)>,
     /// Those who were asked last: most reads that follow each other are asked of the same.
     holders: Option<((GroupId, ViewNumber, Slots), Holders)>,
 }
@@ -56,6 +63,8 @@ impl Contests {
             out: Vec::new(),
             fx: Vec::new(),
             early: VecDeque::new(),
+            heads_seen: false,
+            at_disk: HashMap::default(),
             holders: None,
         }
     }
@@ -159,6 +168,10 @@ impl Participant {
         // Who waits for a decision may leave it to someone who does not.
         self.held.retain(|_, (_, read)| !is_it(read));
         let attempt = attempt(claim.gateway.0, claim.number);
+        if self.contests.heads_seen {
+            let (disk, bid_ns) = (self.disk, claim.bid_ns);
+            return cx.fx.push(BrickEffect::Claimed { disk, attempt, bid_ns, brick: from });
+        }
         if self.contests.claims.get(attempt.read).is_none() {
             self.contests.note_early(asker, &claim);
         }
@@ -174,7 +187,15 @@ impl Participant {
             cx.counters.count("contested read that makes no sense served alone");
             return self.serve(cx, read, false);
         };
+        if self.contests.at_disk.len() >= QUEUE_MAX {
+            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
+        }
         let attempt = attempt(gateway.0, contest.number);
+        if self.contests.heads_seen && read.content {
+            self.contests.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
+            cx.fx.push(BrickEffect::Contest { disk: self.disk, attempt, holders });
+            return self.serve(cx, read, false);
+        }
         // There is no arm whose way would depend on the sector.
         let (sector, data) =
             (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
@@ -183,6 +204,30 @@ impl Participant {
             false => Event::Read { attempt, data, sector, holders, item: read },
         };
         self.contest_step(cx, event);
+    }
+
+    /// From now on the disk shows its head, or does not.
+    pub fn see_heads(&mut self, seen: bool) {
+        self.contests.heads_seen = seen;
+    }
+
+    /// The disk is about to serve a contested read.
+    pub fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
+        let Some(&(volume, lba)) = self.contests.at_disk.get(&attempt.read) else { return };
+        let (gateway, number) = (GatewayId(attempt.read.asker), attempt.read.sequence);
+        let claim = Claim { gateway, number, volume, lba, bid_ns };
+        let others = holders.iter().filter(|brick| **brick != self.contests.me);
+        self.contests.out.extend(others.map(|brick| (*brick, claim)));
+    }
+
+    /// A read left the disk: served, or left to another member, which then needs no answer from here.
+    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_busy: bool) -> bool {
+        let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
+        let was_there = self.contests.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
+        if was_there && is_busy {
+            cx.counters.count("read left to another member");
+        }
+        was_there && is_busy
     }
 
     /// The store has answered.
