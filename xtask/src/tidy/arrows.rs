@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 /// Crates that know no clock, randomness, thread or file.
-pub(super) const PURE: &[&str] = &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "trace", "sim"];
+pub(super) const PURE: &[&str] =
+    &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "trace", "sim"];
 
 /// Each crate with all it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -19,7 +20,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
-    ("brickwork", &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace"]),
+    (
+        "brickwork",
+        &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace"],
+    ),
     ("xtask", &[]),
 ];
 
