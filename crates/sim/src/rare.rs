@@ -43,6 +43,7 @@ pub const REQUIRED: &[&str] = &[
     "torn journal tail at recovery",
     "unit reconstructed from its row",
     "unreadable blocks repaired",
+    "view change revoked",
     "write aborted by a view change",
     "write decided by a view change",
     "write dropped by a view change",

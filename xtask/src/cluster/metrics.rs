@@ -5,6 +5,9 @@ use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
+/// How often a daemon is asked before it counts as gone.
+const TRIES: u32 = 3;
+
 /// The metrics without labels of one daemon.
 pub(crate) type Page = BTreeMap<String, f64>;
 
@@ -12,9 +15,10 @@ pub(crate) type Page = BTreeMap<String, f64>;
 pub(crate) struct Metrics(pub(super) Vec<Page>);
 
 impl Metrics {
-    /// The sum over all that have it.
-    pub(crate) fn sum(&self, name: &str) -> f64 {
-        self.0.iter().filter_map(|page| page.get(name)).sum()
+    /// By how much it grew since `before`, over all that answered both times.
+    pub(crate) fn grown(&self, before: &Metrics, name: &str) -> f64 {
+        let pages = self.0.iter().zip(&before.0);
+        pages.filter_map(|(after, before)| Some(after.get(name)? - before.get(name)?)).sum()
     }
 
     /// Of the last gateway.
@@ -32,7 +36,9 @@ pub(super) fn fetch(port: u16) -> Page {
         stream.read_to_string(&mut text).context("waiting for metrics")?;
         Ok(text)
     };
-    parse(&text().unwrap_or_default())
+    // One that stands still now and then answers the next time.
+    let answers = (0..TRIES).find_map(|_| text().ok().filter(|text| text.contains("brickwork_")));
+    parse(&answers.unwrap_or_default())
 }
 
 fn parse(text: &str) -> Page {

@@ -111,6 +111,8 @@ impl MemoryDisk {
                 self.apply(stamp);
                 return None;
             }
+            // There is no cache to leave.
+            Command::Forget { .. } => return None,
             Command::Drop { stamp } => {
                 self.staged.remove(&stamp);
                 return None;

@@ -102,7 +102,7 @@ impl Cost {
         Cost {
             packets: both("packets") / reads,
             bytes: both("bytes") / reads,
-            device_blocks: (after.sum(misses) - before.sum(misses)) / reads,
+            device_blocks: after.grown(before, misses) / reads,
         }
     }
 }

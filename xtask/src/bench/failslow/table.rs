@@ -10,20 +10,19 @@ use std::time::Duration;
 /// Prints all.
 pub(super) fn print(results: &Results, claims: &[Claim]) {
     if !results.reads.is_empty() {
-        println!(
-            "\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask {READ_RATE} times a"
-        );
-        println!("second (ms from when each was to be made), then {DEPTH} ask all the time (IOPS). A read");
-        println!("costs packets and bytes between gateway and bricks, and reads of their disks.\n");
+        println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
+        println!("{READ_RATE} times a second (ms from when each was to be made), then {DEPTH} ask all the");
+        println!("time (IOPS). A read costs packets and KB between gateway and bricks, and blocks");
+        println!("read from their disks.\n");
         println!("{}", reads_heading());
         results.reads.iter().for_each(|reads| println!("{}", reads_line(reads)));
     }
     if !results.writes.is_empty() {
         println!(
-            "\nWrites of 4 KiB at random, {WRITE_RATE} a second: in all of the time before the brick ails, until it"
+            "\nWrites of 4 KiB at random, {WRITE_RATE} a second: before the brick ails, until it has left,"
         );
-        println!("has left, and after (p50/p99 ms); s until it was held for slow, had left, and was");
-        println!("back once it was well; then {DEPTH} at a time while it is out (IOPS).\n");
+        println!("and after (p50/p99 ms); s until it was held for slow, until it had left, and");
+        println!("until it was back once it was well; {DEPTH} at a time while it is out (IOPS).\n");
         println!("{}", writes_heading());
         results.writes.iter().for_each(|writes| println!("{}", writes_line(writes)));
     }
