@@ -111,13 +111,10 @@ impl MemoryDisk {
                 self.apply(stamp);
                 return None;
             }
-            // There is no cache to leave.
-            Command::Forget { .. } => return None,
             Command::Drop { stamp } => {
                 self.staged.remove(&stamp);
                 return None;
             }
-            Command::Forget { .. } => return None,
             Command::Mend { token, span, .. } if self.is_full && !self.holds(span) => {
                 Reply::Staged { token, result: Err(StoreError::NoSpace) }
             }
