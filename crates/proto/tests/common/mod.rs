@@ -177,11 +177,11 @@ pub struct Cluster {
     pub gateways: BTreeMap<GatewayId, Gateway>,
     pub dead: Vec<NodeId>,
     /// Messages for which this says no are lost.
-    pub passes: fn(NodeId, NodeId, &Message) -> bool,
+    pub passes: Picks,
     /// The disk of this brick answers so much later.
     pub late_disk: Option<(BrickId, Duration)>,
     /// Messages for which this says yes arrive so much later.
-    pub late_messages: Option<(fn(NodeId, NodeId, &Message) -> bool, Duration)>,
+    pub late_messages: Option<(Picks, Duration)>,
     /// What is under way for longer than a moment, by when it arrives and in the order in which it was sent.
     delayed: BTreeMap<(Time, u64), Delayed>,
     wire: VecDeque<(NodeId, NodeId, Packet)>,
@@ -190,6 +190,9 @@ pub struct Cluster {
     admin: Vec<Result<AdminReply, wire::AdminError>>,
     tag: u64,
 }
+
+/// Picks messages, by sender and receiver.
+pub type Picks = fn(NodeId, NodeId, &Message) -> bool;
 
 enum Delayed {
     Packet(NodeId, NodeId, Packet),
