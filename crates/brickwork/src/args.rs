@@ -1,8 +1,8 @@
 //! The command line. Each verb's own arguments stand in its file under [`crate::verb`].
 
 use crate::verb::{
-    attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, man, rebuild, scrub,
-    sim, soak, status, trace, volume,
+    attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man, rebuild,
+    scrub, sim, soak, status, trace, volume,
 };
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -132,12 +132,14 @@ pub enum Verb {
     Scrub(scrub::Args),
     /// Check a stopped brick's disks, and repair them when asked
     Fsck(fsck::Args),
-    /// Models of drives: list and show them, compare them with real ones
+    /// Models of drives: list and show them, compare them with real ones, measure real ones
     Disk(disk::Args),
     /// Run the same protocol code in a simulated world full of faults
     Sim(sim::Args),
     /// Look at block traces, convert them, generate synthetic ones
     Trace(trace::Args),
+    /// Run the published experiments behind Brickwork, and one's own, in simulation
+    Lab(lab::Args),
     /// Run real processes, kill them at random, and check the history of what clients saw
     Soak(soak::Args),
     /// Print a completion script for a shell

@@ -1,7 +1,7 @@
 //! The brick daemon: its machine, peers, and disks.
 
 use crate::address::Address;
-use crate::disk::emulated::{Emulation, Timing};
+use crate::disk::emulated::{DiskClaim, Emulation, Timing};
 use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
@@ -10,7 +10,7 @@ use crate::{BrickOptions, HostError, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
-use store::{Stats, Store, StoreConfig};
+use store::{Limits, Stats, Store, StoreConfig};
 use wire::{BrickStatus, CatchUp, Health};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
@@ -26,9 +26,9 @@ pub fn run_brick(
     let (me, node) = (NodeId::Brick(options.id), &options.node);
     let disks = options.disks.iter().map(DiskFile::open).collect::<Result<Vec<_>, _>>()?;
     let stores = store_configs(&options, &disks);
+    let emulation = emulation(&options, &disks, &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
-    let emulation = emulation(&options, &core)?;
     let names = names(&options);
     let mut peers = Peers::new(me, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
@@ -40,7 +40,8 @@ pub fn run_brick(
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
-    let role = BrickRole { engine, emulation, done: Vec::new(), directory, names, on_ready };
+    let role =
+        BrickRole { engine, emulation, heads_seen: false, done: Vec::new(), directory, names, on_ready };
     Driver::new(core, peers, machine, role, meter).run()
 }
 
@@ -52,9 +53,13 @@ fn names(options: &BrickOptions) -> String {
 }
 
 /// The disks as somebody wants them to look.
-fn emulation(options: &BrickOptions, core: &Core) -> Result<Option<Emulation>, HostError> {
+fn emulation(
+    options: &BrickOptions,
+    disks: &[DiskFile],
+    core: &Core,
+) -> Result<Option<Emulation>, HostError> {
     let Some(file) = &options.emulation else { return Ok(None) };
-    let emulation = Emulation::new(file, core.clock)?;
+    let emulation = Emulation::new(options.id, file, disks, core.clock)?;
     core.watch(emulation.event_fd(), EMULATION)?;
     tracing::warn!(file = %file.display(), "the disks are emulated: they are slower than they could be");
     Ok(Some(emulation))
@@ -63,8 +68,13 @@ fn emulation(options: &BrickOptions, core: &Core) -> Result<Option<Emulation>, H
 /// All disks share the cache's memory evenly.
 fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig> {
     let share = options.cache_bytes as usize / disks.len().max(1);
+    let mut limits = Limits::default();
+    if let Some(bytes) = options.destage_bytes {
+        limits.destage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
     let config = |(index, disk): (usize, &DiskFile)| StoreConfig {
         cache_bytes: share,
+        limits,
         ..StoreConfig::new(options.node.cluster, options.id, index as u16, disk.size_bytes())
     };
     disks.iter().enumerate().map(config).collect()
@@ -73,6 +83,8 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 struct BrickRole<F> {
     engine: DiskEngine,
     emulation: Option<Emulation>,
+    /// What the machine was told last.
+    heads_seen: bool,
     done: Completions,
     directory: Address,
     names: String,
@@ -94,7 +106,22 @@ impl<F: FnOnce()> Role for BrickRole<F> {
         match effect {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
             Effect::Address { node, address } => world.learn_on_demand(node, &address),
-            Effect::Disk { disk, io } => self.engine.push(disk, io),
+            Effect::Disk { disk, io } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.asked(world.now, disk, &io);
+                }
+                self.engine.push(disk, io);
+            }
+            Effect::Contest { disk, token, attempt, holders } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.timing_mut().contest(disk, token, attempt, holders);
+                }
+            }
+            Effect::Claimed { disk, attempt, bid_ns, brick } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.timing_mut().claimed(world.now, disk, attempt, (bid_ns, brick));
+                }
+            }
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
                 world.learn_at(NodeId::Directory, &self.directory);
@@ -114,19 +141,21 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             None => self.engine.complete(&mut self.done),
         }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
+        self.tell_of_heads(world);
     }
 
-    fn flush(&mut self, _world: &mut World<'_, Self>) {
+    fn flush(&mut self, world: &mut World<'_, Self>) {
         self.engine.submit();
         if let Some(emulation) = &mut self.emulation {
             emulation.arm();
+            self.tell_of_heads(world);
         }
     }
 
     fn measure(&mut self, machine: &BrickNode, now: Time, meter: &mut Meter) {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
         if let Some(emulation) = &self.emulation {
-            publish_emulation(emulation.timing(), meter);
+            publish_emulation(emulation.timing(), now, meter);
         }
         if let Some(brick) = machine.brick() {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
@@ -139,6 +168,23 @@ impl<F: FnOnce()> Role for BrickRole<F> {
     }
 }
 
+impl<F: FnOnce()> BrickRole<F> {
+    /// What the machine must know of drives whose heads are seen.
+    fn tell_of_heads(&mut self, world: &mut World<'_, Self>) {
+        let Some(emulation) = &mut self.emulation else { return };
+        let is_seen = emulation.timing().is_drive();
+        if is_seen != self.heads_seen {
+            self.heads_seen = is_seen;
+            world.inbox.push(Event::HeadsSeen(is_seen));
+        }
+        let claims = emulation.timing_mut().take_claims();
+        world.inbox.extend(claims.map(|claim| {
+            let DiskClaim { disk, attempt, bid_ns, holders } = claim;
+            Event::Claims { disk, attempt, bid_ns, holders }
+        }));
+    }
+}
+
 /// Who served reads that several bricks were asked for.
 fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Meter) {
     meter.counter("brickwork_contested_reads_claimed_total", claimed);
@@ -147,11 +193,21 @@ fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Me
 }
 
 /// What is emulated, and how late the emulation itself is.
-fn publish_emulation(timing: &Timing, meter: &mut Meter) {
+fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
     let lateness = timing.lateness();
-    meter.gauge("brickwork_emulated_disk_late_seconds", timing.late().as_secs_f64());
+    meter.gauge("brickwork_emulated_disk_late_seconds", timing.settings().late.as_secs_f64());
     meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
     meter.gauge("brickwork_emulation_lateness_p99_seconds", lateness.quantile(0.99).as_secs_f64());
+    let served = timing.served();
+    meter.counter("brickwork_emulated_drive_reads_total", served.reads);
+    meter.counter("brickwork_emulated_drive_writes_total", served.writes);
+    meter.counter("brickwork_emulated_drive_choices_total", served.choices);
+    meter.counter("brickwork_emulated_drive_seen_total", served.seen);
+    meter.counter("brickwork_emulated_drive_left_total", served.left);
+    meter.counter("brickwork_emulated_drive_nvram_full_total", served.nvram_full);
+    // In seconds of the drives themselves, from a moment of no meaning: rates are differences of figures of one page.
+    meter.gauge("brickwork_emulated_drive_clock_seconds", timing.clock(now).as_secs_f64());
+    meter.gauge("brickwork_emulated_drive_busy_seconds", served.busy.as_secs_f64());
     meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
 }
 

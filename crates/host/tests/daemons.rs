@@ -139,6 +139,7 @@ fn brick_options(id: BrickId, spec: DiskSpec, directory: &str) -> BrickOptions {
         directory: directory.to_owned(),
         disks: vec![spec],
         io: if id.0.is_multiple_of(2) { IoEngine::Plain } else { IoEngine::Auto },
+        destage_bytes: None,
         emulation: None,
         cache_bytes: 4 * MIB,
         labels: vec![("host".to_owned(), id.to_string())],

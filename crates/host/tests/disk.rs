@@ -182,9 +182,10 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
     let file = folder.path().join("slow.toml");
     std::fs::write(&file, "late_ms = 2.5").unwrap();
     let disk = DiskFile::create(&spec(folder.path())).unwrap();
-    let mut engine = DiskEngine::new(IoEngine::Auto, vec![disk]).unwrap();
     let clock = Clock::start();
-    let mut emulation = Emulation::new(&file, clock).unwrap();
+    let disks = vec![disk];
+    let mut emulation = Emulation::new(base::BrickId(1), &file, &disks, clock).unwrap();
+    let mut engine = DiskEngine::new(IoEngine::Auto, disks).unwrap();
     let written = content(3, 8, true);
     engine
         .push(0, Io { token: 1, kind: IoKind::Write { offset: 0, payload: written.clone(), durable: true } });

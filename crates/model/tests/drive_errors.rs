@@ -92,3 +92,26 @@ fn a_file_is_of_a_drive() {
     let negative = DriveModel::parse("odd.toml", negative).expect_err("no such time");
     assert_eq!((negative.line, negative.field.as_str()), (Some(4), "access.read_ms"));
 }
+
+#[test]
+fn slipped_sectors_take_their_room_from_the_end_of_the_disk() {
+    let with = |capacity: u64| {
+        let text = RIGHT.replacen("surfaces = 2", "surfaces = 2\nsparing = \"disk-end\"", 1);
+        DriveModel::parse("slipped.toml", &text.replacen("= 2000", &format!("= {capacity}"), 1))
+    };
+    // 20 tracks of 60 and 20 of 50, without the two slipped.
+    assert_eq!(with(2_199).expect_err("too large").field, "capacity_sectors");
+    let last = with(2_198).expect("it fits").place(2_197).expect("a disk");
+    assert_eq!((last.cylinder, last.surface, last.sector), (19, 0, 49));
+}
+
+/// Their makers left no sector unused, so that one more shows that the mapping counts spares as they did.
+#[test]
+fn mappings_have_room_for_exactly_what_the_drives_offer() {
+    for id in ["hp-c2247a", "hp-c2490a", "hp-c3323a", "dec-rz26"] {
+        let text = model::drive::find(id).expect("it is in the library").text;
+        let capacity = DriveModel::parse(id, text).expect(id).capacity_sectors();
+        let more = text.replacen(&format!("= {capacity}"), &format!("= {}", capacity + 1), 1);
+        assert_eq!(DriveModel::parse(id, &more).expect_err(id).field, "capacity_sectors");
+    }
+}

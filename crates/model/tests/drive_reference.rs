@@ -39,7 +39,12 @@ fn address_maps_agree_exactly() {
                 row[0]
             );
             let track = model.track(number(&row[0]));
-            assert_eq!(track, Some((number(&row[5]), number(&row[6]))), "{id}: the track of sector {}", row[0]);
+            assert_eq!(
+                track,
+                Some((number(&row[5]), number(&row[6]))),
+                "{id}: the track of sector {}",
+                row[0]
+            );
             let apart = (place.turn as f64 / 2f64.powi(64) - number::<f64>(&row[4])).abs();
             // The reference counts angles in whole numbers and is right to 10^-7 of a turn.
             assert!(apart.min(1.0 - apart) < 2e-7, "{id}: sector {} is {apart} turns apart", row[0]);
@@ -78,23 +83,21 @@ fn service_times_agree_access_by_access() {
     for (log, options) in logs {
         let Some(rows) = rows(&format!("data/disks/atlas10k_q1_requests_{log}.csv")) else { return };
         let mut drive = Drive::with_options(model("quantum-atlas-10k"), options);
-        let (mut agreeing, mut worst_ns) = (0, 0);
+        let (mut agreeing, mut turned, mut worst_ns) = (0, 0, 0);
         for row in &rows {
             let access = Access { sector: number(&row[1]), count: number(&row[2]), is_write: row[3] == "0" };
             let start = Time((number::<f64>(&row[0]) * 1e6).round() as u64);
             let service_ns = drive.serve(start, access).done.0 - start.0;
-            let apart_ns =
-                apart_ns(service_ns, number(&row[4]), drive.model().revolution_ns().expect("a disk"));
+            let turn_ns = drive.model().revolution_ns().expect("a disk");
+            let apart_ns = service_ns.abs_diff((number::<f64>(&row[4]) * 1e6).round() as u64);
+            turned += u64::from(apart_ns > turn_ns / 2);
+            let apart_ns = (apart_ns % turn_ns).min(turn_ns - apart_ns % turn_ns);
             agreeing += usize::from(apart_ns <= 12_000);
             worst_ns = worst_ns.max(apart_ns);
         }
         eprintln!("{log}: {agreeing} of {} within 12 us, the worst {worst_ns} ns apart", rows.len());
         assert_eq!(agreeing, rows.len(), "{log}: the worst is {worst_ns} ns apart");
+        // A head that comes nanoseconds too late for a sector waits a turn; whoever mistakes an overhead does so often.
+        assert!(turned <= 3, "{log}: {turned} are a turn apart");
     }
-}
-
-/// How far apart the times are, whole turns forgiven: a head that comes microseconds too late for a sector waits one more.
-fn apart_ns(service_ns: u64, reference_ms: f64, turn_ns: u64) -> u64 {
-    let apart_ns = service_ns.abs_diff((reference_ms * 1e6).round() as u64) % turn_ns;
-    apart_ns.min(turn_ns - apart_ns)
 }

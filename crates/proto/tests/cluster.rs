@@ -61,6 +61,30 @@ fn exercise(cluster: &mut Cluster, volume: VolumeId, gateways: u64, copy: &mut [
 }
 
 #[test]
+fn every_read_policy_serves_and_what_is_bound_late_is_served_once() {
+    for policy in wire::ReadPolicy::ALL {
+        let mut cluster = Cluster::new(3, 2);
+        let volume = cluster.volume("raid1x3", SIZE);
+        let set = wire::AdminRequest::SetReadPolicy { name: "raid1x3".to_owned(), read_policy: policy };
+        cluster.admin(set).expect("set");
+        cluster.run(Duration::from_secs(3));
+        let mut copy = vec![0; SIZE as usize];
+        exercise(&mut cluster, volume, 2, &mut copy, 7);
+        let left: u64 = cluster.bricks.values().map(|(brick, _)| brick.contested_reads().1).sum();
+        assert_eq!(
+            left > 0,
+            policy == wire::ReadPolicy::Claim,
+            "{policy}: {left} reads left to another brick"
+        );
+        for gateway in cluster.gateways.values() {
+            let traffic = gateway.traffic();
+            assert!(traffic.reads > 0 && traffic.rescues == 0, "{policy}: {traffic:?}");
+            assert!(traffic.duplicate_answers * 20 <= traffic.reads, "{policy}: {traffic:?}");
+        }
+    }
+}
+
+#[test]
 fn every_layout_serves_what_was_written() {
     for (layout, bricks) in LAYOUTS {
         let mut cluster = Cluster::new(bricks, 2);

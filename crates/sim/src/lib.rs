@@ -3,8 +3,9 @@
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
 //! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
-//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. Apart: [`reference`] (modelled drives beside real ones), [`queue`] (events in
-//! the order of time).
+//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. Apart:
+//! [`perf`] (how fast a cluster is, with modelled drives), [`reference`] (modelled drives beside real ones), [`queue`]
+//! (events in the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 

@@ -50,7 +50,13 @@ fn a_replacement_before_the_choice_is_worth_one_of_depth() {
     let Some(workload) = shared::text("data/disks/atlas10k_closed_workload.csv") else { return };
     let accesses = reference::parse_workload(&workload, 100).expect("it reads");
     let iops = |depth, replacement| {
-        let config = LoopConfig { policy: Policy::Sptf, depth, replacement, write_initiation_ns: None };
+        let config = LoopConfig {
+            policy: Policy::Sptf,
+            depth,
+            replacement,
+            write_initiation_ns: None,
+            knows_destages: true,
+        };
         reference::closed_loop(&mut atlas_10k(DriveOptions::MECHANICS), config, &accesses[..10_000]).iops()
     };
     let (after, before) = (iops(9, Replacement::AfterChoice), iops(8, Replacement::BeforeChoice));

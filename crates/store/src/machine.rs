@@ -480,6 +480,7 @@ impl Running {
             (_, Err(IoFault::Failed(why))) => self.fail(&why),
             (Purpose::Page(key), result) => self.on_page(key, result.ok()),
             (Purpose::Look(key, destages), result) => self.on_looked(key, destages, result.ok()),
+            (Purpose::Blocks(read, _), Err(IoFault::Left)) => self.on_left(read),
             (Purpose::Blocks(read, run), result) => self.on_blocks(read, run, result.ok()),
             (purpose, Err(fault)) => self.fail(&format!("{}: {fault}", purpose.what())),
             (Purpose::Group, Ok(_)) => self.on_group_part(),

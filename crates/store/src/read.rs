@@ -225,6 +225,15 @@ impl Running {
         }
     }
 
+    /// Another brick reads for whoever asked. What else the read waits for finds nobody.
+    pub(crate) fn on_left(&mut self, id: u64) {
+        let Some(read) = self.reads.remove(&id) else { return };
+        read.pinned.iter().for_each(|&key| self.pages.unpin(key));
+        if let Reader::Participant(token) = read.reader {
+            self.reply(Reply::Read { token, result: Err(StoreError::Busy) });
+        }
+    }
+
     /// Asks for a page unless it is on its way; `reader` is told when it is there.
     pub(crate) fn load_page(&mut self, key: Key, reader: Option<u64>) {
         let on_its_way = self.loading.contains_key(&key);

@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use std::io::Cursor;
 use std::num::NonZeroU64;
 use trace::compress::{Compression, Sink};
-use trace::{Bounds, Fault, Format, Options, Order, Origin, Place, Reader, Record, Sizes, Target, TraceError, Warning, Writer};
+use trace::{
+    Bounds, Fault, Format, Options, Order, Origin, Place, Reader, Record, Sizes, Target, TraceError, Warning,
+    Writer,
+};
 
 fn reader(text: &[u8], options: Options) -> Result<Reader, TraceError> {
     Reader::open("t.spc", Box::new(Cursor::new(text.to_vec())), options)
@@ -37,8 +40,10 @@ const GOOD: &str = "0,100,4096,r,0.5\n1,200,512,W,0.75,more\n";
 #[test]
 fn a_good_one_is_read() {
     let (records, warnings) = all(GOOD.as_bytes(), Options::default()).unwrap();
-    let first = Record { at_ns: 500_000_000, device: 0, sector: 100, count: 8, is_write: false, response_ns: None };
-    let second = Record { at_ns: 750_000_000, device: 1, sector: 200, count: 1, is_write: true, response_ns: None };
+    let first =
+        Record { at_ns: 500_000_000, device: 0, sector: 100, count: 8, is_write: false, response_ns: None };
+    let second =
+        Record { at_ns: 750_000_000, device: 1, sector: 200, count: 1, is_write: true, response_ns: None };
     assert_eq!((records, warnings), (vec![first, second], vec![]));
 }
 
@@ -123,7 +128,8 @@ const BACKWARDS: &[u8] = b"0,1,512,r,1.0\n0,2,512,r,3.0\n0,3,512,r,2.5\n0,4,512,
 fn times_that_go_backwards_are_refused_sorted_or_raised() {
     refused(BACKWARDS, Options::default(), &["line 3", "`timestamp`", "500000000 ns", "--sort", "--clamp"]);
     let ordered = |order| all(BACKWARDS, Options { order: Some(order), ..Options::default() });
-    let seconds = |records: &[Record]| records.iter().map(|record| record.at_ns as f64 / 1e9).collect::<Vec<_>>();
+    let seconds =
+        |records: &[Record]| records.iter().map(|record| record.at_ns as f64 / 1e9).collect::<Vec<_>>();
     let (records, warnings) = ordered(Order::Sort { window: 2 }).unwrap();
     assert_eq!(seconds(&records), [1.0, 2.5, 3.0, 3.5, 4.0]);
     assert_eq!(warnings, [Warning::Sorted { count: 2 }]);
@@ -134,14 +140,21 @@ fn times_that_go_backwards_are_refused_sorted_or_raised() {
 
 #[test]
 fn what_comes_too_late_for_the_window_is_refused_with_its_line() {
-    let text: String = (0..10).map(|n| format!("0,1,512,r,{}\n", if n == 9 { 0.5 } else { f64::from(n) + 1.0 })).collect();
+    let text: String =
+        (0..10).map(|n| format!("0,1,512,r,{}\n", if n == 9 { 0.5 } else { f64::from(n) + 1.0 })).collect();
     let order = Some(Order::Sort { window: 4 });
-    refused(text.as_bytes(), Options { order, ..Options::default() }, &["line 10", "window of 4", "--window"]);
+    refused(
+        text.as_bytes(),
+        Options { order, ..Options::default() },
+        &["line 10", "window of 4", "--window"],
+    );
 }
 
 #[test]
 fn negative_times_may_be_raised() {
-    let (records, _) = all(b"0,1,512,r,-1.0\n0,2,512,r,3.0\n", Options { order: Some(Order::Clamp), ..Options::default() }).unwrap();
+    let (records, _) =
+        all(b"0,1,512,r,-1.0\n0,2,512,r,3.0\n", Options { order: Some(Order::Clamp), ..Options::default() })
+            .unwrap();
     assert_eq!(records[0].at_ns, 0);
 }
 
@@ -151,7 +164,13 @@ fn addresses_beyond_the_volume_are_refused_or_wrapped() {
     let volume = NonZeroU64::new(100).unwrap();
     let with = |bounds| all(text, Options { bounds, ..Options::default() });
     let error = with(Bounds::Refuse(volume)).unwrap_err().to_string();
-    assert!(error.contains("line 1") && error.contains("`LBA`") && error.contains("95..103") && error.contains("--beyond wrap"), "{error}");
+    assert!(
+        error.contains("line 1")
+            && error.contains("`LBA`")
+            && error.contains("95..103")
+            && error.contains("--beyond wrap"),
+        "{error}"
+    );
     let (records, warnings) = with(Bounds::Wrap(volume)).unwrap();
     assert_eq!(records.iter().map(|record| record.sector).collect::<Vec<_>>(), [92, 50, 10]);
     assert_eq!(warnings, [Warning::Wrapped { count: 2 }]);
@@ -163,7 +182,8 @@ fn addresses_beyond_the_volume_are_refused_or_wrapped() {
 #[test]
 fn absurd_sizes_may_be_left_out() {
     let text = b"0,1,0,r,1\n0,2,512,r,2\n0,3,1099511627776,r,3\n0,4,4194304,r,4\n";
-    let (records, warnings) = all(text, Options { sizes: Sizes::Skip, count_max: 1 << 12, ..format("spc") }).unwrap();
+    let (records, warnings) =
+        all(text, Options { sizes: Sizes::Skip, count_max: 1 << 12, ..format("spc") }).unwrap();
     assert_eq!(records.len(), 1);
     assert_eq!(warnings, [Warning::SizesSkipped { count: 3 }]);
 }
@@ -172,7 +192,8 @@ fn absurd_sizes_may_be_left_out() {
 fn wrong_units_earn_a_warning() {
     // 100 requests a second, in milliseconds.
     let text: String = (0..2_000).map(|n| format!("{}.0 0 {} 8 1\n", n * 10, n * 64)).collect();
-    let unit = |unit_ns| all(text.as_bytes(), Options { unit_ns: Some(unit_ns), ..format("disksim") }).unwrap().1;
+    let unit =
+        |unit_ns| all(text.as_bytes(), Options { unit_ns: Some(unit_ns), ..format("disksim") }).unwrap().1;
     assert_eq!(unit(1_000_000), []);
     assert!(matches!(unit(1)[..], [Warning::TooFast { unit: "nanoseconds", .. }]), "{:?}", unit(1));
     let slow: String = (0..2_000_u64).map(|n| format!("{}.0 0 {} 8 1\n", n * 10_000_000, n * 64)).collect();
@@ -182,7 +203,8 @@ fn wrong_units_earn_a_warning() {
 
 #[test]
 fn an_unknown_format_is_told_with_all_that_are_known() {
-    let error = reader(b"once upon a time\nthere was no trace\n", Options::default()).err().unwrap().to_string();
+    let error =
+        reader(b"once upon a time\nthere was no trace\n", Options::default()).err().unwrap().to_string();
     for format in Format::all() {
         assert!(error.contains(format.name()), "{error}");
     }
@@ -198,7 +220,8 @@ fn another_version_of_our_own_format_is_refused() {
 
 #[test]
 fn even_times_replace_those_of_a_format_without() {
-    let (records, _) = all(b"5 2 0 0\n9 1 0 1\n7 1 0 2\n", Options { rate_per_s: Some(4.0), ..Options::default() }).unwrap();
+    let (records, _) =
+        all(b"5 2 0 0\n9 1 0 1\n7 1 0 2\n", Options { rate_per_s: Some(4.0), ..Options::default() }).unwrap();
     assert_eq!(records.iter().map(|record| record.at_ns).collect::<Vec<_>>(), [0, 250_000_000, 500_000_000]);
     assert_eq!(records[0].count, 2);
 }
@@ -206,7 +229,14 @@ fn even_times_replace_those_of_a_format_without() {
 fn any_record() -> impl Strategy<Value = Record> {
     let response = proptest::option::of(0..1_u64 << 60);
     (0..1_u64 << 62, 0..u32::MAX, 0..1_u64 << 54, 1..1_u32 << 21, any::<bool>(), response).prop_map(
-        |(at_ns, device, sector, count, is_write, response_ns)| Record { at_ns, device, sector, count, is_write, response_ns },
+        |(at_ns, device, sector, count, is_write, response_ns)| Record {
+            at_ns,
+            device,
+            sector,
+            count,
+            is_write,
+            response_ns,
+        },
     )
 }
 

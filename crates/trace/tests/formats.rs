@@ -8,17 +8,29 @@ fn read(name: &str, bytes: &[u8]) -> Vec<Record> {
     let mut reader = Reader::open(name, Box::new(Cursor::new(bytes.to_vec())), Options::default()).unwrap();
     assert_eq!(reader.format().name(), name);
     let records = reader.by_ref().map(Result::unwrap).collect();
-    assert!(reader.warnings().iter().all(|warning| matches!(warning, Warning::Sorted { .. })), "{:?}", reader.warnings());
+    assert!(
+        reader.warnings().iter().all(|warning| matches!(warning, Warning::Sorted { .. })),
+        "{:?}",
+        reader.warnings()
+    );
     records
 }
 
-fn record(at_ns: u64, device: u32, sector: u64, count: u32, is_write: bool, response_ns: Option<u64>) -> Record {
+fn record(
+    at_ns: u64,
+    device: u32,
+    sector: u64,
+    count: u32,
+    is_write: bool,
+    response_ns: Option<u64>,
+) -> Record {
     Record { at_ns, device, sector, count, is_write, response_ns }
 }
 
 #[test]
 fn spc_as_in_its_specification() {
-    let text = b" 0, 20941264, 8192, W, 0.551706, Alpha/NT\n0,20939840,8192,W,0.554041\n1,3072,3584,r,0.559\n";
+    let text =
+        b" 0, 20941264, 8192, W, 0.551706, Alpha/NT\n0,20939840,8192,W,0.554041\n1,3072,3584,r,0.559\n";
     let records = read("spc", text);
     assert_eq!(records[0], record(551_706_000, 0, 20_941_264, 16, true, None));
     assert_eq!(records[2], record(559_000_000, 1, 3_072, 7, false, None));
@@ -48,7 +60,7 @@ fn etw_is_logged_at_completion_and_its_file_names_may_have_commas() {
         DiskWrite,  1500, System (   4),  60, 0xfffffadf, 0x000a00, 0x00000200,  100,  3, 0x060043, 90, Normal, Original, 0xfff, \"C:\\a, b,c.mdf\"\n\
         DiskRead,   1600, sqlservr.exe (2432), 2680, 0xfffffadf9d0d5010, 0x0042c5e000, 0x00002000,  700,  5, 0x060043, 512, Normal, Original, 0xfffffadf9c86aa10, \"E:\\db.mdf\"\n";
     let records = read("etw", text);
-    assert_eq!(records[0], record(900_000, 5, 0x42_c5e0_00 / 512, 16, false, Some(700_000)));
+    assert_eq!(records[0], record(900_000, 5, 0x42c5_e000 / 512, 16, false, Some(700_000)));
     assert_eq!(records[1], record(1_400_000, 3, 5, 1, true, Some(100_000)));
 }
 
@@ -57,7 +69,10 @@ fn etw_rows_from_before_the_trace_began_are_refused_by_name() {
     let text = b"BeginHeader\nEndHeader\nDiskRead, 100, p, 1, 0x1, 0x200, 0x200, 700, 5, 0x0\n";
     let mut reader = Reader::open("x.csv", Box::new(Cursor::new(text.to_vec())), Options::default()).unwrap();
     let error = reader.next().unwrap().unwrap_err().to_string();
-    assert!(error.contains("x.csv, line 3") && error.contains("`ElapsedTime`") && error.contains("--clamp"), "{error}");
+    assert!(
+        error.contains("x.csv, line 3") && error.contains("`ElapsedTime`") && error.contains("--clamp"),
+        "{error}"
+    );
     assert!(reader.next().is_none(), "after an error it ends");
 }
 
@@ -74,9 +89,15 @@ fn both_versions_of_vscsi() {
         second.extend([lbn.to_le_bytes(), at.to_le_bytes(), 300_u64.to_le_bytes()].concat());
     }
     // Inquiries move no data.
-    assert_eq!(read("vscsi1", &first), [record(0, 0, 77, 8, false, None), record(50_000, 0, 77, 8, true, None)]);
+    assert_eq!(
+        read("vscsi1", &first),
+        [record(0, 0, 77, 8, false, None), record(50_000, 0, 77, 8, true, None)]
+    );
     let response_ns = Some(300_000);
-    assert_eq!(read("vscsi2", &second), [record(0, 0, 77, 8, false, response_ns), record(50_000, 0, 77, 8, true, response_ns)]);
+    assert_eq!(
+        read("vscsi2", &second),
+        [record(0, 0, 77, 8, false, response_ns), record(50_000, 0, 77, 8, true, response_ns)]
+    );
 }
 
 #[test]
@@ -112,13 +133,20 @@ fn blkparse_joins_issue_and_completion() {
 
 #[test]
 fn disksim_tells_milliseconds_from_nanoseconds_by_the_point() {
-    assert_eq!(read("disksim", b"13.191135\t30\t0\t5\t1\n17.8 20 576560 6 0\n")[0], record(13_191_135, 30, 0, 5, false, None));
-    assert_eq!(read("disksim-ns", b"0 0 303567 7 0\n26214000 0 303574 7 1\n")[1], record(26_214_000, 0, 303_574, 7, false, None));
+    assert_eq!(
+        read("disksim", b"13.191135\t30\t0\t5\t1\n17.8 20 576560 6 0\n")[0],
+        record(13_191_135, 30, 0, 5, false, None)
+    );
+    assert_eq!(
+        read("disksim-ns", b"0 0 303567 7 0\n26214000 0 303574 7 1\n")[1],
+        record(26_214_000, 0, 303_574, 7, false, None)
+    );
 }
 
 #[test]
 fn validation_adds_up_its_gaps() {
-    let text = b"W Hit    4583176   4    663.00000  45422.00000\nR Hit    3962268  12   6657.00000  64047.00000\n";
+    let text =
+        b"W Hit    4583176   4    663.00000  45422.00000\nR Hit    3962268  12   6657.00000  64047.00000\n";
     assert_eq!(read("validation", text)[1], record(45_422_000, 0, 3_962_268, 12, false, Some(6_657_000)));
 }
 

@@ -20,9 +20,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
+    ("lab", &["base", "proto", "model", "sim", "trace"]),
     (
         "brickwork",
-        &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace"],
+        &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace", "lab"],
     ),
     ("xtask", &[]),
 ];

@@ -111,6 +111,9 @@ pub struct BrickFile {
     /// Room for the journal on each disk, in force when it is formatted; by the disk's size when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal_bytes: Option<Bytes>,
+    /// Journalled content at which a disk brings it home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destage_bytes: Option<Bytes>,
     /// How disks are read and written.
     #[serde(default)]
     pub io: IoChoice,
@@ -250,6 +253,7 @@ impl Configuration for BrickFile {
         "id",
         "cache_bytes",
         "journal_bytes",
+        "destage_bytes",
         "io",
         "emulation",
         "metrics",

@@ -12,6 +12,7 @@ pub mod directory;
 pub mod disk;
 pub mod fsck;
 pub mod gateway;
+pub mod lab;
 pub mod man;
 pub mod rebuild;
 pub mod scrub;
@@ -46,6 +47,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Disk(args) => disk::run(global, args),
         Verb::Sim(args) => sim::run_verb(global, args),
         Verb::Trace(args) => trace::run(global, args).map(done),
+        Verb::Lab(args) => lab::run_verb(global, args),
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
         Verb::Man(args) => man::run(args).map(done),

@@ -140,7 +140,6 @@ impl Cache {
     pub(super) fn write(&mut self, shape: &CacheShape, sector: u64, end: u64) -> bool {
         self.reading = None;
         let is_apart = |segment: &Segment| end <= segment.begin || segment.end <= sector;
-        self.segments.retain(|segment| segment.is_written || is_apart(segment));
         let before = self.segments.iter().position(|segment| segment.is_written && segment.end == sector);
         let mut segment = match before {
             Some(index) => self.segments.remove(index),

@@ -33,10 +33,18 @@ pub(super) struct Run {
     pub(super) passed: u32,
 }
 
+/// The table of hints has at most 2 to the power of this many entries.
+const HINT_BITS: u32 = 12;
+/// No disk has more zones; hints count them in 16 bits.
+const ZONES_MAX: usize = 1 << 16;
+
 /// The addresses of a disk.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     zones: Vec<Zone>,
+    /// The zone of every 2^`hint_shift`th sector, from which a search is short.
+    hints: Vec<u16>,
+    hint_shift: u32,
     surfaces: u32,
     is_serpentine: bool,
     capacity: u64,
@@ -89,8 +97,14 @@ impl Geometry {
             let why = "is missing; a disk has at least one `[[zone]]`".to_owned();
             return Err(source.error(Some(disk.cylinders.span().start), "zone", why));
         }
+        if zones.len() > ZONES_MAX {
+            let why = format!("there are {}; a disk has at most {ZONES_MAX}", zones.len());
+            return Err(source.error(Some(zones[ZONES_MAX].span().start), "zone", why));
+        }
         let mut geometry = Geometry {
             zones: Vec::with_capacity(zones.len()),
+            hints: Vec::new(),
+            hint_shift: 0,
             surfaces,
             is_serpentine: disk.mapping == Mapping::Serpentine,
             capacity: *capacity.get_ref(),
@@ -109,12 +123,23 @@ impl Geometry {
             |stated| (1..=sectors).contains(&stated),
             &format!("from 1 to {sectors}, for which the zones have room"),
         )?;
+        geometry.hint();
         Ok(geometry)
     }
 
     /// Sectors that can be addressed.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    fn hint(&mut self) {
+        self.hint_shift = (self.capacity >> HINT_BITS).checked_ilog2().map_or(0, |bits| bits + 1);
+        let count = ((self.capacity - 1) >> self.hint_shift) + 1;
+        let zone = |hint: u64| {
+            let sector = hint << self.hint_shift;
+            (self.zones.partition_point(|zone| zone.first_sector <= sector) - 1) as u16
+        };
+        self.hints = (0..count).map(zone).collect();
     }
 
     /// How many surfaces there are.
@@ -136,7 +161,10 @@ impl Geometry {
     /// The zone of `sector`, and its slot there.
     fn slot(&self, sector: u64) -> (usize, u32) {
         assert!(sector < self.capacity, "sector {sector} is beyond the {} of this drive", self.capacity);
-        let index = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
+        let mut index = usize::from(self.hints[(sector >> self.hint_shift) as usize]);
+        while self.zones.get(index + 1).is_some_and(|next| next.first_sector <= sector) {
+            index += 1;
+        }
         let zone = &self.zones[index];
         // A zone has fewer than 2^32 slots, which is checked when it is read.
         (index, zone.slot((sector - zone.first_sector) as u32))

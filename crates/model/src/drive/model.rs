@@ -161,7 +161,8 @@ impl DriveModel {
         let last = cylinders - 1;
         let seek_ns = |distance: u32| disk.seek.move_ns(distance, false, false);
         Summary::Disk {
-            rpm: 60e9 / disk.revolution.exact_ns(),
+            // The turn is known to 2^-16 ns; digits beyond that would be noise.
+            rpm: (60e15 / disk.revolution.exact_ns()).round() / 1e6,
             cylinders,
             surfaces: disk.geometry.surfaces(),
             zones: disk.geometry.zones(),

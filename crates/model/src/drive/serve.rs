@@ -11,7 +11,7 @@ use base::Time;
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) arm: Arm,
-    /// Until when the arm is at work on what was last asked of it; a write may have been acknowledged before.
+    /// Until when the arm is at work behind a cache: writes are acknowledged before it is done.
     pub(super) arm_free: Time,
     pub(super) was_write: bool,
     cache: Cache,
@@ -42,15 +42,24 @@ impl Serving<'_> {
         service
     }
 
+    /// From a drive whose arm is free, as it is without a cache whenever an access begins.
     fn serve_from_platter(&mut self, disk: &DiskModel, start: Time, access: Access) -> Service {
         let command_ns = self.command_ns(access.is_write, false);
-        // An arm that still moves earlier writes out is waited for.
-        let begin = Time(start.0 + command_ns).max(self.state.arm_free);
+        let manner = self.manner(access.is_write);
+        let motion = disk.run(&mut self.state.arm, Time(start.0 + command_ns), access, manner);
+        Service::of(start, command_ns, &motion, access.is_write)
+    }
+
+    /// As before, by an arm that may still move earlier writes out.
+    fn serve_past_cache(&mut self, disk: &DiskModel, start: Time, access: Access) -> Service {
+        let command_ns = self.command_ns(access.is_write, false);
+        let understood = Time(start.0 + command_ns);
+        let begin = understood.max(self.state.arm_free);
         let manner = self.manner(access.is_write);
         let motion = disk.run(&mut self.state.arm, begin, access, manner);
         self.state.arm_free = motion.done;
         let mut service = Service::of(start, command_ns, &motion, access.is_write);
-        service.rotation_ns += begin.0 - start.0 - command_ns;
+        service.rotation_ns += begin.0 - understood.0;
         service
     }
 
@@ -97,7 +106,7 @@ impl Serving<'_> {
             }
             Found::Nothing => {
                 self.state.cache.stop_reading();
-                let service = self.serve_from_platter(disk, start, access);
+                let service = self.serve_past_cache(disk, start, access);
                 self.state.cache.fill(shape, disk, access.sector, end, self.state.arm_free);
                 service
             }
@@ -108,7 +117,7 @@ impl Serving<'_> {
         let end = access.sector + u64::from(access.count);
         let is_sequential = self.state.cache.write(shape, access.sector, end);
         if !Cache::takes_writes(shape, is_sequential) {
-            return self.serve_from_platter(disk, start, access);
+            return self.serve_past_cache(disk, start, access);
         }
         let free = self.state.cache.free_for_write(shape, start);
         let mut service = self.over_bus(start, access);

@@ -12,6 +12,7 @@ mod pulse;
 mod tests;
 
 use crate::counters::Counters;
+use crate::distribute::claim::{Attempt, Holders};
 use crate::member::care::Healer;
 use crate::member::families::Families;
 use crate::member::views::Groups;
@@ -45,6 +46,19 @@ pub enum BrickEvent {
         /// The answer.
         reply: disk::Reply,
     },
+    /// Whether the heads of its disks are seen from now on: then it is the disks that choose among contested reads.
+    HeadsSeen(bool),
+    /// A disk is about to serve a contested read.
+    Claims {
+        /// Which disk.
+        disk: usize,
+        /// Which read.
+        attempt: Attempt,
+        /// What it will take, in nanoseconds.
+        bid_ns: u64,
+        /// Whom to tell.
+        holders: Holders,
+    },
 }
 
 /// What a brick asks for.
@@ -70,6 +84,26 @@ pub enum BrickEffect {
         disk: usize,
         /// What.
         command: disk::Command,
+    },
+    /// The next command to this store is a read that other bricks were asked for as well.
+    Contest {
+        /// Which disk's.
+        disk: usize,
+        /// The read, as claims name it.
+        attempt: Attempt,
+        /// Who was asked.
+        holders: Holders,
+    },
+    /// Another brick serves a contested read.
+    Claimed {
+        /// At which disk it waits here.
+        disk: usize,
+        /// Which read.
+        attempt: Attempt,
+        /// What it takes there, in nanoseconds.
+        bid_ns: u64,
+        /// Who.
+        brick: BrickId,
     },
 }
 
@@ -323,6 +357,14 @@ impl Machine for Brick {
                 }
                 self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
             }
+            BrickEvent::HeadsSeen(seen) => {
+                self.with_all(now, fx, |participant, _| participant.see_heads(seen));
+            }
+            BrickEvent::Claims { disk, attempt, bid_ns, holders } => {
+                self.with_disk(now, fx, disk, |participant, _| {
+                    participant.on_disk_claims(attempt, bid_ns, &holders);
+                });
+            }
             BrickEvent::Store { disk, reply: reply @ disk::Reply::Noted { token, .. } }
                 if self.pulse.is_probe(token) =>
             {
@@ -352,7 +394,8 @@ impl Machine for Brick {
     }
 
     /// Claims of a batch go out together, one message to each brick.
-    fn settle(&mut self, _now: Time, fx: &mut Vec<BrickEffect>) {
+    fn settle(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        self.with_all(now, fx, |participant, cx| participant.settle_contests(cx));
         let mut by_brick: BTreeMap<BrickId, Vec<Claim>> = BTreeMap::new();
         for (brick, claim) in self.participants.iter_mut().flat_map(Participant::take_claims) {
             by_brick.entry(brick).or_default().push(claim);

@@ -166,6 +166,7 @@ impl<M: Mechanics, T> Claims<M, T> {
     }
 
     fn on_hit(&mut self, now: Time, attempt: Attempt, holders: Holders, fx: &mut Vec<Effect<T>>) {
+        self.on_cancel(attempt.read, fx);
         self.claim(now, attempt, 0, holders, fx);
     }
 

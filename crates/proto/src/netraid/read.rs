@@ -260,8 +260,9 @@ impl Operate for ReadOperation {
         if holders.is_empty() {
             return self.start_elsewhere(shared, &view);
         }
-        self.retry_at = shared.now + Shared::retry_delay(self.attempt);
-        shared.wake_to_retry(self.attempt);
+        let patience = self.patience(shared, &holders);
+        self.retry_at = shared.now + patience;
+        shared.wake_after(patience);
         let is_first = self.attempt == 0 && !self.confirm;
         match self.policy(shared) {
             ReadPolicy::Claim if is_first && holders.len() > 1 => self.contend(shared, &view, &holders),

@@ -105,12 +105,12 @@ impl MemoryDisk {
                 self.staged.insert(staged.write.stamp, (staged, payload));
                 Reply::Staged { token, result: Ok(()) }
             }
+            // There is no cache.
+            Command::Forget { .. } => return None,
             Command::Apply { stamp } => {
                 self.apply(stamp);
                 return None;
             }
-            // There is no cache to leave.
-            Command::Forget { .. } => return None,
             Command::Drop { stamp } => {
                 self.staged.remove(&stamp);
                 return None;
@@ -169,6 +169,9 @@ impl MemoryDisk {
     }
 }
 
+/// Picks messages by sender, receiver and content.
+pub type Selects = fn(NodeId, NodeId, &Message) -> bool;
+
 /// The cluster.
 pub struct Cluster {
     pub now: Time,
@@ -177,11 +180,11 @@ pub struct Cluster {
     pub gateways: BTreeMap<GatewayId, Gateway>,
     pub dead: Vec<NodeId>,
     /// Messages for which this says no are lost.
-    pub passes: Picks,
+    pub passes: Selects,
     /// The disk of this brick answers so much later.
     pub late_disk: Option<(BrickId, Duration)>,
     /// Messages for which this says yes arrive so much later.
-    pub late_messages: Option<(Picks, Duration)>,
+    pub late_messages: Option<(Selects, Duration)>,
     /// What is under way for longer than a moment, by when it arrives and in the order in which it was sent.
     delayed: BTreeMap<(Time, u64), Delayed>,
     wire: VecDeque<(NodeId, NodeId, Packet)>,
@@ -190,9 +193,6 @@ pub struct Cluster {
     admin: Vec<Result<AdminReply, wire::AdminError>>,
     tag: u64,
 }
-
-/// Picks messages, by sender and receiver.
-pub type Picks = fn(NodeId, NodeId, &Message) -> bool;
 
 enum Delayed {
     Packet(NodeId, NodeId, Packet),
@@ -426,6 +426,7 @@ impl Cluster {
         let mut fx = Vec::new();
         let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
         brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut fx);
+        brick.settle(self.now, &mut fx);
         self.brick_effects(id, fx);
     }
 
@@ -467,6 +468,7 @@ impl Cluster {
                 let mut fx = Vec::new();
                 let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
                 brick.step(self.now, BrickEvent::Packet { from, packet }, &mut fx);
+                brick.settle(self.now, &mut fx);
                 self.brick_effects(id, fx);
             }
             NodeId::Gateway(id) => self.gateway(id, GatewayEvent::Packet { from, packet }),
@@ -508,6 +510,9 @@ impl Cluster {
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
                 BrickEffect::Address { .. } => {}
+                BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {
+                    panic!("no disk here shows its head")
+                }
                 BrickEffect::Store { command, .. } => {
                     if let Some(reply) = disk.on(command) {
                         if let Some((_, by)) = self.late_disk.filter(|(late, _)| *late == id) {
@@ -516,6 +521,7 @@ impl Cluster {
                         }
                         let mut more = Vec::new();
                         brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut more);
+                        brick.settle(self.now, &mut more);
                         fx.extend(more);
                     }
                 }

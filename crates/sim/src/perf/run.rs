@@ -8,7 +8,7 @@ use super::measured::{Measured, Message, Meter};
 use super::request::{Ref, Request, Requests};
 use super::workload::{Length, Workload};
 use crate::queue::EventQueue;
-use base::{BrickId, Machine, Time};
+use base::{BrickId, Depth, Machine, Time};
 use core::time::Duration;
 use model::Draw;
 use model::drive::SECTOR_BYTES;
@@ -328,6 +328,7 @@ impl<'a> Run<'a> {
     }
 
     fn finish(self) -> Measured {
+        self.bricks.iter().for_each(|brick| brick.claims.check(Depth::Deep));
         let mut measured = self.meter.finish(self.cluster.scheme.name(), self.now);
         measured.events = self.events;
         let (now, seconds) = (self.now, measured.seconds);

@@ -62,6 +62,9 @@ pub struct LoopConfig {
     /// What the scheduler believes that the drive takes before it acts on a write; nothing before a read. `None` when it
     /// knows the drive's overheads as they are.
     pub write_initiation_ns: Option<u64>,
+    /// Whether the scheduler knows where the arm will be after a write that was acknowledged and is still under way.
+    /// Otherwise it sees the arm where the last read left it.
+    pub knows_destages: bool,
 }
 
 /// Keeps `depth` of `accesses` outstanding, issued in their order, until none is left to issue: the last `depth - 1` are
@@ -83,14 +86,18 @@ pub fn closed_loop(drive: &mut Drive, config: LoopConfig, accesses: &[Access]) -
     // The drive takes the first one as soon as it comes; the others find it busy.
     let mut held = coming.next().map(|access| (*access, now));
     coming.by_ref().take(depth - 1).for_each(|access| queue.push(drive, now, access));
+    let mut seen = (!config.knows_destages).then(|| drive.clone());
     let mut result = LoopResult::default();
-    while let Some((access, since)) = held.or_else(|| queue.pick(drive, now)) {
+    while let Some((access, since)) = held.or_else(|| queue.pick(seen.as_ref().unwrap_or(drive), now)) {
         let service = drive.serve(now, access);
         result.count(now, since, &service);
         now = service.done;
+        if !config.knows_destages && !access.is_write {
+            seen = Some(drive.clone());
+        }
         let Some(next) = coming.next() else { break };
         held = match replacement {
-            Replacement::AfterChoice => queue.pick(drive, now),
+            Replacement::AfterChoice => queue.pick(seen.as_ref().unwrap_or(drive), now),
             Replacement::BeforeChoice => None,
         };
         queue.push(drive, now, next);
@@ -185,7 +192,8 @@ impl CurvePoint {
 
 /// How the reference ran a point's loop, and with what of the drive in force; `None` for schedulers that are not ours.
 ///
-/// It replaced accesses after the choice, and told its scheduler one delay for all writes: the mean of the drive's.
+/// It replaced accesses after the choice, and told its scheduler one delay for all writes: the mean of the drive's. That
+/// its scheduler did not know of destages is inferred from its throughput.
 pub fn loop_of(point: &CurvePoint) -> Option<(LoopConfig, DriveOptions)> {
     let policy = match point.scheduler.as_str() {
         "FCFS" => Policy::Fcfs,
@@ -199,9 +207,14 @@ pub fn loop_of(point: &CurvePoint) -> Option<(LoopConfig, DriveOptions)> {
         ("A_nocache", 90) => (DriveOptions::UNCACHED, Some(345_000)),
         ("A_nocache", _) => (DriveOptions::UNCACHED, Some(395_000)),
         ("B_mech", _) => (DriveOptions::MECHANICS, None),
-        ("C_stock", _) => (DriveOptions::FULL, None),
+        ("C_stock", 100) => (DriveOptions::FULL, None),
+        ("C_stock", _) => (DriveOptions::FULL, Some(395_000)),
         _ => return None,
     };
     let replacement = Replacement::AfterChoice;
-    Some((LoopConfig { policy, depth: point.depth, replacement, write_initiation_ns }, options))
+    let knows_destages = !options.cache;
+    Some((
+        LoopConfig { policy, depth: point.depth, replacement, write_initiation_ns, knows_destages },
+        options,
+    ))
 }

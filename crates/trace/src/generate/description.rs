@@ -35,6 +35,9 @@ use crate::record::SECTOR_BYTES;
 use serde::Deserialize;
 use thiserror::Error;
 
+/// Fresh requests begin at multiples of this, so that caches of such blocks find nothing of them: 4 KiB.
+pub(super) const BLOCK_BYTES: u64 = base::BLOCK_U64;
+
 /// A description that makes no sense: which one, and why.
 #[derive(Debug, Error)]
 #[error("trace description {name}: {why}")]
@@ -141,7 +144,7 @@ pub enum Arrivals {
 pub struct Locality {
     /// The share of requests for what was never touched before; the misses of an infinite cache.
     pub fresh_share: f64,
-    /// Requests in a sequential run of fresh ones, on average; 1 for none.
+    /// Requests in a sequential run of fresh ones, on average; 1 for none. Each begins at the next block of 4 KiB.
     pub run_requests: f64,
     /// Reuse distances of all others, with rising shares; the last share is 1. The distance counts the bytes of all other requests'
     /// extents touched in between, each once.
@@ -236,8 +239,8 @@ impl Description {
     /// Bytes of a chunk: a run of fresh requests stays in one. Twice a run's mean, so that few are cut off, and no less than the
     /// largest request.
     pub fn chunk_bytes(&self) -> u64 {
-        let wanted = 2.0 * self.locality.run_requests * self.sizes.mean_bytes();
-        (wanted as u64).max(self.sizes.max_bytes()).max(SECTOR_BYTES).next_power_of_two()
+        let wanted = 2.0 * self.locality.run_requests * self.sizes.mean_in(BLOCK_BYTES);
+        (wanted as u64).max(self.sizes.max_bytes()).max(BLOCK_BYTES).next_power_of_two()
     }
 
     pub(super) fn chunks_per_lun(&self) -> u64 {
@@ -282,17 +285,21 @@ impl Description {
 impl Sizes {
     /// The mean, in bytes.
     pub fn mean_bytes(&self) -> f64 {
+        self.mean_in(SECTOR_BYTES)
+    }
+
+    /// The mean when each size is rounded up to multiples of `unit` bytes.
+    fn mean_in(&self, unit: u64) -> f64 {
+        let rounded = |bytes: u64| bytes.next_multiple_of(unit) as f64;
         match self {
-            Sizes::Fixed { bytes } => *bytes as f64,
-            // Rounded up to sectors, and cut at the end.
+            Sizes::Fixed { bytes } => rounded(*bytes),
             Sizes::Exponential { mean_bytes, max_bytes } => {
-                let sector = SECTOR_BYTES as f64;
                 let beyond = |bytes: f64| libm::exp(-bytes / mean_bytes);
-                sector * (1.0 - beyond(*max_bytes as f64)) / (1.0 - beyond(sector))
+                unit as f64 * (1.0 - beyond(rounded(*max_bytes))) / (1.0 - beyond(unit as f64))
             }
             Sizes::Table { table } => {
                 let weight: f64 = table.iter().map(|row| row.weight).sum();
-                table.iter().map(|row| row.bytes as f64 * row.weight).sum::<f64>() / weight
+                table.iter().map(|row| rounded(row.bytes) * row.weight).sum::<f64>() / weight
             }
         }
     }

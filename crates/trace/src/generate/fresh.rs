@@ -1,7 +1,7 @@
-//! Addresses never used before: runs of sequential requests, each in a chunk of its own. The chunks of a LUN are taken in an order
+//! Addresses never used before: runs of sequential requests, each in a chunk of its own and each request in blocks of its own. The chunks of a LUN are taken in an order
 //! that looks random and has no repetitions, so that nothing has to be remembered.
 
-use super::description::Description;
+use super::description::{BLOCK_BYTES, Description};
 use crate::record::SECTOR_BYTES;
 use base::Rng;
 
@@ -60,7 +60,7 @@ impl Fresh {
             self.run = self.start();
         }
         let extent = Extent { sector: self.run.next, device: self.run.device, count };
-        self.run.next += u64::from(count);
+        self.run.next += u64::from(count).next_multiple_of(BLOCK_BYTES / SECTOR_BYTES);
         extent
     }
 

@@ -29,7 +29,6 @@ pub struct Statistics {
     read_bytes: u64,
     first_ns: u64,
     last_ns: u64,
-    backwards: u64,
     gaps: Moments,
     responses: Moments,
     peak: Peak,
@@ -157,7 +156,6 @@ impl Statistics {
         } else {
             self.gaps.add(record.at_ns.saturating_sub(self.last_ns) as f64);
         }
-        self.backwards += u64::from(record.at_ns < self.last_ns);
         self.last_ns = self.last_ns.max(record.at_ns);
         self.peak.add(record.at_ns.saturating_sub(self.first_ns) / SECOND_NS);
     }

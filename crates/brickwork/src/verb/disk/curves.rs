@@ -140,7 +140,7 @@ pub(super) fn curve_checks(compared: &[Compared]) -> Vec<Check> {
             of: format!("{configuration} {mix} {scheduler}"),
             compared: points.len() as u64,
             found: format!("worst {worst:+.2}%"),
-            bound: if is_promised { format!("{CURVES_PERCENT}%") } else { "shown only".to_owned() },
+            bound: if is_promised { format!("{CURVES_PERCENT}%") } else { "-".to_owned() },
             holds: is_promised.then_some(worst.abs() <= CURVES_PERCENT),
             details: json!({ "worst_percent": worst }),
         });

@@ -1,20 +1,22 @@
 //! `brickwork disk`: models of drives, and how far they agree with the drives.
 //!
 //! Reading order: this file, [`show`], [`map`], [`validate`] and, below it, [`checks`], [`curves`] and [`reference`]
-//! (the files it compares with).
+//! (the files it compares with), [`mod@probe`].
 
 mod checks;
 mod curves;
 mod list;
 mod map;
+mod probe;
 mod reference;
 mod show;
 mod validate;
 
 use crate::args::Global;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use model::drive::{self, DriveModel};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -46,6 +48,8 @@ enum Command {
     Map(map::Map),
     /// Compare a drive's model with reference data of the drive
     Validate(validate::Validate),
+    /// Measure a real device or file, and print a model of it
+    Probe(probe::Probe),
 }
 
 /// Runs the verb.
@@ -56,6 +60,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
         Command::Show(args) => show::show(global, &args).map(done),
         Command::Map(args) => map::map(global, &args).map(done),
         Command::Validate(args) => validate::validate(global, &args),
+        Command::Probe(args) => probe::probe(global, &args).map(done),
     }
 }
 
@@ -64,13 +69,16 @@ fn text_of(name: &str) -> Result<String> {
     if let Some(entry) = drive::find(name) {
         return Ok(entry.text.to_owned());
     }
-    std::fs::read_to_string(name).with_context(|| {
-        let ids: Vec<&str> = drive::library().iter().map(|entry| entry.id).collect();
-        let nearest = ids.iter().min_by_key(|id| strsim::damerau_levenshtein(id, name)).unwrap_or(&"");
-        format!(
-            "there is no drive and no file {name}; did you mean {nearest}? `brickwork disk list` shows all drives"
-        )
-    })
+    match std::fs::read_to_string(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let ids = drive::library().iter().map(|entry| entry.id);
+            let nearest = ids.min_by_key(|id| strsim::damerau_levenshtein(id, name)).unwrap_or("");
+            bail!(
+                "there is no drive and no file {name}; did you mean {nearest}? `brickwork disk list` shows all drives"
+            )
+        }
+        read => read.with_context(|| format!("{name} does not read")),
+    }
 }
 
 /// The model of a drive of the library, or of the user's file.

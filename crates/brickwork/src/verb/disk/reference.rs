@@ -28,9 +28,9 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    /// The file's name without its directory.
+    /// The file's name without its directory and ending.
     pub(super) fn name(&self) -> String {
-        self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        self.path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 }
 

@@ -84,13 +84,14 @@ pub(super) fn validate(global: &Global, args: &Validate) -> Result<ExitCode> {
 
 fn print_text(model: &DriveModel, checks: &[Check], points: &[Compared]) {
     println!("{}\n", model.name());
-    let mut table = output::table(&["what", "of", "compared", "found", "bound", "holds"]);
+    let mut table = output::table(&["what", "compared", "found", "bound", "holds"]);
     for check in checks {
         let holds = check.holds.map_or("-", |holds| if holds { "yes" } else { "NO" });
-        let compared = check.compared.to_string();
-        table.add_row([check.what, &check.of, &compared, &check.found, &check.bound, holds]);
+        let what =
+            if check.of.contains(' ') { check.of.clone() } else { format!("{}, {}", check.of, check.what) };
+        table.add_row([&what, &check.compared.to_string(), &check.found, &check.bound, holds]);
     }
-    output::align_right(&mut table, &[2]);
+    output::align_right(&mut table, &[1, 2, 3]);
     println!("{}", output::render(&table));
     if points.is_empty() {
         return;

@@ -1,7 +1,7 @@
 //! `brickwork trace convert`.
 
 use super::reading::{self, Reading};
-use super::writing::Writing;
+use super::writing::{Writing, is_standard};
 use crate::args::Global;
 use crate::output;
 use anyhow::Result;
@@ -22,6 +22,8 @@ Examples:
 pub(super) struct Args {
     /// The trace to read, `-` for standard input
     trace: PathBuf,
+    /// The file to write, `-` for standard output; .gz, .xz and .zst are compressed
+    out: PathBuf,
     #[command(flatten)]
     writing: Writing,
     #[command(flatten)]
@@ -31,14 +33,16 @@ pub(super) struct Args {
 /// Runs the verb.
 pub(super) fn run(global: &Global, args: &Args) -> Result<()> {
     let mut trace = args.reading.open(&args.trace)?;
-    let mut written = args.writing.open()?;
+    let mut written = args.writing.open(&args.out)?;
     for record in &mut trace {
-        written.write(&record?)?;
+        if !written.write(&record?)? {
+            break;
+        }
     }
     let records = written.finish()?;
     trace.warn(global.json);
-    let (path, format) = (args.writing.path(), trace.reader.format());
-    if path.as_os_str() == "-" {
+    let (path, format) = (&args.out, trace.reader.format());
+    if is_standard(path) {
         return Ok(());
     }
     if global.json {

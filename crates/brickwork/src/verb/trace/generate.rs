@@ -1,19 +1,17 @@
 //! `brickwork trace generate`.
 
-use super::writing::Writing;
+use super::writing::{Writing, is_standard};
 use crate::args::Global;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use trace::Description;
 use trace::generate::description::LIBRARY;
 
 /// `trace generate`.
 #[derive(clap::Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "\
+#[command(after_help = "\
 The same description and seed give the same trace, everywhere. Those built in stand for the traces of the D-SPTF
 paper's Table 2; --show prints one with its assumptions, to begin a description of your own from.
 
@@ -21,14 +19,16 @@ Examples:
   brickwork trace generate --list
   brickwork trace generate --show sap > mine.toml
   brickwork trace generate mine.toml mine.trace.zst --seed 7
-  brickwork trace generate sap - --requests 100000 | brickwork trace info -"
-)]
+  brickwork trace generate sap - --requests 100000 | brickwork trace info -")]
 pub(super) struct Args {
     /// A description: one that is built in, or a TOML file
     #[arg(required_unless_present_any = ["list", "show"])]
     description: Option<String>,
+    /// The file to write, `-` for standard output; .gz, .xz and .zst are compressed
+    #[arg(required_unless_present_any = ["list", "show"])]
+    out: Option<PathBuf>,
     #[command(flatten)]
-    writing: Option<Writing>,
+    writing: Writing,
     /// The seed: another one is another trace of the same kind
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -39,10 +39,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FACTOR")]
     stretch: Option<f64>,
     /// List the descriptions that are built in
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with = "description")]
     list: bool,
     /// Print one of them
-    #[arg(long, value_name = "NAME", exclusive = true)]
+    #[arg(long, value_name = "NAME", conflicts_with = "description")]
     show: Option<String>,
 }
 
@@ -60,24 +60,25 @@ pub(super) fn run(global: &Global, args: &Args) -> Result<()> {
         return Ok(());
     }
     let description = args.description()?;
-    let writing =
-        args.writing.as_ref().context("say where to write the trace: a file, or - for standard output")?;
-    let mut written = writing.open()?;
+    let out = args.out.as_ref().context("say where to write the trace: a file, or - for standard output")?;
+    let mut written = args.writing.open(out)?;
     let bar = output::progress(description.requests, &format!("generating {}", description.name), false);
     for (number, record) in (0_u64..).zip(description.source(args.seed)) {
         if number.is_multiple_of(LOOK) {
             bar.set_position(number);
         }
-        written.write(&record)?;
+        if !written.write(&record)? {
+            break;
+        }
     }
     let requests = written.finish()?;
     bar.finish_and_clear();
-    report(global, args.seed, writing.path(), &description, requests);
+    report(global, args.seed, out, &description, requests);
     Ok(())
 }
 
 fn report(global: &Global, seed: u64, path: &Path, description: &Description, requests: u64) {
-    if path.as_os_str() == "-" {
+    if is_standard(path) {
         return;
     }
     let name = &description.name;

@@ -74,11 +74,7 @@ fn print(path: &Path, format: Format, has_times: bool, summary: &Summary) {
     if has_times {
         line(
             "time",
-            &format!(
-                "{} from the first to the last, which begins at {}",
-                seconds(summary.span_s),
-                seconds(summary.first_s)
-            ),
+            &format!("{}, the first request at {}", seconds(summary.span_s), seconds(summary.first_s)),
         );
         line("rate", &rate(summary));
     } else {
@@ -96,7 +92,7 @@ fn print(path: &Path, format: Format, has_times: bool, summary: &Summary) {
     let sampled = if reuse.is_exact {
         String::new()
     } else {
-        format!(" (1 block in {:.0} followed)", 1.0 / reuse.sampled)
+        format!(" ({} of blocks followed)", percent(reuse.sampled))
     };
     line("footprint", &format!("{about}{} in blocks of 4 KiB{sampled}", bytes(reuse.footprint_bytes)));
     println!("\n{}", reuses(summary));
@@ -143,9 +139,12 @@ fn reuses(summary: &Summary) -> String {
         table.add_row([name, percent(share), hits, bar]);
     };
     let mut hits = 0.0;
-    for (end, share) in &reuse.histogram {
+    // The finest bin by itself, then two at a time: a screen should hold them.
+    let (first, others) = reuse.histogram.split_at(reuse.histogram.len().min(1));
+    for bins in first.chunks(1).chain(others.chunks(2)) {
+        let share: f64 = bins.iter().map(|(_, share)| share).sum();
         hits += share;
-        row(bytes(*end as f64), *share, percent(hits));
+        row(bytes(bins[bins.len() - 1].0 as f64), share, percent(hits));
     }
     row("never before".to_owned(), reuse.cold_share, String::new());
     output::render(&table)

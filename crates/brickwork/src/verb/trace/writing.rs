@@ -2,17 +2,17 @@
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use std::fs::Permissions;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use trace::compress::Compression;
 use trace::{Record, Target, Writer};
 
-/// The file to write.
+/// How a trace is written.
 #[derive(clap::Args)]
 pub(super) struct Writing {
-    /// The file to write, `-` for standard output; .gz, .xz and .zst are compressed
-    out: PathBuf,
     /// The format to write
     #[arg(long, value_enum, default_value = "brickwork")]
     to: To,
@@ -32,41 +32,40 @@ enum To {
 }
 
 impl Writing {
-    /// Begins to write.
-    pub(super) fn open(&self) -> Result<Written> {
+    /// Begins to write to `out`; `-` is standard output. The end of its name says how it is compressed.
+    pub(super) fn open(&self, out: &Path) -> Result<Written> {
         let target = match self.to {
             To::Brickwork => Target::Brickwork,
             To::Disksim => Target::DiskSim,
             To::Spc => Target::Spc,
         };
-        let compression = Compression::of_name(&self.out.to_string_lossy());
-        let (sink, place) =
-            if self.out.as_os_str() == "-" { (Sink::Out(io::stdout()), None) } else { self.file()? };
-        let writer = Writer::new(sink, target, compression).with_context(|| self.writing())?;
+        let compression = Compression::of_name(&out.to_string_lossy());
+        let (sink, place) = if is_standard(out) { (Sink::Out(io::stdout()), None) } else { self.file(out)? };
+        let started = Writer::new(sink, target, compression);
+        let writer = started.with_context(|| format!("writing {}", out.display()))?;
         Ok(Written { writer, place, is_forced: self.force })
     }
 
-    /// Where it goes, for people.
-    pub(super) fn path(&self) -> &Path {
-        &self.out
-    }
-
-    fn file(&self) -> Result<(Sink, Option<PathBuf>)> {
-        if self.out.exists() && !self.force {
-            bail!("{} exists; --force writes over it", self.out.display());
+    fn file(&self, out: &Path) -> Result<(Sink, Option<PathBuf>)> {
+        if out.exists() && !self.force {
+            bail!("{} exists; --force writes over it", out.display());
         }
-        let folder = match self.out.parent() {
+        let folder = match out.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = NamedTempFile::new_in(folder)
-            .with_context(|| format!("making a file in {}", folder.display()))?;
-        Ok((Sink::File(file), Some(self.out.clone())))
+        // As any new file: what the umask leaves.
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(".trace-").permissions(Permissions::from_mode(0o666));
+        let file =
+            builder.tempfile_in(folder).with_context(|| format!("making a file in {}", folder.display()))?;
+        Ok((Sink::File(file), Some(out.to_owned())))
     }
+}
 
-    fn writing(&self) -> String {
-        format!("writing {}", self.out.display())
-    }
+/// Whether `out` stands for standard output.
+pub(super) fn is_standard(out: &Path) -> bool {
+    out.as_os_str() == "-"
 }
 
 /// A trace that is being written.
@@ -98,16 +97,23 @@ impl Write for Sink {
 }
 
 impl Written {
-    /// Writes one request.
-    pub(super) fn write(&mut self, record: &Record) -> Result<()> {
-        self.writer.write(record).with_context(|| self.writing())
+    /// Writes one request; `false` when nobody wants more of them.
+    pub(super) fn write(&mut self, record: &Record) -> Result<bool> {
+        match self.writer.write(record) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(error).with_context(|| self.writing()),
+        }
     }
 
     /// Puts the file in its place, and returns how many requests it has.
     pub(super) fn finish(self) -> Result<u64> {
         let (records, what) = (self.writer.records(), self.writing());
-        let Sink::File(file) = self.writer.finish().with_context(|| what.clone())? else {
-            return Ok(records);
+        let file = match self.writer.finish() {
+            Ok(Sink::File(file)) => file,
+            Ok(Sink::Out(_)) => return Ok(records),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(records),
+            Err(error) => return Err(error).context(what),
         };
         let place = self.place.unwrap_or_default();
         let result = if self.is_forced { file.persist(&place) } else { file.persist_noclobber(&place) };

@@ -1,3 +1,5 @@
+//! Claims among bricks in a small world whose messages are late, lost and reordered, and one event at a time.
+
 use super::estimate::Estimate;
 use super::*;
 use base::Rng;
@@ -301,6 +303,9 @@ fn a_hit_and_a_cancel_take_a_read_away() {
     assert_eq!(fx, [Effect::Drop { item: 2, why: Dropped::Cancelled }]);
     let fx = step(&mut claims, 4, Event::Hit { attempt: read(3, 0), holders: both() });
     assert_eq!(fx, [Effect::Claim { attempt: read(3, 0), bid_ns: 0, holders: both() }]);
+    step(&mut claims, 5, arrival(4, 0, 5));
+    let fx = step(&mut claims, 6, Event::Hit { attempt: read(4, 0), holders: both() });
+    assert!(matches!(fx[..], [Effect::Drop { item: 4, .. }, Effect::Claim { bid_ns: 0, .. }]), "{fx:?}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ pub enum Event<T> {
         /// The driver's own.
         item: T,
     },
-    /// A read is answered from this brick's memory: the others need not serve it.
+    /// A read is answered from this brick's memory: the others need not serve it, nor this one's disk if it waits.
     Hit {
         /// Which.
         attempt: Attempt,

@@ -5,10 +5,13 @@
 //! other read. So a claim that is lost, late or a lie costs a second service, or the asker's patience, and no more.
 
 use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
+use crate::brick::BrickEffect;
 use crate::distribute::claim::{
     Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
 };
-use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, Payload, Time, ViewNumber};
+use base::{
+    BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
+};
 use std::collections::VecDeque;
 use wire::disk::Command;
 use wire::{Claim, ReadOutcome, Slots};
@@ -41,6 +44,10 @@ pub(super) struct Contests {
     fx: Vec<Effect<ReadRequest>>,
     /// Claims that came without their read, the latest ones: for the count alone.
     early: VecDeque<(NodeId, u64)>,
+    /// Whether the disk shows its head, and chooses among contested reads itself.
+    heads_seen: bool,
+    /// Contested reads that wait at such a disk, and the block that each begins with.
+    at_disk: HashMap<ReadId, (VolumeId, u64)>,
     /// Those who were asked last: most reads that follow each other are asked of the same.
     holders: Option<((GroupId, ViewNumber, Slots), Holders)>,
 }
@@ -56,6 +63,8 @@ impl Contests {
             out: Vec::new(),
             fx: Vec::new(),
             early: VecDeque::new(),
+            heads_seen: false,
+            at_disk: HashMap::default(),
             holders: None,
         }
     }
@@ -159,10 +168,14 @@ impl Participant {
         // Who waits for a decision may leave it to someone who does not.
         self.held.retain(|_, (_, read)| !is_it(read));
         let attempt = attempt(claim.gateway.0, claim.number);
+        if self.contests.heads_seen {
+            let (disk, bid_ns) = (self.disk, claim.bid_ns);
+            return cx.fx.push(BrickEffect::Claimed { disk, attempt, bid_ns, brick: from });
+        }
         if self.contests.claims.get(attempt.read).is_none() {
             self.contests.note_early(asker, &claim);
         }
-        self.advance(cx, Some(Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from }));
+        self.contest_step(cx, Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from });
     }
 
     /// A read that others were asked for, too, of blocks without a write in doubt.
@@ -174,7 +187,15 @@ impl Participant {
             cx.counters.count("contested read that makes no sense served alone");
             return self.serve(cx, read, false);
         };
+        if self.contests.at_disk.len() >= QUEUE_MAX {
+            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
+        }
         let attempt = attempt(gateway.0, contest.number);
+        if self.contests.heads_seen && read.content {
+            self.contests.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
+            cx.fx.push(BrickEffect::Contest { disk: self.disk, attempt, holders });
+            return self.serve(cx, read, false);
+        }
         // There is no arm whose way would depend on the sector.
         let (sector, data) =
             (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
@@ -182,7 +203,31 @@ impl Participant {
             true => Event::Tied { attempt, sector, holders, item: read },
             false => Event::Read { attempt, data, sector, holders, item: read },
         };
-        self.advance(cx, Some(event));
+        self.contest_step(cx, event);
+    }
+
+    /// From now on the disk shows its head, or does not.
+    pub fn see_heads(&mut self, seen: bool) {
+        self.contests.heads_seen = seen;
+    }
+
+    /// The disk is about to serve a contested read.
+    pub fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
+        let Some(&(volume, lba)) = self.contests.at_disk.get(&attempt.read) else { return };
+        let (gateway, number) = (GatewayId(attempt.read.asker), attempt.read.sequence);
+        let claim = Claim { gateway, number, volume, lba, bid_ns };
+        let others = holders.iter().filter(|brick| **brick != self.contests.me);
+        self.contests.out.extend(others.map(|brick| (*brick, claim)));
+    }
+
+    /// A read left the disk: served, or left to another member, which then needs no answer from here.
+    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_busy: bool) -> bool {
+        let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
+        let was_there = self.contests.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
+        if was_there && is_busy {
+            cx.counters.count("read left to another member");
+        }
+        was_there && is_busy
     }
 
     /// The store has answered.
@@ -192,47 +237,53 @@ impl Participant {
             self.contests.claims.device_mut().end(begun.depth, took_ns);
         }
         if begun.claimed {
-            self.advance(cx, Some(Event::Done));
+            self.contest_step(cx, Event::Done);
         }
     }
 
-    /// What is due: reads whose expected server let its time pass.
-    pub(super) fn go_on_with_contests(&mut self, cx: &mut Context<'_>) {
-        self.advance(cx, None);
-    }
-
-    fn advance(&mut self, cx: &mut Context<'_>, event: Option<Event<ReadRequest>>) {
+    /// Serves what is this brick's turn, and what those who were expected to be first let pass. After a batch: of a brick that
+    /// stood still for a while the reads that others claimed meanwhile come with their claims.
+    pub fn settle_contests(&mut self, cx: &mut Context<'_>) {
         let mut fx = core::mem::take(&mut self.contests.fx);
-        if let Some(event) = event {
-            self.contests.claims.step(cx.now, event, &mut fx);
-        }
-        loop {
-            self.contests.claims.settle(cx.now, &mut fx);
-            if fx.is_empty() {
-                break;
-            }
+        self.contests.claims.settle(cx.now, &mut fx);
+        while !fx.is_empty() {
             self.contests.note_claims(&fx);
             let mut returned = 0;
             for effect in fx.drain(..) {
                 match effect {
                     Effect::Claim { .. } => {}
                     Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
-                    Effect::Drop { item, why } => {
-                        self.contests.count_drop(cx, &item, why);
-                        match why {
-                            Dropped::Full => read_answer(cx, &item, ReadOutcome::Busy, Payload::new()),
-                            // The claimer has the blocks in memory from now on.
-                            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: item.span }),
-                            Dropped::Squashed | Dropped::Cancelled => {}
-                        }
-                    }
+                    Effect::Drop { item, why } => self.drop_contested(cx, &item, why),
                 }
             }
             for _ in 0..returned {
                 self.contests.claims.step(cx.now, Event::Done, &mut fx);
             }
+            self.contests.claims.settle(cx.now, &mut fx);
         }
         self.contests.fx = fx;
+    }
+
+    /// What a step leaves is dropped reads; claims and turns follow with the batch's end.
+    fn contest_step(&mut self, cx: &mut Context<'_>, event: Event<ReadRequest>) {
+        let mut fx = core::mem::take(&mut self.contests.fx);
+        self.contests.claims.step(cx.now, event, &mut fx);
+        for effect in fx.drain(..) {
+            if let Effect::Drop { item, why } = effect {
+                self.drop_contested(cx, &item, why);
+            }
+        }
+        self.contests.fx = fx;
+    }
+
+    fn drop_contested(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
+        self.contests.count_drop(cx, read, why);
+        match why {
+            Dropped::Full => read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
+            // The claimer has the blocks in memory from now on.
+            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: read.span }),
+            Dropped::Squashed | Dropped::Cancelled => {}
+        }
     }
 
     /// It is this brick's turn to serve a read, unless things have changed while it waited. Says whether the disk has it.

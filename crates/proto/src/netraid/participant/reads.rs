@@ -61,6 +61,9 @@ impl Participant {
         result: Result<Blocks, StoreError>,
     ) {
         self.on_served(cx, begun);
+        if self.left_disk(cx, read, matches!(result, Err(StoreError::Busy))) {
+            return;
+        }
         self.answer_read(cx, read, leased, result);
     }
 

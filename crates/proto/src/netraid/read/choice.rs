@@ -18,6 +18,10 @@ const RESCUE_MIN: Duration = Duration::from_millis(1);
 const RESCUE_MAX: Duration = Duration::from_millis(100);
 /// and after this while none was measured.
 const RESCUE_UNKNOWN: Duration = Duration::from_millis(10);
+/// All is asked anew when a read lasts so many times as long as nearly all do at the fastest member,
+const PATIENCE_FACTOR: u64 = 6;
+/// but for so long at most is that the measure.
+const PATIENCE_MAX: Duration = Duration::from_secs(10);
 /// So many answers tell how long nearly all take.
 const MEASURED: u64 = 8;
 /// The second of two tied reads waits so long: about as long as the first one's claim is on its way.
@@ -154,14 +158,26 @@ impl ReadOperation {
         ranked
     }
 
+    /// How long answers may take before all is asked anew. Where even the fastest holder takes long, asking twice would only
+    /// make it take longer.
+    pub(super) fn patience(&self, shared: &Shared, holders: &[(u8, BrickId)]) -> Duration {
+        let measures =
+            holders.iter().filter_map(|(_, brick)| shared.pace.measure(shared.now, *brick, self.kind()));
+        let high_ns = measures.filter(|m| m.weight >= MEASURED).map(|m| m.high_ns).min();
+        let usual = Duration::from_nanos(high_ns.unwrap_or(0).saturating_mul(PATIENCE_FACTOR));
+        Shared::retry_delay(self.attempt).max(usual.min(PATIENCE_MAX))
+    }
+
     /// How long an answer may take before another member is asked: a multiple of what nearly all answers take at the member
     /// that is fastest, since what is slow must not set the measure.
     fn rescue_delay(&self, shared: &Shared, members: &[(u8, BrickId)]) -> Duration {
         let measures =
             members.iter().filter_map(|(_, brick)| shared.pace.measure(shared.now, *brick, self.kind()));
         let high_ns = measures.filter(|m| m.weight >= MEASURED).map(|m| m.high_ns).min();
-        let usual = high_ns.map(|ns| Duration::from_nanos(ns.saturating_mul(RESCUE_FACTOR)));
-        usual.unwrap_or(RESCUE_UNKNOWN).clamp(RESCUE_MIN, RESCUE_MAX)
+        let high = high_ns.map(Duration::from_nanos);
+        // Where nearly all take longer than the bound, asking again before they can answer would help nobody.
+        let bound = RESCUE_MAX.max(high.unwrap_or_default() * 2);
+        high.map_or(RESCUE_UNKNOWN, |high| high * RESCUE_FACTOR as u32).clamp(RESCUE_MIN, bound)
     }
 
     // ---- rows of parity layouts ----

@@ -1,0 +1,137 @@
+//! `brickwork lab`: published experiments and one's own, with what they claim.
+//!
+//! A file each: `list`, `run` with how it is shown in `show`, and `report`.
+
+mod list;
+mod report;
+mod run;
+mod show;
+
+use crate::args::Global;
+use anyhow::Result;
+use clap::Subcommand;
+use lab::experiment::{Experiment, Scale};
+use lab::outcome::{self, Outcome};
+use lab::parameters::Parameters;
+use lab::runner::Runner;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Name all experiments, or show what one assumes
+    List(list::List),
+    /// Run experiments, and print their tables and claims
+    Run(run::Run),
+    /// Run experiments, and put everything into one HTML page
+    Report(report::Report),
+}
+
+/// How experiments are run, whatever is done with what comes out.
+#[derive(clap::Args, Clone, Debug)]
+struct Manner {
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Seeds, each one more than the last; from two on figures have 95% confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// A tenth of the length: for a first look
+    #[arg(long)]
+    quick: bool,
+    /// Points at a time; as many as there are processors when absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Assume something else; may be repeated (`brickwork lab list ID` names the assumptions)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Do not measure claims under other assumptions as well
+    #[arg(long)]
+    no_sensitivity: bool,
+}
+
+/// Runs the verb.
+pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::List(list) => list::run(global, &list).map(|()| ExitCode::SUCCESS),
+        Command::Run(run) => run::run(global, &run),
+        Command::Report(report) => report::run(global, &report),
+    }
+}
+
+/// What the names mean, each experiment once, in the order of the names. A name that ends in `.toml` is a user's file.
+fn experiments(names: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
+    let mut found: Vec<Box<dyn Experiment>> = Vec::new();
+    for name in names {
+        let meant = if name.ends_with(".toml") {
+            vec![lab::own::read(Path::new(name))?]
+        } else {
+            lab::catalogue::find(name)?
+        };
+        for experiment in meant {
+            if found.iter().all(|known| known.id() != experiment.id()) {
+                found.push(experiment);
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Manner {
+    fn options(&self) -> outcome::Options {
+        let scale = if self.quick { Scale::Quick } else { Scale::Full };
+        outcome::Options { seed: self.seed, seeds: self.seeds, scale, sensitivity: !self.no_sensitivity }
+    }
+
+    /// The paper's assumptions as its file has them, then as the command line wants them.
+    fn parameters(&self, experiment: &dyn Experiment) -> Result<Parameters> {
+        let mut parameters = experiment.parameters();
+        self.set.iter().try_for_each(|setting| parameters.set(setting))?;
+        Ok(parameters)
+    }
+
+    /// Runs one experiment with a progress bar, keeping its points in `folder`.
+    fn run(&self, experiment: &dyn Experiment, folder: Option<&Path>) -> Result<Outcome> {
+        let (parameters, options) = (self.parameters(experiment)?, self.options());
+        let total = outcome::point_count(experiment, &parameters, &options)?;
+        let bar = crate::output::progress(total, experiment.id(), false);
+        let on_point = || bar.inc(1);
+        let kept_in = folder.map(lab::files::points);
+        let runner = Runner { jobs: self.threads(), kept_in, build: build(), on_point: &on_point };
+        let outcome = outcome::run(experiment, &parameters, &options, &runner);
+        bar.finish_and_clear();
+        Ok(outcome?)
+    }
+
+    fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(all, |jobs| jobs as usize)
+    }
+
+    /// The flags that make the same run again.
+    fn flags(&self) -> String {
+        let mut flags = format!(" --seed {}", self.seed);
+        if self.seeds > 1 {
+            flags += &format!(" --seeds {}", self.seeds);
+        }
+        if self.quick {
+            flags += " --quick";
+        }
+        self.set.iter().for_each(|setting| flags += &format!(" --set {setting}"));
+        flags
+    }
+}
+
+/// Names this very program, so that points of another one are never taken for its own.
+fn build() -> String {
+    let exe: Option<PathBuf> = std::env::current_exe().ok();
+    let checksum = exe.and_then(|path| std::fs::read(path).ok()).map_or(0, |bytes| crc32c::crc32c(&bytes));
+    format!("{} {checksum:08x}", env!("CARGO_PKG_VERSION"))
+}

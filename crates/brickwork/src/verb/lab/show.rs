@@ -1,0 +1,115 @@
+//! An outcome for people.
+
+use crate::output;
+use lab::cell::{Row, number};
+use lab::claim::Claim;
+use lab::outcome::{Outcome, Sensitivity};
+
+/// Prints the table, the claims, what they depend on, and how long it took.
+pub(super) fn print(outcome: &Outcome) {
+    println!("{}: {}", outcome.id, outcome.title);
+    println!("{}\n", provenance(outcome));
+    print_rows(&outcome.rows);
+    if !outcome.claims.is_empty() {
+        println!();
+        print_claims(&outcome.claims);
+    }
+    for note in &outcome.notes {
+        println!();
+        output::print_marked(" ", note);
+    }
+    if !outcome.assumptions.is_empty() {
+        println!("\nAssumed (why: brickwork lab list {})", outcome.id);
+        let assumed: Vec<String> =
+            outcome.assumptions.iter().map(|assumed| format!("{}={}", assumed.name, assumed.value)).collect();
+        output::print_marked(" ", &assumed.join(" "));
+    }
+    print_sensitivity(&outcome.sensitivity);
+    println!(
+        "\n{} simulated hours, {} events, in {:.1} s.",
+        number(outcome.simulated_s / 3600.0),
+        outcome.events,
+        outcome.wall_s
+    );
+}
+
+fn provenance(outcome: &Outcome) -> String {
+    let last = outcome.seed + outcome.seeds - 1;
+    let seeds =
+        if outcome.seeds == 1 { format!("seed {last}") } else { format!("seeds {} to {last}", outcome.seed) };
+    let quick = if outcome.quick { ", quick: a tenth of the length" } else { "" };
+    format!("{seeds}{quick}; ± is half of a 95% confidence interval")
+        .replace(if outcome.seeds == 1 { "; ± is half of a 95% confidence interval" } else { "\0" }, "")
+}
+
+fn print_rows(rows: &[Row]) {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(Row::cells) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let headings: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+    let mut table = output::table(&headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let is_number =
+        |name: &&str| rows.iter().filter_map(|row| row.get(name)).all(|cell| cell.number().is_some());
+    let numbers: Vec<usize> =
+        names.iter().enumerate().filter(|(_, name)| is_number(name)).map(|(at, _)| at).collect();
+    output::align_right(&mut table, &numbers);
+    for row in rows {
+        table.add_row(names.iter().map(|name| row.get(name).map_or(String::new(), |cell| cell.text())));
+    }
+    println!("{}", output::render(&table));
+}
+
+fn print_claims(claims: &[Claim]) {
+    let mut table = output::table(&["claim", "paper", "measured", "band", "holds"]);
+    output::align_right(&mut table, &[1, 2, 3]);
+    for claim in claims {
+        let interval = claim.measured_ci95.map_or(String::new(), |half| format!(" ±{}", number(half)));
+        table.add_row([
+            claim.what.clone(),
+            claim.paper.map_or("-".to_owned(), number),
+            number(claim.measured) + &interval,
+            format!("{} to {}", number(claim.low), number(claim.high)),
+            if claim.holds { "yes".to_owned() } else { "NO".to_owned() },
+        ]);
+    }
+    println!("{}", output::render(&table));
+    let hold = claims.iter().filter(|claim| claim.holds).count();
+    println!("{hold} of {} hold.", output::count(claims.len() as u64, "claim"));
+}
+
+/// Which claims another assumption would move: a line for each that changes by more than its band is wide by a tenth,
+/// or whose verdict changes.
+fn print_sensitivity(all: &[Sensitivity]) {
+    let Some((plain, others)) = all.split_first() else { return };
+    println!("\nUnder other assumptions (a tenth of the length), where a claim changes visibly");
+    let mut table = output::table(&["assumption", "claim", "measured", "holds"]);
+    output::align_right(&mut table, &[2]);
+    let mut unmoved = Vec::new();
+    for other in others {
+        let name = format!("{}={}", other.assumption, other.value);
+        let moved = plain.claims.iter().zip(&other.claims).filter(|(plain, other)| is_moved(plain, other));
+        let lines: Vec<_> = moved.collect();
+        if lines.is_empty() {
+            unmoved.push(name);
+            continue;
+        }
+        for (plain, claim) in lines {
+            let measured = format!("{} → {}", number(plain.measured), number(claim.measured));
+            table.add_row([name.as_str(), &claim.what, &measured, if claim.holds { "yes" } else { "NO" }]);
+        }
+    }
+    if table.row_count() > 0 {
+        println!("{}", output::render(&table));
+    }
+    if !unmoved.is_empty() {
+        output::print_marked(" ", &format!("No claim changes visibly with {}.", unmoved.join(", ")));
+    }
+}
+
+fn is_moved(plain: &Claim, other: &Claim) -> bool {
+    let width = plain.high - plain.low;
+    plain.holds != other.holds || (plain.measured - other.measured).abs() > width / 10.0
+}

@@ -1,0 +1,24 @@
+//! The instrument: published experiments, each a file that states what its paper claims and what comes out here, and
+//! experiments of one's own.
+//!
+//! Reading order: [`experiment`] (what one is), [`parameters`] (what a paper leaves unsaid), [`outcome`] (a run from
+//! start to end), [`claim`] and [`cell`] (what is stated), [`dsptf`] (the first paper's), [`own`] (users').
+//! Behind them [`runner`] (all cores, resumed after interruption), [`plot`], [`report`], [`files`].
+//!
+//! Deliberately absent: protocols and models. An experiment only sets up what `sim` runs.
+
+pub mod catalogue;
+pub mod cell;
+pub mod claim;
+pub mod dsptf;
+pub mod error;
+pub mod experiment;
+pub mod files;
+pub mod outcome;
+pub mod own;
+pub mod parameters;
+pub mod plot;
+pub mod report;
+pub mod runner;
+pub mod statistics;
+pub mod system;

@@ -1,0 +1,244 @@
+//! What a user's file says. Every field but the title and the workload's kind has a default.
+
+use super::{Combination, Source};
+use crate::error::LabError;
+use serde::Deserialize;
+
+/// A whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Form {
+    pub(super) title: String,
+    pub(super) workload: Workload,
+    #[serde(default)]
+    pub(super) cluster: Cluster,
+    #[serde(default)]
+    pub(super) brick: Brick,
+    #[serde(default)]
+    pub(super) slow: Vec<Slow>,
+    #[serde(default)]
+    pub(super) length: Length,
+    #[serde(default)]
+    pub(super) show: Show,
+    /// Fields by their paths, each with a list of values.
+    #[serde(default, rename = "vary")]
+    said: Option<toml::Value>,
+    /// The same in the order of the file.
+    #[serde(skip)]
+    pub(super) vary: Vec<(String, Vec<toml::Value>)>,
+    /// The file without what is varied.
+    #[serde(skip)]
+    base: toml::Table,
+}
+
+/// Which fields count depends on the kind.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Workload {
+    /// closed, open, trace or generate.
+    pub(super) kind: String,
+    /// closed: requests in each replica group.
+    pub(super) outstanding: Option<u32>,
+    /// open: requests to all groups together.
+    pub(super) per_second: Option<f64>,
+    /// open: poisson unless it says something else.
+    pub(super) arrivals: Option<Arrivals>,
+    /// closed and open.
+    pub(super) mix: Option<Mix>,
+    /// trace.
+    pub(super) file: Option<String>,
+    /// trace: told by its beginning when absent.
+    pub(super) format: Option<String>,
+    /// generate: one of the generator's descriptions, or a file.
+    pub(super) description: Option<String>,
+    /// generate: as many as described when absent.
+    pub(super) requests: Option<u64>,
+    /// trace and generate.
+    pub(super) speed_up: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Mix {
+    pub(super) reads: f64,
+    pub(super) mean_bytes: f64,
+    pub(super) bytes: Option<u64>,
+    pub(super) hot_share: f64,
+    pub(super) hot_space: f64,
+}
+
+/// How open requests follow one another: poisson, regular or bursts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arrivals {
+    pub(super) kind: String,
+    /// bursts.
+    pub(super) factor: Option<f64>,
+    /// bursts.
+    pub(super) period_ms: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Cluster {
+    pub(super) bricks: u32,
+    pub(super) replicas: u32,
+    pub(super) placement: String,
+    pub(super) policy: String,
+    pub(super) weights: Vec<f64>,
+    pub(super) write_release: String,
+    pub(super) one_way_us: f64,
+    pub(super) megabytes_per_second: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Brick {
+    pub(super) disk: String,
+    pub(super) parts: String,
+    pub(super) scheduler: String,
+    pub(super) depth: u32,
+    pub(super) cache_bytes: u64,
+    pub(super) journal_bytes: u64,
+}
+
+/// A brick whose disk is slow for a time.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Slow {
+    pub(super) brick: u32,
+    pub(super) percent: u32,
+    #[serde(default)]
+    pub(super) from_s: f64,
+    pub(super) until_s: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Length {
+    pub(super) warm_up: u64,
+    pub(super) requests: Option<u64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Show {
+    pub(super) figures: Vec<String>,
+}
+
+impl Default for Mix {
+    fn default() -> Mix {
+        Mix { reads: 1.0, mean_bytes: 4096.0, bytes: None, hot_share: 0.0, hot_space: 1.0 }
+    }
+}
+
+impl Default for Cluster {
+    fn default() -> Cluster {
+        Cluster {
+            bricks: 3,
+            replicas: 3,
+            placement: "disjoint".to_owned(),
+            policy: "claim".to_owned(),
+            weights: Vec::new(),
+            write_release: "nvram".to_owned(),
+            one_way_us: 50.0,
+            megabytes_per_second: None,
+        }
+    }
+}
+
+impl Default for Brick {
+    fn default() -> Brick {
+        Brick {
+            disk: "quantum-atlas-10k".to_owned(),
+            parts: "uncached".to_owned(),
+            scheduler: "sptf".to_owned(),
+            depth: 1,
+            cache_bytes: 0,
+            journal_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Default for Length {
+    fn default() -> Length {
+        Length { warm_up: 1000, requests: None }
+    }
+}
+
+impl Default for Show {
+    fn default() -> Show {
+        let figures = ["throughput_iops", "response_ms", "response_p99_ms"];
+        Show { figures: figures.map(str::to_owned).into() }
+    }
+}
+
+impl Form {
+    /// Reads a file's text.
+    pub(super) fn parse(file: &str, text: &str) -> Result<Form, LabError> {
+        let source = Source { file: file.to_owned(), text: text.to_owned() };
+        let form: Form = toml::from_str(text).map_err(|error| syntax(&source, &error))?;
+        let mut base: toml::Table = toml::from_str(text).map_err(|error| syntax(&source, &error))?;
+        base.remove("vary");
+        let vary = varied(&source, form.said.clone())?;
+        Ok(Form { vary, base, ..form })
+    }
+
+    /// The same with the fields of `combination` set.
+    pub(super) fn with(&self, source: &Source, combination: &Combination) -> Result<Form, LabError> {
+        let mut table = self.base.clone();
+        for (field, value) in combination {
+            set(&mut table, field, value.clone())
+                .map_err(|why| source.wrong(&format!("vary.{field}"), why))?;
+        }
+        let form: Result<Form, _> = table.try_into();
+        form.map_err(|error| {
+            let said: Vec<String> =
+                combination.iter().map(|(field, value)| format!("{field} = {value}")).collect();
+            let field = combination.last().map_or("vary", |(field, _)| field.as_str());
+            source.wrong(field, format!("with {}: {}", said.join(", "), error.message()))
+        })
+    }
+}
+
+fn syntax(source: &Source, error: &toml::de::Error) -> LabError {
+    let line =
+        error.span().map(|span| source.text[..span.start.min(source.text.len())].matches('\n').count() + 1);
+    LabError::Experiment { file: source.file.clone(), line, why: error.message().to_owned() }
+}
+
+/// `[vary]`: paths with lists of values.
+fn varied(source: &Source, vary: Option<toml::Value>) -> Result<Vec<(String, Vec<toml::Value>)>, LabError> {
+    let Some(vary) = vary else { return Ok(Vec::new()) };
+    let toml::Value::Table(table) = vary else {
+        return Err(source.wrong("vary", "give a table of fields with lists of values"));
+    };
+    let one = |(field, value): (String, toml::Value)| match value {
+        toml::Value::Array(values) if !values.is_empty() => Ok((field, values)),
+        _ => Err(source.wrong(&field, "give a list of values, as in [1, 2, 4]")),
+    };
+    let mut all: Vec<_> = table.into_iter().map(one).collect::<Result<_, _>>()?;
+    // As they stand in the file: the table has them by name.
+    all.sort_by_key(|(field, _)| super::place::line_of(&source.text, &format!("vary.{field}")));
+    Ok(all)
+}
+
+/// Puts `value` where `path` leads; tables on the way are made.
+fn set(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), String> {
+    let Some((first, rest)) = path.split_once('.') else {
+        table.insert(path.to_owned(), value);
+        return Ok(());
+    };
+    let inner = table.entry(first).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    match inner {
+        toml::Value::Table(inner) => set(inner, rest, value),
+        toml::Value::Array(items) => {
+            let (index, rest) =
+                rest.split_once('.').ok_or(format!("{first} is a list: write {first}.0.{rest}"))?;
+            let count = items.len();
+            let item = index.parse().ok().and_then(|index: usize| items.get_mut(index)?.as_table_mut());
+            set(item.ok_or(format!("{first} has {count} entries, and none is {index}"))?, rest, value)
+        }
+        _ => Err(format!("{first} has no fields")),
+    }
+}

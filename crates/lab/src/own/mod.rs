@@ -1,0 +1,200 @@
+//! Users' own experiments: a TOML file names workload, cluster and brick, and what to vary.
+//!
+//! Reading order: `form` (what a file says), `build` (what is run), this file (an experiment like any other), `place`
+//! (where in the file a mistake is), `records` (traces from files).
+
+mod build;
+mod form;
+mod place;
+mod records;
+
+use crate::cell::{Cell, Row};
+use crate::claim::Claim;
+use crate::error::LabError;
+use crate::experiment::{Experiment, Point, Runs, Scale, Table};
+use crate::parameters::Parameters;
+use crate::plot::{Axis, Chart, Series, Spot};
+use crate::system::FIGURES;
+use form::Form;
+use std::path::{Path, PathBuf};
+
+/// Reads the experiment in the file at `path`.
+///
+/// # Errors
+/// If the file cannot be read or makes no sense: file, line and field are named.
+pub fn read(path: &Path) -> Result<Box<dyn Experiment>, LabError> {
+    let text = std::fs::read_to_string(path).map_err(LabError::reading(path))?;
+    Ok(Box::new(parse(path, &text)?))
+}
+
+fn parse(path: &Path, text: &str) -> Result<Own, LabError> {
+    let file = path.display().to_string();
+    let form = Form::parse(&file, text)?;
+    let stem = path.file_stem().map_or("own".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    let own = Own { id: stem, folder, source: Source { file, text: text.to_owned() }, form };
+    own.check_figures()?;
+    // Every combination is built once before any is run, so that a mistake in the last one costs no time.
+    own.points(&own.parameters(), Scale::Full)?;
+    Ok(own)
+}
+
+/// A file and what it says, for errors.
+struct Source {
+    file: String,
+    text: String,
+}
+
+impl Source {
+    /// A mistake in the value of `field`, a path such as `cluster.policy`.
+    fn wrong(&self, field: &str, why: impl std::fmt::Display) -> LabError {
+        let line = place::line_of(&self.text, field);
+        LabError::Experiment { file: self.file.clone(), line, why: format!("{field}: {why}") }
+    }
+}
+
+struct Own {
+    id: String,
+    /// Of the file: traces and disks are looked for from here.
+    folder: PathBuf,
+    source: Source,
+    form: Form,
+}
+
+/// A value for each varied field, by its path.
+type Combination = Vec<(String, toml::Value)>;
+
+impl Own {
+    fn check_figures(&self) -> Result<(), LabError> {
+        let known: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
+        let unknown = self.form.show.figures.iter().find(|name| !known.contains(&name.as_str()));
+        let refuse = |name: &String| {
+            let why = format!("'{name}' is no figure; there are {}", known.join(", "));
+            Err(self.source.wrong("show.figures", why))
+        };
+        unknown.map_or(Ok(()), refuse)
+    }
+
+    /// All combinations of what is varied, the last field fastest; a single empty one when nothing is.
+    fn combinations(&self) -> Vec<Combination> {
+        let mut all: Vec<Combination> = vec![Vec::new()];
+        for (field, values) in &self.form.vary {
+            let longer = |known: &Combination, value: &toml::Value| {
+                let mut longer = known.clone();
+                longer.push((field.clone(), value.clone()));
+                longer
+            };
+            all = all.iter().flat_map(|known| values.iter().map(move |value| longer(known, value))).collect();
+        }
+        all
+    }
+
+    /// The field whose numbers are the horizontal axis: the last varied one that has only numbers.
+    fn x(&self) -> Option<&str> {
+        let is_numeric =
+            |values: &Vec<toml::Value>| values.iter().all(|value| value.is_integer() || value.is_float());
+        let found = self.form.vary.iter().rev().find(|(_, values)| is_numeric(values));
+        found.map(|(field, _)| field.as_str())
+    }
+}
+
+impl Experiment for Own {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn paper(&self) -> &str {
+        "own"
+    }
+
+    fn title(&self) -> &str {
+        &self.form.title
+    }
+
+    fn assumptions(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters::none(&self.source.file)
+    }
+
+    fn points(&self, _: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
+        let point = |combination: Combination| {
+            let form = self.form.with(&self.source, &combination)?;
+            let system = build::system(&self.source, &self.folder, &form, scale)?;
+            let label = |point: Point, (field, value): &(String, toml::Value)| point.with(field, cell(value));
+            Ok(combination.iter().fold(Point::new(system), label))
+        };
+        self.combinations().into_iter().map(point).collect()
+    }
+
+    fn rows(&self, runs: &Runs) -> Vec<Row> {
+        let figures: Vec<&str> = self.form.show.figures.iter().map(String::as_str).collect();
+        runs.rows(&figures)
+    }
+
+    fn claims(&self, _: &Table) -> Vec<Claim> {
+        Vec::new()
+    }
+
+    fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
+        self.form.show.figures.iter().map(|figure| self.chart(table, figure)).collect()
+    }
+}
+
+impl Own {
+    fn chart(&self, table: &Table, figure: &str) -> Chart {
+        let (name, title) =
+            (format!("{}.{figure}", self.id), format!("{}: {}", self.form.title, meaning(figure)));
+        let y = axis(figure);
+        let x_field = self.x();
+        let of_series = |row: &Row| {
+            let others = self.form.vary.iter().filter(|(field, _)| Some(field.as_str()) != x_field);
+            let texts: Vec<String> = others.filter_map(|(field, _)| row.get(field).map(Cell::text)).collect();
+            if texts.is_empty() { short(figure).to_owned() } else { texts.join(", ") }
+        };
+        let mut series: Vec<Series> = Vec::new();
+        for row in table.0 {
+            let Some(Cell::Number(y, ci95)) = row.get(figure) else { continue };
+            let x = x_field.and_then(|field| row.get(field)?.number()).unwrap_or(0.0);
+            let (name, spot) = (of_series(row), Spot { x, y: *y, ci95: *ci95 });
+            match series.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.spots.push(spot),
+                None => series.push(Series { name, spots: vec![spot] }),
+            }
+        }
+        series.iter_mut().for_each(|series| series.spots.sort_by(|one, other| one.x.total_cmp(&other.x)));
+        match x_field {
+            Some(field) => Chart::lines(&name, &title, Axis::new(field, ""), y, series),
+            None => Chart::bars(&name, &title, y, vec![String::new()], series),
+        }
+    }
+}
+
+fn cell(value: &toml::Value) -> Cell {
+    match value {
+        toml::Value::Integer(number) => Cell::from(*number as f64),
+        toml::Value::Float(number) => Cell::from(*number),
+        toml::Value::String(text) => Cell::from(text.as_str()),
+        other => Cell::from(other.to_string()),
+    }
+}
+
+fn meaning(figure: &str) -> &'static str {
+    FIGURES.iter().find(|(name, _)| *name == figure).map_or("", |(_, meaning)| meaning)
+}
+
+/// The figure's name without its unit, and the unit.
+fn axis(figure: &str) -> Axis {
+    let units = [("_iops", "IO/s"), ("_ms", "ms"), ("_per_second", "requests/s")];
+    let found = units.iter().find(|(ending, _)| figure.ends_with(ending));
+    Axis::new(&short(figure).replace('_', " "), found.map_or("", |(_, unit)| unit))
+}
+
+fn short(figure: &str) -> &str {
+    ["_iops", "_ms"].iter().find_map(|ending| figure.strip_suffix(ending)).unwrap_or(figure)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! A run of the performance simulator as a job, and which of its figures a table can have.
+
+use crate::experiment::{Job, Sample};
+use base::Time;
+use serde_json::json;
+use sim::perf::{
+    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Interval, Length, Measured, Message, Mix,
+    Workload,
+};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What clients do.
+#[derive(Clone)]
+pub enum Load {
+    /// So many requests outstanding in each replica group.
+    Closed {
+        /// How many.
+        outstanding: u32,
+        /// What they ask for.
+        mix: Mix,
+    },
+    /// Requests that come whatever became of those before.
+    Open {
+        /// How many, to all groups together.
+        per_second: f64,
+        /// How they follow one another.
+        arrivals: Arrivals,
+        /// What they ask for.
+        mix: Mix,
+    },
+    /// Requests that come as they are told.
+    Stream(Arc<dyn Stream>),
+}
+
+/// Requests told one by one: a trace, or what is generated like one.
+pub trait Stream: Send + Sync {
+    /// All that decides the requests, apart from the seed.
+    fn describe(&self) -> String;
+    /// The requests from the beginning, by rising time. What goes wrong later ends them, and is put into `failure`.
+    ///
+    /// # Errors
+    /// If a trace cannot be read, with file and line.
+    fn open(&self, seed: u64, failure: &Failure) -> Result<Box<dyn Iterator<Item = Arrival>>, String>;
+}
+
+/// Why a stream ended before its end, if it did.
+pub type Failure = Rc<RefCell<Option<String>>>;
+
+/// A cluster under a load.
+#[derive(Clone)]
+pub struct System {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The load.
+    pub load: Load,
+    /// How long.
+    pub length: Length,
+    /// What names the drives and their parameters, as the cluster has only what was read from their files.
+    pub drives: String,
+}
+
+impl Job for System {
+    fn describe(&self) -> serde_json::Value {
+        let cluster = &self.cluster;
+        json!({
+            "job": "system", "drives": self.drives, "groups": format!("{:?}", cluster.groups.0),
+            "bricks": cluster.bricks.iter().map(describe_brick).collect::<Vec<_>>(),
+            "network": format!("{:?}", cluster.network), "scheme": format!("{:?}", cluster.scheme),
+            "write_release": format!("{:?}", cluster.write_release), "exclusive": cluster.exclusive,
+            "load": self.load.describe(), "length": format!("{:?}", self.length),
+        })
+    }
+
+    fn run(&self, seed: u64) -> Result<Sample, String> {
+        let failure = Failure::default();
+        let workload = self.load.open(seed, &failure)?;
+        let measured =
+            perf::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?;
+        failure.take().map_or_else(|| Ok(sample(&measured)), Err)
+    }
+}
+
+fn describe_brick(brick: &BrickSpec) -> String {
+    let BrickSpec { drive, options, policy, depth, speed, cache_bytes, journal_bytes } = brick;
+    let name = drive.name();
+    format!("{name} {options:?} {policy:?} {depth} {speed:?} {cache_bytes} {journal_bytes}")
+}
+
+impl Load {
+    fn describe(&self) -> String {
+        match self {
+            Load::Closed { outstanding, mix } => format!("closed {outstanding} {mix:?}"),
+            Load::Open { per_second, arrivals, mix } => format!("open {per_second} {arrivals:?} {mix:?}"),
+            Load::Stream(stream) => format!("stream {}", stream.describe()),
+        }
+    }
+
+    fn open(&self, seed: u64, failure: &Failure) -> Result<Workload, String> {
+        Ok(match self {
+            Load::Closed { outstanding, mix } => Workload::Closed { outstanding: *outstanding, mix: *mix },
+            Load::Open { per_second, arrivals, mix } => {
+                Workload::Open { per_second: *per_second, arrivals: *arrivals, mix: *mix }
+            }
+            Load::Stream(stream) => Workload::Stream(stream.open(seed, failure)?),
+        })
+    }
+}
+
+/// What [`sample`] can say of a run, with what it means: the figures that a user's own experiment may ask for.
+pub const FIGURES: &[(&str, &str)] = &[
+    ("throughput_iops", "disk accesses a second of a brick, in the mean over bricks"),
+    ("idle", "the share of time in which a disk does nothing"),
+    ("service_ms", "the mean time of a disk access"),
+    ("queue_seen", "the mean number of accesses that a disk's next one is chosen from"),
+    ("requests_per_second", "requests answered, by all bricks"),
+    ("response_ms", "the mean response time of all requests"),
+    ("response_p50_ms", "half of the requests are not longer"),
+    ("response_p95_ms", "95% of the requests are not longer"),
+    ("response_p99_ms", "99% of the requests are not longer"),
+    ("read_response_ms", "the mean response time of reads"),
+    ("read_response_p99_ms", "99% of the reads are not longer"),
+    ("write_response_ms", "the mean response time of writes, until they are acknowledged"),
+    ("write_response_p99_ms", "99% of the writes are not longer"),
+    ("hit_rate", "the share of reads that a brick's cache answers"),
+    ("messages_per_request", "messages, with those to and from the client"),
+    ("conflicts_per_request", "claims beyond a read's first"),
+    ("claims_per_request", "claims, each counted as one message to every holder"),
+    ("device_reads_per_read", "disk reads for each read that no cache answers"),
+    ("control_bytes_per_request", "bytes of messages without data"),
+    ("data_bytes_per_request", "bytes of messages with data"),
+    ("moved_addresses", "addresses that LARD gave to another brick"),
+    ("identity_error", "the largest |throughput x service time - (1 - idle)| of a brick"),
+];
+
+fn sample(measured: &Measured) -> Sample {
+    let per_request = |count: u64| count as f64 / measured.requests.max(1) as f64;
+    let (all, read, write) = (measured.response, measured.read_response, measured.write_response);
+    let figures = [
+        ("throughput_iops", measured.throughput_iops()),
+        ("idle", measured.idle()),
+        ("service_ms", measured.service_ms()),
+        ("queue_seen", measured.queue_seen()),
+        ("requests_per_second", measured.requests_per_second()),
+        ("response_ms", all.mean_ms),
+        ("response_p50_ms", all.p50_ms),
+        ("response_p95_ms", all.p95_ms),
+        ("response_p99_ms", all.p99_ms),
+        ("read_response_ms", read.mean_ms),
+        ("read_response_p99_ms", read.p99_ms),
+        ("write_response_ms", write.mean_ms),
+        ("write_response_p99_ms", write.p99_ms),
+        ("hit_rate", measured.hit_rate()),
+        ("messages_per_request", measured.messages_per_request()),
+        ("conflicts_per_request", measured.conflicts_per_request()),
+        ("claims_per_request", per_request(measured.claims)),
+        ("device_reads_per_read", measured.device_reads_per_read()),
+        ("control_bytes_per_request", per_request(measured.bytes[1])),
+        ("data_bytes_per_request", per_request(measured.bytes[0])),
+        ("moved_addresses", measured.moves as f64),
+        ("identity_error", measured.bricks.iter().map(identity_error).fold(0.0, f64::max)),
+    ];
+    debug_assert!(figures.iter().map(|(name, _)| *name).eq(FIGURES.iter().map(|(name, _)| *name)));
+    let mut values: BTreeMap<String, f64> =
+        figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    for (at, brick) in measured.bricks.iter().enumerate() {
+        values.insert(format!("brick{at}_throughput_iops"), brick.throughput_iops);
+    }
+    for kind in Message::ALL {
+        values.insert(format!("{kind:?}_per_request").to_lowercase(), measured.messages(kind));
+    }
+    let curve = |of: fn(&Interval) -> f64| {
+        let spot = |interval: &Interval| [interval.from_s + interval.seconds / 2.0, of(interval)];
+        measured.series.iter().map(spot).collect()
+    };
+    Sample {
+        values,
+        series: [
+            ("response_ms".to_owned(), curve(|interval| interval.response_ms)),
+            ("answered".to_owned(), curve(|interval| interval.requests as f64)),
+        ]
+        .into(),
+        simulated_ns: Time((measured.simulated_s * 1e9) as u64).0,
+        events: measured.events,
+    }
+}
+
+/// Zero but for rounding: the three are sides of one account.
+fn identity_error(brick: &BrickMeasured) -> f64 {
+    (brick.throughput_iops * brick.service_ms / 1e3 - (1.0 - brick.idle)).abs()
+}

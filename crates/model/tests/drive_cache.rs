@@ -1,0 +1,133 @@
+//! What an on-board cache changes, and what it must not.
+
+use base::{Mechanics, Time};
+use model::drive::{Access, Drive, DriveModel, DriveOptions, Service, find, library};
+use proptest::prelude::*;
+use std::sync::{Arc, OnceLock};
+
+fn atlas_10k() -> Arc<DriveModel> {
+    static MODEL: OnceLock<Arc<DriveModel>> = OnceLock::new();
+    let parse = || {
+        let entry = find("quantum-atlas-10k").expect("it is in the library");
+        Arc::new(DriveModel::parse(entry.id, entry.text).expect("the library's files are right"))
+    };
+    MODEL.get_or_init(parse).clone()
+}
+
+fn read(sector: u64, count: u32) -> Access {
+    Access { sector, count, is_write: false }
+}
+
+fn write(sector: u64, count: u32) -> Access {
+    Access { sector, count, is_write: true }
+}
+
+fn took_ns(start: Time, service: &Service) -> u64 {
+    service.done.0 - start.0
+}
+
+/// What a command for `count` sectors takes when the cache has them: 0.184 ms, and 0.099 ms a sector.
+fn hit_ns(count: u64) -> u64 {
+    184_000 + count * 99_000
+}
+
+#[test]
+fn what_was_read_ahead_is_there_when_there_was_time_for_it() {
+    for (pause_ns, is_there) in [(20_000_000, true), (0, false)] {
+        let mut drive = Drive::with_options(atlas_10k(), DriveOptions::FULL);
+        let first = drive.serve(Time::ZERO, read(1_000_000, 8));
+        let start = Time(first.done.0 + pause_ns);
+        let next = drive.serve(start, read(1_000_100, 8));
+        assert_eq!(took_ns(start, &next) == hit_ns(8), is_there, "{next:?}");
+        let far = Time(next.done.0 + 1_000_000);
+        assert!(took_ns(far, &drive.serve(far, read(9_000_000, 8))) > hit_ns(8));
+    }
+}
+
+#[test]
+fn reading_on_where_the_drive_reads_on_needs_no_turn() {
+    let mut drive = Drive::with_options(atlas_10k(), DriveOptions::FULL);
+    let mut now = drive.serve(Time::ZERO, read(1_000_000, 64)).done;
+    for run in 1..20 {
+        let service = drive.serve(now, read(1_000_000 + run * 64, 64));
+        // The bus is slower than the platter, so that all but the first come as fast as the bus takes them.
+        assert!(took_ns(now, &service) <= hit_ns(64) + 100_000, "{run}: {service:?}");
+        now = service.done;
+    }
+}
+
+#[test]
+fn a_write_is_acknowledged_early_and_the_arm_pays_later() {
+    let mut drive = Drive::with_options(atlas_10k(), DriveOptions::FULL);
+    let written = drive.serve(Time::ZERO, write(17_000_000, 8));
+    assert_eq!(written.done, Time(186_000 + 8 * 99_000));
+    let to = drive.position_of(1_000_000, false);
+    assert!(drive.cylinder() > 9_000, "the arm goes where the write goes");
+    let at_once = drive.positioning_ns(written.done, &to);
+    let later = drive.positioning_ns(Time(written.done.0 + 100_000_000), &to);
+    assert!(at_once > later, "a read waits for the write that is under way: {at_once} {later}");
+    let service = drive.serve(written.done, read(1_000_000, 8));
+    assert_eq!(took_ns(written.done, &service), at_once + service.transfer_ns + service.bus_ns);
+    assert_eq!(
+        took_ns(service.done, &drive.serve(service.done, read(17_000_000, 8))),
+        hit_ns(8),
+        "it is kept"
+    );
+}
+
+#[test]
+fn what_is_written_over_is_not_read_from_before() {
+    let mut drive = Drive::with_options(atlas_10k(), DriveOptions::FULL);
+    let mut now = drive.serve(Time::ZERO, read(1_000_000, 32)).done;
+    assert_eq!(drive.clone().serve(now, read(1_000_000, 32)).transfer_ns, 0, "the cache has it");
+    now = drive.serve(now, write(1_000_010, 4)).done;
+    now.0 += 50_000_000;
+    let service = drive.serve(now, read(1_000_000, 32));
+    assert!(service.transfer_ns > 0, "it comes from the platter: {service:?}");
+}
+
+#[test]
+fn half_as_fast_takes_twice_as_long() {
+    let (own, slow) = (atlas_10k(), Arc::new(atlas_10k().slowed(200)));
+    assert_eq!(slow.revolution_ns(), own.revolution_ns().map(|ns| ns * 2));
+    for options in [DriveOptions::MECHANICS, DriveOptions::UNCACHED, DriveOptions::FULL] {
+        let (mut own, mut slow) =
+            (Drive::with_options(own.clone(), options), Drive::with_options(slow.clone(), options));
+        let (mut now, mut slow_now) = (Time::ZERO, Time::ZERO);
+        for step in 0..200u64 {
+            let access = Access { sector: step * 7_919_317 % 17_000_000, count: 8, is_write: step % 3 == 0 };
+            now = own.serve(now, access).done;
+            slow_now = slow.serve(slow_now, access).done;
+            assert!(slow_now.0.abs_diff(now.0 * 2) < 10 * (step + 1), "{options:?} {step}: {now} {slow_now}");
+        }
+    }
+}
+
+proptest! {
+    /// With every drive and everything in force: the parts add up, and no access ends before its command and its data
+    /// could be through.
+    #[test]
+    fn a_cached_access_is_never_impossibly_fast(
+        drive in 0usize..100,
+        accesses in prop::collection::vec((0u64..4, 0u64..900, 1u32..200, any::<bool>(), 0u64..30_000_000), 1..60),
+    ) {
+        static DRIVES: OnceLock<Vec<Arc<DriveModel>>> = OnceLock::new();
+        let drives = DRIVES.get_or_init(|| {
+            library().iter().map(|e| Arc::new(DriveModel::parse(e.id, e.text).expect(e.id))).collect()
+        });
+        let model = drives[drive % drives.len()].clone();
+        let mut drive = Drive::with_options(model.clone(), DriveOptions::FULL);
+        let mut now = Time::ZERO;
+        // Close together at a few places, so that accesses meet what was cached, read ahead and written.
+        for (place, offset, count, is_write, pause_ns) in accesses {
+            now.0 += pause_ns;
+            let sector = model.capacity_sectors() / 5 * place + offset;
+            let to = drive.position_of(sector, is_write);
+            prop_assert!(drive.positioning_ns(now, &to) >= drive.rotation_ns(now, &to));
+            let service = drive.serve(now, Access { sector, count, is_write });
+            let parts_ns = service.overhead_ns + service.seek_ns + service.rotation_ns + service.transfer_ns;
+            prop_assert_eq!(now.0 + parts_ns + service.bus_ns, service.done.0);
+            now = service.done;
+        }
+    }
+}
