@@ -43,7 +43,7 @@ pub(super) fn outcome(plan: &Plan, comparisons: &[Comparison], wall: Duration) -
         events: 0,
         assumptions: Vec::new(),
         rows: rows.collect(),
-        claims: comparisons.iter().flat_map(|comparison| claims(plan, comparison)).collect(),
+        claims: comparisons.iter().flat_map(|one| claims(plan, one)).chain(gains(comparisons)).collect(),
         seeds: 1,
         quick: plan.quick,
         sensitivity: Vec::new(),
@@ -96,6 +96,22 @@ fn claims(plan: &Plan, comparison: &Comparison) -> Vec<Claim> {
     ]
 }
 
+/// How much more the first row does than the others, live and simulated.
+fn gains(comparisons: &[Comparison]) -> Vec<Claim> {
+    let Some((first, others)) = comparisons.split_first() else { return Vec::new() };
+    let gain = |other: &Comparison| {
+        let of =
+            |world: fn(&Comparison) -> Figures| world(first).throughput_iops / world(other).throughput_iops;
+        let (predicted, live) = (of(|row| row.predicted), of(|row| row.live));
+        let what = format!(
+            "{} over {}, throughput: prediction error of the ratio ({live:.3} live, {predicted:.3} simulated)",
+            first.name, other.name
+        );
+        shape(what, (predicted - live) / live, [-plan::ERROR_MAX, plan::ERROR_MAX])
+    };
+    others.iter().map(gain).collect()
+}
+
 fn notes(plan: &Plan) -> Vec<String> {
     vec![
         format!(
@@ -125,4 +141,23 @@ fn notes(plan: &Plan) -> Vec<String> {
          chooses it, and the bid is the predicted positioning time. All platters turn by one clock, as in the simulation."
             .to_owned(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_shares_of_what_was_measured_and_late_disks_make_a_run_invalid() {
+        let plan = Plan::new(&lab::catalogue::parameters("d-sptf"), 10, 1, true).expect("a plan");
+        let live =
+            Figures { throughput_iops: 100.0, service_ms: 5.0, late_p99_ms: 0.5, ..Figures::default() };
+        let predicted = Figures { throughput_iops: 104.0, service_ms: 4.0, ..Figures::default() };
+        let claims = claims(&plan, &Comparison { name: "Hashing", predicted, live });
+        let seen: Vec<(f64, bool)> =
+            claims.iter().map(|claim| ((claim.measured * 1e6).round() / 1e6, claim.holds)).collect();
+        assert_eq!(seen, [(0.04, true), (-0.2, false), (0.01, true)]);
+        let late = Figures { late_p99_ms: 2.0, ..live };
+        assert!(!super::claims(&plan, &Comparison { name: "Hashing", predicted, live: late })[2].holds);
+    }
 }
