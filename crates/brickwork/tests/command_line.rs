@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 43] = [
+const VERBS: [&str; 46] = [
     "",
     "demo",
     "cluster init",
@@ -34,6 +34,9 @@ const VERBS: [&str; 43] = [
     "rebuild",
     "scrub",
     "status",
+    "lab list",
+    "lab run",
+    "lab report",
     "disk",
     "disk list",
     "disk show",

@@ -67,7 +67,7 @@ impl Experiment for Fig5 {
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        let (x, y) = (Axis::new("replicas", ""), Axis::new("throughput of a brick", "IO/s"));
+        let (x, y) = (Axis::new("replicas", "").not_from_zero(), Axis::new("throughput of a brick", "IO/s"));
         let series = setup::series(table, "scheme", "replicas", "throughput_iops");
         let paper = |replicas: u32, gain: f64| throughput(table, "Hashing", replicas) * (1.0 + gain);
         vec![

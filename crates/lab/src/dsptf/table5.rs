@@ -80,7 +80,7 @@ impl Experiment for Table5 {
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        let (x, y) = (Axis::new("replicas", ""), Axis::new("messages for each request", ""));
+        let (x, y) = (Axis::new("replicas", "").not_from_zero(), Axis::new("messages for each request", ""));
         let rename = |mut series: crate::plot::Series| {
             series.name += " bricks";
             series

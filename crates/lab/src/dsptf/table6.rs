@@ -65,7 +65,7 @@ impl Experiment for Table6 {
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        let (x, y) = (Axis::new("replicas", ""), Axis::new("conflicts for each request", ""));
+        let (x, y) = (Axis::new("replicas", "").not_from_zero(), Axis::new("conflicts for each request", ""));
         let spot = |row: &Row| {
             let x = row.get("replicas")?.number()?;
             let Cell::Number(y, ci95) = *row.get("conflicts_per_request")? else { return None };

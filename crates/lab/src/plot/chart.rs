@@ -34,6 +34,12 @@ impl Axis {
         Axis { label: label.to_owned(), unit: unit.to_owned(), from_zero: true }
     }
 
+    /// The same from the least figure on: for what only orders others.
+    #[must_use]
+    pub fn not_from_zero(self) -> Axis {
+        Axis { from_zero: false, ..self }
+    }
+
     /// "label (unit)".
     pub fn text(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }

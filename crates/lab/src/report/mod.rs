@@ -59,7 +59,8 @@ fn section(outcome: &Outcome) -> Value {
 pub fn command(outcome: &Outcome) -> String {
     let seeds = if outcome.seeds == 1 { String::new() } else { format!(" --seeds {}", outcome.seeds) };
     let quick = if outcome.quick { " --quick" } else { "" };
-    format!("brickwork lab run {} --seed {}{seeds}{quick} --plot", outcome.id, outcome.seed)
+    let file = if outcome.paper == "own" { ".toml" } else { "" };
+    format!("brickwork lab run {}{file} --seed {}{seeds}{quick} --plot", outcome.id, outcome.seed)
 }
 
 fn shown_claim(claim: &Claim) -> Value {
@@ -85,9 +86,12 @@ fn table(rows: &[Row]) -> Value {
         let is_number = cell.is_some_and(|cell| cell.number().is_some());
         context! { text => cell.map_or(String::new(), crate::cell::Cell::text), number => is_number }
     };
+    let is_number =
+        |name: &str| rows.iter().filter_map(|row| row.get(name)).all(|cell| cell.number().is_some());
+    let heading = |name: &str| context! { text => name.replace('_', " "), number => is_number(name) };
     let line = |row: &Row| names.iter().map(|name| cell(row, name)).collect::<Vec<_>>();
     context! {
-        names => names.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>(),
+        names => names.iter().map(|name| heading(name)).collect::<Vec<_>>(),
         rows => rows.iter().map(line).collect::<Vec<_>>(),
     }
 }

@@ -19,10 +19,10 @@ fn bench() -> Bench {
     bench
 }
 
-fn ask(bench: &mut Bench, lba: u64, number: u64, contested: bool) {
+fn read_of(lba: u64, number: u64, contested: bool) -> BrickEvent {
     let span = Span { volume: VOLUME, lba, count: 1 };
     let contest = Contest { number, holders: Slots::all(2), tied: false };
-    bench.ask(Message::Read {
+    let message = Message::Read {
         operation: number,
         group: GROUP,
         view: ViewNumber(1),
@@ -31,14 +31,23 @@ fn ask(bench: &mut Bench, lba: u64, number: u64, contested: bool) {
         stamps: false,
         content: true,
         contest: contested.then_some(contest),
-    });
+    };
+    BrickEvent::Packet { from: GATEWAY, packet: message.into() }
 }
 
-fn claim(bench: &mut Bench, lba: u64, number: u64) {
+fn claim_of(lba: u64, number: u64) -> BrickEvent {
     let NodeId::Gateway(gateway) = GATEWAY else { panic!("a gateway") };
     let claim = Claim { gateway, number, volume: VOLUME, lba, bid_ns: 100_000 };
     let packet = Message::Claims { claims: vec![claim] }.into();
-    bench.step(BrickEvent::Packet { from: NodeId::Brick(OTHER), packet });
+    BrickEvent::Packet { from: NodeId::Brick(OTHER), packet }
+}
+
+fn ask(bench: &mut Bench, lba: u64, number: u64, contested: bool) {
+    bench.step(read_of(lba, number, contested));
+}
+
+fn claim(bench: &mut Bench, lba: u64, number: u64) {
+    bench.step(claim_of(lba, number));
 }
 
 fn reads(bench: &Bench) -> usize {
@@ -47,17 +56,7 @@ fn reads(bench: &Bench) -> usize {
 
 /// The claims told since the last look.
 fn told(bench: &mut Bench) -> Vec<(BrickId, Claim)> {
-    let mut fx = Vec::new();
-    bench.brick.settle(NOW, &mut fx);
-    let told = fx.into_iter().filter_map(|effect| match effect {
-        BrickEffect::Send { to: NodeId::Brick(brick), packet } => Some((brick, packet.message)),
-        _ => None,
-    });
-    let claims = told.flat_map(|(brick, message)| match message {
-        Message::Claims { claims } => claims.into_iter().map(|claim| (brick, claim)).collect(),
-        _ => Vec::new(),
-    });
-    claims.collect()
+    core::mem::take(&mut bench.claims)
 }
 
 fn answers(bench: &mut Bench) -> Vec<(u64, bool)> {
@@ -96,6 +95,18 @@ fn a_read_that_is_its_own_turn_is_claimed_and_served_at_once() {
     claim(&mut bench, own, 7);
     bench.answer_all();
     assert_eq!(answers(&mut bench), [(7, true)]);
+}
+
+#[test]
+fn what_others_claimed_while_a_brick_stood_still_is_not_served_when_it_wakes() {
+    let (_, own) = places();
+    let mut bench = bench();
+    let mut fx = Vec::new();
+    bench.brick.step(NOW, read_of(own, 7, true), &mut fx);
+    bench.brick.step(NOW, claim_of(own, 7), &mut fx);
+    bench.brick.settle(NOW, &mut fx);
+    bench.take(fx);
+    assert_eq!((reads(&bench), told(&mut bench).len()), (0, 0), "one batch brought both");
 }
 
 #[test]

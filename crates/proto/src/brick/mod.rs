@@ -394,7 +394,8 @@ impl Machine for Brick {
     }
 
     /// Claims of a batch go out together, one message to each brick.
-    fn settle(&mut self, _now: Time, fx: &mut Vec<BrickEffect>) {
+    fn settle(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        self.with_all(now, fx, |participant, cx| participant.settle_contests(cx));
         let mut by_brick: BTreeMap<BrickId, Vec<Claim>> = BTreeMap::new();
         for (brick, claim) in self.participants.iter_mut().flat_map(Participant::take_claims) {
             by_brick.entry(brick).or_default().push(claim);

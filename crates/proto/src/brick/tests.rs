@@ -15,6 +15,7 @@ pub(super) struct Bench {
     /// What was asked of the disks and not answered.
     pub(super) asked: Vec<(usize, Command)>,
     pub(super) sent: Vec<Message>,
+    pub(super) claims: Vec<(BrickId, Claim)>,
     notes: Vec<(Vec<u8>, Vec<u8>)>,
     /// What blocks carry.
     stamp: Stamp,
@@ -26,25 +27,32 @@ impl Bench {
         recovered[0].notes = notes.clone();
         let config = BrickConfig { id: BrickId(1), address: String::new(), labels: Vec::new() };
         let brick = Brick::new(config, recovered, NOW);
-        Bench { brick, asked: Vec::new(), sent: Vec::new(), notes, stamp: Stamp::ZERO }
+        Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }
     }
 
     pub(super) fn step(&mut self, event: BrickEvent) {
         let mut fx = Vec::new();
         self.brick.step(NOW, event, &mut fx);
+        self.brick.settle(NOW, &mut fx);
         self.take(fx);
     }
 
     pub(super) fn wake(&mut self, now: Time) {
         let mut fx = Vec::new();
         self.brick.wake(now, &mut fx);
+        self.brick.settle(now, &mut fx);
         self.take(fx);
     }
 
-    fn take(&mut self, fx: Vec<BrickEffect>) {
+    pub(super) fn take(&mut self, fx: Vec<BrickEffect>) {
         for effect in fx {
             match effect {
                 BrickEffect::Store { disk, command } => self.asked.push((disk, command)),
+                BrickEffect::Send { to: NodeId::Brick(brick), packet } => {
+                    if let Message::Claims { claims } = packet.message {
+                        self.claims.extend(claims.into_iter().map(|claim| (brick, claim)));
+                    }
+                }
                 BrickEffect::Send { packet, .. } => self.sent.push(packet.message),
                 BrickEffect::Address { .. } | BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {}
             }

@@ -175,7 +175,7 @@ impl Participant {
         if self.contests.claims.get(attempt.read).is_none() {
             self.contests.note_early(asker, &claim);
         }
-        self.advance(cx, Some(Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from }));
+        self.contest_step(cx, Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from });
     }
 
     /// A read that others were asked for, too, of blocks without a write in doubt.
@@ -203,7 +203,7 @@ impl Participant {
             true => Event::Tied { attempt, sector, holders, item: read },
             false => Event::Read { attempt, data, sector, holders, item: read },
         };
-        self.advance(cx, Some(event));
+        self.contest_step(cx, event);
     }
 
     /// From now on the disk shows its head, or does not.
@@ -237,47 +237,53 @@ impl Participant {
             self.contests.claims.device_mut().end(begun.depth, took_ns);
         }
         if begun.claimed {
-            self.advance(cx, Some(Event::Done));
+            self.contest_step(cx, Event::Done);
         }
     }
 
-    /// What is due: reads whose expected server let its time pass.
-    pub(super) fn go_on_with_contests(&mut self, cx: &mut Context<'_>) {
-        self.advance(cx, None);
-    }
-
-    fn advance(&mut self, cx: &mut Context<'_>, event: Option<Event<ReadRequest>>) {
+    /// Serves what is this brick's turn, and what those who were expected to be first let pass. After a batch: of a brick that
+    /// stood still for a while the reads that others claimed meanwhile come with their claims.
+    pub fn settle_contests(&mut self, cx: &mut Context<'_>) {
         let mut fx = core::mem::take(&mut self.contests.fx);
-        if let Some(event) = event {
-            self.contests.claims.step(cx.now, event, &mut fx);
-        }
-        loop {
-            self.contests.claims.settle(cx.now, &mut fx);
-            if fx.is_empty() {
-                break;
-            }
+        self.contests.claims.settle(cx.now, &mut fx);
+        while !fx.is_empty() {
             self.contests.note_claims(&fx);
             let mut returned = 0;
             for effect in fx.drain(..) {
                 match effect {
                     Effect::Claim { .. } => {}
                     Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
-                    Effect::Drop { item, why } => {
-                        self.contests.count_drop(cx, &item, why);
-                        match why {
-                            Dropped::Full => read_answer(cx, &item, ReadOutcome::Busy, Payload::new()),
-                            // The claimer has the blocks in memory from now on.
-                            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: item.span }),
-                            Dropped::Squashed | Dropped::Cancelled => {}
-                        }
-                    }
+                    Effect::Drop { item, why } => self.drop_contested(cx, &item, why),
                 }
             }
             for _ in 0..returned {
                 self.contests.claims.step(cx.now, Event::Done, &mut fx);
             }
+            self.contests.claims.settle(cx.now, &mut fx);
         }
         self.contests.fx = fx;
+    }
+
+    /// What a step leaves is dropped reads; claims and turns follow with the batch's end.
+    fn contest_step(&mut self, cx: &mut Context<'_>, event: Event<ReadRequest>) {
+        let mut fx = core::mem::take(&mut self.contests.fx);
+        self.contests.claims.step(cx.now, event, &mut fx);
+        for effect in fx.drain(..) {
+            if let Effect::Drop { item, why } = effect {
+                self.drop_contested(cx, &item, why);
+            }
+        }
+        self.contests.fx = fx;
+    }
+
+    fn drop_contested(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
+        self.contests.count_drop(cx, read, why);
+        match why {
+            Dropped::Full => read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
+            // The claimer has the blocks in memory from now on.
+            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: read.span }),
+            Dropped::Squashed | Dropped::Cancelled => {}
+        }
     }
 
     /// It is this brick's turn to serve a read, unless things have changed while it waited. Says whether the disk has it.

@@ -669,7 +669,7 @@ impl Participant {
             cx.counters.count("read in doubt");
             read_answer(cx, &read, ReadOutcome::InDoubt { writes }, Payload::new());
         }
-        self.go_on_with_contests(cx);
+        self.settle_contests(cx);
     }
 
     /// Writes in doubt since before `before`.

@@ -1,0 +1,89 @@
+//! The laboratory as its users meet it.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const OWN: &str = "title = \"t\"\n[workload]\nkind = \"closed\"\noutstanding = 4\n[length]\nwarm_up = 10\nrequests = 200\n\
+                   [vary]\n\"cluster.policy\" = [\"claim\", \"hash\"]\n";
+
+fn lab(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+    command.arg("lab").args(arguments).current_dir(folder).env_remove("COLUMNS");
+    command.output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is text")
+}
+
+#[test]
+fn the_list_names_every_experiment_in_80_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = text(&lab(folder.path(), &["list"]).stdout);
+    for id in ["dsptf.fig1", "dsptf.table1", "dsptf.text"] {
+        assert!(out.contains(id), "{out}");
+    }
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    let out = text(&lab(folder.path(), &["list", "dsptf.table1"]).stdout);
+    assert!(out.contains("write_release = half"), "{out}");
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+}
+
+#[test]
+fn what_cannot_be_run_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine.toml"), OWN.replace("\"hash\"", "\"luck\"")).unwrap();
+    for (arguments, expected) in [
+        (vec!["run", "dsptf.table2"], "no experiment is named 'dsptf.table2'"),
+        (vec!["run", "table1"], "did you mean 'dsptf.table1'?"),
+        (vec!["run", "mine.toml"], "mine.toml:9: cluster.policy: 'luck' is not one of claim"),
+        (vec!["run", "none.toml"], "cannot read none.toml"),
+        (vec!["run", "dsptf.fig1", "--set", "drive=x"], "--set drive=x: x is not one of quantum-atlas-10k"),
+        (vec!["run", "dsptf.fig1", "--set", "speed=1"], "d-sptf has no assumption `speed`"),
+    ] {
+        let out = lab(folder.path(), &arguments);
+        let said = text(&out.stderr);
+        assert!(out.status.code() == Some(1) && said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn results_repeat_and_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine.toml"), OWN).unwrap();
+    let run = |jobs: &str| {
+        let arguments =
+            ["run", "mine.toml", "--json", "--jobs", jobs, "--seeds", "2", "--plot", "--out", "out"];
+        let out = lab(folder.path(), &arguments);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let mut value: Value = serde_json::from_slice(&out.stdout).unwrap();
+        value["wall_s"] = Value::Null;
+        value
+    };
+    let first = run("1");
+    assert_eq!(first["rows"].as_array().unwrap().len(), 2);
+    assert!(first["rows"][0]["response_ms"].as_f64().unwrap() > 0.0);
+    let kept = || std::fs::read_dir(folder.path().join("out/points")).unwrap().count();
+    assert_eq!(kept(), 4);
+    assert_eq!(first, run("2"));
+    assert_eq!(kept(), 4);
+    for file in
+        ["mine.json", "mine.csv", "mine.response_ms.svg", "mine.response_ms.png", "mine.response_ms.csv"]
+    {
+        assert!(folder.path().join("out").join(file).metadata().is_ok_and(|file| file.len() > 0), "{file}");
+    }
+}
+
+#[test]
+fn the_report_needs_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mine.toml"), OWN).unwrap();
+    let out = lab(folder.path(), &["report", "mine.toml", "--out", "r.html"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let page = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("brickwork lab report mine.toml"));
+    for outside in ["src=", "<link", "@import", "url("] {
+        assert!(!page.contains(outside), "the page asks for something outside: {outside}");
+    }
+}
