@@ -60,6 +60,8 @@ enum Bench {
     Block(bench::Options),
     /// A lost brick, rebuilt under client load, beside a plain copy
     Rebuild(bench::rebuild::Options),
+    /// One slow brick of several: what clients see, and when it leaves
+    Failslow(bench::failslow::Options),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +87,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Rot(options) => rot::verb(&options),
         Verb::Bench(Bench::Block(options)) => bench::verb(&options),
         Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
+        Verb::Bench(Bench::Failslow(options)) => bench::failslow::verb(&options),
         Verb::Fuzz(options) => fuzz::verb(&options),
     }
 }

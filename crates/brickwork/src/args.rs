@@ -132,7 +132,7 @@ pub enum Verb {
     Scrub(scrub::Args),
     /// Check a stopped brick's disks, and repair them when asked
     Fsck(fsck::Args),
-    /// Models of drives: list and show them, compare them with real ones
+    /// Models of drives: list and show them, compare them with real ones, measure real ones
     Disk(disk::Args),
     /// Run the same protocol code in a simulated world full of faults
     Sim(sim::Args),

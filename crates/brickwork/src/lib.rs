@@ -10,6 +10,7 @@ pub mod args;
 pub mod cluster;
 pub mod config;
 pub mod join;
+pub mod live;
 pub mod load;
 pub mod nbd_client;
 pub mod output;

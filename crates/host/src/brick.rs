@@ -1,16 +1,17 @@
 //! The brick daemon: its machine, peers, and disks.
 
 use crate::address::Address;
+use crate::disk::emulated::{DiskClaim, Emulation, Timing};
 use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
-use crate::turn::{Core, DISKS, Driver, Role, World, draw_id};
+use crate::turn::{Core, DISKS, Driver, EMULATION, Role, World, draw_id};
 use crate::{BrickOptions, HostError, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
-use store::{Stats, Store, StoreConfig};
-use wire::{BrickStatus, CatchUp};
+use store::{Limits, Stats, Store, StoreConfig};
+use wire::{BrickStatus, CatchUp, Health};
 
 /// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
 ///
@@ -25,6 +26,7 @@ pub fn run_brick(
     let (me, node) = (NodeId::Brick(options.id), &options.node);
     let disks = options.disks.iter().map(DiskFile::open).collect::<Result<Vec<_>, _>>()?;
     let stores = store_configs(&options, &disks);
+    let emulation = emulation(&options, &disks, &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
     let names = names(&options);
@@ -38,7 +40,8 @@ pub fn run_brick(
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
-    let role = BrickRole { engine, done: Vec::new(), directory, names, on_ready };
+    let role =
+        BrickRole { engine, emulation, heads_seen: false, done: Vec::new(), directory, names, on_ready };
     Driver::new(core, peers, machine, role, meter).run()
 }
 
@@ -49,11 +52,29 @@ fn names(options: &BrickOptions) -> String {
     options.disks.iter().enumerate().map(name).collect::<Vec<_>>().join(", ")
 }
 
+/// The disks as somebody wants them to look.
+fn emulation(
+    options: &BrickOptions,
+    disks: &[DiskFile],
+    core: &Core,
+) -> Result<Option<Emulation>, HostError> {
+    let Some(file) = &options.emulation else { return Ok(None) };
+    let emulation = Emulation::new(options.id, file, disks, core.clock)?;
+    core.watch(emulation.event_fd(), EMULATION)?;
+    tracing::warn!(file = %file.display(), "the disks are emulated: they are slower than they could be");
+    Ok(Some(emulation))
+}
+
 /// All disks share the cache's memory evenly.
 fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig> {
     let share = options.cache_bytes as usize / disks.len().max(1);
+    let mut limits = Limits::default();
+    if let Some(bytes) = options.destage_bytes {
+        limits.destage_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
     let config = |(index, disk): (usize, &DiskFile)| StoreConfig {
         cache_bytes: share,
+        limits,
         ..StoreConfig::new(options.node.cluster, options.id, index as u16, disk.size_bytes())
     };
     disks.iter().enumerate().map(config).collect()
@@ -61,6 +82,9 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 
 struct BrickRole<F> {
     engine: DiskEngine,
+    emulation: Option<Emulation>,
+    /// What the machine was told last.
+    heads_seen: bool,
     done: Completions,
     directory: Address,
     names: String,
@@ -82,7 +106,22 @@ impl<F: FnOnce()> Role for BrickRole<F> {
         match effect {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
             Effect::Address { node, address } => world.learn_on_demand(node, &address),
-            Effect::Disk { disk, io } => self.engine.push(disk, io),
+            Effect::Disk { disk, io } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.asked(world.now, disk, &io);
+                }
+                self.engine.push(disk, io);
+            }
+            Effect::Contest { disk, token, attempt, holders } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.timing_mut().contest(disk, token, attempt, holders);
+                }
+            }
+            Effect::Claimed { disk, attempt, bid_ns, brick } => {
+                if let Some(emulation) = &mut self.emulation {
+                    emulation.timing_mut().claimed(world.now, disk, attempt, (bid_ns, brick));
+                }
+            }
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
                 world.learn_at(NodeId::Directory, &self.directory);
@@ -97,23 +136,88 @@ impl<F: FnOnce()> Role for BrickRole<F> {
 
     fn gather(&mut self, world: &mut World<'_, Self>) {
         // A look at shared memory, so that it is worth it in every turn, whatever has ended the wait.
-        self.engine.complete(&mut self.done);
+        match &mut self.emulation {
+            Some(emulation) => emulation.complete(&mut self.engine, world.now, &mut self.done),
+            None => self.engine.complete(&mut self.done),
+        }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
+        self.tell_of_heads(world);
     }
 
-    fn flush(&mut self, _world: &mut World<'_, Self>) {
+    fn flush(&mut self, world: &mut World<'_, Self>) {
         self.engine.submit();
+        if let Some(emulation) = &mut self.emulation {
+            emulation.arm();
+            self.tell_of_heads(world);
+        }
     }
 
     fn measure(&mut self, machine: &BrickNode, now: Time, meter: &mut Meter) {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
+        if let Some(emulation) = &self.emulation {
+            publish_emulation(emulation.timing(), now, meter);
+        }
         if let Some(brick) = machine.brick() {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
             meter.counters(brick.counters());
             publish_care(brick.status(), meter);
+            publish_contests(brick.contested_reads(), meter);
+            publish_health(&brick.status().health, meter);
         }
         publish(machine.stores(), meter);
     }
+}
+
+impl<F: FnOnce()> BrickRole<F> {
+    /// What the machine must know of drives whose heads are seen.
+    fn tell_of_heads(&mut self, world: &mut World<'_, Self>) {
+        let Some(emulation) = &mut self.emulation else { return };
+        let is_seen = emulation.timing().is_drive();
+        if is_seen != self.heads_seen {
+            self.heads_seen = is_seen;
+            world.inbox.push(Event::HeadsSeen(is_seen));
+        }
+        let claims = emulation.timing_mut().take_claims();
+        world.inbox.extend(claims.map(|claim| {
+            let DiskClaim { disk, attempt, bid_ns, holders } = claim;
+            Event::Claims { disk, attempt, bid_ns, holders }
+        }));
+    }
+}
+
+/// Who served reads that several bricks were asked for.
+fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Meter) {
+    meter.counter("brickwork_contested_reads_claimed_total", claimed);
+    meter.counter("brickwork_contested_reads_left_total", left);
+    meter.counter("brickwork_contested_reads_taken_over_total", taken_over);
+}
+
+/// What is emulated, and how late the emulation itself is.
+fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
+    let lateness = timing.lateness();
+    meter.gauge("brickwork_emulated_disk_late_seconds", timing.settings().late.as_secs_f64());
+    meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
+    meter.gauge("brickwork_emulation_lateness_p99_seconds", lateness.quantile(0.99).as_secs_f64());
+    let served = timing.served();
+    meter.counter("brickwork_emulated_drive_reads_total", served.reads);
+    meter.counter("brickwork_emulated_drive_writes_total", served.writes);
+    meter.counter("brickwork_emulated_drive_choices_total", served.choices);
+    meter.counter("brickwork_emulated_drive_seen_total", served.seen);
+    meter.counter("brickwork_emulated_drive_left_total", served.left);
+    meter.counter("brickwork_emulated_drive_nvram_full_total", served.nvram_full);
+    // In seconds of the drives themselves, from a moment of no meaning: rates are differences of figures of one page.
+    meter.gauge("brickwork_emulated_drive_clock_seconds", timing.clock(now).as_secs_f64());
+    meter.gauge("brickwork_emulated_drive_busy_seconds", served.busy.as_secs_f64());
+    meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
+}
+
+/// How it finds itself: what the directory judges it by when it was left out for being slow.
+fn publish_health(health: &Health, meter: &mut Meter) {
+    let seconds = |us: u32| f64::from(us) / 1e6;
+    meter.gauge("brickwork_own_write_seconds", seconds(health.write_us));
+    meter.gauge("brickwork_own_read_seconds", seconds(health.read_us));
+    meter.gauge("brickwork_own_lateness_seconds", seconds(health.late_us));
+    meter.gauge("brickwork_directory_round_trip_seconds", seconds(health.round_trip_us));
 }
 
 /// How it catches up, and what its scrub finds.

@@ -77,6 +77,7 @@ impl Role for DirectoryRole {
         meter
             .gauge("brickwork_groups_degraded", groups(|view| view.current.len() < view.members.len() as u8));
         meter.gauge("brickwork_groups_rebuilding", groups(|view| !view.joining.is_empty()));
+        meter.gauge("brickwork_bricks_slow", machine.slow_bricks() as f64);
     }
 }
 

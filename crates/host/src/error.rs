@@ -38,6 +38,9 @@ pub enum HostError {
         /// Why, and what to do.
         why: String,
     },
+    /// Emulated disks that cannot be.
+    #[error(transparent)]
+    Emulation(#[from] crate::disk::emulated::SettingsError),
     /// A file of the directory that cannot be used.
     #[error("directory store '{}': {why}", path.display())]
     Store {

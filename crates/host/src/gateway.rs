@@ -93,6 +93,7 @@ impl Role for GatewayRole {
 
     fn measure(&mut self, machine: &Gateway, _now: Time, meter: &mut Meter) {
         meter.counters(machine.counters());
+        machine.traffic().all().into_iter().for_each(|(name, value)| meter.counter(name, value));
         meter.gauge("brickwork_requests_under_way", machine.requests_under_way() as f64);
         self.nbd.measure(meter);
     }

@@ -63,21 +63,30 @@ impl Meter {
         self.publish(|| metrics::gauge!(name).set(value));
     }
 
-    /// A histogram: counters by upper bound, as Prometheus reckons with them.
+    /// Latencies as a histogram.
     pub(crate) fn latency(&mut self, name: &'static str, latency: &Latency) {
+        self.histogram(name, latency.cumulative(), latency.sum);
+    }
+
+    /// A histogram: counters by upper bound ([`Duration::MAX`] for none), as Prometheus reckons with them.
+    pub(crate) fn histogram(
+        &mut self,
+        name: &'static str,
+        cumulative: impl Iterator<Item = (Duration, u64)>,
+        sum: Duration,
+    ) {
         self.publish(|| {
-            let mut total = 0;
-            for (bucket, count) in latency.counts.iter().enumerate() {
-                total += count;
-                let bound = if bucket + 1 == LATENCY_BUCKETS {
-                    "+Inf".to_owned()
-                } else {
-                    bucket_seconds(bucket).to_string()
+            let mut count = 0;
+            for (bound, total) in cumulative {
+                let bound = match bound {
+                    Duration::MAX => "+Inf".to_owned(),
+                    bound => bound.as_secs_f64().to_string(),
                 };
                 metrics::counter!(format!("{name}_bucket"), "le" => bound).absolute(total);
+                count = total;
             }
-            metrics::counter!(format!("{name}_count")).absolute(total);
-            metrics::gauge!(format!("{name}_sum")).set(latency.sum.as_secs_f64());
+            metrics::counter!(format!("{name}_count")).absolute(count);
+            metrics::gauge!(format!("{name}_sum")).set(sum.as_secs_f64());
         });
     }
 
@@ -86,6 +95,8 @@ impl Meter {
         self.gauge("brickwork_peers_up", peers_up as f64);
         self.counter("brickwork_peer_packets_received_total", counters.received);
         self.counter("brickwork_peer_packets_sent_total", counters.sent);
+        self.counter("brickwork_peer_bytes_received_total", counters.received_bytes);
+        self.counter("brickwork_peer_bytes_sent_total", counters.sent_bytes);
         self.counter("brickwork_peer_packets_dropped_total", counters.dropped);
         self.counter("brickwork_peer_packets_unroutable_total", counters.unroutable);
         self.counter("brickwork_peer_connections_total", counters.connections);
@@ -113,11 +124,16 @@ impl Latency {
         self.counts[bucket.min(LATENCY_BUCKETS - 1)] += 1;
         self.sum += latency;
     }
-}
 
-/// The upper bound of a bucket.
-fn bucket_seconds(bucket: usize) -> f64 {
-    (LATENCY_BUCKET_MIN_US << bucket) as f64 * 1e-6
+    fn cumulative(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        self.counts.iter().enumerate().scan(0, |total, (bucket, count)| {
+            *total += count;
+            let is_last = bucket + 1 == LATENCY_BUCKETS;
+            let bound =
+                if is_last { Duration::MAX } else { Duration::from_micros(LATENCY_BUCKET_MIN_US << bucket) };
+            Some((bound, *total))
+        })
+    }
 }
 
 fn serve(address: SocketAddr) -> Result<PrometheusRecorder, HostError> {

@@ -64,6 +64,11 @@ pub struct BrickOptions {
     pub disks: Vec<DiskSpec>,
     /// How to do disk I/O.
     pub io: IoEngine,
+    /// Journalled content at which a disk brings it home, in bytes; `None` for the store's own bound.
+    pub destage_bytes: Option<u64>,
+    /// A file that says how its disks are made to look slower than they are, read again when it changes: for tests and
+    /// experiments. See [`crate::disk::emulated`].
+    pub emulation: Option<PathBuf>,
     /// Memory for blocks of all disks together, in bytes.
     pub cache_bytes: u64,
     /// Failure-domain labels, such as `("host", "a")`.

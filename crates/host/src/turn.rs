@@ -19,6 +19,8 @@ use std::time::Duration;
 const SHUTDOWN: Token = Token(0);
 /// The token of the disks.
 pub(crate) const DISKS: Token = Token(1);
+/// The token of the timer of emulated disks.
+pub(crate) const EMULATION: Token = Token(2);
 /// Readiness events taken in one turn.
 const EVENTS_MAX: usize = 256;
 /// A second with fewer packets is a quiet one: heartbeats and the like.

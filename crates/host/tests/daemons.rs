@@ -95,6 +95,7 @@ impl Cluster {
             layout: "raid1x3".to_owned(),
             stripe_unit_blocks: 0,
             groups: 1,
+            read_policy: wire::ReadPolicy::default(),
             nonce: 1,
         };
         while let Err(error) = self.admin(request.clone()) {
@@ -138,6 +139,8 @@ fn brick_options(id: BrickId, spec: DiskSpec, directory: &str) -> BrickOptions {
         directory: directory.to_owned(),
         disks: vec![spec],
         io: if id.0.is_multiple_of(2) { IoEngine::Plain } else { IoEngine::Auto },
+        destage_bytes: None,
+        emulation: None,
         cache_bytes: 4 * MIB,
         labels: vec![("host".to_owned(), id.to_string())],
     }

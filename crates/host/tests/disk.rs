@@ -3,6 +3,8 @@
 use base::{BLOCK, BLOCK_U64, Payload};
 use bytes::Bytes;
 use host::buffer::AlignedBuffer;
+use host::clock::Clock;
+use host::disk::emulated::Emulation;
 use host::disk::{DiskEngine, DiskFile};
 use host::{DiskSpec, HostError, IoEngine};
 use proptest::prelude::*;
@@ -172,4 +174,38 @@ fn disks_that_cannot_be_are_refused_by_name() {
     std::fs::write(&disk.path, vec![0; 10_000]).unwrap();
     let short = why(disk);
     assert!(short.contains("8192 bytes") && short.contains("cut short"), "{short}");
+}
+
+#[test]
+fn an_emulated_disk_answers_all_that_the_real_one_did() {
+    let folder = folder();
+    let file = folder.path().join("slow.toml");
+    std::fs::write(&file, "late_ms = 2.5").unwrap();
+    let disk = DiskFile::create(&spec(folder.path())).unwrap();
+    let clock = Clock::start();
+    let disks = vec![disk];
+    let mut emulation = Emulation::new(base::BrickId(1), &file, &disks, clock).unwrap();
+    let mut engine = DiskEngine::new(IoEngine::Auto, disks).unwrap();
+    let written = content(3, 8, true);
+    engine
+        .push(0, Io { token: 1, kind: IoKind::Write { offset: 0, payload: written.clone(), durable: true } });
+    let mut done = Vec::new();
+    while done.len() < 2 {
+        engine.submit();
+        emulation.arm();
+        let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polls = [poll(engine.event_fd()), poll(emulation.event_fd())];
+        // SAFETY: two valid pollfds.
+        let ready = unsafe { libc::poll(polls.as_mut_ptr(), 2, 10_000) };
+        assert!(ready != 0, "the timer does not wake anybody");
+        let before = done.len();
+        emulation.complete(&mut engine, clock.now(), &mut done);
+        if before == 0 && done.len() == 1 {
+            engine.push(0, Io { token: 2, kind: IoKind::Read { offset: 0, length: 8 * BLOCK } });
+        }
+    }
+    let tokens: Vec<u64> = done.iter().map(|(_, done)| done.token).collect();
+    assert_eq!(tokens, [1, 2]);
+    assert_eq!(done[1].1.result.as_ref().unwrap()[..], written.to_vec()[..]);
+    assert_eq!((emulation.timing().held(), emulation.timing().lateness().count()), (0, 2));
 }

@@ -55,4 +55,36 @@ proptest! {
             }
         }
     }
+
+    /// A head that comes down among the sectors of an access has them all a turn later, and is never later than one that
+    /// waits for the first.
+    #[test]
+    fn zero_latency_is_never_slower(
+        at_ns in 0u64..10_000_000_000,
+        sector in 0u64..17_000_000,
+        count in 1u32..334,
+        is_write: bool,
+    ) {
+        static MODEL: OnceLock<Arc<DriveModel>> = OnceLock::new();
+        let model = MODEL.get_or_init(|| {
+            let text = model::drive::find("quantum-atlas-10k").expect("it is in the library").text;
+            let text = text.replacen(
+                "[controller]",
+                "[controller]\nzero_latency_read = true\nzero_latency_write = true",
+                1,
+            );
+            Arc::new(DriveModel::parse("zero-latency", &text).expect("nothing is wrong with it"))
+        });
+        let access = Access { sector, count, is_write };
+        let serve = |options| Drive::with_options(model.clone(), options).serve(Time(at_ns), access);
+        let first_first = serve(DriveOptions::MECHANICS);
+        let any_first = serve(DriveOptions { zero_latency: true, ..DriveOptions::MECHANICS });
+        prop_assert!(any_first.done <= first_first.done);
+        let track = |sector| model.place(sector).map(|place| (place.cylinder, place.surface));
+        if track(sector) == track(sector + u64::from(count) - 1) {
+            let turn_ns = model.revolution_ns().expect("a disk");
+            let sector_ns = turn_ns / u64::from(model.place(sector).expect("a disk").sectors_per_track) + 1;
+            prop_assert!(any_first.rotation_ns + any_first.transfer_ns <= turn_ns + sector_ns);
+        }
+    }
 }

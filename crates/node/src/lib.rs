@@ -3,11 +3,12 @@
 //!
 //! Deliberately absent: protocol, formats. Whatever goes between brick and stores goes through unchanged.
 
-use base::{Depth, Machine, NodeId, Time};
+use base::{BrickId, Depth, Machine, NodeId, Time};
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::Counters;
+use proto::distribute::claim::{Attempt, Holders};
 use std::collections::{BTreeSet, VecDeque};
-use store::{Io, IoDone, Store, StoreConfig, StoreEffect, StoreEvent};
+use store::{Io, IoDone, IoKind, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
 use wire::disk::Recovered;
 
@@ -31,6 +32,19 @@ pub enum Event {
         disk: usize,
         /// The answer.
         done: IoDone,
+    },
+    /// Whether the heads of the disks are seen from now on.
+    HeadsSeen(bool),
+    /// A disk is about to serve a contested read.
+    Claims {
+        /// Which disk.
+        disk: usize,
+        /// Which read.
+        attempt: Attempt,
+        /// What it will take, in nanoseconds.
+        bid_ns: u64,
+        /// Whom to tell.
+        holders: Holders,
     },
 }
 
@@ -58,6 +72,28 @@ pub enum Effect {
         /// What.
         io: Io,
     },
+    /// A request that this disk is asked next is a read that other bricks were asked for as well.
+    Contest {
+        /// Which disk.
+        disk: usize,
+        /// The request's token.
+        token: u64,
+        /// The read, as claims name it.
+        attempt: Attempt,
+        /// Who was asked.
+        holders: Holders,
+    },
+    /// Another brick serves a contested read: if it waits here it is answered with [`store::IoFault::Left`].
+    Claimed {
+        /// At which disk.
+        disk: usize,
+        /// Which read.
+        attempt: Attempt,
+        /// What it takes there, in nanoseconds.
+        bid_ns: u64,
+        /// Who.
+        brick: BrickId,
+    },
     /// All disks are open: it serves from now on.
     Ready,
     /// A disk is refused: the brick cannot start.
@@ -78,6 +114,8 @@ enum Phase {
 enum Job {
     Brick(BrickEvent),
     Store(usize, StoreEvent),
+    /// A read that others were asked for as well.
+    Contested(usize, StoreEvent, (Attempt, Holders)),
 }
 
 /// A brick and its stores.
@@ -88,6 +126,9 @@ pub struct BrickNode {
     /// Who could be reached before the brick ran; it is told when it does.
     reached: BTreeSet<NodeId>,
     queue: VecDeque<Job>,
+    /// The contest of the command that the brick asks next.
+    contest: Option<(Attempt, Holders)>,
+    heads_seen: bool,
     #[cfg(feature = "planted")]
     plant: proto::planted::Plant,
     /// Kept between steps so that they allocate nothing.
@@ -105,6 +146,8 @@ impl BrickNode {
             config,
             reached: BTreeSet::new(),
             queue: VecDeque::new(),
+            contest: None,
+            heads_seen: false,
             #[cfg(feature = "planted")]
             plant: proto::planted::Plant::None,
             store_fx: Vec::new(),
@@ -145,6 +188,11 @@ impl BrickNode {
                 Job::Store(disk, event) => {
                     self.with_store(now, disk, fx, |store, store_fx| store.step(now, event, store_fx));
                 }
+                Job::Contested(disk, event, contest) => {
+                    let begun = fx.len();
+                    self.with_store(now, disk, fx, |store, store_fx| store.step(now, event, store_fx));
+                    tag(fx, begun, contest);
+                }
             }
         }
     }
@@ -158,7 +206,15 @@ impl BrickNode {
                 BrickEffect::Send { to, packet } => fx.push(Effect::Send { to, packet }),
                 BrickEffect::Address { node, address } => fx.push(Effect::Address { node, address }),
                 BrickEffect::Store { disk, command } => {
-                    self.queue.push_back(Job::Store(disk, StoreEvent::Command(command)));
+                    let event = StoreEvent::Command(command);
+                    self.queue.push_back(match self.contest.take() {
+                        Some(contest) => Job::Contested(disk, event, contest),
+                        None => Job::Store(disk, event),
+                    });
+                }
+                BrickEffect::Contest { attempt, holders, .. } => self.contest = Some((attempt, holders)),
+                BrickEffect::Claimed { disk, attempt, bid_ns, brick } => {
+                    fx.push(Effect::Claimed { disk, attempt, bid_ns, brick });
                 }
             }
         }
@@ -219,6 +275,8 @@ impl BrickNode {
             let mut brick = Brick::new(self.config.clone(), found, now);
             #[cfg(feature = "planted")]
             brick.plant(self.plant);
+            let mut none = Vec::new();
+            brick.step(now, BrickEvent::HeadsSeen(self.heads_seen), &mut none);
             brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
             if self.stores.iter().any(|store| store.stats().torn_tails > 0) {
                 brick.count("torn journal tail at recovery");
@@ -236,7 +294,8 @@ impl BrickNode {
             _ if !matches!(self.phase, Phase::Opening(_)) => {}
             Event::Up(peer) => drop(self.reached.insert(*peer)),
             Event::Down(peer) => drop(self.reached.remove(peer)),
-            Event::Packet { .. } | Event::Disk { .. } => {}
+            Event::HeadsSeen(seen) => self.heads_seen = *seen,
+            Event::Packet { .. } | Event::Disk { .. } | Event::Claims { .. } => {}
         }
     }
 
@@ -255,6 +314,19 @@ impl BrickNode {
     }
 }
 
+/// Names the request that a contested read led to. One that leads to none is served from memory, and one that leads to
+/// several is served here in any case: only a single request can be left to another brick.
+fn tag(fx: &mut Vec<Effect>, begun: usize, (attempt, holders): (Attempt, Holders)) {
+    let asked = |effect: &Effect| match effect {
+        Effect::Disk { disk, io: Io { token, kind: IoKind::Read { .. } } } => Some((*disk, *token)),
+        _ => None,
+    };
+    let mut reads = fx[begun..].iter().enumerate().filter_map(|(at, effect)| Some((at, asked(effect)?)));
+    if let (Some((at, (disk, token))), None) = (reads.next(), reads.next()) {
+        fx.insert(begun + at, Effect::Contest { disk, token, attempt, holders });
+    }
+}
+
 impl Machine for BrickNode {
     type Event = Event;
     type Effect = Effect;
@@ -266,6 +338,10 @@ impl Machine for BrickNode {
             Event::Up(node) => Job::Brick(BrickEvent::Up(node)),
             Event::Down(node) => Job::Brick(BrickEvent::Down(node)),
             Event::Disk { disk, done } => Job::Store(disk, StoreEvent::Io(done)),
+            Event::HeadsSeen(seen) => Job::Brick(BrickEvent::HeadsSeen(seen)),
+            Event::Claims { disk, attempt, bid_ns, holders } => {
+                Job::Brick(BrickEvent::Claims { disk, attempt, bid_ns, holders })
+            }
         });
         self.run(now, fx);
     }

@@ -206,6 +206,7 @@ fn question(geometry: &Geometry, (view, branch): (&GroupView, VolumeId), place: 
         width,
         stamps: true,
         content: true,
+        contest: None,
     };
     debug_assert_eq!(span.bytes(), BLOCK);
     (NodeId::Brick(place.brick), Box::new(make))

@@ -7,6 +7,7 @@ use model::{DiskConfig, Draw};
 use proto::layout::{Geometry, Layout, placement};
 use serde::{Deserialize, Serialize};
 use store::Limits;
+use wire::ReadPolicy;
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct Options {
     pub bricks: Option<u32>,
     /// The only layouts to draw from, such as `raid1x3`; empty for all.
     pub layouts: Vec<String>,
+    /// The only read policies to draw from, such as `claim`; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_policies: Vec<String>,
     /// Whether there are faults.
     pub faults: bool,
     /// About how many operations clients issue.
@@ -35,6 +39,7 @@ impl Default for Options {
             shards: None,
             bricks: None,
             layouts: Vec::new(),
+            read_policies: Vec::new(),
             faults: true,
             operations: None,
             plant: None,
@@ -49,6 +54,7 @@ pub(crate) struct VolumePlan {
     /// Whether clients write to it.
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
+    pub(crate) read_policy: ReadPolicy,
     pub(crate) unit_blocks: u32,
     /// Rows of stripe units whose blocks are written whole.
     pub(crate) hot_stripes: u64,
@@ -188,6 +194,7 @@ impl Shape {
         let safety_ns = options.simulated_s.unwrap_or(draw.between(20, 70)) * SECOND;
         let skewed = options.faults && draw.percent(70);
         let base_ns = draw.between(20_000, 200_000);
+        let policies = draw_policies(seed, &options.read_policies);
         Shape {
             bricks,
             disks: if small_disks { 1 } else { u32::from(disks) },
@@ -205,7 +212,7 @@ impl Shape {
             clients: draw.between(1, 3) as u32,
             actors: draw.between(6, 14) as u32,
             window: 16,
-            volumes: draw_volumes(draw, bricks, &options.layouts, small_disks),
+            volumes: draw_volumes(draw, bricks, &options.layouts, small_disks, policies),
             safety_ns,
             liveness_ns: 12 * SECOND,
             operations: options.operations.unwrap_or(draw.between(1000, 4000)),
@@ -232,7 +239,8 @@ impl Shape {
 
     /// In a few words.
     pub(crate) fn describe(&self) -> String {
-        let volumes: Vec<String> = self.volumes.iter().map(|plan| plan.layout.to_string()).collect();
+        let volumes = self.volumes.iter().map(|plan| format!("{} ({})", plan.layout, plan.read_policy));
+        let volumes: Vec<String> = volumes.collect();
         format!(
             "{} bricks of {} disks, {} gateways, {} clients, {} actors on {}",
             self.bricks,
@@ -260,7 +268,25 @@ fn draw_limits(draw: &mut Draw) -> Limits {
     }
 }
 
-fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String], small_disks: bool) -> Vec<VolumePlan> {
+/// Policies of a seed's volumes, drawn apart from all else. Half of them are the one with the most to go wrong.
+fn draw_policies(seed: u64, wanted: &[String]) -> impl Iterator<Item = ReadPolicy> {
+    let parse = |name: &String| name.parse().unwrap_or_else(|error| panic!("{error}"));
+    let wanted: Vec<ReadPolicy> = wanted.iter().map(parse).collect();
+    let mut draw = Draw::new(seed ^ 0x7265_6164);
+    core::iter::repeat_with(move || match &wanted[..] {
+        [] if draw.percent(50) => ReadPolicy::Claim,
+        [] => *draw.pick(&ReadPolicy::ALL),
+        wanted => *draw.pick(wanted),
+    })
+}
+
+fn draw_volumes(
+    draw: &mut Draw,
+    bricks: u32,
+    wanted: &[String],
+    small_disks: bool,
+    policies: impl Iterator<Item = ReadPolicy>,
+) -> Vec<VolumePlan> {
     let parse = |name: &str| name.parse::<Layout>().unwrap_or_else(|error| panic!("{error}"));
     let bare = if draw.percent(BARE_PERCENT) { &BARE[..] } else { &[] };
     let all: Vec<Layout> = if wanted.is_empty() {
@@ -279,6 +305,7 @@ fn draw_volumes(draw: &mut Draw, bricks: u32, wanted: &[String], small_disks: bo
     }
     let count = draw.between(1, 3);
     let mut volumes: Vec<VolumePlan> = (0..count).map(|number| draw_volume(draw, number, &fitting)).collect();
+    volumes.iter_mut().zip(policies).for_each(|(plan, policy)| plan.read_policy = policy);
     if small_disks {
         let first = &mut volumes[0];
         first.far_stripes = 0;
@@ -292,6 +319,7 @@ fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
         name: format!("volume{number}"),
         writable: true,
         layout: *draw.pick(layouts),
+        read_policy: ReadPolicy::default(),
         unit_blocks: *draw.pick(&[1, 2, 4, 4]),
         hot_stripes: draw.between(1, 3),
         far_stripes: if draw.percent(50) { draw.between(1, 2) } else { 0 },

@@ -15,9 +15,10 @@
 //!
 //! Nothing is tuned to a distribution of times, so that none can be unlucky: not bursts, not equal times, not gaps.
 //!
-//! Considered as well, per pop and push of an 8-byte event with exponential increments beside `std`'s binary heap: a heap
-//! with four children and packed keys apart from the events is 1.2 times as fast with 1,000 pending and 1.6 times with
-//! 1,000,000; this queue is 2.2 and 11 times as fast. Calendar and ladder queues (Brown 1988; Tang, Goh and Thng 2005)
+//! Considered as well, by popping and pushing events of 8 bytes with exponential increments: a heap with four children and
+//! packed keys apart from the events is 1.2 times as fast as `std`'s binary heap with 1,000 pending and 1.6 times with
+//! 1,000,000; this queue is about twice and more than ten times as fast. Calendar and ladder queues (Brown 1988; Tang, Goh
+//! and Thng 2005)
 //! have to guess the width of their buckets from what they see, and pay when it changes. `cargo bench -p brickwork-sim`
 //! runs the binary heap beside this queue.
 

@@ -9,16 +9,18 @@ pub const SEEDS_MIN: u64 = 1000;
 
 /// The names.
 pub const REQUIRED: &[&str] = &[
-    "ENOSPC answered",
     "base of a patch had changed",
     "brick came with other disks",
     "brick caught up and became current",
-    "client went to another gateway",
+    "claim overtook its read",
     "client served within seconds after its gateway was killed",
+    "client went to another gateway",
     "cut begun",
     "directory restarted inside a view change",
     "disks lost in the middle of a rebuild",
+    "duplicate answers to a read",
     "duplicate request suppressed",
+    "ENOSPC answered",
     "in-doubt write settled by another gateway",
     "joiner crashed while catching up",
     "joining brick lost",
@@ -26,11 +28,17 @@ pub const REQUIRED: &[&str] = &[
     "read answered without a lease",
     "read confirmed without a lease",
     "read in doubt",
+    "read left to another member",
+    "read rescued",
+    "read went around a slow brick",
     "recovered with writes in doubt",
     "repair taken by a member",
     "request under an old view refused",
     "rotten brick scrubbed clean",
     "slot given to another brick",
+    "slow member came back",
+    "slow member left out",
+    "slow member needed again",
     "source crashed while another caught up",
     "torn journal tail at recovery",
     "unit reconstructed from its row",
@@ -41,8 +49,8 @@ pub const REQUIRED: &[&str] = &[
     "write gave way to others",
     "write refused by wait-die",
     "write refused for ever",
-    "write while its data brick joins",
     "write waited behind an undecided one",
+    "write while its data brick joins",
 ];
 
 /// Those that were never reached.

@@ -173,6 +173,7 @@ impl World {
                 layout: plan.layout.to_string(),
                 stripe_unit_blocks: plan.unit_blocks,
                 groups: plan.groups(),
+                read_policy: plan.read_policy,
                 nonce: self.draw.bits(),
             };
             match self.administer(vec![request])?.remove(0) {

@@ -86,6 +86,7 @@ fn an_answer_of_an_evicted_brick_is_caught() {
         width: 1,
         stamps: true,
         content: true,
+        contest: None,
     };
     let done = |operation, leased| Message::ReadDone {
         operation,

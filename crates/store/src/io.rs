@@ -51,6 +51,9 @@ pub enum IoFault {
     /// These sectors cannot be read (a medium error); others can.
     #[error("unreadable sectors")]
     Unreadable,
+    /// Nobody wants these blocks any more: another brick reads them for whoever asked.
+    #[error("left to another brick")]
+    Left,
     /// The disk does not work (any more).
     #[error("{0}")]
     Failed(String),

@@ -41,4 +41,4 @@ pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State,
 pub use io::{Io, IoDone, IoFault, IoKind};
 pub use machine::{Limits, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};
 pub use recovery::OpenError;
-pub use superblock::{FormatError, FormatOptions, format, journal_bytes_default};
+pub use superblock::{FormatError, FormatOptions, blocks_region, format, journal_bytes_default};

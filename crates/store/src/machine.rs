@@ -289,7 +289,9 @@ pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
             Reply::Noted { token, result: Err(error) }
         }
         Command::Inventory { token, .. } => Reply::Inventory { token, result: Err(error) },
-        Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } => return None,
+        Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } | Command::Forget { .. } => {
+            return None;
+        }
     })
 }
 
@@ -467,6 +469,7 @@ impl Running {
             Command::Inventory { token, after } => self.on_inventory(token, after),
             Command::Remember { token, effects } => self.on_remember(token, effects),
             Command::Barrier { token } => self.on_barrier(token),
+            Command::Forget { span } => self.on_forget(span),
         }
     }
 
@@ -477,6 +480,7 @@ impl Running {
             (_, Err(IoFault::Failed(why))) => self.fail(&why),
             (Purpose::Page(key), result) => self.on_page(key, result.ok()),
             (Purpose::Look(key, destages), result) => self.on_looked(key, destages, result.ok()),
+            (Purpose::Blocks(read, _), Err(IoFault::Left)) => self.on_left(read),
             (Purpose::Blocks(read, run), result) => self.on_blocks(read, run, result.ok()),
             (purpose, Err(fault)) => self.fail(&format!("{}: {fault}", purpose.what())),
             (Purpose::Group, Ok(_)) => self.on_group_part(),

@@ -225,6 +225,15 @@ impl Running {
         }
     }
 
+    /// Another brick reads for whoever asked. What else the read waits for finds nobody.
+    pub(crate) fn on_left(&mut self, id: u64) {
+        let Some(read) = self.reads.remove(&id) else { return };
+        read.pinned.iter().for_each(|&key| self.pages.unpin(key));
+        if let Reader::Participant(token) = read.reader {
+            self.reply(Reply::Read { token, result: Err(StoreError::Busy) });
+        }
+    }
+
     /// Asks for a page unless it is on its way; `reader` is told when it is there.
     pub(crate) fn load_page(&mut self, key: Key, reader: Option<u64>) {
         let on_its_way = self.loading.contains_key(&key);
@@ -378,6 +387,15 @@ impl Running {
             }
             Ok((Entry { kind: Kind::Absent | Kind::Zero, .. }, _)) => Source::Zero,
             Ok(_) => Source::Bad,
+        }
+    }
+
+    /// Clean blocks that another member keeps in memory leave the cache, as far as it takes no reading to find them.
+    pub(crate) fn on_forget(&mut self, span: Span) {
+        for lba in span.lba..span.end() {
+            if let Source::Disk { physical, .. } = self.source(span.volume, lba) {
+                self.cache.forget(physical, 1);
+            }
         }
     }
 

@@ -192,7 +192,7 @@ impl Recovery {
             Some(Err(fault @ IoFault::Failed(_))) => {
                 return Err(OpenError::Io { offset: self.offset, fault });
             }
-            Some(Err(IoFault::Unreadable)) => None,
+            Some(Err(IoFault::Unreadable | IoFault::Left)) => None,
             Some(Ok(bytes)) => Some(bytes),
             None => None,
         };

@@ -5,6 +5,7 @@
 
 use crate::journal::Header;
 use base::{BLOCK, BrickId, Checksum, ClusterId, Payload, checksum, checksum::checksum_append};
+use core::ops::Range;
 use wire::{Wire, wire_struct};
 
 /// The version of the disk format that this code writes.
@@ -89,6 +90,14 @@ pub fn format(options: FormatOptions) -> Result<Vec<(u64, Payload)>, FormatError
         (geometry.copy_at(), sector.clone()),
         (0, sector),
     ])
+}
+
+/// Where a disk keeps its blocks, in bytes from its beginning; what lies before and behind is journal and metadata.
+/// `superblock` is its first sector; `None` when that is not the superblock of a format that is known.
+pub fn blocks_region(superblock: &[u8]) -> Option<Range<u64>> {
+    let Found::Superblock(found) = Superblock::decode_sector(superblock) else { return None };
+    let at = found.geometry.slots_at;
+    Some(at..at + u64::from(found.geometry.slot_count) * SLOT_BYTES)
 }
 
 /// The name of one disk.

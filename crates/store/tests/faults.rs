@@ -510,3 +510,22 @@ fn an_old_configuration_opens_a_grown_disk() {
     world.crash().unwrap();
     assert_eq!(words(&world.read(span(1, 0, 1), 1).unwrap().content), [1]);
 }
+
+#[test]
+fn a_read_that_is_left_to_another_brick_is_over_and_nothing_else_is() {
+    let mut world = World::new(8 << 20, JOURNAL, 1);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    write_all(&mut world, 1, 0, &[5, 6], 1).unwrap();
+    world.run(true);
+    let token = world.next_token();
+    world.command(Command::Read { token, span: span(1, 0, 1), width: 1, content: true });
+    // Its metadata page first, if that is not in memory.
+    while !world.in_flight().any(|kind| matches!(kind, IoKind::Read { length: BLOCK, .. })) {
+        assert!(world.complete(), "the block is not in memory");
+    }
+    assert!(world.fail_one(|kind| matches!(kind, IoKind::Read { .. }), IoFault::Left));
+    assert_eq!(world.replies.pop(), Some(Reply::Read { token, result: Err(StoreError::Busy) }));
+    let blocks = world.read(span(1, 0, 2), 1).unwrap();
+    assert_eq!((words(&blocks.content), blocks.unreadable), (vec![5, 6], Vec::new()));
+}

@@ -340,3 +340,21 @@ fn a_block_that_is_mended_without_content_is_lost_until_it_is_written() {
     assert_eq!((read.unreadable, words(&read.content)), (vec![], vec![1, 8, 9, 1]));
     assert_eq!(read.stamps, [1, 5, 6, 1].map(Stamp));
 }
+
+#[test]
+fn what_another_member_keeps_in_memory_leaves_the_cache() {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    write(&mut world, 1, 0, &[1, 2], 1).unwrap();
+    world.run(true);
+    let misses = |world: &World| world.store.stats().cache_misses;
+    let read = |world: &mut World| words(&world.read(span(1, 0, 2), 1).unwrap().content);
+    assert_eq!(read(&mut world), [1, 2]);
+    assert_eq!(misses(&world), 0, "what was brought home is still in memory");
+    world.command(Command::Forget { span: span(1, 0, 1) });
+    assert_eq!(read(&mut world), [1, 2]);
+    assert_eq!(misses(&world), 1, "the first block was read from the disk");
+    assert_eq!(read(&mut world), [1, 2]);
+    assert_eq!(misses(&world), 1, "and is kept");
+    world.command(Command::Forget { span: span(9, 77, 3) });
+    assert_eq!(read(&mut world), [1, 2]);
+}

@@ -1,6 +1,6 @@
 //! What the directory keeps and says of the cluster.
 
-use crate::{GroupView, wire_enum, wire_struct};
+use crate::{DecodeError, GroupView, ReadPolicy, Reader, Wire, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, ViewNumber, VolumeId};
 
 /// A volume as its users see it.
@@ -26,6 +26,8 @@ pub struct VolumeInfo {
     pub origin: Option<VolumeId>,
     /// Whether it is a snapshot: never written.
     pub is_snapshot: bool,
+    /// Who serves a read of it.
+    pub read_policy: ReadPolicy,
 }
 
 /// A family of volumes and its groups: what bricks keep, so that a lost directory can be made again.
@@ -59,6 +61,51 @@ pub struct Orders {
     pub bricks: Vec<(BrickId, String)>,
     /// How it looks after its blocks.
     pub care: Care,
+    /// It is left out for being slow: it is to measure itself closely, so that it is seen when it is well again.
+    pub is_slow: bool,
+}
+
+/// How a brick finds itself, by what it measures: medians of the latest samples, in microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Health {
+    /// Of a durable write; of one under way as long as it has lasted, where that is more. 0 as long as there was none.
+    pub write_us: u32,
+    /// Of a read of its store, cached or not.
+    pub read_us: u32,
+    /// By how much its process ran late, at most, since the heartbeat before.
+    pub late_us: u32,
+    /// From its last heartbeat to the answer.
+    pub round_trip_us: u32,
+}
+
+/// How long a gateway waits for a brick, beside the other members of its groups, when writes are prepared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Observed {
+    /// The brick.
+    pub brick: BrickId,
+    /// Whether it has been several times slower than the others, for about a second, by more than noise.
+    pub is_slow: bool,
+    /// How long it takes, in microseconds.
+    pub prepare_us: u32,
+    /// How long the others take for the same writes.
+    pub others_us: u32,
+}
+
+/// What the directory holds of a brick that is slow.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlowEntry {
+    /// Whether it is left out for that. Where its groups cannot bear that it stays, and is shown all the same.
+    pub is_out: bool,
+    /// For how many milliseconds.
+    pub since_ms: u64,
+    /// By what that is known.
+    pub why: String,
+    /// How often it was left out for being slow before, within an hour of good conduct.
+    pub relapses: u32,
+    /// For how many seconds it must be well again before it returns.
+    pub hold_s: u64,
+    /// For how many milliseconds it has been well again.
+    pub well_ms: Option<u64>,
 }
 
 /// How bricks look after their blocks.
@@ -181,6 +228,8 @@ pub struct BrickStatus {
     pub lost_blocks: u64,
     /// Blocks repaired since it started.
     pub repaired_blocks: u64,
+    /// What it measures of itself.
+    pub health: Health,
 }
 
 /// A brick as the directory sees it.
@@ -200,6 +249,8 @@ pub struct BrickEntry {
     pub joining_groups: u32,
     /// Whether it was evicted: it gets no groups and loses those it has.
     pub evicted: bool,
+    /// Whether it is held for slow.
+    pub slow: Option<SlowEntry>,
     /// What it said last.
     pub status: BrickStatus,
 }
@@ -266,6 +317,8 @@ pub enum AdminRequest {
         stripe_unit_blocks: u32,
         /// Number of groups; 0 for the default.
         groups: u32,
+        /// Who serves its reads.
+        read_policy: ReadPolicy,
         /// Tells a retry from a second command.
         nonce: u64,
     },
@@ -287,6 +340,13 @@ pub enum AdminRequest {
         name: String,
         /// Which.
         read_only: bool,
+    },
+    /// Says who serves a volume's reads from now on.
+    SetReadPolicy {
+        /// Its name.
+        name: String,
+        /// Who.
+        read_policy: ReadPolicy,
     },
     /// All volumes.
     ListVolumes,
@@ -410,21 +470,48 @@ pub enum AdminError {
     Busy,
 }
 
-wire_struct!(VolumeInfo {
-    id,
-    name,
-    size_bytes,
-    layout,
-    stripe_unit_blocks,
-    column_blocks,
-    read_only,
-    family,
-    origin,
-    is_snapshot
-});
+/// All of it but what shares its last byte: whether it is a snapshot (the lowest bit), and the number of its read policy
+/// above that. Records of before there were policies have 0 there.
+impl Wire for VolumeInfo {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.id.encode(out);
+        self.name.encode(out);
+        self.size_bytes.encode(out);
+        self.layout.encode(out);
+        self.stripe_unit_blocks.encode(out);
+        self.column_blocks.encode(out);
+        self.read_only.encode(out);
+        self.family.encode(out);
+        self.origin.encode(out);
+        out.push(u8::from(self.is_snapshot) | self.read_policy.code() << 1);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<VolumeInfo, DecodeError> {
+        let mut info = VolumeInfo {
+            id: Wire::decode(reader)?,
+            name: Wire::decode(reader)?,
+            size_bytes: Wire::decode(reader)?,
+            layout: Wire::decode(reader)?,
+            stripe_unit_blocks: Wire::decode(reader)?,
+            column_blocks: Wire::decode(reader)?,
+            read_only: Wire::decode(reader)?,
+            family: Wire::decode(reader)?,
+            origin: Wire::decode(reader)?,
+            is_snapshot: false,
+            read_policy: ReadPolicy::default(),
+        };
+        let last = u8::decode(reader)?;
+        info.is_snapshot = last & 1 == 1;
+        info.read_policy = ReadPolicy::of_code(last >> 1)?;
+        Ok(info)
+    }
+}
+
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active });
-wire_struct!(Orders { families, left, bricks, care });
+wire_struct!(Orders { families, left, bricks, care, is_slow });
+wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
+wire_struct!(Observed { brick, is_slow, prepare_us, others_us });
+wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms });
 wire_struct!(Care {
     rebuild_bytes_per_second,
     scrub_bytes_per_second,
@@ -460,14 +547,25 @@ wire_struct!(BrickStatus {
     scrub,
     lost,
     lost_blocks,
-    repaired_blocks
+    repaired_blocks,
+    health
 });
-wire_struct!(BrickEntry { id, alive, silent_ms, groups, stale_groups, joining_groups, evicted, status });
+wire_struct!(BrickEntry {
+    id,
+    alive,
+    silent_ms,
+    groups,
+    stale_groups,
+    joining_groups,
+    evicted,
+    slow,
+    status
+});
 wire_struct!(GatewayStatus { id, address, silent_ms });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
-    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce },
+    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, nonce },
     1 => DeleteVolume { name },
     2 => ResizeVolume { name, size_bytes },
     3 => SetReadOnly { name, read_only },
@@ -483,6 +581,7 @@ wire_enum!(AdminRequest {
     13 => ReplaceBrick { brick, by },
     14 => SetCare { rebuild_bytes_per_second, scrub_bytes_per_second, scrub_interval_s, rebuild_after_s },
     15 => Scrub,
+    16 => SetReadPolicy { name, read_policy },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
@@ -491,3 +590,43 @@ wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },
     4 => Storage(why), 5 => Busy, 6 => NoBrick(brick), 7 => NotNow(why),
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(is_snapshot: bool, read_policy: ReadPolicy) -> VolumeInfo {
+        VolumeInfo {
+            id: VolumeId(1),
+            name: "v".to_owned(),
+            size_bytes: 1 << 30,
+            layout: "raid1x3".to_owned(),
+            stripe_unit_blocks: 16,
+            column_blocks: 1024,
+            read_only: false,
+            family: VolumeId(1),
+            origin: None,
+            is_snapshot,
+            read_policy,
+        }
+    }
+
+    #[test]
+    fn a_volume_comes_back_with_its_policy() {
+        for policy in ReadPolicy::ALL {
+            for is_snapshot in [false, true] {
+                let info = volume(is_snapshot, policy);
+                assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info));
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_without_a_policy_has_the_default_one() {
+        for is_snapshot in [false, true] {
+            let mut bytes = volume(is_snapshot, ReadPolicy::Claim).to_bytes();
+            *bytes.last_mut().expect("not empty") = u8::from(is_snapshot);
+            assert_eq!(VolumeInfo::from_bytes(&bytes), Ok(volume(is_snapshot, ReadPolicy::default())));
+        }
+    }
+}

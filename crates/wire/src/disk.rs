@@ -102,6 +102,11 @@ pub enum Command {
         /// Which [`Span::STRETCH_BLOCKS`] of it; all without.
         stretch: Option<u64>,
     },
+    /// These blocks are served from another member's memory: they need not be kept in this one's. Not answered.
+    Forget {
+        /// The blocks.
+        span: Span,
+    },
     /// Which stretches hold any stamp? Answered by [`Reply::Inventory`].
     Inventory {
         /// Names the answer.

@@ -11,16 +11,19 @@ pub mod directory;
 pub mod disk;
 pub mod frame;
 pub mod message;
+pub mod policy;
 pub mod view;
 pub mod write;
 
 pub use codec::{DecodeError, Reader, Wire};
 pub use directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, Family, GatewayStatus,
-    GroupState, LostBlocks, Orders, ScrubStatus, VolumeInfo, VolumeMap,
+    GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry, VolumeInfo, VolumeMap,
 };
 pub use message::{
-    EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet, PrepareOutcome, ReadOutcome,
+    CLAIMS_MAX, Claim, Contest, EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet,
+    PrepareOutcome, ReadOutcome,
 };
+pub use policy::{ReadPolicy, UnknownPolicy};
 pub use view::{GroupView, Lineage, Slots};
 pub use write::{Change, Decision, Fate, Scope, Span, WriteId};

@@ -4,9 +4,10 @@
 //! its `operation` number. Content travels beside the message, in the [`Packet`].
 
 use crate::directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Orders, VolumeInfo, VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
+    VolumeMap,
 };
-use crate::{Change, Decision, Fate, GroupView, Span, WriteId, wire_enum, wire_struct};
+use crate::{Change, Decision, Fate, GroupView, Slots, Span, WriteId, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 
 /// A message and the bytes that go with it (none, for most).
@@ -81,6 +82,8 @@ pub enum Message {
         stamps: bool,
         /// Whether content is wanted (otherwise stamps alone, from memory where possible).
         content: bool,
+        /// Others that were asked the same: one of them claims it, the others stay silent.
+        contest: Option<Contest>,
     },
     /// Payload: the content, zeros for blocks that are unreadable.
     ReadDone {
@@ -184,6 +187,12 @@ pub enum Message {
         operation: u64,
         /// `(request, part, stamp)` in order, at most [`EFFECTS_MAX`]; fewer are the end.
         effects: Result<Vec<(RequestId, u64, Stamp)>, Option<GroupView>>,
+    },
+
+    /// I serve these reads, which you were asked for as well. Lost or late, it costs a second answer to each. Not answered.
+    Claims {
+        /// The reads.
+        claims: Vec<Claim>,
     },
 
     /// A brick to any gateway: these writes have been in doubt here for long; please settle them.
@@ -319,6 +328,12 @@ pub enum Message {
         /// The group.
         group: GroupId,
     },
+    /// How long bricks take to prepare this gateway's writes, lately. All that it knows, each time: a later one replaces an
+    /// earlier one. Twice a second at most, and only while there are writes. Not answered.
+    Observed {
+        /// A brick each.
+        members: Vec<Observed>,
+    },
     /// Views that are now in force, and volumes that changed.
     Published {
         /// The views.
@@ -394,6 +409,35 @@ pub enum Message {
 
 /// The most effects in one [`Message::EffectsDone`].
 pub const EFFECTS_MAX: usize = 4096;
+
+/// A read that several members were asked for at once. Whoever asked is responsible for an answer: it asks again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contest {
+    /// The asker's own number of it, the same at all of them.
+    pub number: u64,
+    /// Who was asked.
+    pub holders: Slots,
+    /// Whether each is to begin as soon as it can, and not leave it to whoever is expected to be first.
+    pub tied: bool,
+}
+
+/// That a member serves a contested read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Who asked.
+    pub gateway: GatewayId,
+    /// The number of the [`Contest`].
+    pub number: u64,
+    /// The first block that is read.
+    pub volume: VolumeId,
+    /// The first block that is read.
+    pub lba: u64,
+    /// How long the member expects to take, in nanoseconds.
+    pub bid_ns: u64,
+}
+
+/// The most claims in one [`Message::Claims`].
+pub const CLAIMS_MAX: usize = 256;
 
 /// Stretches that hold stamps at a member: `(branch, stretch)` in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -534,7 +578,7 @@ wire_enum!(Message {
     0 => Prepare { operation, view, write, change, base, want_delta, request, floor, part },
     1 => Prepared { operation, outcome },
     2 => Decide { commits, aborts },
-    3 => Read { operation, group, view, span, width, stamps, content },
+    3 => Read { operation, group, view, span, width, stamps, content, contest },
     4 => ReadDone { operation, outcome },
     5 => Query { operation, view, write, width },
     6 => QueryDone { operation, fate },
@@ -547,6 +591,7 @@ wire_enum!(Message {
     13 => InventoryDone { operation, stretches },
     14 => GetEffects { operation, group, view, after },
     15 => EffectsDone { operation, effects },
+    16 => Claims { claims },
     20 => Heartbeat { brick, sent, known, status },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
     22 => Fence { view, speaks },
@@ -563,6 +608,7 @@ wire_enum!(Message {
     43 => VolumeOpened { operation, map },
     44 => GetView { group },
     45 => Published { views, volumes, deleted, bricks },
+    46 => Observed { members },
     60 => Admin { operation, request },
     61 => AdminDone { operation, result },
     80 => Attach { operation, volume },
@@ -573,6 +619,8 @@ wire_enum!(Message {
     91 => Pong { nonce },
 });
 wire_struct!(Inventory { stretches, next });
+wire_struct!(Contest { number, holders, tied });
+wire_struct!(Claim { gateway, number, volume, lba, bid_ns });
 wire_enum!(PrepareOutcome {
     0 => Prepared { previous }, 1 => Duplicate, 2 => Late { newest }, 3 => Changed, 4 => Stale { view },
     5 => Busy, 6 => NoSpace, 7 => Unreadable, 8 => Failed,

@@ -2,12 +2,13 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `workload` (what fio does), `target` (what it does it to, and what
 //! that costs), `bounds` (nbdkit and the bare disk), `bricks` (Brickwork's clusters), `flushes`, `memory`, then `claims` (what
-//! must hold) and `table`. `rebuild` is a measurement of its own. Each workload goes over all targets before the next begins, so that whatever else the machine
+//! must hold) and `table`. `rebuild` and `failslow` are measurements of their own. Each workload goes over all targets before the next begins, so that whatever else the machine
 //! does falls on all of them.
 
 mod bounds;
 mod bricks;
 mod claims;
+pub(crate) mod failslow;
 mod flushes;
 mod memory;
 pub(crate) mod rebuild;

@@ -1,13 +1,15 @@
 //! A real cluster on loopback for tests and measurements: each daemon a process of its own, disks as files on the disk of
 //! the target folder. All of it ends when the value is dropped.
 //!
-//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `network`
+//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `metrics`, `network`
 //! (namespaces between which packets may be dropped).
 
 mod daemon;
+mod metrics;
 mod network;
 
 pub(crate) use daemon::{Daemon, Wrapper};
+pub(crate) use metrics::Metrics;
 pub(crate) use network::Network;
 
 use crate::nbd::Nbd;
@@ -42,6 +44,10 @@ pub(crate) struct Spec {
     pub(crate) nbd_tls: bool,
     /// What runs around each brick.
     pub(crate) brick_wrapper: Option<Wrapper>,
+    /// Whether each brick's disks can be made late while it runs ([`Cluster::set_late`]).
+    pub(crate) emulation: bool,
+    /// Whether bricks and gateways answer with their metrics ([`Cluster::metrics`]).
+    pub(crate) metrics: bool,
     /// Whether each daemon has a network namespace of its own. Then they speak TLS, and NBD is on unix sockets.
     pub(crate) namespaces: bool,
 }
@@ -58,6 +64,8 @@ impl Default for Spec {
             tls: false,
             nbd_tls: false,
             brick_wrapper: None,
+            emulation: false,
+            metrics: false,
             namespaces: false,
         }
     }
@@ -92,6 +100,8 @@ pub(crate) struct Cluster {
     pub(crate) brick_ports: Vec<u16>,
     /// The gateways.
     pub(crate) gateways: Vec<Gateway>,
+    /// Where each brick, and then each gateway, tells its metrics, if they do.
+    metrics_ports: Vec<u16>,
     network: Option<Network>,
     keeps_files: bool,
 }
@@ -119,6 +129,7 @@ impl Cluster {
             bricks,
             brick_ports,
             gateways,
+            metrics_ports: Vec::new(),
             network,
             keeps_files: false,
         };
@@ -163,7 +174,14 @@ impl Cluster {
         arguments.extend(["--cache-bytes", &cache, "--journal-bytes", &journal]);
         run(&self.binary, &arguments)?;
         let config = folder.join("brick.toml");
-        let arguments = ["brick", "--config", text(&config)?, "--io", spec.io];
+        let mut arguments = vec!["brick", "--config", text(&config)?, "--io", spec.io];
+        let emulation = self.emulation(number);
+        if spec.emulation {
+            self.set_late(number, 0)?;
+            arguments.extend(["--emulation", text(&emulation)?]);
+        }
+        let metrics = self.place_of_metrics(spec)?;
+        arguments.extend(metrics.iter().flat_map(|address| ["--metrics", address]));
         let wrapper = wrapper.or_else(|| spec.brick_wrapper.clone());
         self.bricks.push(Daemon::start(&name, &self.binary, &arguments, wrapper)?);
         self.brick_ports.push(port);
@@ -189,10 +207,37 @@ impl Cluster {
         if spec.nbd_tls {
             demand_nbd_certificates(&config)?;
         }
-        let arguments = ["gateway", "--config", text(&config)?];
+        let mut arguments = vec!["gateway", "--config", text(&config)?];
+        let metrics = self.place_of_metrics(spec)?;
+        arguments.extend(metrics.iter().flat_map(|address| ["--metrics", address]));
         let daemon = Daemon::start(&name, &self.binary, &arguments, wrapper)?;
         self.gateways.push(Gateway { daemon, nbd_port, socket, port });
         Ok(())
+    }
+
+    fn place_of_metrics(&mut self, spec: &Spec) -> Result<Option<String>> {
+        if !spec.metrics {
+            return Ok(None);
+        }
+        let port = free_port()?;
+        self.metrics_ports.push(port);
+        Ok(Some(format!("127.0.0.1:{port}")))
+    }
+
+    /// What bricks and gateways measure of themselves; they renew it once a second.
+    pub(crate) fn metrics(&self) -> Metrics {
+        Metrics(self.metrics_ports.iter().map(|port| metrics::fetch(*port)).collect())
+    }
+
+    fn emulation(&self, number: usize) -> PathBuf {
+        self.dir.join(format!("brick-{number}.emulation.toml"))
+    }
+
+    /// From now on each access to the disks of a brick, counted from 1, is answered so much later.
+    pub(crate) fn set_late(&self, number: usize, late_ms: u64) -> Result<()> {
+        let (path, next) = (self.emulation(number), self.dir.join("emulation.next"));
+        std::fs::write(&next, format!("late_ms = {late_ms}\n"))?;
+        Ok(std::fs::rename(next, path)?)
     }
 
     /// A token with which one more machine may join.
@@ -384,7 +429,7 @@ impl Drop for Cluster {
 }
 
 /// What `status` says of a brick.
-fn of_brick<'a>(status: &'a Value, id: &str) -> &'a Value {
+pub(crate) fn of_brick<'a>(status: &'a Value, id: &str) -> &'a Value {
     let bricks = status["bricks"].as_array().map(Vec::as_slice).unwrap_or_default();
     bricks.iter().find(|entry| entry["id"].as_u64() == id.parse().ok()).unwrap_or(&Value::Null)
 }

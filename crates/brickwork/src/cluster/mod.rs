@@ -36,6 +36,17 @@ pub struct Shape {
     pub cache: Bytes,
     /// Whether the processes live on when this one ends.
     pub keep: bool,
+    /// What experiments want of bricks.
+    pub instruments: Option<Instruments>,
+}
+
+/// What experiments want of bricks: metrics, emulated disks, and content brought home early.
+#[derive(Clone, Debug)]
+pub struct Instruments {
+    /// The file that says what disks look like; there when the bricks start.
+    pub emulation: PathBuf,
+    /// Journalled content at which a disk brings it home.
+    pub destage: Bytes,
 }
 
 /// The running cluster. Its processes end with it, unless it is left running.
@@ -45,6 +56,7 @@ pub struct Cluster {
     processes: BTreeMap<String, Process>,
     spawner: Spawner,
     nbd: Vec<String>,
+    metrics: Vec<String>,
 }
 
 impl Cluster {
@@ -55,7 +67,7 @@ impl Cluster {
 
     /// The same, with the processes of another program than this one.
     pub fn start_with(program: Option<&Path>, dir: &Path, shape: &Shape) -> Result<Cluster> {
-        let ports = ports::free(2 + shape.bricks + 2 * shape.gateways)?;
+        let ports = ports::free(2 + 2 * shape.bricks + 2 * shape.gateways)?;
         let mut addresses = ports.iter().map(|port| format!("127.0.0.1:{port}"));
         let mut next = || addresses.next().expect("as many ports as addresses");
         files::make_dir(dir)?;
@@ -64,12 +76,18 @@ impl Cluster {
             crate::config::load(Some(&dir.join("admin/client.toml")), toml::Table::new())?;
         client.resolve(&dir.join("admin"));
         let spawner = Spawner::new(program, dir, shape.keep)?;
-        let mut cluster =
-            Cluster { dir: dir.to_owned(), client, processes: BTreeMap::new(), spawner, nbd: Vec::new() };
+        let mut cluster = Cluster {
+            dir: dir.to_owned(),
+            client,
+            processes: BTreeMap::new(),
+            spawner,
+            nbd: Vec::new(),
+            metrics: Vec::new(),
+        };
         cluster.spawn("directory", &["directory", "--config", &text(&dir.join("directory.toml"))])?;
         cluster.wait_ready()?;
         for index in 0..shape.bricks {
-            cluster.add_brick(index, next(), shape, &token)?;
+            cluster.add_brick(index, next(), next(), shape, &token)?;
         }
         for index in 0..shape.gateways {
             cluster.add_gateway(index, next(), next(), &token)?;
@@ -96,6 +114,11 @@ impl Cluster {
         &self.nbd
     }
 
+    /// Where each brick says how it is, if it has instruments.
+    pub fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
     /// Asks its directory.
     pub fn call(&self, request: AdminRequest) -> Result<AdminReply> {
         client::call_with(&self.client, request)
@@ -118,6 +141,7 @@ impl Cluster {
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
             groups: 0,
+            read_policy: wire::ReadPolicy::default(),
             nonce,
         };
         match self.call(request).with_context(|| format!("cannot make the volume '{name}'"))? {
@@ -208,7 +232,14 @@ impl Cluster {
         self.processes.get_mut(name).with_context(|| format!("the cluster has no process '{name}'"))
     }
 
-    fn add_brick(&mut self, index: u32, listen: String, shape: &Shape, token: &Token) -> Result<()> {
+    fn add_brick(
+        &mut self,
+        index: u32,
+        listen: String,
+        metrics: String,
+        shape: &Shape,
+        token: &Token,
+    ) -> Result<()> {
         let name = format!("brick-{}", index + 1);
         let dir = self.dir.join(&name);
         let init = brick::Init {
@@ -223,7 +254,18 @@ impl Cluster {
         };
         let (file, path) = brick::init(&init).with_context(|| format!("cannot make {name}"))?;
         // The directory chooses ids; a process is called like its brick.
-        self.spawn(&format!("brick-{}", file.id), &["brick", "--config", &text(&path)])
+        let mut arguments = vec!["brick".to_owned(), "--config".to_owned(), text(&path)];
+        if let Some(Instruments { emulation, destage }) = &shape.instruments {
+            let flags = [
+                ("--emulation", text(emulation)),
+                ("--destage-bytes", destage.to_string()),
+                ("--metrics", metrics.clone()),
+            ];
+            arguments.extend(flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
+            self.metrics.push(metrics);
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.spawn(&format!("brick-{}", file.id), &arguments)
     }
 
     fn add_gateway(&mut self, index: u32, listen: String, nbd: String, token: &Token) -> Result<()> {

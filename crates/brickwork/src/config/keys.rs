@@ -111,9 +111,15 @@ pub struct BrickFile {
     /// Room for the journal on each disk, in force when it is formatted; by the disk's size when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal_bytes: Option<Bytes>,
+    /// Journalled content at which a disk brings it home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destage_bytes: Option<Bytes>,
     /// How disks are read and written.
     #[serde(default)]
     pub io: IoChoice,
+    /// A file that says how disks are made to look slower than they are; read again when it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<PathBuf>,
     /// Where Prometheus reads metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
@@ -247,7 +253,9 @@ impl Configuration for BrickFile {
         "id",
         "cache_bytes",
         "journal_bytes",
+        "destage_bytes",
         "io",
+        "emulation",
         "metrics",
         "plaintext",
         "disks",
@@ -271,6 +279,9 @@ impl Configuration for BrickFile {
     fn resolve(&mut self, base: &Path) {
         for disk in &mut self.disks {
             disk.path = base.join(&disk.path);
+        }
+        if let Some(emulation) = &mut self.emulation {
+            *emulation = base.join(&*emulation);
         }
         resolve_tls(&mut self.tls, base);
     }

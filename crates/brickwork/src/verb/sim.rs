@@ -71,6 +71,9 @@ struct Torture {
     /// Draw layouts from these only; may be repeated
     #[arg(long = "layout", value_name = "LAYOUT", value_parser = parse_layout)]
     layouts: Vec<String>,
+    /// Draw read policies from these only; may be repeated
+    #[arg(long = "read-policy", value_name = "POLICY")]
+    read_policies: Vec<wire::ReadPolicy>,
     /// Seconds of simulated time under faults; drawn when absent
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     simulated_s: Option<u64>,
@@ -157,6 +160,7 @@ impl Torture {
             shards: self.shards,
             bricks: self.bricks,
             layouts: self.layouts.clone(),
+            read_policies: self.read_policies.iter().map(ToString::to_string).collect(),
             faults: !self.no_faults,
             operations: self.operations,
             plant: None,
@@ -174,6 +178,7 @@ impl Torture {
         add("--simulated-s", self.simulated_s.map(|seconds| seconds.to_string()));
         add("--operations", self.operations.map(|operations| operations.to_string()));
         self.layouts.iter().for_each(|layout| add("--layout", Some(layout.clone())));
+        self.read_policies.iter().for_each(|policy| add("--read-policy", Some(policy.to_string())));
         if self.no_faults { format!("{command} --no-faults") } else { command }
     }
 }

@@ -275,6 +275,7 @@ mod tests {
             stale_groups: 1,
             joining_groups: 1,
             evicted: false,
+            slow: None,
             status: BrickStatus {
                 catching_up: fetched.iter().map(group).collect(),
                 ..BrickStatus::default()

@@ -12,6 +12,7 @@ pub fn volume_json(volume: &VolumeInfo) -> Value {
         "id": volume.id.0, "name": volume.name, "size_bytes": volume.size_bytes, "layout": volume.layout,
         "stripe_unit_bytes": u64::from(volume.stripe_unit_blocks) * BLOCK_U64,
         "column_bytes": u64::from(volume.column_blocks) * BLOCK_U64, "read_only": volume.read_only,
+        "read_policy": volume.read_policy.name(),
         "snapshot": volume.is_snapshot, "family": volume.family.0, "origin": volume.origin.map(|origin| origin.0),
     })
 }
@@ -71,6 +72,22 @@ pub fn brick_json(brick: &BrickEntry) -> Value {
         "lost_blocks": status.lost_blocks, "labels": labels, "failed": status.failed, "disks": disks,
         "catching_up": status.catching_up.iter().map(catch_up_json).collect::<Vec<_>>(),
         "scrub": scrub_json(status),
+        "slow": brick.slow.as_ref().map(slow_json), "health": health_json(status),
+    })
+}
+
+fn slow_json(slow: &wire::SlowEntry) -> Value {
+    json!({
+        "left_out": slow.is_out, "since_ms": slow.since_ms, "why": slow.why, "relapses": slow.relapses,
+        "hold_s": slow.hold_s, "well_ms": slow.well_ms,
+    })
+}
+
+fn health_json(status: &BrickStatus) -> Value {
+    let health = &status.health;
+    json!({
+        "write_us": health.write_us, "read_us": health.read_us, "late_us": health.late_us,
+        "round_trip_us": health.round_trip_us,
     })
 }
 

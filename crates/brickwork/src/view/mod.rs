@@ -73,6 +73,14 @@ pub fn brick_state(brick: &BrickEntry) -> String {
         (false, false) => return "silent".to_owned(),
         (false, true) => {}
     }
+    match &brick.slow {
+        Some(slow) if slow.is_out && brick.stale_groups == brick.groups => {
+            return "slow, left out".to_owned();
+        }
+        Some(slow) if slow.is_out => return "slow, leaving".to_owned(),
+        Some(_) => return "serving, slow".to_owned(),
+        None => {}
+    }
     if brick.joining_groups > 0 {
         return match caught_up(&brick.status) {
             Some(percent) => format!("catching up {percent}%"),
@@ -84,8 +92,9 @@ pub fn brick_state(brick: &BrickEntry) -> String {
 
 /// The same, and for how long it has been silent if it is.
 pub fn brick_state_since(brick: &BrickEntry) -> String {
-    let silent = brick.silent_ms.filter(|_| !brick.alive).map(|ms| format!(" {}", ago(ms)));
-    brick_state(brick) + &silent.unwrap_or_default()
+    let silent = brick.silent_ms.filter(|_| !brick.alive);
+    let since = silent.or(brick.slow.as_ref().map(|slow| slow.since_ms));
+    brick_state(brick) + &since.map(|ms| format!(" {}", ago(ms))).unwrap_or_default()
 }
 
 /// How much of its groups a brick has compared, in percent; none when it is not known how much there is.

@@ -4,8 +4,8 @@ use super::{LostRange, ago, lost_ranges};
 use crate::config::Period;
 use crate::output;
 use std::collections::BTreeMap;
-use wire::ClusterStatus;
 use wire::directory::{BrickEntry, VolumeStatus};
+use wire::{ClusterStatus, SlowEntry};
 
 /// The most ranges of lost bytes that are told one by one.
 const LOST_MAX: usize = 8;
@@ -91,6 +91,9 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     if !brick.alive {
         return Some(silent(status, brick));
     }
+    if let Some(slow) = &brick.slow {
+        return Some(slow_problem(brick, slow));
+    }
     // A block may be found more than once before it is repaired, so that the counts do not balance.
     let status = &brick.status;
     if status.unreadable_blocks > 0 && status.repaired_blocks == 0 && status.lost_blocks == 0 {
@@ -105,6 +108,28 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
             "{id} ({at}) is up and not yet back in {groups}, which go on without it; it catches up by itself."
         )
     })
+}
+
+fn slow_problem(brick: &BrickEntry, slow: &SlowEntry) -> String {
+    let (id, at, why) = (brick.id, &brick.status.address, &slow.why);
+    if !slow.is_out {
+        return format!(
+            "{id} ({at}) is slow and writes wait for it, as its groups cannot spare it: {why}. Look at its disk, its load and \
+             its network, or `brickwork brick replace {id}`."
+        );
+    }
+    let before = match slow.relapses {
+        0 => String::new(),
+        1 => ", for the second time".to_owned(),
+        2 => ", for the third time".to_owned(),
+        times => format!(", for the {}th time", times + 1),
+    };
+    let well = slow.well_ms.map_or_else(String::new, |ms| format!("; it has been for {}", ago(ms)));
+    format!(
+        "{id} ({at}) was too slow and is left out{before}: {why}. It returns by itself once it has been well for {} s{well}. Look \
+         at its disk, its load and its network.",
+        slow.hold_s
+    )
 }
 
 fn silent(status: &ClusterStatus, brick: &BrickEntry) -> String {
@@ -176,6 +201,7 @@ mod tests {
             stale_groups: 0,
             joining_groups: 0,
             evicted: false,
+            slow: None,
             status,
         }
     }
@@ -192,6 +218,7 @@ mod tests {
             family: VolumeId(1),
             origin: None,
             is_snapshot: name.contains('@'),
+            read_policy: wire::ReadPolicy::default(),
         };
         VolumeStatus {
             volume,
@@ -272,6 +299,33 @@ mod tests {
         assert_eq!(brick_state(brick), "catching up 75%");
         (brick.alive, brick.evicted) = (false, true);
         assert_eq!(brick_state(brick), "evicted, silent");
+    }
+
+    #[test]
+    fn a_slow_brick_says_why_and_when_it_returns() {
+        let mut status = cluster();
+        let slow = SlowEntry {
+            is_out: true,
+            since_ms: 90_000,
+            why: "its prepares take 44.1 ms".into(),
+            relapses: 0,
+            hold_s: 10,
+            well_ms: None,
+        };
+        status.bricks[1].slow = Some(slow.clone());
+        status.bricks[1].stale_groups = 2;
+        assert_eq!(crate::view::brick_state_since(&status.bricks[1]), "slow, left out 90 s");
+        let told_first = told(&status);
+        assert!(told_first.contains("left out: its prepares take 44.1 ms. It returns"), "{told_first}");
+        assert!(told_first.contains("well for 10 s. Look"), "{told_first}");
+        let again = SlowEntry { relapses: 2, hold_s: 40, well_ms: Some(12_000), ..slow.clone() };
+        status.bricks[1].slow = Some(again);
+        assert!(told(&status).contains("left out, for the third time"), "{}", told(&status));
+        assert!(told(&status).contains("well for 40 s; it has been for 12 s."));
+        status.bricks[1].slow = Some(SlowEntry { is_out: false, ..slow });
+        status.bricks[1].stale_groups = 0;
+        assert_eq!(brick_state(&status.bricks[1]), "serving, slow");
+        assert!(told(&status).contains("cannot spare it"));
     }
 
     #[test]

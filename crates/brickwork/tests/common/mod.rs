@@ -30,6 +30,7 @@ impl Site {
             journal: Bytes(16 << 20),
             cache: Bytes(4 << 20),
             keep: false,
+            instruments: None,
         };
         let cluster =
             Cluster::start_with(Some(Path::new(BINARY)), dir.path(), &shape).expect("the cluster starts");

@@ -1,7 +1,9 @@
 //! Disks: files and block devices, through io_uring or a few threads.
 //!
-//! Reading order: [`file`](mod@file) (opening, locking, making), `operation` (what is under way), `ring`, `plain`, `offline` (for checks).
+//! Reading order: [`file`](mod@file) (opening, locking, making), `operation` (what is under way), `ring`, `plain`,
+//! [`emulated`] (answers held back), `offline` (for checks).
 
+pub mod emulated;
 pub mod file;
 mod offline;
 mod operation;

@@ -58,6 +58,8 @@ pub(super) struct Connection {
     pub(super) is_dirty: bool,
     /// Waits in the list of connections with more to read.
     pub(super) is_unread: bool,
+    /// Bytes that arrived and are not counted yet.
+    pub(super) arrived_bytes: u64,
 }
 
 /// What became of a turn of reading.
@@ -95,6 +97,7 @@ impl Connection {
             is_used: false,
             is_dirty: false,
             is_unread: false,
+            arrived_bytes: 0,
         };
         if called.is_some() {
             connection.greet(identity);
@@ -119,6 +122,7 @@ impl Connection {
                 Fill::End => return Err(Broken::Closed),
             };
             self.heard = now;
+            self.arrived_bytes += count as u64;
             self.take(identity, &mut sink)?;
             if last {
                 return Ok(Progress::Drained);

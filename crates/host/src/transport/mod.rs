@@ -64,6 +64,10 @@ pub struct TransportCounters {
     pub received: u64,
     /// Packets taken to be sent.
     pub sent: u64,
+    /// Bytes received, as they are framed (not as they are encrypted).
+    pub received_bytes: u64,
+    /// Bytes taken to be sent.
+    pub sent_bytes: u64,
     /// Packets dropped because too much waited for the peer.
     pub dropped: u64,
     /// Packets dropped because there was no connection.
@@ -203,7 +207,9 @@ impl Peers {
         }
         self.counters.sent += 1;
         connection.is_used = true;
+        let before = connection.output.bytes();
         connection.output.push_packet(packet);
+        self.counters.sent_bytes += (connection.output.bytes() - before) as u64;
         mark(&mut connection.is_dirty, &mut self.dirty, slot);
     }
 
@@ -449,6 +455,7 @@ impl Peers {
                 }
             }
         });
+        self.counters.received_bytes += core::mem::take(&mut connection.arrived_bytes);
         if connection.has_output() {
             mark(&mut connection.is_dirty, &mut self.dirty, slot);
         }

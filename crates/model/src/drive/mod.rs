@@ -93,7 +93,8 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// A drive of this kind at rest.
+    /// A drive of this kind at rest, with its overheads and without its on-board cache ([`DriveOptions::UNCACHED`]), as
+    /// experiments about head schedulers want it.
     pub fn new(model: Arc<DriveModel>) -> Drive {
         Drive::with_options(model, DriveOptions::UNCACHED)
     }

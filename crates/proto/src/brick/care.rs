@@ -10,7 +10,7 @@ use crate::netraid::participant::own::Own;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
-use wire::{EFFECTS_MAX, GroupView, Inventory, Message, Packet, Span};
+use wire::{CLAIMS_MAX, EFFECTS_MAX, GroupView, Inventory, Message, Packet, Span};
 
 /// Jobs of questions from other bricks have this bit, those of the healer do not.
 const LISTING_JOB: u64 = 1 << 63;
@@ -48,6 +48,12 @@ impl Brick {
             | Message::Query { .. }
             | Message::Decide { .. } => {
                 self.on_gateway(now, node, packet, fx);
+            }
+            Message::Claims { claims } => {
+                for claim in claims.into_iter().take(CLAIMS_MAX) {
+                    let span = Span { volume: claim.volume, lba: claim.lba, count: 1 };
+                    self.with(now, fx, span, |participant, cx| participant.on_claim(cx, from, claim));
+                }
             }
             _ => match Answer::from_packet(packet) {
                 Some((operation, answer)) => self.healer.on_answer(now, operation, answer),

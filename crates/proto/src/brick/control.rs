@@ -213,6 +213,8 @@ impl Brick {
         }
         self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
         self.healer.report(&mut self.control.status, &self.families, &self.groups);
+        self.pulse.probe(now, fx);
+        self.control.status.health = self.pulse.report(now);
         let Control { id: brick, known, status, .. } = &self.control;
         let heartbeat =
             Message::Heartbeat { brick: *brick, sent: now, known: *known, status: Box::new(status.clone()) };
@@ -279,7 +281,8 @@ impl Brick {
         if lease_ns > 0 && sent <= now {
             self.control.lease_until = self.control.lease_until.max(sent + Duration::from_nanos(lease_ns));
         }
-        let Orders { families, left, bricks, care } = orders;
+        let Orders { families, left, bricks, care, is_slow } = orders;
+        self.pulse.on_heartbeat_done(now, sent, is_slow);
         for (brick, address) in bricks {
             fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
         }

@@ -1,14 +1,18 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
-//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`].
+//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`]; [`pulse`] measures the brick.
 
 mod care;
+#[cfg(test)]
+mod contested;
 mod control;
+mod pulse;
 #[cfg(test)]
 mod tests;
 
 use crate::counters::Counters;
+use crate::distribute::claim::{Attempt, Holders};
 use crate::member::care::Healer;
 use crate::member::families::Families;
 use crate::member::views::Groups;
@@ -17,8 +21,9 @@ use crate::netraid::pending::Prepare;
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use care::Listing;
 use control::Control;
+use pulse::Pulse;
 use std::collections::BTreeMap;
-use wire::{BrickStatus, Decision, GroupView, Message, Packet, Span, disk};
+use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, GroupView, Message, Packet, Span, disk};
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +45,19 @@ pub enum BrickEvent {
         disk: usize,
         /// The answer.
         reply: disk::Reply,
+    },
+    /// Whether the heads of its disks are seen from now on: then it is the disks that choose among contested reads.
+    HeadsSeen(bool),
+    /// A disk is about to serve a contested read.
+    Claims {
+        /// Which disk.
+        disk: usize,
+        /// Which read.
+        attempt: Attempt,
+        /// What it will take, in nanoseconds.
+        bid_ns: u64,
+        /// Whom to tell.
+        holders: Holders,
     },
 }
 
@@ -67,6 +85,26 @@ pub enum BrickEffect {
         /// What.
         command: disk::Command,
     },
+    /// The next command to this store is a read that other bricks were asked for as well.
+    Contest {
+        /// Which disk's.
+        disk: usize,
+        /// The read, as claims name it.
+        attempt: Attempt,
+        /// Who was asked.
+        holders: Holders,
+    },
+    /// Another brick serves a contested read.
+    Claimed {
+        /// At which disk it waits here.
+        disk: usize,
+        /// Which read.
+        attempt: Attempt,
+        /// What it takes there, in nanoseconds.
+        bid_ns: u64,
+        /// Who.
+        brick: BrickId,
+    },
 }
 
 /// What a brick is told when it starts.
@@ -83,6 +121,7 @@ pub struct BrickConfig {
 /// The machine.
 pub struct Brick {
     control: Control,
+    pulse: Pulse,
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
@@ -113,9 +152,10 @@ impl Brick {
             participants: recovered
                 .iter()
                 .enumerate()
-                .map(|(i, found)| Participant::new(i, found, now))
+                .map(|(i, found)| Participant::new(config.id, i, found, now))
                 .collect(),
             control: Control::new(config, notes, now),
+            pulse: Pulse::new(recovered.len()),
             lost: Vec::new(),
             counters,
             awake: false,
@@ -163,6 +203,19 @@ impl Brick {
         &self.counters
     }
 
+    /// Of the reads that other members were asked for, too: those claimed here, left to others, and taken over from one that
+    /// was expected to be first.
+    pub fn contested_reads(&self) -> (u64, u64, u64) {
+        let counts = self.participants.iter().map(Participant::contest_counts);
+        counts.fold((0, 0, 0), |(claims, left, overtaken), counts| {
+            (
+                claims + counts.claims,
+                left + counts.claimed_away + counts.squashed,
+                overtaken + counts.overtaken,
+            )
+        })
+    }
+
     /// One more of `name`: what happened around it counts as its own.
     pub fn count(&mut self, name: &'static str) {
         self.counters.count(name);
@@ -205,8 +258,9 @@ impl Brick {
                 commits.into_iter().for_each(|decision| self.decide(now, fx, decision, true));
                 aborts.into_iter().for_each(|decision| self.decide(now, fx, decision, false));
             }
-            Message::Read { operation, group, view, span, width, stamps, content } => {
-                let read = ReadRequest { from, operation, group, view, span, width, stamps, content };
+            Message::Read { operation, group, view, span, width, stamps, content, contest } => {
+                let read =
+                    ReadRequest { from, operation, group, view, span, width, stamps, content, contest };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
             }
             Message::Query { operation, view, write, width } => match self.groups.takes(write.group, view) {
@@ -303,6 +357,19 @@ impl Machine for Brick {
                 }
                 self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
             }
+            BrickEvent::HeadsSeen(seen) => {
+                self.with_all(now, fx, |participant, _| participant.see_heads(seen));
+            }
+            BrickEvent::Claims { disk, attempt, bid_ns, holders } => {
+                self.with_disk(now, fx, disk, |participant, _| {
+                    participant.on_disk_claims(attempt, bid_ns, &holders);
+                });
+            }
+            BrickEvent::Store { disk, reply: reply @ disk::Reply::Noted { token, .. } }
+                if self.pulse.is_probe(token) =>
+            {
+                self.pulse.on_answered(now, disk, &reply);
+            }
             BrickEvent::Store { reply: disk::Reply::Noted { token, result }, .. }
                 if self.control.is_barrier(token) =>
             {
@@ -317,17 +384,34 @@ impl Machine for Brick {
                 if let disk::Reply::Broken { why } = &reply {
                     self.control.status.failed = Some(format!("disk {disk}: {why}"));
                 }
+                self.pulse.on_answered(now, disk, &reply);
                 self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
                 self.collect_fates(fx);
             }
         }
         self.tend(now, begun, fx);
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
-    fn settle(&mut self, _now: Time, _fx: &mut Vec<BrickEffect>) {}
+    /// Claims of a batch go out together, one message to each brick.
+    fn settle(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        self.with_all(now, fx, |participant, cx| participant.settle_contests(cx));
+        let mut by_brick: BTreeMap<BrickId, Vec<Claim>> = BTreeMap::new();
+        for (brick, claim) in self.participants.iter_mut().flat_map(Participant::take_claims) {
+            by_brick.entry(brick).or_default().push(claim);
+        }
+        for (brick, claims) in by_brick {
+            for claims in claims.chunks(CLAIMS_MAX) {
+                reply(fx, NodeId::Brick(brick), Message::Claims { claims: claims.to_vec() });
+            }
+        }
+    }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         let begun = fx.len();
+        if let Some((due, _)) = self.deadline().filter(|_| self.awake) {
+            self.pulse.wake(now, due);
+        }
         if !core::mem::replace(&mut self.awake, true) {
             self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
             for view in core::mem::take(&mut self.lost) {
@@ -339,12 +423,14 @@ impl Machine for Brick {
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
         self.tend(now, begun, fx);
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a read waits for a decision"));
-        [reads, Some(self.control.deadline()), self.healer.deadline()].into_iter().flatten().min()
+        let own = self.control.deadline().min(self.pulse.deadline());
+        [reads, Some(own), self.healer.deadline()].into_iter().flatten().min()
     }
 
     fn check(&self, depth: Depth) {

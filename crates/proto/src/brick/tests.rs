@@ -5,48 +5,56 @@ use base::{BLOCK, ClientId, GatewayId, GroupId, Payload, RequestId, Stamp, ViewN
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
 use wire::{Change, Fate, GroupView, Lineage, PrepareOutcome, Scope, Slots, WriteId};
 
-const NOW: Time = Time(1_000_000_000);
-const GROUP: GroupId = GroupId(5);
-const VOLUME: VolumeId = VolumeId(3);
-const GATEWAY: NodeId = NodeId::Gateway(GatewayId(9));
+pub(super) const NOW: Time = Time(1_000_000_000);
+pub(super) const GROUP: GroupId = GroupId(5);
+pub(super) const VOLUME: VolumeId = VolumeId(3);
+pub(super) const GATEWAY: NodeId = NodeId::Gateway(GatewayId(9));
 
-struct Bench {
-    brick: Brick,
+pub(super) struct Bench {
+    pub(super) brick: Brick,
     /// What was asked of the disks and not answered.
-    asked: Vec<(usize, Command)>,
-    sent: Vec<Message>,
+    pub(super) asked: Vec<(usize, Command)>,
+    pub(super) sent: Vec<Message>,
+    pub(super) claims: Vec<(BrickId, Claim)>,
     notes: Vec<(Vec<u8>, Vec<u8>)>,
     /// What blocks carry.
     stamp: Stamp,
 }
 
 impl Bench {
-    fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
+    pub(super) fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
         let mut recovered = vec![Recovered::default(); disks];
         recovered[0].notes = notes.clone();
         let config = BrickConfig { id: BrickId(1), address: String::new(), labels: Vec::new() };
         let brick = Brick::new(config, recovered, NOW);
-        Bench { brick, asked: Vec::new(), sent: Vec::new(), notes, stamp: Stamp::ZERO }
+        Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }
     }
 
-    fn step(&mut self, event: BrickEvent) {
+    pub(super) fn step(&mut self, event: BrickEvent) {
         let mut fx = Vec::new();
         self.brick.step(NOW, event, &mut fx);
+        self.brick.settle(NOW, &mut fx);
         self.take(fx);
     }
 
-    fn wake(&mut self, now: Time) {
+    pub(super) fn wake(&mut self, now: Time) {
         let mut fx = Vec::new();
         self.brick.wake(now, &mut fx);
+        self.brick.settle(now, &mut fx);
         self.take(fx);
     }
 
-    fn take(&mut self, fx: Vec<BrickEffect>) {
+    pub(super) fn take(&mut self, fx: Vec<BrickEffect>) {
         for effect in fx {
             match effect {
                 BrickEffect::Store { disk, command } => self.asked.push((disk, command)),
+                BrickEffect::Send { to: NodeId::Brick(brick), packet } => {
+                    if let Message::Claims { claims } = packet.message {
+                        self.claims.extend(claims.into_iter().map(|claim| (brick, claim)));
+                    }
+                }
                 BrickEffect::Send { packet, .. } => self.sent.push(packet.message),
-                BrickEffect::Address { .. } => {}
+                BrickEffect::Address { .. } | BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {}
             }
         }
     }
@@ -55,11 +63,11 @@ impl Bench {
         self.step(BrickEvent::Packet { from: NodeId::Directory, packet: message.into() });
     }
 
-    fn ask(&mut self, message: Message) {
+    pub(super) fn ask(&mut self, message: Message) {
         self.step(BrickEvent::Packet { from: GATEWAY, packet: message.into() });
     }
 
-    fn write(&mut self, view: u64, stamp: u64) {
+    pub(super) fn write(&mut self, view: u64, stamp: u64) {
         let span = Span { volume: VOLUME, lba: 0, count: 1 };
         let message = Message::Prepare {
             operation: stamp,
@@ -101,11 +109,11 @@ impl Bench {
         true
     }
 
-    fn answer_all(&mut self) {
+    pub(super) fn answer_all(&mut self) {
         while self.answer(Ok(()), |_, _| true) {}
     }
 
-    fn begin(&mut self, number: u64, current: u32) {
+    pub(super) fn begin(&mut self, number: u64, current: u32) {
         self.tell(Message::Activate { view: view(number, current), commits: Vec::new(), aborts: Vec::new() });
     }
 
@@ -293,11 +301,75 @@ fn a_read_that_outlasts_its_group_is_not_answered_with_what_is_left() {
     bench.answer_all();
     let span = Span { volume: VOLUME, lba: 0, count: 1 };
     let (operation, view) = (1, ViewNumber(1));
-    bench.ask(Message::Read { operation, group: GROUP, view, span, width: 1, stamps: true, content: true });
+    bench.ask(Message::Read {
+        operation,
+        group: GROUP,
+        view,
+        span,
+        width: 1,
+        stamps: true,
+        content: true,
+        contest: None,
+    });
     bench.brick.groups.bury(GROUP, ViewNumber(2));
     bench.answer_all();
     let is_stale = |message: &Message| {
         matches!(message, Message::ReadDone { outcome: wire::ReadOutcome::Stale { .. }, .. })
     };
     assert!(bench.has_sent(is_stale));
+}
+
+#[test]
+fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    bench.step(BrickEvent::HeadsSeen(true));
+    let span = Span { volume: VOLUME, lba: 0, count: 1 };
+    let contest = |number| Some(wire::Contest { number, holders: Slots(3), tied: false });
+    let read = |number| Message::Read {
+        operation: number,
+        group: GROUP,
+        view: ViewNumber(1),
+        span,
+        width: 1,
+        stamps: true,
+        content: true,
+        contest: contest(number),
+    };
+    let mut fx = Vec::new();
+    let packet = |message: Message| BrickEvent::Packet { from: GATEWAY, packet: message.into() };
+    bench.brick.step(NOW, packet(read(5)), &mut fx);
+    let [BrickEffect::Contest { attempt, holders, .. }, BrickEffect::Store { .. }] = &fx[..] else {
+        panic!("{fx:?}")
+    };
+    assert_eq!(&holders[..], [BrickId(1), BrickId(2)]);
+    let attempt = *attempt;
+    bench.take(fx);
+
+    // The disk claims it: the other holder hears of that when the batch ends.
+    let claims = BrickEvent::Claims { disk: 0, attempt, bid_ns: 7, holders: [BrickId(1), BrickId(2)].into() };
+    bench.step(claims);
+    let mut fx = Vec::new();
+    bench.brick.settle(NOW, &mut fx);
+    let told = fx.iter().find_map(|effect| match effect {
+        BrickEffect::Send { to, packet: Packet { message: Message::Claims { claims }, .. } } => {
+            Some((*to, claims.clone()))
+        }
+        _ => None,
+    });
+    let (to, claims) = told.expect("a claim is sent");
+    assert_eq!((to, claims.len(), claims[0].bid_ns), (NodeId::Brick(BrickId(2)), 1, 7));
+
+    // Another one's claim goes to the disk, which leaves the read; nobody is answered then.
+    let mut fx = Vec::new();
+    let theirs = Message::Claims { claims: vec![wire::Claim { bid_ns: 6, ..claims[0] }] };
+    let from = NodeId::Brick(BrickId(2));
+    bench.brick.step(NOW, BrickEvent::Packet { from, packet: theirs.into() }, &mut fx);
+    assert_eq!(fx, [BrickEffect::Claimed { disk: 0, attempt, bid_ns: 6, brick: BrickId(2) }]);
+    bench.sent.clear();
+    let read = bench.asked.pop();
+    let Some((disk, Command::Read { token, .. })) = read else { panic!("{read:?}") };
+    bench.step(BrickEvent::Store { disk, reply: Reply::Read { token, result: Err(StoreError::Busy) } });
+    assert!(!bench.has_sent(|message| matches!(message, Message::ReadDone { .. })));
 }

@@ -34,6 +34,12 @@ impl Directory {
                 info.read_only = read_only;
                 Ok(())
             }),
+            AdminRequest::SetReadPolicy { name, read_policy } => {
+                self.alter(from, operation, &name, fx, |info| {
+                    info.read_policy = read_policy;
+                    Ok(())
+                })
+            }
             AdminRequest::ListVolumes => Some(Ok(self.list())),
             AdminRequest::VolumeMap { name } => Some(self.volume_map(&name).map(AdminReply::Map)),
             AdminRequest::Status => Some(Ok(AdminReply::Status(self.cluster_status(now)))),

@@ -27,7 +27,7 @@ impl Directory {
 
     /// Whether the brick may get groups at all.
     pub(super) fn takes_groups(&self, brick: BrickId) -> bool {
-        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted)
+        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted) && !self.is_slow(brick)
     }
 
     /// Evicts a brick, or replaces it: `by` names who is to get its groups.
@@ -46,6 +46,9 @@ impl Directory {
         if let Some(by) = by.filter(|by| !self.takes_groups(*by) || *by == brick) {
             return Some(Err(match self.records.bricks.contains_key(&by) {
                 false => AdminError::NoBrick(by),
+                true if self.is_slow(by) => AdminError::NotNow(format!(
+                    "{by} is slow and left out; wait until it is well again (`brickwork status`) or name another"
+                )),
                 true if by == brick => AdminError::Invalid(format!("{brick} cannot replace itself")),
                 true => AdminError::NotNow(format!("{by} is evicted; readmit it first")),
             }));

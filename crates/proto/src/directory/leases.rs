@@ -46,6 +46,11 @@ impl Lease {
     fn wanted_ns(&self) -> u64 {
         self.mean_ns + 8 * self.deviation_ns
     }
+
+    /// Whether its heartbeats come so regularly that `lease_ns` is long enough.
+    pub(super) fn is_regular(&self, lease_ns: u64) -> bool {
+        self.wanted_ns() <= lease_ns
+    }
 }
 
 #[derive(Debug)]
@@ -145,8 +150,13 @@ mod tests {
         scrub: 0,
         rebuild_after_s: 0,
     };
-    const CONFIG: DirectoryConfig =
-        DirectoryConfig { lease_ns: 2_000_000_000, drift_ppm: 10_000, domains: Vec::new(), care: CARE };
+    const CONFIG: DirectoryConfig = DirectoryConfig {
+        lease_ns: 2_000_000_000,
+        drift_ppm: 10_000,
+        domains: Vec::new(),
+        care: CARE,
+        slow_hold_ns: (0, 0),
+    };
 
     fn second(s: u64) -> Time {
         Time(s * 1_000_000_000)

@@ -36,9 +36,11 @@ pub(super) fn fullness(status: &BrickStatus) -> u64 {
 impl Directory {
     /// Looks at all groups: who must leave, and who may come.
     pub(super) fn keep_members(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.keep_slow(now, fx);
         self.note_absences(now);
         self.forget_what_was_left(fx);
         self.leave_out_the_dead(now, fx);
+        self.leave_out_the_slow(now, fx);
         self.go_on_without_joiners(now, fx);
         for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
             if self.changes.contains_key(&group) {
@@ -52,9 +54,11 @@ impl Directory {
         }
     }
 
+    /// Who is left out for being slow is away like one that is silent: the redundancy that it cost is made good elsewhere
+    /// when it lasts.
     fn note_absences(&mut self, now: Time) {
         for brick in self.records.bricks.keys() {
-            if self.leases.is_alive(now, *brick) {
+            if self.leases.is_alive(now, *brick) && !self.is_slow(*brick) {
                 self.away.remove(brick);
             } else {
                 self.away.entry(*brick).or_insert(now);
@@ -98,6 +102,29 @@ impl Directory {
         }
     }
 
+    /// Begins changes to leave out bricks that are slow and have no lease any more. They are alive and have every write: so
+    /// each such change waits until no other is under way, and may be revoked until those that remain have promised.
+    fn leave_out_the_slow(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        let bricks = self.records.bricks.keys().copied();
+        let slow: BTreeSet<BrickId> =
+            bricks.filter(|brick| self.is_slow(*brick) && self.leases.has_ended(now, *brick)).collect();
+        if slow.is_empty() {
+            return;
+        }
+        for group in self.records.groups.keys().copied().collect::<Vec<_>>() {
+            let Some(from) = self.active(group).filter(|_| !self.changes.contains_key(&group)) else {
+                continue;
+            };
+            let next = without(from, |brick| slow.contains(&brick));
+            if next.writers() == from.writers() || !self.is_viable(&next) {
+                continue;
+            }
+            self.counters.count("view change begun");
+            self.counters.count("slow member left out");
+            self.begin_revocable(now, next, fx);
+        }
+    }
+
     /// A change that waits for nobody but members that join goes on without them: whoever cannot promise holds up all.
     fn go_on_without_joiners(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         let patience = Duration::from_nanos(JOINER_LEASES * self.config.lease_ns);
@@ -114,7 +141,10 @@ impl Directory {
             for slot in missing.iter() {
                 self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
             }
-            let next = following(&view, |next| next.joining = Slots(view.joining.0 & !missing.0));
+            // A change that is revoked for that begins again by itself.
+            let from = if self.is_revocable(view.group) { self.active(view.group).cloned() } else { None };
+            let from = from.unwrap_or(view);
+            let next = following(&from, |next| next.joining = Slots(from.joining.0 & !missing.0));
             self.begin_change(now, next, Vec::new(), fx);
         }
     }
@@ -214,6 +244,7 @@ impl Directory {
         let Some(lease) = self.leases.get(brick) else { return false };
         self.leases.is_alive(now, brick)
             && !record.evicted
+            && !self.is_slow(brick)
             && record.disks == lease.status.disks
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN

@@ -1,7 +1,7 @@
 //! The directory: bricks, volumes, groups and their views; leases; view changes.
 //!
 //! [`records`] is what it keeps on stable storage, [`leases`] who may trust its views until when, [`members`] decides who is
-//! in a group, [`views`] drives the changes that [`crate::member::change`] describes, [`families`] has snapshots and
+//! in a group, [`slow`] who is too slow to stay, [`views`] drives the changes that [`crate::member::change`] describes, [`families`] has snapshots and
 //! clones, [`admin`] answers commands (with [`volumes`], [`bricks`], [`status`]), [`rebuild`] makes a lost directory anew.
 
 mod admin;
@@ -11,6 +11,7 @@ mod leases;
 mod members;
 pub mod rebuild;
 mod records;
+mod slow;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use core::time::Duration;
 use families::Wish;
 use leases::Leases;
 use records::Records;
+use slow::Slowness;
 use std::collections::BTreeMap;
 use wire::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, Family, GroupView, Message, Orders, Packet,
@@ -85,6 +87,9 @@ pub struct DirectoryConfig {
     pub domains: Vec<String>,
     /// How bricks look after their blocks, until a command says otherwise.
     pub care: Care,
+    /// For how long a brick that was left out for being slow must be well again before it returns: doubled each time,
+    /// between these.
+    pub slow_hold_ns: (u64, u64),
 }
 
 impl Default for DirectoryConfig {
@@ -94,6 +99,7 @@ impl Default for DirectoryConfig {
             drift_ppm: 10_000,
             domains: vec!["rack".to_owned(), "host".to_owned()],
             care: Care::default(),
+            slow_hold_ns: (10_000_000_000, 600_000_000_000),
         }
     }
 }
@@ -107,6 +113,8 @@ enum After {
     Change(GroupId, ViewNumber),
     /// The active view of a group is stored: publish it.
     Publish(GroupId),
+    /// It is stored that the view to come of a group is not revoked any more.
+    Confirmed(GroupId, ViewNumber),
     /// Tell gateways of a volume that changed.
     Changed(VolumeId),
     /// Tell gateways of a volume that is gone.
@@ -137,6 +145,8 @@ pub struct Directory {
     wishes: Vec<Wish>,
     /// Since when bricks have been away, as far as is known since the start.
     away: BTreeMap<BrickId, Time>,
+    /// What is known of slow bricks beside the records.
+    slowness: Slowness,
     /// Bricks that did not answer when they were to join a group, and until when they may not.
     refused: BTreeMap<(GroupId, BrickId), Time>,
     /// What follows on a store, and the map's version that it makes durable.
@@ -174,6 +184,7 @@ impl Directory {
             creating: BTreeMap::new(),
             wishes: Vec::new(),
             away: BTreeMap::new(),
+            slowness: Slowness::default(),
             refused: BTreeMap::new(),
             after: BTreeMap::new(),
             serial: 0,
@@ -220,6 +231,9 @@ impl Directory {
                 if gateway == named =>
             {
                 self.on_register(now, gateway, (address, writers, held), fx);
+            }
+            (NodeId::Gateway(gateway), Message::Observed { members }) => {
+                self.slowness.on_observed(now, gateway, members);
             }
             (NodeId::Gateway(_), Message::GetView { group }) => self.publish(group, Some(from), fx),
             (NodeId::Gateway(_) | NodeId::Client(_), Message::OpenVolume { operation, name }) => {
@@ -336,6 +350,7 @@ impl Directory {
             left: left.collect(),
             bricks: self.addresses(),
             care: self.care(),
+            is_slow: self.is_slow(to),
         }
     }
 
@@ -410,6 +425,7 @@ impl Directory {
             match after {
                 After::Send(to, message) => send(fx, to, message),
                 After::Change(group, number) => self.on_change_stored(now, group, number, fx),
+                After::Confirmed(group, number) => self.on_confirmed(now, group, number, fx),
                 After::Publish(group) => self.on_active_stored(group, fx),
                 After::Changed(volume) => self.publish_volume(volume, fx),
                 After::Deleted(volume) => self.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx),

@@ -375,6 +375,7 @@ mod tests {
             family: VolumeId(1),
             origin: None,
             is_snapshot: false,
+            read_policy: wire::ReadPolicy::default(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! What the directory keeps on stable storage: a record a brick, a volume, a family and a group, and one each of counters
-//! and of how bricks look after their blocks.
+//! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
-//! Keys: `b` + brick, `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
+//! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
 //! counters), `c` (the care).
 
 use super::Put;
-use base::{BrickId, GroupId, ViewNumber, VolumeId};
+use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
 
@@ -24,6 +24,19 @@ pub(super) struct BrickRecord {
     pub(super) evicted: bool,
     /// Who is to get its groups, if that was said.
     pub(super) substitute: Option<BrickId>,
+}
+
+/// What is known of a brick that was left out for being slow, for as long as it matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SlowRecord {
+    /// Whether it is left out, or is to be.
+    pub(super) is_out: bool,
+    /// Since when it is, or is not any more.
+    pub(super) since: Time,
+    /// By what it was known.
+    pub(super) why: String,
+    /// How often it had been left out before, the last time that it was.
+    pub(super) relapses: u32,
 }
 
 /// A volume, snapshot or clone.
@@ -82,6 +95,7 @@ pub(super) struct Counts {
 const RECENT_MAX: usize = 256;
 
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
+wire_struct!(SlowRecord { is_out, since, why, relapses });
 wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
@@ -109,6 +123,9 @@ impl BrickRecord {
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) bricks: BTreeMap<BrickId, BrickRecord>,
+    pub(super) slow: BTreeMap<BrickId, SlowRecord>,
+    /// Views to come that no member can have begun.
+    pub(super) revocable: BTreeMap<GroupId, ViewNumber>,
     pub(super) volumes: BTreeMap<VolumeId, VolumeRecord>,
     pub(super) families: BTreeMap<VolumeId, FamilyRecord>,
     pub(super) groups: BTreeMap<GroupId, GroupRecord>,
@@ -141,6 +158,8 @@ impl Records {
         };
         let mut records = Records {
             bricks: BTreeMap::new(),
+            slow: BTreeMap::new(),
+            revocable: BTreeMap::new(),
             volumes: BTreeMap::new(),
             families: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -200,6 +219,8 @@ impl Records {
         let Some((prefix, id)) = key.split_first() else { return Ok(()) };
         match prefix {
             b'b' => drop(self.bricks.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b's' => drop(self.slow.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'r' => drop(self.revocable.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'v' => drop(self.volumes.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'f' => drop(self.families.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'g' => drop(self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
@@ -214,6 +235,16 @@ impl Records {
     /// The put that makes a brick's record durable.
     pub(super) fn put_brick(&self, id: BrickId) -> Put {
         (key(b'b', &id), self.bricks.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable which view to come of a group may be revoked, or that none may.
+    pub(super) fn put_revocable(&self, id: GroupId) -> Put {
+        (key(b'r', &id), self.revocable.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable that a brick is slow, or not any more.
+    pub(super) fn put_slow(&self, id: BrickId) -> Put {
+        (key(b's', &id), self.slow.get(&id).map(Wire::to_bytes))
     }
 
     /// The put that makes a volume's record, or its absence, durable.

@@ -44,6 +44,7 @@ impl Directory {
             stale_groups: views().filter(|view| !view.is_current(id)).count() as u32,
             joining_groups: views().filter(|view| view.is_joining(id)).count() as u32,
             evicted: self.records.bricks.get(&id).is_some_and(|record| record.evicted),
+            slow: self.slow_entry(now, id),
             status,
         }
     }

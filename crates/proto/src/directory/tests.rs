@@ -1,5 +1,7 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
+mod slow;
+
 use super::*;
 use base::ClientId;
 use std::collections::VecDeque;
@@ -16,6 +18,8 @@ struct Stage {
     bricks: BTreeMap<BrickId, BrickStatus>,
     /// Bricks that do not answer a question about views.
     mute: Vec<BrickId>,
+    /// Whether bricks begin views and do not say so.
+    mutes_activation: bool,
     /// What bricks have in doubt when they are fenced.
     doubts: BTreeMap<BrickId, Vec<WriteId>>,
     /// All that was sent to bricks about views.
@@ -33,6 +37,7 @@ impl Stage {
             stored: BTreeMap::new(),
             bricks: BTreeMap::new(),
             mute: Vec::new(),
+            mutes_activation: false,
             doubts: BTreeMap::new(),
             sent: Vec::new(),
             answers: VecDeque::new(),
@@ -72,6 +77,7 @@ impl Stage {
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
             groups,
+            read_policy: wire::ReadPolicy::default(),
             nonce: 1,
         };
         match self.ask(request) {
@@ -148,8 +154,9 @@ impl Stage {
             Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
             _ => return,
         };
+        let is_muted = self.mutes_activation && matches!(message, Message::Activate { .. });
         self.sent.push((brick, message));
-        if self.bricks.contains_key(&brick) && !self.mute.contains(&brick) {
+        if !is_muted && self.bricks.contains_key(&brick) && !self.mute.contains(&brick) {
             self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: answer.into() });
         }
     }
@@ -409,4 +416,16 @@ fn a_rollback_puts_a_new_head_on_the_snapshot() {
     stage.ask(AdminRequest::DeleteVolume { name: "v@s".to_owned() }).expect("it waits");
     stage.run(2000);
     assert!(!stage.view().lineage.knows(before), "the dropped head is gone");
+}
+
+#[test]
+fn a_read_policy_is_kept_and_told() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let set = AdminRequest::SetReadPolicy { name: "v".to_owned(), read_policy: wire::ReadPolicy::Tied };
+    let Ok(AdminReply::Volume(info)) = stage.ask(set) else { panic!("not set") };
+    assert_eq!(info.read_policy, wire::ReadPolicy::Tied);
+    stage.restart();
+    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
+    assert_eq!(volumes, [info]);
 }

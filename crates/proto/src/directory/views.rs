@@ -20,7 +20,11 @@ impl Directory {
                 let voters = record.active.as_ref().map(|_| record.voters);
                 let next = record.next.clone()?;
                 let holds = self.moves_branches(&next);
+                let is_revocable = self.records.revocable.get(group) == Some(&next.number);
                 let mut change = Change::new(next, geometry, voters, holds, now);
+                if is_revocable {
+                    change = change.revocable();
+                }
                 change.on_stored();
                 Some((*group, change))
             })
@@ -38,26 +42,76 @@ impl Directory {
         Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks).ok()
     }
 
-    /// The view that is being made, or else the one in force.
+    /// The view that is being made, or else the one in force. One that may be revoked is not sure to come: the one in
+    /// force counts.
     pub(super) fn latest_view(&self, group: GroupId) -> Option<&GroupView> {
         let record = self.records.groups.get(&group)?;
-        record.next.as_ref().or(record.active.as_ref())
+        record.next.as_ref().filter(|_| !self.is_revocable(group)).or(record.active.as_ref())
+    }
+
+    /// Whether the view to come may be revoked: no member can have begun it.
+    pub(super) fn is_revocable(&self, group: GroupId) -> bool {
+        let next = self.records.groups.get(&group).and_then(|record| record.next.as_ref());
+        next.is_some_and(|next| self.records.revocable.get(&group) == Some(&next.number))
+    }
+
+    /// Leaves out members that are alive, from a view in force: who remains must promise before it is sure to come.
+    pub(super) fn begin_revocable(&mut self, now: Time, next: GroupView, fx: &mut Vec<DirectoryEffect>) {
+        let group = next.group;
+        self.records.revocable.insert(group, next.number);
+        let put = self.records.put_revocable(group);
+        self.begin_change(now, next, vec![put], fx);
+        if let Some(change) = self.changes.remove(&group) {
+            self.changes.insert(group, change.revocable());
+        }
+    }
+
+    /// All that remain have promised, so all of them are there: from now on the change is not revoked.
+    fn confirm(&mut self, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+        let Some(number) = self.records.revocable.remove(&group) else { return };
+        let put = self.records.put_revocable(group);
+        self.store(vec![put], vec![After::Confirmed(group, number)], fx);
+    }
+
+    pub(super) fn on_confirmed(
+        &mut self,
+        now: Time,
+        group: GroupId,
+        number: ViewNumber,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let Some(change) = self.changes.get_mut(&group) else { return };
+        if change.next.number == number && change.step == Step::Confirming {
+            change.on_confirmed();
+            self.ask(now, group, fx);
+        }
     }
 
     /// Stores a view to come, together with `puts`, and then makes it.
     pub(super) fn begin_change(
         &mut self,
         now: Time,
-        next: GroupView,
+        mut next: GroupView,
         mut puts: Vec<Put>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let (group, number) = (next.group, next.number);
+        let group = next.group;
+        // Of a change that is revoked members may have promised the number, and nothing else has come of it.
+        let is_revoked = self.is_revocable(group);
+        if let Some(pending) = self.records.groups.get(&group).and_then(|record| record.next.as_ref())
+            && is_revoked
+        {
+            self.counters.count("view change revoked");
+            next.number = next.number.max(ViewNumber(pending.number.0 + 1));
+            self.records.revocable.remove(&group);
+            puts.push(self.records.put_revocable(group));
+        }
+        let number = next.number;
         let Some(geometry) = self.geometry(next.volume) else { return };
         let holds = self.moves_branches(&next);
         let Some(record) = self.records.groups.get_mut(&group) else { return };
         let voters = record.active.as_ref().map(|active| {
-            let before = if record.next.is_some() { record.voters } else { active.writers() };
+            let before = if record.next.is_some() && !is_revoked { record.voters } else { active.writers() };
             before.and(next.writers())
         });
         record.voters = voters.unwrap_or_default();
@@ -109,6 +163,7 @@ impl Directory {
         match change.step {
             Step::Finishing => self.finish(group, fx),
             Step::Held => self.release_family(now, group, fx),
+            Step::Confirming => self.confirm(group, fx),
             _ => self.ask(now, group, fx),
         }
     }

@@ -21,8 +21,15 @@ impl Directory {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        let AdminRequest::CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, nonce } =
-            request
+        let AdminRequest::CreateVolume {
+            name,
+            size_bytes,
+            layout,
+            stripe_unit_blocks,
+            groups,
+            read_policy,
+            nonce,
+        } = request
         else {
             return None;
         };
@@ -53,6 +60,7 @@ impl Directory {
             family: VolumeId(self.records.counts.next_volume),
             origin: None,
             is_snapshot: false,
+            read_policy,
         };
         match self.plan(now, &info, groups) {
             Ok(members) => {

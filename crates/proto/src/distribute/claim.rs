@@ -102,6 +102,11 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.entries.len()
     }
 
+    /// A read that waits here.
+    pub fn get(&self, read: ReadId) -> Option<&T> {
+        self.reads.get(&read).map(|index| &self.entries[*index].item)
+    }
+
     /// Accesses at the device.
     pub fn serving(&self) -> u32 {
         self.serving
@@ -122,7 +127,7 @@ impl<M: Mechanics, T> Claims<M, T> {
             return self.drop_item(item, Dropped::Full, fx);
         }
         let position = self.device.position_of(sector, false);
-        let left_to = self.left_to(data, &holders, now);
+        let left_to = data.and_then(|data| self.left_to(data, &holders, now));
         let entry = Entry { place: Place::Nowhere, attempt, holders: Some(holders), position, item };
         let index = self.entries.insert(entry);
         self.reads.insert(attempt.read, index);
@@ -130,7 +135,7 @@ impl<M: Mechanics, T> Claims<M, T> {
             None => self.enqueue(index),
             Some((until, expected)) => {
                 self.entries[index].place =
-                    Place::Deferred { until, to: expected.best, bid_ns: expected.bid_ns };
+                    Place::Deferred { since: now, until, to: expected.best, turn: expected.turn };
                 self.deferred.insert((until, index));
             }
         }
@@ -142,7 +147,7 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.config.defer?;
         let own_ns = self.device.positioning_ns(now, &Position::default());
         let expected = self.bids.expected(data, holders, own_ns, now);
-        let heard_ns = self.config.wait_ns().saturating_mul(expected.turn);
+        let heard_ns = self.config.wait_ns().max(self.bids.late_ns()).saturating_mul(expected.turn);
         let until = now + Duration::from_nanos(expected.bid_ns.saturating_add(heard_ns));
         (expected.turn > 0).then_some((until, expected))
     }
@@ -188,6 +193,9 @@ impl<M: Mechanics, T> Claims<M, T> {
                 return;
             }
             self.counts.lost += 1;
+        }
+        if let Place::Deferred { since, .. } = self.entries[index].place {
+            self.bids.claimed(now.since(since));
         }
         self.recent.note(attempt);
         let item = self.take(index).item;
@@ -262,8 +270,8 @@ impl<M: Mechanics, T> Claims<M, T> {
         {
             self.deferred.pop_first();
             self.counts.overtaken += 1;
-            if let Place::Deferred { to, bid_ns, .. } = self.entries[index].place {
-                self.bids.silent(to, bid_ns, now);
+            if let Place::Deferred { since, to, turn, .. } = self.entries[index].place {
+                self.bids.silent(to, now.since(since) / u32::try_from(turn.max(1)).unwrap_or(1), now);
             }
             self.enqueue(index);
         }
@@ -360,7 +368,8 @@ impl<M: Mechanics, T> Claims<M, T> {
 /// [`Event::Read`] as a value.
 struct Arriving<T> {
     attempt: Attempt,
-    data: u64,
+    /// What names the data; none for a read that is left to nobody.
+    data: Option<u64>,
     sector: u64,
     holders: Holders,
     item: T,
@@ -373,7 +382,10 @@ impl<M: Mechanics, T> Machine for Claims<M, T> {
     fn step(&mut self, now: Time, event: Event<T>, fx: &mut Vec<Effect<T>>) {
         match event {
             Event::Read { attempt, data, sector, holders, item } => {
-                self.on_read(now, Arriving { attempt, data, sector, holders, item }, fx);
+                self.on_read(now, Arriving { attempt, data: Some(data), sector, holders, item }, fx);
+            }
+            Event::Tied { attempt, sector, holders, item } => {
+                self.on_read(now, Arriving { attempt, data: None, sector, holders, item }, fx);
             }
             Event::Local { sector, is_write, item } => self.on_local(sector, is_write, item),
             Event::Hit { attempt, holders } => self.on_hit(now, attempt, holders, fx),

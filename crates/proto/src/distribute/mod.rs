@@ -10,7 +10,7 @@
 //! | [`hedged`] | as shortest queue, and a second holder | at once, and when it takes long |
 //! | [`tied`] | two of the bricks | when a disk is free |
 //!
-//! What gateways use today is a line in [`ReadPolicy`].
+//! [`Policies`] is what a gateway knows for all of them. Each volume has one, by its name ([`ReadPolicy`]).
 
 pub mod claim;
 pub mod hash;
@@ -21,41 +21,114 @@ pub mod shortest_queue;
 pub mod tied;
 pub mod weighted_hash;
 
-use base::BrickId;
+use base::{BrickId, Time};
+use core::time::Duration;
+use hedged::Hedged;
+use lard::{Lard, LardConfig};
+use probing::Probing;
 use shortest_queue::ShortestQueue;
+use weighted_hash::WeightedHash;
+use wire::ReadPolicy;
 
-/// A read policy.
+/// How many bytes are served by one brick, as far as the policies by address are concerned.
+const GRANULE: u64 = 64 << 10;
+/// A gateway's share of LARD's thresholds, which are those of a web server: a brick is busy with fewer.
+const LARD_SCALE: f64 = 0.25;
+/// Addresses whose home LARD remembers.
+const LARD_ADDRESSES: usize = 1 << 17;
+/// No second question is asked sooner.
+const HEDGE_FLOOR_NS: u64 = 200_000;
+/// How long weights by measured speed hold.
+const WEIGHTS_EVERY: Duration = Duration::from_secs(1);
+
+/// What a gateway knows for all policies together, since a volume's may change at any time.
 #[derive(Debug)]
-pub enum ReadPolicy {
-    /// The member with the fewest questions of this gateway unanswered.
-    ShortestQueue(ShortestQueue),
+pub struct Policies {
+    queues: ShortestQueue,
+    lard: Lard,
+    probing: Probing,
+    hedged: Hedged,
+    weighted: WeightedHash,
+    weighted_at: Option<Time>,
 }
 
-impl Default for ReadPolicy {
-    fn default() -> ReadPolicy {
-        ReadPolicy::ShortestQueue(ShortestQueue::default())
+impl Default for Policies {
+    fn default() -> Policies {
+        let lard = LardConfig {
+            scale: LARD_SCALE,
+            addresses: LARD_ADDRESSES,
+            granule: GRANULE,
+            ..LardConfig::default()
+        };
+        Policies {
+            queues: ShortestQueue::default(),
+            lard: Lard::new(lard),
+            probing: Probing::new(1),
+            hedged: Hedged::new(95.0, HEDGE_FLOOR_NS),
+            weighted: WeightedHash::default(),
+            weighted_at: None,
+        }
     }
 }
 
-impl ReadPolicy {
-    /// One of `candidates` `(slot, brick)` for the block at `address`; `None` when there are none.
-    pub fn choose(&self, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
-        match self {
-            ReadPolicy::ShortestQueue(policy) => policy.choose(address, candidates),
+impl Policies {
+    /// One of `candidates` `(slot, brick)` for what lies at `address` (in bytes), under a policy by which a gateway chooses
+    /// alone; `None` when there are none. `speed` says how long a brick's answers take, in nanoseconds.
+    pub fn choose(
+        &mut self,
+        now: Time,
+        policy: ReadPolicy,
+        address: u64,
+        candidates: &[(u8, BrickId)],
+        speed: impl Fn(BrickId) -> Option<u64>,
+    ) -> Option<u8> {
+        match policy {
+            ReadPolicy::Hash => hash::choose(address / GRANULE, candidates),
+            ReadPolicy::WeightedHash => {
+                self.weigh(now, candidates, speed);
+                self.weighted.choose(address / GRANULE, candidates)
+            }
+            ReadPolicy::Lard => self.lard.choose(now, address, candidates),
+            ReadPolicy::Probing => self.probing.choose(candidates),
+            ReadPolicy::Claim | ReadPolicy::ShortestQueue | ReadPolicy::Hedged | ReadPolicy::Tied => {
+                self.queues.choose(address / GRANULE, candidates)
+            }
         }
+    }
+
+    /// After how long a second holder is asked, when reads are hedged.
+    pub fn hedge_delay(&self) -> Option<Duration> {
+        self.hedged.delay_ns().map(Duration::from_nanos)
     }
 
     /// A question went to `brick`.
     pub fn begin(&mut self, brick: BrickId) {
-        match self {
-            ReadPolicy::ShortestQueue(policy) => policy.begin(brick),
-        }
+        self.queues.begin(brick);
+        self.lard.begin(brick);
+        self.probing.begin(brick);
     }
 
     /// It was answered, or is of no interest any more.
     pub fn end(&mut self, brick: BrickId) {
-        match self {
-            ReadPolicy::ShortestQueue(policy) => policy.end(brick),
+        self.queues.end(brick);
+        self.lard.end(brick);
+        self.probing.end(brick);
+    }
+
+    /// `brick` gave the content that was asked of it after `response_ns`.
+    pub fn answered(&mut self, brick: BrickId, response_ns: u64) {
+        // Answers do not tell how much of that was the access.
+        self.probing.answered(brick, response_ns, response_ns, 0);
+        self.hedged.answered(response_ns);
+    }
+
+    /// Weighs bricks by their speed, now and then: what moves to another brick is not in its cache.
+    fn weigh(&mut self, now: Time, candidates: &[(u8, BrickId)], speed: impl Fn(BrickId) -> Option<u64>) {
+        let weight = |brick| speed(brick).map_or(1.0, |mean_ns| 1e6 / mean_ns.max(1) as f64);
+        candidates.iter().for_each(|(_, brick)| self.weighted.add(*brick, weight));
+        if self.weighted_at.is_none_or(|at| now >= at + WEIGHTS_EVERY) {
+            self.weighted_at = Some(now);
+            self.weighted.weigh_all(weight);
         }
     }
 }

@@ -13,8 +13,18 @@ pub struct WeightedHash {
 impl WeightedHash {
     /// The weights, of which only the ratios count. What is not a positive number counts as 1.
     pub fn new(weights: impl IntoIterator<Item = (BrickId, f64)>) -> WeightedHash {
-        let proper = |(_, weight): &(BrickId, f64)| weight.is_finite() && *weight > 0.0;
-        WeightedHash { weights: weights.into_iter().filter(proper).collect() }
+        let weights = weights.into_iter().map(|(brick, weight)| (brick, proper(weight)));
+        WeightedHash { weights: weights.collect() }
+    }
+
+    /// Lists a brick, unless it is listed.
+    pub fn add(&mut self, brick: BrickId, weight: impl FnOnce(BrickId) -> f64) {
+        self.weights.entry(brick).or_insert_with(|| proper(weight(brick)));
+    }
+
+    /// Weighs all that are listed anew.
+    pub fn weigh_all(&mut self, weight: impl Fn(BrickId) -> f64) {
+        self.weights.iter_mut().for_each(|(brick, old)| *old = proper(weight(*brick)));
     }
 
     /// The holder of `address` among `candidates` `(slot, brick)`.
@@ -28,6 +38,10 @@ impl WeightedHash {
         let uniform = ((hash::weight(address, brick) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         -libm::log(uniform) / self.weights.get(&brick).copied().unwrap_or(1.0)
     }
+}
+
+fn proper(weight: f64) -> f64 {
+    if weight.is_finite() && weight > 0.0 { weight } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -117,6 +117,14 @@ impl Metadata {
         }
     }
 
+    /// Tells the directory how long members take beside each other, while there are writes.
+    pub(super) fn report(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
+        if let Some(members) = shared.lateness.take_report(shared.now) {
+            shared.counters.count("members' times told to the directory");
+            send(fx, NodeId::Directory, Message::Observed { members });
+        }
+    }
+
     pub(super) fn wake(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
         if shared.now < self.next {
             return;
@@ -141,6 +149,7 @@ impl Metadata {
     fn forget(&mut self, coordinator: &mut Coordinator, volume: VolumeId) {
         let Some(gone) = self.volumes.remove(&volume) else { return };
         coordinator.forget(volume);
+        coordinator.shared.policy_of.remove(&volume);
         let family = gone.info.family;
         if !self.volumes.values().any(|open| open.info.family == family) {
             coordinator.forget_family(family);
@@ -187,6 +196,7 @@ impl Metadata {
         for view in map.groups {
             shared.adopt(view);
         }
+        shared.policy_of.insert(map.volume.id, map.volume.read_policy);
         let open = OpenVolume { info: map.volume.clone(), geometry, groups };
         let before = self.volumes.insert(map.volume.id, open);
         if before.is_some_and(|before| before.info != map.volume) {
@@ -226,6 +236,7 @@ impl super::Gateway {
                 for info in volumes {
                     if let Some(open) = metadata.volumes.get_mut(&info.id) {
                         open.info = info.clone();
+                        coordinator.shared.policy_of.insert(info.id, info.read_policy);
                         fx.push(GatewayEffect::Changed { volume: info });
                     }
                 }

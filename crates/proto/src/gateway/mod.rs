@@ -9,8 +9,8 @@ mod requests;
 mod tests;
 
 use crate::counters::Counters;
-use crate::distribute::ReadPolicy;
 use crate::netraid::coordinator::{Answer, Coordinator};
+use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
@@ -139,7 +139,7 @@ impl Gateway {
     pub fn new(config: GatewayConfig, now: Time) -> Gateway {
         Gateway {
             ran: now,
-            coordinator: Coordinator::new(ReadPolicy::default()),
+            coordinator: Coordinator::default(),
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
         }
@@ -148,6 +148,11 @@ impl Gateway {
     /// What happened so far, by name.
     pub fn counters(&self) -> &Counters {
         &self.coordinator.shared.counters
+    }
+
+    /// What its reads cost it.
+    pub fn traffic(&self) -> &Traffic {
+        &self.coordinator.shared.traffic
     }
 
     /// Requests of clients that are not answered yet.
@@ -181,6 +186,7 @@ impl Gateway {
     }
 
     fn on_brick(&mut self, from: BrickId, packet: Packet) {
+        self.coordinator.shared.pace.heard(from);
         let Packet { message, payload } = packet;
         let (call, answer) = match message {
             Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
@@ -268,6 +274,7 @@ impl Machine for Gateway {
     fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
         self.coordinator.shared.now = now;
         self.metadata.ask_for_views(&mut self.coordinator.shared, fx);
+        self.metadata.report(&mut self.coordinator.shared, fx);
         let messages = self.coordinator.take_messages();
         fx.extend(
             messages

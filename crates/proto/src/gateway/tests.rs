@@ -37,6 +37,7 @@ fn info(id: VolumeId, name: &str) -> VolumeInfo {
         family: VOLUME,
         origin: None,
         is_snapshot: false,
+        read_policy: wire::ReadPolicy::default(),
     }
 }
 

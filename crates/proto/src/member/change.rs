@@ -15,6 +15,10 @@
 //! current members have it. Whoever makes the same change again (the directory after a restart, or with fewer members)
 //! comes to the same decisions or to ones that follow from them, as decided writes are reported as committed.
 //!
+//! A change that leaves out a member that is alive is *revocable* until all that remain have promised: who of them died
+//! before that is left out instead, under a later number. It goes on to 3 only once the directory has durably given up
+//! to revoke it; before that no member can have begun, and the view counts for nothing.
+//!
 //! A change that moves a volume to another branch stops after 2 until all groups of the family have come so far: nothing
 //! that happens after a write to the new branch can be written to the old one.
 
@@ -33,6 +37,8 @@ pub enum Step {
     Fencing,
     /// All have promised; other groups of the family have yet to.
     Held,
+    /// All have promised; that the change is not revoked any more is being stored.
+    Confirming,
     /// Members are asked for fates.
     Resolving,
     /// Members begin.
@@ -57,6 +63,8 @@ pub struct Change {
     voters: Slots,
     /// Whether it waits for the other groups of the family once its members have promised.
     holds: bool,
+    /// Whether it may be revoked until it is confirmed.
+    is_revocable: bool,
     geometry: Geometry,
     answered: Slots,
     fates: BTreeMap<WriteId, BTreeMap<u8, Fate>>,
@@ -82,12 +90,26 @@ impl Change {
             next,
             voters: voters.unwrap_or_default(),
             holds,
+            is_revocable: false,
             geometry,
             answered: Slots::default(),
             fates: BTreeMap::new(),
             asked: BTreeMap::new(),
             commits: Vec::new(),
             aborts: Vec::new(),
+        }
+    }
+
+    /// The same; it goes on from fencing only once it is confirmed.
+    pub fn revocable(self) -> Change {
+        Change { is_revocable: true, ..self }
+    }
+
+    /// It is stored that it is not revoked any more: go on.
+    pub fn on_confirmed(&mut self) {
+        self.is_revocable = false;
+        if self.step == Step::Confirming {
+            self.ask_for_fates();
         }
     }
 
@@ -103,7 +125,7 @@ impl Change {
             Step::Fencing | Step::Resolving | Step::Activating => {
                 Slots(self.next.writers().0 & !self.answered.0)
             }
-            Step::Storing | Step::Held | Step::Finishing => Slots::default(),
+            Step::Storing | Step::Held | Step::Confirming | Step::Finishing => Slots::default(),
         }
     }
 
@@ -129,7 +151,7 @@ impl Change {
             Step::Activating => {
                 Some(Message::Activate { view, commits: self.commits.clone(), aborts: self.aborts.clone() })
             }
-            Step::Storing | Step::Held | Step::Finishing => None,
+            Step::Storing | Step::Held | Step::Confirming | Step::Finishing => None,
         }
     }
 
@@ -154,9 +176,10 @@ impl Change {
         if !self.answered_by(slot) {
             return false;
         }
-        match self.holds {
-            true => self.step = Step::Held,
-            false => self.ask_for_fates(),
+        match (self.holds, self.is_revocable) {
+            (true, _) => self.step = Step::Held,
+            (false, true) => self.step = Step::Confirming,
+            (false, false) => self.ask_for_fates(),
         }
         true
     }

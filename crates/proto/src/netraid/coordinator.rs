@@ -5,14 +5,17 @@
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
 use super::expected::ExpectedOperation;
+use super::lateness::Lateness;
 use super::list::ListOperation;
+use super::pace::{Kind, Pace};
 use super::read::ReadOperation;
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::SettleOperation;
+use super::traffic::Traffic;
 use super::write::WriteOperation;
 use crate::counters::Counters;
-use crate::distribute::ReadPolicy;
+use crate::distribute::Policies;
 use crate::layout::extent::Geometry;
 use crate::planted::Plant;
 use base::{
@@ -22,8 +25,8 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::{
-    Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, Slots,
-    WriteId,
+    Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, ReadPolicy,
+    Slots, WriteId,
 };
 
 /// How long decisions wait for a message that they can ride along with.
@@ -31,6 +34,12 @@ const DECISION_DELAY: Duration = Duration::from_millis(1);
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(2);
+/// Questions whose late answers are still of interest for the pace: so many, and for so long.
+const ORPHANS_MAX: usize = 4096;
+const ORPHAN_AGE: Duration = Duration::from_secs(2);
+/// A slow brick is asked beside those that stand in for it so often, and no more than a part of its time.
+const LOOK_MIN: Duration = Duration::from_millis(50);
+const LOOK_SHARE: u64 = 4;
 /// The most volumes, snapshots and parents that a view may speak of: what is shown beyond is no view of ours.
 const LINEAGE_MAX: usize = 1 << 14;
 
@@ -101,6 +110,14 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Whether the member did what was asked, so that the time it took says something of its speed.
+    fn is_work(&self) -> bool {
+        matches!(
+            self,
+            Answer::Prepared(PrepareOutcome::Prepared { .. }, _) | Answer::Read(ReadOutcome::Done { .. }, _)
+        )
+    }
+
     /// The number of the question that a message answers, if it answers one, and the answer.
     pub fn from_packet(packet: Packet) -> Option<(u64, Answer)> {
         let Packet { message, payload } = packet;
@@ -204,8 +221,16 @@ pub struct Shared {
     pub own: HashSet<Stamp>,
     /// Stamps of writes being settled on the bricks' request: each once at a time.
     pub settling: HashSet<Stamp>,
-    /// Who serves a read.
-    pub policy: ReadPolicy,
+    /// Who serves a read, by any policy.
+    pub policies: Policies,
+    /// The policies of volumes that are open; of others it is the default.
+    pub policy_of: BTreeMap<VolumeId, ReadPolicy>,
+    /// Who holds up writes.
+    pub lateness: Lateness,
+    /// How long bricks take to answer.
+    pub pace: Pace,
+    /// What reads cost.
+    pub traffic: Traffic,
     /// Counts.
     pub counters: Counters,
     /// What is broken on purpose, in tests.
@@ -215,6 +240,10 @@ pub struct Shared {
     current: OperationId,
     serial: u64,
     calls: HashMap<u64, Call>,
+    /// Reads whose answers nobody waits for any more, by the number of the question, which is their order in time.
+    orphans: BTreeMap<u64, (BrickId, Kind, Time)>,
+    /// When a slow brick that others stand in for is asked again, to see whether it still is.
+    looked: BTreeMap<BrickId, Time>,
     begun_calls: Vec<u64>,
     forget: bool,
     due: Option<Option<Time>>,
@@ -230,6 +259,10 @@ struct Call {
     operation: OperationId,
     brick: BrickId,
     slot: u8,
+    since: Time,
+    kind: Option<Kind>,
+    /// Of several that were asked the same only one answers: silence says nothing.
+    is_contested: bool,
 }
 
 impl Shared {
@@ -272,10 +305,22 @@ impl Shared {
     ) -> u64 {
         self.serial += 1;
         let brick = view.members[usize::from(slot)];
-        self.calls.insert(self.serial, Call { operation: self.current, brick, slot });
+        let message = make(self.serial);
+        let kind = Kind::of(&message);
+        let is_contested = matches!(message, Message::Read { contest: Some(_), .. });
+        let (operation, since) = (self.current, self.now);
+        self.calls.insert(self.serial, Call { operation, brick, slot, since, kind, is_contested });
         self.begun_calls.push(self.serial);
-        self.policy.begin(brick);
-        self.out.push((brick, Packet { message: make(self.serial), payload }));
+        if !is_contested {
+            self.policies.begin(brick);
+        }
+        match kind {
+            Some(_) if is_contested => self.pace.asked(self.now, brick),
+            Some(kind) => self.pace.begin(self.now, brick, kind, self.serial),
+            None => {}
+        }
+        self.traffic.on_question(&message);
+        self.out.push((brick, Packet { message, payload }));
         self.serial
     }
 
@@ -283,16 +328,64 @@ impl Shared {
     pub fn forget_calls(&mut self) {
         self.forget = true;
         for call in core::mem::take(&mut self.begun_calls) {
-            self.end_call(call);
+            self.end_call(call, None);
         }
     }
 
-    fn end_call(&mut self, call: u64) -> Option<Call> {
-        let ended = self.calls.remove(&call);
-        if let Some(call) = ended {
-            self.policy.end(call.brick);
+    /// A question is answered, or of no interest any more.
+    fn end_call(&mut self, number: u64, answer: Option<&Answer>) -> Option<Call> {
+        let call = self.calls.remove(&number)?;
+        let (now, Call { brick, since, is_contested, .. }) = (self.now, call);
+        if !is_contested {
+            self.policies.end(brick);
         }
-        ended
+        if let Some(answer) = answer {
+            self.traffic.on_answer(answer);
+        }
+        let Some(kind) = call.kind else { return Some(call) };
+        let worked = answer.is_some_and(Answer::is_work);
+        if worked && kind != Kind::Prepare {
+            self.policies.answered(brick, u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX));
+        }
+        match answer {
+            Some(_) if worked && is_contested => self.pace.answered_by_one(now, brick, kind, since),
+            Some(_) if worked => self.pace.answered(now, brick, kind, number, since),
+            _ if is_contested => {}
+            Some(_) => self.pace.left_out(brick, kind, number, since),
+            None if kind == Kind::Prepare => self.pace.given_up(now, brick, kind, number, since),
+            None => self.orphan(number, (brick, kind, since)),
+        }
+        Some(call)
+    }
+
+    /// A read was answered by another member, or is asked again: it stays unanswered for a while, so that the brick's pace
+    /// is not that of its quick answers alone.
+    fn orphan(&mut self, number: u64, orphan: (BrickId, Kind, Time)) {
+        self.orphans.insert(number, orphan);
+        while let Some((&number, &(brick, kind, since))) = self.orphans.first_key_value()
+            && (self.orphans.len() > ORPHANS_MAX || since + ORPHAN_AGE < self.now)
+        {
+            self.orphans.pop_first();
+            self.pace.given_up(self.now, brick, kind, number, since);
+        }
+    }
+
+    /// An answer came to what nobody asks any more: of a read, what another member answered as well. It still tells how
+    /// long the brick took.
+    fn on_late(&mut self, number: u64, answer: &Answer) {
+        if let Some((brick, kind, since)) = self.orphans.remove(&number) {
+            match answer.is_work() {
+                true => self.pace.answered(self.now, brick, kind, number, since),
+                false => self.pace.left_out(brick, kind, number, since),
+            }
+        }
+        if let Answer::Read(ReadOutcome::Done { .. }, content) = answer
+            && !content.is_empty()
+        {
+            self.counters.count("duplicate answers to a read");
+            self.traffic.duplicate_answers += 1;
+            self.traffic.bytes_received += content.len() as u64;
+        }
     }
 
     /// Begins an operation on behalf of the current one.
@@ -319,7 +412,29 @@ impl Shared {
 
     /// Wakes the current operation to repeat what is unanswered: later each time.
     pub fn wake_to_retry(&mut self, attempt: u32) {
-        self.wake_after((RETRY * 2u32.pow(attempt.min(4))).min(RETRY_MAX));
+        self.wake_after(Shared::retry_delay(attempt));
+    }
+
+    /// After how long what is unanswered is asked anew.
+    pub fn retry_delay(attempt: u32) -> Duration {
+        (RETRY * 2u32.pow(attempt.min(4))).min(RETRY_MAX)
+    }
+
+    /// A number that names nothing else.
+    pub fn draw_number(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// Whether `brick`, for which others stand in, is due to be asked as well, to see whether it is still slow.
+    pub fn is_look_due(&mut self, brick: BrickId, kind: Kind) -> bool {
+        let expected = Duration::from_nanos(self.pace.expected_ns(self.now, brick, kind));
+        let next = self.now + LOOK_MIN.max(expected * LOOK_SHARE as u32).min(RETRY_MAX);
+        let due = self.looked.get(&brick).is_none_or(|due| *due <= self.now);
+        if due {
+            self.looked.insert(brick, next);
+        }
+        due
     }
 
     /// Tells the members at `slots` what became of a write; it rides along with the next message to them.
@@ -396,9 +511,8 @@ pub struct Coordinator {
     finished: VecDeque<(Parent, Outcome)>,
 }
 
-impl Coordinator {
-    /// None yet.
-    pub fn new(policy: ReadPolicy) -> Coordinator {
+impl Default for Coordinator {
+    fn default() -> Coordinator {
         let shared = Shared {
             now: Time::ZERO,
             views: BTreeMap::new(),
@@ -407,13 +521,19 @@ impl Coordinator {
             clock: None,
             own: HashSet::default(),
             settling: HashSet::default(),
-            policy,
+            policies: Policies::default(),
+            policy_of: BTreeMap::new(),
+            lateness: Lateness::default(),
+            pace: Pace::default(),
+            traffic: Traffic::default(),
             counters: Counters::default(),
             plant: Plant::default(),
             stale: BTreeSet::new(),
             current: 0,
             serial: 0,
             calls: HashMap::default(),
+            orphans: BTreeMap::new(),
+            looked: BTreeMap::new(),
             begun_calls: Vec::new(),
             forget: false,
             due: None,
@@ -425,7 +545,9 @@ impl Coordinator {
         };
         Coordinator { shared, tasks: HashMap::default(), timers: BTreeSet::new(), finished: VecDeque::new() }
     }
+}
 
+impl Coordinator {
     /// Begins an operation for a part of a request.
     pub fn begin(&mut self, parent: Parent, operation: Operation) {
         self.shared.begin_for(parent, operation);
@@ -434,7 +556,9 @@ impl Coordinator {
 
     /// A brick answers.
     pub fn on_answer(&mut self, call: u64, answer: Answer) {
-        let Some(Call { operation, slot, .. }) = self.shared.end_call(call) else { return };
+        let Some(Call { operation, slot, .. }) = self.shared.end_call(call, Some(&answer)) else {
+            return self.shared.on_late(call, &answer);
+        };
         if let Some(task) = self.tasks.get_mut(&operation) {
             task.calls.retain(|begun| *begun != call);
         }
@@ -665,7 +789,7 @@ impl Coordinator {
         let outcome = work(&mut task.operation, shared);
         if shared.forget {
             for call in core::mem::take(&mut task.calls) {
-                shared.end_call(call);
+                shared.end_call(call, None);
             }
         }
         task.calls.append(&mut shared.begun_calls);
@@ -694,7 +818,7 @@ impl Coordinator {
             _ => {}
         }
         for call in task.calls {
-            self.shared.end_call(call);
+            self.shared.end_call(call, None);
         }
         for child in task.children {
             self.cancel(child);

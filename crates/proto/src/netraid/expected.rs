@@ -136,6 +136,7 @@ impl Operate for ExpectedOperation {
                 width,
                 stamps: true,
                 content: false,
+                contest: None,
             });
         }
         shared.wake_to_retry(self.attempt);

@@ -8,7 +8,9 @@ pub mod allocation;
 pub mod coordinator;
 pub mod effects;
 pub mod expected;
+pub mod lateness;
 pub mod list;
+pub mod pace;
 pub mod participant;
 pub mod pending;
 pub mod read;
@@ -17,4 +19,5 @@ pub mod repair;
 #[cfg(test)]
 mod scripted;
 pub mod settle;
+pub mod traffic;
 pub mod write;

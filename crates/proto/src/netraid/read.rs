@@ -9,17 +9,21 @@
 //! witness is needed: it may have become current, and the one that answers been left out, in changes of which the latter
 //! heard nothing. Who is asked for neither content nor stamps says just whether the view is in force with it.
 //!
+//! Who is asked, and who else when that takes long, is in [`choice`].
+//!
 //! Blocks that do not match their checksum are read elsewhere or reconstructed, and repaired behind the reader's back.
+
+mod choice;
 
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participants, width_at};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::settle_foreign;
 use crate::layout::Geometry;
-use base::{BrickId, GroupId, Payload, Stamp, VolumeId};
+use base::{BrickId, GroupId, Payload, Stamp, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{GroupView, IoError, Message, ReadOutcome, Scope, Slots, Span, WriteId};
+use wire::{Contest, GroupView, IoError, Message, ReadOutcome, ReadPolicy, Scope, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
 /// How long an operation waits for a view that knows its volume.
@@ -39,7 +43,14 @@ pub struct ReadOperation {
     confirm: bool,
     answers: BTreeMap<u8, Vec<Stamp>>,
     content: Option<(u8, Payload)>,
-    asked: u8,
+    /// Who was asked for the content.
+    asked: Slots,
+    /// Of these who must answer, since it was asked alone or beside others, not as one of several.
+    direct: Slots,
+    /// What the others are asked that were not asked at first.
+    tie: Option<(u8, Contest)>,
+    /// When all is asked anew.
+    retry_at: Time,
     /// Members that are not to be read from: the content is for them.
     excluded: Slots,
     bad: Slots,
@@ -67,7 +78,10 @@ impl ReadOperation {
             confirm: false,
             answers: BTreeMap::new(),
             content: None,
-            asked: 0,
+            asked: Slots::default(),
+            direct: Slots::default(),
+            tie: None,
+            retry_at: Time::ZERO,
             excluded,
             bad: Slots::default(),
             settling: 0,
@@ -75,6 +89,12 @@ impl ReadOperation {
             doubts: 0,
             attempt: 0,
         }
+    }
+
+    /// Answers so far are of no interest; begins again after `delay`, and asks nobody else before that.
+    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
+        self.retry_at = Time::ZERO;
+        shared.again_after(delay)
     }
 
     fn geometry(&self, shared: &Shared) -> Geometry {
@@ -104,11 +124,21 @@ impl ReadOperation {
         if reachable.is_empty() { with_brick } else { reachable }
     }
 
-    fn ask(&mut self, shared: &mut Shared, view: &GroupView, slot: u8, content: bool) {
+    fn ask(
+        &mut self,
+        shared: &mut Shared,
+        view: &GroupView,
+        slot: u8,
+        content: bool,
+        contest: Option<Contest>,
+    ) {
         let width = width_at(&self.geometry(shared), self.span.lba, slot);
         let (group, span) = (self.group, self.span);
         let has_say = view.current.has(slot);
         let stamps = has_say && (self.want_stamps || self.confirm || !self.bad.is_empty());
+        if content {
+            self.asked = self.asked.with(slot);
+        }
         shared.call(view, slot, Payload::new(), |operation| Message::Read {
             operation,
             group,
@@ -117,6 +147,7 @@ impl ReadOperation {
             width,
             stamps,
             content,
+            contest,
         });
     }
 
@@ -129,7 +160,8 @@ impl ReadOperation {
         unreadable: bool,
         content: Payload,
     ) -> Option<Outcome> {
-        if unreadable && slot == self.asked {
+        let is_asked = self.asked.has(slot);
+        if unreadable && is_asked {
             shared.counters.count("unreadable blocks met by a read");
             self.bad = self.bad.with(slot);
             shared.forget_calls();
@@ -140,9 +172,9 @@ impl ReadOperation {
             self.bad = self.bad.with(slot);
         }
         let view = shared.view(self.group);
-        if slot == self.asked {
+        if is_asked {
             if content.len() != self.span.bytes() {
-                return shared.again_after(SOON);
+                return self.again(shared, SOON);
             }
             self.content = Some((slot, content));
             let others = self.witnesses(shared, &view).without(slot);
@@ -165,7 +197,9 @@ impl ReadOperation {
     fn compare(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
         let witnesses = self.witnesses(shared, view);
         let members = witnesses.and(view.current);
-        if self.content.is_none() || witnesses.iter().any(|slot| !self.answers.contains_key(&slot)) {
+        let (from, _) = self.content.as_ref()?;
+        let from = *from;
+        if witnesses.iter().any(|slot| !self.answers.contains_key(&slot)) {
             return None;
         }
         let geometry = self.geometry(shared);
@@ -175,18 +209,19 @@ impl ReadOperation {
             self.answers[&slot].get(block * width + entry).copied()
         };
         let same = (0..self.span.count as usize).all(|block| {
-            let here = entry(self.asked, block);
+            let here = entry(from, block);
             here.is_some() && members.iter().all(|slot| self.bad.has(slot) || entry(slot, block) == here)
         });
         if !same {
-            return shared.again_after(SOON);
+            return self.again(shared, SOON);
         }
-        let stamps = self.answers.remove(&self.asked).expect("a member");
+        let stamps = self.answers.remove(&from).expect("a member");
         self.finish(shared, view, stamps)
     }
 
     fn finish(&mut self, shared: &mut Shared, view: &GroupView, stamps: Vec<Stamp>) -> Option<Outcome> {
         let (_, content) = self.content.take().expect("set before");
+        shared.traffic.reads += 1;
         let geometry = self.geometry(shared);
         for slot in self.bad.and(view.current).iter() {
             let repair = match geometry.data_index_at(self.span.lba, slot) {
@@ -205,7 +240,7 @@ impl ReadOperation {
         if self.doubts >= DOUBTS_BEFORE_SETTLING {
             self.settling = settle_foreign(shared, self.group, self.span, writes);
         }
-        if self.settling == 0 { shared.again_after(SOON) } else { None }
+        if self.settling == 0 { self.again(shared, SOON) } else { None }
     }
 }
 
@@ -216,25 +251,24 @@ impl Operate for ReadOperation {
         let view = shared.view(self.group);
         if let Some(volume) = self.volume {
             let Some(branch) = shared.branch_of(&view, volume) else {
-                return shared.again_after(UNKNOWN_VOLUME);
+                return self.again(shared, UNKNOWN_VOLUME);
             };
             self.span.volume = branch;
         }
+        (self.asked, self.direct, self.tie) = (Slots::default(), Slots::default(), None);
         let holders = self.holders(shared, &view);
-        let address = self.span.volume.0 ^ self.span.lba;
-        let Some(slot) = shared.policy.choose(address, &holders) else {
+        if holders.is_empty() {
             return self.start_elsewhere(shared, &view);
-        };
-        self.stand_in(shared, &view, &holders);
-        self.asked = slot;
-        self.ask(shared, &view, slot, true);
-        if self.confirm {
-            self.witnesses(shared, &view)
-                .without(slot)
-                .iter()
-                .for_each(|other| self.ask(shared, &view, other, false));
         }
-        shared.wake_to_retry(self.attempt);
+        let patience = self.patience(shared, &holders);
+        self.retry_at = shared.now + patience;
+        shared.wake_after(patience);
+        let is_first = self.attempt == 0 && !self.confirm;
+        match self.policy(shared) {
+            ReadPolicy::Claim if is_first && holders.len() > 1 => self.contend(shared, &view, &holders),
+            ReadPolicy::Tied if is_first && holders.len() > 1 => self.tie(shared, &view, &holders),
+            _ => self.ask_one(shared, &view, &holders),
+        }
         None
     }
 
@@ -247,12 +281,17 @@ impl Operate for ReadOperation {
             ReadOutcome::InDoubt { writes } => self.on_doubt(shared, writes),
             ReadOutcome::Stale { view } => {
                 shared.on_stale(self.group, view);
-                shared.again_after(SOON)
+                self.again(shared, SOON)
             }
-            ReadOutcome::Busy => shared.again_after(SOON),
+            // Of several that were asked the same another one may take it.
+            ReadOutcome::Busy if !self.asked.without(slot).is_empty() => {
+                self.asked = self.asked.without(slot);
+                None
+            }
+            ReadOutcome::Busy => self.again(shared, SOON),
             ReadOutcome::Failed => {
                 self.bad = self.bad.with(slot);
-                shared.again_after(SOON)
+                self.again(shared, SOON)
             }
         }
     }
@@ -260,24 +299,27 @@ impl Operate for ReadOperation {
     fn on_child(&mut self, shared: &mut Shared, outcome: Outcome) -> Option<Outcome> {
         match outcome {
             Outcome::Read { content, stamps } => {
-                self.content = Some((self.asked, content));
+                self.content = Some((0, content));
                 let view = shared.view(self.group);
                 self.finish(shared, &view, stamps)
             }
             // The brick itself may still answer.
             Outcome::Failed(_) if self.is_reconstructing => {
                 self.is_reconstructing = false;
-                None
+                if self.asked.is_empty() { self.again(shared, SOON) } else { None }
             }
             Outcome::Failed(error) => Some(Outcome::Failed(error)),
             _ => {
                 self.settling = self.settling.saturating_sub(1);
-                if self.settling == 0 { shared.again_after(Duration::ZERO) } else { None }
+                if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
             }
         }
     }
 
     fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+        if shared.now < self.retry_at && (self.ask_further(shared) || self.waits_on(shared)) {
+            return None;
+        }
         self.attempt += 1;
         shared.forget_calls();
         self.start(shared)
@@ -302,21 +344,6 @@ impl Operate for ReadOperation {
 }
 
 impl ReadOperation {
-    /// The one brick that has the content does not answer: the others of its row stand in for it, if they are enough.
-    /// Whichever answers first is taken.
-    fn stand_in(&mut self, shared: &mut Shared, view: &GroupView, holders: &[(u8, BrickId)]) {
-        let layout = self.geometry(shared).layout();
-        let is_lost = self.attempt > 0 || holders.iter().all(|(_, brick)| !shared.up.contains(brick));
-        let others_suffice = layout.parity() > 0 && view.current.len() > layout.data();
-        if !is_lost || !others_suffice || self.is_reconstructing {
-            return;
-        }
-        shared.counters.count("read went around a brick that did not answer");
-        self.is_reconstructing = true;
-        let reconstruct = ReconstructOperation::new(self.group, self.span, self.data_index, Slots::default());
-        shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
-    }
-
     /// No member can give the content itself.
     fn start_elsewhere(&mut self, shared: &mut Shared, view: &GroupView) -> Option<Outcome> {
         let geometry = self.geometry(shared);
@@ -324,7 +351,7 @@ impl ReadOperation {
             // Copies that are all bad stay so; a member that is merely away comes back.
             return match self.bad.and(view.current).is_empty() {
                 false => Some(Outcome::Failed(IoError::Unreadable)),
-                true => shared.again_after(Duration::from_millis(100)),
+                true => self.again(shared, Duration::from_millis(100)),
             };
         }
         let excluded = self.bad.and(view.current);

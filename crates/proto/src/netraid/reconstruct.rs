@@ -173,6 +173,7 @@ impl Operate for ReconstructOperation {
                 width,
                 stamps: view.current.has(slot),
                 content,
+                contest: None,
             });
         }
         shared.wake_to_retry(self.attempt);

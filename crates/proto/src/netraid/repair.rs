@@ -92,6 +92,7 @@ impl RepairOperation {
             width,
             stamps: true,
             content: true,
+            contest: None,
         });
         shared.wake_to_retry(self.attempt);
         true

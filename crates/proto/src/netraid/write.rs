@@ -19,7 +19,7 @@ use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use crate::layout::Geometry;
-use base::{GroupId, Payload, RequestId, Stamp, VolumeId};
+use base::{GroupId, Payload, RequestId, Stamp, Time, VolumeId};
 use code::Code;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -52,8 +52,17 @@ struct Leg {
     payload: Payload,
     base: Option<Stamp>,
     want_delta: bool,
-    prepared: bool,
+    /// When it was sent first.
+    sent: Option<Time>,
+    /// How long it took until it was prepared.
+    took: Option<Duration>,
     call: u64,
+}
+
+impl Leg {
+    fn new(change: Change, payload: Payload) -> Leg {
+        Leg { change, payload, base: None, want_delta: false, sent: None, took: None, call: 0 }
+    }
 }
 
 /// What follows once a refused write is settled as never having taken effect.
@@ -154,7 +163,7 @@ impl WriteOperation {
     fn data_leg(&self, payload: Option<Payload>, want_delta: bool) -> Leg {
         let change = if payload.is_some() { Change::Data } else { Change::Zero };
         let base = self.base;
-        Leg { change, payload: payload.unwrap_or_default(), base, want_delta, prepared: false, call: 0 }
+        Leg { base, want_delta, ..Leg::new(change, payload.unwrap_or_default()) }
     }
 
     fn blocks(&self) -> Option<Payload> {
@@ -190,7 +199,7 @@ impl WriteOperation {
                     let index = geometry.shard_at(lba, slot) - layout.data();
                     let payload = parity[usize::from(index)].clone();
                     let change = Change::Parity { width: layout.data() };
-                    Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 }
+                    Leg::new(change, payload)
                 }
             };
             self.legs.insert(slot, leg);
@@ -231,10 +240,7 @@ impl WriteOperation {
             let factor = code.coefficient(parity, index);
             let payload = if factor == 1 { delta.clone() } else { code::multiply(delta, factor) };
             let change = Change::Xor { index, width: geometry.layout().data(), previous: previous.to_vec() };
-            self.legs.insert(
-                slot,
-                Leg { change, payload, base: None, want_delta: false, prepared: false, call: 0 },
-            );
+            self.legs.insert(slot, Leg::new(change, payload));
         }
     }
 
@@ -247,7 +253,8 @@ impl WriteOperation {
     /// Sends what is not prepared yet; to those asked before, once more.
     fn send(&mut self, shared: &mut Shared) {
         let (view, write, origin) = (shared.view(self.group), self.id(), self.origin);
-        for (slot, leg) in self.legs.iter_mut().filter(|(_, leg)| !leg.prepared) {
+        for (slot, leg) in self.legs.iter_mut().filter(|(_, leg)| leg.took.is_none()) {
+            leg.sent.get_or_insert(shared.now);
             let (change, base, want_delta) = (leg.change.clone(), leg.base, leg.want_delta);
             leg.call = shared.call(&view, *slot, leg.payload.clone(), |operation| Message::Prepare {
                 operation,
@@ -272,7 +279,8 @@ impl WriteOperation {
         delta: &Payload,
     ) -> Option<Outcome> {
         let leg = self.legs.get_mut(&slot)?;
-        let first = !core::mem::replace(&mut leg.prepared, true);
+        let first = leg.took.is_none();
+        leg.took.get_or_insert(shared.now.since(leg.sent.unwrap_or(shared.now)));
         if leg.want_delta && first {
             if delta.len() != self.span.bytes() || previous.len() != self.span.count as usize {
                 return Some(Outcome::Failed(IoError::Failed));
@@ -280,13 +288,32 @@ impl WriteOperation {
             self.parity_legs(shared, delta, previous);
             self.send(shared);
         }
-        if !self.legs.values().all(|leg| leg.prepared) {
+        if !self.legs.values().all(|leg| leg.took.is_some()) {
             return None;
         }
+        self.compare(shared, |_| true);
         let (view, write) = (shared.view(self.group), self.id());
         let slots = self.legs.keys().fold(Slots::default(), |slots, slot| slots.with(*slot));
         shared.decide(&view, slots, &write, true);
         Some(Outcome::Written)
+    }
+
+    /// How long members took, or have taken so far, each beside the others.
+    fn compare(&self, shared: &mut Shared, is_meant: impl Fn(&Leg) -> bool) {
+        let (view, now) = (shared.view(self.group), shared.now);
+        for (slot, leg) in self.legs.iter().filter(|(_, leg)| is_meant(leg)) {
+            let brick = view.members[usize::from(*slot)];
+            let others = self.legs.iter().filter(|(other, _)| *other != slot);
+            let mut others: Vec<Duration> = others.filter_map(|(_, leg)| leg.took).collect();
+            // A connection that is down says nothing of how fast the brick behind it is.
+            let (Some(sent), false) = (leg.sent.filter(|_| shared.up.contains(&brick)), others.is_empty())
+            else {
+                continue;
+            };
+            let middle = others.len() / 2;
+            let (_, median, _) = others.select_nth_unstable(middle);
+            shared.lateness.note(now, brick, sent, leg.took.unwrap_or(now.since(sent)), *median);
+        }
     }
 
     /// The request took effect by an earlier attempt; this one must not.
@@ -463,6 +490,7 @@ impl Operate for WriteOperation {
             Phase::Waiting => self.start(shared),
             Phase::Preparing => {
                 self.attempt += 1;
+                self.compare(shared, |leg| leg.took.is_none());
                 shared.forget_calls();
                 self.send(shared);
                 None

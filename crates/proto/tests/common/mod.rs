@@ -176,11 +176,22 @@ pub struct Cluster {
     pub dead: Vec<NodeId>,
     /// Messages for which this says no are lost.
     pub passes: fn(NodeId, NodeId, &Message) -> bool,
+    /// The disk of this brick answers so much later.
+    pub late_disk: Option<(BrickId, Duration)>,
+    /// Messages for which this says yes arrive so much later.
+    pub late_messages: Option<(fn(NodeId, NodeId, &Message) -> bool, Duration)>,
+    /// What is under way for longer than a moment, by when it arrives and in the order in which it was sent.
+    delayed: BTreeMap<(Time, u64), Delayed>,
     wire: VecDeque<(NodeId, NodeId, Packet)>,
     replies: BTreeMap<(u64, u64), (Result<IoReply, IoError>, Payload)>,
     opened: Option<VolumeId>,
     admin: Vec<Result<AdminReply, wire::AdminError>>,
     tag: u64,
+}
+
+enum Delayed {
+    Packet(NodeId, NodeId, Packet),
+    Reply(BrickId, Reply),
 }
 
 const OPERATOR: NodeId = NodeId::Client(ClientId(1));
@@ -197,6 +208,9 @@ impl Cluster {
             gateways: BTreeMap::new(),
             dead: Vec::new(),
             passes: |_, _, _| true,
+            late_disk: None,
+            late_messages: None,
+            delayed: BTreeMap::new(),
             wire: VecDeque::new(),
             replies: BTreeMap::new(),
             opened: None,
@@ -235,6 +249,7 @@ impl Cluster {
             layout,
             stripe_unit_blocks: 0,
             groups: 1,
+            read_policy: wire::ReadPolicy::default(),
             nonce: nonce_of(&name),
         };
         let created = self.admin(request);
@@ -368,16 +383,45 @@ impl Cluster {
         let end = self.now + time;
         loop {
             while let Some((from, to, packet)) = self.wire.pop_front() {
-                self.deliver(from, to, packet);
+                match self.late_messages {
+                    Some((is_late, by)) if is_late(from, to, &packet.message) => {
+                        self.delay(by, Delayed::Packet(from, to, packet));
+                    }
+                    _ => self.deliver(from, to, packet),
+                }
             }
+            let arrives = self.delayed.keys().next().map_or(Time::MAX, |(at, _)| *at);
             let due = self.deadline();
-            if due > end {
+            if due.min(arrives) > end {
                 break;
             }
-            self.now = self.now.max(due);
-            self.wake();
+            self.now = self.now.max(due.min(arrives));
+            match arrives < due {
+                true => self.arrive(),
+                false => self.wake(),
+            }
         }
         self.now = end;
+    }
+
+    fn delay(&mut self, by: Duration, what: Delayed) {
+        self.tag += 1;
+        self.delayed.insert((self.now + by, self.tag), what);
+    }
+
+    fn arrive(&mut self) {
+        match self.delayed.pop_first() {
+            Some((_, Delayed::Packet(from, to, packet))) => self.deliver(from, to, packet),
+            Some((_, Delayed::Reply(id, reply))) => self.disk_answers(id, reply),
+            None => {}
+        }
+    }
+
+    fn disk_answers(&mut self, id: BrickId, reply: Reply) {
+        let mut fx = Vec::new();
+        let (brick, _) = self.bricks.get_mut(&id).expect("a known brick");
+        brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut fx);
+        self.brick_effects(id, fx);
     }
 
     fn deadline(&self) -> Time {
@@ -459,8 +503,15 @@ impl Cluster {
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
                 BrickEffect::Address { .. } => {}
+                BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {
+                    panic!("no disk here shows its head")
+                }
                 BrickEffect::Store { command, .. } => {
                     if let Some(reply) = disk.on(command) {
+                        if let Some((_, by)) = self.late_disk.filter(|(late, _)| *late == id) {
+                            self.delay(by, Delayed::Reply(id, reply));
+                            continue;
+                        }
                         let mut more = Vec::new();
                         brick.step(self.now, BrickEvent::Store { disk: 0, reply }, &mut more);
                         fx.extend(more);

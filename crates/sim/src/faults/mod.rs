@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Cut(Vec<(usize, usize)>),
     /// A brick's disks are slow.
     SlowDisks(usize),
+    /// All that a brick says is late.
+    LateBrick(usize),
     /// The network loses, repeats and holds up packets.
     Noise,
     /// Blocks rotted, and nobody has looked for them yet.
@@ -47,6 +49,8 @@ pub(crate) struct Faults {
     until_ns: u64,
     /// Until when nodes were cut off, at least.
     disturbed_ns: u64,
+    /// Bricks all of whose messages are late, and by how much.
+    late: BTreeMap<usize, u64>,
     /// Until when disks or the network were slow, at least.
     hindered_ns: u64,
     /// The brick that crashes in the middle of its next write.
@@ -71,10 +75,11 @@ enum Trouble {
     Noise,
     Reset,
     Rot,
+    SlowBrick,
 }
 
 /// Each kind, and in how many of a hundred seeds it may happen.
-const KINDS: [(Trouble, u32); 13] = [
+const KINDS: [(Trouble, u32); 14] = [
     (Trouble::CrashBrick, 70),
     (Trouble::CrashAll, 15),
     (Trouble::CrashGateway, 60),
@@ -88,6 +93,7 @@ const KINDS: [(Trouble, u32); 13] = [
     (Trouble::Noise, 50),
     (Trouble::Reset, 40),
     (Trouble::Rot, 50),
+    (Trouble::SlowBrick, 40),
 ];
 
 impl Faults {
@@ -110,6 +116,7 @@ impl Faults {
             draw,
             until_ns: 0,
             disturbed_ns: 0,
+            late: BTreeMap::new(),
             hindered_ns: 0,
             armed: None,
             quiet_until_ns: 0,
@@ -129,6 +136,11 @@ impl Faults {
                 }
             }
         }
+    }
+
+    /// By how much all that a node says is late.
+    pub(crate) fn lateness_ns(&self, node: usize) -> u64 {
+        self.late.get(&node).copied().unwrap_or(0)
     }
 
     /// Until when nodes were cut off or slow, at least.
@@ -179,6 +191,7 @@ impl World {
                 self.note(0, "a partition is over");
             }
             Fault::SlowDisks(node) => self.set_slowness(node, 100),
+            Fault::LateBrick(node) => drop(self.faults.late.remove(&node)),
             Fault::Noise => self.net.config = LinkConfig::CLEAN,
             Fault::Rot => self.ask_for_scrub(),
         }
@@ -190,6 +203,7 @@ impl World {
         (self.faults.until_ns, self.faults.armed) = (0, None);
         self.net.unblock_all();
         self.net.config = LinkConfig::CLEAN;
+        self.faults.late.clear();
         for node in 0..self.nodes.len() {
             self.resume(node);
             self.set_slowness(node, 100);
@@ -223,6 +237,7 @@ impl World {
             Trouble::Noise => self.noise(),
             Trouble::Reset => self.reset_one(),
             Trouble::Rot => self.rot(),
+            Trouble::SlowBrick => self.slow_brick(),
         }
     }
 

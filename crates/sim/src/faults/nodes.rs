@@ -185,6 +185,27 @@ impl World {
         self.later(span_ns, Event::FaultEnd(Fault::SlowDisks(node)));
     }
 
+    /// One brick holds up the others, for long enough to be left out for it: each access to its disks, or each of its
+    /// messages, takes so much longer.
+    pub(super) fn slow_brick(&mut self) {
+        let Some(node) = self.draw_one(&self.running_bricks()) else { return };
+        self.faults.count("slow bricks");
+        let draw = &mut self.faults.draw;
+        let (late_ns, by_disk) = (draw.between(20 * MS, 200 * MS), draw.percent(50));
+        let span_ns = draw.between(2 * SECOND, 15 * SECOND);
+        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
+        let what = if by_disk { "disks" } else { "messages" };
+        self.note(node, &format!("has {what} that are {} ms late", late_ns / MS));
+        let fault = if by_disk {
+            self.set_slowness(node, 100 * late_ns / self.shape.disk.read_ns.max(1));
+            Fault::SlowDisks(node)
+        } else {
+            self.faults.late.insert(node, late_ns);
+            Fault::LateBrick(node)
+        };
+        self.later(span_ns, Event::FaultEnd(fault));
+    }
+
     pub(super) fn set_slowness(&mut self, node: usize, percent: u64) {
         if let Some(bay) = &mut self.nodes[node].bay {
             bay.disks_mut().iter_mut().for_each(|disk| disk.set_slowness(percent));

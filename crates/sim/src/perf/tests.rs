@@ -1,3 +1,5 @@
+//! The performance simulator against theory, against itself, and against what D-SPTF promises.
+
 use super::cluster::ClaimOptions;
 use super::*;
 use base::Time;

@@ -179,7 +179,10 @@ impl World {
     fn open_directory(&mut self, now: Time) -> Role {
         let contents =
             self.cabinet.contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-        match Directory::new(DirectoryConfig::default(), contents, now) {
+        // A run is short: who was slow must be able to return within it, and more than once.
+        let slow_hold_ns = (2 * SECOND, 8 * SECOND);
+        let config = DirectoryConfig { slow_hold_ns, ..DirectoryConfig::default() };
+        match Directory::new(config, contents, now) {
             Ok(mut directory) => {
                 self.plant_directory(&mut directory);
                 Role::Directory(Box::new(directory), Vec::new())

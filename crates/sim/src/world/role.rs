@@ -203,6 +203,9 @@ fn brick_output(effect: node::Effect) -> Output {
         node::Effect::Send { to, packet } => Output::Send { to, packet },
         node::Effect::Address { node, .. } => Output::Address(node),
         node::Effect::Disk { disk, io } => Output::Disk { disk, io },
+        node::Effect::Contest { .. } | node::Effect::Claimed { .. } => {
+            unreachable!("no simulated disk shows its head")
+        }
         node::Effect::Ready => Output::Ready,
         node::Effect::Failed { why } => Output::Failed(why),
     }

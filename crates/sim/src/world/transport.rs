@@ -26,7 +26,7 @@ impl World {
         if self.net.is_blocked(from, target) {
             return;
         }
-        let late_ns = self.lateness_ns(&packet.message);
+        let late_ns = self.lateness_ns(&packet.message) + self.faults.lateness_ns(from);
         let config = self.net.config;
         let Some(link) = self.net.link(from, target) else { return };
         let arrivals = link.send(self.now_ns, &config, &mut self.draw);

@@ -87,6 +87,8 @@ pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
         cache_bytes: args.cache_bytes,
         journal_bytes: args.journal_bytes,
         io: IoChoice::Auto,
+        destage_bytes: None,
+        emulation: None,
         metrics: None,
         plaintext: admission.certificate.is_none(),
         disks: args.disks.iter().map(absolute).collect::<Result<_>>()?,

@@ -15,6 +15,8 @@ States:
   serving           its lease is in force
   serving, behind   it is up, and groups that went on without it have yet to take it back
   catching up 40%   it compares and fetches what it missed; it serves the rest meanwhile
+  slow, left out    it held up its groups' writes; it returns by itself once it has been well for a while
+  serving, slow     the same, but its groups cannot spare it
   silent            nothing was heard of it for longer than its lease
   evicted           taken out by an operator
   disk failed       `brickwork status` says why

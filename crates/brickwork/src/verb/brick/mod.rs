@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use base::BrickId;
 use clap::Subcommand;
 use host::{BrickOptions, DiskSpec, IoEngine, Shutdown};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Arguments.
@@ -34,7 +35,10 @@ Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
   disks          [{ path, size }]: files or block devices, formatted by `brick init`; size in bytes or \"10GiB\"
   cache_bytes    memory for cached blocks, over all disks                   default 256MiB
   journal_bytes  journal on each disk, in force when it is formatted        default by its size
+  destage_bytes  journalled content at which a disk brings it home         default 4MiB
   io             \"auto\", \"io_uring\" or \"plain\"                              default \"auto\"
+  emulation      a file that makes the disks look slower than they are (for tests), read again
+                 when it changes: late_ms = 20                          default none
   labels         failure domains, { host = \"a\", rack = \"2\" }                default { host = this machine }
   metrics        HOST:PORT for Prometheus                                   default none
   tls            { ca, cert, key }, PEM files
@@ -86,9 +90,15 @@ struct Flags {
     /// Overrides `cache_bytes`
     #[arg(long, value_name = "SIZE")]
     cache_bytes: Option<Bytes>,
+    /// Overrides `destage_bytes`
+    #[arg(long, value_name = "SIZE")]
+    destage_bytes: Option<Bytes>,
     /// Overrides `io`: auto, io_uring or plain
     #[arg(long, value_name = "HOW")]
     io: Option<String>,
+    /// Overrides `emulation`: the file that says how slow the disks look
+    #[arg(long, value_name = "FILE")]
+    emulation: Option<PathBuf>,
     /// Overrides `metrics`
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
@@ -115,7 +125,9 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         ("advertise", daemon::text(args.advertise.as_ref())),
         ("directory", daemon::text(args.directory.as_ref())),
         ("cache_bytes", args.cache_bytes.map(|bytes| toml::Value::String(bytes.to_string()))),
+        ("destage_bytes", args.destage_bytes.map(|bytes| toml::Value::String(bytes.to_string()))),
         ("io", daemon::text(args.io.as_ref())),
+        ("emulation", args.emulation.as_deref().map(absolute).transpose()?),
         ("metrics", daemon::text(args.metrics.as_ref())),
     ]);
     let file: BrickFile = config::load(Some(path), flags)?;
@@ -129,11 +141,20 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         directory: file.directory,
         disks: file.disks.iter().map(spec).collect(),
         io: engine(file.io),
+        destage_bytes: file.destage_bytes.map(|bytes| bytes.0),
+        emulation: file.emulation,
         cache_bytes: file.cache_bytes.0,
         labels: file.labels.into_iter().collect(),
     };
     host::run_brick(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
     Ok(())
+}
+
+/// A path of the command line begins where that was typed, not where the configuration is.
+fn absolute(path: &Path) -> Result<toml::Value> {
+    let path = std::path::absolute(path)?;
+    let text = path.to_str().with_context(|| format!("the path {} is not UTF-8", path.display()))?;
+    Ok(toml::Value::String(text.to_owned()))
 }
 
 fn engine(io: IoChoice) -> IoEngine {

@@ -81,6 +81,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
         journal: JOURNAL,
         cache: CACHE,
         keep: args.keep,
+        instruments: None,
     };
     let mut cluster = Cluster::start(&dir.path, &shape).context("the demo's cluster did not start")?;
     report.started(&shape, start.elapsed());

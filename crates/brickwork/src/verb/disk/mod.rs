@@ -1,12 +1,13 @@
 //! `brickwork disk`: models of drives, and how far they agree with the drives.
 //!
 //! Reading order: this file, [`show`], [`map`], [`validate`] and, below it, [`checks`], [`curves`] and [`reference`]
-//! (the files it compares with).
+//! (the files it compares with), [`mod@probe`].
 
 mod checks;
 mod curves;
 mod list;
 mod map;
+mod probe;
 mod reference;
 mod show;
 mod validate;
@@ -47,6 +48,8 @@ enum Command {
     Map(map::Map),
     /// Compare a drive's model with reference data of the drive
     Validate(validate::Validate),
+    /// Measure a real device or file, and print a model of it
+    Probe(probe::Probe),
 }
 
 /// Runs the verb.
@@ -57,6 +60,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
         Command::Show(args) => show::show(global, &args).map(done),
         Command::Map(args) => map::map(global, &args).map(done),
         Command::Validate(args) => validate::validate(global, &args),
+        Command::Probe(args) => probe::probe(global, &args).map(done),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{Manner, experiments, show};
 use crate::args::Global;
+use crate::live::Plan;
 use crate::output;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,13 +17,18 @@ const FOLDER: &str = "lab-results";
 The same seed prints the same, whether on one core or on all; only wall_s differs. With --out, points that were already
 computed by this program under the same assumptions are taken from there, so that an interrupted run goes on.
 
+With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
+off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
+--dilate N lets the disks' time pass N times slower.
+
 A claim that does not hold is a result, not an error: the code is 0, unless --check is given.
 
 Examples:
   brickwork lab run dsptf.table1 --json
   brickwork lab run dsptf --seeds 5 --plot --out results
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
-  brickwork lab run mine.toml --plot")]
+  brickwork lab run mine.toml --plot
+  brickwork lab run dsptf.table1 --live --dilate 4")]
 pub(super) struct Run {
     /// Experiments: an id, a paper (`dsptf`), `all`, or a file of one's own (`mine.toml`)
     #[arg(required = true, value_name = "ID")]
@@ -35,12 +41,21 @@ pub(super) struct Run {
     /// Write tables and outcomes here, and go on from what is there
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Run on real daemons with emulated disks instead, beside the simulation (dsptf.table1 only)
+    #[arg(long, conflicts_with_all = ["plot", "seeds"])]
+    live: bool,
+    /// With --live: the disks' time passes so many times slower than the clock
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "live")]
+    dilate: u32,
     /// End with code 1 when a claim does not hold
     #[arg(long)]
     check: bool,
 }
 
 pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
+    if args.live {
+        return live(global, args);
+    }
     let folder = args.out.clone().or_else(|| args.plot.then(|| PathBuf::from(FOLDER)));
     let mut all_hold = true;
     for (at, experiment) in experiments(&args.ids)?.iter().enumerate() {
@@ -61,5 +76,27 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
         }
         all_hold &= outcome.claims.iter().all(|claim| claim.holds);
     }
+    Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What `--live` can run.
+const LIVE: &str = "dsptf.table1";
+
+fn live(global: &Global, args: &Run) -> Result<ExitCode> {
+    ensure!(args.ids == [LIVE], "--live runs {LIVE} only, not {}", args.ids.join(" "));
+    let Manner { seed, quick, .. } = args.manner;
+    let experiments = experiments(&args.ids)?;
+    let experiment = experiments.first().expect("it has a name, so that it is there");
+    let plan = Plan::new(&args.manner.parameters(experiment.as_ref())?, args.dilate, seed, quick)?;
+    let outcome = crate::live::run(&plan, &|what| eprintln!("{what}"))?;
+    if global.json {
+        output::print_json(&serde_json::to_value(&outcome)?);
+    } else {
+        show::print(&outcome);
+    }
+    if let Some(folder) = &args.out {
+        lab::files::write(folder, &outcome, false)?;
+    }
+    let all_hold = outcome.claims.iter().all(|claim| claim.holds);
     Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -123,6 +123,7 @@ fn start(dir: &Path) -> Result<Cluster> {
         journal: Bytes(32 << 20),
         cache: Bytes(16 << 20),
         keep: false,
+        instruments: None,
     };
     let mut cluster = Cluster::start(dir, &shape)?;
     cluster.call(AdminRequest::SetCare {

@@ -28,7 +28,8 @@ pub(super) fn list(global: &Global) -> Result<()> {
         println!("There is no volume yet: brickwork volume create first --size 10GiB --layout raid1x3");
         return Ok(());
     }
-    let mut table = output::table(&["volume", "size", "layout", "stripe unit", "writes", "clone of"]);
+    let mut table =
+        output::table(&["volume", "size", "layout", "stripe unit", "reads", "writes", "clone of"]);
     for (volume, is_below) in ordered(&volumes) {
         let mut cells = row(volume);
         if let Some((_, name)) = volume.name.split_once('@').filter(|_| is_below) {
@@ -42,8 +43,8 @@ pub(super) fn list(global: &Global) -> Result<()> {
     Ok(())
 }
 
-/// A volume's cells: name, size, layout, stripe unit, and whether it takes writes.
-pub(super) fn row(volume: &VolumeInfo) -> [String; 5] {
+/// A volume's cells: name, size, layout, stripe unit, who serves reads, and whether it takes writes.
+pub(super) fn row(volume: &VolumeInfo) -> [String; 6] {
     let writes = match (volume.is_snapshot, volume.read_only) {
         (true, _) => "snapshot",
         (false, true) => "refused",
@@ -54,6 +55,7 @@ pub(super) fn row(volume: &VolumeInfo) -> [String; 5] {
         Bytes(volume.size_bytes).to_string(),
         volume.layout.clone(),
         Bytes(u64::from(volume.stripe_unit_blocks) * BLOCK_U64).to_string(),
+        volume.read_policy.to_string(),
         writes.to_owned(),
     ]
 }
@@ -96,6 +98,7 @@ mod tests {
             family: VolumeId(1),
             origin: origin.map(VolumeId),
             is_snapshot: name.contains('@'),
+            read_policy: wire::ReadPolicy::default(),
         }
     }
 
@@ -119,6 +122,6 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(origin(&volumes, &volumes[2]), "first@monday");
-        assert_eq!((row(&volumes[1])[4].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
+        assert_eq!((row(&volumes[1])[5].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
     }
 }

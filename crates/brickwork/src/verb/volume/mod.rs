@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::BLOCK_U64;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, VolumeMap};
+use wire::{AdminReply, AdminRequest, ReadPolicy, VolumeMap};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -25,6 +25,7 @@ Examples:
   brickwork volume info first --json
   brickwork volume resize first --size 20GiB
   brickwork volume read-only first on
+  brickwork volume set first --read-policy claim
   brickwork volume snapshot first monday
   brickwork volume clone first@monday try-upgrade
   brickwork volume delete first --yes")]
@@ -81,6 +82,15 @@ Examples:
     Clone(snapshot::Clone),
     /// Make a volume what its snapshot is, and drop what was written since
     Rollback(snapshot::Rollback),
+    /// Change how a volume is served
+    #[command(after_help = SET_HELP)]
+    Set {
+        /// The volume
+        name: String,
+        /// Who serves its reads
+        #[arg(long, value_name = "POLICY")]
+        read_policy: ReadPolicy,
+    },
     /// Refuse writes to a volume, or allow them again
     #[command(after_help = "Examples:\n  brickwork volume read-only first on")]
     ReadOnly {
@@ -91,6 +101,23 @@ Examples:
         state: Switch,
     },
 }
+
+/// What `--help` says of read policies.
+const SET_HELP: &str = "\
+Read policies, of volumes whose blocks are on several bricks:
+  claim           a read waits at all bricks that have the block; the first that can serve it claims it
+  hash            the brick that a hash of the address picks
+  weighted-hash   the same, with more addresses for bricks that answer faster
+  lard            the brick that served this place before, unless it is overloaded
+  shortest-queue  the brick with the fewest reads of the gateway unanswered
+  hedged          one brick, and a second one when it takes longer than usual
+  tied            two bricks, of which the first to begin calls the other off
+  probing         the better of a few by their queues and latest answers
+
+Gateways follow within seconds; nothing is moved.
+
+Examples:
+  brickwork volume set first --read-policy claim";
 
 /// On or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -131,6 +158,9 @@ struct Create {
     /// How much of it lies on one brick before the next one's turn, a multiple of 4KiB; 0 lets the directory choose
     #[arg(long, default_value = "0", value_name = "SIZE")]
     stripe_unit: Bytes,
+    /// Who serves its reads: see 'brickwork volume set --help'
+    #[arg(long, default_value_t = ReadPolicy::default(), value_name = "POLICY")]
+    read_policy: ReadPolicy,
 }
 
 /// Runs the verb.
@@ -147,6 +177,10 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         Command::Snapshot(args) => snapshot::snapshot(global, args),
         Command::Clone(args) => snapshot::clone(global, args),
         Command::Rollback(args) => snapshot::rollback(global, args),
+        Command::Set { name, read_policy } => {
+            client::call(global, AdminRequest::SetReadPolicy { name: name.clone(), read_policy })?;
+            done(global, &name, &format!("read by the policy '{read_policy}'"))
+        }
         Command::ReadOnly { name, state } => {
             let read_only = state == Switch::On;
             client::call(global, AdminRequest::SetReadOnly { name: name.clone(), read_only })?;
@@ -169,6 +203,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
         stripe_unit_blocks: u32::try_from(unit / BLOCK_U64)
             .map_err(|_| anyhow!("--stripe-unit is too large"))?,
         groups: args.groups,
+        read_policy: args.read_policy,
         nonce: u64::from_le_bytes(random()),
     };
     match client::call(global, request)? {
@@ -194,8 +229,11 @@ fn info(global: &Global, name: String) -> Result<()> {
 }
 
 fn print_map(map: &VolumeMap) {
-    let [name, size, layout, unit, writes] = list::row(&map.volume);
-    println!("Volume '{name}' ({}): {size}, {layout}, stripe unit {unit}, writes {writes}\n", map.volume.id);
+    let [name, size, layout, unit, policy, writes] = list::row(&map.volume);
+    println!(
+        "Volume '{name}' ({}): {size}, {layout}, stripe unit {unit}, reads by {policy}, writes {writes}\n",
+        map.volume.id
+    );
     let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
     for group in &map.groups {
         let named = |of: &dyn Fn(base::BrickId) -> bool| -> String {

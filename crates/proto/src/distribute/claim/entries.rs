@@ -23,8 +23,8 @@ pub(super) enum Place {
     Nowhere,
     /// In the head's queue.
     Waiting(Ticket),
-    /// Left until then to another brick, which said that it needs so long.
-    Deferred { until: Time, to: BrickId, bid_ns: u64 },
+    /// Left until then to another brick, since it came, in the turn of so many.
+    Deferred { since: Time, until: Time, to: BrickId, turn: u64 },
     /// The next to be issued.
     Chosen,
 }

@@ -27,12 +27,14 @@ impl Estimate {
         self.under_way
     }
 
-    /// An access that began at `depth` has ended after `service_ns`. It weighs an eighth, and all when it is the first.
+    /// An access that began at `depth` has ended after `service_ns`. It weighs an eighth; a half when it was much faster than
+    /// expected, so that a device that has recovered is seen to have; and all when it is the first.
     pub fn end(&mut self, depth: u32, service_ns: u64) {
         self.under_way = self.under_way.saturating_sub(1);
         let mean = &mut self.by_depth[class(depth)];
         let old_ns = mean.unwrap_or(service_ns);
-        *mean = Some((old_ns - old_ns / 8 + service_ns / 8).max(1));
+        let part = if service_ns < old_ns / 4 { 2 } else { 8 };
+        *mean = Some((old_ns - old_ns / part + service_ns / part).max(1));
     }
 
     /// What an access that joined those under way would take, in nanoseconds. A depth that was never reached takes as

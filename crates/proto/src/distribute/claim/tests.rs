@@ -1,3 +1,5 @@
+//! Claims among bricks in a small world whose messages are late, lost and reordered, and one event at a time.
+
 use super::estimate::Estimate;
 use super::*;
 use base::Rng;

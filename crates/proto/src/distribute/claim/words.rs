@@ -101,6 +101,17 @@ pub enum Event<T> {
         /// The driver's own.
         item: T,
     },
+    /// A read of which each of `holders` is to begin as soon as it can, whoever is expected to be first.
+    Tied {
+        /// Which, and for which time.
+        attempt: Attempt,
+        /// Where on this disk, in sectors of 512 bytes.
+        sector: u64,
+        /// Who else was told.
+        holders: Holders,
+        /// The driver's own.
+        item: T,
+    },
     /// Work that only this disk can do: a destaged write, a read of its own.
     Local {
         /// Where, in sectors of 512 bytes.

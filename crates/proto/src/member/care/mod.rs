@@ -22,7 +22,6 @@ mod walk;
 
 use super::families::Families;
 use super::views::Groups;
-use crate::distribute::ReadPolicy;
 use crate::netraid::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
 use crate::netraid::participant::own::Own;
 use crate::planted::Plant;
@@ -189,7 +188,7 @@ impl Healer {
             me,
             disks,
             now,
-            coordinator: Coordinator::new(ReadPolicy::default()),
+            coordinator: Coordinator::default(),
             down: BTreeSet::new(),
             views: BTreeMap::new(),
             fetching: Bucket::new(care.rebuild_bytes_per_second, now),

@@ -8,9 +8,10 @@
 //! - A read is served only from blocks without a write in doubt.
 //!
 //! Reading order: [`Participant::on_prepare`], [`Participant::on_store`], [`Participant::on_decide`],
-//! [`Participant::on_read`], then [`settling`], [`repair`], [`views`], [`branches`], [`own`].
+//! [`Participant::on_read`], then [`contests`] (reads that other members were asked for too), [`settling`], [`repair`], [`views`], [`branches`], [`own`].
 
 mod branches;
+mod contests;
 pub mod own;
 mod reads;
 mod repair;
@@ -23,14 +24,16 @@ use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::member::views::Groups;
 use crate::planted::Plant;
-use base::{GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{BrickId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use branches::{CopyUps, Descent, Found, LateDiscard, MergeUnderWay};
+use contests::{Begun, Contests};
 use core::time::Duration;
 use own::Own;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
 use wire::{
-    Change, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire, WriteId,
+    Change, Contest, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire,
+    WriteId,
 };
 
 /// How long a read waits for a decision before it says that it is in doubt.
@@ -86,6 +89,8 @@ pub struct ReadRequest {
     pub stamps: bool,
     /// Whether content is wanted.
     pub content: bool,
+    /// Who else was asked the same.
+    pub contest: Option<Contest>,
 }
 
 /// A repair as it was asked.
@@ -134,6 +139,7 @@ enum Lookup {
     Read {
         request: ReadRequest,
         leased: bool,
+        begun: Begun,
     },
     Fate {
         asker: Asker,
@@ -206,11 +212,12 @@ pub struct Participant {
     /// About writes up to this it has no say after a restart, unless it remembers them.
     noted_horizon: Stamp,
     own: Vec<(u64, Own)>,
+    contests: Contests,
 }
 
 impl Participant {
-    /// The participant of disk number `disk`, where `recovered` was found.
-    pub fn new(disk: usize, recovered: &Recovered, now: Time) -> Participant {
+    /// The participant of disk number `disk` of the brick `me`, where `recovered` was found.
+    pub fn new(me: BrickId, disk: usize, recovered: &Recovered, now: Time) -> Participant {
         let mut participant = Participant {
             disk,
             pending: PendingTable::default(),
@@ -230,6 +237,7 @@ impl Participant {
             late_discards: Vec::new(),
             noted_horizon: Stamp::ZERO,
             own: Vec::new(),
+            contests: Contests::new(me),
         };
         if let Some((_, value)) = recovered.notes.iter().find(|(key, _)| key == HORIZON_KEY) {
             participant.noted_horizon = Stamp::from_bytes(value).unwrap_or_default();
@@ -603,7 +611,9 @@ impl Participant {
         }
         let result = found.map(|found| found.blocks);
         match lookup {
-            Some(Lookup::Read { request, leased }) => self.on_read_done(cx, &request, leased, result),
+            Some(Lookup::Read { request, leased, begun }) => {
+                self.on_read_done(cx, &request, (leased, begun), result);
+            }
             Some(Lookup::Fate { asker, write, width }) => self.on_fate(cx, asker, write, width, result),
             Some(Lookup::Own { job }) => self.own.push((job, Own::Blocks(result))),
             _ => {}
@@ -643,9 +653,10 @@ impl Participant {
 
     // ---- time ----
 
-    /// When the first waiting read loses its patience.
+    /// When the first waiting read loses its patience, or one that was left to another member is due here.
     pub fn deadline(&self) -> Option<Time> {
-        self.held.values().next().map(|(since, _)| *since + READ_PATIENCE)
+        let held = self.held.values().next().map(|(since, _)| *since + READ_PATIENCE);
+        held.into_iter().chain(self.contests.deadline()).min()
     }
 
     /// Answers the reads that waited long enough.
@@ -658,6 +669,7 @@ impl Participant {
             cx.counters.count("read in doubt");
             read_answer(cx, &read, ReadOutcome::InDoubt { writes }, Payload::new());
         }
+        self.settle_contests(cx);
     }
 
     /// Writes in doubt since before `before`.
@@ -676,6 +688,7 @@ impl Participant {
     /// Asserts what must hold; `deep` looks at every pair of writes.
     pub fn check_invariants(&self, deep: bool) {
         assert!(self.waiting.len() <= QUEUE_MAX && self.held.len() <= QUEUE_MAX, "queues are bounded");
+        self.contests.check(deep);
         if !deep {
             return;
         }

@@ -1,5 +1,6 @@
 //! Reads: served from blocks without a write in doubt, held back where there is one.
 
+use super::contests::Begun;
 use super::views::bear_witness;
 use super::{Context, Lookup, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
 use base::{GroupId, NodeId, Payload, Time};
@@ -27,11 +28,16 @@ impl Participant {
             return read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
         }
         if self.pending.in_doubt(read.span).next().is_none() {
-            let (group, span, width, content) = (read.group, read.span, read.width, read.content);
-            let lookup = Lookup::Read { request: read, leased: cx.leased };
-            self.look(cx, group, span, width, content, lookup);
-            return;
+            return match read.contest {
+                Some(_) => self.contend(cx, read),
+                None => self.serve(cx, read, false),
+            };
         }
+        self.hold_read(cx, id, since, read);
+    }
+
+    /// Until the writes that touch it are decided.
+    pub(super) fn hold_read(&mut self, cx: &mut Context<'_>, id: u64, since: Time, read: ReadRequest) {
         if self.held.len() >= QUEUE_MAX {
             return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
         }
@@ -39,7 +45,29 @@ impl Participant {
         self.held.insert(id, (since, read));
     }
 
+    /// Looks the blocks up; `claimed` where other members were asked as well and leave the read to this one.
+    pub(super) fn serve(&mut self, cx: &mut Context<'_>, read: ReadRequest, claimed: bool) {
+        let begun = self.contests.begin(cx.now, claimed, read.content);
+        let (group, span, width, content) = (read.group, read.span, read.width, read.content);
+        let lookup = Lookup::Read { request: read, leased: cx.leased, begun };
+        self.look(cx, group, span, width, content, lookup);
+    }
+
     pub(super) fn on_read_done(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: &ReadRequest,
+        (leased, begun): (bool, Begun),
+        result: Result<Blocks, StoreError>,
+    ) {
+        self.on_served(cx, begun);
+        if self.left_disk(cx, read, matches!(result, Err(StoreError::Busy))) {
+            return;
+        }
+        self.answer_read(cx, read, leased, result);
+    }
+
+    fn answer_read(
         &mut self,
         cx: &mut Context<'_>,
         read: &ReadRequest,

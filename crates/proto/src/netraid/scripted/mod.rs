@@ -3,9 +3,9 @@
 mod branches;
 mod joining;
 mod paused;
+mod policies;
 
 use super::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
-use crate::distribute::ReadPolicy;
 use crate::layout::Geometry;
 use base::{BLOCK, BrickId, GroupId, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
@@ -82,7 +82,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(layout: &str, current: u32, joining: u32) -> Script {
-        let mut coordinator = Coordinator::new(ReadPolicy::default());
+        let mut coordinator = Coordinator::default();
         let shared = &mut coordinator.shared;
         shared.now = Time(1_000_000_000_000);
         shared.clock = Some(StampClock::new(3));
@@ -123,6 +123,7 @@ impl Script {
     }
 
     pub(super) fn answer(&mut self, asked: &Asked, answer: Answer) {
+        self.coordinator.shared.pace.heard(BrickId(u32::from(asked.slot) + 1));
         self.coordinator.on_answer(asked.call(), answer);
     }
 

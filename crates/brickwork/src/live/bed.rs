@@ -1,0 +1,161 @@
+//! The cluster that is measured: eight bricks and a gateway, each a process, one volume with a copy on every brick.
+
+use super::figures;
+use super::plan::{self, Plan};
+use crate::cluster::{Cluster, Instruments, Shape};
+use crate::config::Bytes;
+use crate::load::{self, Next, Operation, Outcome, Workload};
+use crate::nbd_client::{self, Command};
+use crate::pattern;
+use crate::security::files;
+use anyhow::{Context, Result, bail, ensure};
+use base::BLOCK;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wire::{AdminReply, AdminRequest, ReadPolicy};
+
+/// The volume.
+pub(super) const VOLUME: &str = "table1";
+/// What names it in its blocks.
+pub(super) const TAG: u64 = 1;
+const JOURNAL: Bytes = Bytes(32 << 20);
+/// Beside the volume: superblocks, metadata, slots that change places.
+const SPARE: u64 = 64 << 20;
+const FILL_BLOCKS: u64 = 128;
+const FILL_DEPTH: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The cluster. It ends, and its files go, with it.
+pub(super) struct Bed {
+    cluster: Cluster,
+    emulation: PathBuf,
+    _folder: Folder,
+}
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Bed {
+    pub(super) fn start(plan: &Plan) -> Result<Bed> {
+        files::make_dir(&plan.folder)?;
+        let folder = Folder(plan.folder.clone());
+        let emulation = plan.folder.join("emulation.toml");
+        files::replace(&emulation, b"")?;
+        // Every applied block goes home at once, where the drive's scheduler has it: as in the paper.
+        let instruments = Instruments { emulation: emulation.clone(), destage: Bytes(plan::REQUEST_BYTES) };
+        let shape = Shape {
+            bricks: plan::BRICKS,
+            gateways: 1,
+            disk: Bytes(plan.volume.0 + plan.volume.0 / 8 + JOURNAL.0 + SPARE),
+            journal: JOURNAL,
+            cache: Bytes(0),
+            keep: false,
+            instruments: Some(instruments),
+        };
+        let cluster = Cluster::start(&plan.folder.join("cluster"), &shape)?;
+        cluster.create_volume(VOLUME, plan.volume, &format!("raid1x{}", plan::BRICKS))?;
+        Ok(Bed { cluster, emulation, _folder: folder })
+    }
+
+    /// Where clients connect.
+    pub(super) fn endpoint(&self) -> String {
+        self.cluster.nbd()[0].clone()
+    }
+
+    /// Where bricks say how they are.
+    pub(super) fn metrics(&self) -> &[String] {
+        self.cluster.metrics()
+    }
+
+    /// Writes every block once, at the speed of the real disks.
+    pub(super) fn fill(&self, plan: &Plan) -> Result<()> {
+        let (sender, receiver, size) = nbd_client::connect(&self.endpoint(), VOLUME)?;
+        ensure!(size == plan.volume.0, "the volume has {size} bytes, not {}", plan.volume.0);
+        let mut fill = Fill { next: 0, blocks: plan.blocks(), failed: None };
+        load::drive(sender, receiver, FILL_DEPTH, &mut fill)?;
+        fill.failed.map_or(Ok(()), |errno| bail!("filling the volume failed with errno {errno}"))
+    }
+
+    /// From now on reads of the volume go by `policy`.
+    pub(super) fn read_by(&self, policy: ReadPolicy) -> Result<()> {
+        let request = AdminRequest::SetReadPolicy { name: VOLUME.to_owned(), read_policy: policy };
+        match self.cluster.call(request)? {
+            AdminReply::Done | AdminReply::Volume(_) => Ok(()),
+            other => bail!("the directory answered the read policy '{policy}' with {other:?}"),
+        }
+    }
+
+    /// Puts drives before the disks, and waits until all bricks have them.
+    pub(super) fn emulate(&mut self, plan: &Plan) -> Result<()> {
+        files::replace(&self.emulation, plan.emulation().as_bytes())?;
+        self.wait("emulate their drives", |page| figures::clock_s(page) > 0.0)
+    }
+
+    /// Takes the drives away.
+    pub(super) fn emulate_nothing(&mut self) -> Result<()> {
+        files::replace(&self.emulation, b"")?;
+        self.wait("stop emulating their drives", |page| figures::clock_s(page) <= 0.0)
+    }
+
+    fn wait(&mut self, what: &str, state: impl Fn(&figures::Page) -> bool) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        while !figures::pages(self.metrics())?.iter().all(&state) {
+            self.cluster.check_alive()?;
+            ensure!(
+                Instant::now() < end,
+                "not all bricks {what}; look into {}",
+                self.cluster.dir().display()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+/// Every block, in order.
+struct Fill {
+    next: u64,
+    blocks: u64,
+    failed: Option<u32>,
+}
+
+impl Workload for Fill {
+    fn next(&mut self) -> Next {
+        let left = self.blocks - self.next;
+        if left == 0 || self.failed.is_some() {
+            return Next::Finished;
+        }
+        let blocks = left.min(FILL_BLOCKS);
+        let operation =
+            Operation { command: Command::Write, block: self.next, blocks: blocks as u32, value: 1 };
+        self.next += blocks;
+        Next::Operation(operation)
+    }
+
+    fn fill(&self, operation: &Operation, out: &mut [u8]) {
+        for (index, block) in out.chunks_exact_mut(BLOCK).enumerate() {
+            pattern::fill(block, TAG, operation.block + index as u64, operation.value);
+        }
+    }
+
+    fn ended(&mut self, _: &Operation, _: Instant, outcome: Outcome, _: &[u8]) {
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Failed(errno) => self.failed = Some(errno),
+            Outcome::Lost => self.failed = Some(libc::ENOTCONN as u32),
+        }
+    }
+}
+
+/// Fails with what the load has seen go wrong.
+pub(super) fn check(content: &[u8], block: u64) -> Result<()> {
+    let value = pattern::value(content, TAG, block).with_context(|| format!("block {block}"))?;
+    ensure!(value > 0, "block {block} holds zeros, although it was written");
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! What is the same in the simulation and on the cluster.
+
+use crate::config::Bytes;
+use anyhow::{Result, ensure};
+use base::BLOCK_U64;
+use lab::parameters::Parameters;
+use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bricks, and copies of everything.
+pub(super) const BRICKS: u32 = 8;
+/// Requests outstanding.
+pub(super) const OUTSTANDING: usize = 16;
+/// The share of reads.
+pub(super) const READS: f64 = 0.9;
+/// Every request is one block of the cluster: the mean of the paper's exponential sizes.
+pub(super) const REQUEST_BYTES: u64 = BLOCK_U64;
+/// Gateways choose bricks by addresses of this many bytes.
+pub(super) const GRANULE_BYTES: u64 = 64 << 10;
+/// Gateways' share of LARD's thresholds.
+pub(super) const LARD_SCALE: f64 = 0.25;
+/// 99% of the emulation's answers must not be later than this share of the mean service time.
+pub(super) const LATE_SHARE_MAX: f64 = 0.02;
+/// The simulation must be this near.
+pub(super) const ERROR_MAX: f64 = 0.05;
+
+const DILATE_MAX: u32 = 1_000;
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many times slower than the clock the drives' time passes.
+    pub dilate: u32,
+    /// The drives' time before measuring.
+    pub warm_up: Duration,
+    /// The drives' time that is measured.
+    pub measure: Duration,
+    /// Whether it is for a first look.
+    pub quick: bool,
+    /// Of the load and of the simulation.
+    pub seed: u64,
+    /// The volume, spread over the whole drive.
+    pub volume: Bytes,
+    /// Where bricks keep their files.
+    pub folder: PathBuf,
+    /// Every brick's drive.
+    pub drive: Arc<DriveModel>,
+    /// Its name in the library.
+    pub drive_id: String,
+    /// Which parts of it are in force.
+    pub parts: String,
+    /// Written blocks that may wait for a drive.
+    pub nvram_bytes: u64,
+    /// A message's way, as the simulation reckons with it.
+    pub one_way_ns: u64,
+}
+
+impl Plan {
+    /// As the laboratory's parameters say.
+    ///
+    /// # Errors
+    /// When `dilate` makes no sense.
+    pub fn new(parameters: &Parameters, dilate: u32, seed: u64, is_quick: bool) -> Result<Plan> {
+        ensure!(
+            (1..=DILATE_MAX).contains(&dilate),
+            "--dilate is {dilate}; it must be between 1 and {DILATE_MAX}"
+        );
+        let drive_id = parameters.text("drive").to_owned();
+        let entry = model::drive::find(&drive_id).expect("the parameter file names a drive of the library");
+        let drive = DriveModel::parse(entry.id, entry.text)?;
+        Ok(Plan {
+            dilate,
+            quick: is_quick,
+            warm_up: Duration::from_secs(if is_quick { 5 } else { 10 }),
+            measure: Duration::from_secs(if is_quick { 10 } else { 60 }),
+            seed,
+            volume: Bytes(256 << 20),
+            folder: folder(),
+            drive: Arc::new(drive),
+            drive_id,
+            parts: parameters.text("drive_parts").to_owned(),
+            nvram_bytes: parameters.count("journal_bytes"),
+            one_way_ns: (parameters.number("network_one_way_us") * 1e3) as u64,
+        })
+    }
+
+    /// The parts of the drive in force.
+    pub fn options(&self) -> DriveOptions {
+        if self.parts == "mechanics" { DriveOptions::MECHANICS } else { DriveOptions::UNCACHED }
+    }
+
+    /// Blocks of the volume.
+    pub fn blocks(&self) -> u64 {
+        self.volume.0 / BLOCK_U64
+    }
+
+    /// So many bytes of the drive are one granule of the volume.
+    pub fn granule_on_drive(&self) -> u64 {
+        let granules = (self.volume.0 / GRANULE_BYTES).max(1);
+        self.drive.capacity_sectors() * SECTOR_BYTES / granules
+    }
+
+    /// What bricks read of their drives.
+    pub fn emulation(&self) -> String {
+        let Plan { dilate, drive_id, parts, nvram_bytes, .. } = self;
+        let one_way_us = self.one_way_ns / 1_000;
+        format!(
+            "dilate = {dilate}\n\n[drive]\nmodel = \"{drive_id}\"\nheads = \"sptf\"\nparts = \"{parts}\"\n\
+             claim_one_way_us = {one_way_us}\nnvram_bytes = {nvram_bytes}\ndata_bytes = {}\n",
+            self.volume.0
+        )
+    }
+}
+
+/// In memory where there is a file system for that, so that the real disk is never what is measured.
+fn folder() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    base.join(format!("brickwork-live-{}", std::process::id()))
+}

@@ -1,0 +1,266 @@
+//! How a brick finds itself: how long its disks, its process and its way to the directory take.
+//!
+//! At each disk one durable write and one read at a time are followed from command to answer, which costs nothing; a
+//! disk without writes gets a small note from time to time. What is told are medians of the latest samples, of the worst
+//! disk, so that one hiccup is none. A brick that is left out for being slow also wakes itself often: a process that is
+//! stopped now and then is otherwise on time whenever it looks.
+
+use super::BrickEffect;
+use base::Time;
+use core::time::Duration;
+use wire::disk::{Command, Reply, Token};
+use wire::{Health, Wire};
+
+/// Tokens of probes have this bit; those of participants and of the control do not.
+const PROBE_TOKEN: Token = 1 << 62;
+/// The note that probes write.
+const PROBE_KEY: &[u8] = b"p";
+/// A disk without writes is probed after so many heartbeats; after each while the brick is left out for being slow.
+const QUIET_BEATS: u32 = 10;
+/// How often a brick that is left out wakes itself.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// The latest samples of something, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
+    latest: [u32; 8],
+    count: usize,
+    under_way: Option<(Token, Time)>,
+}
+
+impl Samples {
+    fn begin(&mut self, now: Time, token: Token) {
+        self.under_way.get_or_insert((token, now));
+    }
+
+    fn end(&mut self, now: Time, token: Token) {
+        if let Some((_, begun)) = self.under_way.take_if(|(of, _)| *of == token) {
+            self.note(now.since(begun));
+        }
+    }
+
+    fn note(&mut self, took: Duration) {
+        self.latest[self.count % self.latest.len()] = micros(took);
+        self.count += 1;
+    }
+
+    /// The median; what is under way counts once it has lasted longer.
+    fn median_us(&self, now: Time) -> u32 {
+        let mut known = self.latest;
+        let known = &mut known[..self.count.min(self.latest.len())];
+        known.sort_unstable();
+        let lasting = self.under_way.map_or(0, |(_, begun)| micros(now.since(begun)));
+        known.get(known.len().saturating_sub(1) / 2).copied().unwrap_or(0).max(lasting)
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Disk {
+    writes: Samples,
+    reads: Samples,
+    /// Heartbeats since the last write began.
+    quiet: u32,
+}
+
+/// What a brick measures of itself.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    disks: Vec<Disk>,
+    round_trips: Samples,
+    late_us: u32,
+    /// Whether it is left out for being slow.
+    is_slow: bool,
+    next: Time,
+    serial: u64,
+}
+
+impl Pulse {
+    pub(super) fn new(disks: usize) -> Pulse {
+        let disks = vec![Disk::default(); disks];
+        Pulse {
+            disks,
+            round_trips: Samples::default(),
+            late_us: 0,
+            is_slow: false,
+            next: Time::MAX,
+            serial: 0,
+        }
+    }
+
+    pub(super) fn is_probe(&self, token: Token) -> bool {
+        token & PROBE_TOKEN != 0 && token & !PROBE_TOKEN <= self.serial
+    }
+
+    /// Disks are asked.
+    pub(super) fn on_asked(&mut self, now: Time, asked: &[BrickEffect]) {
+        for effect in asked {
+            let BrickEffect::Store { disk, command } = effect else { continue };
+            let Some(disk) = self.disks.get_mut(*disk) else { continue };
+            match command {
+                Command::Stage { token, .. } => {
+                    disk.quiet = 0;
+                    disk.writes.begin(now, *token);
+                }
+                Command::Read { token, .. } | Command::Verify { token, .. } => disk.reads.begin(now, *token),
+                _ => {}
+            }
+        }
+    }
+
+    /// A disk answers.
+    pub(super) fn on_answered(&mut self, now: Time, disk: usize, reply: &Reply) {
+        let Some(disk) = self.disks.get_mut(disk) else { return };
+        match reply {
+            Reply::Staged { token, .. } | Reply::Noted { token, .. } => disk.writes.end(now, *token),
+            Reply::Read { token, .. } => disk.reads.end(now, *token),
+            _ => {}
+        }
+    }
+
+    /// The directory answers a heartbeat.
+    pub(super) fn on_heartbeat_done(&mut self, now: Time, sent: Time, is_slow: bool) {
+        self.round_trips.note(now.since(sent));
+        if is_slow != self.is_slow {
+            self.is_slow = is_slow;
+            self.next = if is_slow { now + BEAT } else { Time::MAX };
+        }
+    }
+
+    /// Time goes on; something was due at `due`.
+    pub(super) fn wake(&mut self, now: Time, due: Time) {
+        self.late_us = self.late_us.max(micros(now.since(due)));
+        if self.next <= now {
+            self.next = now + BEAT;
+        }
+    }
+
+    pub(super) fn deadline(&self) -> (Time, &'static str) {
+        (self.next, "a slow brick feels its pulse")
+    }
+
+    /// With each heartbeat: disks that nobody writes to are probed.
+    pub(super) fn probe(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        for (index, disk) in self.disks.iter_mut().enumerate() {
+            disk.quiet += 1;
+            if disk.writes.under_way.is_some() || !(self.is_slow || disk.quiet >= QUIET_BEATS) {
+                continue;
+            }
+            disk.quiet = 0;
+            self.serial += 1;
+            let token = PROBE_TOKEN | self.serial;
+            disk.writes.begin(now, token);
+            let command =
+                Command::Note { token, key: PROBE_KEY.to_vec(), value: Some(self.serial.to_bytes()) };
+            fx.push(BrickEffect::Store { disk: index, command });
+        }
+    }
+
+    /// What there is to tell with a heartbeat.
+    pub(super) fn report(&mut self, now: Time) -> Health {
+        let late_us = core::mem::take(&mut self.late_us);
+        let worst = |of: fn(&Disk) -> &Samples| {
+            self.disks.iter().map(|disk| of(disk).median_us(now)).max().unwrap_or(0)
+        };
+        Health {
+            write_us: worst(|disk| &disk.writes),
+            read_us: worst(|disk| &disk.reads),
+            late_us,
+            round_trip_us: self.round_trips.median_us(now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::disk::StoreError;
+
+    fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    fn verify(token: Token) -> BrickEffect {
+        let span = wire::Span { volume: base::VolumeId(1), lba: 0, count: 1 };
+        BrickEffect::Store { disk: 0, command: Command::Verify { token, span, width: 1 } }
+    }
+
+    fn probes(pulse: &mut Pulse, now: Time) -> Vec<(usize, Token)> {
+        let mut fx = Vec::new();
+        pulse.probe(now, &mut fx);
+        let token = |effect| match effect {
+            BrickEffect::Store { disk, command: Command::Note { token, .. } } => (disk, token),
+            other => panic!("{other:?}"),
+        };
+        fx.into_iter().map(token).collect()
+    }
+
+    fn answer(pulse: &mut Pulse, now: Time, (disk, token): (usize, Token)) {
+        pulse.on_answered(now, disk, &Reply::Noted { token, result: Err(StoreError::NoSpace) });
+    }
+
+    #[test]
+    fn a_disk_that_nobody_writes_to_is_probed_seldom_and_often_when_the_brick_is_out() {
+        let mut pulse = Pulse::new(2);
+        let seldom: Vec<usize> = (0..20).map(|beat| probes(&mut pulse, ms(400 * beat)).len()).collect();
+        assert_eq!(seldom.iter().sum::<usize>(), 2, "each once, and not again while that is under way");
+        let under_way = (1..=2).map(|serial| PROBE_TOKEN | serial);
+        under_way.zip(0..).for_each(|(token, disk)| answer(&mut pulse, ms(4000), (disk, token)));
+        pulse.on_heartbeat_done(ms(8000), ms(7999), true);
+        for beat in 20..24 {
+            let found = probes(&mut pulse, ms(400 * beat));
+            assert_eq!(found.len(), 2);
+            found.into_iter().for_each(|probe| answer(&mut pulse, ms(400 * beat + 3), probe));
+        }
+        assert_eq!(pulse.report(ms(9999)).write_us, 3000);
+        assert!(pulse.is_probe(PROBE_TOKEN | 1) && !pulse.is_probe(1) && !pulse.is_probe(PROBE_TOKEN | 99));
+    }
+
+    #[test]
+    fn one_hiccup_is_none_and_what_is_never_answered_shows() {
+        let mut pulse = Pulse::new(1);
+        for read in 0..9 {
+            pulse.on_asked(ms(100 * read), &[verify(read), verify(77)]);
+            let took = if read == 4 { 90 } else { 2 };
+            let reply = Reply::Read { token: read, result: Err(StoreError::Busy) };
+            pulse.on_answered(ms(100 * read + took), 0, &reply);
+        }
+        assert_eq!(pulse.report(ms(1000)).read_us, 2000);
+        pulse.on_asked(ms(1000), &[verify(78)]);
+        assert_eq!(pulse.report(ms(31_000)).read_us, 30_000_000);
+    }
+
+    #[test]
+    fn the_worst_disk_counts() {
+        let mut pulse = Pulse::new(2);
+        pulse.on_heartbeat_done(ms(1), ms(1), true);
+        for beat in 0..4 {
+            for probe in probes(&mut pulse, ms(400 * beat)) {
+                answer(&mut pulse, ms(400 * beat + if probe.0 == 1 { 40 } else { 1 }), probe);
+            }
+        }
+        assert_eq!(pulse.report(ms(5000)).write_us, 40_000);
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_now_and_then_notices_when_it_is_out() {
+        let mut pulse = Pulse::new(1);
+        assert_eq!(pulse.deadline().0, Time::MAX);
+        pulse.on_heartbeat_done(ms(0), ms(0), true);
+        // It stands still from 200 to 400, from 600 to 800 and so on.
+        let mut now = ms(0);
+        let mut worst = 0;
+        while now < ms(4000) {
+            let due = pulse.deadline().0;
+            let in_turn = due.millis() % 400;
+            now = if in_turn < 200 { due } else { ms(due.millis() - in_turn + 400) };
+            pulse.wake(now, due);
+            worst = worst.max(pulse.report(now).late_us);
+        }
+        assert!(worst >= 150_000, "{worst}");
+        assert_eq!(pulse.report(now).late_us, 0, "told once");
+    }
+}

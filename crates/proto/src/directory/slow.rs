@@ -1,0 +1,265 @@
+//! Members that hold up the writes of their groups: who is left out for being slow, and when it may return.
+//!
+//! *Leaving.* Gateways tell how long each brick takes to prepare beside the others ([`crate::netraid::lateness`]). A
+//! brick is held for slow when most of the gateways that lately used it say so, or one does and the brick's own
+//! measurements agree: one gateway with a bad link to a brick does not take it from all. It is left out only where every
+//! group bears that beside those that are away, and where a layout survives more than one loss, one in reserve remains.
+//! It gets no further lease, and a view leaves it out like an evicted brick when the last has ended.
+//!
+//! *Returning.* What the gateways see ends with the brick's part in writes; so it is judged by what it measures of
+//! itself (its disk, its process, its way to the directory) and by how regular its heartbeats are. Being well must
+//! last, twice as long each time that it was left out again; an hour of good conduct forgets that. It returns before
+//! that where another loss makes its groups need it. Records are durable, so a restart begins the wait again at most.
+
+use super::records::SlowRecord;
+use super::{Directory, DirectoryEffect, TICK};
+use base::{BrickId, GatewayId, Time};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{GroupView, Health, Observed, SlowEntry};
+
+/// What a gateway said counts for so long.
+const OBSERVED_FOR: Duration = Duration::from_secs(3);
+/// The most bricks of which one gateway is heard.
+const OBSERVED_MAX: usize = 4096;
+/// A brick that only catches up is slow because of that: so long it may be.
+const JOINING_PATIENCE: Duration = Duration::from_secs(10);
+/// Time in which a brick is not well counts against its being well so many times: who is not for a tenth of the time
+/// never returns, and a hiccup costs seconds.
+const ILL_TICKS: u32 = 10;
+/// For so long a brick must have stayed before its former slowness is forgotten.
+const GOOD_CONDUCT: Duration = Duration::from_secs(3600);
+/// Within these, in microseconds, a brick is well whatever others measure; beyond, if it is not [`TIMES`] as slow.
+const WRITE_WELL_US: u32 = 8_000;
+const ROUND_TRIP_WELL_US: u32 = 50_000;
+const LATE_WELL_US: u32 = 100_000;
+const TIMES: u32 = 3;
+
+/// What is known of slow bricks beside the records.
+#[derive(Debug, Default)]
+pub(super) struct Slowness {
+    /// What gateways said last, and when.
+    observed: BTreeMap<GatewayId, (Time, BTreeMap<BrickId, Observed>)>,
+    /// Bricks that are held for slow and not left out (yet), since when, and why.
+    suspects: BTreeMap<BrickId, (Time, String)>,
+    /// Since when bricks that are left out have been well, as it were: see [`ILL_TICKS`].
+    well: BTreeMap<BrickId, Time>,
+}
+
+impl Slowness {
+    pub(super) fn on_observed(&mut self, now: Time, gateway: GatewayId, members: Vec<Observed>) {
+        let members = members.into_iter().take(OBSERVED_MAX).map(|member| (member.brick, member)).collect();
+        self.observed.insert(gateway, (now, members));
+    }
+
+    /// Gateways that hold the brick for slow, all that lately used it, and the worst that one saw.
+    fn votes(&self, brick: BrickId) -> (usize, usize, Option<&Observed>) {
+        let all = || self.observed.values().filter_map(move |(_, members)| members.get(&brick));
+        let slow = || all().filter(|member| member.is_slow);
+        (slow().count(), all().count(), slow().max_by_key(|member| member.prepare_us))
+    }
+}
+
+impl Directory {
+    /// Whether the brick is left out for being slow, or is to be.
+    pub(super) fn is_slow(&self, brick: BrickId) -> bool {
+        self.records.slow.get(&brick).is_some_and(|record| record.is_out)
+    }
+
+    /// Looks at who is slow, and who is not any more.
+    pub(super) fn keep_slow(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.slowness.observed.retain(|_, (heard, _)| now.since(*heard) < OBSERVED_FOR);
+        for brick in self.records.bricks.keys().copied().collect::<Vec<_>>() {
+            match self.is_slow(brick) {
+                true => self.look_at_slow(now, brick, fx),
+                false => self.look_for_slow(now, brick, fx),
+            }
+        }
+    }
+
+    /// How many bricks are left out for being slow, or are to be.
+    pub fn slow_bricks(&self) -> usize {
+        self.records.slow.values().filter(|record| record.is_out).count()
+    }
+
+    // ---- leaving ----
+
+    fn look_for_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
+        let Some(why) = self.verdict(brick) else {
+            self.slowness.suspects.remove(&brick);
+            return self.forget_good_conduct(now, brick, fx);
+        };
+        let first = !self.slowness.suspects.contains_key(&brick);
+        let (since, _) = self
+            .slowness
+            .suspects
+            .entry(brick)
+            .and_modify(|entry| entry.1.clone_from(&why))
+            .or_insert((now, why.clone()));
+        let lasted = now.since(*since);
+        let is_current = self.writing(brick).any(|view| view.is_current(brick));
+        if self.is_silent(now, brick) || (!is_current && lasted < JOINING_PATIENCE) {
+            return;
+        }
+        if !self.bear_absence(now, brick) {
+            if first {
+                self.counters.count("slow member kept where its groups need it");
+            }
+            return;
+        }
+        self.slowness.suspects.remove(&brick);
+        self.slowness.well.remove(&brick);
+        self.counters.count("member held for slow");
+        let relapses = self.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
+        let record = SlowRecord { is_out: true, since: now, why, relapses };
+        self.set_slow(brick, Some(record), fx);
+    }
+
+    /// Who says nothing is about to lose its lease: it is left out for that, and returns when it is heard again.
+    fn is_silent(&self, now: Time, brick: BrickId) -> bool {
+        let silence = Duration::from_nanos(self.config.lease_ns / 2);
+        self.leases.get(brick).is_none_or(|lease| now.since(lease.heard) > silence)
+    }
+
+    /// Why the brick is held for slow, if it is.
+    fn verdict(&self, brick: BrickId) -> Option<String> {
+        let (slow, all, worst) = self.slowness.votes(brick);
+        let worst = worst?;
+        let confirmed = self.status(brick).is_some_and(|status| !self.writes_well(brick, &status.health));
+        let agreed = slow * 2 > all || confirmed;
+        let ms = |us: u32| f64::from(us) / 1000.0;
+        agreed.then(|| {
+            format!(
+                "its prepares take {:.1} ms, those of the others in its groups {:.1} ms, by {slow} of {all} gateways",
+                ms(worst.prepare_us),
+                ms(worst.others_us)
+            )
+        })
+    }
+
+    /// Views, in force or to come, that the brick writes in.
+    fn writing(&self, brick: BrickId) -> impl Iterator<Item = &GroupView> {
+        let groups = self.records.groups.keys();
+        groups.filter_map(|group| self.latest_view(*group)).filter(move |view| view.is_writer(brick))
+    }
+
+    /// Whether all groups of a brick bear that it leaves, beside those that are or may be away.
+    fn bear_absence(&self, now: Time, brick: BrickId) -> bool {
+        let stays = |of: BrickId| of != brick && self.leases.is_alive(now, of) && self.takes_groups(of);
+        self.writing(brick).all(|view| {
+            let left = view.current.iter().filter(|slot| stays(view.members[usize::from(*slot)])).count();
+            !view.is_current(brick) || self.bears(view, left)
+        })
+    }
+
+    /// Whether a group may go on with so many current members for no other reason than slowness.
+    fn bears(&self, view: &GroupView, left: usize) -> bool {
+        let tolerates = self.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
+        // Slowness alone does not bring a group to where one failure more loses data, if its layout has more to give.
+        let lost_max = usize::from(tolerates).min(usize::from(tolerates.saturating_sub(1)).max(1));
+        view.members.len() - left <= lost_max
+    }
+
+    // ---- returning ----
+
+    fn look_at_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
+        if self.is_needed(now, brick) {
+            self.counters.count("slow member needed again");
+            return self.readmit_slow(now, brick, fx);
+        }
+        let is_well = self.is_well(now, brick);
+        let since = self.slowness.well.entry(brick).or_insert(now);
+        if !is_well {
+            *since = now.min(*since + TICK * ILL_TICKS);
+        }
+        // As long as it is a member it has not been left out yet.
+        let lasted = now.since(*since);
+        if is_well && lasted >= self.hold(brick) && self.writing(brick).next().is_none() {
+            self.counters.count("slow member came back");
+            self.readmit_slow(now, brick, fx);
+        }
+    }
+
+    fn readmit_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
+        self.slowness.well.remove(&brick);
+        let Some(record) = self.records.slow.get(&brick).cloned() else { return };
+        self.set_slow(brick, Some(SlowRecord { is_out: false, since: now, ..record }), fx);
+    }
+
+    /// For how long it must have been well.
+    fn hold(&self, brick: BrickId) -> Duration {
+        let relapses = self.records.slow.get(&brick).map_or(0, |record| record.relapses);
+        let (least_ns, most_ns) = self.config.slow_hold_ns;
+        Duration::from_nanos(least_ns.saturating_mul(1 << relapses.min(20)).clamp(least_ns, most_ns))
+    }
+
+    /// Whether a group cannot bear its absence any more.
+    fn is_needed(&self, now: Time, brick: BrickId) -> bool {
+        if self.writing(brick).any(|view| view.is_current(brick)) {
+            return !self.bear_absence(now, brick);
+        }
+        let missing = |view: &&GroupView| view.slot_of(brick).is_some() && !view.is_writer(brick);
+        self.views().filter(missing).any(|view| !self.bears(view, usize::from(view.current.len())))
+    }
+
+    fn is_well(&self, now: Time, brick: BrickId) -> bool {
+        let Some(lease) = self.leases.get(brick).filter(|_| self.leases.is_alive(now, brick)) else {
+            return false;
+        };
+        let health = &lease.status.health;
+        let of_others = self.median_of_others(brick, |health| health.round_trip_us);
+        lease.is_regular(self.config.lease_ns)
+            && self.writes_well(brick, health)
+            && health.late_us <= LATE_WELL_US
+            && health.round_trip_us <= ROUND_TRIP_WELL_US.max(of_others.saturating_mul(TIMES))
+    }
+
+    /// Whether its disk writes about as fast as others'.
+    fn writes_well(&self, brick: BrickId, health: &Health) -> bool {
+        let of_others = self.median_of_others(brick, |health| health.write_us);
+        health.write_us <= WRITE_WELL_US.max(of_others.saturating_mul(TIMES))
+    }
+
+    /// The upper median; 0 of none.
+    fn median_of_others(&self, brick: BrickId, of: impl Fn(&Health) -> u32) -> u32 {
+        let others = self.records.bricks.keys().filter(|other| **other != brick && !self.is_slow(**other));
+        let mut values: Vec<u32> =
+            others.filter_map(|other| self.status(*other)).map(|status| of(&status.health)).collect();
+        values.sort_unstable();
+        values.get(values.len() / 2).copied().unwrap_or(0)
+    }
+
+    fn forget_good_conduct(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
+        if self.records.slow.get(&brick).is_some_and(|record| now.since(record.since) > GOOD_CONDUCT) {
+            self.set_slow(brick, None, fx);
+        }
+    }
+
+    fn set_slow(&mut self, brick: BrickId, record: Option<SlowRecord>, fx: &mut Vec<DirectoryEffect>) {
+        match record {
+            Some(record) => drop(self.records.slow.insert(brick, record)),
+            None => drop(self.records.slow.remove(&brick)),
+        }
+        let put = self.records.put_slow(brick);
+        self.store(vec![put], Vec::new(), fx);
+    }
+
+    // ---- telling ----
+
+    pub(super) fn slow_entry(&self, now: Time, brick: BrickId) -> Option<SlowEntry> {
+        let hold_s = self.hold(brick).as_secs();
+        let record = self.records.slow.get(&brick);
+        let relapses = record.map_or(0, |record| record.relapses);
+        let millis = |since: Time| now.since(since).as_millis() as u64;
+        if let Some(record) = record.filter(|record| record.is_out) {
+            let well_ms = self.slowness.well.get(&brick).map(|since| millis(*since)).filter(|ms| *ms > 0);
+            let (since_ms, why) = (millis(record.since), record.why.clone());
+            return Some(SlowEntry { is_out: true, since_ms, why, relapses, hold_s, well_ms });
+        }
+        let (since, why) = self.slowness.suspects.get(&brick)?;
+        // Who catches up is slow because of that.
+        self.writing(brick).find(|view| view.is_current(brick))?;
+        let (since_ms, why) = (millis(*since), why.clone());
+        Some(SlowEntry { is_out: false, since_ms, why, relapses, hold_s, well_ms: None })
+    }
+}

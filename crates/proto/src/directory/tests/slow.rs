@@ -1,0 +1,308 @@
+//! Bricks that hold up writes: who is left out, who stays, who returns, and when.
+
+use super::*;
+use wire::{Health, Observed, SlowEntry};
+
+const FIRST: GatewayId = GatewayId(1);
+const SECOND: GatewayId = GatewayId(2);
+
+impl Stage {
+    /// For so long gateways say, twice a second, of which bricks they wait long.
+    fn observe(&mut self, milliseconds: u64, gateways: &[(GatewayId, &[BrickId])]) {
+        for _ in 0..milliseconds / 500 {
+            for (gateway, slow) in gateways {
+                let member = |brick: &BrickId| {
+                    let is_slow = slow.contains(brick);
+                    let prepare_us = if is_slow { 50_000 } else { 2_000 };
+                    Observed { brick: *brick, is_slow, prepare_us, others_us: 2_000 }
+                };
+                let members = self.bricks.keys().map(member).collect();
+                let (from, packet) = (NodeId::Gateway(*gateway), Message::Observed { members }.into());
+                self.event(DirectoryEvent::Packet { from, packet });
+            }
+            self.run(500);
+        }
+    }
+
+    fn slow(&mut self, brick: BrickId) -> Option<SlowEntry> {
+        match self.ask(AdminRequest::Status) {
+            Ok(AdminReply::Status(status)) => {
+                status.bricks.into_iter().find(|entry| entry.id == brick).expect("known").slow
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn health(&mut self, brick: BrickId, health: Health) {
+        self.bricks.get_mut(&brick).expect("alive").health = health;
+    }
+
+    fn leavings(&self) -> u64 {
+        self.directory.counters().all().get("member held for slow").copied().unwrap_or(0)
+    }
+
+    /// One brick of a mirror is out for being slow, and measures so.
+    fn with_one_out() -> (Stage, BrickId) {
+        let mut stage = Stage::new(3);
+        stage.volume("raid1x3", 1);
+        let brick = brick_at(&stage.view(), 1);
+        stage.health(brick, LATE);
+        stage.observe(6000, &[(FIRST, &[brick])]);
+        assert_eq!(stage.view().writers(), Slots(0b101));
+        (stage, brick)
+    }
+}
+
+const LATE: Health = Health { write_us: 50_000, read_us: 50_000, late_us: 100, round_trip_us: 200 };
+const WELL: Health = Health { write_us: 900, read_us: 100, late_us: 100, round_trip_us: 200 };
+
+#[test]
+fn a_slow_member_gets_no_further_lease_and_is_left_out_when_the_last_has_ended() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.observe(1000, &[(FIRST, &[brick])]);
+    let entry = stage.slow(brick).expect("shown");
+    assert!(entry.is_out && entry.why.contains("50.0 ms"), "{entry:?}");
+    assert_eq!(stage.view().writers(), Slots(0b111), "it may still believe in its lease");
+    stage.observe(3000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.view().writers(), Slots(0b101));
+}
+
+#[test]
+fn it_returns_once_it_has_been_well_for_long_and_the_wait_doubles_with_each_relapse() {
+    let (mut stage, brick) = Stage::with_one_out();
+    stage.run(60_000);
+    assert_eq!(stage.view().writers(), Slots(0b101), "its own disk is late: it stays out, and leaves once");
+    assert_eq!(stage.leavings(), 1);
+    for (relapse, hold_ms) in [(1, 10_000), (2, 20_000), (3, 40_000)] {
+        stage.health(brick, WELL);
+        stage.run(hold_ms - 1000);
+        assert_eq!(stage.view().writers(), Slots(0b101), "not long enough");
+        stage.run(2000);
+        assert_eq!(stage.view().joining, Slots(0b010));
+        stage.catch_up(brick);
+        stage.run(500);
+        assert_eq!(stage.view().current, Slots(0b111));
+        stage.health(brick, LATE);
+        stage.observe(5000, &[(FIRST, &[brick])]);
+        assert_eq!((stage.view().writers(), stage.leavings()), (Slots(0b101), relapse + 1));
+    }
+}
+
+#[test]
+fn being_ill_for_a_moment_costs_ten_times_its_length_and_now_and_then_costs_all() {
+    for ill in [
+        LATE,
+        Health { late_us: 200_000, ..WELL },
+        Health { round_trip_us: 200_000, ..WELL },
+        Health { write_us: 9_000, ..WELL },
+    ] {
+        let (mut stage, brick) = Stage::with_one_out();
+        stage.health(brick, WELL);
+        stage.run(9000);
+        stage.health(brick, ill);
+        stage.run(300);
+        stage.health(brick, WELL);
+        stage.run(3000);
+        assert_eq!(stage.view().writers(), Slots(0b101), "{ill:?}");
+        for _ in 0..60 {
+            stage.health(brick, ill);
+            stage.run(400);
+            stage.health(brick, WELL);
+            stage.run(1600);
+        }
+        assert_eq!(stage.view().writers(), Slots(0b101), "{ill:?}");
+        stage.run(10_500);
+        assert_eq!(stage.view().joining, Slots(0b010));
+    }
+}
+
+#[test]
+fn a_restart_of_the_directory_neither_forgets_who_is_slow_nor_how_often() {
+    let (mut stage, brick) = Stage::with_one_out();
+    stage.health(brick, WELL);
+    stage.run(5000);
+    stage.restart();
+    stage.run(9000);
+    assert_eq!(stage.view().writers(), Slots(0b101));
+    assert!(stage.slow(brick).expect("known").is_out);
+    stage.run(2000);
+    assert_eq!(stage.view().joining, Slots(0b010));
+    stage.catch_up(brick);
+    stage.run(500);
+    stage.restart();
+    stage.run(500);
+    stage.observe(1000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.slow(brick).expect("again").relapses, 1);
+}
+
+#[test]
+fn an_hour_of_good_conduct_forgets_relapses() {
+    let (mut stage, brick) = Stage::with_one_out();
+    stage.health(brick, WELL);
+    stage.run(12_000);
+    stage.catch_up(brick);
+    stage.run(3_601_000);
+    stage.observe(1000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.slow(brick).expect("again").relapses, 0);
+}
+
+#[test]
+fn one_gateway_of_several_needs_the_brick_s_own_word() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    let votes: [(GatewayId, &[BrickId]); 2] = [(FIRST, &[brick]), (SECOND, &[])];
+    stage.observe(6000, &votes);
+    assert_eq!(stage.view().writers(), Slots(0b111), "the first one's link may be bad");
+    assert_eq!(stage.slow(brick), None);
+    stage.health(brick, LATE);
+    stage.observe(5000, &votes);
+    assert_eq!(stage.view().writers(), Slots(0b101), "its own disk is late");
+}
+
+#[test]
+fn what_a_gateway_said_ages_out() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    let votes: [(GatewayId, &[BrickId]); 2] = [(FIRST, &[brick]), (SECOND, &[])];
+    stage.observe(1000, &votes);
+    stage.observe(4000, &votes[..1]);
+    assert!(stage.slow(brick).expect("the other writes no more").is_out);
+    let mut silent = Stage::new(3);
+    silent.volume("raid1x3", 1);
+    silent.observe(500, &votes[1..]);
+    silent.run(10_000);
+    assert_eq!(silent.slow(brick), None);
+}
+
+#[test]
+fn a_group_that_cannot_bear_it_keeps_its_slow_member_and_says_so() {
+    for (layout, bricks, away) in
+        [("raid1x3", 3, 1), ("raid5-2+1", 3, 1), ("raid0x2", 3, 0), ("rs-2+2", 4, 1)]
+    {
+        let mut stage = Stage::new(bricks);
+        stage.volume(layout, 1);
+        let (brick, lost) = (brick_at(&stage.view(), 1), brick_at(&stage.view(), 0));
+        (0..away).for_each(|_| drop(stage.bricks.remove(&lost)));
+        stage.run(6000);
+        let before = stage.view();
+        stage.health(brick, LATE);
+        stage.observe(8000, &[(FIRST, &[brick])]);
+        assert_eq!(stage.view(), before, "{layout}");
+        let entry = stage.slow(brick).expect("shown");
+        assert!(!entry.is_out, "{layout}: {entry:?}");
+    }
+}
+
+#[test]
+fn of_two_slow_members_one_leaves() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let slow = [brick_at(&stage.view(), 1), brick_at(&stage.view(), 2)];
+    stage.observe(8000, &[(FIRST, &slow)]);
+    assert_eq!((stage.view().current.len(), stage.leavings()), (2, 1));
+}
+
+#[test]
+fn a_slow_brick_returns_early_when_another_loss_makes_it_needed() {
+    let (mut stage, brick) = Stage::with_one_out();
+    let lost = brick_at(&stage.view(), 0);
+    stage.bricks.remove(&lost);
+    stage.run(8000);
+    assert_eq!((stage.view().current, stage.view().joining), (Slots(0b100), Slots(0b010)));
+    stage.catch_up(brick);
+    stage.observe(8000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.view().current, Slots(0b110), "and stays, slow as it is");
+}
+
+#[test]
+fn who_is_silent_is_left_to_its_lease() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    let status = stage.bricks.remove(&brick).expect("a brick");
+    let observed = Observed { brick, is_slow: true, prepare_us: 1_500_000, others_us: 1000 };
+    // Gateways take longer to find out.
+    stage.run(1200);
+    for _ in 0..50 {
+        let packet = Message::Observed { members: vec![observed] }.into();
+        stage.event(DirectoryEvent::Packet { from: NodeId::Gateway(FIRST), packet });
+        stage.run(100);
+    }
+    assert_eq!((stage.view().writers(), stage.leavings()), (Slots(0b101), 0));
+    stage.run(4000);
+    stage.bricks.insert(brick, status);
+    stage.run(1000);
+    assert_eq!(stage.view().joining, Slots(0b010), "it returns at once");
+}
+
+#[test]
+fn a_brick_is_not_held_for_slow_as_soon_as_it_catches_up() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    let status = stage.bricks.remove(&brick).expect("a brick");
+    stage.run(5000);
+    stage.bricks.insert(brick, status);
+    stage.observe(8000, &[(FIRST, &[brick])]);
+    assert_eq!((stage.view().joining, stage.leavings()), (Slots(0b010), 0));
+    stage.observe(4000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.leavings(), 1, "not for ever");
+}
+
+#[test]
+fn a_brick_that_stays_slow_is_rebuilt_elsewhere_like_one_that_stays_away() {
+    let mut stage = Stage::new(4);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.health(brick, LATE);
+    stage.observe(6000, &[(FIRST, &[brick])]);
+    stage.run(40_000);
+    assert_eq!(stage.view().slot_of(brick), Some(1), "not yet given up");
+    stage.run(30_000);
+    assert!(stage.view().slot_of(brick).is_none() && stage.view().joining == Slots(0b010));
+}
+
+/// The member that remains died a moment before, so that the slow one, which is alive and has every write, is all there is.
+#[test]
+fn who_remains_must_promise_before_a_live_member_is_left_out() {
+    for restarts in [false, true] {
+        let mut stage = Stage::new(2);
+        stage.volume("raid1x2", 1);
+        let (slow, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+        stage.health(slow, LATE);
+        stage.mute = vec![other];
+        stage.observe(2500, &[(FIRST, &[slow])]);
+        stage.bricks.remove(&other);
+        if restarts {
+            stage.restart();
+        }
+        stage.run(12_000);
+        assert_eq!(stage.view().current, Slots(0b01), "{restarts}: {:?}", stage.directory.records.groups);
+        assert!(stage.directory.changes.is_empty());
+    }
+}
+
+#[test]
+fn once_all_that_remain_have_promised_the_change_is_not_revoked() {
+    let mut stage = Stage::new(2);
+    stage.volume("raid1x2", 1);
+    let (slow, other) = (brick_at(&stage.view(), 0), brick_at(&stage.view(), 1));
+    stage.health(slow, LATE);
+    // It promises, and is not heard of when it begins: writes may have been acknowledged by it alone.
+    stage.mutes_activation = true;
+    stage.observe(4000, &[(FIRST, &[slow])]);
+    let told = |stage: &Stage| {
+        stage.sent.iter().any(|(to, m)| *to == other && matches!(m, Message::Activate { .. }))
+    };
+    assert!(told(&stage));
+    stage.bricks.remove(&other);
+    stage.restart();
+    stage.run(12_000);
+    assert!(!stage.directory.changes.is_empty(), "it waits for the one that may have them");
+    let next = stage.directory.records.groups.values().next().and_then(|record| record.next.clone());
+    assert_eq!(next.expect("to come").current, Slots(0b10));
+}

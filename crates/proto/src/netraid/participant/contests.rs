@@ -1,0 +1,310 @@
+//! Reads that other members were asked for as well: one of them claims each, by the rules of
+//! [`crate::distribute::claim`], and the others drop it.
+//!
+//! A claim says who does the work, and nothing about who may answer: that is decided when the read is served, as for any
+//! other read. So a claim that is lost, late or a lie costs a second service, or the asker's patience, and no more.
+
+use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
+use crate::brick::BrickEffect;
+use crate::distribute::claim::{
+    Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
+};
+use base::{
+    BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
+};
+use std::collections::VecDeque;
+use wire::disk::Command;
+use wire::{Claim, ReadOutcome, Slots};
+
+/// The time that messages between bricks are reckoned with at least; what is measured is added to it.
+const ONE_WAY_NS: u64 = 100_000;
+/// Accesses that a disk is given at a time: the others wait where another member can still claim them.
+const DEPTH: u32 = 32;
+/// What a read is expected to take before any was measured.
+const ALONE_NS: u64 = 100_000;
+const EARLY_MAX: usize = 64;
+/// Reads of so many blocks are left to one member, where bids are alike: 64 KiB.
+const SPREAD_BLOCKS: u64 = 16;
+
+/// A read that the store works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    at: Time,
+    /// Reads under way with it; 0 for one that the disk need not be asked for.
+    depth: u32,
+    /// Whether it counts among those that [`Claims`] has issued.
+    claimed: bool,
+}
+
+/// Contested reads at one disk.
+pub(super) struct Contests {
+    me: BrickId,
+    claims: Claims<Estimate, ReadRequest>,
+    out: Vec<(BrickId, Claim)>,
+    fx: Vec<Effect<ReadRequest>>,
+    /// Claims that came without their read, the latest ones: for the count alone.
+    early: VecDeque<(NodeId, u64)>,
+    /// Whether the disk shows its head, and chooses among contested reads itself.
+    heads_seen: bool,
+    /// Contested reads that wait at such a disk, and the block that each begins with.
+    at_disk: HashMap<ReadId, (VolumeId, u64)>,
+    /// Those who were asked last: most reads that follow each other are asked of the same.
+    holders: Option<((GroupId, ViewNumber, Slots), Holders)>,
+}
+
+impl Contests {
+    pub(super) fn new(me: BrickId) -> Contests {
+        Contests {
+            me,
+            claims: Claims::new(
+                Config { waiting_max: QUEUE_MAX, ..Config::flash(me, ONE_WAY_NS, DEPTH) },
+                Estimate::new(ALONE_NS),
+            ),
+            out: Vec::new(),
+            fx: Vec::new(),
+            early: VecDeque::new(),
+            heads_seen: false,
+            at_disk: HashMap::default(),
+            holders: None,
+        }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.claims.counts()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.claims.deadline().map(|(at, _)| at)
+    }
+
+    /// A read goes to the store.
+    pub(super) fn begin(&mut self, now: Time, claimed: bool, content: bool) -> Begun {
+        let depth = if content { self.claims.device_mut().begin() } else { 0 };
+        Begun { at: now, depth, claimed }
+    }
+
+    pub(super) fn check(&self, deep: bool) {
+        assert!(self.claims.waiting() <= QUEUE_MAX, "contested reads are bounded");
+        self.claims.check(if deep { Depth::Deep } else { Depth::Cheap });
+    }
+
+    /// Remembers what is to be told to other members.
+    fn note_claims(&mut self, fx: &[Effect<ReadRequest>]) {
+        for (at, effect) in fx.iter().enumerate() {
+            let Effect::Claim { attempt, bid_ns, holders } = effect else { continue };
+            // What is issued with its claim has left the queue already.
+            let issued = fx[at..].iter().find_map(|effect| match effect {
+                Effect::Issue { item } if is_of(item, attempt.read) => Some(item),
+                _ => None,
+            });
+            let Some(read) = issued.or_else(|| self.claims.get(attempt.read)) else { continue };
+            let (volume, lba) = (read.span.volume, read.span.lba);
+            let ReadId { asker, sequence: number } = attempt.read;
+            let claim = Claim { gateway: GatewayId(asker), number, volume, lba, bid_ns: *bid_ns };
+            let others = holders.iter().filter(|brick| **brick != self.me);
+            self.out.extend(others.map(|brick| (*brick, claim)));
+        }
+    }
+
+    fn count_drop(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
+        let number = read.contest.map_or(0, |contest| contest.number);
+        cx.counters.count(match why {
+            Dropped::Claimed(_) => "read left to another member",
+            Dropped::Squashed if self.early.contains(&(read.from, number)) => "claim overtook its read",
+            Dropped::Squashed => "contested read came twice",
+            Dropped::Full => "contested read found the queue full",
+            Dropped::Cancelled => "contested read cancelled",
+        });
+    }
+
+    /// A claim came of a read that is not here: it may be on its way.
+    fn note_early(&mut self, asker: NodeId, claim: &Claim) {
+        if self.early.len() >= EARLY_MAX {
+            self.early.pop_front();
+        }
+        self.early.push_back((asker, claim.number));
+    }
+
+    /// Who was asked, if that makes sense: this brick and others.
+    fn holders(&mut self, cx: &Context<'_>, read: &ReadRequest, slots: Slots) -> Option<Holders> {
+        let key = (read.group, read.view, slots);
+        if let Some((known, holders)) = &self.holders
+            && *known == key
+        {
+            return Some(holders.clone());
+        }
+        let view = cx.groups.active(read.group)?;
+        let bricks = slots.iter().map(|slot| view.members.get(usize::from(slot)).copied());
+        let holders: Holders = bricks.collect::<Option<Vec<BrickId>>>()?.into();
+        if holders.len() < 2 || !holders.contains(&self.me) {
+            return None;
+        }
+        self.holders = Some((key, holders.clone()));
+        Some(holders)
+    }
+}
+
+fn is_of(read: &ReadRequest, id: ReadId) -> bool {
+    read.from == NodeId::Gateway(GatewayId(id.asker)) && read.contest.is_some_and(|c| c.number == id.sequence)
+}
+
+impl Participant {
+    /// How often contested reads were claimed, left to others, and taken over.
+    pub fn contest_counts(&self) -> Counts {
+        self.contests.counts()
+    }
+
+    /// Claims to be told, and whom.
+    pub fn take_claims(&mut self) -> impl Iterator<Item = (BrickId, Claim)> + use<> {
+        core::mem::take(&mut self.contests.out).into_iter()
+    }
+
+    /// Another member serves a read.
+    pub fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
+        let asker = NodeId::Gateway(claim.gateway);
+        let is_it = |read: &ReadRequest| {
+            read.from == asker && read.contest.is_some_and(|contest| contest.number == claim.number)
+        };
+        // Who waits for a decision may leave it to someone who does not.
+        self.held.retain(|_, (_, read)| !is_it(read));
+        let attempt = attempt(claim.gateway.0, claim.number);
+        if self.contests.heads_seen {
+            let (disk, bid_ns) = (self.disk, claim.bid_ns);
+            return cx.fx.push(BrickEffect::Claimed { disk, attempt, bid_ns, brick: from });
+        }
+        if self.contests.claims.get(attempt.read).is_none() {
+            self.contests.note_early(asker, &claim);
+        }
+        self.contest_step(cx, Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from });
+    }
+
+    /// A read that others were asked for, too, of blocks without a write in doubt.
+    pub(super) fn contend(&mut self, cx: &mut Context<'_>, read: ReadRequest) {
+        let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else {
+            return self.serve(cx, read, false);
+        };
+        let Some(holders) = self.contests.holders(cx, &read, contest.holders) else {
+            cx.counters.count("contested read that makes no sense served alone");
+            return self.serve(cx, read, false);
+        };
+        if self.contests.at_disk.len() >= QUEUE_MAX {
+            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
+        }
+        let attempt = attempt(gateway.0, contest.number);
+        if self.contests.heads_seen && read.content {
+            self.contests.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
+            cx.fx.push(BrickEffect::Contest { disk: self.disk, attempt, holders });
+            return self.serve(cx, read, false);
+        }
+        // There is no arm whose way would depend on the sector.
+        let (sector, data) =
+            (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
+        let event = match contest.tied {
+            true => Event::Tied { attempt, sector, holders, item: read },
+            false => Event::Read { attempt, data, sector, holders, item: read },
+        };
+        self.contest_step(cx, event);
+    }
+
+    /// From now on the disk shows its head, or does not.
+    pub fn see_heads(&mut self, seen: bool) {
+        self.contests.heads_seen = seen;
+    }
+
+    /// The disk is about to serve a contested read.
+    pub fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
+        let Some(&(volume, lba)) = self.contests.at_disk.get(&attempt.read) else { return };
+        let (gateway, number) = (GatewayId(attempt.read.asker), attempt.read.sequence);
+        let claim = Claim { gateway, number, volume, lba, bid_ns };
+        let others = holders.iter().filter(|brick| **brick != self.contests.me);
+        self.contests.out.extend(others.map(|brick| (*brick, claim)));
+    }
+
+    /// A read left the disk: served, or left to another member, which then needs no answer from here.
+    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_busy: bool) -> bool {
+        let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
+        let was_there = self.contests.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
+        if was_there && is_busy {
+            cx.counters.count("read left to another member");
+        }
+        was_there && is_busy
+    }
+
+    /// The store has answered.
+    pub(super) fn on_served(&mut self, cx: &mut Context<'_>, begun: Begun) {
+        if begun.depth > 0 {
+            let took_ns = u64::try_from(cx.now.since(begun.at).as_nanos()).unwrap_or(u64::MAX);
+            self.contests.claims.device_mut().end(begun.depth, took_ns);
+        }
+        if begun.claimed {
+            self.contest_step(cx, Event::Done);
+        }
+    }
+
+    /// Serves what is this brick's turn, and what those who were expected to be first let pass. After a batch: of a brick that
+    /// stood still for a while the reads that others claimed meanwhile come with their claims.
+    pub fn settle_contests(&mut self, cx: &mut Context<'_>) {
+        let mut fx = core::mem::take(&mut self.contests.fx);
+        self.contests.claims.settle(cx.now, &mut fx);
+        while !fx.is_empty() {
+            self.contests.note_claims(&fx);
+            let mut returned = 0;
+            for effect in fx.drain(..) {
+                match effect {
+                    Effect::Claim { .. } => {}
+                    Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
+                    Effect::Drop { item, why } => self.drop_contested(cx, &item, why),
+                }
+            }
+            for _ in 0..returned {
+                self.contests.claims.step(cx.now, Event::Done, &mut fx);
+            }
+            self.contests.claims.settle(cx.now, &mut fx);
+        }
+        self.contests.fx = fx;
+    }
+
+    /// What a step leaves is dropped reads; claims and turns follow with the batch's end.
+    fn contest_step(&mut self, cx: &mut Context<'_>, event: Event<ReadRequest>) {
+        let mut fx = core::mem::take(&mut self.contests.fx);
+        self.contests.claims.step(cx.now, event, &mut fx);
+        for effect in fx.drain(..) {
+            if let Effect::Drop { item, why } = effect {
+                self.drop_contested(cx, &item, why);
+            }
+        }
+        self.contests.fx = fx;
+    }
+
+    fn drop_contested(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
+        self.contests.count_drop(cx, read, why);
+        match why {
+            Dropped::Full => read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
+            // The claimer has the blocks in memory from now on.
+            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: read.span }),
+            Dropped::Squashed | Dropped::Cancelled => {}
+        }
+    }
+
+    /// It is this brick's turn to serve a read, unless things have changed while it waited. Says whether the disk has it.
+    fn serve_claimed(&mut self, cx: &mut Context<'_>, read: ReadRequest) -> bool {
+        if let Err(view) = admits(cx, &read) {
+            read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
+            return false;
+        }
+        if self.pending.in_doubt(read.span).next().is_none() {
+            self.serve(cx, read, true);
+            return true;
+        }
+        // The others have left it to this brick, so it does not leave it to them.
+        let read = ReadRequest { contest: None, ..read };
+        self.serial += 1;
+        self.hold_read(cx, self.serial, cx.now, read);
+        false
+    }
+}
+
+fn attempt(gateway: u64, number: u64) -> Attempt {
+    // Whoever asks again does so under another number, or without a contest.
+    Attempt { read: ReadId { asker: gateway, sequence: number }, number: 0 }
+}

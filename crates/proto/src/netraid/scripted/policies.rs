@@ -1,0 +1,248 @@
+//! Who is asked for a read under each policy, and who else when that takes long.
+
+use super::{Asked, FAMILY, GROUP, Script, span};
+use crate::netraid::coordinator::{Answer, Operation, Outcome};
+use crate::netraid::pace::Kind;
+use crate::netraid::read::ReadOperation;
+use base::{BrickId, Payload, Stamp, Time};
+use core::time::Duration;
+use wire::{Contest, Message, ReadOutcome, ReadPolicy, Slots};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn script(layout: &str, members: u32, policy: ReadPolicy) -> Script {
+    let mut script = Script::new(layout, (1 << members) - 1, 0);
+    script.coordinator.shared.policy_of.insert(FAMILY, policy);
+    script
+}
+
+fn read(script: &mut Script) -> Vec<Asked> {
+    script.begin(Operation::Read(ReadOperation::new(GROUP, span(FAMILY), 0, false)));
+    script.asked()
+}
+
+fn contest(asked: &Asked) -> Option<Contest> {
+    match asked.message {
+        Message::Read { contest, .. } => contest,
+        _ => panic!("no read: {asked:?}"),
+    }
+}
+
+fn wants_content(asked: &Asked) -> bool {
+    matches!(asked.message, Message::Read { content: true, .. })
+}
+
+/// The member answers `after` so long a time; other questions are dropped.
+fn reads_take(script: &mut Script, slow: Option<u8>, after: Duration, count: usize) {
+    for _ in 0..count {
+        let asked = read(script);
+        let first = asked.into_iter().find(|asked| Some(asked.slot) != slow).expect("someone was asked");
+        script.coordinator.shared.now += after;
+        script.shows(&first, 1, &[], true);
+        assert!(script.outcome().is_some());
+    }
+}
+
+fn content(script: &mut Script) -> u8 {
+    match script.outcome() {
+        Some(Outcome::Read { content, .. }) => content.to_vec()[0],
+        other => panic!("not read: {other:?}"),
+    }
+}
+
+#[test]
+fn a_claimed_read_is_asked_of_all_and_the_first_answer_counts() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Claim);
+    let asked = read(&mut script);
+    assert_eq!(Script::slots(&asked), [0, 1, 2]);
+    let contests: Vec<Contest> = asked.iter().filter_map(contest).collect();
+    assert_eq!(contests.len(), 3);
+    assert!(contests.iter().all(|c| *c == contests[0] && c.holders == Slots::all(3) && !c.tied));
+    script.shows(&asked[1], 7, &[], true);
+    assert_eq!(content(&mut script), 7);
+    script.shows(&asked[2], 7, &[], true);
+    assert_eq!(script.counted("duplicate answers to a read"), 1);
+    let traffic = script.coordinator.shared.traffic;
+    assert_eq!((traffic.reads, traffic.questions, traffic.duplicate_answers), (1, 3, 1));
+    assert!(script.wait().is_empty(), "nothing is left to ask");
+}
+
+#[test]
+fn a_read_that_nobody_answers_is_rescued_by_each_member_in_turn() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Claim);
+    reads_take(&mut script, None, MS / 4, 20);
+    let begun = script.coordinator.shared.now;
+    read(&mut script);
+    let mut rescuers = Vec::new();
+    for rescue in 1..=3u32 {
+        let asked = script.wait();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert!(contest(&asked[0]).is_none(), "whoever is asked now is to answer whatever was claimed");
+        let passed = script.coordinator.shared.now.since(begun);
+        assert!(passed >= MS * rescue && passed <= 2 * MS * rescue, "rescue {rescue} after {passed:?}");
+        rescuers.push(asked[0].slot);
+    }
+    rescuers.sort_unstable();
+    assert_eq!(rescuers, [0, 1, 2]);
+    let anew = script.wait();
+    assert!(script.coordinator.shared.now.since(begun) >= 250 * MS);
+    assert!(anew.len() == 1 && contest(&anew[0]).is_none(), "{anew:?}");
+    script.shows(&anew[0], 3, &[], true);
+    assert_eq!(content(&mut script), 3);
+    assert_eq!(script.counted("read rescued"), 3);
+}
+
+#[test]
+fn a_claimer_without_a_lease_is_confirmed_by_the_others() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Claim);
+    let asked = read(&mut script);
+    script.shows(&asked[2], 7, &[], false);
+    let confirm = script.asked();
+    assert_eq!(Script::slots(&confirm), [0, 1, 2]);
+    assert!(confirm.iter().all(|asked| contest(asked).is_none()));
+    assert_eq!(confirm.iter().filter(|asked| wants_content(asked)).count(), 1);
+    script.shows(&asked[0], 8, &[], true);
+    assert!(script.outcome().is_none(), "an answer to what is not asked any more counts for nothing");
+    let stamps = [Stamp(7 << 33)];
+    confirm.iter().for_each(|asked| script.shows(asked, 9, &stamps, false));
+    assert_eq!(content(&mut script), 9);
+}
+
+#[test]
+fn a_member_that_is_busy_leaves_a_contest_to_the_others() {
+    let mut script = script("raid1x2", 2, ReadPolicy::Claim);
+    let busy = |script: &mut Script, asked: &Asked| {
+        script.answer(asked, Answer::Read(ReadOutcome::Busy, Payload::new()));
+    };
+    let asked = read(&mut script);
+    busy(&mut script, &asked[0]);
+    assert!(script.asked().is_empty());
+    script.shows(&asked[1], 5, &[], true);
+    assert_eq!(content(&mut script), 5);
+    let asked = read(&mut script);
+    asked.iter().for_each(|asked| busy(&mut script, asked));
+    let begun = script.coordinator.shared.now;
+    let again = script.wait();
+    assert_eq!(again.len(), 1);
+    assert!(script.coordinator.shared.now.since(begun) >= 10 * MS, "not before it makes sense");
+}
+
+#[test]
+fn hedged_reads_ask_a_second_member_when_the_first_takes_longer_than_usual() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Hedged);
+    reads_take(&mut script, None, MS / 2, 64);
+    let begun = script.coordinator.shared.now;
+    let first = read(&mut script);
+    assert!(first.len() == 1 && contest(&first[0]).is_none(), "{first:?}");
+    let second = script.wait();
+    assert!(second.len() == 1 && second[0].slot != first[0].slot, "{second:?}");
+    let passed = script.coordinator.shared.now.since(begun);
+    assert!(passed >= MS / 2 && passed <= MS, "{passed:?}");
+    script.pass(100 * MS);
+    assert!(script.asked().is_empty(), "two are enough");
+    script.shows(&first[0], 4, &[], true);
+    assert_eq!(content(&mut script), 4);
+}
+
+#[test]
+fn the_second_of_two_tied_members_is_asked_only_when_the_first_is_not_done_at_once() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Tied);
+    reads_take(&mut script, None, MS / 10, 3);
+    assert!(script.asked().is_empty());
+    let first = read(&mut script);
+    let second = script.wait();
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert!(first[0].slot != second[0].slot);
+    let tie = contest(&first[0]).expect("tied");
+    assert!(tie.tied && tie.holders.len() == 2 && contest(&second[0]) == Some(tie));
+}
+
+#[test]
+fn a_hash_names_one_member_and_an_unanswered_read_goes_to_another() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Hash);
+    let slots: Vec<u8> = (0..8)
+        .map(|_| {
+            let asked = read(&mut script);
+            script.shows(&asked[0], 1, &[], true);
+            assert_eq!(content(&mut script), 1);
+            asked[0].slot
+        })
+        .collect();
+    assert!(slots.iter().all(|slot| *slot == slots[0]), "{slots:?}");
+    assert_eq!(Script::slots(&read(&mut script)), slots[..1]);
+    let mut others: Vec<u8> = (0..2).map(|_| script.wait()[0].slot).collect();
+    others.push(slots[0]);
+    others.sort_unstable();
+    others.dedup();
+    assert!(others.len() > 1, "asked again of the one that does not answer: {others:?}");
+}
+
+fn holder_slot(script: &mut Script) -> u8 {
+    let asked = read(script);
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    script.shows(&asked[0], 0, &[], true);
+    assert!(script.outcome().is_some());
+    asked[0].slot
+}
+
+#[test]
+fn a_row_stands_in_for_a_member_that_takes_long() {
+    let mut script = script("raid5-4+1", 5, ReadPolicy::Claim);
+    let holder = holder_slot(&mut script);
+    reads_take(&mut script, None, MS / 4, 20);
+    let begun = script.coordinator.shared.now;
+    read(&mut script);
+    let row = script.wait();
+    let passed = script.coordinator.shared.now.since(begun);
+    assert!((MS..=2 * MS).contains(&passed), "{passed:?}");
+    assert_eq!(row.len(), 4);
+    assert!(row.iter().all(|asked| asked.slot != holder));
+    row_shows_zeros(&mut script, &row);
+    assert!(script.outcome().is_some(), "without the holder");
+    assert_eq!(script.coordinator.shared.traffic.reconstructions, 1);
+}
+
+/// The row's members show zeros that nobody wrote: one stamp for data, one for each unit for parity.
+fn row_shows_zeros(script: &mut Script, asked: &[Asked]) {
+    for asked in asked {
+        let Message::Read { width, .. } = asked.message else { panic!("{asked:?}") };
+        script.shows(asked, 0, &vec![Stamp::ZERO; usize::from(width)], true);
+    }
+}
+
+#[test]
+fn a_slow_member_is_gone_around_at_once_and_asked_now_and_then() {
+    let mut script = script("raid5-4+1", 5, ReadPolicy::ShortestQueue);
+    let holder = holder_slot(&mut script);
+    let slow = BrickId(u32::from(holder) + 1);
+    let now = script.coordinator.shared.now;
+    for brick in (1..=5).map(BrickId) {
+        let lasts = if brick == slow { 20 * MS } else { MS / 4 };
+        for call in 0..20 {
+            let since = Time(now.0 - 1_000_000_000);
+            let pace = &mut script.coordinator.shared.pace;
+            pace.begin(since, brick, Kind::Read, 1 << 40 | call);
+            pace.answered(since + lasts, brick, Kind::Read, 1 << 40 | call, since);
+            pace.heard(brick);
+        }
+    }
+    let (mut beside, mut all) = (0, 0);
+    for _ in 0..400 {
+        let asked = read(&mut script);
+        let row: Vec<Asked> = asked
+            .into_iter()
+            .filter(|asked| {
+                asked.slot != holder || {
+                    beside += 1;
+                    false
+                }
+            })
+            .collect();
+        assert_eq!(row.len(), 4, "at once");
+        script.coordinator.shared.now += MS;
+        row_shows_zeros(&mut script, &row);
+        assert!(script.outcome().is_some());
+        all += 1;
+    }
+    assert!(beside >= 2 && beside * 20 <= all, "asked beside {beside} of {all} times");
+}

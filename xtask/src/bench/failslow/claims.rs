@@ -1,0 +1,119 @@
+//! What the figures must show. A claim that does not hold is printed as such.
+
+use super::reads::Reads;
+use super::state::State;
+use super::writes::Writes;
+use super::{CLAIM, MIRROR, Results};
+use serde_json::{Value, json};
+
+/// p99 with a slow brick over p99 without, at most.
+const READS_RATIO: f64 = 1.5;
+const WRITES_RATIO: f64 = 2.0;
+const PARITY_RATIO: f64 = 3.0;
+/// Device reads a read at most, in light load, under claims.
+const DEVICE_READS: f64 = 1.05;
+
+/// A demand and what was measured.
+#[derive(Clone)]
+pub(super) struct Claim {
+    what: String,
+    measured: f64,
+    bound: f64,
+    at_least: bool,
+}
+
+impl Claim {
+    fn holds(&self) -> bool {
+        if self.at_least { self.measured >= self.bound } else { self.measured <= self.bound }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "claim": self.what, "measured": self.measured, "bound": self.bound, "at_least": self.at_least,
+            "holds": self.holds(),
+        })
+    }
+
+    pub(super) fn print(&self) {
+        let sign = if self.at_least { '≥' } else { '≤' };
+        let verdict = if self.holds() { "holds" } else { "SHORT" };
+        println!("{:<54} {:>8.2} {sign} {:>5.2} {verdict}", self.what, self.measured, self.bound);
+    }
+}
+
+/// All that can be judged by what was measured.
+pub(super) fn all(results: &Results) -> Vec<Claim> {
+    let mut layouts: Vec<&str> = results.reads.iter().map(|reads| reads.layout.as_str()).collect();
+    layouts.extend(results.writes.iter().map(|writes| writes.layout.as_str()));
+    layouts.sort_unstable();
+    layouts.dedup();
+    layouts
+        .into_iter()
+        .flat_map(|layout| [of_reads(results, layout), of_writes(results, layout)].concat())
+        .collect()
+}
+
+fn of_reads(results: &Results, layout: &str) -> Vec<Claim> {
+    let of_layout = |reads: &&Reads| reads.layout == layout && reads.policy == CLAIM;
+    let reads: Vec<&Reads> = results.reads.iter().filter(of_layout).collect();
+    let at = |state: State| reads.iter().find(|reads| reads.state == state);
+    let slow = || reads.iter().filter(|reads| reads.state.is_slow());
+    let ratio = if layout == MIRROR { READS_RATIO } else { PARITY_RATIO };
+    let mut claims = Vec::new();
+    if let Some(healthy) = at(State::Healthy) {
+        claims.extend(slow().map(|reads| {
+            let what = format!("{layout} reads, one brick {}: p99 over healthy", reads.state.name());
+            at_most(what, reads.paced.p99_ms / healthy.paced.p99_ms, ratio)
+        }));
+        if layout == MIRROR {
+            claims.push(at_most(
+                format!("{layout} reads: device reads a read"),
+                healthy.cost.device_blocks,
+                DEVICE_READS,
+            ));
+        }
+    }
+    claims.extend(throughput(
+        layout,
+        "reads",
+        at(State::Dead).map(|reads| reads.iops),
+        slow().map(|reads| reads.iops),
+    ));
+    claims
+}
+
+fn of_writes(results: &Results, layout: &str) -> Vec<Claim> {
+    let writes: Vec<&Writes> = results.writes.iter().filter(|writes| writes.layout == layout).collect();
+    let at = |state: State| writes.iter().find(|writes| writes.state == state);
+    let slow = || writes.iter().filter(|writes| writes.state.is_slow());
+    let ratio = if layout == MIRROR { WRITES_RATIO } else { PARITY_RATIO };
+    let mut claims = Vec::new();
+    if let Some(healthy) = at(State::Healthy) {
+        claims.extend(slow().map(|writes| {
+            let what = format!("{layout} writes, {} left out: p99 over healthy", writes.state.name());
+            let p99_ms = if writes.left.is_some() { writes.after.p99_ms } else { writes.during.p99_ms };
+            at_most(what, p99_ms / healthy.after.p99_ms, ratio)
+        }));
+    }
+    claims.extend(slow().map(|writes| {
+        let what = format!("{layout} writes, {}: it leaves, once", writes.state.name());
+        Claim { what, measured: f64::from(u8::from(writes.stays_out)), bound: 1.0, at_least: true }
+    }));
+    claims.extend(throughput(
+        layout,
+        "writes",
+        at(State::Dead).map(|writes| writes.iops),
+        slow().map(|writes| writes.iops),
+    ));
+    claims
+}
+
+fn throughput(layout: &str, what: &str, dead: Option<f64>, slow: impl Iterator<Item = f64>) -> Option<Claim> {
+    let least = slow.min_by(f64::total_cmp)?;
+    let what = format!("{layout} {what}: least throughput over that when dead");
+    Some(Claim { what, measured: least / dead?, bound: 1.0, at_least: true })
+}
+
+fn at_most(what: String, measured: f64, bound: f64) -> Claim {
+    Claim { what, measured, bound, at_least: false }
+}

@@ -1,0 +1,186 @@
+//! `cargo xtask bench failslow`: one slow brick of several, and what clients see of it.
+//!
+//! Reading order: [`verb`] (what is run, in which order), `state` (what ails a brick), `load` (what clients do), `reads`
+//! (under each read policy; the slow brick stays, as nothing is written), `writes` (the slow brick leaves: when, and before
+//! and after), `claims` (what must hold), `table`. Clusters are real daemons on this machine, with disks whose lateness is
+//! emulated; so figures of states are to be compared with each other, not with other machines.
+
+mod claims;
+mod load;
+mod reads;
+mod state;
+mod table;
+mod writes;
+
+use crate::cluster::{Cluster, Spec};
+use crate::{clients, workspace};
+use anyhow::Result;
+use clap::Args;
+use load::{Kind, Load};
+use reads::Reads;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use writes::Writes;
+
+/// Paced jobs, and what they ask for a second together.
+const JOBS: u64 = 16;
+const READ_RATE: f64 = 320.0;
+const WRITE_RATE: f64 = 80.0;
+/// Requests under way when throughput is measured.
+const DEPTH: u64 = 4;
+/// Small enough that nearly all reads go to the disks.
+const CACHE_BYTES: u64 = 4 << 20;
+const MIRROR: &str = "raid1x3";
+/// The policy that is to dodge a slow brick.
+const CLAIM: &str = "claim";
+const POLICIES: [&str; 8] =
+    [CLAIM, "shortest-queue", "hash", "weighted-hash", "lard", "hedged", "tied", "probing"];
+
+/// How to measure.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  cargo xtask bench failslow --quick
+  cargo xtask bench failslow --json > failslow.json
+  cargo xtask bench failslow --policy claim --policy hash --layout raid1x3")]
+pub(crate) struct Options {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Two minutes instead of fifteen: few states and policies, to see that it works, not to quote
+    #[arg(long)]
+    quick: bool,
+    /// A binary to use instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Only this read policy; may be repeated
+    #[arg(long = "policy", value_parser = POLICIES)]
+    policies: Vec<String>,
+    /// Only this layout; may be repeated
+    #[arg(long = "layout")]
+    layouts: Vec<String>,
+    /// Only reads, or only writes
+    #[arg(long, value_parser = ["reads", "writes"])]
+    only: Option<String>,
+}
+
+/// How much of it.
+struct Plan {
+    bytes: u64,
+    /// Of paced reads in each state.
+    read_span: Duration,
+    /// Of the closed loop.
+    closed_span: Duration,
+    /// Of paced writes before the brick begins to ail, and after it has left.
+    write_span: Duration,
+    policies: Vec<String>,
+    layouts: Vec<String>,
+    states: Vec<state::State>,
+    reads: bool,
+    writes: bool,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Plan {
+        let quick = options.quick;
+        let given = |given: &[String], quick_default: &[&str], default: &[&str]| match given {
+            [] => if quick { quick_default } else { default }.iter().map(|name| (*name).to_owned()).collect(),
+            given => given.to_vec(),
+        };
+        let seconds = |full, few| Duration::from_secs(if quick { few } else { full });
+        Plan {
+            bytes: if quick { 64 << 20 } else { 256 << 20 },
+            read_span: seconds(8, 3),
+            closed_span: seconds(4, 1),
+            write_span: seconds(15, 5),
+            policies: given(&options.policies, &[CLAIM, "hash"], &POLICIES),
+            layouts: given(&options.layouts, &[MIRROR], &[MIRROR, "raid5-4+1", "rs-4+2"]),
+            states: match quick {
+                true => vec![
+                    state::State::Healthy,
+                    state::State::Late(20),
+                    state::State::Stopped,
+                    state::State::Dead,
+                ],
+                false => state::State::ALL.to_vec(),
+            },
+            reads: options.only.as_deref() != Some("writes"),
+            writes: options.only.as_deref() != Some("reads"),
+        }
+    }
+
+    /// Read policies matter where there are several copies; elsewhere one is measured.
+    fn policies_of(&self, layout: &str) -> Vec<&str> {
+        let all = self.policies.iter().map(String::as_str);
+        let count = if layout.starts_with("raid1") { self.policies.len() } else { 1 };
+        all.take(count).collect()
+    }
+}
+
+/// All that was measured.
+#[derive(Default)]
+struct Results {
+    reads: Vec<Reads>,
+    writes: Vec<Writes>,
+}
+
+/// Measures and prints.
+pub(crate) fn verb(options: &Options) -> Result<()> {
+    let binary = workspace::binary(options.binary.as_deref(), "release")?;
+    let plan = Plan::new(options);
+    let mut results = Results::default();
+    for layout in &plan.layouts {
+        if plan.reads {
+            results.reads.extend(reads::measure(&binary, layout, &plan)?);
+        }
+        if plan.writes {
+            for state in &plan.states {
+                let writes = writes::measure(&binary, layout, *state, &plan)?;
+                eprintln!("{}", table::writes_line(&writes));
+                results.writes.push(writes);
+            }
+        }
+    }
+    let claims = claims::all(&results);
+    if options.json {
+        println!("{}", as_json(options, &results, &claims));
+    } else {
+        table::print(&results, &claims);
+    }
+    Ok(())
+}
+
+/// A cluster just as wide as the layout, whose disks can be made late, with a volume that is written all over.
+fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
+    let disk_bytes = plan.bytes / clients::data(layout) * 5 / 4 + (512 << 20);
+    let spec = Spec {
+        bricks: clients::width(layout),
+        disk_bytes,
+        cache_bytes: CACHE_BYTES,
+        emulation: true,
+        metrics: true,
+        ..Spec::default()
+    };
+    let cluster = Cluster::start(binary, &spec)?;
+    cluster.create("v", plan.bytes, layout)?;
+    drop(cluster.connect_patiently(0, "v")?);
+    load(&cluster, Kind::Write).fill(plan.bytes)?;
+    Ok(cluster)
+}
+
+fn load(cluster: &Cluster, kind: Kind) -> Load {
+    Load { port: cluster.gateways[0].nbd_port, volume: "v".to_owned(), kind }
+}
+
+fn as_json(options: &Options, results: &Results, claims: &[claims::Claim]) -> serde_json::Value {
+    json!({
+        "machine": { "processors": std::thread::available_parallelism().map_or(0, usize::from) },
+        "quick": options.quick,
+        "paced_jobs": JOBS, "reads_per_second": READ_RATE, "writes_per_second": WRITE_RATE, "depth": DEPTH,
+        "cache_bytes_per_brick": CACHE_BYTES,
+        "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
+        "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),
+        "claims": claims.iter().map(claims::Claim::json).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,108 @@
+//! Reads beside a slow brick, under each policy.
+
+use super::load::{Kind, Percentiles};
+use super::state::{BRICK, State};
+use super::{DEPTH, JOBS, Plan, READ_RATE, cluster, load, table};
+use crate::cluster::{Cluster, Metrics, of_brick};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Daemons renew their metrics once a second.
+const RENEWED: Duration = Duration::from_millis(1200);
+
+/// One policy in one state.
+pub(super) struct Reads {
+    pub(super) layout: String,
+    pub(super) policy: String,
+    pub(super) state: State,
+    /// Of paced jobs.
+    pub(super) paced: Percentiles,
+    /// Requests a second at [`DEPTH`].
+    pub(super) iops: f64,
+    pub(super) cost: Cost,
+}
+
+/// What a paced read costs: between the gateway and its peers, and on the bricks' disks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cost {
+    pub(super) packets: f64,
+    pub(super) bytes: f64,
+    pub(super) device_blocks: f64,
+}
+
+impl Reads {
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "layout": self.layout, "policy": self.policy, "state": self.state.name(), "requests": self.paced.samples,
+            "p50_ms": self.paced.p50_ms, "p99_ms": self.paced.p99_ms, "p999_ms": self.paced.p999_ms,
+            "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops, "packets_per_read": self.cost.packets,
+            "bytes_per_read": self.cost.bytes, "device_blocks_per_read": self.cost.device_blocks,
+        })
+    }
+}
+
+/// Measures a layout under all policies that matter to it, in all states, on one cluster.
+pub(super) fn measure(binary: &Path, layout: &str, plan: &Plan) -> Result<Vec<Reads>> {
+    eprintln!("reads of {layout}");
+    let mut cluster = cluster(binary, layout, plan)?;
+    let mut all = Vec::new();
+    for policy in plan.policies_of(layout) {
+        cluster.admin(&["volume", "set", "v", "--read-policy", policy])?;
+        for state in &plan.states {
+            let reads = in_state(&mut cluster, layout, policy, *state, plan)
+                .with_context(|| format!("{layout} read by {policy}, one brick {}", state.name()))?;
+            eprintln!("{}", table::reads_line(&reads));
+            all.push(reads);
+        }
+    }
+    Ok(all)
+}
+
+fn in_state(cluster: &mut Cluster, layout: &str, policy: &str, state: State, plan: &Plan) -> Result<Reads> {
+    let load = load(cluster, Kind::Read);
+    // The caches and what the gateway knows of its bricks are those of a cluster in use.
+    load.paced(JOBS, READ_RATE, plan.closed_span / 2)?;
+    let trouble = state.begin(cluster)?;
+    if state == State::Dead {
+        wait_until_out(cluster)?;
+    }
+    // What a gateway has to learn of the brick it learns in a second.
+    load.paced(JOBS, READ_RATE, Duration::from_secs(1))?;
+    sleep(RENEWED);
+    let before = cluster.metrics();
+    let paced = load.paced(JOBS, READ_RATE, plan.read_span)?;
+    sleep(RENEWED);
+    let cost = Cost::between(&before, &cluster.metrics());
+    let iops = load.closed(DEPTH, plan.closed_span)?;
+    trouble.end(cluster)?;
+    cluster.wait_until_redundant(Duration::from_secs(120))?;
+    cluster.all_alive()?;
+    let (layout, policy) = (layout.to_owned(), policy.to_owned());
+    Ok(Reads { layout, policy, state, paced, iops, cost })
+}
+
+fn wait_until_out(cluster: &Cluster) -> Result<()> {
+    let id = cluster.brick_id(BRICK)?;
+    let is_out = |status: &Value| of_brick(status, &id)["stale_groups"] == of_brick(status, &id)["groups"];
+    cluster.wait_for("the dead brick is left out", Duration::from_secs(60), is_out).map(drop)
+}
+
+impl Cost {
+    fn between(before: &Metrics, after: &Metrics) -> Cost {
+        let of_gateway = |name: &str| after.of_gateway(name) - before.of_gateway(name);
+        let reads = of_gateway("brickwork_nbd_reads_total").max(1.0);
+        let both = |what: &str| {
+            let name = |way: &str| format!("brickwork_peer_{what}_{way}_total");
+            of_gateway(&name("received")) + of_gateway(&name("sent"))
+        };
+        let misses = "brickwork_store_cache_misses_total";
+        Cost {
+            packets: both("packets") / reads,
+            bytes: both("bytes") / reads,
+            device_blocks: (after.sum(misses) - before.sum(misses)) / reads,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Tables for people, 80 columns wide.
+
+use super::claims::Claim;
+use super::load::Percentiles;
+use super::reads::Reads;
+use super::writes::Writes;
+use super::{DEPTH, JOBS, READ_RATE, Results, WRITE_RATE};
+use std::time::Duration;
+
+/// Prints all.
+pub(super) fn print(results: &Results, claims: &[Claim]) {
+    if !results.reads.is_empty() {
+        println!(
+            "\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask {READ_RATE} times a"
+        );
+        println!("second (ms from when each was to be made), then {DEPTH} ask all the time (IOPS). A read");
+        println!("costs packets and bytes between gateway and bricks, and reads of their disks.\n");
+        println!("{}", reads_heading());
+        results.reads.iter().for_each(|reads| println!("{}", reads_line(reads)));
+    }
+    if !results.writes.is_empty() {
+        println!(
+            "\nWrites of 4 KiB at random, {WRITE_RATE} a second: in all of the time before the brick ails, until it"
+        );
+        println!("has left, and after (p50/p99 ms); s until it was held for slow, had left, and was");
+        println!("back once it was well; then {DEPTH} at a time while it is out (IOPS).\n");
+        println!("{}", writes_heading());
+        results.writes.iter().for_each(|writes| println!("{}", writes_line(writes)));
+    }
+    println!("\n{:<54} {:>8} {:>7} verdict", "must show", "measured", "bound");
+    claims.iter().for_each(Claim::print);
+}
+
+fn reads_heading() -> String {
+    format!(
+        "{:<9} {:<14} {:<10} {:>6} {:>6} {:>6} {:>6} {:>5} {:>5} {:>4}",
+        "layout", "policy", "state", "p50", "p99", "p99.9", "IOPS", "pkts", "KB", "disk"
+    )
+}
+
+/// One policy in one state.
+pub(super) fn reads_line(reads: &Reads) -> String {
+    let Percentiles { p50_ms, p99_ms, p999_ms, .. } = reads.paced;
+    format!(
+        "{:<9} {:<14} {:<10} {:>6} {:>6} {:>6} {:>6.0} {:>5.2} {:>5.2} {:>4.2}",
+        reads.layout,
+        reads.policy,
+        reads.state.name(),
+        millis(p50_ms),
+        millis(p99_ms),
+        millis(p999_ms),
+        reads.iops,
+        reads.cost.packets,
+        reads.cost.bytes / 1e3,
+        reads.cost.device_blocks,
+    )
+}
+
+fn writes_heading() -> String {
+    format!(
+        "{:<9} {:<10} {:>9} {:>9} {:>9} {:>5} {:>5} {:>5} {:>6}",
+        "layout", "state", "before", "until", "after", "slow", "left", "back", "IOPS"
+    )
+}
+
+/// One state.
+pub(super) fn writes_line(writes: &Writes) -> String {
+    let both = |part: &Percentiles| format!("{}/{}", millis(part.p50_ms), millis(part.p99_ms));
+    let seconds =
+        |span: Option<Duration>| span.map_or("-".to_owned(), |span| format!("{:.1}", span.as_secs_f64()));
+    format!(
+        "{:<9} {:<10} {:>9} {:>9} {:>9} {:>5} {:>5} {:>5} {:>6.0}",
+        writes.layout,
+        writes.state.name(),
+        both(&writes.before),
+        both(&writes.during),
+        both(&writes.after),
+        seconds(writes.noticed),
+        seconds(writes.left),
+        seconds(writes.back),
+        writes.iops,
+    )
+}
+
+/// Three figures that count.
+fn millis(ms: f64) -> String {
+    match ms {
+        0.0..9.95 => format!("{ms:.1}"),
+        _ => format!("{ms:.0}"),
+    }
+}
