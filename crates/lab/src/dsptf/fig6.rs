@@ -101,7 +101,11 @@ pub(super) fn orders(table: &Table, other: &str) -> Vec<Claim> {
                 ratio("Central SPTF"),
                 [0.95, 1.05],
             ),
-            shape(format!("{trace}, D-SPTF's response over {other}'s"), ratio(other), [0.0, 1.0]),
+            shape(
+                format!("{trace}, D-SPTF's response over {}'s", other.to_lowercase()),
+                ratio(other),
+                [0.0, 1.0],
+            ),
         ]
     };
     TRACES.into_iter().flat_map(of).collect()

@@ -79,7 +79,7 @@ impl Page {
             self.body,
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" font-size=\"11\" font-weight=\"bold\" \
              fill=\"{fill}\">{}</text>",
-            crate::cell::number(figure)
+            crate::cell::short(figure)
         );
     }
 
