@@ -30,11 +30,13 @@ impl Experiment for Fig6 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |(title, name): (&str, &str), scheme: &str| {
-            let trace = Generated::new(parameters, scale, name);
+            let trace = Generated::new(parameters, scale, name)?;
             let cluster = traces::cluster(parameters, scale, 2, 2, setup::scheme(parameters, scheme, &[]));
-            Point::new(traces::replay(parameters, cluster, trace)).with("trace", title).with("scheme", scheme)
+            Ok(Point::new(traces::replay(parameters, cluster, trace))
+                .with("trace", title)
+                .with("scheme", scheme))
         };
-        Ok(TRACES.into_iter().flat_map(|trace| SCHEMES.map(|scheme| point(trace, scheme))).collect())
+        TRACES.into_iter().flat_map(|trace| SCHEMES.map(|scheme| point(trace, scheme))).collect()
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {
