@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 /// Crates that know no clock, randomness, thread or file.
-pub(super) const PURE: &[&str] = &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "trace", "sim"];
+pub(super) const PURE: &[&str] =
+    &["base", "code", "wire", "nbd", "model", "proto", "store", "node", "trace", "sim"];
 
 /// Each crate with all it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[

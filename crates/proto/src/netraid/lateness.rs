@@ -236,8 +236,9 @@ mod tests {
         };
         assert_eq!(slow(&run(10_000, 12, stall)), [0; 0]);
         // Each brick's disk flushes for 60 ms now and then, each at its own time.
-        let flushes =
-            |at_ms: u64, member: u32| if (at_ms / 60 + 7 * u64::from(member)) % 13 == 0 { 60.0 } else { 2.0 };
+        let flushes = |at_ms: u64, member: u32| {
+            if (at_ms / 60 + 7 * u64::from(member)).is_multiple_of(13) { 60.0 } else { 2.0 }
+        };
         assert_eq!(slow(&run(20_000, 5, flushes)), [0; 0]);
         // A machine with too much to do.
         assert_eq!(

@@ -105,6 +105,8 @@ impl MemoryDisk {
                 self.staged.insert(staged.write.stamp, (staged, payload));
                 Reply::Staged { token, result: Ok(()) }
             }
+            // There is no cache.
+            Command::Forget { .. } => return None,
             Command::Apply { stamp } => {
                 self.apply(stamp);
                 return None;
@@ -167,6 +169,9 @@ impl MemoryDisk {
     }
 }
 
+/// Picks messages by sender, receiver and content.
+pub type Selects = fn(NodeId, NodeId, &Message) -> bool;
+
 /// The cluster.
 pub struct Cluster {
     pub now: Time,
@@ -175,11 +180,11 @@ pub struct Cluster {
     pub gateways: BTreeMap<GatewayId, Gateway>,
     pub dead: Vec<NodeId>,
     /// Messages for which this says no are lost.
-    pub passes: fn(NodeId, NodeId, &Message) -> bool,
+    pub passes: Selects,
     /// The disk of this brick answers so much later.
     pub late_disk: Option<(BrickId, Duration)>,
     /// Messages for which this says yes arrive so much later.
-    pub late_messages: Option<(fn(NodeId, NodeId, &Message) -> bool, Duration)>,
+    pub late_messages: Option<(Selects, Duration)>,
     /// What is under way for longer than a moment, by when it arrives and in the order in which it was sent.
     delayed: BTreeMap<(Time, u64), Delayed>,
     wire: VecDeque<(NodeId, NodeId, Packet)>,
