@@ -69,7 +69,7 @@ fn results_repeat_and_are_kept() {
     assert_eq!(first, run("2"));
     assert_eq!(kept(), 4);
     for file in
-        ["mine.json", "mine.csv", "mine.response_ms.svg", "mine.response_ms.png", "mine.response_ms.csv"]
+        ["mine.json", "mine.csv", "mine.response_ms.svg", "mine.response_ms.png", "mine.response_ms.data.csv"]
     {
         assert!(folder.path().join("out").join(file).metadata().is_ok_and(|file| file.len() > 0), "{file}");
     }

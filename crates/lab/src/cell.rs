@@ -175,6 +175,12 @@ pub fn number(value: f64) -> String {
     number_like(value, value)
 }
 
+/// A number with three significant digits, for where there is little room.
+pub(crate) fn short(value: f64) -> String {
+    let text = number_like(value, value * 10.0);
+    if value == libm::trunc(value) { number(value) } else { text }
+}
+
 /// `value` with as many decimals as `scale` needs for four significant digits.
 fn number_like(value: f64, scale: f64) -> String {
     if !value.is_finite() {
@@ -199,6 +205,11 @@ mod tests {
     fn numbers_keep_four_digits() {
         let shown: Vec<String> = [187.234, 0.0123456, 5.3, 16.0, 12345.6, 0.0, 2.2e-16].map(number).into();
         assert_eq!(shown, ["187.2", "0.01235", "5.300", "16", "12346", "0", "2e-16"]);
+    }
+
+    #[test]
+    fn short_numbers_keep_three_digits() {
+        assert_eq!([187.234, 0.0123456, 5.312, 16.0].map(short), ["187", "0.0123", "5.31", "16"]);
     }
 
     #[test]

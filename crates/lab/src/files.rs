@@ -1,5 +1,5 @@
 //! What a run leaves in its folder: for each experiment `ID.json` and `ID.csv` (the table), for each picture
-//! `NAME.svg`, `NAME.png` and the figures behind it, `NAME.csv` and `NAME.json`.
+//! `NAME.svg`, `NAME.png` and the figures behind it, `NAME.data.csv` and `NAME.data.json`.
 
 use crate::cell::csv;
 use crate::error::LabError;
@@ -42,8 +42,8 @@ fn picture(chart: &Chart) -> Result<[(&'static str, Vec<u8>); 4], LabError> {
     Ok([
         ("svg", drawn.into_bytes()),
         ("png", pixels),
-        ("csv", chart.csv().into_bytes()),
-        ("json", raw.into_bytes()),
+        ("data.csv", chart.csv().into_bytes()),
+        ("data.json", raw.into_bytes()),
     ])
 }
 

@@ -64,12 +64,14 @@ pub struct System {
 
 impl Job for System {
     fn describe(&self) -> serde_json::Value {
-        let cluster = &self.cluster;
+        // Taken apart, so that a field that is new to clusters cannot be forgotten here.
+        let Cluster { bricks, groups, network, scheme, write_release, exclusive, synchronised } =
+            &self.cluster;
         json!({
-            "job": "system", "drives": self.drives, "groups": format!("{:?}", cluster.groups.0),
-            "bricks": cluster.bricks.iter().map(describe_brick).collect::<Vec<_>>(),
-            "network": format!("{:?}", cluster.network), "scheme": format!("{:?}", cluster.scheme),
-            "write_release": format!("{:?}", cluster.write_release), "exclusive": cluster.exclusive,
+            "job": "system", "drives": self.drives, "groups": format!("{:?}", groups.0),
+            "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
+            "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
+            "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
             "load": self.load.describe(), "length": format!("{:?}", self.length),
         })
     }

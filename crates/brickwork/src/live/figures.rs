@@ -30,14 +30,10 @@ pub(super) struct Figures {
     pub requests_per_second: f64,
     /// The mean response time of reads, as clients see it.
     pub read_response_ms: f64,
-    /// The mean response time of writes.
-    pub write_response_ms: f64,
     /// 99% of the emulation's answers were not later, on the clock.
     pub late_p99_ms: f64,
     /// Reads of drives for each read of a client.
     pub device_reads_per_read: f64,
-    /// Writes that found the memory before a drive full.
-    pub nvram_full: f64,
 }
 
 /// Asks all bricks.
@@ -89,10 +85,8 @@ pub(super) fn between(plan: &Plan, before: &Pages, after: &Pages, seen: &Seen) -
             / total("brickwork_emulated_drive_choices_total").max(1.0),
         requests_per_second: (seen.reads.count + seen.writes.count) as f64 * per_second,
         read_response_ms: drive_ms(seen.reads.mean()),
-        write_response_ms: drive_ms(seen.writes.mean()),
         late_p99_ms: late_p99_s(before, after) * 1e3,
         device_reads_per_read: reads * count / clock_s.max(1e-9) / client_reads.max(1e-9),
-        nvram_full: total("brickwork_emulated_drive_nvram_full_total"),
     }
 }
 

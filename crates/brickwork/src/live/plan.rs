@@ -120,3 +120,22 @@ fn folder() -> PathBuf {
     let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
     base.join(format!("brickwork-live-{}", std::process::id()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::disk::emulated::Settings;
+    use std::path::Path;
+
+    #[test]
+    fn bricks_take_what_the_plan_says_of_their_drives() {
+        let plan = Plan::new(&lab::catalogue::parameters("d-sptf"), 12, 1, true).expect("a plan");
+        let settings = Settings::parse(&plan.emulation(), Path::new(".")).expect("settings");
+        let drive = settings.drive.expect("a drive");
+        assert_eq!((settings.dilate, drive.data_bytes), (12, Some(plan.volume.0)));
+        assert_eq!((drive.options, drive.nvram_bytes), (plan.options(), plan.nvram_bytes));
+        assert_eq!(drive.claim_one_way_ns, plan.one_way_ns);
+        assert_eq!(drive.model.capacity_sectors(), plan.drive.capacity_sectors());
+        assert!(Plan::new(&lab::catalogue::parameters("d-sptf"), 0, 1, true).is_err());
+    }
+}

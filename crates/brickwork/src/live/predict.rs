@@ -33,7 +33,6 @@ pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Figures> {
         queue_seen: mean(|run| run.queue_seen),
         requests_per_second: mean(|run| run.requests_per_second),
         read_response_ms: mean(|run| run.read_response_ms),
-        write_response_ms: mean(|run| run.write_response_ms),
         device_reads_per_read: mean(|run| run.device_reads_per_read),
         ..Figures::default()
     })
@@ -67,7 +66,6 @@ fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Figures> {
         queue_seen: measured.queue_seen(),
         requests_per_second: measured.requests_per_second(),
         read_response_ms: measured.read_response.mean_ms,
-        write_response_ms: measured.write_response.mean_ms,
         device_reads_per_read: measured.device_reads_per_read(),
         ..Figures::default()
     })

@@ -30,11 +30,13 @@ impl Experiment for Fig6 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |(title, name): (&str, &str), scheme: &str| {
-            let trace = Generated::new(parameters, scale, name);
+            let trace = Generated::new(parameters, scale, name)?;
             let cluster = traces::cluster(parameters, scale, 2, 2, setup::scheme(parameters, scheme, &[]));
-            Point::new(traces::replay(parameters, cluster, trace)).with("trace", title).with("scheme", scheme)
+            Ok(Point::new(traces::replay(parameters, cluster, trace))
+                .with("trace", title)
+                .with("scheme", scheme))
         };
-        Ok(TRACES.into_iter().flat_map(|trace| SCHEMES.map(|scheme| point(trace, scheme))).collect())
+        TRACES.into_iter().flat_map(|trace| SCHEMES.map(|scheme| point(trace, scheme))).collect()
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {
@@ -101,7 +103,11 @@ pub(super) fn orders(table: &Table, other: &str) -> Vec<Claim> {
                 ratio("Central SPTF"),
                 [0.95, 1.05],
             ),
-            shape(format!("{trace}, D-SPTF's response over {other}'s"), ratio(other), [0.0, 1.0]),
+            shape(
+                format!("{trace}, D-SPTF's response over {}'s", other.to_lowercase()),
+                ratio(other),
+                [0.0, 1.0],
+            ),
         ]
     };
     TRACES.into_iter().flat_map(of).collect()

@@ -34,7 +34,7 @@ impl Experiment for Fig7 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |(title, name): (&str, &str), scheme: &str| {
-            let trace = Generated::new(parameters, scale, name);
+            let trace = Generated::new(parameters, scale, name)?;
             let mut cluster = fast_and_slow(parameters, scheme);
             let cached = traces::cluster(parameters, scale, 2, 2, cluster.scheme.clone());
             cluster
@@ -42,9 +42,11 @@ impl Experiment for Fig7 {
                 .iter_mut()
                 .zip(cached.bricks)
                 .for_each(|(brick, cached)| brick.cache_bytes = cached.cache_bytes);
-            Point::new(traces::replay(parameters, cluster, trace)).with("trace", title).with("scheme", scheme)
+            Ok(Point::new(traces::replay(parameters, cluster, trace))
+                .with("trace", title)
+                .with("scheme", scheme))
         };
-        Ok(TRACES.into_iter().flat_map(|trace| SCHEMES.map(|scheme| point(trace, scheme))).collect())
+        TRACES.into_iter().flat_map(|trace| SCHEMES.map(|scheme| point(trace, scheme))).collect()
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

@@ -38,14 +38,14 @@ impl Experiment for Fig8 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let point = |name: &str| {
-            let trace = Generated::new(parameters, scale, "sap");
+            let trace = Generated::new(parameters, scale, "sap")?;
             let (parameters, scheme) = (shorter(parameters, name), name.split(',').next().unwrap_or(name));
             let cluster = traces::cluster(&parameters, scale, 2, 2, setup::scheme(&parameters, scheme, &[]));
             let percent = parameters.count("half_speed_percent") as u32;
             let system = traces::replay(&parameters, cluster, trace.clone());
-            Point::new(Degraded { system, trace, percent }).with("scheme", name)
+            Ok(Point::new(Degraded { system, trace, percent }).with("scheme", name))
         };
-        Ok(SCHEMES.map(point).into())
+        SCHEMES.into_iter().map(point).collect()
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

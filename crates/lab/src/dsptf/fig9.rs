@@ -51,7 +51,6 @@ impl Experiment for Fig9 {
     }
 
     fn claims(&self, table: &Table) -> Vec<Claim> {
-        // The ideal is central in its scheduling; its clients are as far away as everybody's.
         let loss =
             |latency: f64| 1.0 - throughput(table, "D-SPTF", latency) / throughput(table, "D-SPTF", 0.0);
         let off = |latency: f64| {
@@ -76,8 +75,7 @@ impl Experiment for Fig9 {
     fn notes(&self) -> Vec<String> {
         vec![
             "The mark at 1.75 ms is the paper's bound: less than 5% below no latency. It does not say below what, so two \
-             claims are made of it. Clients are as far away as bricks are: in a closed loop that alone costs the ideal a part \
-             of its throughput."
+             claims are made of it. Only messages between bricks become slower; clients stay where they are."
                 .to_owned(),
         ]
     }

@@ -22,6 +22,7 @@ pub(super) const CLUSTER: &[&str] = &[
     "write_release",
     "journal_bytes",
     "network_one_way_us",
+    "client_one_way_us",
     "claim_slack_percent",
     "claim_hold_rotation_only",
     "platters_in_step",
@@ -42,6 +43,7 @@ pub(super) const CLAIMING: &[&str] = &[
     "write_release",
     "journal_bytes",
     "network_one_way_us",
+    "client_one_way_us",
     "claim_slack_percent",
     "claim_hold_rotation_only",
     "platters_in_step",
@@ -102,9 +104,10 @@ pub(super) fn cluster(parameters: &Parameters, bricks: u32, replicas: u32, schem
         journal_bytes: parameters.count("journal_bytes"),
         ..BrickSpec::new(drive(parameters))
     };
-    let one_way_ns = (parameters.number("network_one_way_us") * 1e3) as u64;
+    let [one_way_ns, client_one_way_ns] =
+        ["network_one_way_us", "client_one_way_us"].map(|name| (parameters.number(name) * 1e3) as u64);
     Cluster {
-        network: Network { one_way_ns, ..Network::default() },
+        network: Network { one_way_ns, client_one_way_ns, ..Network::default() },
         write_release: write_release(parameters.text("write_release")),
         synchronised: parameters.flag("platters_in_step"),
         ..Cluster::uniform(brick, bricks, replicas, scheme)

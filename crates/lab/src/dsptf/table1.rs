@@ -56,7 +56,7 @@ impl Experiment for Table1 {
     fn claims(&self, table: &Table) -> Vec<Claim> {
         let iops = |name: &str| figure(table, name, "throughput_iops");
         let gain = [("Hashing", 187.0 / 133.0), ("LARD", 187.0 / 134.0)].map(|(name, paper)| {
-            let what = format!("D-SPTF over {name}, throughput");
+            let what = format!("D-SPTF over {}, throughput", name.replace("Hashing", "hashing"));
             claim(what, paper, iops("D-SPTF") / iops(name), [1.36, 1.45])
         });
         let mut claims = vec![

@@ -39,12 +39,14 @@ impl Experiment for Table3 {
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let bricks = parameters.count("table3_bricks") as u32;
         let point = |scheme: &str, (title, name): (&str, &str)| {
-            let trace = Generated::new(parameters, scale, name);
+            let trace = Generated::new(parameters, scale, name)?;
             let cluster =
                 traces::cluster(parameters, scale, bricks, 8, setup::scheme(parameters, scheme, &[]));
-            Point::new(traces::replay(parameters, cluster, trace)).with("scheme", scheme).with("trace", title)
+            Ok(Point::new(traces::replay(parameters, cluster, trace))
+                .with("scheme", scheme)
+                .with("trace", title))
         };
-        Ok(SCHEMES.into_iter().flat_map(|scheme| TRACES.map(|trace| point(scheme, trace))).collect())
+        SCHEMES.into_iter().flat_map(|scheme| TRACES.map(|trace| point(scheme, trace))).collect()
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

@@ -1,6 +1,7 @@
 //! The four traces of Table 2, generated from what the paper says of them, and two replicas that replay them.
 
 use super::setup;
+use crate::error::LabError;
 use crate::experiment::Scale;
 use crate::parameters::Parameters;
 use crate::system::{Failure, Load, Stream, System};
@@ -27,7 +28,10 @@ pub(super) struct Generated {
 
 impl Generated {
     /// The trace of this name at its scale, stretched to the rate that is assumed.
-    pub(super) fn new(parameters: &Parameters, scale: Scale, name: &str) -> Generated {
+    ///
+    /// # Errors
+    /// If it is scaled down to less than it needs to be a trace.
+    pub(super) fn new(parameters: &Parameters, scale: Scale, name: &str) -> Result<Generated, LabError> {
         let part = part(parameters, scale);
         let description = Description::find(name).unwrap_or_else(|| panic!("no description is named {name}"));
         let requests = (description.requests as f64 * part) as u64;
@@ -41,7 +45,11 @@ impl Generated {
         description.locality.reuse.iter_mut().for_each(|step| step.within_bytes = scaled(step.within_bytes));
         // LUNs begin at whole mebibytes: what lies in blocks of its own within a LUN does so on the cluster.
         let lun_bytes = description.luns.footprint_bytes / u64::from(description.luns.count);
-        Generated { lun_sectors: lun_bytes.next_multiple_of(1 << 20) / trace::SECTOR_BYTES, description }
+        description.check().map_err(|why| LabError::Parameter {
+            place: format!("trace_scale = {part}"),
+            why: format!("{name}: {why}"),
+        })?;
+        Ok(Generated { lun_sectors: lun_bytes.next_multiple_of(1 << 20) / trace::SECTOR_BYTES, description })
     }
 
     pub(super) fn requests(&self) -> u64 {

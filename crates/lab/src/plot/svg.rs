@@ -15,6 +15,8 @@ const BELOW: f64 = 62.0;
 const LEGEND_LINE: f64 = 22.0;
 const INK: &str = "#222222";
 const FAINT: &str = "#dddddd";
+/// What a figure of three digits and a point is wide.
+const FIGURE_WIDTH: f64 = 36.0;
 /// What a character of the legend is wide, on the safe side.
 const CHARACTER: f64 = 8.2;
 
@@ -69,17 +71,23 @@ impl Page {
         );
     }
 
-    /// A bar's figure at its foot, where no mark of the paper covers it; above it where it is too low for that.
+    /// A bar's figure at its foot, where no mark of the paper covers it; above it where it is too low for that. It stands
+    /// upright in a narrow bar.
     fn figure_of_bar(&mut self, x: f64, [top, zero]: [f64; 2], bar_width: f64, figure: f64) {
-        if bar_width < 24.0 {
-            return;
-        }
-        let (y, fill) = if zero - top > 30.0 { (zero - 9.0, "#ffffff") } else { (top - 12.0, INK) };
+        let is_upright = bar_width < FIGURE_WIDTH;
+        let (rise, room) = if is_upright { (4.0, 44.0) } else { (9.0, 30.0) };
+        let (y, fill) = if zero - top > room { (zero - rise, "#ffffff") } else { (top - rise - 3.0, INK) };
+        let turn = if is_upright {
+            format!(" transform=\"rotate(-90 {0:.1} {y:.1})\"", x + 4.0)
+        } else {
+            String::new()
+        };
+        let (x, anchor) = if is_upright { (x + 4.0, "start") } else { (x, "middle") };
         let _ = writeln!(
             self.body,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" font-size=\"11\" font-weight=\"bold\" \
-             fill=\"{fill}\">{}</text>",
-            crate::cell::number(figure)
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"11\" font-weight=\"bold\" \
+             fill=\"{fill}\"{turn}>{}</text>",
+            crate::cell::short(figure)
         );
     }
 

@@ -48,7 +48,7 @@ fn section(outcome: &Outcome) -> Value {
         seeds => if outcome.seeds == 1 {
             format!("seed {}", outcome.seed)
         } else {
-            format!("seeds {} to {}", outcome.seed, outcome.seed + outcome.seeds - 1)
+            format!("seeds {} to {}", outcome.seed, outcome.seed.wrapping_add(outcome.seeds - 1))
         },
         quick => outcome.quick,
         command => command(outcome),

@@ -115,6 +115,8 @@ impl MemoryDisk {
                 self.staged.remove(&stamp);
                 return None;
             }
+            // There is no cache here.
+            Command::Forget { .. } => return None,
             Command::Mend { token, span, .. } if self.is_full && !self.holds(span) => {
                 Reply::Staged { token, result: Err(StoreError::NoSpace) }
             }

@@ -44,7 +44,7 @@ fn list(global: &Global, experiments: &[Box<dyn Experiment>]) -> Result<()> {
         return Ok(());
     }
     println!("{}", output::render(&table));
-    println!("\nA point is one run of the simulator. Run them: brickwork lab run ID | PAPER | all");
+    println!("\nA point is one run of the simulator. To run: brickwork lab run ID|PAPER|all");
     Ok(())
 }
 

@@ -34,12 +34,12 @@ pub(super) fn print(outcome: &Outcome) {
 }
 
 fn provenance(outcome: &Outcome) -> String {
-    let last = outcome.seed + outcome.seeds - 1;
-    let seeds =
-        if outcome.seeds == 1 { format!("seed {last}") } else { format!("seeds {} to {last}", outcome.seed) };
     let quick = if outcome.quick { ", quick: a tenth of the length" } else { "" };
-    format!("{seeds}{quick}; ± is half of a 95% confidence interval")
-        .replace(if outcome.seeds == 1 { "; ± is half of a 95% confidence interval" } else { "\0" }, "")
+    if outcome.seeds == 1 {
+        return format!("seed {}{quick}", outcome.seed);
+    }
+    let last = outcome.seed.wrapping_add(outcome.seeds - 1);
+    format!("seeds {} to {last}{quick}; ± is half of a 95% confidence interval", outcome.seed)
 }
 
 fn print_rows(rows: &[Row]) {
