@@ -349,8 +349,8 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
 
     // The disk claims it: the other holder hears of that when the batch ends.
     let claims = BrickEvent::Claims { disk: 0, attempt, bid_ns: 7, holders: [BrickId(1), BrickId(2)].into() };
-    bench.step(claims);
     let mut fx = Vec::new();
+    bench.brick.step(NOW, claims, &mut fx);
     bench.brick.settle(NOW, &mut fx);
     let told = fx.iter().find_map(|effect| match effect {
         BrickEffect::Send { to, packet: Packet { message: Message::Claims { claims }, .. } } => {
