@@ -166,6 +166,21 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_sample_is_the_same_to_the_last_bit() {
+        let values =
+            [0.1 + 0.2, 1.019_821_518_551_97, 9.676_984_950_532_04].map(|value| (value.to_string(), value));
+        let sample = Sample { values: values.into(), ..Sample::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.json");
+        let mut random = fastrand::Rng::with_seed(1);
+        let many = (0..1000).map(|at| (at.to_string(), random.f64() * 1e3)).collect();
+        for sample in [sample, Sample { values: many, ..Sample::default() }] {
+            keep(&path, &sample).unwrap();
+            assert_eq!(read_kept(&path), Some(sample));
+        }
+    }
+
+    #[test]
     fn a_file_that_was_cut_is_computed_again() {
         let folder = tempfile::tempdir().unwrap();
         let count = Arc::default();
