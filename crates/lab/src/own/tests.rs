@@ -1,3 +1,5 @@
+//! Mistakes in files, their combinations, the example of the documents, the same bytes on any number of cores.
+
 use super::*;
 use crate::runner::Runner;
 
