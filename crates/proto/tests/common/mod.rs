@@ -105,8 +105,6 @@ impl MemoryDisk {
                 self.staged.insert(staged.write.stamp, (staged, payload));
                 Reply::Staged { token, result: Ok(()) }
             }
-            // There is no cache.
-            Command::Forget { .. } => return None,
             Command::Apply { stamp } => {
                 self.apply(stamp);
                 return None;
