@@ -28,8 +28,7 @@ pub(super) fn list(global: &Global) -> Result<()> {
         println!("There is no volume yet: brickwork volume create first --size 10GiB --layout raid1x3");
         return Ok(());
     }
-    let mut table =
-        output::table(&["volume", "size", "layout", "stripe unit", "reads", "writes", "clone of"]);
+    let mut table = output::table(&["volume", "size", "layout", "unit", "reads", "writes", "clone of"]);
     for (volume, is_below) in ordered(&volumes) {
         let mut cells = row(volume);
         if let Some((_, name)) = volume.name.split_once('@').filter(|_| is_below) {
