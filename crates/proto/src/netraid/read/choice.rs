@@ -26,7 +26,8 @@ const PATIENCE_MAX: Duration = Duration::from_secs(10);
 const MEASURED: u64 = 8;
 /// The second of two tied reads waits so long: about as long as the first one's claim is on its way.
 const TIE_DELAY: Duration = Duration::from_micros(300);
-/// A member's row stands in for it at once where it is expected to take so many times as long as they, and so much longer.
+/// A member is slow that is expected to take so many times as long as others, and so much longer: copies are claimed by others,
+/// and a row stands in for it at once.
 const SLOW_FACTOR: u64 = 2;
 const SLOW_MIN_NS: u64 = 500_000;
 
@@ -41,13 +42,37 @@ impl ReadOperation {
         Kind::of_read(self.span.count)
     }
 
-    /// All holders: whoever can first claims it.
+    /// All holders that are not slow: whoever can first claims it. A slow one is asked beside them now and then.
     pub(super) fn contend(&mut self, shared: &mut Shared, view: &GroupView, holders: &[(u8, BrickId)]) {
-        let contest = contest(shared, holders.iter().map(|(slot, _)| *slot), false);
-        for (slot, _) in holders {
-            self.ask(shared, view, *slot, true, Some(contest));
+        let (quick, slow) = self.by_pace(shared, holders);
+        match quick.as_slice() {
+            [(only, _)] => self.ask_directly(shared, view, *only),
+            _ => {
+                let contest = contest(shared, quick.iter().map(|(slot, _)| *slot), false);
+                quick.iter().for_each(|(slot, _)| self.ask(shared, view, *slot, true, Some(contest)));
+            }
+        }
+        if !slow.is_empty() {
+            shared.counters.count("read went around a slow brick");
+        }
+        for (slot, brick) in slow {
+            if shared.is_look_due(brick, self.kind()) {
+                self.ask(shared, view, slot, true, None);
+            }
         }
         shared.wake_after(self.rescue_delay(shared, holders));
+    }
+
+    /// Holders, apart from those that are expected to take so much longer than the fastest.
+    fn by_pace(
+        &self,
+        shared: &Shared,
+        holders: &[(u8, BrickId)],
+    ) -> (Vec<(u8, BrickId)>, Vec<(u8, BrickId)>) {
+        let expected = |brick: BrickId| shared.pace.expected_ns(shared.now, brick, self.kind());
+        let fastest_ns = holders.iter().map(|(_, brick)| expected(*brick)).min().unwrap_or(0);
+        let bound_ns = fastest_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
+        holders.iter().copied().partition(|(_, brick)| fastest_ns == 0 || expected(*brick) <= bound_ns)
     }
 
     /// Two holders, the second a little later.
