@@ -155,12 +155,11 @@ impl DiskModel {
         let pass_ns = self.revolution.sectors_ns(run.passed, per_track);
         let first_ns = self.revolution.wait_ns(motion.done, run.place.angle_ns(&self.revolution));
         let first_done = motion.done.0 + first_ns + sector_ns;
-        // A head that comes down among them has them all when it is back where it came down.
-        let is_among = manner.is_zero_latency && first_ns + pass_ns > self.revolution.period_ns();
-        let wait_ns = if is_among {
-            self.revolution.period_ns() + first_ns % sector_ns.max(1) - pass_ns
-        } else {
-            first_ns
+        // A head that comes down among them has them all when it is back at the next sector from where it came down.
+        let period_ns = self.revolution.period_ns();
+        let wait_ns = match (first_ns + pass_ns).checked_sub(period_ns) {
+            Some(left_ns) if manner.is_zero_latency => period_ns + left_ns % sector_ns.max(1) - pass_ns,
+            _ => first_ns,
         };
         motion.rotation_ns += wait_ns;
         motion.transfer_ns += pass_ns;
