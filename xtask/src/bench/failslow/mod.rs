@@ -31,6 +31,8 @@ const WRITE_RATE: f64 = 80.0;
 const DEPTH: u64 = 4;
 /// Small enough that nearly all reads go to the disks.
 const CACHE_BYTES: u64 = 4 << 20;
+/// How often it is asked whether the fill is in its place, at most.
+const HOME_ROUNDS: u32 = 30;
 const MIRROR: &str = "raid1x3";
 /// The policy that is to dodge a slow brick.
 const CLAIM: &str = "claim";
@@ -166,7 +168,20 @@ fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
     cluster.create("v", plan.bytes, layout)?;
     drop(cluster.connect_patiently(0, "v")?);
     load(&cluster, Kind::Write).fill(plan.bytes)?;
+    wait_until_home(&cluster);
     Ok(cluster)
+}
+
+/// What the journals hold of the fill goes to its place first: it would be measured with the first state. Daemons that keep
+/// some of it for later are not waited for long.
+fn wait_until_home(cluster: &Cluster) {
+    for _ in 0..HOME_ROUNDS {
+        let before = cluster.metrics();
+        std::thread::sleep(reads::RENEWED);
+        if cluster.metrics().grown(&before, "brickwork_store_destaged_blocks_total") == 0.0 {
+            return;
+        }
+    }
 }
 
 fn load(cluster: &Cluster, kind: Kind) -> Load {

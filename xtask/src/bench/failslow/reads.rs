@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Daemons renew their metrics once a second.
-const RENEWED: Duration = Duration::from_millis(1200);
+pub(super) const RENEWED: Duration = Duration::from_millis(1200);
 
 /// One policy in one state.
 pub(super) struct Reads {
