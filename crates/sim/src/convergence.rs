@@ -133,7 +133,7 @@ impl World {
 }
 
 fn is_full(status: &BrickStatus) -> bool {
-    status.used_bytes * 100 > status.capacity_bytes * 85
+    status.fullest_percent > 85
 }
 
 fn is_whole(volume: &VolumeStatus) -> bool {
