@@ -132,6 +132,7 @@ impl World {
     }
 }
 
+/// By what the directory goes by: room for data alone says too little.
 fn is_full(status: &BrickStatus) -> bool {
     status.fullest_percent > 85
 }
