@@ -302,14 +302,14 @@ impl BrickNode {
     fn report_space(&mut self) {
         let (mut capacity, mut used, mut unreadable, mut fullest) = (0, 0, 0, 0);
         for store in &self.stores {
-            capacity += store.space().capacity_bytes;
-            used += store.space().used_bytes;
-            unreadable += store.stats().unreadable_blocks;
             let space = store.space();
-            fullest = fullest.max(space.used_bytes.saturating_mul(100) / space.capacity_bytes.max(1));
+            capacity += space.capacity_bytes;
+            used += space.used_bytes;
+            unreadable += store.stats().unreadable_blocks;
+            fullest = fullest.max(space.full_percent);
         }
         if let Phase::Running(brick) = &mut self.phase {
-            brick.set_space(capacity, used, fullest.min(100) as u8, unreadable);
+            brick.set_space(capacity, used, fullest, unreadable);
         }
     }
 }

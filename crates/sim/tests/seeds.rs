@@ -42,6 +42,10 @@ fn short_runs_with_faults_hold_all_promises() {
 fn seeds_that_broke_a_promise_break_it_no_more() {
     let stories = [
         (
+            272,
+            "writes waited for a joining member that had no room for their stamps, and said that it was not full",
+        ),
+        (
             289,
             "a member that was restarted could not say that it had refused a write, which was committed elsewhere",
         ),

@@ -15,6 +15,7 @@ use crate::overlay::Overlay;
 use crate::pages::Pages;
 use crate::read::{ReadOp, Run, Wanted};
 use crate::recovery::{Next, OpenError, Recovery};
+use crate::room::Demand;
 use crate::slots::Allocator;
 use crate::superblock::{Geometry, SLOT_BYTES, Superblock};
 use crate::works::Work;
@@ -114,6 +115,9 @@ pub struct Space {
     pub capacity_bytes: u64,
     /// In use.
     pub used_bytes: u64,
+    /// How full it is, in percent, with what describes the data: 100 as long as there is no room for what was refused
+    /// last.
+    pub full_percent: u8,
 }
 
 /// What a store has done since it was opened.
@@ -192,6 +196,7 @@ impl Store {
         Space {
             capacity_bytes: u64::from(running.slots.count()) * SLOT_BYTES,
             used_bytes: u64::from(running.slots.used()) * SLOT_BYTES,
+            full_percent: running.full_percent(),
         }
     }
 
@@ -364,6 +369,8 @@ pub(crate) struct Running {
 
     pub(crate) slots: Allocator,
     pub(crate) pages: Pages,
+    /// What was refused last for want of room.
+    pub(crate) lacked: Option<Demand>,
     pub(crate) cache: BlockCache,
     pub(crate) reads: BTreeMap<u64, ReadOp>,
     pub(crate) next_read: u64,
@@ -409,6 +416,7 @@ impl Running {
             durable_since: None,
             slots: Allocator::new(geometry.slot_count),
             pages: Pages::new(geometry.page_count, config.limits.pages_max.max(128)),
+            lacked: None,
             cache: BlockCache::new(config.cache_bytes),
             reads: BTreeMap::new(),
             next_read: 0,

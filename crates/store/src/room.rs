@@ -38,13 +38,14 @@ pub(crate) struct Plan {
 }
 
 /// What a write asks of the room that is left.
-struct Demand {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
     /// Slots that it takes, for good or until those that it replaces are given up.
     slots: u32,
     /// By how many it leaves more in use than before, as far as is known; none for a repair.
     new_slots: u32,
-    /// Pages that it must leave.
-    pages_kept: u32,
+    /// Pages that it takes, with those that it must leave; none if it takes none.
+    pages: u32,
 }
 
 /// One in so many pages is for zeros and repairs.
@@ -66,7 +67,7 @@ impl Running {
         let cost = inline as usize * BLOCK + record_bytes + cuts.len() * 32 + span.count as usize * 28 + 96;
         self.admit(&span, cost)?;
         let need = self.need(span, setting, &cuts);
-        self.admit_space(need, &self.demand(span, cause, &cuts, need))?;
+        self.admit_space(self.demand(span, cause, &cuts, need))?;
         self.reserve(need);
         self.live_cost += cost;
         let extents = cuts.into_iter().map(|cut| self.extent(payload, cut)).collect();
@@ -97,31 +98,52 @@ impl Running {
         let number = |offset: u32| (span.lba + u64::from(offset)) / SLOT_BLOCKS;
         let fresh = direct().filter(|cut| !self.has_slot(span.volume, number(cut.0))).count();
         let is_zero = cuts.iter().all(|cut| cut.2 == Cut::Zero);
+        let pages_kept = match cause == Cause::Mend || is_zero || need.pages == 0 {
+            true => 0,
+            false => self.pages.places.count() / PAGES_KEPT,
+        };
         Demand {
             slots: need.slots + direct().count() as u32,
             new_slots: if cause == Cause::Mend { 0 } else { need.slots + fresh as u32 },
-            pages_kept: if cause == Cause::Mend || is_zero {
-                0
-            } else {
-                self.pages.places.count() / PAGES_KEPT
-            },
+            pages: need.pages + pages_kept,
         }
     }
 
     /// Refuses what the disk has no room for, and new data when it is nearly full.
-    fn admit_space(&mut self, need: Need, demand: &Demand) -> Result<(), StoreError> {
-        let pages = self.pages.places.available();
-        let fits = demand.slots <= self.slots.available()
-            && (need.pages == 0 || need.pages + demand.pages_kept <= pages);
-        let left = self.slots_max().saturating_sub(self.slots.used());
-        if fits && (demand.new_slots == 0 || self.slots.reserved() + demand.new_slots <= left) {
+    fn admit_space(&mut self, demand: Demand) -> Result<(), StoreError> {
+        let reserved = (self.slots.reserved(), self.pages.places.reserved());
+        if self.fits(demand, reserved) {
             return Ok(());
         }
+        self.lacked = Some(demand);
         // Content on its way home may hold more than it turns out to need. What is in use already is no such promise.
         let moving = !self.fresh.is_empty() || !self.durable.is_empty() || !self.destaging.is_empty();
-        let is_full = demand.new_slots > left;
+        let lacks_pages = demand.pages > self.pages.places.unused() && self.discards.is_empty();
+        let is_full = demand.new_slots > self.new_slots_max() || lacks_pages;
         self.cycle.want(!self.durable.is_empty());
         Err(if moving && !is_full { StoreError::Busy } else { StoreError::NoSpace })
+    }
+
+    /// Whether there is room for a write beside so many slots and pages that are set aside.
+    fn fits(&self, demand: Demand, (slots, pages): (u32, u32)) -> bool {
+        demand.slots + slots <= self.slots.unused()
+            && (demand.pages == 0 || demand.pages + pages <= self.pages.places.unused())
+            && (demand.new_slots == 0 || demand.new_slots + slots <= self.new_slots_max())
+    }
+
+    /// How full the disk is, in percent: of slots or of pages, whichever is more. It is full, too, as long as what is in
+    /// use alone leaves no room for what was refused last: on a small disk, or with many stamps a block, that can be far
+    /// below any percentage, and whoever asks must see it.
+    pub(crate) fn full_percent(&self) -> u8 {
+        if self.lacked.is_some_and(|lacked| !self.fits(lacked, (0, 0))) {
+            return 100;
+        }
+        self.slots.used_percent().max(self.pages.places.used_percent())
+    }
+
+    /// How many more slots new data may take.
+    fn new_slots_max(&self) -> u32 {
+        self.slots_max().saturating_sub(self.slots.used())
     }
 
     /// The slots that may be in use before new data are refused.

@@ -27,6 +27,16 @@ impl Allocator {
         self.count - self.free
     }
 
+    /// How many are not in use.
+    pub(crate) fn unused(&self) -> u32 {
+        self.free
+    }
+
+    /// How many of a hundred are in use.
+    pub(crate) fn used_percent(&self) -> u8 {
+        (u64::from(self.used()) * 100 / u64::from(self.count.max(1))) as u8
+    }
+
     /// How many are set aside.
     pub(crate) fn reserved(&self) -> u32 {
         self.reserved

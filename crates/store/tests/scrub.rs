@@ -358,3 +358,28 @@ fn what_another_member_keeps_in_memory_leaves_the_cache() {
     world.command(Command::Forget { span: span(9, 77, 3) });
     assert_eq!(read(&mut world), [1, 2]);
 }
+
+/// Each stamp of parity has a page of its own: they run out long before the slots do, and what asks how full the disk is
+/// must see that. Nothing is on its way home when the first write is refused, and something always is later.
+#[test]
+fn a_disk_without_room_for_stamps_is_full() {
+    let mut world = World::new(6 << 20, JOURNAL, 3);
+    let parity = |lba: u64| staged(span(1, lba, 1), lba + 1, Change::Parity { width: 4 });
+    let pages_apart = 1 << 10;
+    let mut lba = 0;
+    while world.write(parity(lba), payload([1])) == Ok(()) {
+        world.run(true);
+        lba += pages_apart;
+    }
+    assert_eq!(world.stage(parity(lba), payload([1])), Err(StoreError::NoSpace));
+    let space = world.store.space();
+    assert!(space.used_bytes * 100 / space.capacity_bytes < 50, "slots abound: {space:?}");
+    assert_eq!(space.full_percent, 100);
+    // What is there is written over, and being on its way home it makes no room for what is new.
+    world.write(staged(span(1, 0, 1), 1 << 40, Change::Parity { width: 4 }), payload([2])).unwrap();
+    assert_eq!(world.stage(parity(lba), payload([1])), Err(StoreError::NoSpace));
+    world.command(Command::Discard { volume: VolumeId(1), stretch: Some(0) });
+    world.run(true);
+    assert!(world.store.space().full_percent < 100, "{:?}", world.store.space());
+    world.write(parity(lba), payload([1])).unwrap();
+}

@@ -202,7 +202,8 @@ pub struct BrickStatus {
     pub capacity_bytes: u64,
     /// Of which taken.
     pub used_bytes: u64,
-    /// How full its fullest disk is.
+    /// How full its fullest disk is: of data or of what describes them, and 100 as long as it has no room for what it refused
+    /// last.
     pub fullest_percent: u8,
     /// Writes that are prepared and not decided.
     pub in_doubt: u32,

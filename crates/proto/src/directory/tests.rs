@@ -208,6 +208,25 @@ fn a_brick_leaves_returns_catches_up_and_is_current_again() {
     assert_eq!((stage.view().current, stage.view().joining), (Slots(0b111), Slots(0)));
 }
 
+/// Writes wait for a member that joins as for any other, also where it has no room for them.
+#[test]
+fn who_joins_and_finds_no_room_is_not_waited_for_until_it_has_some() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let back = brick_at(&stage.view(), 1);
+    let status = stage.bricks.remove(&back).expect("a brick");
+    stage.run(5000);
+    stage.bricks.insert(back, status.clone());
+    stage.run(1000);
+    assert_eq!(stage.view().joining, Slots(0b010));
+    stage.bricks.insert(back, BrickStatus { fullest_percent: 100, used_bytes: 1, ..status.clone() });
+    stage.run(5000);
+    assert_eq!((stage.view().current, stage.view().joining), (Slots(0b101), Slots(0)));
+    stage.bricks.insert(back, status);
+    stage.run(1000);
+    assert_eq!(stage.view().joining, Slots(0b010));
+}
+
 #[test]
 fn what_it_caught_up_with_under_an_earlier_view_does_not_count() {
     let mut stage = Stage::new(3);
