@@ -47,6 +47,10 @@ impl Evicted {
             (_, NodeId::Brick(brick), Message::Read { operation, group, content: true, .. }) => {
                 self.reads.insert((from, brick, *operation), *group);
             }
+            // Who was restarted counts its questions anew: one of its former life that was lost has the same number.
+            (_, NodeId::Brick(brick), Message::Read { operation, content: false, .. }) => {
+                self.reads.remove(&(from, brick, *operation));
+            }
             (NodeId::Brick(brick), _, Message::ReadDone { operation, outcome }) => {
                 if let (Some(group), ReadOutcome::Done { leased: true, .. }) =
                     (self.reads.remove(&(to, brick, *operation)), outcome)
