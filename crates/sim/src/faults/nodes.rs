@@ -6,6 +6,9 @@ use crate::world::{Kind, MS, SECOND, World};
 use base::BrickId;
 use model::PowerCut;
 
+/// So long after a brick was slow it may still be left out for it: reports age for some seconds, and then a lease must end.
+const LEAVING_NS: u64 = 3 * SETTLE_NS;
+
 impl World {
     pub(super) fn crash_brick(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
@@ -176,9 +179,12 @@ impl World {
 
     pub(super) fn slow_disks(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
-        self.faults.count("slow disks");
         let draw = &mut self.faults.draw;
         let (percent, span_ns) = (draw.between(1_000, 50_000), draw.between(500 * MS, 8 * SECOND));
+        if !self.may_hinder(node, span_ns) {
+            return;
+        }
+        self.faults.count("slow disks");
         self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
         self.set_slowness(node, percent);
         self.note(node, &format!("has disks of {percent} percent latency"));
@@ -189,10 +195,13 @@ impl World {
     /// messages, takes so much longer.
     pub(super) fn slow_brick(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
-        self.faults.count("slow bricks");
         let draw = &mut self.faults.draw;
         let (late_ns, by_disk) = (draw.between(20 * MS, 200 * MS), draw.percent(50));
         let span_ns = draw.between(2 * SECOND, 15 * SECOND);
+        if !self.may_hinder(node, span_ns) {
+            return;
+        }
+        self.faults.count("slow bricks");
         self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
         let what = if by_disk { "disks" } else { "messages" };
         self.note(node, &format!("has {what} that are {} ms late", late_ns / MS));
@@ -204,6 +213,14 @@ impl World {
             Fault::LateBrick(node)
         };
         self.later(span_ns, Event::FaultEnd(fault));
+    }
+
+    /// Whether a brick may be slow for a while. It may be left out for that, as one that is out of reach: the directory sees
+    /// to it that its groups bear that, but it cannot know of blocks that are rotten elsewhere.
+    fn may_hinder(&mut self, node: usize, span_ns: u64) -> bool {
+        let Some(id) = self.brick_at(node).filter(|id| self.may_disturb(&[*id])) else { return false };
+        self.faults.harm.unsettle(id, self.now_ns + span_ns + LEAVING_NS);
+        true
     }
 
     pub(super) fn set_slowness(&mut self, node: usize, percent: u64) {
