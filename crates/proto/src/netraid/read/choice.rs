@@ -11,6 +11,9 @@ use base::{BLOCK_U64, BrickId};
 use core::time::Duration;
 use wire::{Contest, GroupView, ReadPolicy, Slots};
 
+/// Members of a group: their slots, and who is there.
+type Members = Vec<(u8, BrickId)>;
+
 /// A second member is asked when a read lasts so many times as long as nearly all do at the fastest member,
 const RESCUE_FACTOR: u64 = 3;
 /// within these bounds,
@@ -64,11 +67,7 @@ impl ReadOperation {
     }
 
     /// Holders, apart from those that are expected to take so much longer than the fastest.
-    fn by_pace(
-        &self,
-        shared: &Shared,
-        holders: &[(u8, BrickId)],
-    ) -> (Vec<(u8, BrickId)>, Vec<(u8, BrickId)>) {
+    fn by_pace(&self, shared: &Shared, holders: &[(u8, BrickId)]) -> (Members, Members) {
         let expected = |brick: BrickId| shared.pace.expected_ns(shared.now, brick, self.kind());
         let fastest_ns = holders.iter().map(|(_, brick)| expected(*brick)).min().unwrap_or(0);
         let bound_ns = fastest_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
