@@ -31,6 +31,13 @@ pub fn print_json(value: &Value) {
     println!("{value}");
 }
 
+/// From now on the process ends when nobody reads what it prints any more, as in `brickwork lab list | head`. Not for
+/// what has peers or children: it would end with them.
+pub fn end_with_reader() {
+    // SAFETY: the default action is no handler, so none can run at the wrong moment.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// A progress bar on standard error; silent unless that is a terminal.
 pub fn progress(total: u64, what: &str, bytes: bool) -> ProgressBar {
     let counter = if bytes { "{bytes}/{total_bytes} {bytes_per_sec}" } else { "{pos}/{len} {eta} left" };

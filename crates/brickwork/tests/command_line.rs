@@ -177,3 +177,19 @@ fn completions_and_manual_pages_are_written() {
     assert!(brickwork(&format!("man --dir {}", dir.path().display())).status.success());
     assert!(dir.path().join("brickwork-volume-create.1").exists());
 }
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    for verb in ["disk list", "lab list", "trace --help", "completions bash"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_brickwork"))
+            .args(verb.split_whitespace())
+            .stdout(writer)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .and_then(std::process::Child::wait_with_output)
+            .expect("the binary runs");
+        assert_eq!(text(&output.stderr), "", "{verb}");
+    }
+}

@@ -24,6 +24,7 @@ pub mod volume;
 pub mod watch;
 
 use crate::args::{Cli, Verb};
+use crate::output;
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -31,6 +32,9 @@ use std::process::ExitCode;
 pub fn run(cli: Cli) -> Result<ExitCode> {
     let global = &cli.global;
     let done = |()| ExitCode::SUCCESS;
+    if is_for_reading(&cli.verb) {
+        output::end_with_reader();
+    }
     match cli.verb {
         Verb::Demo(args) => demo::run(global, args),
         Verb::Cluster(args) => cluster::run(global, args).map(done),
@@ -51,5 +55,14 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
         Verb::Man(args) => man::run(args).map(done),
+    }
+}
+
+/// Whether all that the verb does is to print: it starts no daemon and has no peers.
+fn is_for_reading(verb: &Verb) -> bool {
+    match verb {
+        Verb::Disk(_) | Verb::Sim(_) | Verb::Trace(_) | Verb::Completions(_) | Verb::Man(_) => true,
+        Verb::Lab(args) => !args.is_live(),
+        _ => false,
     }
 }

@@ -24,6 +24,13 @@ pub struct Args {
     command: Command,
 }
 
+impl Args {
+    /// Whether daemons are started.
+    pub fn is_live(&self) -> bool {
+        matches!(&self.command, Command::Run(args) if args.live)
+    }
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Name all experiments, or show what one assumes

@@ -43,7 +43,7 @@ pub(super) struct Run {
     out: Option<PathBuf>,
     /// Run on real daemons with emulated disks instead, beside the simulation (dsptf.table1 only)
     #[arg(long, conflicts_with_all = ["plot", "seeds"])]
-    live: bool,
+    pub(super) live: bool,
     /// With --live: the disks' time passes so many times slower than the clock
     #[arg(long, value_name = "N", default_value_t = 1, requires = "live")]
     dilate: u32,
