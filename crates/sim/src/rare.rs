@@ -17,6 +17,7 @@ pub const REQUIRED: &[&str] = &[
     "client went to another gateway",
     "cut begun",
     "directory restarted inside a view change",
+    "disk left a read to another brick",
     "disks lost in the middle of a rebuild",
     "duplicate answers to a read",
     "duplicate request suppressed",

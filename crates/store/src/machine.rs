@@ -486,6 +486,8 @@ impl Running {
         match (purpose, done.result) {
             _ if self.broken => {}
             (_, Err(IoFault::Failed(why))) => self.fail(&why),
+            // What a read needs to find its blocks no other brick can give.
+            (Purpose::Page(key), Err(IoFault::Left)) => self.ask_page(key),
             (Purpose::Page(key), result) => self.on_page(key, result.ok()),
             (Purpose::Look(key, destages), result) => self.on_looked(key, destages, result.ok()),
             (Purpose::Blocks(read, _), Err(IoFault::Left)) => self.on_left(read),

@@ -230,7 +230,7 @@ impl Running {
         let Some(read) = self.reads.remove(&id) else { return };
         read.pinned.iter().for_each(|&key| self.pages.unpin(key));
         if let Reader::Participant(token) = read.reader {
-            self.reply(Reply::Read { token, result: Err(StoreError::Busy) });
+            self.reply(Reply::Read { token, result: Err(StoreError::Left) });
         }
     }
 
@@ -239,10 +239,14 @@ impl Running {
         let on_its_way = self.loading.contains_key(&key);
         self.loading.entry(key).or_default().extend(reader);
         if !on_its_way {
-            let place = self.pages.home(key).expect("a page to load has a home").place;
-            let offset = self.geometry.page_offset(place);
-            self.ask(Purpose::Page(key), IoKind::Read { offset, length: BLOCK });
+            self.ask_page(key);
         }
+    }
+
+    pub(crate) fn ask_page(&mut self, key: Key) {
+        let place = self.pages.home(key).expect("a page to load has a home").place;
+        let offset = self.geometry.page_offset(place);
+        self.ask(Purpose::Page(key), IoKind::Read { offset, length: BLOCK });
     }
 
     fn new_read(&self, reader: Reader, span: Span, width: u8, wanted: Wanted) -> ReadOp {

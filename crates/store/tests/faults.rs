@@ -525,7 +525,28 @@ fn a_read_that_is_left_to_another_brick_is_over_and_nothing_else_is() {
         assert!(world.complete(), "the block is not in memory");
     }
     assert!(world.fail_one(|kind| matches!(kind, IoKind::Read { .. }), IoFault::Left));
-    assert_eq!(world.replies.pop(), Some(Reply::Read { token, result: Err(StoreError::Busy) }));
+    assert_eq!(world.replies.pop(), Some(Reply::Read { token, result: Err(StoreError::Left) }));
     let blocks = world.read(span(1, 0, 2), 1).unwrap();
     assert_eq!((words(&blocks.content), blocks.unreadable), (vec![5, 6], Vec::new()));
+}
+
+#[test]
+fn a_metadata_page_is_not_left_to_another_brick() {
+    let mut world = World::new(8 << 20, JOURNAL, 1);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    write_all(&mut world, 1, 0, &[5, 6], 1).unwrap();
+    world.run(true);
+    world.crash().unwrap();
+    let token = world.next_token();
+    world.command(Command::Read { token, span: span(1, 0, 2), width: 1, content: true });
+    assert!(world.fail_one(|kind| matches!(kind, IoKind::Read { length: BLOCK, .. }), IoFault::Left));
+    assert!(world.replies.is_empty(), "it is asked for again");
+    world.run(false);
+    match world.replies.pop() {
+        Some(Reply::Read { result: Ok(blocks), .. }) => {
+            assert_eq!((words(&blocks.content), blocks.unreadable), (vec![5, 6], Vec::new()));
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -200,6 +200,9 @@ pub enum StoreError {
     /// The store's queues are full.
     #[error("the disk's queues are full")]
     Busy,
+    /// Another brick serves this contested read.
+    #[error("another brick serves it")]
+    Left,
     /// The disk failed.
     #[error("the disk failed")]
     Failed,
@@ -224,4 +227,4 @@ pub struct Recovered {
 }
 
 wire_struct!(Staged { write, change, request, part });
-wire_enum!(StoreError { 0 => NoSpace, 1 => Busy, 2 => Failed });
+wire_enum!(StoreError { 0 => NoSpace, 1 => Busy, 2 => Failed, 3 => Left });

@@ -395,6 +395,7 @@ impl Machine for Brick {
 
     /// Claims of a batch go out together, one message to each brick.
     fn settle(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        let begun = fx.len();
         self.with_all(now, fx, |participant, cx| participant.settle_contests(cx));
         let mut by_brick: BTreeMap<BrickId, Vec<Claim>> = BTreeMap::new();
         for (brick, claim) in self.participants.iter_mut().flat_map(Participant::take_claims) {
@@ -405,11 +406,14 @@ impl Machine for Brick {
                 reply(fx, NodeId::Brick(brick), Message::Claims { claims: claims.to_vec() });
             }
         }
+        self.pulse.on_asked(now, &fx[begun..]);
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         let begun = fx.len();
-        if let Some((due, _)) = self.deadline().filter(|_| self.awake) {
+        // A read that came with this batch is due at once, and says nothing of the process.
+        let (due, _) = self.control.deadline().min(self.pulse.deadline());
+        if self.awake {
             self.pulse.wake(now, due);
         }
         if !core::mem::replace(&mut self.awake, true) {

@@ -370,6 +370,6 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
     bench.sent.clear();
     let read = bench.asked.pop();
     let Some((disk, Command::Read { token, .. })) = read else { panic!("{read:?}") };
-    bench.step(BrickEvent::Store { disk, reply: Reply::Read { token, result: Err(StoreError::Busy) } });
+    bench.step(BrickEvent::Store { disk, reply: Reply::Read { token, result: Err(StoreError::Left) } });
     assert!(!bench.has_sent(|message| matches!(message, Message::ReadDone { .. })));
 }

@@ -1,5 +1,8 @@
 //! Hedged requests (Dean and Barroso: "The tail at scale", CACM 2013): a read goes to one holder, and when it is not
 //! answered within the time that most reads take, to a second one. The first answer counts.
+//!
+//! Where a gateway hedges, the first holder's answer that comes after the second's is not among the times: beside a brick
+//! that is always slow the delay stays that of quick answers, and more than the rest of the percentage ask twice.
 
 use super::shortest_queue::ShortestQueue;
 use base::BrickId;

@@ -138,7 +138,7 @@ impl Lateness {
         }
         self.members.retain(|_, member| {
             let is_known = member.judged.is_some_and(|(at, _)| now.since(at) < 10 * Self::FRESH);
-            is_known || member.gathered.legs > 0 || member.share > 0
+            is_known || member.gathered.legs > 0
         });
         for (brick, by) in judged {
             let of_others = self.share_of_others(brick);
@@ -277,7 +277,13 @@ mod tests {
             lateness.note(now, BrickId(brick), now - took, took, took);
             lateness.take_report(now)
         };
-        (1000..3000).for_each(|ms| drop(leg(&mut lateness, ms, 7)));
+        // Brick 7 was late when it was left out.
+        for ms in 1000..3000 {
+            let (now, took, others) =
+                (Time(ms * 1_000_000), Duration::from_millis(300), Duration::from_millis(2));
+            lateness.note(now, BrickId(7), now - took, took, others);
+        }
+        assert!(lateness.members[&BrickId(7)].share > 0);
         let told: Vec<Observed> =
             (60_000..62_000).filter_map(|ms| leg(&mut lateness, ms, 8)).flatten().collect();
         assert!(!told.is_empty() && told.iter().all(|of| of.brick == BrickId(8)));

@@ -283,8 +283,8 @@ impl Operate for ReadOperation {
                 shared.on_stale(self.group, view);
                 self.again(shared, SOON)
             }
-            // Of several that were asked the same another one may take it.
-            ReadOutcome::Busy if !self.asked.without(slot).is_empty() => {
+            // Of several that were asked for the content another one may give it.
+            ReadOutcome::Busy if self.asked.has(slot) && !self.asked.without(slot).is_empty() => {
                 self.asked = self.asked.without(slot);
                 None
             }
@@ -357,6 +357,7 @@ impl ReadOperation {
         let excluded = self.bad.and(view.current);
         let wanted = self.data_index;
         let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
+        shared.wake_to_retry(self.attempt);
         shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
         None
     }

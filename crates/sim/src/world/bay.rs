@@ -1,19 +1,34 @@
 //! A brick's disks: the store's words turned into the disk model's.
+//!
+//! Some show their heads: they choose among contested reads themselves, claim what they choose, and leave what another
+//! brick claims before.
 
 use base::Payload;
 use bytes::Bytes;
 use model::{Disk, DiskConfig, DiskFault, DiskRequest, Draw, PowerCut};
+use proto::distribute::claim::{Attempt, Holders};
+use std::collections::{BTreeMap, BTreeSet};
 use store::{IoDone, IoFault, IoKind};
+
+/// A request, by its disk and the store's token.
+type Request = (usize, u64);
 
 /// The disks of one brick. They outlive its process.
 pub(crate) struct Bay {
     disks: Vec<Disk>,
+    /// Whether the disks choose among contested reads.
+    pub(crate) shows_heads: bool,
+    /// Contested reads that wait.
+    contested: BTreeMap<Request, (Attempt, Holders)>,
+    /// Those that another brick serves, whose answer from the disk is nobody's.
+    left: BTreeSet<Request>,
 }
 
 impl Bay {
     /// Empty disks.
-    pub(crate) fn new(configs: impl Iterator<Item = DiskConfig>) -> Bay {
-        Bay { disks: configs.map(Disk::new).collect() }
+    pub(crate) fn new(configs: impl Iterator<Item = DiskConfig>, shows_heads: bool) -> Bay {
+        let disks = configs.map(Disk::new).collect();
+        Bay { disks, shows_heads, contested: BTreeMap::new(), left: BTreeSet::new() }
     }
 
     /// The disks.
@@ -41,19 +56,48 @@ impl Bay {
         self.disks[disk].submit(request, draw)
     }
 
-    /// The answer to a request, by the store's `token`.
-    pub(crate) fn complete(&mut self, disk: usize, ticket: u64, token: u64) -> IoDone {
+    /// The request that comes next is a read that other bricks were asked for as well.
+    pub(crate) fn contest(&mut self, disk: usize, token: u64, attempt: Attempt, holders: Holders) {
+        self.contested.insert((disk, token), (attempt, holders));
+    }
+
+    /// Whether a request is a read that may still be left to another brick.
+    pub(crate) fn is_contested(&self, disk: usize, token: u64) -> bool {
+        self.contested.contains_key(&(disk, token))
+    }
+
+    /// The disk chooses a contested read, if it still waits: what to claim.
+    pub(crate) fn choose(&mut self, disk: usize, token: u64) -> Option<(Attempt, Holders)> {
+        self.contested.remove(&(disk, token))
+    }
+
+    /// Another brick serves a read: the token of the request that is over with this, if it still waits.
+    pub(crate) fn leave(&mut self, disk: usize, attempt: Attempt) -> Option<u64> {
+        let is_it = |(request, (of, _)): (&Request, &(Attempt, Holders))| {
+            (request.0 == disk && of.read == attempt.read).then_some(*request)
+        };
+        let request = self.contested.iter().find_map(is_it)?;
+        self.contested.remove(&request);
+        self.left.insert(request);
+        Some(request.1)
+    }
+
+    /// The answer to a request, by the store's `token`; none where it was left to another brick.
+    pub(crate) fn complete(&mut self, disk: usize, ticket: u64, token: u64) -> Option<IoDone> {
+        self.contested.remove(&(disk, token));
         let result: Result<Bytes, IoFault> = self.disks[disk].complete(ticket).map_err(|fault| match fault {
             DiskFault::Unreadable => IoFault::Unreadable,
             DiskFault::Misplaced => {
                 IoFault::Failed("a request outside the disk or not in whole sectors".to_owned())
             }
         });
-        IoDone { token, result }
+        (!self.left.remove(&(disk, token))).then_some(IoDone { token, result })
     }
 
     /// The brick's process, or its machine, is gone.
     pub(crate) fn crash(&mut self, cut: PowerCut, draw: &mut Draw) {
+        self.contested.clear();
+        self.left.clear();
         self.disks.iter_mut().for_each(|disk| disk.crash(cut, draw));
     }
 }

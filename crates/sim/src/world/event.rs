@@ -2,6 +2,7 @@
 
 use crate::faults::Fault;
 use base::{NodeId, Payload, VolumeId};
+use proto::distribute::claim::{Attempt, Holders};
 use store::IoDone;
 use wire::{Io, Packet};
 
@@ -16,6 +17,10 @@ pub(crate) enum Input {
     Down(NodeId),
     /// A disk answers.
     Disk { disk: usize, done: IoDone },
+    /// Its disks show their heads.
+    HeadsSeen,
+    /// A disk chose a contested read.
+    Claims { disk: usize, attempt: Attempt, bid_ns: u64, holders: Holders },
     /// The directory's store answers.
     Stored { token: u64 },
     /// A plain client opens a volume.
@@ -37,6 +42,8 @@ pub(crate) enum Event {
     Settle { node: usize, life: u32 },
     /// A request to a disk is done.
     Disk { node: usize, life: u32, disk: usize, ticket: u64, token: u64 },
+    /// A disk comes to choose a contested read, if that still waits.
+    Choose { node: usize, life: u32, disk: usize, token: u64 },
     /// A put of the directory reached stable storage.
     Put { node: usize, life: u32, token: u64 },
     /// A node starts.

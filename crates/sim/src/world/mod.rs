@@ -27,9 +27,10 @@ use bay::Bay;
 use event::{Event, Input};
 use model::{Clock, Draw};
 use net::Net;
+use proto::distribute::claim::Attempt;
 use role::{Output, Role};
 use std::collections::{BTreeMap, VecDeque};
-use store::IoKind;
+use store::{IoDone, IoFault, IoKind};
 use wire::{Message, Packet};
 
 /// Milliseconds in the world's unit.
@@ -308,11 +309,16 @@ impl World {
             }
             Event::Disk { node, life, disk, ticket, token } if self.nodes[node].life == life => {
                 let bay = self.nodes[node].bay.as_mut().expect("a brick has disks");
-                let done = bay.complete(disk, ticket, token);
-                self.deliver(node, Input::Disk { disk, done });
+                if let Some(done) = bay.complete(disk, ticket, token) {
+                    self.deliver(node, Input::Disk { disk, done });
+                }
+            }
+            Event::Choose { node, life, disk, token } if self.nodes[node].life == life => {
+                self.choose(node, disk, token);
             }
             Event::Put { node, life, token } if self.nodes[node].life == life => self.on_put(node, token),
-            Event::Node { .. } | Event::Settle { .. } | Event::Disk { .. } | Event::Put { .. } => {}
+            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } => {}
+            Event::Disk { .. } | Event::Choose { .. } => {}
             Event::Crash { node, life } if self.nodes[node].life == life => self.on_crash(node),
             Event::Crash { .. } => {}
             Event::Boot { node } => self.boot(node),
@@ -367,11 +373,37 @@ impl World {
             Output::Address(peer) => self.want(node, peer),
             Output::Store { token, puts } => self.store(node, token, puts),
             Output::Disk { disk, io } => self.submit(node, disk, io),
+            Output::Contest { disk, token, attempt, holders } => {
+                self.bay(node).contest(disk, token, attempt, holders);
+            }
+            Output::Claimed { disk, attempt } => self.leave(node, disk, attempt),
             Output::Ready => {}
             Output::Failed(why) => self.on_brick_failed(node, why),
             Output::Opened { session, volume } => self.on_opened(session, volume),
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
             Output::Attached(found) => self.on_attached(node, found),
+        }
+    }
+
+    fn bay(&mut self, node: usize) -> &mut Bay {
+        self.nodes[node].bay.as_mut().expect("a brick has disks")
+    }
+
+    /// A disk that shows its head is about to serve a contested read.
+    fn choose(&mut self, node: usize, disk: usize, token: u64) {
+        if let Some((attempt, holders)) = self.bay(node).choose(disk, token) {
+            let bid_ns = self.draw.below(MS);
+            self.deliver(node, Input::Claims { disk, attempt, bid_ns, holders });
+        }
+    }
+
+    /// Another brick serves a read that waits at a disk that shows its head.
+    fn leave(&mut self, node: usize, disk: usize, attempt: Attempt) {
+        if let Some(token) = self.bay(node).leave(disk, attempt) {
+            self.count_rare("disk left a read to another brick");
+            let (life, delay_ns) = (self.nodes[node].life, self.draw.below(BATCH_NS));
+            let done = IoDone { token, result: Err(IoFault::Left) };
+            self.later(delay_ns, Event::Node { node, life, input: Input::Disk { disk, done } });
         }
     }
 
@@ -388,8 +420,13 @@ impl World {
         let is_write = matches!(kind, IoKind::Write { .. });
         let (ticket, delay_ns) = bay.submit(disk, kind, &mut self.draw);
         let under_way = bay.disks()[disk].under_way();
+        let is_contested = bay.is_contested(disk, io.token);
         self.judge(bounded::check("requests of one disk", under_way, DISK_REQUESTS_MAX));
         self.later(delay_ns, Event::Disk { node, life, disk, ticket, token: io.token });
+        if is_contested {
+            let chosen_ns = self.draw.below(delay_ns.max(1));
+            self.later(chosen_ns, Event::Choose { node, life, disk, token: io.token });
+        }
         if is_write {
             self.on_disk_write(node, delay_ns);
         }

@@ -96,6 +96,9 @@ impl World {
         if node != 0 {
             self.want(node, NodeId::Directory);
         }
+        if self.nodes[node].bay.as_ref().is_some_and(|bay| bay.shows_heads) {
+            self.deliver(node, Input::HeadsSeen);
+        }
         self.settle(node);
     }
 
@@ -216,7 +219,8 @@ impl World {
 
     /// Fresh disks for a brick.
     fn format(&mut self, brick: BrickId) -> Bay {
-        let mut bay = Bay::new((0..self.shape.disks).map(|_| self.shape.disk));
+        let shows_heads = self.draw.percent(30);
+        let mut bay = Bay::new((0..self.shape.disks).map(|_| self.shape.disk), shows_heads);
         for disk in 0..self.shape.disks as u16 {
             let mut uuid = [disk as u8; 16];
             uuid[..8].copy_from_slice(&self.draw.bits().to_le_bytes());

@@ -7,6 +7,7 @@ use node::BrickNode;
 use proto::Counters;
 use proto::client::{Client, ClientEffect, ClientEvent};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
+use proto::distribute::claim::{Attempt, Holders};
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
 use std::collections::BTreeMap;
 use wire::{IoError, IoReply, Packet};
@@ -22,6 +23,10 @@ pub(crate) enum Output {
     Store { token: u64, puts: Vec<Put> },
     /// A request to a disk.
     Disk { disk: usize, io: store::Io },
+    /// A request that comes next is a read that other bricks were asked for as well.
+    Contest { disk: usize, token: u64, attempt: Attempt, holders: Holders },
+    /// Another brick serves such a read.
+    Claimed { disk: usize, attempt: Attempt },
     /// A brick serves.
     Ready,
     /// A brick cannot start, or its disks failed.
@@ -164,6 +169,10 @@ fn brick_event(input: Input) -> Option<node::Event> {
         Input::Up(node) => node::Event::Up(node),
         Input::Down(node) => node::Event::Down(node),
         Input::Disk { disk, done } => node::Event::Disk { disk, done },
+        Input::HeadsSeen => node::Event::HeadsSeen(true),
+        Input::Claims { disk, attempt, bid_ns, holders } => {
+            node::Event::Claims { disk, attempt, bid_ns, holders }
+        }
         _ => return None,
     })
 }
@@ -203,9 +212,10 @@ fn brick_output(effect: node::Effect) -> Output {
         node::Effect::Send { to, packet } => Output::Send { to, packet },
         node::Effect::Address { node, .. } => Output::Address(node),
         node::Effect::Disk { disk, io } => Output::Disk { disk, io },
-        node::Effect::Contest { .. } | node::Effect::Claimed { .. } => {
-            unreachable!("no simulated disk shows its head")
+        node::Effect::Contest { disk, token, attempt, holders } => {
+            Output::Contest { disk, token, attempt, holders }
         }
+        node::Effect::Claimed { disk, attempt, .. } => Output::Claimed { disk, attempt },
         node::Effect::Ready => Output::Ready,
         node::Effect::Failed { why } => Output::Failed(why),
     }

@@ -221,13 +221,13 @@ impl Participant {
     }
 
     /// A read left the disk: served, or left to another member, which then needs no answer from here.
-    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_busy: bool) -> bool {
+    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_left: bool) -> bool {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
         let was_there = self.contests.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
-        if was_there && is_busy {
+        if was_there && is_left {
             cx.counters.count("read left to another member");
         }
-        was_there && is_busy
+        was_there && is_left
     }
 
     /// The store has answered.

@@ -815,7 +815,7 @@ fn delta_of(prepare: &Prepare, blocks: &Blocks) -> Payload {
 fn refusal(error: StoreError) -> PrepareOutcome {
     match error {
         StoreError::NoSpace => PrepareOutcome::NoSpace,
-        StoreError::Busy => PrepareOutcome::Busy,
+        StoreError::Busy | StoreError::Left => PrepareOutcome::Busy,
         StoreError::Failed => PrepareOutcome::Failed,
     }
 }

@@ -61,7 +61,7 @@ impl Participant {
         result: Result<Blocks, StoreError>,
     ) {
         self.on_served(cx, begun);
-        if self.left_disk(cx, read, matches!(result, Err(StoreError::Busy))) {
+        if self.left_disk(cx, read, matches!(result, Err(StoreError::Left))) {
             return;
         }
         self.answer_read(cx, read, leased, result);

@@ -109,12 +109,26 @@ fn a_claimer_without_a_lease_is_confirmed_by_the_others() {
     assert_eq!(content(&mut script), 9);
 }
 
+fn busy(script: &mut Script, asked: &Asked) {
+    script.answer(asked, Answer::Read(ReadOutcome::Busy, Payload::new()));
+}
+
+#[test]
+fn a_witness_that_is_busy_is_asked_again_soon() {
+    let mut script = script("raid1x2", 2, ReadPolicy::ShortestQueue);
+    let asked = read(&mut script);
+    script.shows(&asked[0], 7, &[], false);
+    let confirm = script.asked();
+    let witness = confirm.iter().find(|asked| !wants_content(asked)).expect("the other one confirms");
+    let begun = script.coordinator.shared.now;
+    busy(&mut script, witness);
+    assert_eq!(script.wait().len(), 2);
+    assert!(script.coordinator.shared.now.since(begun) <= 20 * MS, "nobody else can say what it says");
+}
+
 #[test]
 fn a_member_that_is_busy_leaves_a_contest_to_the_others() {
     let mut script = script("raid1x2", 2, ReadPolicy::Claim);
-    let busy = |script: &mut Script, asked: &Asked| {
-        script.answer(asked, Answer::Read(ReadOutcome::Busy, Payload::new()));
-    };
     let asked = read(&mut script);
     busy(&mut script, &asked[0]);
     assert!(script.asked().is_empty());
