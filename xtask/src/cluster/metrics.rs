@@ -20,11 +20,6 @@ impl Metrics {
         let pages = self.0.iter().zip(&before.0);
         pages.filter_map(|(after, before)| Some(after.get(name)? - before.get(name)?)).sum()
     }
-
-    /// Of the last gateway.
-    pub(crate) fn of_gateway(&self, name: &str) -> f64 {
-        self.0.last().and_then(|page| page.get(name)).copied().unwrap_or(0.0)
-    }
 }
 
 /// Asks the daemon at a port.

@@ -3,11 +3,13 @@
 //!
 //! Latency counts from the moment at which a request was to be made. fio counts from when it is made: a job that waits
 //! for its last answer makes nothing in the meantime, and the stall that a client would see is one slow answer there.
-//! By how much an idle job woke too late is the load's own lateness: it is told apart, and not counted.
+//! By how much an idle job woke too late is the load's own lateness: it is told apart, and not counted. Each run asks for
+//! other blocks at other moments than those before it: what one has left in the caches is not what the next one measures.
 
 use crate::nbd::Nbd;
 use crate::noise::Noise;
 use anyhow::{Context, Result, anyhow};
+use std::cell::Cell;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -75,11 +77,12 @@ fn at(sorted: &[Duration], part: f64) -> f64 {
 }
 
 /// Where and what.
-#[derive(Clone)]
 pub(super) struct Load {
-    pub(super) port: u16,
-    pub(super) volume: String,
-    pub(super) kind: Kind,
+    port: u16,
+    volume: String,
+    kind: Kind,
+    /// Runs so far.
+    runs: Cell<u64>,
 }
 
 /// Paced jobs that run.
@@ -101,14 +104,25 @@ impl Paced {
 }
 
 impl Load {
+    /// Does `kind` to the volume of that name. Loads from new make the same runs one after the other.
+    pub(super) fn new(port: u16, volume: &str, kind: Kind) -> Load {
+        Load { port, volume: volume.to_owned(), kind, runs: Cell::new(0) }
+    }
+
+    /// Draws for the jobs of the next run.
+    fn next_run(&self) -> impl Fn(usize) -> Noise + use<> {
+        let run = self.runs.replace(self.runs.get() + 1);
+        move |job| Noise::new(run << 16 | (job as u64 + 1))
+    }
+
     /// Starts jobs that together ask `rate` times a second.
     pub(super) fn start(&self, jobs: u64, rate: f64, span: Duration) -> Result<Paced> {
         let connections = (0..jobs).map(|_| self.connect()).collect::<Result<Vec<_>>>()?;
+        let noise = self.next_run();
         let began = Instant::now();
         let mean = Duration::from_secs_f64(jobs as f64 / rate);
         let start = |(job, nbd): (usize, Nbd)| {
-            let mut job =
-                Job { nbd, kind: self.kind, noise: Noise::new(job as u64 + 1), buffer: vec![0; BLOCK] };
+            let mut job = Job { nbd, kind: self.kind, noise: noise(job), buffer: vec![0; BLOCK] };
             thread::spawn(move || job.paced(began, mean, span))
         };
         Ok(Paced { began, jobs: connections.into_iter().enumerate().map(start).collect() })
@@ -123,10 +137,10 @@ impl Load {
     /// Requests a second with so many under way all the time.
     pub(super) fn closed(&self, depth: u64, span: Duration) -> Result<f64> {
         let connections = (0..depth).map(|_| self.connect()).collect::<Result<Vec<_>>>()?;
+        let noise = self.next_run();
         let began = Instant::now();
         let start = |(job, nbd): (usize, Nbd)| {
-            let noise = Noise::new(1000 + job as u64);
-            let mut job = Job { nbd, kind: self.kind, noise, buffer: vec![0; BLOCK] };
+            let mut job = Job { nbd, kind: self.kind, noise: noise(job), buffer: vec![0; BLOCK] };
             thread::spawn(move || -> Result<u64> {
                 let mut done = 0;
                 while began.elapsed() < span {
@@ -204,6 +218,14 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_jobs_and_no_two_runs_ask_alike() {
+        let load = Load::new(0, "v", Kind::Read);
+        let runs: Vec<_> = (0..4).map(|_| load.next_run()).collect();
+        let jobs = runs.iter().flat_map(|noise| (0..16).map(|job| noise(job).next()));
+        assert_eq!(jobs.collect::<std::collections::BTreeSet<u64>>().len(), 64);
+    }
 
     #[test]
     fn percentiles_are_of_the_requests_in_between() {

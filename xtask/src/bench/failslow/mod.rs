@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Two minutes instead of fifteen: few states and policies, to see that it works, not to quote
+    /// Some five minutes instead of forty: few states and policies, to see that it works, not to quote
     #[arg(long)]
     quick: bool,
     /// A binary to use instead of building one
@@ -185,7 +185,7 @@ fn wait_until_home(cluster: &Cluster) {
 }
 
 fn load(cluster: &Cluster, kind: Kind) -> Load {
-    Load { port: cluster.gateways[0].nbd_port, volume: "v".to_owned(), kind }
+    Load::new(cluster.gateways[0].nbd_port, "v", kind)
 }
 
 fn as_json(options: &Options, results: &Results, claims: &[claims::Claim]) -> serde_json::Value {

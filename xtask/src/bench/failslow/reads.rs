@@ -25,7 +25,7 @@ pub(super) struct Reads {
     pub(super) cost: Cost,
 }
 
-/// What a paced read costs: between the gateway and its peers, and on the bricks' disks.
+/// What a paced read costs: all that daemons send each other meanwhile, and what bricks read from their disks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cost {
     pub(super) packets: f64,
@@ -91,18 +91,14 @@ fn wait_until_out(cluster: &Cluster) -> Result<()> {
 }
 
 impl Cost {
+    /// What bricks tell each other of claims counts as well.
     fn between(before: &Metrics, after: &Metrics) -> Cost {
-        let of_gateway = |name: &str| after.of_gateway(name) - before.of_gateway(name);
-        let reads = of_gateway("brickwork_nbd_reads_total").max(1.0);
-        let both = |what: &str| {
-            let name = |way: &str| format!("brickwork_peer_{what}_{way}_total");
-            of_gateway(&name("received")) + of_gateway(&name("sent"))
-        };
-        let misses = "brickwork_store_cache_misses_total";
+        let grown = |name: &str| after.grown(before, name);
+        let reads = grown("brickwork_nbd_reads_total").max(1.0);
         Cost {
-            packets: both("packets") / reads,
-            bytes: both("bytes") / reads,
-            device_blocks: after.grown(before, misses) / reads,
+            packets: grown("brickwork_peer_packets_sent_total") / reads,
+            bytes: grown("brickwork_peer_bytes_sent_total") / reads,
+            device_blocks: grown("brickwork_store_cache_misses_total") / reads,
         }
     }
 }

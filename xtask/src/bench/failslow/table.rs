@@ -12,8 +12,8 @@ pub(super) fn print(results: &Results, claims: &[Claim]) {
     if !results.reads.is_empty() {
         println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
         println!("{READ_RATE} times a second (ms from when each was to be made), then {DEPTH} ask all the");
-        println!("time (IOPS). A read costs packets and KB between gateway and bricks, and blocks");
-        println!("read from their disks.\n");
+        println!("time (IOPS). A read costs packets and KB that daemons send each other, claims and");
+        println!("heartbeats too, and blocks read from disks.\n");
         println!("{}", reads_heading());
         results.reads.iter().for_each(|reads| println!("{}", reads_line(reads)));
     }
@@ -26,6 +26,10 @@ pub(super) fn print(results: &Results, claims: &[Claim]) {
         println!("{}", writes_heading());
         results.writes.iter().for_each(|writes| println!("{}", writes_line(writes)));
     }
+    let parts = results.reads.iter().map(|reads| &reads.paced);
+    let parts = parts.chain(results.writes.iter().flat_map(|writes| [&writes.before, &writes.after]));
+    let late_ms = parts.map(|part| part.overslept_ms).fold(0.0, f64::max);
+    println!("\nThe load's own idle jobs woke up to {late_ms:.1} ms late (p99), which is not counted.");
     println!("\n{:<54} {:>8} {:>7} verdict", "must show", "measured", "bound");
     claims.iter().for_each(Claim::print);
 }
