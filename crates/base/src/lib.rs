@@ -1,7 +1,8 @@
 //! What every other room stands on: [`Time`], identifiers, [`Payload`], checksums, seeded randomness and
 //! the [`Machine`] trait.
 //!
-//! Reading order: [`machine`], [`time`], [`id`], [`stamp`], [`payload`], [`mechanics`].
+//! Reading order: [`machine`], [`time`], [`id`], [`stamp`], [`payload`], [`mechanics`],
+//! [`octaves`].
 //!
 //! Deliberately absent: clocks, sockets, files, threads. A value here never changes because of the world.
 
@@ -9,6 +10,7 @@ pub mod checksum;
 pub mod id;
 pub mod machine;
 pub mod mechanics;
+pub mod octaves;
 pub mod payload;
 pub mod stamp;
 pub mod time;

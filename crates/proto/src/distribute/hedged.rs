@@ -5,11 +5,11 @@
 //! that is always slow the delay stays that of quick answers, and more than the rest of the percentage ask twice.
 
 use super::shortest_queue::ShortestQueue;
-use base::BrickId;
+use base::{BrickId, octaves};
 
-/// Response times by powers of two, each in eight parts.
+/// Response times are known to an eighth.
 const PARTS: usize = 8;
-const BUCKETS: usize = 64 * PARTS;
+const BOXES: usize = octaves::boxes::<PARTS>();
 /// When so many are counted, all counts are halved, so that what was is forgotten.
 const COUNTED_MAX: u32 = 8192;
 
@@ -28,7 +28,7 @@ impl Hedged {
     /// before `floor_ns` or a few are known.
     pub fn new(percent: f64, floor_ns: u64) -> Hedged {
         let percent = percent.clamp(0.0, 100.0);
-        Hedged { queues: ShortestQueue::default(), percent, counts: vec![0; BUCKETS], counted: 0, floor_ns }
+        Hedged { queues: ShortestQueue::default(), percent, counts: vec![0; BOXES], counted: 0, floor_ns }
     }
 
     /// The holder to ask among `candidates` `(slot, brick)`: the one with the shortest queue. For the second question
@@ -48,13 +48,13 @@ impl Hedged {
             seen += count;
             seen > rank
         };
-        let bucket = self.counts.iter().position(reached).unwrap_or(BUCKETS - 1);
-        Some(upper_ns(bucket).max(self.floor_ns))
+        let reached_at = self.counts.iter().position(reached).unwrap_or(BOXES - 1);
+        Some(octaves::greatest::<PARTS>(reached_at).max(self.floor_ns))
     }
 
     /// A read was answered, the first time, after `response_ns`.
     pub fn answered(&mut self, response_ns: u64) {
-        self.counts[bucket(response_ns)] += 1;
+        self.counts[octaves::index::<PARTS>(response_ns)] += 1;
         self.counted += 1;
         if self.counted >= COUNTED_MAX {
             self.counts.iter_mut().for_each(|count| *count /= 2);
@@ -73,19 +73,6 @@ impl Hedged {
     }
 }
 
-fn bucket(ns: u64) -> usize {
-    let ns = ns.max(PARTS as u64);
-    let power = ns.ilog2() as usize;
-    let part = (ns >> (power - PARTS.ilog2() as usize)) as usize % PARTS;
-    power * PARTS + part
-}
-
-/// The first time that is beyond the bucket.
-fn upper_ns(bucket: usize) -> u64 {
-    let (power, part) = (bucket / PARTS, (bucket % PARTS) as u64);
-    (PARTS as u64 + part + 1).saturating_mul(1u64 << power >> PARTS.ilog2())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,14 +86,5 @@ mod tests {
         assert!((9_500_000..10_900_000).contains(&delay_ns), "{delay_ns}");
         (0..16_000).for_each(|_| policy.answered(50));
         assert_eq!(policy.delay_ns(), Some(1000), "what is long ago is forgotten, and the floor holds");
-    }
-
-    #[test]
-    fn buckets_cover_all_times() {
-        for ns in [0, 1, 7, 8, 9, 1000, 123_456, 1 << 40, u64::MAX] {
-            let bucket = bucket(ns);
-            assert!(upper_ns(bucket) > ns || ns > 1 << 62, "{ns} in bucket {bucket}");
-            assert!(bucket == PARTS * 3 || upper_ns(bucket - 1) <= ns, "{ns} in bucket {bucket}");
-        }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Answers that say nothing of a brick's speed (another view, a queue that is full, a write in doubt) are left out.
 
-use base::{BrickId, Time};
+use base::{BrickId, Time, octaves};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Message;
 
@@ -14,6 +14,8 @@ use wire::Message;
 const SHORT_BLOCKS: u32 = 16;
 /// An answer changes the mean by so much of its distance from it.
 const MEAN_WEIGHT: u64 = 16;
+/// Times are known to an eighth.
+const PARTS: usize = 8;
 /// The percentile of [`Measure::high_ns`].
 const HIGH_PERCENT: u64 = 95;
 /// Above so many answers the older ones count half.
@@ -186,7 +188,6 @@ impl Pace {
 struct Track {
     mean_ns: u64,
     high_ns: u64,
-    /// Answers by their logarithm; eight boxes an octave.
     boxes: Box<[u16; BOXES]>,
     /// Of all boxes, [`NEW`] for each new answer.
     sum: u64,
@@ -195,7 +196,7 @@ struct Track {
     unanswered: BTreeSet<(Time, u64)>,
 }
 
-const BOXES: usize = 62 * 8;
+const BOXES: usize = octaves::boxes::<PARTS>();
 /// The percentile is looked up anew after so many answers.
 const LOOK_EVERY: u32 = 8;
 
@@ -220,7 +221,7 @@ impl Track {
             0 => lasted_ns,
             _ => moved(self.mean_ns, lasted_ns),
         };
-        self.boxes[box_of(lasted_ns)] += NEW as u16;
+        self.boxes[octaves::index::<PARTS>(lasted_ns)] += NEW as u16;
         self.sum += NEW;
         self.since_look += 1;
         if self.since_look >= LOOK_EVERY || self.sum < u64::from(2 * LOOK_EVERY) * NEW {
@@ -263,14 +264,14 @@ impl Track {
         let all = self.sum + longer.len() as u64 * NEW;
         // So many may be above it.
         let mut above = all * (100 - HIGH_PERCENT) / 100;
-        let mut waits = longer.iter().map(|wait| box_of(*wait)).peekable();
+        let mut waits = longer.iter().map(|wait| octaves::index::<PARTS>(*wait)).peekable();
         for index in (0..BOXES).rev() {
             let mut here = u64::from(self.boxes[index]);
             while waits.next_if(|wait| *wait >= index).is_some() {
                 here += NEW;
             }
             if here > above {
-                return upper_edge(index);
+                return octaves::greatest::<PARTS>(index);
             }
             above -= here;
         }
@@ -281,18 +282,6 @@ impl Track {
 fn moved(mean: u64, to: u64) -> u64 {
     let step = to.abs_diff(mean) / MEAN_WEIGHT;
     if to > mean { mean + step } else { mean - step }
-}
-
-fn box_of(lasted_ns: u64) -> usize {
-    let lasted_ns = lasted_ns.max(8);
-    let octave = lasted_ns.ilog2() as usize;
-    let eighth = (lasted_ns >> (octave - 3) & 7) as usize;
-    ((octave - 3) * 8 + eighth).min(BOXES - 1)
-}
-
-fn upper_edge(index: usize) -> u64 {
-    let (octave, eighth) = (index / 8, index as u64 % 8);
-    ((9 + eighth) << octave) - 1
 }
 
 fn nanos(now: Time, since: Time) -> u64 {
@@ -376,13 +365,6 @@ mod tests {
             let above = lasted.len() * (100 - HIGH_PERCENT as usize) / 100;
             let exact = lasted[lasted.len() - 1 - above].max(8);
             prop_assert!(seen >= exact && seen <= exact + exact / 8 + 1, "{seen} for {exact}");
-        }
-
-        #[test]
-        fn a_box_holds_what_is_below_its_edge(ns in 8u64..1 << 60) {
-            let index = box_of(ns);
-            prop_assert!(ns <= upper_edge(index));
-            prop_assert!(index == 0 || ns > upper_edge(index - 1));
         }
     }
 }

@@ -15,14 +15,14 @@ use wire::{Contest, GroupView, ReadPolicy, Slots};
 type Members = Vec<(u8, BrickId)>;
 
 /// A second member is asked when a read lasts so many times as long as nearly all do at the fastest member,
-const RESCUE_FACTOR: u64 = 3;
+const RESCUE_FACTOR: u32 = 3;
 /// within these bounds,
 const RESCUE_MIN: Duration = Duration::from_millis(1);
 const RESCUE_MAX: Duration = Duration::from_millis(100);
 /// and after this while none was measured.
 const RESCUE_UNKNOWN: Duration = Duration::from_millis(10);
 /// All is asked anew when a read lasts so many times as long as nearly all do at the fastest member,
-const PATIENCE_FACTOR: u64 = 6;
+const PATIENCE_FACTOR: u32 = 6;
 /// but for so long at most is that the measure.
 const PATIENCE_MAX: Duration = Duration::from_secs(10);
 /// So many answers tell how long nearly all take.
@@ -185,23 +185,25 @@ impl ReadOperation {
     /// How long answers may take before all is asked anew. Where even the fastest holder takes long, asking twice would only
     /// make it take longer.
     pub(super) fn patience(&self, shared: &Shared, holders: &[(u8, BrickId)]) -> Duration {
-        let measures =
-            holders.iter().filter_map(|(_, brick)| shared.pace.measure(shared.now, *brick, self.kind()));
-        let high_ns = measures.filter(|m| m.weight >= MEASURED).map(|m| m.high_ns).min();
-        let usual = Duration::from_nanos(high_ns.unwrap_or(0).saturating_mul(PATIENCE_FACTOR));
+        let usual = self.nearly_all(shared, holders).unwrap_or_default().saturating_mul(PATIENCE_FACTOR);
         Shared::retry_delay(self.attempt).max(usual.min(PATIENCE_MAX))
     }
 
     /// How long an answer may take before another member is asked: a multiple of what nearly all answers take at the member
     /// that is fastest, since what is slow must not set the measure.
     fn rescue_delay(&self, shared: &Shared, members: &[(u8, BrickId)]) -> Duration {
-        let measures =
-            members.iter().filter_map(|(_, brick)| shared.pace.measure(shared.now, *brick, self.kind()));
-        let high_ns = measures.filter(|m| m.weight >= MEASURED).map(|m| m.high_ns).min();
-        let high = high_ns.map(Duration::from_nanos);
+        let high = self.nearly_all(shared, members);
         // Where nearly all take longer than the bound, asking again before they can answer would help nobody.
         let bound = RESCUE_MAX.max(high.unwrap_or_default() * 2);
-        high.map_or(RESCUE_UNKNOWN, |high| high * RESCUE_FACTOR as u32).clamp(RESCUE_MIN, bound)
+        high.map_or(RESCUE_UNKNOWN, |high| high * RESCUE_FACTOR).clamp(RESCUE_MIN, bound)
+    }
+
+    /// In what time the fastest of `members` gives nearly all its answers; none where that was not measured.
+    fn nearly_all(&self, shared: &Shared, members: &[(u8, BrickId)]) -> Option<Duration> {
+        let measure = |brick: BrickId| shared.pace.measure(shared.now, brick, self.kind());
+        let measures = members.iter().filter_map(|(_, brick)| measure(*brick));
+        let high_ns = measures.filter(|measure| measure.weight >= MEASURED).map(|m| m.high_ns).min();
+        high_ns.map(Duration::from_nanos)
     }
 
     // ---- rows of parity layouts ----
