@@ -7,6 +7,7 @@
 //! Answers that say nothing of a brick's speed (another view, a queue that is full, a write in doubt) are left out.
 
 use base::{BrickId, Time, octaves};
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::Message;
 
@@ -87,6 +88,8 @@ struct Bricks {
     asked: Time,
     /// Since when it owes a sign of life (the first question after its last answer), and how many questions came since.
     owes: Option<(Time, u32)>,
+    /// Since when it owes an answer that it alone can give.
+    owes_answer: Option<Time>,
     kinds: [Track; 3],
 }
 
@@ -94,6 +97,9 @@ impl Pace {
     /// `call` goes to `brick`.
     pub fn begin(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64) {
         self.asked(now, brick);
+        if let Some(paces) = self.bricks.get_mut(&brick) {
+            paces.owes_answer.get_or_insert(now);
+        }
         if let Some(track) = self.track_mut(brick, kind) {
             track.unanswered.insert((now, call));
         }
@@ -113,8 +119,14 @@ impl Pace {
     /// Something came from `brick`.
     pub fn heard(&mut self, brick: BrickId) {
         if let Some(paces) = self.bricks.get_mut(&brick) {
-            paces.owes = None;
+            (paces.owes, paces.owes_answer) = (None, None);
         }
+    }
+
+    /// For how long nothing at all came from `brick` although it was asked what it alone can answer.
+    pub fn silence(&self, now: Time, brick: BrickId) -> Duration {
+        let since = self.bricks.get(&brick).and_then(|paces| paces.owes_answer);
+        since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// How long a question of this kind to `brick` is to be expected to take, in nanoseconds: its mean, or for how long

@@ -242,7 +242,10 @@ impl ReadOperation {
         let needed = usize::from(self.geometry(shared).layout().data());
         let Some(row_ns) = needed.checked_sub(1).and_then(|last| others.get(last)) else { return false };
         let bound_ns = row_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
-        *row_ns > 0 && holders.iter().all(|(_, brick)| expected(*brick) > bound_ns)
+        // Who has been silent for as long as a read is given would most likely let this one wait as long.
+        let silent = self.rescue_delay(shared, &members(view));
+        let is_slower = |brick| expected(brick) > bound_ns || shared.pace.silence(shared.now, brick) > silent;
+        *row_ns > 0 && holders.iter().all(|(_, brick)| is_slower(*brick))
     }
 
     fn stand_in(&mut self, shared: &mut Shared) {
