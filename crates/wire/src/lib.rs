@@ -22,7 +22,7 @@ pub use directory::{
 };
 pub use message::{
     CLAIMS_MAX, Claim, Contest, EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet,
-    PrepareOutcome, ReadOutcome,
+    PrepareOutcome, ReadOutcome, RepairOutcome,
 };
 pub use policy::{ReadPolicy, UnknownPolicy};
 pub use view::{GroupView, Lineage, Slots};

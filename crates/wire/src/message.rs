@@ -126,12 +126,12 @@ pub enum Message {
         /// The stamps of the content, `width` a block.
         stamps: Vec<Stamp>,
     },
-    /// Whether the repair is on stable storage.
+    /// What became of a repair.
     Repaired {
         /// Of the question.
         operation: u64,
         /// Whether it was taken.
-        taken: bool,
+        outcome: RepairOutcome,
     },
     /// Which blocks hold data?
     Allocation {
@@ -448,6 +448,17 @@ pub struct Inventory {
     pub next: Option<(VolumeId, u64)>,
 }
 
+/// What became of a repair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RepairOutcome {
+    /// It is on stable storage.
+    Taken,
+    /// Something newer is there, or a write is under way.
+    Refused,
+    /// The disk has no room for it.
+    NoSpace,
+}
+
 /// What became of phase one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PrepareOutcome {
@@ -583,7 +594,7 @@ wire_enum!(Message {
     5 => Query { operation, view, write, width },
     6 => QueryDone { operation, fate },
     7 => Repair { operation, group, view, span, width, stamps },
-    8 => Repaired { operation, taken },
+    8 => Repaired { operation, outcome },
     9 => Allocation { operation, group, view, span },
     10 => AllocationDone { operation, runs },
     11 => Doubtful { writes },
@@ -621,6 +632,7 @@ wire_enum!(Message {
 wire_struct!(Inventory { stretches, next });
 wire_struct!(Contest { number, holders, tied });
 wire_struct!(Claim { gateway, number, volume, lba, bid_ns });
+wire_enum!(RepairOutcome { 0 => Taken, 1 => Refused, 2 => NoSpace });
 wire_enum!(PrepareOutcome {
     0 => Prepared { previous }, 1 => Duplicate, 2 => Late { newest }, 3 => Changed, 4 => Stale { view },
     5 => Busy, 6 => NoSpace, 7 => Unreadable, 8 => Failed,

@@ -184,8 +184,21 @@ impl Records {
         self.volumes.retain(|_, record| families.contains_key(&record.info.family));
         self.groups.retain(|_, record| families.contains_key(&record.volume));
         for family in self.families.keys().copied().collect::<Vec<_>>() {
-            self.finish_family(family);
+            if !self.finish_family(family) {
+                self.keep_volumes(family);
+            }
         }
+    }
+
+    /// While a lineage is being brought into all views, the volumes that were there before it are served.
+    fn keep_volumes(&mut self, family: VolumeId) {
+        let Some(FamilyRecord { lineage, next: Some(_), .. }) = self.families.get(&family) else { return };
+        let was_there = |info: &VolumeInfo| match info.is_snapshot {
+            true => !lineage.is_head(info.id),
+            false => lineage.heads.iter().any(|(volume, _)| *volume == info.id),
+        };
+        let volumes = self.volumes.values_mut().filter(|volume| volume.info.family == family);
+        volumes.filter(|volume| was_there(&volume.info)).for_each(|volume| volume.ready = true);
     }
 
     /// Whether all groups of the family have begun a view with the lineage to come, or their first one; if so, its

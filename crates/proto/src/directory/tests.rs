@@ -2,6 +2,7 @@
 
 mod slow;
 
+use super::records::Records;
 use super::*;
 use base::ClientId;
 use std::collections::VecDeque;
@@ -56,6 +57,15 @@ impl Stage {
         let contents = self.stored.clone().into_iter().collect();
         let config = self.directory.config.clone();
         self.directory = Directory::new(config, contents, self.now).expect("its own store");
+    }
+
+    /// As if the directory had stopped before it noted that its volumes are ready.
+    fn forget_ready(&mut self) {
+        let contents: Vec<_> = self.stored.clone().into_iter().collect();
+        let mut records = Records::load(&contents).expect("its own store");
+        records.volumes.values_mut().for_each(|volume| volume.ready = false);
+        let puts: Vec<Put> = records.volumes.keys().map(|id| records.put_volume(*id)).collect();
+        self.stored.extend(puts.into_iter().filter_map(|(key, value)| Some((key, value?))));
     }
 
     fn ask(&mut self, request: AdminRequest) -> Result<AdminReply, AdminError> {
@@ -380,7 +390,11 @@ fn no_group_begins_with_a_new_head_before_all_have_fenced() {
     stage.run(1000);
     let activates = |stage: &Stage| stage.sent.iter().any(|(_, m)| matches!(m, Message::Activate { .. }));
     assert!(!activates(&stage), "one group has not fenced");
+    stage.forget_ready();
     stage.restart();
+    let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
+    let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+    assert_eq!(names, ["v"], "what was there is, and what is to come is not yet");
     stage.run(1000);
     assert!(!activates(&stage), "nor has it after a restart");
     stage.mute.clear();

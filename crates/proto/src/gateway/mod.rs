@@ -192,7 +192,7 @@ impl Gateway {
             Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
             Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
             Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
-            Message::Repaired { operation, taken } => (operation, Answer::Repaired(taken)),
+            Message::Repaired { operation, outcome } => (operation, Answer::Repaired(outcome)),
             Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
             Message::Doubtful { writes } => return self.coordinator.on_doubtful(from, writes),
             _ => return,

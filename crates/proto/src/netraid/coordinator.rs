@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::{
     Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, ReadPolicy,
-    Slots, WriteId,
+    RepairOutcome, Slots, WriteId,
 };
 
 /// How long decisions wait for a message that they can ride along with.
@@ -100,7 +100,7 @@ pub enum Answer {
     /// To a query.
     Fate(Result<Fate, Option<GroupView>>),
     /// To a repair.
-    Repaired(bool),
+    Repaired(RepairOutcome),
     /// To a question about allocation.
     Allocation(Result<Vec<(u32, bool)>, Option<GroupView>>),
     /// To a question about stretches.
@@ -125,7 +125,7 @@ impl Answer {
             Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
             Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
             Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
-            Message::Repaired { operation, taken } => (operation, Answer::Repaired(taken)),
+            Message::Repaired { operation, outcome } => (operation, Answer::Repaired(outcome)),
             Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
             Message::InventoryDone { operation, stretches } => (operation, Answer::Stretches(stretches)),
             Message::EffectsDone { operation, effects } => (operation, Answer::Effects(effects)),

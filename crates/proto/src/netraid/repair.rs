@@ -1,6 +1,6 @@
 //! Puts good content in place of blocks that a member could not read, or that it lacks because it only joins. A member
-//! that has something newer, or a write under way there, refuses it: then it ends with [`Outcome::Changed`], otherwise
-//! with [`Outcome::Written`].
+//! that has something newer, or a write under way there, refuses it: then it ends with [`Outcome::Changed`], and where the
+//! member has no room with [`Outcome::Failed`], otherwise with [`Outcome::Written`].
 //!
 //! Where a write waits for it the repair is *patient*: refused, it fetches what is good by then and offers it again. Both
 //! make progress on a hot row. The repair is refused only while writes are under way there; a write that needs the repair
@@ -15,7 +15,7 @@ use super::reconstruct::ReconstructOperation;
 use crate::planted::Plant;
 use base::{GroupId, Payload, Stamp};
 use core::time::Duration;
-use wire::{Message, ReadOutcome, Slots, Span};
+use wire::{IoError, Message, ReadOutcome, RepairOutcome, Slots, Span};
 
 /// How often a patient repair is offered before it lets the write that waits for it look again: the block may need no
 /// repair any more.
@@ -128,12 +128,16 @@ impl Operate for RepairOperation {
             self.good = Some((stamps, content));
             return self.start(shared);
         }
-        let is_taken = matches!(answer, Answer::Repaired(true));
-        if is_taken {
+        let Answer::Repaired(outcome) = answer else { return None };
+        if outcome == RepairOutcome::Taken {
             shared.counters.count("repair taken by a member");
+            return Some(Outcome::Written);
         }
-        if is_taken || !self.is_patient || self.offers >= OFFERS_MAX {
-            return Some(if is_taken { Outcome::Written } else { Outcome::Changed });
+        if !self.is_patient || self.offers >= OFFERS_MAX {
+            return Some(match outcome {
+                RepairOutcome::NoSpace => Outcome::Failed(IoError::NoSpace),
+                _ => Outcome::Changed,
+            });
         }
         shared.counters.count("repair refused and offered again");
         self.good = None;

@@ -110,6 +110,8 @@ pub struct WriteOperation {
     phase: Phase,
     refusals: u32,
     unreadable: u32,
+    /// Why they stay so.
+    unrepaired: IoError,
     attempt: u32,
 }
 
@@ -142,6 +144,7 @@ impl WriteOperation {
             phase: Phase::Waiting,
             refusals: 0,
             unreadable: 0,
+            unrepaired: IoError::Unreadable,
             attempt: 0,
         }
     }
@@ -370,18 +373,23 @@ impl WriteOperation {
         let is_current = shared.view(self.group).current.has(slot);
         self.unreadable += u32::from(is_current);
         if self.geometry(shared).layout().tolerates() == 0 || self.unreadable > UNREADABLE_MAX {
-            return self.settle(shared, slot, After::Fail(IoError::Unreadable));
+            return self.settle(shared, slot, After::Fail(self.unrepaired));
         }
         self.settle(shared, slot, After::Repair(slot))
     }
 
     fn on_repaired(&mut self, shared: &mut Shared, outcome: &Outcome) -> Option<Outcome> {
-        // The other members cannot make out the blocks either: nobody may ever.
-        if let Outcome::Failed(error) = outcome {
-            self.unreadable += 1;
-            if self.unreadable > UNREADABLE_MAX {
-                return Some(Outcome::Failed(*error));
+        match outcome {
+            // A full disk has no room for what it cannot read: whoever deletes something helps.
+            Outcome::Failed(IoError::NoSpace) => self.unrepaired = IoError::NoSpace,
+            // The other members cannot make out the blocks either: nobody may ever.
+            Outcome::Failed(error) => {
+                self.unreadable += 1;
+                if self.unreadable > UNREADABLE_MAX {
+                    return Some(Outcome::Failed(*error));
+                }
             }
+            _ => {}
         }
         self.back_off(shared)
     }

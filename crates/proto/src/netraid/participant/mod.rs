@@ -566,10 +566,7 @@ impl Participant {
         match reply {
             Reply::Staged { token, result } => match self.lookups.remove(&token) {
                 Some(Lookup::Stage(key)) => self.on_staged(cx, key, result),
-                Some(Lookup::Repair { key, asker, span }) => {
-                    self.remove(cx, key);
-                    self.repaired(cx, asker, span, result.is_ok());
-                }
+                Some(Lookup::Repair { key, asker, span }) => self.on_mended(cx, (key, asker, span), result),
                 Some(Lookup::CopyUp(key)) => self.on_copied_up(cx, key, result),
                 Some(Lookup::Merged { key }) => self.on_merged(cx, key, result),
                 _ => {}

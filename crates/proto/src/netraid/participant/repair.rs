@@ -27,7 +27,7 @@ use crate::netraid::pending::{Key, Pending, Prepare, State};
 use crate::planted::Plant;
 use base::{GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
-use wire::{Change, Message, Scope, Span, WriteId};
+use wire::{Change, Message, RepairOutcome, Scope, Span, WriteId};
 
 impl Participant {
     /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
@@ -39,7 +39,7 @@ impl Participant {
             && request.content.len() == bytes
             && request.stamps.len() == request.span.count as usize * usize::from(request.width);
         if !takes || !fits || self.pending.overlapping(request.span).next().is_some() {
-            return self.repaired(cx, request.asker, request.span, false);
+            return self.repaired(cx, request.asker, request.span, RepairOutcome::Refused);
         }
         let (group, span, width) = (request.group, request.span, request.width);
         let key = self.hold(cx, group, span);
@@ -97,7 +97,9 @@ impl Participant {
         let takes = cx.groups.takes(request.group, request.view).is_ok();
         if !takes || fit == Fit::Later && !trusts_anything || fit == Fit::Same {
             self.remove(cx, key);
-            return self.repaired(cx, request.asker, request.span, takes && fit == Fit::Same);
+            let is_there = takes && fit == Fit::Same;
+            let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };
+            return self.repaired(cx, request.asker, request.span, outcome);
         }
         let name = if fit == Fit::Lost { "unreadable blocks repaired" } else { "old blocks caught up" };
         if matches!(request.asker, RepairAsker::Node(..)) {
@@ -110,12 +112,29 @@ impl Participant {
         self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
     }
 
-    pub(super) fn repaired(&mut self, cx: &mut Context<'_>, asker: RepairAsker, span: Span, taken: bool) {
+    pub(super) fn on_mended(
+        &mut self,
+        cx: &mut Context<'_>,
+        (key, asker, span): (Key, RepairAsker, Span),
+        result: Result<(), StoreError>,
+    ) {
+        self.remove(cx, key);
+        let outcome = match result {
+            Ok(()) => RepairOutcome::Taken,
+            Err(StoreError::NoSpace) => RepairOutcome::NoSpace,
+            Err(_) => RepairOutcome::Refused,
+        };
+        self.repaired(cx, asker, span, outcome);
+    }
+
+    fn repaired(&mut self, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
         match asker {
             RepairAsker::Node(to, operation) => {
-                cx.send(to, Message::Repaired { operation, taken }, Payload::new());
+                cx.send(to, Message::Repaired { operation, outcome }, Payload::new());
             }
-            RepairAsker::Lost(job) => self.own.push((job, Own::Lost(span, taken))),
+            RepairAsker::Lost(job) => {
+                self.own.push((job, Own::Lost(span, outcome == RepairOutcome::Taken)));
+            }
         }
     }
 }

@@ -6,7 +6,10 @@ use crate::netraid::read::ReadOperation;
 use crate::netraid::write::{Content, Origin, WriteOperation};
 use base::{BrickId, Payload, RequestId, Stamp};
 use core::time::Duration;
-use wire::{Change, Fate, IoError, Message, PrepareOutcome, ReadOutcome, Scope, Slots, WriteId};
+use wire::RepairOutcome::{NoSpace, Refused, Taken};
+use wire::{
+    Change, Fate, IoError, Message, PrepareOutcome, ReadOutcome, RepairOutcome, Scope, Slots, WriteId,
+};
 
 const OLD: Stamp = Stamp(100 << 32);
 
@@ -169,7 +172,7 @@ fn round_of_lacking(script: &mut Script, taken: bool) {
                 Message::Repair { width, .. } => {
                     assert_eq!((asked.slot, *width), (2, 2));
                     offers += 1;
-                    script.answer(asked, Answer::Repaired(taken));
+                    script.answer(asked, Answer::Repaired(if taken { Taken } else { Refused }));
                 }
                 other => panic!("{other:?}"),
             }
@@ -201,20 +204,25 @@ fn a_write_has_what_a_joining_member_lacks_repaired_however_often() {
 
 #[test]
 fn a_current_member_that_cannot_be_repaired_fails_the_write_in_the_end() {
-    for bad in 0..2 {
+    for (bad, repair, error) in [
+        (0, Refused, IoError::Unreadable),
+        (1, Refused, IoError::Unreadable),
+        (0, NoSpace, IoError::NoSpace),
+        (1, NoSpace, IoError::NoSpace),
+    ] {
         let mut script = Script::new("raid1x2", 0b11, 0);
         script.begin(write(Scope::Row, Some(OLD)));
         let outcome = (0..10_000).find_map(|_| {
-            script.asked().iter().for_each(|asked| answer_badly(&mut script, asked, bad));
+            script.asked().iter().for_each(|asked| answer_badly(&mut script, asked, bad, repair));
             script.pass(Duration::from_millis(5));
             script.outcome()
         });
-        assert!(matches!(outcome, Some(Outcome::Failed(IoError::Unreadable))), "{outcome:?}");
+        assert!(matches!(outcome, Some(Outcome::Failed(why)) if why == error), "{outcome:?}");
     }
 }
 
 /// As a member, of which the one at slot `bad` cannot read its stamps, and takes no repair.
-fn answer_badly(script: &mut Script, asked: &super::Asked, bad: u8) {
+fn answer_badly(script: &mut Script, asked: &super::Asked, bad: u8, repair: RepairOutcome) {
     match asked.message {
         Message::Prepare { .. } if asked.slot != bad => script.takes(asked, 0, OLD),
         Message::Prepare { .. } => script.prepared(asked, PrepareOutcome::Unreadable),
@@ -223,7 +231,7 @@ fn answer_badly(script: &mut Script, asked: &super::Asked, bad: u8) {
             assert_ne!(asked.slot, bad, "what is good is at the other member");
             script.shows(asked, 1, &[OLD], true);
         }
-        _ => script.answer(asked, Answer::Repaired(false)),
+        _ => script.answer(asked, Answer::Repaired(repair)),
     }
 }
 
