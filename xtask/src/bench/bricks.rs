@@ -15,6 +15,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// The volume read by a policy of its own.
+    pub(crate) fn read_by(mut self, policy: &str) -> Result<Bench> {
+        self.cluster.admin(&["volume", "set", "v", "--read-policy", policy])?;
+        self.name = format!("{} {policy}", self.name);
+        Ok(self)
+    }
+
     /// A volume of four times all the bricks' cache.
     pub(crate) fn start(binary: &Path, layout: &str, scale: Scale, tls: bool) -> Result<Bench> {
         let bricks = clients::width(layout);

@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Only these targets of Brickwork (`raid1x3`, ...), comma-separated
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Copies read by this policy as well, beside the policy that is usual; may be repeated
+    #[arg(long = "read-policy", value_parser = failslow::POLICIES)]
+    read_policies: Vec<String>,
 }
 
 /// All that was measured.
@@ -103,10 +106,13 @@ fn measure(options: &Options, scale: Scale, binary: &Path) -> Result<Results> {
     let layouts: Vec<&str> =
         layouts.into_iter().filter(|layout| !options.bounds_only && wanted(layout)).collect();
     let servers = bounds::Servers::start(scale)?;
-    let clusters = layouts
+    let mut clusters = layouts
         .iter()
         .map(|layout| Bench::start(binary, layout, scale, false))
         .collect::<Result<Vec<_>>>()?;
+    for policy in &options.read_policies {
+        clusters.push(Bench::start(binary, "raid1x3", scale, false)?.read_by(policy)?);
+    }
     let targets: Vec<Target> =
         servers.targets().into_iter().chain(clusters.iter().map(Bench::target)).collect();
     results.samples = side_by_side(&targets, scale)?;

@@ -36,7 +36,8 @@ const HOME_ROUNDS: u32 = 30;
 const MIRROR: &str = "raid1x3";
 /// The policy that is to dodge a slow brick.
 const CLAIM: &str = "claim";
-const POLICIES: [&str; 8] =
+/// All read policies.
+pub(super) const POLICIES: [&str; 8] =
     [CLAIM, "shortest-queue", "hash", "weighted-hash", "lard", "hedged", "tied", "probing"];
 
 /// How to measure.
