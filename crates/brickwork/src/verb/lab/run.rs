@@ -2,7 +2,7 @@
 
 use super::{Manner, experiments, show};
 use crate::args::Global;
-use crate::live::Plan;
+use crate::live::{ASSUMPTIONS, Plan};
 use crate::output;
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
             if at > 0 {
                 println!();
             }
-            show::print(&outcome);
+            show::print(&outcome, experiment.id());
         }
         if let Some(folder) = &folder {
             let written = lab::files::write(folder, &outcome, args.plot)?;
@@ -87,12 +87,20 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
     let Manner { seed, quick, .. } = args.manner;
     let experiments = experiments(&args.ids)?;
     let experiment = experiments.first().expect("it has a name, so that it is there");
-    let plan = Plan::new(&args.manner.parameters(experiment.as_ref())?, args.dilate, seed, quick)?;
+    let parameters = args.manner.parameters(experiment.as_ref())?;
+    for name in args.manner.set.iter().filter_map(|setting| Some(setting.split_once('=')?.0)) {
+        ensure!(
+            ASSUMPTIONS.contains(&name),
+            "--set {name} is for the simulator alone; --live has {}",
+            ASSUMPTIONS.join(", ")
+        );
+    }
+    let plan = Plan::new(&parameters, args.dilate, seed, quick)?;
     let outcome = crate::live::run(&plan, &|what| eprintln!("{what}"))?;
     if global.json {
         output::print_json(&serde_json::to_value(&outcome)?);
     } else {
-        show::print(&outcome);
+        show::print(&outcome, LIVE);
     }
     if let Some(folder) = &args.out {
         lab::files::write(folder, &outcome, false)?;
