@@ -146,6 +146,31 @@ fn a_failure_ends_with_1_and_says_what_to_do() {
 }
 
 #[test]
+fn a_drive_is_not_confirmed_by_what_it_was_not_compared_with() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let stream = file("stream.csv", "lbn,blocks,read_in_r90,read_in_r67\n17093964,9,1,1\n15252283,3,1,1\n");
+    let curve = "A_nocache,100/0,SPTF-own,1,1,1,105.99,9.4345,8.7587,5.5525,3.0035,0.2027,3280.7,9.434\n";
+    let curves = file("curves.csv", &format!("config,read_write,scheduler,outstanding\n{curve}"));
+    for (files, missing) in [
+        (stream.clone(), "nothing there can be compared with quantum-atlas-10k"),
+        (
+            format!("{stream} {curves}"),
+            "curves.csv: 1 point not compared: no configuration A_nocache is known, or no scheduler SPTF-own",
+        ),
+    ] {
+        let output = brickwork(&format!("disk validate quantum-atlas-10k {files}"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stdout));
+        assert!(said.contains(missing), "{said}");
+    }
+}
+
+#[test]
 fn a_cluster_is_begun_once_and_gives_tokens() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let at = dir.path().join("c").display().to_string();
