@@ -1,9 +1,12 @@
 //! The command line as its users meet it: help that shows examples, exit codes, messages that say what to do.
 
-use std::process::{Command, Output};
+mod common;
+
+use common::Site;
+use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 46] = [
+const VERBS: [&str; 48] = [
     "",
     "demo",
     "cluster init",
@@ -28,6 +31,7 @@ const VERBS: [&str; 46] = [
     "volume resize",
     "volume delete",
     "volume read-only",
+    "volume set",
     "volume snapshot",
     "volume clone",
     "volume rollback",
@@ -42,6 +46,7 @@ const VERBS: [&str; 46] = [
     "disk show",
     "disk map",
     "disk validate",
+    "disk probe",
     "sim torture",
     "sim replay",
     "trace",
@@ -205,13 +210,32 @@ fn completions_and_manual_pages_are_written() {
 
 #[test]
 fn a_reader_that_has_gone_is_no_error() {
-    for verb in ["disk list", "lab list", "trace --help", "completions bash"] {
+    let site = Site::start(3);
+    site.text("volume create first --size 1MiB");
+    let cluster = site.dir.path().display();
+    let list = format!("cluster token --dir {cluster} --list");
+    for verb in [
+        "disk list",
+        "lab list",
+        "trace --help",
+        "completions bash",
+        "status",
+        "status --json",
+        "volume list",
+        "volume info first",
+        "volume set first --read-policy claim",
+        "brick list",
+        "rebuild",
+        "scrub --every 7d",
+        &list,
+    ] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = Command::new(env!("CARGO_BIN_EXE_brickwork"))
             .args(verb.split_whitespace())
+            .env("BRICKWORK_CONFIG", site.dir.path().join("admin/client.toml"))
             .stdout(writer)
-            .stderr(std::process::Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .and_then(std::process::Child::wait_with_output)
             .expect("the binary runs");
