@@ -165,7 +165,7 @@ fn a_drive_is_not_confirmed_by_what_it_was_not_compared_with() {
         (stream.clone(), "nothing there can be compared with quantum-atlas-10k"),
         (
             format!("{stream} {curves}"),
-            "curves.csv: 1 point not compared: no configuration A_nocache is known, or no scheduler SPTF-own",
+            "curves.csv: 1 point not compared: nothing is known of A_nocache under SPTF-own",
         ),
     ] {
         let output = brickwork(&format!("disk validate quantum-atlas-10k {files}"));

@@ -56,7 +56,7 @@ impl Folder {
 
     /// Nobody needs it any more.
     pub(super) fn remove(self) -> Result<()> {
-        Ok(fs::remove_dir_all(&self.0)?)
+        fs::remove_dir_all(&self.0).with_context(|| format!("cannot remove {}", self.0.display()))
     }
 }
 

@@ -40,7 +40,9 @@ pub fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Outcome> {
     let folder = Folder::make(plan)?;
     let comparisons = compare(plan, &folder, predicted, say)
         .with_context(|| format!("the live run failed; its logs stay in {}", folder.logs().display()))?;
-    folder.remove()?;
+    if let Err(error) = folder.remove() {
+        say(&format!("{error:#}"));
+    }
     Ok(outcome::outcome(plan, &comparisons, begin.elapsed()))
 }
 

@@ -90,7 +90,7 @@ fn warn_of(curves: &Reference, unknown: &[CurvePoint]) {
     for ((configuration, scheduler), count) in counts {
         let (file, points) = (curves.path.display(), output::count(count, "point"));
         eprintln!(
-            "warning: {file}: {points} not compared: no configuration {configuration} is known, or no scheduler {scheduler}"
+            "warning: {file}: {points} not compared: nothing is known of {configuration} under {scheduler}"
         );
     }
 }

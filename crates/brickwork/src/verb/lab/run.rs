@@ -19,7 +19,9 @@ computed by this program under the same assumptions are taken from there, so tha
 
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
---dilate N lets the disks' time pass N times slower.
+--dilate N lets the disks' time pass N times slower. It takes these of the assumptions: drive, drive_parts, journal_bytes,
+network_one_way_us. Its files, 3 GiB, are in memory where there is a file system for that (/dev/shm), and go
+with it; of a run that fails the logs stay.
 
 A claim that does not hold is a result, not an error: the code is 0, unless --check is given.
 
