@@ -38,6 +38,12 @@ pub fn end_with_reader() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
+/// As it was before [`end_with_reader`]: while there is a peer whose connection may break.
+pub fn outlive_reader() {
+    // SAFETY: ignoring is no handler either.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}
+
 /// A progress bar on standard error; silent unless that is a terminal.
 pub fn progress(total: u64, what: &str, bytes: bool) -> ProgressBar {
     let counter = if bytes { "{bytes}/{total_bytes} {bytes_per_sec}" } else { "{pos}/{len} {eta} left" };

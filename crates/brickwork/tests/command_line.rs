@@ -1,9 +1,12 @@
 //! The command line as its users meet it: help that shows examples, exit codes, messages that say what to do.
 
-use std::process::{Command, Output};
+mod common;
+
+use common::Site;
+use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 46] = [
+const VERBS: [&str; 48] = [
     "",
     "demo",
     "cluster init",
@@ -28,6 +31,7 @@ const VERBS: [&str; 46] = [
     "volume resize",
     "volume delete",
     "volume read-only",
+    "volume set",
     "volume snapshot",
     "volume clone",
     "volume rollback",
@@ -42,6 +46,7 @@ const VERBS: [&str; 46] = [
     "disk show",
     "disk map",
     "disk validate",
+    "disk probe",
     "sim torture",
     "sim replay",
     "trace",
@@ -146,6 +151,31 @@ fn a_failure_ends_with_1_and_says_what_to_do() {
 }
 
 #[test]
+fn a_drive_is_not_confirmed_by_what_it_was_not_compared_with() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let stream = file("stream.csv", "lbn,blocks,read_in_r90,read_in_r67\n17093964,9,1,1\n15252283,3,1,1\n");
+    let curve = "A_nocache,100/0,SPTF-own,1,1,1,105.99,9.4345,8.7587,5.5525,3.0035,0.2027,3280.7,9.434\n";
+    let curves = file("curves.csv", &format!("config,read_write,scheduler,outstanding\n{curve}"));
+    for (files, missing) in [
+        (stream.clone(), "nothing there can be compared with quantum-atlas-10k"),
+        (
+            format!("{stream} {curves}"),
+            "curves.csv: 1 point not compared: nothing is known of A_nocache under SPTF-own",
+        ),
+    ] {
+        let output = brickwork(&format!("disk validate quantum-atlas-10k {files}"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stdout));
+        assert!(said.contains(missing), "{said}");
+    }
+}
+
+#[test]
 fn a_cluster_is_begun_once_and_gives_tokens() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let at = dir.path().join("c").display().to_string();
@@ -180,13 +210,32 @@ fn completions_and_manual_pages_are_written() {
 
 #[test]
 fn a_reader_that_has_gone_is_no_error() {
-    for verb in ["disk list", "lab list", "trace --help", "completions bash"] {
+    let site = Site::start(3);
+    site.text("volume create first --size 1MiB");
+    let cluster = site.dir.path().display();
+    let list = format!("cluster token --dir {cluster} --list");
+    for verb in [
+        "disk list",
+        "lab list",
+        "trace --help",
+        "completions bash",
+        "status",
+        "status --json",
+        "volume list",
+        "volume info first",
+        "volume set first --read-policy claim",
+        "brick list",
+        "rebuild",
+        "scrub --every 7d",
+        &list,
+    ] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let output = Command::new(env!("CARGO_BIN_EXE_brickwork"))
             .args(verb.split_whitespace())
+            .env("BRICKWORK_CONFIG", site.dir.path().join("admin/client.toml"))
             .stdout(writer)
-            .stderr(std::process::Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .and_then(std::process::Child::wait_with_output)
             .expect("the binary runs");

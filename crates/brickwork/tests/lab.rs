@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const OWN: &str = "title = \"t\"\n[workload]\nkind = \"closed\"\noutstanding = 4\n[length]\nwarm_up = 10\nrequests = 200\n\
                    [vary]\n\"cluster.policy\" = [\"claim\", \"hash\"]\n";
@@ -41,6 +42,10 @@ fn what_cannot_be_run_is_named() {
         (vec!["run", "none.toml"], "cannot read none.toml"),
         (vec!["run", "dsptf.fig1", "--set", "drive=x"], "--set drive=x: x is not one of quantum-atlas-10k"),
         (vec!["run", "dsptf.fig1", "--set", "speed=1"], "d-sptf has no assumption `speed`"),
+        (
+            vec!["run", "dsptf.table1", "--live", "--set", "read_share=0.5"],
+            "--set read_share is for the simulator alone; --live has drive, drive_parts",
+        ),
     ] {
         let out = lab(folder.path(), &arguments);
         let said = text(&out.stderr);
@@ -79,11 +84,35 @@ fn results_repeat_and_are_kept() {
 fn the_report_needs_nothing_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("mine.toml"), OWN).unwrap();
-    let out = lab(folder.path(), &["report", "mine.toml", "--out", "r.html"]);
+    let out = lab(folder.path(), &["report", "mine.toml", "--no-sensitivity", "--out", "r.html"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let page = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("brickwork lab report mine.toml"));
+    assert!(
+        page.contains("<svg") && page.contains("brickwork lab report mine.toml --seed 1 --no-sensitivity")
+    );
     for outside in ["src=", "<link", "@import", "url("] {
         assert!(!page.contains(outside), "the page asks for something outside: {outside}");
     }
+}
+
+#[test]
+fn a_live_run_that_is_interrupted_leaves_nothing_behind() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+    command.args(["lab", "run", "dsptf.table1", "--live", "--quick"]).stderr(Stdio::null());
+    let mut run = command.spawn().expect("the binary runs");
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let files = place.join(format!("brickwork-live-{}", run.id()));
+    let end = Instant::now() + Duration::from_secs(120);
+    while !files.join("cluster/pids/brick-1").exists() {
+        assert!(
+            run.try_wait().expect("it is there").is_none() && Instant::now() < end,
+            "no brick is started"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let signalled = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+    assert!(signalled.expect("kill runs").success());
+    assert_eq!(run.wait().expect("it ends").code(), Some(130));
+    assert!(!files.exists(), "{} is left", files.display());
 }

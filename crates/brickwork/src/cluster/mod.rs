@@ -59,6 +59,12 @@ pub struct Cluster {
     metrics: Vec<String>,
 }
 
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        process::wait_if_interrupted();
+    }
+}
+
 impl Cluster {
     /// Makes and starts a cluster in `dir`, and waits until all of it serves.
     pub fn start(dir: &Path, shape: &Shape) -> Result<Cluster> {

@@ -5,14 +5,21 @@
 
 use crate::security::files;
 use anyhow::{Context, Result, bail, ensure};
+use signal_hook::iterator::Signals;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a process may take to end cleanly before it is killed.
 pub const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a folder may refuse to go.
+const REMOVAL: Duration = Duration::from_secs(5);
+/// Whether a signal has come, of those that end a cluster.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Starts children.
 pub struct Spawner {
@@ -182,6 +189,42 @@ pub fn stop(dir: &Path, grace: Duration) -> Result<usize> {
     let stubborn = ours.iter().filter(|&&(pid, start)| started(pid) == Some(start));
     stubborn.for_each(|&(pid, _)| signal(pid, libc::SIGKILL));
     Ok(ours.len())
+}
+
+/// On Ctrl-C and its like: ends what the pid files under `dir` name, removes `folder`, and ends this process with 130.
+pub fn end_on_signal(dir: PathBuf, folder: Option<PathBuf>) -> Result<()> {
+    let mut signals = Signals::new([libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        if signals.forever().next().is_some() {
+            INTERRUPTED.store(true, Ordering::SeqCst);
+            eprintln!("\nbrickwork: interrupted; ending all processes of the cluster");
+            // Nobody needs what the cluster holds, so that it need not end cleanly.
+            if let Err(error) = stop(&dir, Duration::ZERO) {
+                eprintln!("brickwork: {error:#}");
+            }
+            if let Some(folder) = folder {
+                remove(&folder);
+            }
+            std::process::exit(130);
+        }
+    })?;
+    Ok(())
+}
+
+/// Whoever fails because [`end_on_signal`] ends the processes waits here for the end of this one.
+pub fn wait_if_interrupted() {
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
+
+/// Removes a folder in which the main thread may be making files still, until it fails for want of processes.
+fn remove(folder: &Path) {
+    let end = Instant::now() + REMOVAL;
+    while folder.exists() && Instant::now() < end {
+        let _ = fs::remove_dir_all(folder);
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// The process of a pid file, if it still runs.

@@ -2,7 +2,7 @@
 
 use super::figures;
 use super::plan::{self, Plan};
-use crate::cluster::{Cluster, Instruments, Shape};
+use crate::cluster::{Cluster, Instruments, Shape, process};
 use crate::config::Bytes;
 use crate::load::{self, Next, Operation, Outcome, Workload};
 use crate::nbd_client::{self, Command};
@@ -10,6 +10,7 @@ use crate::pattern;
 use crate::security::files;
 use anyhow::{Context, Result, bail, ensure};
 use base::BLOCK;
+use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wire::{AdminReply, AdminRequest, ReadPolicy};
@@ -25,26 +26,53 @@ const FILL_BLOCKS: u64 = 128;
 const FILL_DEPTH: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The cluster. It ends, and its files go, with it.
+/// The cluster, which ends with it.
 pub(super) struct Bed {
     cluster: Cluster,
     emulation: PathBuf,
-    _folder: Folder,
 }
 
-struct Folder(PathBuf);
+/// Where the cluster keeps its files. When a run fails its logs stay, but not the disks: they are large, and in
+/// memory.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes it. From now on a signal ends what runs there, and removes it.
+    pub(super) fn make(plan: &Plan) -> Result<Folder> {
+        files::make_dir(&plan.folder)?;
+        let folder = Folder(plan.folder.clone());
+        process::end_on_signal(folder.cluster(), Some(plan.folder.clone()))?;
+        Ok(folder)
+    }
+
+    fn cluster(&self) -> PathBuf {
+        self.0.join("cluster")
+    }
+
+    /// What the daemons said.
+    pub(super) fn logs(&self) -> PathBuf {
+        self.cluster().join("logs")
+    }
+
+    /// Nobody needs it any more.
+    pub(super) fn remove(self) -> Result<()> {
+        fs::remove_dir_all(&self.0).with_context(|| format!("cannot remove {}", self.0.display()))
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nobody is left to be told.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let logs = self.logs();
+        let rest = fs::read_dir(self.cluster()).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in rest.filter(|path| *path != logs) {
+            // Nobody is left to be told.
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
     }
 }
 
 impl Bed {
-    pub(super) fn start(plan: &Plan) -> Result<Bed> {
-        files::make_dir(&plan.folder)?;
-        let folder = Folder(plan.folder.clone());
+    pub(super) fn start(plan: &Plan, folder: &Folder) -> Result<Bed> {
         let emulation = plan.folder.join("emulation.toml");
         files::replace(&emulation, b"")?;
         // Every applied block goes home at once, where the drive's scheduler has it: as in the paper.
@@ -58,9 +86,9 @@ impl Bed {
             keep: false,
             instruments: Some(instruments),
         };
-        let cluster = Cluster::start(&plan.folder.join("cluster"), &shape)?;
+        let cluster = Cluster::start(&folder.cluster(), &shape)?;
         cluster.create_volume(VOLUME, plan.volume, &format!("raid1x{}", plan::BRICKS))?;
-        Ok(Bed { cluster, emulation, _folder: folder })
+        Ok(Bed { cluster, emulation })
     }
 
     /// Where clients connect.
@@ -110,7 +138,7 @@ impl Bed {
             ensure!(
                 Instant::now() < end,
                 "not all bricks {what}; look into {}",
-                self.cluster.dir().display()
+                self.cluster.dir().join("logs").display()
             );
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -158,4 +186,31 @@ pub(super) fn check(content: &[u8], block: u64) -> Result<()> {
     let value = pattern::value(content, TAG, block).with_context(|| format!("block {block}"))?;
     ensure!(value > 0, "block {block} holds zeros, although it was written");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn folder(place: &Path) -> Folder {
+        let folder = Folder(place.join("run"));
+        fs::create_dir_all(folder.logs()).expect("a folder");
+        fs::create_dir(folder.cluster().join("brick-1")).expect("a folder");
+        let files = ["logs/brick-1.log", "brick-1/disk", "directory.db"];
+        files.iter().for_each(|name| fs::write(folder.cluster().join(name), "x").expect("a file"));
+        folder
+    }
+
+    #[test]
+    fn of_a_run_that_fails_the_logs_stay_and_of_one_that_does_not_nothing() {
+        let place = tempfile::tempdir().expect("a directory");
+        let failed = folder(place.path());
+        let (logs, cluster) = (failed.logs(), failed.cluster());
+        drop(failed);
+        assert!(logs.join("brick-1.log").exists());
+        assert_eq!(fs::read_dir(cluster).expect("it is there").count(), 1, "the logs alone");
+        folder(place.path()).remove().expect("it is removed");
+        assert_eq!(fs::read_dir(place.path()).expect("it is there").count(), 0);
+    }
 }

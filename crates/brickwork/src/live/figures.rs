@@ -26,11 +26,9 @@ pub(super) struct Figures {
     pub service_ms: f64,
     /// The mean number of accesses that the head scheduler chose from.
     pub queue_seen: f64,
-    /// Requests answered a second, by all bricks.
-    pub requests_per_second: f64,
     /// The mean response time of reads, as clients see it.
     pub read_response_ms: f64,
-    /// 99% of the emulation's answers were not later, on the clock.
+    /// 99% of the answers that were held back were not later, on the clock.
     pub late_p99_ms: f64,
     /// Reads of drives for each read of a client.
     pub device_reads_per_read: f64,
@@ -83,7 +81,6 @@ pub(super) fn between(plan: &Plan, before: &Pages, after: &Pages, seen: &Seen) -
         service_ms: busy_s * 1e3 / accesses.max(1.0),
         queue_seen: total("brickwork_emulated_drive_seen_total")
             / total("brickwork_emulated_drive_choices_total").max(1.0),
-        requests_per_second: (seen.reads.count + seen.writes.count) as f64 * per_second,
         read_response_ms: drive_ms(seen.reads.mean()),
         late_p99_ms: late_p99_s(before, after) * 1e3,
         device_reads_per_read: reads * count / clock_s.max(1e-9) / client_reads.max(1e-9),
@@ -100,7 +97,7 @@ fn drive(before: &Page, after: &Page) -> [f64; 3] {
     ]
 }
 
-/// The bound of the first bucket that holds 99% of all answers of all bricks.
+/// The bound of the first bucket that holds 99% of the answers that bricks held back.
 fn late_p99_s(before: &Pages, after: &Pages) -> f64 {
     let prefix = "brickwork_emulation_lateness_seconds_bucket{le=\"";
     let mut buckets: Vec<(f64, f64)> = Vec::new();

@@ -13,13 +13,14 @@ mod outcome;
 mod plan;
 mod predict;
 
-pub use plan::Plan;
+pub use plan::{ASSUMPTIONS, Plan};
 
 use anyhow::{Context, Result};
-use bed::Bed;
+use bed::{Bed, Folder};
 use figures::Figures;
 use lab::outcome::Outcome;
 use outcome::Comparison;
+use predict::Prediction;
 use std::time::{Duration, Instant};
 use wire::ReadPolicy;
 
@@ -36,8 +37,24 @@ pub fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Outcome> {
     say("simulating");
     let predicted =
         ROWS.iter().map(|(_, policy)| predict::predict(plan, *policy)).collect::<Result<Vec<_>>>()?;
+    let folder = Folder::make(plan)?;
+    let comparisons = compare(plan, &folder, predicted, say)
+        .with_context(|| format!("the live run failed; its logs stay in {}", folder.logs().display()))?;
+    if let Err(error) = folder.remove() {
+        say(&format!("{error:#}"));
+    }
+    Ok(outcome::outcome(plan, &comparisons, begin.elapsed()))
+}
+
+/// All rows, on a cluster that ends with them.
+fn compare(
+    plan: &Plan,
+    folder: &Folder,
+    predicted: Vec<Prediction>,
+    say: &dyn Fn(&str),
+) -> Result<Vec<Comparison>> {
     say("starting eight bricks");
-    let mut bed = Bed::start(plan)?;
+    let mut bed = Bed::start(plan, folder)?;
     say("filling the volume");
     bed.fill(plan)?;
     let mut comparisons = Vec::new();
@@ -46,7 +63,7 @@ pub fn run(plan: &Plan, say: &dyn Fn(&str)) -> Result<Outcome> {
         let live = measure(plan, &mut bed, policy).with_context(|| format!("the live row '{name}'"))?;
         comparisons.push(Comparison { name, predicted, live });
     }
-    Ok(outcome::outcome(plan, &comparisons, begin.elapsed()))
+    Ok(comparisons)
 }
 
 /// One row: warm up, measure, stop.

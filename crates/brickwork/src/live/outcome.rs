@@ -2,6 +2,7 @@
 
 use super::figures::Figures;
 use super::plan::{self, Plan};
+use super::predict::Prediction;
 use lab::cell::Row;
 use lab::claim::{Claim, shape};
 use lab::outcome::Outcome;
@@ -10,7 +11,7 @@ use std::time::Duration;
 /// A row, twice.
 pub(super) struct Comparison {
     pub(super) name: &'static str,
-    pub(super) predicted: Figures,
+    pub(super) predicted: Prediction,
     pub(super) live: Figures,
 }
 
@@ -18,7 +19,7 @@ impl Comparison {
     /// By how much of the live figure the simulated one is off.
     fn error(&self, figure: fn(&Figures) -> f64) -> f64 {
         let live = figure(&self.live);
-        (figure(&self.predicted) - live) / live
+        (figure(&self.predicted.figures) - live) / live
     }
 
     /// How late the emulated disks were, as a share of the mean service time.
@@ -30,7 +31,7 @@ impl Comparison {
 /// Everything that came out.
 pub(super) fn outcome(plan: &Plan, comparisons: &[Comparison], wall: Duration) -> Outcome {
     let rows = comparisons.iter().flat_map(|comparison| {
-        [("live", comparison.live), ("simulated", comparison.predicted)]
+        [("live", comparison.live), ("simulated", comparison.predicted.figures)]
             .map(|(world, figures)| row(comparison.name, world, &figures))
     });
     Outcome {
@@ -39,9 +40,9 @@ pub(super) fn outcome(plan: &Plan, comparisons: &[Comparison], wall: Duration) -
         title: "Table 1 on daemons with emulated disks, beside its simulation".to_owned(),
         seed: plan.seed,
         wall_s: wall.as_secs_f64(),
-        simulated_s: 0.0,
-        events: 0,
-        assumptions: Vec::new(),
+        simulated_s: comparisons.iter().map(|one| one.predicted.simulated_s).sum(),
+        events: comparisons.iter().map(|one| one.predicted.events).sum(),
+        assumptions: plan.assumptions.clone(),
         rows: rows.collect(),
         claims: comparisons.iter().flat_map(|one| claims(plan, one)).chain(gains(comparisons)).collect(),
         seeds: 1,
@@ -88,7 +89,7 @@ fn gains(comparisons: &[Comparison]) -> Vec<Claim> {
     let gain = |other: &Comparison| {
         let of =
             |world: fn(&Comparison) -> Figures| world(first).throughput_iops / world(other).throughput_iops;
-        let (predicted, live) = (of(|row| row.predicted), of(|row| row.live));
+        let (predicted, live) = (of(|row| row.predicted.figures), of(|row| row.live));
         let what = format!(
             "{} over {}, throughput: prediction error of the ratio ({live:.3} live, {predicted:.3} simulated)",
             first.name, other.name
@@ -138,12 +139,16 @@ mod tests {
         let plan = Plan::new(&lab::catalogue::parameters("d-sptf"), 10, 1, true).expect("a plan");
         let live =
             Figures { throughput_iops: 100.0, service_ms: 5.0, late_p99_ms: 0.5, ..Figures::default() };
-        let predicted = Figures { throughput_iops: 104.0, service_ms: 4.0, ..Figures::default() };
-        let claims = claims(&plan, &Comparison { name: "Hashing", predicted, live });
+        let figures = Figures { throughput_iops: 104.0, service_ms: 4.0, ..Figures::default() };
+        let predicted = Prediction { figures, simulated_s: 1.5, events: 7 };
+        let comparison = Comparison { name: "Hashing", predicted, live };
+        let claims = claims(&plan, &comparison);
         let seen: Vec<(f64, bool)> =
             claims.iter().map(|claim| ((claim.measured * 1e6).round() / 1e6, claim.holds)).collect();
         assert_eq!(seen, [(0.04, true), (-0.2, false), (0.01, true)]);
         let late = Figures { late_p99_ms: 2.0, ..live };
         assert!(!super::claims(&plan, &Comparison { name: "Hashing", predicted, live: late })[2].holds);
+        let outcome = outcome(&plan, &[comparison], Duration::from_secs(1));
+        assert_eq!((outcome.simulated_s, outcome.events, outcome.assumptions.len()), (1.5, 7, 5));
     }
 }

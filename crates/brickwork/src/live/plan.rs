@@ -3,8 +3,10 @@
 use crate::config::Bytes;
 use anyhow::{Result, ensure};
 use base::BLOCK_U64;
-use lab::parameters::Parameters;
+use lab::outcome::Assumed;
+use lab::parameters::{Parameters, Value};
 use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
+use proto::distribute::GRANULE_BYTES;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +19,15 @@ pub(super) const OUTSTANDING: usize = 16;
 pub(super) const READS: f64 = 0.9;
 /// Every request is one block of the cluster: the mean of the paper's exponential sizes.
 pub(super) const REQUEST_BYTES: u64 = BLOCK_U64;
-/// Gateways choose bricks by addresses of this many bytes.
-pub(super) const GRANULE_BYTES: u64 = 64 << 10;
-/// Gateways' share of LARD's thresholds.
-pub(super) const LARD_SCALE: f64 = 0.25;
-/// 99% of the emulation's answers must not be later than this share of the mean service time.
+/// 99% of the answers that the emulation held back must not be later than this share of the mean service time.
 pub(super) const LATE_SHARE_MAX: f64 = 0.02;
 /// The simulation must be this near.
 pub(super) const ERROR_MAX: f64 = 0.05;
 
 const DILATE_MAX: u32 = 1_000;
+
+/// Those of the laboratory's assumptions that a live run shares; the rest of them is as the cluster does it.
+pub const ASSUMPTIONS: [&str; 4] = ["drive", "drive_parts", "journal_bytes", "network_one_way_us"];
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub struct Plan {
     pub warm_up: Duration,
     /// The drives' time that is measured.
     pub measure: Duration,
-    /// Whether it is for a first look.
+    /// Whether it is a tenth as long, for a first look.
     pub quick: bool,
     /// Of the load and of the simulation.
     pub seed: u64,
@@ -55,6 +56,8 @@ pub struct Plan {
     pub nvram_bytes: u64,
     /// A message's way, as the simulation reckons with it.
     pub one_way_ns: u64,
+    /// What is assumed, [`ASSUMPTIONS`] and how slowly the drives' time passes, and why.
+    pub assumptions: Vec<Assumed>,
 }
 
 impl Plan {
@@ -70,11 +73,12 @@ impl Plan {
         let drive_id = parameters.text("drive").to_owned();
         let entry = model::drive::find(&drive_id).expect("the parameter file names a drive of the library");
         let drive = DriveModel::parse(entry.id, entry.text)?;
+        let length = |seconds| Duration::from_secs(seconds) / if is_quick { 10 } else { 1 };
         Ok(Plan {
             dilate,
             quick: is_quick,
-            warm_up: Duration::from_secs(if is_quick { 5 } else { 10 }),
-            measure: Duration::from_secs(if is_quick { 10 } else { 60 }),
+            warm_up: length(10),
+            measure: length(60),
             seed,
             volume: Bytes(256 << 20),
             folder: folder(),
@@ -83,6 +87,7 @@ impl Plan {
             parts: parameters.text("drive_parts").to_owned(),
             nvram_bytes: parameters.count("journal_bytes"),
             one_way_ns: (parameters.number("network_one_way_us") * 1e3) as u64,
+            assumptions: assumptions(parameters, dilate),
         })
     }
 
@@ -114,6 +119,24 @@ impl Plan {
     }
 }
 
+fn assumptions(parameters: &Parameters, dilate: u32) -> Vec<Assumed> {
+    let assumed = |name| {
+        let assumption = parameters.get(name);
+        Assumed {
+            name: assumption.name.clone(),
+            value: assumption.value.clone(),
+            why: assumption.why.clone(),
+        }
+    };
+    let dilate = Assumed {
+        name: "dilate".to_owned(),
+        value: Value::Number(dilate.into()),
+        why: "The drives' time passes so many times slower than the clock, so that the machine keeps up with them."
+            .to_owned(),
+    };
+    ASSUMPTIONS.into_iter().map(assumed).chain([dilate]).collect()
+}
+
 /// In memory where there is a file system for that, so that the real disk is never what is measured.
 fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
@@ -137,5 +160,18 @@ mod tests {
         assert_eq!(drive.claim_one_way_ns, plan.one_way_ns);
         assert_eq!(drive.model.capacity_sectors(), plan.drive.capacity_sectors());
         assert!(Plan::new(&lab::catalogue::parameters("d-sptf"), 0, 1, true).is_err());
+    }
+
+    #[test]
+    fn a_quick_run_is_a_tenth_as_long_and_says_what_it_assumes() {
+        let plan =
+            |is_quick| Plan::new(&lab::catalogue::parameters("d-sptf"), 3, 1, is_quick).expect("a plan");
+        let (full, quick) = (plan(false), plan(true));
+        assert_eq!((full.warm_up, full.measure), (quick.warm_up * 10, quick.measure * 10));
+        let assumed: Vec<(&str, String)> =
+            full.assumptions.iter().map(|one| (one.name.as_str(), one.value.to_string())).collect();
+        assert_eq!(assumed[0], ("drive", full.drive_id.clone()));
+        assert_eq!(assumed[2], ("journal_bytes", full.nvram_bytes.to_string()));
+        assert_eq!(assumed[4], ("dilate", "3".to_owned()));
     }
 }

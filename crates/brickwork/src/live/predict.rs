@@ -4,10 +4,11 @@ use super::figures::Figures;
 use super::plan::{self, Plan};
 use anyhow::{Result, bail};
 use model::drive::SECTOR_BYTES;
+use proto::distribute::LARD_SCALE;
 use proto::distribute::lard::LardConfig;
 use sim::perf::cluster::ClaimOptions;
 use sim::perf::{
-    self, BrickSpec, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
+    self, BrickSpec, Cluster, Length, Locality, Measured, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
 };
 use std::time::Duration;
 use wire::ReadPolicy;
@@ -17,24 +18,38 @@ const LOOK: Length = Length { warmup: 5_000, requests: 20_000 };
 /// Runs as long as the live one, over which figures are averaged.
 const RUNS: u64 = 8;
 
+/// What a live run should measure, and what it took to say so.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prediction {
+    pub(super) figures: Figures,
+    pub(super) simulated_s: f64,
+    pub(super) events: u64,
+}
+
 /// What a live run with this policy should measure, the mean of several simulated ones of its length.
-pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Figures> {
+pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Prediction> {
     let cluster = cluster(plan, policy)?;
-    let per_second = run(&cluster, LOOK, plan.seed)?.requests_per_second;
+    let look = run(&cluster, LOOK, plan.seed)?;
+    let per_second = look.requests_per_second();
     let requests = |time: Duration| (per_second * time.as_secs_f64()).round() as u64;
     let length = Length { warmup: requests(plan.warm_up), requests: requests(plan.measure) };
     let runs = (0..RUNS).map(|more| run(&cluster, length, plan.seed.wrapping_add(more)));
     let runs = runs.collect::<Result<Vec<_>>>()?;
-    let mean = |figure: fn(&Figures) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
-    Ok(Figures {
-        throughput_iops: mean(|run| run.throughput_iops),
-        idle: mean(|run| run.idle),
-        service_ms: mean(|run| run.service_ms),
-        queue_seen: mean(|run| run.queue_seen),
-        requests_per_second: mean(|run| run.requests_per_second),
-        read_response_ms: mean(|run| run.read_response_ms),
-        device_reads_per_read: mean(|run| run.device_reads_per_read),
+    let mean = |figure: fn(&Measured) -> f64| runs.iter().map(figure).sum::<f64>() / runs.len() as f64;
+    let figures = Figures {
+        throughput_iops: mean(Measured::throughput_iops),
+        idle: mean(Measured::idle),
+        service_ms: mean(Measured::service_ms),
+        queue_seen: mean(Measured::queue_seen),
+        read_response_ms: mean(|run| run.read_response.mean_ms),
+        device_reads_per_read: mean(Measured::device_reads_per_read),
         ..Figures::default()
+    };
+    let all = || std::iter::once(&look).chain(&runs);
+    Ok(Prediction {
+        figures,
+        simulated_s: all().map(|run| run.simulated_s).sum(),
+        events: all().map(|run| run.events).sum(),
     })
 }
 
@@ -54,21 +69,11 @@ fn cluster(plan: &Plan, policy: ReadPolicy) -> Result<Cluster> {
     })
 }
 
-fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Figures> {
+fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Measured> {
     let sizes = Sizes::Fixed((plan::REQUEST_BYTES / SECTOR_BYTES) as u32);
     let mix = Mix { reads: plan::READS, sizes, locality: Locality::Uniform };
     let workload = Workload::Closed { outstanding: plan::OUTSTANDING as u32, mix };
-    let measured = perf::run(cluster, workload, length, seed)?;
-    Ok(Figures {
-        throughput_iops: measured.throughput_iops(),
-        idle: measured.idle(),
-        service_ms: measured.service_ms(),
-        queue_seen: measured.queue_seen(),
-        requests_per_second: measured.requests_per_second(),
-        read_response_ms: measured.read_response.mean_ms,
-        device_reads_per_read: measured.device_reads_per_read(),
-        ..Figures::default()
-    })
+    Ok(perf::run(cluster, workload, length, seed)?)
 }
 
 fn scheme(plan: &Plan, policy: ReadPolicy) -> Result<Scheme> {
@@ -76,7 +81,7 @@ fn scheme(plan: &Plan, policy: ReadPolicy) -> Result<Scheme> {
         ReadPolicy::Claim => Scheme::Claim(ClaimOptions::default()),
         ReadPolicy::Hash => Scheme::Hash,
         ReadPolicy::Lard => Scheme::Lard(LardConfig {
-            scale: plan::LARD_SCALE,
+            scale: LARD_SCALE,
             granule: plan.granule_on_drive(),
             ..LardConfig::default()
         }),

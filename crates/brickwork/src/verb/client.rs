@@ -81,9 +81,13 @@ pub fn load(global: &Global) -> Result<ClientFile> {
     Ok(config?)
 }
 
-/// Asks the directory.
+/// Asks the directory, for a verb that prints what comes of it, or asks again: it ends with its reader, though not while
+/// it asks.
 pub fn call(global: &Global, request: AdminRequest) -> Result<AdminReply> {
-    call_with(&load(global)?, request)
+    output::outlive_reader();
+    let reply = call_with(&load(global)?, request);
+    output::end_with_reader();
+    reply
 }
 
 /// How the cluster is.

@@ -58,9 +58,11 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
     }
 }
 
-/// Whether all that the verb does is to print: it starts no daemon and has no peers.
+/// Whether nobody notices the end of the verb but who reads what it prints: it starts no daemon and has no peers. Verbs that
+/// ask the directory see to that themselves ([`client::call`]).
 fn is_for_reading(verb: &Verb) -> bool {
     match verb {
+        Verb::Cluster(_) | Verb::Fsck(_) => true,
         Verb::Disk(_) | Verb::Sim(_) | Verb::Trace(_) | Verb::Completions(_) | Verb::Man(_) => true,
         Verb::Lab(args) => !args.is_live(),
         _ => false,

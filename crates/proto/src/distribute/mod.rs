@@ -31,9 +31,9 @@ use weighted_hash::WeightedHash;
 use wire::ReadPolicy;
 
 /// How many bytes are served by one brick, as far as the policies by address are concerned.
-const GRANULE: u64 = 64 << 10;
+pub const GRANULE_BYTES: u64 = 64 << 10;
 /// A gateway's share of LARD's thresholds, which are those of a web server: a brick is busy with fewer.
-const LARD_SCALE: f64 = 0.25;
+pub const LARD_SCALE: f64 = 0.25;
 /// Addresses whose home LARD remembers.
 const LARD_ADDRESSES: usize = 1 << 17;
 /// No second question is asked sooner.
@@ -57,7 +57,7 @@ impl Default for Policies {
         let lard = LardConfig {
             scale: LARD_SCALE,
             addresses: LARD_ADDRESSES,
-            granule: GRANULE,
+            granule: GRANULE_BYTES,
             ..LardConfig::default()
         };
         Policies {
@@ -83,15 +83,15 @@ impl Policies {
         speed: impl Fn(BrickId) -> Option<u64>,
     ) -> Option<u8> {
         match policy {
-            ReadPolicy::Hash => hash::choose(address / GRANULE, candidates),
+            ReadPolicy::Hash => hash::choose(address / GRANULE_BYTES, candidates),
             ReadPolicy::WeightedHash => {
                 self.weigh(now, candidates, speed);
-                self.weighted.choose(address / GRANULE, candidates)
+                self.weighted.choose(address / GRANULE_BYTES, candidates)
             }
             ReadPolicy::Lard => self.lard.choose(now, address, candidates),
             ReadPolicy::Probing => self.probing.choose(candidates),
             ReadPolicy::Claim | ReadPolicy::ShortestQueue | ReadPolicy::Hedged | ReadPolicy::Tied => {
-                self.queues.choose(address / GRANULE, candidates)
+                self.queues.choose(address / GRANULE_BYTES, candidates)
             }
         }
     }

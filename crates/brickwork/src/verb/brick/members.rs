@@ -16,7 +16,8 @@ States:
   serving, behind   it is up, and groups that went on without it have yet to take it back
   catching up 40%   it compares and fetches what it missed; it serves the rest meanwhile
   slow, left out    it held up its groups' writes; it returns by itself once it has been well for a while
-  serving, slow     the same, but its groups cannot spare it
+  slow, leaving     the same, and some of its groups have yet to go on without it
+  serving, slow     it holds up its groups' writes, but they cannot spare it
   silent            nothing was heard of it for longer than its lease
   evicted           taken out by an operator
   disk failed       `brickwork status` says why
@@ -195,6 +196,39 @@ pub(super) fn parse_brick(text: &str) -> Result<BrickId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::directory::SlowEntry;
+
+    #[test]
+    fn the_help_names_every_state_of_a_slow_brick() {
+        let slow = SlowEntry {
+            is_out: true,
+            since_ms: 1,
+            why: String::new(),
+            relapses: 0,
+            hold_s: 10,
+            well_ms: None,
+        };
+        let status = wire::BrickStatus::default();
+        let (id, alive, silent_ms) = (BrickId(1), true, Some(1));
+        let (groups, stale_groups, joining_groups, evicted) = (2, 1, 0, false);
+        let mut brick = BrickEntry {
+            id,
+            alive,
+            silent_ms,
+            groups,
+            stale_groups,
+            joining_groups,
+            evicted,
+            slow: Some(slow),
+            status,
+        };
+        for (is_out, stale_groups) in [(true, 1), (true, 2), (false, 0)] {
+            brick.stale_groups = stale_groups;
+            brick.slow.iter_mut().for_each(|slow| slow.is_out = is_out);
+            let state = view::brick_state(&brick);
+            assert!(LIST_HELP.contains(&format!("\n  {state} ")), "{state} is not in the help");
+        }
+    }
 
     #[test]
     fn bricks_are_named_with_and_without_the_word() {

@@ -71,7 +71,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     ensure!(args.volume_size.0 >= 1 << 20, "--volume-size is {}; the least is 1 MiB", args.volume_size);
     let start = Instant::now();
     let dir = Workspace::new(args.dir.as_deref(), args.keep)?;
-    end_on_signal(dir.path.clone(), dir.ours)?;
+    process::end_on_signal(dir.path.clone(), dir.ours.then(|| dir.path.clone()))?;
     let report = Report::new(global.json);
     report.opening(&dir.path, args.bricks);
     let shape = Shape {
@@ -156,23 +156,4 @@ impl Drop for Workspace {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
-}
-
-/// On Ctrl-C: ends what the cluster's pid files name, and removes the files if they are the demo's own.
-fn end_on_signal(dir: PathBuf, remove: bool) -> Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        if signals.forever().next().is_some() {
-            eprintln!("\nbrickwork: interrupted; ending all processes of the demo");
-            // Nobody needs what the cluster holds, so that it need not end cleanly.
-            if let Err(error) = process::stop(&dir, Duration::ZERO) {
-                eprintln!("brickwork: {error:#}");
-            }
-            if remove {
-                let _ = std::fs::remove_dir_all(&dir);
-            }
-            std::process::exit(130);
-        }
-    })?;
-    Ok(())
 }

@@ -82,6 +82,7 @@ pub(super) fn run(global: &Global, args: &Args) -> Result<ExitCode> {
     {
         host::write_store(&file.store, &rebuilt.puts)?;
     }
+    output::end_with_reader();
     if global.json {
         print_json(&found, &file.store);
     } else {

@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use model::drive::{Access, Drive, DriveModel};
 use serde_json::{Value, json};
 use sim::reference::{self, CurvePoint};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -56,7 +57,9 @@ pub(super) fn curves(
     })?;
     let mut points =
         reference::parse_curves(&curves.text).with_context(|| curves.path.display().to_string())?;
-    points.retain(|point| reference::loop_of(point).is_some());
+    let unknown: Vec<CurvePoint> =
+        points.extract_if(.., |point| reference::loop_of(point).is_none()).collect();
+    warn_of(curves, &unknown);
     let stream = |percent| {
         let context = || workload.path.display().to_string();
         let accesses = reference::parse_workload(&workload.text, percent).with_context(context)?;
@@ -76,6 +79,20 @@ pub(super) fn curves(
     });
     progress.finish_and_clear();
     compared.into_iter().collect()
+}
+
+/// Names the curves that nothing is run for.
+fn warn_of(curves: &Reference, unknown: &[CurvePoint]) {
+    let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for point in unknown {
+        *counts.entry((&point.configuration, &point.scheduler)).or_default() += 1;
+    }
+    for ((configuration, scheduler), count) in counts {
+        let (file, points) = (curves.path.display(), output::count(count, "point"));
+        eprintln!(
+            "warning: {file}: {points} not compared: nothing is known of {configuration} under {scheduler}"
+        );
+    }
 }
 
 fn compare(model: &Arc<DriveModel>, point: &CurvePoint, streams: &[(u32, Vec<Access>)]) -> Result<Compared> {

@@ -31,7 +31,7 @@ Examples:
   brickwork disk show quantum-atlas-10k
   brickwork disk show seagate-cheetah-9lp --toml > mine.toml     where to begin with one's own
   brickwork disk map quantum-atlas-10k 0 334 17938985
-  brickwork disk validate quantum-atlas-10k ../shared/data/disks ../shared/data/traces/atlas10k.trace")]
+  brickwork disk validate quantum-atlas-10k reference/ atlas10k.trace")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

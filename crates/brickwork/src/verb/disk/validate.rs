@@ -5,7 +5,7 @@ use super::curves::{Compared, curve_checks, curves};
 use super::reference::{Kind, read};
 use crate::args::Global;
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use model::drive::DriveModel;
 use serde_json::json;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ without its maker. What a file holds is told by its first line:
 The code is 1 when something does not agree.
 
 Examples:
-  brickwork disk validate quantum-atlas-10k ../shared/data/disks ../shared/data/traces/atlas10k.trace
-  brickwork disk validate seagate-cheetah-9lp ../shared/data/disks --json | jq .checks
+  brickwork disk validate quantum-atlas-10k reference/ atlas10k.trace
+  brickwork disk validate seagate-cheetah-9lp reference/ --json | jq .checks
   brickwork disk validate mine.toml my_map.csv my_log.csv")]
 pub(super) struct Validate {
     /// A drive of the list, or a file
@@ -68,6 +68,11 @@ pub(super) fn validate(global: &Global, args: &Validate) -> Result<ExitCode> {
         };
         checks.push(check.with_context(|| format!("{}", reference.path.display()))?);
     }
+    ensure!(
+        !checks.is_empty(),
+        "nothing there can be compared with {}; `brickwork help disk validate` lists what can",
+        args.drive
+    );
     let holds = checks.iter().all(|check| check.holds != Some(false));
     if global.json {
         let value = json!({

@@ -131,6 +131,9 @@ impl Manner {
         if self.quick {
             flags += " --quick";
         }
+        if self.no_sensitivity {
+            flags += " --no-sensitivity";
+        }
         self.set.iter().for_each(|setting| flags += &format!(" --set {setting}"));
         flags
     }

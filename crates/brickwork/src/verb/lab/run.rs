@@ -2,7 +2,7 @@
 
 use super::{Manner, experiments, show};
 use crate::args::Global;
-use crate::live::Plan;
+use crate::live::{ASSUMPTIONS, Plan};
 use crate::output;
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
@@ -19,7 +19,9 @@ computed by this program under the same assumptions are taken from there, so tha
 
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
---dilate N lets the disks' time pass N times slower.
+--dilate N lets the disks' time pass N times slower. It takes these of the assumptions: drive, drive_parts, journal_bytes,
+network_one_way_us. Its files, 3 GiB, are in memory where there is a file system for that (/dev/shm), and go
+with it; of a run that fails the logs stay.
 
 A claim that does not hold is a result, not an error: the code is 0, unless --check is given.
 
@@ -66,7 +68,7 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
             if at > 0 {
                 println!();
             }
-            show::print(&outcome);
+            show::print(&outcome, experiment.id());
         }
         if let Some(folder) = &folder {
             let written = lab::files::write(folder, &outcome, args.plot)?;
@@ -87,12 +89,20 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
     let Manner { seed, quick, .. } = args.manner;
     let experiments = experiments(&args.ids)?;
     let experiment = experiments.first().expect("it has a name, so that it is there");
-    let plan = Plan::new(&args.manner.parameters(experiment.as_ref())?, args.dilate, seed, quick)?;
+    let parameters = args.manner.parameters(experiment.as_ref())?;
+    for name in args.manner.set.iter().filter_map(|setting| Some(setting.split_once('=')?.0)) {
+        ensure!(
+            ASSUMPTIONS.contains(&name),
+            "--set {name} is for the simulator alone; --live has {}",
+            ASSUMPTIONS.join(", ")
+        );
+    }
+    let plan = Plan::new(&parameters, args.dilate, seed, quick)?;
     let outcome = crate::live::run(&plan, &|what| eprintln!("{what}"))?;
     if global.json {
         output::print_json(&serde_json::to_value(&outcome)?);
     } else {
-        show::print(&outcome);
+        show::print(&outcome, LIVE);
     }
     if let Some(folder) = &args.out {
         lab::files::write(folder, &outcome, false)?;

@@ -5,8 +5,8 @@ use lab::cell::{Row, number};
 use lab::claim::Claim;
 use lab::outcome::{Outcome, Sensitivity};
 
-/// Prints the table, the claims, what they depend on, and how long it took.
-pub(super) fn print(outcome: &Outcome) {
+/// Prints the table, the claims, what they depend on, and how long it took. `id` is the experiment's in the list.
+pub(super) fn print(outcome: &Outcome, id: &str) {
     println!("{}: {}", outcome.id, outcome.title);
     println!("{}\n", provenance(outcome));
     print_rows(&outcome.rows);
@@ -19,7 +19,7 @@ pub(super) fn print(outcome: &Outcome) {
         output::print_marked(" ", note);
     }
     if !outcome.assumptions.is_empty() {
-        println!("\nAssumed (why: brickwork lab list {})", outcome.id);
+        println!("\nAssumed (why: brickwork lab list {id})");
         let assumed: Vec<String> =
             outcome.assumptions.iter().map(|assumed| format!("{}={}", assumed.name, assumed.value)).collect();
         output::print_marked(" ", &assumed.join(" "));

@@ -35,14 +35,13 @@ file system to be measured), filled, written at random places block by block, ea
 Without it the model's writes take as long as its reads.
 
 Measured: 4 KiB reads at depths 1 to 32, and reads of 16 KiB to 1 MiB one at a time, each for an equal part of --seconds.
-The model's access time and
-transfer rate are those of the medians of 4 KiB and of 1 MiB, one at a time. A file's blocks that were
-never written read as zeros without the device being asked: probe a file that is full of data, at best much larger than the
-device's own cache.
+The model's access time and transfer rate are those of the medians of 4 KiB and of 1 MiB, one at a time. A file's blocks that
+were never written read as zeros without the device being asked: probe a file that is full of data, at best much larger than
+the device's own cache.
 
 Examples:
   brickwork disk probe /dev/sdb
-  brickwork disk probe /dev/nvme0n1 --seconds 20 > nvme.toml && brickwork disk validate nvme.toml
+  brickwork disk probe /dev/nvme0n1 --seconds 20 > nvme.toml && brickwork disk show nvme.toml
   brickwork disk probe /var/lib/brickwork/disk --write-file /var/lib/brickwork/probe
   brickwork disk probe /dev/sdb --json | jq '.reads[] | select(.depth == 16).p99_us'")]
 pub(super) struct Probe {
