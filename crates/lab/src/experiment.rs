@@ -102,6 +102,9 @@ pub struct Sample {
     pub simulated_ns: u64,
     /// How many events it had.
     pub events: u64,
+    /// What was odd about it, each in a sentence.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 impl Sample {

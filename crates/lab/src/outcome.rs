@@ -1,6 +1,6 @@
 //! An experiment run from start to end: points, table, claims, sensitivity of the claims to what was assumed.
 
-use crate::cell::{Row, merge as merge_rows};
+use crate::cell::{Cell, Row, merge as merge_rows};
 use crate::claim::{Claim, merge as merge_claims};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Sample, Scale, Table};
@@ -130,7 +130,7 @@ pub fn run(
         seeds: options.seeds,
         quick: options.scale == Scale::Quick,
         sensitivity,
-        notes: experiment.notes(),
+        notes: experiment.notes().into_iter().chain(seen(&runs)).collect(),
         charts,
     })
 }
@@ -149,6 +149,26 @@ fn run_points(
 
 fn labelled(points: &[Point], samples: Vec<Sample>) -> Runs {
     Runs { runs: points.iter().map(|point| point.labels.clone()).zip(samples).collect() }
+}
+
+/// What was odd about points, each once, after the labels that all points have of which it is true.
+fn seen(runs: &[Runs]) -> Vec<String> {
+    let mut seen: Vec<(&String, Vec<(&str, &Cell)>)> = Vec::new();
+    for (labels, sample) in runs.iter().flat_map(|runs| &runs.runs) {
+        for note in &sample.notes {
+            let labels: Vec<(&str, &Cell)> = labels.cells().collect();
+            match seen.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, common)) => common.retain(|label| labels.contains(label)),
+                None => seen.push((note, labels)),
+            }
+        }
+    }
+    let said = |(note, labels): (&String, Vec<(&str, &Cell)>)| {
+        let labels: Vec<String> =
+            labels.iter().map(|(name, cell)| format!("{name} {}", cell.text())).collect();
+        if labels.is_empty() { note.clone() } else { format!("{}: {note}", labels.join(", ")) }
+    };
+    seen.into_iter().map(said).collect()
 }
 
 fn assumed(experiment: &dyn Experiment, parameters: &Parameters) -> Vec<Assumed> {

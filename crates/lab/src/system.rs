@@ -39,15 +39,29 @@ pub enum Load {
 pub trait Stream: Send + Sync {
     /// All that decides the requests, apart from the seed.
     fn describe(&self) -> String;
-    /// The requests from the beginning, by rising time. What goes wrong later ends them, and is put into `failure`.
+    /// The requests from the beginning, by rising time. What goes wrong later ends them, and is put into `seen`; what is
+    /// odd too, at the latest when they are dropped.
     ///
     /// # Errors
     /// If a trace cannot be read, with file and line.
-    fn open(&self, seed: u64, failure: &Failure) -> Result<Box<dyn Iterator<Item = Arrival>>, String>;
+    fn open(&self, seed: u64, seen: &SeenByAll) -> Result<Box<dyn Iterator<Item = Arrival>>, String>;
+    /// Whether addresses beyond the cluster's end wrap around, or are a mistake.
+    fn may_wrap(&self) -> bool {
+        true
+    }
 }
 
-/// Why a stream ended before its end, if it did.
-pub type Failure = Rc<RefCell<Option<String>>>;
+/// What was seen of a stream while it was told.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Why it ended before its end, if it did.
+    pub failure: Option<String>,
+    /// What was odd about it.
+    pub notes: Vec<String>,
+}
+
+/// The same for the stream and who asks for it.
+pub type SeenByAll = Rc<RefCell<Seen>>;
 
 /// A cluster under a load.
 #[derive(Clone)]
@@ -77,12 +91,29 @@ impl Job for System {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        let failure = Failure::default();
-        let workload = self.load.open(seed, &failure)?;
+        let seen = SeenByAll::default();
+        let workload = self.load.open(seed, &seen)?;
         let measured =
             perf::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?;
-        failure.take().map_or_else(|| Ok(sample(&measured)), Err)
+        let Seen { failure, mut notes } = seen.take();
+        if let Some(why) = failure {
+            return Err(why);
+        }
+        if measured.wrapped > 0.0 {
+            let beyond =
+                format!("{} of the requests lie beyond the cluster's end", percent(measured.wrapped));
+            if !self.load.may_wrap() {
+                return Err(format!("{beyond}: give larger disks, more bricks, or beyond = \"wrap\""));
+            }
+            notes.push(format!("{beyond}, where addresses begin anew."));
+        }
+        Ok(Sample { notes, ..sample(&measured) })
     }
+}
+
+/// A share in whole percent: what differs from seed to seed in a decimal is one note.
+fn percent(share: f64) -> String {
+    if share < 0.01 { "Less than 1%".to_owned() } else { format!("{:.0}%", share * 100.0) }
 }
 
 fn describe_brick(brick: &BrickSpec) -> String {
@@ -100,13 +131,20 @@ impl Load {
         }
     }
 
-    fn open(&self, seed: u64, failure: &Failure) -> Result<Workload, String> {
+    fn may_wrap(&self) -> bool {
+        match self {
+            Load::Closed { .. } | Load::Open { .. } => true,
+            Load::Stream(stream) => stream.may_wrap(),
+        }
+    }
+
+    fn open(&self, seed: u64, seen: &SeenByAll) -> Result<Workload, String> {
         Ok(match self {
             Load::Closed { outstanding, mix } => Workload::Closed { outstanding: *outstanding, mix: *mix },
             Load::Open { per_second, arrivals, mix } => {
                 Workload::Open { per_second: *per_second, arrivals: *arrivals, mix: *mix }
             }
-            Load::Stream(stream) => Workload::Stream(stream.open(seed, failure)?),
+            Load::Stream(stream) => Workload::Stream(stream.open(seed, seen)?),
         })
     }
 }
@@ -128,7 +166,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("write_response_p99_ms", "99% of the writes are not longer"),
     ("hit_rate", "the share of reads that a brick's cache answers"),
     ("messages_per_request", "messages, with those to and from the client"),
-    ("conflicts_per_request", "claims beyond a read's first"),
+    ("conflicts_per_request", "the share of requests that more than one brick claims"),
     ("claims_per_request", "claims, each counted as one message to every holder"),
     ("device_reads_per_read", "disk reads for each read that no cache answers"),
     ("control_bytes_per_request", "bytes of messages without data"),
@@ -186,6 +224,7 @@ fn sample(measured: &Measured) -> Sample {
         .into(),
         simulated_ns: Time((measured.simulated_s * 1e9) as u64).0,
         events: measured.events,
+        notes: Vec::new(),
     }
 }
 

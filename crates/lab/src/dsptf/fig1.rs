@@ -57,7 +57,7 @@ impl Experiment for Fig1 {
         let gain =
             |pending: u32| throughput(table, "SPTF", pending) / throughput(table, "FIFO", pending) - 1.0;
         vec![
-            claim("SPTF over FIFO with 16 pending, throughput gain", 0.70, gain(16), [0.60, 0.80]),
+            claim("SPTF over FIFO with 16 pending, throughput gain", 0.70, gain(16), [0.65, 0.75]),
             claim(
                 "SPTF over FIFO with 1 or 2 pending, throughput gain",
                 0.0,

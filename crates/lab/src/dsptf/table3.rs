@@ -55,17 +55,24 @@ impl Experiment for Table3 {
 
     fn claims(&self, table: &Table) -> Vec<Claim> {
         let mut claims = Vec::new();
-        for (line, scheme) in PAPER.iter().zip(SCHEMES) {
-            for (paper, (trace, _)) in line.iter().zip(TRACES) {
-                let measured = hits(table, scheme, trace);
-                claims.push(claim(
-                    format!("{scheme}, {trace}, hit rate"),
-                    *paper,
-                    measured,
-                    [paper - 0.05, paper + 0.05],
-                ));
+        let mut worst = 0.0f64;
+        for (line, scheme) in PAPER.iter().zip(SCHEMES).skip(1) {
+            for (at, (trace, _)) in TRACES.into_iter().enumerate() {
+                let rate = hits(table, scheme, trace);
+                worst = worst.max((rate - line[at]).abs());
+                // The paper's rates are whole points: it knows their difference to one.
+                let paper = line[at] - PAPER[0][at];
+                let what = format!("{scheme} less central SPTF, {trace}, hit rate");
+                let measured = rate - hits(table, "Central SPTF", trace);
+                claims.push(claim(what, paper, measured, [paper - 0.01, paper + 0.01]));
             }
         }
+        claims.push(claim(
+            "hit rate off the paper's, worst of any brick's own cache",
+            0.0,
+            worst,
+            [0.0, 0.05],
+        ));
         let least = |one: &str, other: &str| {
             let lead = |(trace, _): (&str, &str)| hits(table, one, trace) - hits(table, other, trace);
             TRACES.map(lead).into_iter().fold(f64::INFINITY, f64::min)
@@ -101,8 +108,9 @@ impl Experiment for Table3 {
         vec![
             "Section 1 claims hit rates within 2% of a single cache; the paper's own table has 76% and 72% for Cello2002."
                 .to_owned(),
-            "The generator is told the share of requests that touch something new, which bounds what any cache can hit; \
-             what is measured is how much of that the small caches lose."
+            "Central SPTF's rates are given, not measured: the generator is told the share of requests that touch something \
+             new, which is what Table 3 leaves of all. That bounds what any cache can hit; what is measured, and claimed, \
+             is how much of it the small caches lose."
                 .to_owned(),
         ]
     }

@@ -2,7 +2,7 @@
 
 use super::setup;
 use crate::cell::{Cell, Row};
-use crate::claim::{Claim, claim};
+use crate::claim::{Claim, claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
@@ -82,16 +82,13 @@ impl Experiment for Table4 {
             "weighted hash over central SPTF, both bricks",
             280.0 / 295.0,
             weighted,
-            [0.83, 0.96],
+            near(280.0 / 295.0),
         ));
         let others = PAPER.iter().filter(|(name, _)| *name != "Hashing").map(|(name, _)| total(name));
         let least = others.fold(f64::INFINITY, f64::min);
-        claims.push(claim(
-            "hashing over the next worst, both bricks",
-            238.0 / 280.0,
-            total("Hashing") / least,
-            [0.0, 0.99],
-        ));
+        // An order: the table's figure for hashing is not what its prose says.
+        let worst = total("Hashing") / least;
+        claims.push(shape("hashing over the next worst, both bricks", worst, [0.0, 0.99]));
         claims
     }
 

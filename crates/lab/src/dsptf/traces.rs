@@ -4,7 +4,7 @@ use super::setup;
 use crate::error::LabError;
 use crate::experiment::Scale;
 use crate::parameters::Parameters;
-use crate::system::{Failure, Load, Stream, System};
+use crate::system::{Load, SeenByAll, Stream, System};
 use base::Time;
 use sim::perf::{Arrival, Cluster, Length, Scheme};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Stream for Generated {
         format!("{:?}", self.description)
     }
 
-    fn open(&self, seed: u64, _: &Failure) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
+    fn open(&self, seed: u64, _: &SeenByAll) -> Result<Box<dyn Iterator<Item = Arrival>>, String> {
         let lun_sectors = self.lun_sectors;
         let arrival = move |record: trace::Record| Arrival {
             at: Time(record.at_ns),

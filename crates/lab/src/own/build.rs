@@ -8,12 +8,16 @@ use crate::experiment::Scale;
 use crate::system::{Load, System};
 use base::Time;
 use model::drive::{DriveModel, DriveOptions};
+use proto::distribute::claim::bids::Defer;
 use proto::heads::Policy;
+use sim::perf::cluster::ClaimOptions;
 use sim::perf::{
     Arrivals, BrickSpec, Cluster, Groups, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease,
 };
 use std::path::Path;
 use std::sync::Arc;
+use trace::Order;
+use trace::reader::WINDOW_RECORDS;
 
 const POLICIES: &str = "claim, central, hash, weighted-hash, lard, shortest-queue, hedged, tied, probing";
 
@@ -60,17 +64,24 @@ fn brick(source: &Source, form: &form::Brick, drive: Arc<DriveModel>) -> Result<
             return Err(source.wrong("brick.parts", format!("'{other}' is not full, uncached or mechanics")));
         }
     };
-    let policy = match form.scheduler.as_str() {
-        "fcfs" => Policy::Fcfs,
-        "sstf" => Policy::Sstf,
-        "clook" => Policy::Clook,
-        "sptf" => Policy::Sptf,
-        other => {
+    let turns = drive.revolution_ns().is_some();
+    let policy = match form.scheduler.as_deref() {
+        None if turns => Policy::Sptf,
+        None | Some("fcfs") => Policy::Fcfs,
+        Some("sstf") => Policy::Sstf,
+        Some("clook") => Policy::Clook,
+        Some("sptf") => Policy::Sptf,
+        Some(other) => {
             return Err(
                 source.wrong("brick.scheduler", format!("'{other}' is not fcfs, sstf, clook or sptf"))
             );
         }
     };
+    let depth_max = if turns { 1 } else { 4096 };
+    if !(1..=depth_max).contains(&form.depth) {
+        let why = if turns { "a disk that turns takes 1 access at a time" } else { "give 1 to 4096" };
+        return Err(source.wrong("brick.depth", why));
+    }
     let (depth, cache_bytes, journal_bytes) = (form.depth, form.cache_bytes, form.journal_bytes);
     Ok(BrickSpec { options, policy, depth, cache_bytes, journal_bytes, ..BrickSpec::new(drive) })
 }
@@ -79,19 +90,13 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
     let said = &form.cluster;
     let bricks = (1..=4096).contains(&said.bricks).then_some(said.bricks);
     let bricks = bricks.ok_or_else(|| source.wrong("cluster.bricks", "give 1 to 4096"))?;
-    let scheme = match Scheme::named(&said.policy) {
-        Some(Scheme::WeightedHash(_)) if said.weights.len() != bricks as usize => {
-            return Err(source.wrong(
-                "cluster.weights",
-                format!("weighted-hash needs a weight for each of the {bricks} bricks"),
-            ));
-        }
-        Some(Scheme::WeightedHash(_)) => Scheme::WeightedHash(said.weights.clone()),
-        Some(scheme) => scheme,
-        None => {
-            return Err(source.wrong("cluster.policy", format!("'{}' is not one of {POLICIES}", said.policy)));
-        }
-    };
+    let replicas_max = bricks.min(64);
+    if !(1..=replicas_max).contains(&said.replicas) {
+        return Err(
+            source.wrong("cluster.replicas", format!("give 1 to {replicas_max}, for {bricks} bricks"))
+        );
+    }
+    let scheme = scheme(source, said, brick.drive.revolution_ns().is_some())?;
     let groups = match said.placement.as_str() {
         "disjoint" => Groups::disjoint(bricks, said.replicas),
         "chained" => Groups::chained(bricks, said.replicas),
@@ -107,9 +112,13 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
             return Err(source.wrong("cluster.write_release", format!("'{other}' is not nvram, half or all")));
         }
     };
+    let bytes = |megabytes: f64| {
+        number(source, "cluster.megabytes_per_second", megabytes, [1e-3, 1e6])
+            .map(|number| (number * 1e6) as u64)
+    };
     let network = Network {
         one_way_ns: (number(source, "cluster.one_way_us", said.one_way_us, [0.0, 1e7])? * 1e3) as u64,
-        bytes_per_second: said.megabytes_per_second.map(|megabytes| (megabytes * 1e6) as u64),
+        bytes_per_second: said.megabytes_per_second.map(bytes).transpose()?,
         ..Network::default()
     };
     let mut cluster =
@@ -118,10 +127,52 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
         let spec = cluster.bricks.get_mut(slow.brick as usize);
         let why = || format!("there is no brick {}; the first is 0, and there are {bricks}", slow.brick);
         let spec = spec.ok_or_else(|| source.wrong(&format!("slow.{at}.brick"), why()))?;
-        spec.speed.push((seconds(slow.from_s), slow.percent));
-        spec.speed.extend(slow.until_s.map(|until_s| (seconds(until_s), 100)));
+        slowed(source, at, slow, &mut spec.speed)?;
     }
     Ok(cluster)
+}
+
+fn scheme(source: &Source, said: &form::Cluster, turns: bool) -> Result<Scheme, LabError> {
+    match Scheme::named(&said.policy) {
+        Some(Scheme::WeightedHash(_)) if said.weights.len() != said.bricks as usize => {
+            let why = format!("weighted-hash needs a weight for each of the {} bricks", said.bricks);
+            Err(source.wrong("cluster.weights", why))
+        }
+        Some(Scheme::WeightedHash(_)) => {
+            let weigh = |weight: &f64| number(source, "cluster.weights", *weight, [1e-6, 1e6]);
+            said.weights.iter().map(weigh).collect::<Result<_, _>>().map(Scheme::WeightedHash)
+        }
+        // As on bricks: with no rotation to wait in, a read is left to the best bidder.
+        Some(Scheme::Claim(options)) if !turns => {
+            Ok(Scheme::Claim(ClaimOptions { defer: Some(Defer::default()), told_by_client: true, ..options }))
+        }
+        Some(scheme) => Ok(scheme),
+        None => Err(source.wrong("cluster.policy", format!("'{}' is not one of {POLICIES}", said.policy))),
+    }
+}
+
+/// Adds one time of being slow to those of its brick, which stand in the file one after the other.
+fn slowed(
+    source: &Source,
+    at: usize,
+    slow: &form::Slow,
+    speed: &mut Vec<(Time, u32)>,
+) -> Result<(), LabError> {
+    let seconds = |field: &str, value: f64, least: f64| {
+        number(source, &format!("slow.{at}.{field}"), value, [least, 1e9])
+            .map(|seconds| Time((seconds * 1e9) as u64))
+    };
+    number(source, &format!("slow.{at}.percent"), f64::from(slow.percent), [1.0, 1e5])?;
+    let from = seconds("from_s", slow.from_s, 0.0)?;
+    if speed.last().is_some_and(|(last, _)| *last > from) {
+        let why = format!("brick {} is already slow until later: give its times in their order", slow.brick);
+        return Err(source.wrong(&format!("slow.{at}.from_s"), why));
+    }
+    speed.push((from, slow.percent));
+    if let Some(until_s) = slow.until_s {
+        speed.push((seconds("until_s", until_s, slow.from_s)?, 100));
+    }
+    Ok(())
 }
 
 fn load(source: &Source, folder: &Path, form: &Workload) -> Result<Load, LabError> {
@@ -163,6 +214,9 @@ fn check_fields(source: &Source, form: &Workload) -> Result<(), LabError> {
         ("mix", form.mix.is_some(), &["closed", "open"]),
         ("file", form.file.is_some(), &["trace"]),
         ("format", form.format.is_some(), &["trace"]),
+        ("time_unit", form.time_unit.is_some(), &["trace"]),
+        ("order", form.order.is_some(), &["trace"]),
+        ("beyond", form.beyond.is_some(), &["trace"]),
         ("description", form.description.is_some(), &["generate"]),
         ("requests", form.requests.is_some(), &["generate"]),
         ("speed_up", form.speed_up.is_some(), &["trace", "generate"]),
@@ -201,7 +255,37 @@ fn recorded(source: &Source, folder: &Path, form: &Workload) -> Result<Recorded,
         .map_err(|error| source.wrong("workload.file", format!("cannot read {}: {error}", path.display())))?;
     let stamp = format!("{} {:?}", about.len(), about.modified().ok());
     let format = form.format.as_deref().map(find).transpose()?;
-    Ok(Recorded { path, format, speed_up: speed_up(source, form)?, stamp })
+    let unit_ns = form.time_unit.as_deref().map(|name| unit_ns(source, name)).transpose()?;
+    let order = form.order.as_deref().map(|name| order(source, name)).transpose()?;
+    let may_wrap = match form.beyond.as_deref() {
+        None | Some("wrap") => true,
+        Some("refuse") => false,
+        Some(other) => {
+            return Err(source.wrong("workload.beyond", format!("'{other}' is not wrap or refuse")));
+        }
+    };
+    Ok(Recorded { path, format, unit_ns, order, speed_up: speed_up(source, form)?, may_wrap, stamp })
+}
+
+fn order(source: &Source, name: &str) -> Result<Order, LabError> {
+    Ok(match name {
+        "sort" => Order::Sort { window: WINDOW_RECORDS },
+        "clamp" => Order::Clamp,
+        "refuse" => Order::Refuse,
+        other => {
+            return Err(source.wrong("workload.order", format!("'{other}' is not sort, clamp or refuse")));
+        }
+    })
+}
+
+fn unit_ns(source: &Source, name: &str) -> Result<u64, LabError> {
+    Ok(match name {
+        "s" => 1_000_000_000,
+        "ms" => 1_000_000,
+        "us" => 1_000,
+        "ns" => 1,
+        other => return Err(source.wrong("workload.time_unit", format!("'{other}' is not s, ms, us or ns"))),
+    })
 }
 
 fn described(source: &Source, folder: &Path, name: &str) -> Result<trace::Description, LabError> {
@@ -265,8 +349,4 @@ fn number(source: &Source, field: &str, value: f64, [least, most]: [f64; 2]) -> 
     is_inside
         .then_some(value)
         .ok_or_else(|| source.wrong(field, format!("{value} is not between {least} and {most}")))
-}
-
-fn seconds(seconds: f64) -> Time {
-    Time((seconds.max(0.0) * 1e9) as u64)
 }

@@ -49,6 +49,12 @@ pub(super) struct Workload {
     pub(super) file: Option<String>,
     /// trace: told by its beginning when absent.
     pub(super) format: Option<String>,
+    /// trace: s, ms, us or ns; the format's own when absent.
+    pub(super) time_unit: Option<String>,
+    /// trace: what becomes of times that go backwards, sort, clamp or refuse; as suits the format when absent.
+    pub(super) order: Option<String>,
+    /// trace: what becomes of addresses beyond the cluster's end, wrap or refuse.
+    pub(super) beyond: Option<String>,
     /// generate: one of the generator's descriptions, or a file.
     pub(super) description: Option<String>,
     /// generate: as many as described when absent.
@@ -96,7 +102,8 @@ pub(super) struct Cluster {
 pub(super) struct Brick {
     pub(super) disk: String,
     pub(super) parts: String,
-    pub(super) scheduler: String,
+    /// fcfs for a device that does not turn, and sptf for a disk, when absent.
+    pub(super) scheduler: Option<String>,
     pub(super) depth: u32,
     pub(super) cache_bytes: u64,
     pub(super) journal_bytes: u64,
@@ -152,7 +159,7 @@ impl Default for Brick {
         Brick {
             disk: "quantum-atlas-10k".to_owned(),
             parts: "uncached".to_owned(),
-            scheduler: "sptf".to_owned(),
+            scheduler: None,
             depth: 1,
             cache_bytes: 0,
             journal_bytes: 64 << 20,

@@ -53,7 +53,25 @@ fn mistakes_name_file_line_and_field() {
         ("outstanding = 4", "per_second = 4", "mine.toml:5: workload.per_second: belongs to kind = \"open\""),
         ("kind = \"closed\"", "kind = \"close\"", "mine.toml:4: workload.kind: 'close' is not closed"),
         ("replicas = 2", "replica = 2", "mine.toml:10: "),
-        ("bricks = 2", "bricks = 1", "mine.toml:8: cluster: "),
+        ("bricks = 2", "bricks = 1", "mine.toml:10: cluster.replicas: give 1 to 1"),
+        ("replicas = 2", "replicas = 0", "mine.toml:10: cluster.replicas: give 1 to 2"),
+        (
+            "replicas = 2",
+            "replicas = 2\nmegabytes_per_second = -1",
+            "mine.toml:11: cluster.megabytes_per_second: -1 is not between",
+        ),
+        (
+            "replicas = 2",
+            "replicas = 2\nmegabytes_per_second = nan",
+            "mine.toml:11: cluster.megabytes_per_second: NaN is not between",
+        ),
+        (
+            "[\"claim\", \"hash\"]",
+            "[\"weighted-hash\"]\n\"cluster.weights\" = [[1, -1]]",
+            "mine.toml:18: cluster.weights: -1 is not between",
+        ),
+        ("[length]", "[brick]\ndepth = 0\n[length]", "mine.toml:13: brick.depth: "),
+        ("[length]", "[brick]\ndepth = 2\n[length]", "mine.toml:13: brick.depth: a disk that turns takes 1"),
         ("[2, 8]", "[2, true]", "mine.toml:18: workload.outstanding: with "),
         ("[length]", "[brick]\ndisk = \"x\"\n[length]", "mine.toml:13: brick.disk: no drive is named 'x'"),
         (
@@ -65,6 +83,26 @@ fn mistakes_name_file_line_and_field() {
             "[length]",
             "[[slow]]\nbrick = 7\npercent = 200\n[length]",
             "mine.toml:13: slow.0.brick: there is no brick 7",
+        ),
+        (
+            "[length]",
+            "[[slow]]\nbrick = 1\npercent = 0\n[length]",
+            "mine.toml:14: slow.0.percent: 0 is not between",
+        ),
+        (
+            "[length]",
+            "[[slow]]\nbrick = 1\npercent = 200\nfrom_s = -1\n[length]",
+            "mine.toml:15: slow.0.from_s: -1 is not between",
+        ),
+        (
+            "[length]",
+            "[[slow]]\nbrick = 1\npercent = 200\nfrom_s = 9\nuntil_s = 8\n[length]",
+            "mine.toml:16: slow.0.until_s: 8 is not between 9",
+        ),
+        (
+            "[length]",
+            "[[slow]]\nbrick = 1\npercent = 200\nuntil_s = 8\n[[slow]]\nbrick = 1\npercent = 300\nfrom_s = 7\n[length]",
+            "mine.toml:19: slow.1.from_s: brick 1 is already slow",
         ),
     ];
     for (right, wrong, expected) in cases {
@@ -111,4 +149,52 @@ fn a_trace_that_is_broken_in_the_middle_is_an_error_of_its_point() {
     let runner = Runner { jobs: 1, kept_in: None, build: String::new(), on_point: &|| () };
     let error = runner.run("t", &points, &[1]).unwrap_err().to_string();
     assert!(error.contains("t.spc") && error.contains("line 3"), "{error}");
+}
+
+const FLASH: &str = "name = \"flash\"\ncapacity_sectors = 100000\n[access]\nread_ms = 0.1\nwrite_ms = 0.1\n";
+
+/// What comes out of an experiment whose folder has these files.
+fn outcome(files: &[(&str, &str)], text: &str) -> Result<crate::outcome::Outcome, LabError> {
+    let folder = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(name, content)| std::fs::write(folder.path().join(name), content).unwrap());
+    let own = parse(&folder.path().join("t.toml"), text)?;
+    let options = crate::outcome::Options { seed: 1, seeds: 2, scale: Scale::Full, sensitivity: false };
+    let runner = Runner { jobs: 1, kept_in: None, build: String::new(), on_point: &|| () };
+    crate::outcome::run(&own, &own.parameters(), &options, &runner)
+}
+
+/// Where nothing turns, idle holders do not all begin at once, as they do not on bricks.
+#[test]
+fn flash_bricks_that_claim_read_once() {
+    let text = "title = \"t\"\n[workload]\nkind = \"open\"\nper_second = 3000\n[brick]\ndisk = \"flash.toml\"\n\
+                [length]\nrequests = 2000\n[show]\nfigures = [\"device_reads_per_read\"]\n";
+    let outcome = outcome(&[("flash.toml", FLASH)], text).unwrap();
+    let reads = outcome.rows[0].get("device_reads_per_read").unwrap().number().unwrap();
+    assert!(reads <= 1.01, "{reads} device reads a read");
+}
+
+#[test]
+fn what_is_odd_about_a_trace_is_noted_once_and_its_unit_can_be_said() {
+    let trace = "0,100,4096,R,0.1\n0,200,4096,W,0.2\n0,99999,4096,W,0.15\n0,300,4096,W,1.1";
+    let text = "title = \"t\"\n[workload]\nkind = \"trace\"\nfile = \"t.spc\"\nformat = \"spc\"\norder = \"sort\"\n\
+                [length]\nwarm_up = 0\n[vary]\n\"brick.disk\" = [\"flash.toml\", \"large.toml\"]\n";
+    let large = FLASH.replace("100000", "200000");
+    let files = [("flash.toml", FLASH), ("large.toml", &large), ("t.spc", trace)];
+    let run = outcome(&files, text).unwrap();
+    let expected = ["no newline", "out of order", "brick.disk flash.toml: 25% of the requests lie beyond"];
+    assert_eq!(run.notes.len(), expected.len(), "{:?}", run.notes);
+    for (note, expected) in run.notes.iter().zip(expected) {
+        assert!(note.contains(expected), "{note}");
+    }
+    let mistake = text.replace("[length]", "time_unit = \"min\"\n[length]");
+    let message = outcome(&files, &mistake).err().expect("no unit").to_string();
+    assert!(message.contains("t.toml:7: workload.time_unit: 'min' is not s, ms, us or ns"), "{message}");
+    let shorter = outcome(&files, &text.replace("[length]", "time_unit = \"ms\"\n[length]")).unwrap();
+    assert!(shorter.simulated_s * 100.0 < run.simulated_s, "{} {}", shorter.simulated_s, run.simulated_s);
+    let refused = outcome(&files, &text.replace("[length]", "beyond = \"refuse\"\n[length]"));
+    let message = refused.err().expect("it lies beyond").to_string();
+    assert!(
+        message.contains("brick.disk flash.toml") && message.contains("beyond the cluster's end"),
+        "{message}"
+    );
 }

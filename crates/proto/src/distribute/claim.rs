@@ -58,6 +58,8 @@ pub struct Claims<M, T> {
     recent: Recent,
     bids: Bids,
     chosen: Option<Chosen>,
+    /// Whether a better bidder has what was chosen to be issued next.
+    has_lost: bool,
     serving: u32,
     free: Option<Time>,
     counts: Counts,
@@ -76,6 +78,7 @@ impl<M: Mechanics, T> Claims<M, T> {
             recent: Recent::new(config.recent),
             bids: Bids::new(config.brick, config.defer.unwrap_or_default()),
             chosen: None,
+            has_lost: false,
             serving: 0,
             free: None,
             counts: Counts::default(),
@@ -193,6 +196,7 @@ impl<M: Mechanics, T> Claims<M, T> {
                 return;
             }
             self.counts.lost += 1;
+            self.has_lost = true;
         }
         if let Place::Deferred { since, .. } = self.entries[index].place {
             self.bids.claimed(now.since(since));
@@ -288,40 +292,38 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.free.map(|free| Time(free.0.saturating_sub(self.config.wait_ns())))
     }
 
-    /// Chooses for the head as it will be when the command can go out, and claims what others could serve.
+    /// Chooses for the head as it will be when the command can go out, and claims what others could serve. Their claims
+    /// are heard for the whole wait where the access under way is too short to hide it (section 5.3.2). An idle disk
+    /// waits only as long as the platter makes it wait anyway (section 3.1), and so does one that lost what it had
+    /// chosen: it has waited once.
     fn choose(&mut self, now: Time, fx: &mut Vec<Effect<T>>) {
         self.counts.choices += 1;
         self.counts.choices_seen += self.waiting.len() as u64;
         let after_wait = now + Duration::from_nanos(self.config.wait_ns());
         let idle = self.serving < self.config.depth;
         let free = if idle { now } else { self.free.unwrap_or(now).max(now) };
-        let start = if idle || self.config.hold_rotation_only { free } else { free.max(after_wait) };
-        let Some(picked) = self.waiting.pick(start, &self.device) else { return };
-        let (entry, bid_ns) = (picked.item, picked.positioning_ns);
+        let hides_in_rotation = idle || self.has_lost || self.config.hold_rotation_only;
+        let start = if hides_in_rotation { free } else { free.max(after_wait) };
+        let device = Held { device: &self.device, held: start.since(free) };
+        let Some(picked) = self.waiting.pick(free, &device) else { return };
+        let entry = picked.item;
         let waiting = &mut self.entries[entry];
         waiting.place = Place::Chosen;
         let (attempt, position) = (waiting.attempt, waiting.position);
         let shared = waiting.holders.clone().filter(|holders| holders.len() > 1);
         let mut issue_at = now;
+        let bid_ns = self.device.positioning_ns(start, &position);
         if let Some(holders) = shared {
-            issue_at = self.hold(after_wait, start, idle, &position);
+            let rotation = Duration::from_nanos(self.device.rotation_ns(start, &position));
+            issue_at = if hides_in_rotation { after_wait.min(start + rotation) } else { after_wait };
             self.claim(now, attempt, bid_ns, holders, fx);
         }
         self.chosen = Some(Chosen { entry, bid_ns, issue_at });
     }
 
-    /// Until when others are heard. An idle disk waits only as long as the platter makes it wait anyway (section 3.1).
-    fn hold(&self, after_wait: Time, start: Time, idle: bool, position: &Position) -> Time {
-        if !idle && !self.config.hold_rotation_only {
-            return after_wait;
-        }
-        let rotation = Duration::from_nanos(self.device.rotation_ns(start, position));
-        after_wait.min(start + rotation)
-    }
-
     fn issue(&mut self, chosen: Chosen, fx: &mut Vec<Effect<T>>) {
         self.serving += 1;
-        self.free = None;
+        (self.free, self.has_lost) = (None, false);
         self.counts.issued += 1;
         let item = self.take(chosen.entry).item;
         fx.push(Effect::Issue { item });
@@ -362,6 +364,36 @@ impl<M: Mechanics, T> Claims<M, T> {
         assert_eq!(deferred, self.deferred.len(), "deferred accesses that are no longer here");
         assert_eq!(chosen, usize::from(self.chosen.is_some()), "more than one access is chosen");
         assert_eq!(reads, self.reads.len(), "reads that are no longer here");
+    }
+}
+
+/// A device that is held back for as long before a read that others may claim, and not before writes, which are its
+/// own. (A read that only this disk can serve is ranked as if it had to be claimed.)
+struct Held<'a, M> {
+    device: &'a M,
+    held: Duration,
+}
+
+impl<M: Mechanics> Mechanics for Held<'_, M> {
+    fn position_of(&self, sector: u64, is_write: bool) -> Position {
+        self.device.position_of(sector, is_write)
+    }
+
+    fn cylinder(&self) -> u32 {
+        self.device.cylinder()
+    }
+
+    fn positioning_ns(&self, free: Time, to: &Position) -> u64 {
+        let held = if to.is_write { Duration::ZERO } else { self.held };
+        held.as_nanos() as u64 + self.device.positioning_ns(free + held, to)
+    }
+
+    fn rotation_ns(&self, free: Time, to: &Position) -> u64 {
+        self.device.rotation_ns(free, to)
+    }
+
+    fn seek_floor_ns(&self, cylinders: u32) -> u64 {
+        self.device.seek_floor_ns(cylinders)
     }
 }
 

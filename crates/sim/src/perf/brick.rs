@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Sectors of a cached block.
-const BLOCK_SECTORS: u64 = BLOCK_U64 / SECTOR_BYTES;
+pub(super) const BLOCK_SECTORS: u64 = BLOCK_U64 / SECTOR_BYTES;
 
 /// An access for a disk.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,15 @@ const EXTENT_SECTORS: u64 = 1 << 17;
 pub(super) enum Source {
     Closed { outstanding: u32, drawn: Drawn },
     Open { moments: Moments, drawn: Drawn },
-    Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival> },
+    Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival>, told: Told },
+}
+
+/// What a stream told of.
+#[derive(Default)]
+pub(super) struct Told {
+    requests: u64,
+    /// Those beyond the cluster's end.
+    wrapped: u64,
 }
 
 impl Source {
@@ -28,7 +36,15 @@ impl Source {
                 let moments = Moments::new(arrivals, per_second, draw.fork());
                 Source::Open { moments, drawn: Drawn::new(mix, draw.fork()) }
             }
-            Workload::Stream(records) => Source::Stream { records, next: None },
+            Workload::Stream(records) => Source::Stream { records, next: None, told: Told::default() },
+        }
+    }
+
+    /// The share of a stream's requests that were beyond the cluster's end.
+    pub(super) fn wrapped(&self) -> f64 {
+        match self {
+            Source::Stream { told, .. } => told.wrapped as f64 / told.requests.max(1) as f64,
+            Source::Closed { .. } | Source::Open { .. } => 0.0,
         }
     }
 }
@@ -49,7 +65,7 @@ impl Run<'_> {
         let at = match &mut self.source {
             Source::Closed { .. } => None,
             Source::Open { moments, .. } => Some(moments.next()),
-            Source::Stream { records, next } => {
+            Source::Stream { records, next, .. } => {
                 *next = records.next();
                 next.map(|record| record.at)
             }
@@ -66,8 +82,8 @@ impl Run<'_> {
         let (group, shape) = match &mut self.source {
             Source::Closed { .. } => return,
             Source::Open { drawn, .. } => (self.draw.below(groups) as u32, drawn.next(sectors)),
-            Source::Stream { next, .. } => match next {
-                Some(record) => place(record, groups, sectors),
+            Source::Stream { next, told, .. } => match next {
+                Some(record) => told.place(record, groups, sectors),
                 None => return,
             },
         };
@@ -289,12 +305,19 @@ pub(super) fn key(known: &Request) -> u64 {
     (u64::from(known.group) << 40) | (known.sector / 8)
 }
 
-fn place(record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {
-    let extent = record.sector / EXTENT_SECTORS;
-    let within = extent / groups * EXTENT_SECTORS + record.sector % EXTENT_SECTORS;
-    let count = record.count.clamp(1, u32::try_from(sectors).unwrap_or(u32::MAX));
-    let sector = within % (sectors - u64::from(count) + 1);
-    ((extent % groups) as u32, Shape { sector, count, is_write: record.is_write })
+impl Told {
+    /// In which group a request is, and where. Beyond the end addresses begin anew; a request that crosses the end is
+    /// moved back from it.
+    fn place(&mut self, record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {
+        let extent = record.sector / EXTENT_SECTORS;
+        let within = extent / groups * EXTENT_SECTORS + record.sector % EXTENT_SECTORS;
+        let count = record.count.clamp(1, u32::try_from(sectors).unwrap_or(u32::MAX));
+        let last = sectors - u64::from(count);
+        self.requests += 1;
+        self.wrapped += u64::from(within > last);
+        let sector = (within % sectors).min(last);
+        ((extent % groups) as u32, Shape { sector, count, is_write: record.is_write })
+    }
 }
 
 /// A list of at most 64 candidates that needs no allocation.

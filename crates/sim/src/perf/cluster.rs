@@ -248,6 +248,12 @@ pub enum ClusterError {
         /// Its index.
         brick: usize,
     },
+    /// A brick whose disk turns, and is to do several things at a time.
+    #[error("brick {brick}: depth must be 1 for a disk that turns, as one head serves one access at a time")]
+    Turning {
+        /// Its index.
+        brick: usize,
+    },
     /// A brick that is infinitely fast.
     #[error("brick {brick}: speed must be 1 to 100000 percent, at times that do not decrease")]
     Speed {
@@ -300,6 +306,9 @@ impl Cluster {
 fn validate_brick(brick: usize, spec: &BrickSpec) -> Result<(), ClusterError> {
     if !(1..=4096).contains(&spec.depth) {
         return Err(ClusterError::Depth { brick });
+    }
+    if spec.depth > 1 && spec.drive.revolution_ns().is_some() {
+        return Err(ClusterError::Turning { brick });
     }
     let is_ordered = spec.speed.is_sorted_by_key(|(at, _)| *at);
     if !is_ordered || spec.speed.iter().any(|(_, percent)| !(1..=100_000).contains(percent)) {

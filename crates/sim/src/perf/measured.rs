@@ -73,8 +73,6 @@ pub struct Measured {
     pub read_response: Response,
     /// Of writes, until they are acknowledged.
     pub write_response: Response,
-    /// Mean response times, in milliseconds, of as many requests each, in their order.
-    pub batches_ms: Vec<f64>,
     /// Mean response times over the time measured: at most 512 intervals of equal length.
     pub series: Vec<Interval>,
     /// Messages sent, by kind; see [`Measured::messages`].
@@ -83,6 +81,8 @@ pub struct Measured {
     pub bytes: [u64; 2],
     /// Claims beyond the first of a read.
     pub conflicts: u64,
+    /// Reads that more than one brick claimed.
+    pub contested: u64,
     /// Claims sent, each to all other holders.
     pub claims: u64,
     /// Answers that came after the first.
@@ -91,6 +91,8 @@ pub struct Measured {
     pub overtaken: u64,
     /// The moves of addresses that LARD made.
     pub moves: u64,
+    /// The share of a stream's requests, in all, that lay beyond the cluster's end, where addresses begin anew.
+    pub wrapped: f64,
 }
 
 /// What one brick did.
@@ -197,22 +199,9 @@ impl Measured {
         (sent + self.conflicts) as f64 / self.requests.max(1) as f64
     }
 
-    /// Claims beyond the first, for each request (table 6).
+    /// The share of requests that more than one brick claimed (table 6).
     pub fn conflicts_per_request(&self) -> f64 {
-        self.conflicts as f64 / self.requests.max(1) as f64
-    }
-
-    /// Half the width of the 95% confidence interval of the mean response time, in milliseconds, from the means of
-    /// batches. `None` with fewer than ten of them.
-    pub fn response_half_width_ms(&self) -> Option<f64> {
-        let count = self.batches_ms.len() as f64;
-        if count < 10.0 {
-            return None;
-        }
-        let mean = self.batches_ms.iter().sum::<f64>() / count;
-        let squares: f64 = self.batches_ms.iter().map(|batch| (batch - mean) * (batch - mean)).sum();
-        // Student's t for 19 degrees of freedom; between 10 and 30 batches it is 2.26 to 2.05.
-        Some(2.09 * libm::sqrt(squares / (count - 1.0) / count))
+        self.contested as f64 / self.requests.max(1) as f64
     }
 
     fn mean(&self, of: impl Fn(&BrickMeasured) -> f64) -> f64 {
@@ -333,9 +322,6 @@ impl Series {
     }
 }
 
-/// The batches for the confidence interval.
-pub(super) const BATCHES: u64 = 20;
-
 /// What is counted while measuring.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
@@ -346,16 +332,14 @@ pub(super) struct Meter {
     pub(super) by_kind: [u64; MESSAGES],
     pub(super) bytes: [u64; 2],
     pub(super) conflicts: u64,
+    pub(super) contested: u64,
     pub(super) duplicates: u64,
-    batch: u64,
-    batch_sum_ns: u128,
-    batches_ms: Vec<f64>,
     series: Series,
 }
 
 impl Meter {
-    /// Measures from `since` on, about `requests` requests.
-    pub(super) fn new(since: Time, requests: u64) -> Meter {
+    /// Measures from `since` on.
+    pub(super) fn new(since: Time) -> Meter {
         Meter {
             since,
             requests: 0,
@@ -364,10 +348,8 @@ impl Meter {
             by_kind: [0; MESSAGES],
             bytes: [0; 2],
             conflicts: 0,
+            contested: 0,
             duplicates: 0,
-            batch: (requests / BATCHES).max(1),
-            batch_sum_ns: 0,
-            batches_ms: Vec::new(),
             series: Series::new(since),
         }
     }
@@ -382,11 +364,6 @@ impl Meter {
         self.requests += 1;
         let times = if is_write { &mut self.writes } else { &mut self.reads };
         times.add(response_ns);
-        self.batch_sum_ns += u128::from(response_ns);
-        if self.requests.is_multiple_of(self.batch) {
-            self.batches_ms.push(self.batch_sum_ns as f64 / self.batch as f64 / 1e6);
-            self.batch_sum_ns = 0;
-        }
     }
 
     /// All that was counted until `now`; bricks and what the schemes count are the caller's.
@@ -407,15 +384,16 @@ impl Meter {
             response: all.response(),
             read_response: self.reads.response(),
             write_response: self.writes.response(),
-            batches_ms: self.batches_ms,
             series: self.series.intervals(),
             by_kind: self.by_kind,
             bytes: self.bytes,
             conflicts: self.conflicts,
+            contested: self.contested,
             claims: 0,
             duplicates: self.duplicates,
             overtaken: 0,
             moves: 0,
+            wrapped: 0.0,
         }
     }
 }

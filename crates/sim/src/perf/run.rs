@@ -1,6 +1,6 @@
 //! The loop of a run: events in the order of time, and what the machines ask for.
 
-use super::brick::{Brick, Job, Serving};
+use super::brick::{BLOCK_SECTORS, Brick, Job, Serving};
 use super::cache::Lru;
 use super::client::Source;
 use super::cluster::{BrickSpec, Cluster, Scheme};
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
             source: Source::new(workload, &mut draw),
             draw,
             answered: 0,
-            meter: Meter::new(Time::ZERO, length.requests),
+            meter: Meter::new(Time::ZERO),
             now: Time::ZERO,
             events: 0,
             effects: Vec::new(),
@@ -247,6 +247,7 @@ impl<'a> Run<'a> {
         let request = Ref::from_number(attempt.read.sequence);
         if let Some(known) = self.requests.get_mut(request) {
             self.meter.conflicts += u64::from(known.claims > 0);
+            self.meter.contested += u64::from(known.claims == 1);
             known.claims = known.claims.saturating_add(1);
         }
         for &BrickId(to) in holders.iter().filter(|to| to.0 != brick) {
@@ -315,7 +316,7 @@ impl<'a> Run<'a> {
 
     /// Begins to measure.
     pub(super) fn warmed_up(&mut self) {
-        self.meter = Meter::new(self.now, self.length.requests);
+        self.meter = Meter::new(self.now);
         self.bricks.iter_mut().for_each(|brick| brick.forget(self.now));
     }
 
@@ -331,6 +332,7 @@ impl<'a> Run<'a> {
         self.bricks.iter().for_each(|brick| brick.claims.check(Depth::Deep));
         let mut measured = self.meter.finish(self.cluster.scheme.name(), self.now);
         measured.events = self.events;
+        measured.wrapped = self.source.wrapped();
         let (now, seconds) = (self.now, measured.seconds);
         measured.bricks = self.bricks.iter().map(|brick| brick.measured(now, seconds)).collect();
         let claimed = self.bricks.iter().map(Brick::claimed);
@@ -365,13 +367,15 @@ fn chooser(scheme: &Scheme) -> Chooser {
     }
 }
 
-/// The groups, and the sectors that each of them has on each of its bricks.
+/// The groups, and the sectors that each of them has on each of its bricks: whole blocks, so that what is aligned stays
+/// so on every disk, and where a trace wraps around.
 fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
     let groups = &cluster.groups.0;
     let of_brick = |brick: u32| groups.iter().filter(|group| group.contains(&brick)).count() as u64;
     let counts: Vec<u64> = (0..cluster.bricks.len() as u32).map(of_brick).collect();
     let share = |(spec, &count): (&BrickSpec, &u64)| spec.drive.capacity_sectors() / count.max(1);
-    let sectors = cluster.bricks.iter().zip(&counts).map(share).min().unwrap_or(1).max(1);
+    let sectors = cluster.bricks.iter().zip(&counts).map(share).min().unwrap_or(1);
+    let sectors = (sectors / BLOCK_SECTORS * BLOCK_SECTORS).max(1);
     let mut used = vec![0u64; cluster.bricks.len()];
     let built = groups.iter().map(|bricks| {
         let mut next = |brick: u32| {

@@ -72,6 +72,7 @@ fn a_read_is_served_once_and_takes_two_messages_a_holder() {
     assert!(measured.device_reads_per_read() < 1.001, "{}", measured.device_reads_per_read());
     assert!((15.9..16.4).contains(&measured.messages_per_request()), "{}", measured.messages_per_request());
     let first_claims = measured.claims - measured.conflicts;
+    assert!(measured.contested > 0 && measured.contested <= measured.conflicts, "{}", measured.contested);
     assert!(
         measured.conflicts > 0 && first_claims.abs_diff(measured.reads) < 32,
         "{first_claims} of {}",
@@ -294,6 +295,46 @@ fn a_stream_ends_when_its_last_request_does() {
     assert_eq!(none.expect("sound").requests, 0);
 }
 
+/// Eight disks that turn in step all claim each of these reads: seven claims too many, and one request.
+#[test]
+fn a_read_that_many_claim_is_one_conflict() {
+    let options = ClaimOptions { told_by_client: true, ..ClaimOptions::default() };
+    let mut cluster = Cluster::uniform(atlas(), 8, 8, Scheme::Claim(options));
+    cluster.synchronised = true;
+    let arrival = |at: u64| Arrival {
+        at: Time(at * 1_000_000_000),
+        sector: 900_001 * (at + 1),
+        count: 8,
+        is_write: false,
+    };
+    let workload = Workload::Stream(Box::new((0..10).map(arrival)));
+    let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, 1).expect("sound");
+    assert_eq!((measured.claims, measured.conflicts, measured.contested), (80, 70, 10));
+    assert_eq!(measured.conflicts_per_request(), 1.0);
+}
+
+/// 17,938,984 sectors are the whole blocks of the drive.
+#[test]
+fn a_stream_longer_than_the_cluster_reads_the_same_block_where_it_wraps() {
+    let cluster = Cluster::uniform(BrickSpec { cache_bytes: 1 << 20, ..atlas() }, 1, 1, scheme("hash"));
+    let arrival = |(at, &(sector, count)): (usize, &(u64, u32))| Arrival {
+        at: Time(at as u64 * 1_000_000_000),
+        sector,
+        count,
+        is_write: false,
+    };
+    let hits = |asked: &[(u64, u32)]| {
+        let workload =
+            Workload::Stream(Box::new(asked.iter().enumerate().map(arrival).collect::<Vec<_>>().into_iter()));
+        let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, 1).expect("sound");
+        (measured.bricks[0].hits, measured.wrapped)
+    };
+    // 16 sectors are in the cache; then the block of 8 that they begin with is, and where it wraps to.
+    assert_eq!(hits(&[(20_000_000, 16), (20_000_000, 8), (20_000_000 - 17_938_984, 16)]), (2, 2.0 / 3.0));
+    assert_eq!(hits(&[(17_938_976, 8), (17_938_980, 8), (17_938_976, 16)]), (1, 2.0 / 3.0));
+    assert_eq!(hits(&[(0, 8), (8, 8)]), (0, 0.0));
+}
+
 #[test]
 fn a_narrow_network_is_the_bound() {
     let mut cluster = Cluster::uniform(flash(), 1, 1, scheme("hash"));
@@ -322,6 +363,9 @@ fn what_cannot_be_is_refused() {
     assert!(broken(&|cluster| cluster.groups.0[1] = vec![2, 2]).contains("group 1 names brick 2"));
     assert!(broken(&|cluster| cluster.groups.0[0].clear()).contains("group 0 has 0 bricks"));
     assert!(broken(&|cluster| cluster.bricks[2].depth = 0).contains("brick 2"));
+    assert!(
+        broken(&|cluster| cluster.bricks[1] = BrickSpec { depth: 2, ..atlas() }).contains("disk that turns")
+    );
     assert!(broken(&|cluster| cluster.bricks[3].speed = vec![(Time::ZERO, 0)]).contains("brick 3"));
     assert_eq!(Scheme::named("nothing").map(|scheme| scheme.name()), None);
     SCHEMES.iter().for_each(|name| assert_eq!(scheme(name).name(), *name));

@@ -268,6 +268,41 @@ fn the_next_is_chosen_two_latencies_and_a_little_before_the_end() {
     assert_eq!(step(&mut claims, 1_000_000, Event::Done), [Effect::Issue { item: 1 }]);
 }
 
+/// The access under way ends in 50 µs, before others' claims have been heard. Sector 11 comes by at 87 µs, in time for
+/// the write, which needs no claim, and too late for what waits until 105.
+#[test]
+fn a_write_of_its_own_is_not_held_for_claims() {
+    let mut claims = machine(1);
+    step(&mut claims, 0, Event::Local { sector: 3, is_write: true, item: 0 });
+    step(&mut claims, 0, arrival(1, 0, 300));
+    step(&mut claims, 0, Event::Local { sector: 11, is_write: true, item: 2 });
+    assert_eq!(step(&mut claims, 0, Event::Busy { free: Time(50_000) }), []);
+    assert_eq!(step(&mut claims, 50_000, Event::Done), [Effect::Issue { item: 2 }]);
+    // Alone, the read is held for the wait; its bid is without the time in which the disk is idle for it.
+    let fx = step(&mut claims, 50_000, Event::Busy { free: Time(60_000) });
+    let bid = Platter::default().positioning_ns(Time(155_000), &Platter::default().position_of(300, false));
+    assert!(matches!(fx[..], [Effect::Claim { bid_ns, .. }] if bid_ns == bid), "{fx:?}, not {bid}");
+    step(&mut claims, 60_000, Event::Done);
+    assert_eq!(claims.deadline().map(|(at, _)| at.0), Some(155_000));
+}
+
+/// Sector 146 comes by 10,174 ns after the head could be there.
+#[test]
+fn who_lost_a_bid_holds_the_next_for_the_rotation_only() {
+    let mut claims = machine(2);
+    step(&mut claims, 0, Event::Local { sector: 0, is_write: true, item: 0 });
+    step(&mut claims, 0, Event::Busy { free: Time(1_000_000) });
+    step(&mut claims, 10, arrival(1, 0, 145));
+    step(&mut claims, 10, arrival(2, 0, 146));
+    let mut fx = Vec::new();
+    claims.wake(Time(895_000), &mut fx);
+    assert!(matches!(fx[..], [Effect::Claim { attempt, .. }] if attempt == read(1, 0)), "{fx:?}");
+    let fx = step(&mut claims, 950_000, Event::Claim { attempt: read(1, 0), bid_ns: 1, brick: BrickId(1) });
+    assert!(matches!(fx[..], [Effect::Drop { item: 1, .. }, Effect::Claim { .. }]), "{fx:?}");
+    step(&mut claims, 1_000_000, Event::Done);
+    assert_eq!(claims.deadline().map(|(at, _)| at.0), Some(1_010_174));
+}
+
 #[test]
 fn a_claim_that_overtakes_its_read_squashes_it_and_not_its_retry() {
     let mut claims = machine(1);

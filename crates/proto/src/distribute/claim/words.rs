@@ -37,7 +37,7 @@ pub struct Config {
     pub one_way_ns: u64,
     /// How much longer than two one-way latencies others are heard, in nanoseconds: room for jitter.
     pub slack_ns: u64,
-    /// Whether a claim that was chosen too late for its wait to end with the access before it holds the idle disk only
+    /// Whether a claim whose wait does not end with the access before it, as that is too short, holds the idle disk only
     /// for the rotational latency. The paper holds it for all of the wait (section 5.3.2).
     pub hold_rotation_only: bool,
     /// Accesses that the device takes at a time: 1 for a disk.
