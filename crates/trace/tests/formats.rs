@@ -144,10 +144,10 @@ fn disksim_tells_milliseconds_from_nanoseconds_by_the_point() {
 }
 
 #[test]
-fn validation_adds_up_its_gaps() {
+fn validation_issues_the_next_request_a_think_time_after_the_end_of_the_one_before() {
     let text =
         b"W Hit    4583176   4    663.00000  45422.00000\nR Hit    3962268  12   6657.00000  64047.00000\n";
-    assert_eq!(read("validation", text)[1], record(45_422_000, 0, 3_962_268, 12, false, Some(6_657_000)));
+    assert_eq!(read("validation", text)[1], record(46_085_000, 0, 3_962_268, 12, false, Some(6_657_000)));
 }
 
 #[test]

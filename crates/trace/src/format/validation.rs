@@ -1,5 +1,6 @@
 //! DiskSim's validation traces: requests to a real drive with the response times that were measured:
-//! `R|W buffer_action sector sectors response_us interarrival_to_next_us`.
+//! `R|W buffer_action sector sectors response_us think_us`. One was outstanding: the next was issued a think time after the
+//! end of the one before.
 
 use super::{Decoder, Entry, Text, Time};
 use crate::error::Fault;
@@ -9,8 +10,8 @@ use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "validation",
-    what: "DiskSim validation: R|W action sector sectors response_us gap_to_next_us",
-    time: Some(Time { field: "interarrival", unit_ns: 1_000, is_absolute: false }),
+    what: "DiskSim validation: R|W action sector sectors response_us think_us",
+    time: Some(Time { field: "think time", unit_ns: 1_000, is_absolute: false }),
     address: "lbn",
     size: "sectors",
     order: Order::Refuse,
@@ -37,11 +38,12 @@ impl Text for Validation {
         }
         let sector = fields.next("lbn")?.integer()?;
         let count = fields.next("sectors")?.small()?;
-        let response_ns = Some(fields.next("response")?.time_ns(self.unit_ns, false)?);
-        let gap = fields.next("interarrival")?;
+        let response_ns = fields.next("response")?.time_ns(self.unit_ns, false)?;
+        let think = fields.next("think time")?;
+        let think_ns = think.time_ns(self.unit_ns, false)?;
         let at_ns = self.next_ns;
-        let next = at_ns.checked_add(gap.time_ns(self.unit_ns, false)?);
-        self.next_ns = next.ok_or_else(|| gap.fault("the trace would last longer than 584 years"))?;
-        Ok(Some(Record { at_ns, device: 0, sector, count, is_write, response_ns }))
+        let next = at_ns.checked_add(response_ns).and_then(|done| done.checked_add(think_ns));
+        self.next_ns = next.ok_or_else(|| think.fault("the trace would last longer than 584 years"))?;
+        Ok(Some(Record { at_ns, device: 0, sector, count, is_write, response_ns: Some(response_ns) }))
     }
 }
