@@ -62,6 +62,12 @@ fn a_bad_trace_is_named_and_leaves_no_file() {
             .unwrap()
             .ends_with("500000000,0,2,1,r,\n1000000000,0,1,1,r,\n")
     );
+    // What was issued before the trace began is one matter, the order another.
+    std::fs::write(folder.join("early.spc"), "0,1,512,r,1.0\n0,2,512,r,-0.5\n").unwrap();
+    refused(folder, "trace info early.spc --sort", &["early.spc, line 2", "`timestamp`", "--allow-negative"]);
+    done(folder, "trace convert early.spc early.csv --sort --allow-negative");
+    let early = std::fs::read_to_string(folder.join("early.csv")).unwrap();
+    assert!(early.ends_with("\n0,0,2,1,r,\n1000000000,0,1,1,r,\n"), "{early}");
     refused(folder, "trace info absent.spc", &["absent.spc"]);
     refused(folder, "trace generate absent x.csv", &["absent", "sap, cello2002, websearch, financial"]);
 }

@@ -55,7 +55,7 @@ fn fields_that_make_no_sense_are_named_with_their_line() {
         (b"0,100,,r,0.5\n", &["`size`"]),
         (b"0,100,4096,q,0.5\n", &["`opcode`", "`q`"]),
         (b"0,100,4096,r,noon\n", &["`timestamp`", "`noon`"]),
-        (b"0,100,4096,r,-0.5\n", &["`timestamp`", "negative", "--clamp"]),
+        (b"0,100,4096,r,-0.5\n", &["`timestamp`", "negative", "--allow-negative"]),
         (b"0,100,4096,r,nan\n", &["`timestamp`", "finite"]),
         (b"0,100,4096,r,99999999999999\n", &["`timestamp`", "584 years", "--time-unit"]),
         (b"0,100,4096,r\n", &["`timestamp` is missing"]),
@@ -151,11 +151,22 @@ fn what_comes_too_late_for_the_window_is_refused_with_its_line() {
 }
 
 #[test]
-fn negative_times_may_be_raised() {
-    let (records, _) =
-        all(b"0,1,512,r,-1.0\n0,2,512,r,3.0\n", Options { order: Some(Order::Clamp), ..Options::default() })
-            .unwrap();
-    assert_eq!(records[0].at_ns, 0);
+fn negative_times_become_zero_where_that_is_allowed_in_every_order() {
+    let text = b"3.0,0.1,R,0,512,512\n-1.0,0.1,R,0,1024,512\n2.0,0.1,R,0,1536,512\n";
+    let with = |order| Options { order, is_negative_allowed: true, origin: Origin::Keep, ..format("systor") };
+    let seconds = |order| {
+        let (records, warnings) = all(text, with(order)).unwrap();
+        (records.iter().map(|record| record.at_ns / 1_000_000_000).collect::<Vec<_>>(), warnings)
+    };
+    let negative = Warning::Negative { count: 1 };
+    assert_eq!(seconds(None), (vec![0, 2, 3], vec![negative.clone(), Warning::Sorted { count: 2 }]));
+    let clamped = Warning::Clamped { count: 2, most_ns: 3_000_000_000 };
+    assert_eq!(seconds(Some(Order::Clamp)), (vec![3, 3, 3], vec![negative, clamped]));
+    // Times that go backwards are another matter.
+    refused(text, with(Some(Order::Refuse)), &["line 2", "`Timestamp`", "3000000000 ns before"]);
+    for order in [None, Some(Order::Clamp)] {
+        refused(text, Options { order, ..format("systor") }, &["line 2", "`Timestamp`", "--allow-negative"]);
+    }
 }
 
 #[test]
@@ -281,7 +292,7 @@ proptest! {
         let bytes = if lines { bytes.iter().map(|byte| b"0123456789,.- \nRWrwDCx+"[usize::from(*byte) % 23]).collect() } else { bytes };
         for format in Format::all() {
             let bounds = Bounds::Wrap(NonZeroU64::new(volume).unwrap());
-            let options = Options { format: Some(format), bounds, sizes: Sizes::Skip, order: Some(Order::Clamp), ..Options::default() };
+            let options = Options { format: Some(format), bounds, sizes: Sizes::Skip, order: Some(Order::Clamp), is_negative_allowed: true, ..Options::default() };
             let Ok(reader) = reader(&bytes, options) else { continue };
             let mut before = 0;
             for record in reader {

@@ -3,7 +3,7 @@
 //! A request is issued to the driver by action D and completed by C. It is handed on when it completes, so that its response time
 //! is known: out of the order of issue. What never completes is handed on when too many wait, or at the end.
 
-use super::{Decoder, Entry, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time};
 use crate::error::Fault;
 use crate::field::{Field, Fields};
 use crate::reader::{Order, WINDOW_RECORDS};
@@ -19,28 +19,17 @@ pub(super) const ENTRY: Entry = Entry {
     order: Order::Sort { window: WINDOW_RECORDS },
     // A head may hold no completion yet: look at the shape alone.
     detect: |head| {
-        let settings = Settings { may_be_negative: true, ..Settings::default() };
-        let is_event =
-            |line: &[u8]| Event::read(line, &settings, 1_000_000_000).is_ok_and(|event| event.is_some());
+        let mut context = Context::new(&ENTRY, None, true);
+        let is_event = |line: &[u8]| Event::read(line, &mut context).is_ok_and(|event| event.is_some());
         head.lines().next().is_some_and(is_event)
     },
-    decoder: |settings| {
-        let unit_ns = settings.unit_ns(&ENTRY);
-        Decoder::Text(Box::new(Blkparse {
-            settings: *settings,
-            unit_ns,
-            waiting: BTreeMap::new(),
-            oldest: BTreeMap::new(),
-        }))
-    },
+    decoder: || Decoder::Text(Box::new(Blkparse { waiting: BTreeMap::new(), oldest: BTreeMap::new() })),
 };
 
 /// Requests that may wait for their completion. A device has far fewer in flight; more have lost theirs.
 const WAITING_MAX: usize = 16_384;
 
 struct Blkparse {
-    settings: Settings,
-    unit_ns: u64,
     /// By device, first sector and direction: when issued, and the request.
     waiting: BTreeMap<Key, Record>,
     /// The same by time of issue, to find the oldest.
@@ -55,8 +44,8 @@ struct Event {
 }
 
 impl Text for Blkparse {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
-        let Some(Event { action, record }) = Event::read(line, &self.settings, self.unit_ns)? else {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
+        let Some(Event { action, record }) = Event::read(line, context)? else {
             return Ok(None);
         };
         let key = (record.device, record.sector, record.is_write);
@@ -92,7 +81,7 @@ impl Blkparse {
 
 impl Event {
     /// An event with sectors. `None` for all others, for messages, and for the summary at the end.
-    fn read(line: &[u8], settings: &Settings, unit_ns: u64) -> Result<Option<Event>, Fault> {
+    fn read(line: &[u8], context: &mut Context) -> Result<Option<Event>, Fault> {
         let mut fields = Fields::blank(line);
         let device = fields.next("device")?;
         if !device.bytes.first().is_some_and(u8::is_ascii_digit) {
@@ -101,7 +90,7 @@ impl Event {
         let device = number(&device)?;
         fields.next("cpu")?.integer()?;
         fields.next("sequence")?.integer()?;
-        let at_ns = fields.next("time")?.time_ns(unit_ns, settings.may_be_negative)?;
+        let at_ns = context.time_ns(&fields.next("time")?)?;
         fields.next("pid")?;
         let action = fields.next("action")?.bytes;
         let kind = fields.next("rwbs")?.bytes;

@@ -2,7 +2,7 @@
 //! feed, then records of big-endian 32-bit words: size, id, second, microsecond, start, stop, bytes, sector, device, driver,
 //! cylinder, flags, info, queue length. `start` and `stop` count microseconds from the request's entry into the queue.
 
-use super::{Binary, Decoder, Entry, Taken, Time, big};
+use super::{Binary, Context, Decoder, Entry, Taken, Time, big};
 use crate::error::Fault;
 use crate::reader::Order;
 use crate::record::{Record, sectors};
@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     size: "bytes",
     order: Order::Refuse,
     detect: |head| head.bytes.starts_with(b"$$TR_IOREC"),
-    decoder: |_| Decoder::Binary(Box::new(Srt { sector_bytes: None })),
+    decoder: || Decoder::Binary(Box::new(Srt { sector_bytes: None })),
 };
 
 /// Bytes of a header; those known have about 3,000.
@@ -35,7 +35,7 @@ struct Srt {
 }
 
 impl Binary for Srt {
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    fn take(&mut self, bytes: &[u8], _: &Context) -> Result<Taken, Fault> {
         match self.sector_bytes {
             None => self.header(bytes),
             Some(sector_bytes) => record(bytes, sector_bytes),
