@@ -274,7 +274,7 @@ impl Reader {
             self.stage = Stage::Draining;
         }
         let Decoder::Text(text) = &mut self.decoder else { return Ok(None) };
-        Ok(text.held().map(|record| Placed { record, place: self.context.place }))
+        Ok(text.held(&mut self.context).map(|record| Placed { record, place: self.context.place }))
     }
 
     /// The file cannot be read on: an error, or its end if that is allowed.
@@ -410,18 +410,21 @@ fn next_line(
             format::refuse_version(bytes)?;
             continue;
         }
+        context.is_held = false;
         let result = text.line(bytes, context);
         if !line.is_whole {
+            let why = match &result {
+                Err(fault) => fault.to_string(),
+                Ok(None) if !context.is_held => "so far it is no request".to_owned(),
+                Ok(_) => String::new(),
+            };
+            if !why.is_empty() {
+                return Err(Fault::Cut { what: "line", why: why.into() });
+            }
             warnings.push(Warning::NoNewline { line: *number });
         }
-        match result {
-            Ok(None) => {}
-            Ok(record) => return Ok(record),
-            Err(fault) if line.is_whole => return Err(fault),
-            Err(fault) => {
-                warnings.pop();
-                return Err(Fault::Cut { what: "line", why: fault.to_string().into() });
-            }
+        if let Some(record) = result? {
+            return Ok(Some(record));
         }
     }
 }
@@ -441,7 +444,11 @@ fn next_record(
                 *number += 1;
                 return Ok(Some(record));
             }
-            Taken::Skip(length) => input.take(length),
+            Taken::Skip(length) => {
+                input.take(length);
+                *number += 1;
+            }
+            Taken::Header(length) => input.take(length),
             Taken::More if !input.is_end() => input.fill()?,
             Taken::More if input.held().is_empty() => return Ok(None),
             Taken::More => {

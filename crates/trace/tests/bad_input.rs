@@ -91,6 +91,75 @@ fn a_cut_line_is_an_error_or_the_end() {
     assert_eq!((records.len(), warnings), (2, vec![Warning::NoNewline { line: 2 }]));
 }
 
+/// Two requests of blkparse: issued, and completed in the other order.
+const ISSUED: &str = "8,0 1 1 0.1 697 D W 500 + 8 [fio]\n8,0 1 2 0.2 697 D R 100 + 16 [fio]\n\
+    8,0 0 3 0.3 0 C R 100 + 16 [0]\n8,0 0 4 0.4 0 C W 500 + 8 [0]\n";
+
+#[test]
+fn a_cut_line_that_is_no_request_so_far_is_cut_too() {
+    let etw = "BeginHeader\nEndHeader\nDiskRead, 100, p, 1, 0x1, 0x200, 0x200, 7, 5, 0x0\n";
+    let cases = [
+        (ISSUED, "8,0 1 5 0.5 697 D W 223490", Place::Line(5), 2),
+        (ISSUED, "8,0 1 5 0.5 697 D W", Place::Line(5), 2),
+        (ISSUED, "8,0 1 5 0.5 697 D WS 223490 +", Place::Line(5), 2),
+        (ISSUED, "CPU0 (8", Place::Line(5), 2),
+        (etw, "DiskRe", Place::Line(4), 1),
+    ];
+    for (whole, cut, place, count) in cases {
+        let text = [whole, cut].concat();
+        let error =
+            refused(text.as_bytes(), Options::default(), &["in the middle of this line", "--allow-cut"]);
+        assert_eq!(error.place(), place, "{cut}");
+        let options = Options { is_cut_allowed: true, ..Options::default() };
+        let (records, warnings) = all(text.as_bytes(), options).unwrap();
+        assert_eq!(records.len(), count, "{cut}");
+        assert!(
+            matches!(warnings[0], Warning::EndLeftOut { place: left_out, .. } if left_out == place),
+            "{cut}"
+        );
+        assert!(!warnings.iter().any(|warning| matches!(warning, Warning::NoNewline { .. })), "{cut}");
+    }
+    // A request that waits for its completion has been read.
+    let text = [ISSUED, "8,0 1 5 0.5 697 D W 223490 + 8 [fi"].concat();
+    let (records, warnings) = all(text.as_bytes(), Options::default()).unwrap();
+    assert_eq!((records.len(), &warnings[0]), (3, &Warning::NoNewline { line: 5 }));
+}
+
+#[test]
+fn a_damaged_line_of_blkparse_is_no_flush() {
+    for (damaged, says) in [
+        ("8,0 1 5 0.5 697 D W 223490", "`+` is missing"),
+        ("8,0 1 5 0.5 697 C R 223490", "`+` is missing"),
+        ("8,0 1 5 0.5 697 D W", "`sector` is missing"),
+        ("8,0 1 5 0.5 697 D W 223490 8 [fio]", "field `+` is `8`"),
+    ] {
+        let text = [ISSUED, damaged, "\n"].concat();
+        refused(text.as_bytes(), Options::default(), &["line 5", says]);
+    }
+}
+
+#[test]
+fn requests_that_were_held_back_are_named_where_they_were_issued() {
+    let place = |text: String| refused(text.as_bytes(), Options::default(), &["`sectors`", "empty"]).place();
+    assert_eq!(place(ISSUED.replace("+ 16", "+ 0")), Place::Line(2));
+    // Never completed.
+    let never = |lines: usize| ISSUED.lines().take(lines).map(|line| format!("{line}\n")).collect::<String>();
+    assert_eq!(place(never(2).replace("+ 8", "+ 0")), Place::Line(1));
+    assert_eq!(place(never(3).replace("+ 8", "+ 0")), Place::Line(1));
+}
+
+#[test]
+fn records_that_are_no_request_count() {
+    let mut bytes = Vec::new();
+    for command in [0x28_u16, 0x12, 0x28] {
+        bytes.extend([7_u32, 4096, 1].map(u32::to_le_bytes).concat());
+        bytes.extend([command, 0x0100].map(u16::to_le_bytes).concat());
+        bytes.extend([77_u64, 1_000].map(u64::to_le_bytes).concat());
+    }
+    let error = refused(&bytes[..80], Options::default(), &["record 3 (byte 64)", "16 bytes are left"]);
+    assert_eq!(error.place(), Place::Record { number: 3, byte: 64 });
+}
+
 #[test]
 fn a_cut_record_is_an_error_or_the_end() {
     let mut bytes = Vec::new();

@@ -125,6 +125,10 @@ fn blkparse_joins_issue_and_completion() {
         \x20 8,16   0        6     0.000200000     9  D  WS 5 + 1 [fio]\n\
         \x20 8,0    0        7     0.000210000     9  D  FN [fio]\n\
         \x20 8,0    0        8     0.000220000     9  D  DS 9 + 1 [fio]\n\
+        \x20 8,0    0        9     0.000230000     9  D FWS [jbd2/sda1-8]\n\
+        \x20 8,0    0       10     0.000240000     0  C  WS 0 [0]\n\
+        \x20 8,0    0       11     0.000250000     9  D   R 36 (12 00 00 00 24 00 ..) [smartctl]\n\
+        \x20 8,0    0       12     0.000260000     0  C   R (12 00 00 00 24 00 ..) [0]\n\
         CPU0 (8,0):\n Reads Queued:           1,        8KiB\n";
     let records = read("blkparse", text);
     assert_eq!(records[0], record(1_829, 8 << 20, 223_490, 8, true, Some(99_000)));

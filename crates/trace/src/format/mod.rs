@@ -131,15 +131,17 @@ pub(crate) struct Context {
     pub(crate) is_negative_allowed: bool,
     /// So many times did.
     pub(crate) negative: u64,
-    /// Where the bytes are that are decoded now.
+    /// Where the bytes are that are decoded now. Who hands on a request that it held back says where that was.
     pub(crate) place: Place,
+    /// Whether the line is a request that is held back.
+    pub(crate) is_held: bool,
 }
 
 impl Context {
     /// At the beginning of a file of `entry`'s format; `unit_ns` replaces the format's own unit.
     pub(crate) fn new(entry: &Entry, unit_ns: Option<u64>, is_negative_allowed: bool) -> Context {
         let unit_ns = unit_ns.or(entry.time.map(|time| time.unit_ns)).unwrap_or(1);
-        Context { unit_ns, is_negative_allowed, negative: 0, place: Place::File }
+        Context { unit_ns, is_negative_allowed, negative: 0, place: Place::File, is_held: false }
     }
 
     /// The time that `field` says, in nanoseconds.
@@ -169,7 +171,7 @@ pub(crate) trait Text: Send {
     fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault>;
 
     /// At the end of the file: what was held back, one at a time.
-    fn held(&mut self) -> Option<Record> {
+    fn held(&mut self, _: &mut Context) -> Option<Record> {
         None
     }
 }
@@ -184,7 +186,9 @@ pub(crate) trait Binary: Send {
 pub(crate) enum Taken {
     /// Too few of them to say.
     More,
-    /// So many of them are no request.
+    /// So many of them are a header.
+    Header(usize),
+    /// So many of them are a record that is no request.
     Skip(usize),
     /// So many of them are this one.
     Record(usize, Record),

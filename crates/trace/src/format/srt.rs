@@ -54,7 +54,7 @@ impl Srt {
             return Ok(Taken::More);
         };
         self.sector_bytes = Some(sector_bytes(&bytes[..end])?);
-        Ok(Taken::Skip(end + 1))
+        Ok(Taken::Header(end + 1))
     }
 }
 
