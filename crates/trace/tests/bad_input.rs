@@ -282,6 +282,19 @@ fn wrong_units_earn_a_warning() {
 }
 
 #[test]
+fn srt_takes_no_other_unit() {
+    let word = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let record = word(&[56, 4 << 16 | 1, 7, 500, 0, 20, 4096, 16, 0, 0, 0, 1, 0, 0]);
+    let text = [&b"$$TR_IOREC\n\x0c"[..], &record].concat();
+    let with = |unit_ns| Options { unit_ns, ..Options::default() };
+    refused(&text, with(Some(1_000_000)), &["seconds and microseconds", "--time-unit"]);
+    for unit_ns in [None, Some(1_000_000_000)] {
+        let (records, _) = all(&text, with(unit_ns)).unwrap();
+        assert_eq!(records[0].at_ns, 7_000_500_000);
+    }
+}
+
+#[test]
 fn an_unknown_format_is_told_with_all_that_are_known() {
     let error =
         reader(b"once upon a time\nthere was no trace\n", Options::default()).err().unwrap().to_string();

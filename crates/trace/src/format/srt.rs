@@ -10,7 +10,7 @@ use crate::record::{Record, sectors};
 pub(super) const ENTRY: Entry = Entry {
     name: "srt",
     what: "SRT, HP Labs (Cello, snake, hplajw): binary with a text header",
-    time: Some(Time { field: "sec", unit_ns: 1_000_000_000, is_absolute: false }),
+    time: Some(Time { field: "sec", unit_ns: UNIT_NS, is_absolute: false }),
     address: "sector",
     size: "bytes",
     order: Order::Refuse,
@@ -18,6 +18,8 @@ pub(super) const ENTRY: Entry = Entry {
     decoder: || Decoder::Binary(Box::new(Srt { sector_bytes: None })),
 };
 
+/// A second; its fraction has a word of its own.
+const UNIT_NS: u64 = 1_000_000_000;
 /// Bytes of a header; those known have about 3,000.
 const HEADER_BYTES_MAX: usize = 1 << 17;
 /// Bytes of a SHORTIO record.
@@ -35,7 +37,12 @@ struct Srt {
 }
 
 impl Binary for Srt {
-    fn take(&mut self, bytes: &[u8], _: &Context) -> Result<Taken, Fault> {
+    fn take(&mut self, bytes: &[u8], context: &Context) -> Result<Taken, Fault> {
+        if context.unit_ns != UNIT_NS {
+            return Err(Fault::Header(
+                "SRT writes times in seconds and microseconds; leave --time-unit out".to_owned(),
+            ));
+        }
         match self.sector_bytes {
             None => self.header(bytes),
             Some(sector_bytes) => record(bytes, sector_bytes),
@@ -101,7 +108,7 @@ fn record(bytes: &[u8], sector_bytes: u64) -> Result<Taken, Fault> {
     let place = sectors(offset, u64::from(word(6)));
     let (sector, count) = place.expect("32-bit words give no such place");
     let record = Record {
-        at_ns: u64::from(word(2)) * 1_000_000_000 + u64::from(word(3)) * 1_000,
+        at_ns: u64::from(word(2)) * UNIT_NS + u64::from(word(3)) * 1_000,
         device: word(8) >> 8 & 0xff,
         sector,
         count,
