@@ -1,11 +1,11 @@
 //! CloudPhysics as libCacheSim has it: `version,time,op,size,lbn` with a header line; times in whole seconds, `op` a SCSI
 //! command in hexadecimal, size in bytes, address in sectors.
 
-use super::{Context, Decoder, Entry, Text, Time, vscsi};
+use super::{Context, Decoder, Entry, Text, Time, touched, vscsi};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
-use crate::record::{Record, SECTOR_BYTES};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cloudphysics",
@@ -32,8 +32,7 @@ impl Text for CloudPhysics {
         let at_ns = context.time_ns(&fields.next("time")?)?;
         let command = fields.next("op")?.hexadecimal()?;
         let size = fields.next("size")?;
-        let count = u32::try_from(size.integer()?.div_ceil(SECTOR_BYTES));
-        let count = count.map_err(|_| size.fault("no request has so many bytes"))?;
+        let (_, count) = touched(0, size.integer()?, &size)?;
         let sector = fields.next("lbn")?.integer()?;
         let record = |is_write| Record { at_ns, device: 0, sector, count, is_write, response_ns: None };
         Ok(vscsi::is_write(command).map(record))

@@ -5,11 +5,11 @@
 //! begins under load has requests from before it began: they are issued at its beginning. The last field, `FileName`, may
 //! contain commas, and is not looked at.
 
-use super::{Context, Decoder, Entry, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::{Order, WINDOW_RECORDS};
-use crate::record::{Record, sectors};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "etw",
@@ -53,8 +53,7 @@ fn request(is_write: bool, mut fields: Fields<'_>, context: &mut Context) -> Res
     fields.skip(3, "IrpPtr")?;
     let offset = fields.next("ByteOffset")?.hexadecimal()?;
     let size = fields.next("IOSize")?;
-    let place = sectors(offset, size.hexadecimal()?);
-    let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
+    let (sector, count) = touched(offset, size.hexadecimal()?, &size)?;
     let response_ns = context.time_ns(&fields.next("ElapsedTime")?)?;
     let issued_ns = logged_ns.checked_sub(response_ns);
     context.negative += u64::from(issued_ns.is_none());

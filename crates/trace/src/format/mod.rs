@@ -22,7 +22,7 @@ pub(crate) use brickwork::refuse_version;
 use crate::error::{Fault, Place};
 use crate::field::Field;
 use crate::reader::Order;
-use crate::record::Record;
+use crate::record::{Record, sectors};
 use std::fmt;
 
 /// All formats. Detection asks them in this order: those that can be mistaken for others come later.
@@ -221,6 +221,11 @@ impl<'a> Head<'a> {
 /// Whether a line says nothing: empty, or a remark.
 pub(crate) fn is_nothing(line: &[u8]) -> bool {
     line.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|byte| *byte == b'#')
+}
+
+/// The sectors that a request of `bytes` bytes from byte `offset` on touches; `size` is the field that says how many bytes.
+fn touched(offset: u64, bytes: u64, size: &Field<'_>) -> Result<(u64, u32), Fault> {
+    sectors(offset, bytes).ok_or_else(|| size.fault("no request has so many bytes"))
 }
 
 /// A number of `N` bytes at `at`, little-endian.

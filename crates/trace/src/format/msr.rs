@@ -1,11 +1,11 @@
 //! MSR Cambridge (SNIA IOTTA 388; Narayanan et al., FAST 2008):
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in ticks of 100 ns since 1601, the rest in bytes.
 
-use super::{Context, Decoder, Entry, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::{Order, WINDOW_RECORDS};
-use crate::record::{Record, sectors};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "msr",
@@ -46,8 +46,7 @@ impl Text for Msr {
         let is_write = operation.is_write()?;
         let offset = fields.next("Offset")?.integer()?;
         let size = fields.next("Size")?;
-        let place = sectors(offset, size.integer()?);
-        let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
+        let (sector, count) = touched(offset, size.integer()?, &size)?;
         let response_ns = Some(fields.next("ResponseTime")?.time_ns(context.unit_ns, true)?);
         Ok(Some(Record { at_ns, device, sector, count, is_write, response_ns }))
     }

@@ -1,11 +1,11 @@
 //! SPC, the format of the UMass repository's Financial and WebSearch (Storage Performance Council, trace format 1.01):
 //! `ASU,LBA,size_bytes,opcode,timestamp_s[,...]`, addresses in 512-byte sectors of the application storage unit.
 
-use super::{Context, Decoder, Entry, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
-use crate::record::{Record, SECTOR_BYTES};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "spc",
@@ -26,8 +26,7 @@ impl Text for Spc {
         let device = fields.next("ASU")?.small()?;
         let sector = fields.next("LBA")?.integer()?;
         let size = fields.next("size")?;
-        let count = u32::try_from(size.integer()?.div_ceil(SECTOR_BYTES));
-        let count = count.map_err(|_| size.fault("no request has so many bytes"))?;
+        let (_, count) = touched(0, size.integer()?, &size)?;
         let operation = fields.next("opcode")?;
         if operation.bytes.len() != 1 {
             return Err(operation.fault("one letter is expected, r or w"));

@@ -1,11 +1,11 @@
 //! The Systor 2017 collection (Lee et al., SNIA IOTTA 4964): `Timestamp,Response,IOType,LUN,Offset,Size`; seconds, `R` or `W` (or
 //! nothing, for requests that are neither), bytes.
 
-use super::{Context, Decoder, Entry, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::{Order, WINDOW_RECORDS};
-use crate::record::{Record, sectors};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "systor",
@@ -43,8 +43,7 @@ impl Text for Systor {
             return Err(Fault::TooMany { field: "Size", format: "systor" });
         }
         let Some(is_write) = is_write else { return Ok(None) };
-        let place = sectors(offset.integer()?, size.integer()?);
-        let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
+        let (sector, count) = touched(offset.integer()?, size.integer()?, &size)?;
         let response_ns = match response.bytes {
             b"" => None,
             _ => Some(response.time_ns(context.unit_ns, true)?),
