@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn brickwork(folder: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
@@ -70,6 +70,20 @@ fn a_bad_trace_is_named_and_leaves_no_file() {
     assert!(early.ends_with("\n0,0,2,1,r,\n1000000000,0,1,1,r,\n"), "{early}");
     refused(folder, "trace info absent.spc", &["absent.spc"]);
     refused(folder, "trace generate absent x.csv", &["absent", "sap, cello2002, websearch, financial"]);
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_a_trace_without_a_word() {
+    // Few requests are written at the end, many on the way.
+    for requests in ["10", "100000"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+        command.args(["trace", "generate", "sap", "-", "--requests", requests]);
+        let child = command.stdout(writer).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{requests} requests");
+    }
 }
 
 #[test]
