@@ -20,6 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let options = Options {
         format,
         order,
+        is_negative_allowed: choice & 128 != 0,
         bounds: if choice & 64 == 0 { Bounds::None } else { Bounds::Wrap(NonZeroU64::new(VOLUME).expect("not zero")) },
         sizes: if choice & 128 == 0 { Sizes::Refuse } else { Sizes::Skip },
         ..Options::default()

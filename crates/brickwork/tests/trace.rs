@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn brickwork(folder: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
@@ -62,8 +62,28 @@ fn a_bad_trace_is_named_and_leaves_no_file() {
             .unwrap()
             .ends_with("500000000,0,2,1,r,\n1000000000,0,1,1,r,\n")
     );
+    // What was issued before the trace began is one matter, the order another.
+    std::fs::write(folder.join("early.spc"), "0,1,512,r,1.0\n0,2,512,r,-0.5\n").unwrap();
+    refused(folder, "trace info early.spc --sort", &["early.spc, line 2", "`timestamp`", "--allow-negative"]);
+    done(folder, "trace convert early.spc early.csv --sort --allow-negative");
+    let early = std::fs::read_to_string(folder.join("early.csv")).unwrap();
+    assert!(early.ends_with("\n0,0,2,1,r,\n1000000000,0,1,1,r,\n"), "{early}");
     refused(folder, "trace info absent.spc", &["absent.spc"]);
     refused(folder, "trace generate absent x.csv", &["absent", "sap, cello2002, websearch, financial"]);
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_a_trace_without_a_word() {
+    // Few requests are written at the end, many on the way.
+    for requests in ["10", "100000"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+        command.args(["trace", "generate", "sap", "-", "--requests", requests]);
+        let child = command.stdout(writer).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{requests} requests");
+    }
 }
 
 #[test]

@@ -42,6 +42,16 @@ fn the_measured_drive_is_met_better_than_by_the_reference() {
     assert!(found.demerit_ms <= 0.27, "{found:?}");
 }
 
+#[test]
+fn a_measured_access_is_followed_by_its_time_to_think() {
+    let text = "W Hit 4583176 4 663.00000 45422.00000\nR Hit 3962268 12 6657.00000 64047.00000\n";
+    let trace = reference::parse_measured(text).expect("it reads");
+    let times: Vec<_> = trace.iter().map(|entry| (entry.service_ns, entry.think_ns)).collect();
+    assert_eq!(times, [(663_000, 45_422_000), (6_657_000, 0)]);
+    let error = reference::parse_measured(&text.replace("6657.0", "x")).expect_err("no time").to_string();
+    assert!(error.contains("line 2") && error.contains("`response`"), "{error}");
+}
+
 /// Counted as the one chooses among, the depth decides; counted as outstanding, it depends on who comes first.
 #[test]
 fn a_replacement_before_the_choice_is_worth_one_of_depth() {

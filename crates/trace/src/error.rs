@@ -228,6 +228,12 @@ pub enum Warning {
         /// The largest step back, in nanoseconds.
         most_ns: u64,
     },
+    /// Times before zero.
+    #[error("{count} times were negative, before the trace began, and became zero")]
+    Negative {
+        /// How many.
+        count: u64,
+    },
     /// Requests that came out of order, and were sorted.
     #[error("{count} requests were out of order and have been sorted")]
     Sorted {

@@ -129,7 +129,7 @@ impl Field<'_> {
             return Err(self.fault("a time is expected that is finite"));
         }
         if number < 0.0 && !may_be_negative {
-            return Err(self.fault("a time is negative; --clamp makes it zero"));
+            return Err(self.fault("a time is negative; --allow-negative makes it zero"));
         }
         let ns = number * unit_ns as f64;
         if ns < u64::MAX as f64 { Ok(ns.max(0.0) as u64) } else { Err(self.too_late()) }

@@ -5,7 +5,7 @@
 
 use crate::compress::plain;
 use crate::error::{Fault, Place, TraceError, Warning};
-use crate::format::{self, Binary, Decoder, Format, Settings, Taken, Text};
+use crate::format::{self, Binary, Context, Decoder, Format, Taken, Text};
 use crate::input::Input;
 use crate::order::{Placed, Window};
 use crate::record::{Record, SECTOR_BYTES};
@@ -36,7 +36,7 @@ pub enum Order {
         /// Records that the window holds.
         window: usize,
     },
-    /// Raise them to the time before; negative times become zero.
+    /// Raise them to the time before.
     Clamp,
 }
 
@@ -81,6 +81,9 @@ pub struct Options {
     pub format: Option<Format>,
     /// Times that go backwards; as suits the format when absent.
     pub order: Option<Order>,
+    /// Negative times become zero, with a warning; an error otherwise. What ETW logged when it was complete may have been
+    /// issued before the trace began: that is always allowed.
+    pub is_negative_allowed: bool,
     /// Addresses beyond the volume.
     pub bounds: Bounds,
     /// Requests of absurd sizes.
@@ -102,6 +105,7 @@ impl Default for Options {
         Options {
             format: None,
             order: None,
+            is_negative_allowed: false,
             bounds: Bounds::default(),
             sizes: Sizes::default(),
             count_max: COUNT_MAX,
@@ -123,8 +127,7 @@ pub struct Reader {
     decoder: Decoder,
     line: u64,
     number: u64,
-    /// Where the bytes are that are decoded now.
-    place: Place,
+    context: Context,
     stage: Stage,
     window: Window,
     seen: Seen,
@@ -173,17 +176,17 @@ impl Reader {
         let format = options.format.or_else(|| Format::detect(input.held(), input.is_end()));
         let format = format.ok_or_else(|| failed(Fault::Unknown { formats: format::names() }))?;
         let order = options.order.unwrap_or(format.0.order);
-        let settings = Settings { unit_ns: options.unit_ns, may_be_negative: order == Order::Clamp };
+        let context = Context::new(format.0, options.unit_ns, options.is_negative_allowed);
         Ok(Reader {
             file: file.to_owned(),
             format,
             options,
             order,
             input,
-            decoder: (format.0.decoder)(&settings),
+            decoder: (format.0.decoder)(),
             line: 0,
             number: 0,
-            place: Place::File,
+            context,
             stage: Stage::Reading,
             window: Window::new(),
             seen: Seen::default(),
@@ -202,7 +205,7 @@ impl Reader {
 
     /// What was odd so far; complete at the end.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.seen.warnings(self.rated().then(|| self.unit()))
+        self.seen.warnings(self.context.negative, self.rated().then(|| self.unit()))
     }
 
     fn rated(&self) -> bool {
@@ -210,8 +213,7 @@ impl Reader {
     }
 
     fn unit(&self) -> &'static str {
-        let unit_ns = self.options.unit_ns.or(self.format.0.time.map(|time| time.unit_ns)).unwrap_or(1);
-        match unit_ns {
+        match self.context.unit_ns {
             1_000_000_000 => "seconds",
             1_000_000 => "milliseconds",
             1_000 => "microseconds",
@@ -258,21 +260,21 @@ impl Reader {
                     &mut self.input,
                     &mut self.line,
                     &mut self.seen.end,
-                    &mut self.place,
+                    &mut self.context,
                 ),
                 Decoder::Binary(binary) => {
-                    next_record(&mut **binary, &mut self.input, &mut self.number, &mut self.place)
+                    next_record(&mut **binary, &mut self.input, &mut self.number, &mut self.context)
                 }
             };
             match decoded {
-                Ok(Some(record)) => return Ok(Some(Placed { record, place: self.place })),
+                Ok(Some(record)) => return Ok(Some(Placed { record, place: self.context.place })),
                 Ok(None) => {}
                 Err(fault) => self.cut(fault)?,
             }
             self.stage = Stage::Draining;
         }
         let Decoder::Text(text) = &mut self.decoder else { return Ok(None) };
-        Ok(text.held().map(|record| Placed { record, place: self.place }))
+        Ok(text.held(&mut self.context).map(|record| Placed { record, place: self.context.place }))
     }
 
     /// The file cannot be read on: an error, or its end if that is allowed.
@@ -285,9 +287,9 @@ impl Reader {
             _ => false,
         };
         if !is_cut || !self.options.is_cut_allowed {
-            return Err(TraceError::new(&self.file, self.place, fault));
+            return Err(TraceError::new(&self.file, self.context.place, fault));
         }
-        self.seen.end.push(Warning::EndLeftOut { place: self.place, why: fault.to_string() });
+        self.seen.end.push(Warning::EndLeftOut { place: self.context.place, why: fault.to_string() });
         Ok(())
     }
 
@@ -397,10 +399,10 @@ fn next_line(
     input: &mut Input,
     number: &mut u64,
     warnings: &mut Vec<Warning>,
-    place: &mut Place,
+    context: &mut Context,
 ) -> Result<Option<Record>, Fault> {
     loop {
-        *place = Place::Line(*number + 1);
+        context.place = Place::Line(*number + 1);
         let Some(line) = input.line()? else { return Ok(None) };
         *number += 1;
         let bytes = input.text(&line);
@@ -408,18 +410,21 @@ fn next_line(
             format::refuse_version(bytes)?;
             continue;
         }
-        let result = text.line(bytes);
+        context.is_held = false;
+        let result = text.line(bytes, context);
         if !line.is_whole {
+            let why = match &result {
+                Err(fault) => fault.to_string(),
+                Ok(None) if !context.is_held => "so far it is no request".to_owned(),
+                Ok(_) => String::new(),
+            };
+            if !why.is_empty() {
+                return Err(Fault::Cut { what: "line", why: why.into() });
+            }
             warnings.push(Warning::NoNewline { line: *number });
         }
-        match result {
-            Ok(None) => {}
-            Ok(record) => return Ok(record),
-            Err(fault) if line.is_whole => return Err(fault),
-            Err(fault) => {
-                warnings.pop();
-                return Err(Fault::Cut { what: "line", why: fault.to_string().into() });
-            }
+        if let Some(record) = result? {
+            return Ok(Some(record));
         }
     }
 }
@@ -429,17 +434,21 @@ fn next_record(
     binary: &mut dyn Binary,
     input: &mut Input,
     number: &mut u64,
-    place: &mut Place,
+    context: &mut Context,
 ) -> Result<Option<Record>, Fault> {
     loop {
-        *place = Place::Record { number: *number + 1, byte: input.offset() };
-        match binary.take(input.held())? {
+        context.place = Place::Record { number: *number + 1, byte: input.offset() };
+        match binary.take(input.held(), context)? {
             Taken::Record(length, record) => {
                 input.take(length);
                 *number += 1;
                 return Ok(Some(record));
             }
-            Taken::Skip(length) => input.take(length),
+            Taken::Skip(length) => {
+                input.take(length);
+                *number += 1;
+            }
+            Taken::Header(length) => input.take(length),
             Taken::More if !input.is_end() => input.fill()?,
             Taken::More if input.held().is_empty() => return Ok(None),
             Taken::More => {
@@ -451,9 +460,10 @@ fn next_record(
 }
 
 impl Seen {
-    fn warnings(&self, unit: Option<&'static str>) -> Vec<Warning> {
+    fn warnings(&self, negative: u64, unit: Option<&'static str>) -> Vec<Warning> {
         let mut warnings = self.end.clone();
         let mut add = |count: u64, warning: Warning| warnings.extend((count > 0).then_some(warning));
+        add(negative, Warning::Negative { count: negative });
         add(self.sorted, Warning::Sorted { count: self.sorted });
         add(self.clamped, Warning::Clamped { count: self.clamped, most_ns: self.clamped_most_ns });
         add(self.wrapped, Warning::Wrapped { count: self.wrapped });

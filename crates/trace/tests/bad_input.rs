@@ -55,7 +55,7 @@ fn fields_that_make_no_sense_are_named_with_their_line() {
         (b"0,100,,r,0.5\n", &["`size`"]),
         (b"0,100,4096,q,0.5\n", &["`opcode`", "`q`"]),
         (b"0,100,4096,r,noon\n", &["`timestamp`", "`noon`"]),
-        (b"0,100,4096,r,-0.5\n", &["`timestamp`", "negative", "--clamp"]),
+        (b"0,100,4096,r,-0.5\n", &["`timestamp`", "negative", "--allow-negative"]),
         (b"0,100,4096,r,nan\n", &["`timestamp`", "finite"]),
         (b"0,100,4096,r,99999999999999\n", &["`timestamp`", "584 years", "--time-unit"]),
         (b"0,100,4096,r\n", &["`timestamp` is missing"]),
@@ -89,6 +89,75 @@ fn a_cut_line_is_an_error_or_the_end() {
     // Cut inside its last field, a line looks whole.
     let (records, warnings) = all(b"0,1,512,r,0.123\n0,2,512,r,0.4", format("spc")).unwrap();
     assert_eq!((records.len(), warnings), (2, vec![Warning::NoNewline { line: 2 }]));
+}
+
+/// Two requests of blkparse: issued, and completed in the other order.
+const ISSUED: &str = "8,0 1 1 0.1 697 D W 500 + 8 [fio]\n8,0 1 2 0.2 697 D R 100 + 16 [fio]\n\
+    8,0 0 3 0.3 0 C R 100 + 16 [0]\n8,0 0 4 0.4 0 C W 500 + 8 [0]\n";
+
+#[test]
+fn a_cut_line_that_is_no_request_so_far_is_cut_too() {
+    let etw = "BeginHeader\nEndHeader\nDiskRead, 100, p, 1, 0x1, 0x200, 0x200, 7, 5, 0x0\n";
+    let cases = [
+        (ISSUED, "8,0 1 5 0.5 697 D W 223490", Place::Line(5), 2),
+        (ISSUED, "8,0 1 5 0.5 697 D W", Place::Line(5), 2),
+        (ISSUED, "8,0 1 5 0.5 697 D WS 223490 +", Place::Line(5), 2),
+        (ISSUED, "CPU0 (8", Place::Line(5), 2),
+        (etw, "DiskRe", Place::Line(4), 1),
+    ];
+    for (whole, cut, place, count) in cases {
+        let text = [whole, cut].concat();
+        let error =
+            refused(text.as_bytes(), Options::default(), &["in the middle of this line", "--allow-cut"]);
+        assert_eq!(error.place(), place, "{cut}");
+        let options = Options { is_cut_allowed: true, ..Options::default() };
+        let (records, warnings) = all(text.as_bytes(), options).unwrap();
+        assert_eq!(records.len(), count, "{cut}");
+        assert!(
+            matches!(warnings[0], Warning::EndLeftOut { place: left_out, .. } if left_out == place),
+            "{cut}"
+        );
+        assert!(!warnings.iter().any(|warning| matches!(warning, Warning::NoNewline { .. })), "{cut}");
+    }
+    // A request that waits for its completion has been read.
+    let text = [ISSUED, "8,0 1 5 0.5 697 D W 223490 + 8 [fi"].concat();
+    let (records, warnings) = all(text.as_bytes(), Options::default()).unwrap();
+    assert_eq!((records.len(), &warnings[0]), (3, &Warning::NoNewline { line: 5 }));
+}
+
+#[test]
+fn a_damaged_line_of_blkparse_is_no_flush() {
+    for (damaged, says) in [
+        ("8,0 1 5 0.5 697 D W 223490", "`+` is missing"),
+        ("8,0 1 5 0.5 697 C R 223490", "`+` is missing"),
+        ("8,0 1 5 0.5 697 D W", "`sector` is missing"),
+        ("8,0 1 5 0.5 697 D W 223490 8 [fio]", "field `+` is `8`"),
+    ] {
+        let text = [ISSUED, damaged, "\n"].concat();
+        refused(text.as_bytes(), Options::default(), &["line 5", says]);
+    }
+}
+
+#[test]
+fn requests_that_were_held_back_are_named_where_they_were_issued() {
+    let place = |text: String| refused(text.as_bytes(), Options::default(), &["`sectors`", "empty"]).place();
+    assert_eq!(place(ISSUED.replace("+ 16", "+ 0")), Place::Line(2));
+    // Never completed.
+    let never = |lines: usize| ISSUED.lines().take(lines).map(|line| format!("{line}\n")).collect::<String>();
+    assert_eq!(place(never(2).replace("+ 8", "+ 0")), Place::Line(1));
+    assert_eq!(place(never(3).replace("+ 8", "+ 0")), Place::Line(1));
+}
+
+#[test]
+fn records_that_are_no_request_count() {
+    let mut bytes = Vec::new();
+    for command in [0x28_u16, 0x12, 0x28] {
+        bytes.extend([7_u32, 4096, 1].map(u32::to_le_bytes).concat());
+        bytes.extend([command, 0x0100].map(u16::to_le_bytes).concat());
+        bytes.extend([77_u64, 1_000].map(u64::to_le_bytes).concat());
+    }
+    let error = refused(&bytes[..80], Options::default(), &["record 3 (byte 64)", "16 bytes are left"]);
+    assert_eq!(error.place(), Place::Record { number: 3, byte: 64 });
 }
 
 #[test]
@@ -151,11 +220,22 @@ fn what_comes_too_late_for_the_window_is_refused_with_its_line() {
 }
 
 #[test]
-fn negative_times_may_be_raised() {
-    let (records, _) =
-        all(b"0,1,512,r,-1.0\n0,2,512,r,3.0\n", Options { order: Some(Order::Clamp), ..Options::default() })
-            .unwrap();
-    assert_eq!(records[0].at_ns, 0);
+fn negative_times_become_zero_where_that_is_allowed_in_every_order() {
+    let text = b"3.0,0.1,R,0,512,512\n-1.0,0.1,R,0,1024,512\n2.0,0.1,R,0,1536,512\n";
+    let with = |order| Options { order, is_negative_allowed: true, origin: Origin::Keep, ..format("systor") };
+    let seconds = |order| {
+        let (records, warnings) = all(text, with(order)).unwrap();
+        (records.iter().map(|record| record.at_ns / 1_000_000_000).collect::<Vec<_>>(), warnings)
+    };
+    let negative = Warning::Negative { count: 1 };
+    assert_eq!(seconds(None), (vec![0, 2, 3], vec![negative.clone(), Warning::Sorted { count: 2 }]));
+    let clamped = Warning::Clamped { count: 2, most_ns: 3_000_000_000 };
+    assert_eq!(seconds(Some(Order::Clamp)), (vec![3, 3, 3], vec![negative, clamped]));
+    // Times that go backwards are another matter.
+    refused(text, with(Some(Order::Refuse)), &["line 2", "`Timestamp`", "3000000000 ns before"]);
+    for order in [None, Some(Order::Clamp)] {
+        refused(text, Options { order, ..format("systor") }, &["line 2", "`Timestamp`", "--allow-negative"]);
+    }
 }
 
 #[test]
@@ -199,6 +279,19 @@ fn wrong_units_earn_a_warning() {
     let slow: String = (0..2_000_u64).map(|n| format!("{}.0 0 {} 8 1\n", n * 10_000_000, n * 64)).collect();
     let (_, warnings) = all(slow.as_bytes(), format("disksim")).unwrap();
     assert!(matches!(warnings[..], [Warning::TooSlow { unit: "milliseconds", .. }]), "{warnings:?}");
+}
+
+#[test]
+fn srt_takes_no_other_unit() {
+    let word = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let record = word(&[56, 4 << 16 | 1, 7, 500, 0, 20, 4096, 16, 0, 0, 0, 1, 0, 0]);
+    let text = [&b"$$TR_IOREC\n\x0c"[..], &record].concat();
+    let with = |unit_ns| Options { unit_ns, ..Options::default() };
+    refused(&text, with(Some(1_000_000)), &["seconds and microseconds", "--time-unit"]);
+    for unit_ns in [None, Some(1_000_000_000)] {
+        let (records, _) = all(&text, with(unit_ns)).unwrap();
+        assert_eq!(records[0].at_ns, 7_000_500_000);
+    }
 }
 
 #[test]
@@ -281,7 +374,7 @@ proptest! {
         let bytes = if lines { bytes.iter().map(|byte| b"0123456789,.- \nRWrwDCx+"[usize::from(*byte) % 23]).collect() } else { bytes };
         for format in Format::all() {
             let bounds = Bounds::Wrap(NonZeroU64::new(volume).unwrap());
-            let options = Options { format: Some(format), bounds, sizes: Sizes::Skip, order: Some(Order::Clamp), ..Options::default() };
+            let options = Options { format: Some(format), bounds, sizes: Sizes::Skip, order: Some(Order::Clamp), is_negative_allowed: true, ..Options::default() };
             let Ok(reader) = reader(&bytes, options) else { continue };
             let mut before = 0;
             for record in reader {

@@ -65,15 +65,18 @@ fn etw_is_logged_at_completion_and_its_file_names_may_have_commas() {
 }
 
 #[test]
-fn etw_rows_from_before_the_trace_began_are_refused_by_name() {
-    let text = b"BeginHeader\nEndHeader\nDiskRead, 100, p, 1, 0x1, 0x200, 0x200, 700, 5, 0x0\n";
+fn etw_rows_from_before_the_trace_began_are_issued_at_its_beginning() {
+    let text = b"BeginHeader\nEndHeader\n\
+        DiskRead, 100, p, 1, 0x1, 0x200, 0x200, 700, 5, 0x0\n\
+        DiskRead, 800, p, 1, 0x1, 0x400, 0x200, 100, 5, 0x0\n\
+        DiskWrite, 900, p, 1, 0x1, 0x600, 0x200, 400, 5, 0x0\n";
     let mut reader = Reader::open("x.csv", Box::new(Cursor::new(text.to_vec())), Options::default()).unwrap();
-    let error = reader.next().unwrap().unwrap_err().to_string();
-    assert!(
-        error.contains("x.csv, line 3") && error.contains("`ElapsedTime`") && error.contains("--clamp"),
-        "{error}"
-    );
-    assert!(reader.next().is_none(), "after an error it ends");
+    let records: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
+    assert_eq!(records[0], record(0, 5, 1, 1, false, Some(700_000)));
+    // What was logged later and issued earlier is still sorted.
+    assert_eq!(records[1], record(500_000, 5, 3, 1, true, Some(400_000)));
+    assert_eq!(records[2], record(700_000, 5, 2, 1, false, Some(100_000)));
+    assert_eq!(reader.warnings(), [Warning::Negative { count: 1 }, Warning::Sorted { count: 1 }]);
 }
 
 #[test]
@@ -122,6 +125,10 @@ fn blkparse_joins_issue_and_completion() {
         \x20 8,16   0        6     0.000200000     9  D  WS 5 + 1 [fio]\n\
         \x20 8,0    0        7     0.000210000     9  D  FN [fio]\n\
         \x20 8,0    0        8     0.000220000     9  D  DS 9 + 1 [fio]\n\
+        \x20 8,0    0        9     0.000230000     9  D FWS [jbd2/sda1-8]\n\
+        \x20 8,0    0       10     0.000240000     0  C  WS 0 [0]\n\
+        \x20 8,0    0       11     0.000250000     9  D   R 36 (12 00 00 00 24 00 ..) [smartctl]\n\
+        \x20 8,0    0       12     0.000260000     0  C   R (12 00 00 00 24 00 ..) [0]\n\
         CPU0 (8,0):\n Reads Queued:           1,        8KiB\n";
     let records = read("blkparse", text);
     assert_eq!(records[0], record(1_829, 8 << 20, 223_490, 8, true, Some(99_000)));
@@ -144,10 +151,10 @@ fn disksim_tells_milliseconds_from_nanoseconds_by_the_point() {
 }
 
 #[test]
-fn validation_adds_up_its_gaps() {
+fn validation_issues_the_next_request_a_think_time_after_the_end_of_the_one_before() {
     let text =
         b"W Hit    4583176   4    663.00000  45422.00000\nR Hit    3962268  12   6657.00000  64047.00000\n";
-    assert_eq!(read("validation", text)[1], record(45_422_000, 0, 3_962_268, 12, false, Some(6_657_000)));
+    assert_eq!(read("validation", text)[1], record(46_085_000, 0, 3_962_268, 12, false, Some(6_657_000)));
 }
 
 #[test]

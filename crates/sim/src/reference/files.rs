@@ -1,8 +1,10 @@
 //! How reference data are read.
 
 use super::{CurvePoint, Logged, Measured};
+use ::trace::{Format, Options, Reader, Record, TraceError};
 use base::Time;
 use model::drive::Access;
+use std::io::Cursor;
 
 /// Reads `lbn,blocks,read_in_r90,read_in_r67`, a stream for [`closed_loop`]; `read_percent` says whether all are reads
 /// (100), or which column tells (90, 67).
@@ -18,7 +20,7 @@ pub fn parse_workload(text: &str, read_percent: u32) -> Result<Vec<Access>, Refe
         };
         row.access(0, is_read == 0)
     };
-    rows(text, 1, true).map(access).collect()
+    rows(text).map(access).collect()
 }
 
 /// Reads `issue_ms,lbn,blocks,is_read,service_ms`.
@@ -31,25 +33,27 @@ pub fn parse_log(text: &str) -> Result<Vec<Logged>, ReferenceError> {
         let (start, service_ns) = (Time(row.ms(0, "issue_ms")?), row.ms(4, "service_ms")?);
         Ok(Logged { start, access: row.access(1, is_read == 0)?, service_ns })
     };
-    rows(text, 1, true).map(logged).collect()
+    rows(text).map(logged).collect()
 }
 
-/// Reads DiskSim's validation format: `R|W Hit|Miss|... lbn blocks service_us think_us`.
+/// Reads a validation trace of DiskSim, as the room of traces does.
 ///
 /// # Errors
-/// The line and the column.
-pub fn parse_measured(text: &str) -> Result<Vec<Measured>, ReferenceError> {
-    let measured = |row: Row<'_>| {
-        let is_write = match row.cells.first().copied() {
-            Some("R") => false,
-            Some("W") => true,
-            other => return Err(row.error("direction", other.unwrap_or(""), "R or W")),
-        };
-        let us = |column, field| row.number::<f64>(column, field).map(|us| (us * 1e3).round() as u64);
-        let (service_ns, think_ns) = (us(4, "service_us")?, us(5, "think_us")?);
-        Ok(Measured { access: row.access(2, is_write)?, service_ns, think_ns })
+/// The line and the field.
+pub fn parse_measured(text: &str) -> Result<Vec<Measured>, TraceError> {
+    let options = Options { format: Format::find("validation"), ..Options::default() };
+    let source = Box::new(Cursor::new(text.to_owned()));
+    let records: Vec<Record> =
+        Reader::open("validation trace", source, options)?.collect::<Result<_, _>>()?;
+    // Nothing is issued after the last.
+    let issues = records.iter().map(|record| Some(record.at_ns)).skip(1).chain([None]);
+    let measured = |(record, next_ns): (&Record, Option<u64>)| {
+        let Record { at_ns, sector, count, is_write, .. } = *record;
+        let service_ns = record.response_ns.unwrap_or(0);
+        let think_ns = next_ns.map_or(0, |next_ns| next_ns - at_ns - service_ns);
+        Measured { access: Access { sector, count, is_write }, service_ns, think_ns }
     };
-    rows(text, 0, false).map(measured).collect()
+    Ok(records.iter().zip(issues).map(measured).collect())
 }
 
 /// Reads reference curves: `config,read_write,scheduler,_,outstanding_Q,_,iops,mean_service_ms,...,mean_response_ms` with
@@ -70,7 +74,7 @@ pub fn parse_curves(text: &str) -> Result<Vec<CurvePoint>, ReferenceError> {
             response_ms: row.number(13, "mean_response_ms")?,
         })
     };
-    rows(text, 1, true).map(point).collect()
+    rows(text).map(point).collect()
 }
 /// A line of reference data that does not read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -124,10 +128,8 @@ impl Row<'_> {
     }
 }
 
-fn rows(text: &str, headings: usize, by_comma: bool) -> impl Iterator<Item = Row<'_>> {
-    let cut = move |line| {
-        if by_comma { str::split(line, ',').collect() } else { str::split_whitespace(line).collect() }
-    };
-    let lines = text.lines().enumerate().skip(headings).filter(|(_, line)| !line.trim().is_empty());
-    lines.map(move |(index, line)| Row { line: index + 1, cells: cut(line) })
+/// The lines below the headings, cut at commas.
+fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+    let lines = text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty());
+    lines.map(|(index, line)| Row { line: index + 1, cells: line.split(',').collect() })
 }

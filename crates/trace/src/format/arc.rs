@@ -1,7 +1,7 @@
 //! The traces of the ARC paper (Megiddo and Modha, FAST 2003), `.lis`: `start count ignored number`, blank separated, in pages of
 //! 512 bytes. Reads only, without times.
 
-use super::{Decoder, Entry, Text};
+use super::{Context, Decoder, Entry, Text};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
@@ -15,13 +15,13 @@ pub(super) const ENTRY: Entry = Entry {
     size: "count",
     order: Order::Refuse,
     detect: |head| head.reads_as(&ENTRY),
-    decoder: |_| Decoder::Text(Box::new(Arc)),
+    decoder: || Decoder::Text(Box::new(Arc)),
 };
 
 struct Arc;
 
 impl Text for Arc {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], _: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::blank(line);
         let sector = fields.next("start")?.integer()?;
         let count = fields.next("count")?.small()?;

@@ -9,7 +9,7 @@
 //!
 //! `op` is `r` or `w`; `response_ns` is empty when it is not known. All fields are exact.
 
-use super::{Decoder, Entry, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
@@ -23,9 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     size: "count",
     order: Order::Refuse,
     detect: |head| head.bytes.starts_with(MAGIC.as_bytes()) || head.bytes.starts_with(COLUMNS.as_bytes()),
-    decoder: |settings| {
-        Decoder::Text(Box::new(Brickwork { settings: *settings, unit_ns: settings.unit_ns(&ENTRY) }))
-    },
+    decoder: || Decoder::Text(Box::new(Brickwork)),
 };
 
 /// What the first line begins with; the version follows.
@@ -35,18 +33,15 @@ pub(crate) const VERSION: &str = "1";
 /// The second line.
 pub(crate) const COLUMNS: &str = "at_ns,device,sector,count,op,response_ns";
 
-struct Brickwork {
-    settings: Settings,
-    unit_ns: u64,
-}
+struct Brickwork;
 
 impl Text for Brickwork {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         if line.trim_ascii() == COLUMNS.as_bytes() {
             return Ok(None);
         }
         let mut fields = Fields::comma(line);
-        let at_ns = fields.next("at_ns")?.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let at_ns = context.time_ns(&fields.next("at_ns")?)?;
         let device = fields.next("device")?.small()?;
         let sector = fields.next("sector")?.integer()?;
         let count = fields.next("count")?.small()?;

@@ -1,11 +1,11 @@
 //! CloudPhysics as libCacheSim has it: `version,time,op,size,lbn` with a header line; times in whole seconds, `op` a SCSI
 //! command in hexadecimal, size in bytes, address in sectors.
 
-use super::{Decoder, Entry, Settings, Text, Time, vscsi};
+use super::{Context, Decoder, Entry, Text, Time, touched, vscsi};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
-use crate::record::{Record, SECTOR_BYTES};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "cloudphysics",
@@ -15,30 +15,24 @@ pub(super) const ENTRY: Entry = Entry {
     size: "size",
     order: Order::Refuse,
     detect: |head| head.lines().next().is_some_and(|line| line.trim_ascii() == HEADER),
-    decoder: |settings| {
-        Decoder::Text(Box::new(CloudPhysics { settings: *settings, unit_ns: settings.unit_ns(&ENTRY) }))
-    },
+    decoder: || Decoder::Text(Box::new(CloudPhysics)),
 };
 
 const HEADER: &[u8] = b"version,time,op,size,lbn";
 
-struct CloudPhysics {
-    settings: Settings,
-    unit_ns: u64,
-}
+struct CloudPhysics;
 
 impl Text for CloudPhysics {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         if line.trim_ascii() == HEADER {
             return Ok(None);
         }
         let mut fields = Fields::comma(line);
         fields.next("version")?.integer()?;
-        let at_ns = fields.next("time")?.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let at_ns = context.time_ns(&fields.next("time")?)?;
         let command = fields.next("op")?.hexadecimal()?;
         let size = fields.next("size")?;
-        let count = u32::try_from(size.integer()?.div_ceil(SECTOR_BYTES));
-        let count = count.map_err(|_| size.fault("no request has so many bytes"))?;
+        let (_, count) = touched(0, size.integer()?, &size)?;
         let sector = fields.next("lbn")?.integer()?;
         let record = |is_write| Record { at_ns, device: 0, sector, count, is_write, response_ns: None };
         Ok(vscsi::is_write(command).map(record))

@@ -1,7 +1,7 @@
 //! DiskSim's ASCII traces: `time device block sectors flags`, blank separated, flags hexadecimal with bit 0 for a read.
 //! DiskSim counts milliseconds, with a point; MQSim and SSDSim keep the shape and count nanoseconds, without.
 
-use super::{Decoder, Entry, Head, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Head, Text, Time};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
@@ -15,7 +15,7 @@ pub(super) const MILLISECONDS: Entry = Entry {
     size: "size",
     order: Order::Refuse,
     detect: |head| has_points(head) && head.reads_as(&MILLISECONDS),
-    decoder: |settings| decoder(settings, &MILLISECONDS),
+    decoder: || decoder(&MILLISECONDS),
 };
 
 pub(super) const NANOSECONDS: Entry = Entry {
@@ -23,28 +23,22 @@ pub(super) const NANOSECONDS: Entry = Entry {
     what: "MQSim and SSDSim: the same with time_ns",
     time: Some(Time { field: "time", unit_ns: 1, is_absolute: false }),
     detect: |head| !has_points(head) && head.reads_as(&NANOSECONDS),
-    decoder: |settings| decoder(settings, &NANOSECONDS),
+    decoder: || decoder(&NANOSECONDS),
     ..MILLISECONDS
 };
 
 struct DiskSim {
-    settings: Settings,
-    unit_ns: u64,
     name: &'static str,
 }
 
-fn decoder(settings: &Settings, entry: &Entry) -> Decoder {
-    Decoder::Text(Box::new(DiskSim {
-        settings: *settings,
-        unit_ns: settings.unit_ns(entry),
-        name: entry.name,
-    }))
+fn decoder(entry: &Entry) -> Decoder {
+    Decoder::Text(Box::new(DiskSim { name: entry.name }))
 }
 
 impl Text for DiskSim {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::blank(line);
-        let at_ns = fields.next("time")?.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let at_ns = context.time_ns(&fields.next("time")?)?;
         let device = fields.next("devno")?.small()?;
         let sector = fields.next("blkno")?.integer()?;
         let count = fields.next("size")?.small()?;

@@ -1,14 +1,15 @@
 //! Event Tracing for Windows as comma separated values: SNIA's Exchange, TPC-C, TPC-E and Microsoft production traces.
 //!
 //! A header between `BeginHeader` and `EndHeader`, then events. `DiskRead` and `DiskWrite` are wanted. Such a row is logged when
-//! the request is complete: it was issued `ElapsedTime` before its `TimeStamp`, so rows are out of order. The last field,
-//! `FileName`, may contain commas, and is not looked at.
+//! the request is complete: it was issued `ElapsedTime` before its `TimeStamp`, so rows are out of order, and a trace that
+//! begins under load has requests from before it began: they are issued at its beginning. The last field, `FileName`, may
+//! contain commas, and is not looked at.
 
-use super::{Decoder, Entry, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
-use crate::field::{Field, Fields};
+use crate::field::Fields;
 use crate::reader::{Order, WINDOW_RECORDS};
-use crate::record::{Record, sectors};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "etw",
@@ -20,27 +21,22 @@ pub(super) const ENTRY: Entry = Entry {
     detect: |head| {
         head.lines().next().is_some_and(|line| line.trim_ascii() == b"BeginHeader") || head.reads_as(&ENTRY)
     },
-    decoder: |settings| {
-        let unit_ns = settings.unit_ns(&ENTRY);
-        Decoder::Text(Box::new(Etw { settings: *settings, unit_ns, is_header: false }))
-    },
+    decoder: || Decoder::Text(Box::new(Etw { is_header: false })),
 };
 
 struct Etw {
-    settings: Settings,
-    unit_ns: u64,
     is_header: bool,
 }
 
 impl Text for Etw {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::comma(line);
         let event = fields.next("event")?.bytes;
         match event {
             b"BeginHeader" => self.is_header = true,
             b"EndHeader" => self.is_header = false,
             b"DiskRead" | b"DiskWrite" if !self.is_header => {
-                return self.request(event == b"DiskWrite", fields).map(Some);
+                return request(event == b"DiskWrite", fields, context).map(Some);
             }
             // Other events; anything that is no name of one is not this format.
             _ if event.first().is_none_or(|byte| !byte.is_ascii_alphabetic()) && !self.is_header => {
@@ -52,28 +48,16 @@ impl Text for Etw {
     }
 }
 
-impl Etw {
-    fn request(&self, is_write: bool, mut fields: Fields<'_>) -> Result<Record, Fault> {
-        let logged = fields.next("TimeStamp")?;
-        let logged_ns = logged.time_ns(self.unit_ns, self.settings.may_be_negative)?;
-        fields.skip(3, "IrpPtr")?;
-        let offset = fields.next("ByteOffset")?.hexadecimal()?;
-        let size = fields.next("IOSize")?;
-        let place = sectors(offset, size.hexadecimal()?);
-        let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
-        let elapsed = fields.next("ElapsedTime")?;
-        let response_ns = elapsed.time_ns(self.unit_ns, self.settings.may_be_negative)?;
-        let at_ns = self.issued(logged_ns, response_ns, &elapsed)?;
-        let device = fields.next("DiskNum")?.small()?;
-        Ok(Record { at_ns, device, sector, count, is_write, response_ns: Some(response_ns) })
-    }
-
-    fn issued(&self, logged_ns: u64, response_ns: u64, elapsed: &Field<'_>) -> Result<u64, Fault> {
-        let why =
-            "the request would have been issued before the trace began; --clamp lets it begin with the trace";
-        match logged_ns.checked_sub(response_ns) {
-            None if !self.settings.may_be_negative => Err(elapsed.fault(why)),
-            at_ns => Ok(at_ns.unwrap_or(0)),
-        }
-    }
+fn request(is_write: bool, mut fields: Fields<'_>, context: &mut Context) -> Result<Record, Fault> {
+    let logged_ns = context.time_ns(&fields.next("TimeStamp")?)?;
+    fields.skip(3, "IrpPtr")?;
+    let offset = fields.next("ByteOffset")?.hexadecimal()?;
+    let size = fields.next("IOSize")?;
+    let (sector, count) = touched(offset, size.hexadecimal()?, &size)?;
+    let response_ns = context.time_ns(&fields.next("ElapsedTime")?)?;
+    let issued_ns = logged_ns.checked_sub(response_ns);
+    context.negative += u64::from(issued_ns.is_none());
+    let device = fields.next("DiskNum")?.small()?;
+    let at_ns = issued_ns.unwrap_or(0);
+    Ok(Record { at_ns, device, sector, count, is_write, response_ns: Some(response_ns) })
 }

@@ -1,7 +1,7 @@
 //! Bare block numbers, big-endian 32-bit words as Java's `DataInputStream` writes them: how the LIRS2 authors published
 //! CloudPhysics traces. No times, sizes or operations; a key counts as a read of one 4 KiB block.
 
-use super::{Binary, Decoder, Entry, Taken, big};
+use super::{Binary, Context, Decoder, Entry, Taken, big};
 use crate::error::Fault;
 use crate::reader::Order;
 use crate::record::Record;
@@ -15,7 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     order: Order::Refuse,
     // Any file of binary data looks like this.
     detect: |_| false,
-    decoder: |_| Decoder::Binary(Box::new(Keys)),
+    decoder: || Decoder::Binary(Box::new(Keys)),
 };
 
 /// Sectors of the block that a key stands for.
@@ -24,7 +24,7 @@ const BLOCK_SECTORS: u32 = 8;
 struct Keys;
 
 impl Binary for Keys {
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    fn take(&mut self, bytes: &[u8], _: &Context) -> Result<Taken, Fault> {
         if bytes.len() < 4 {
             return Ok(Taken::More);
         }

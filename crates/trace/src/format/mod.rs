@@ -19,9 +19,10 @@ mod vscsi;
 
 pub(crate) use brickwork::refuse_version;
 
-use crate::error::Fault;
+use crate::error::{Fault, Place};
+use crate::field::Field;
 use crate::reader::Order;
-use crate::record::Record;
+use crate::record::{Record, sectors};
 use std::fmt;
 
 /// All formats. Detection asks them in this order: those that can be mistaken for others come later.
@@ -109,7 +110,7 @@ pub(crate) struct Entry {
     /// The order in which its requests usually stand.
     pub(crate) order: Order,
     pub(crate) detect: fn(&Head<'_>) -> bool,
-    pub(crate) decoder: fn(&Settings) -> Decoder,
+    pub(crate) decoder: fn() -> Decoder,
 }
 
 /// How a format writes times.
@@ -122,18 +123,33 @@ pub(crate) struct Time {
     pub(crate) is_absolute: bool,
 }
 
-/// What a decoder is told.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Settings {
-    /// Replaces the format's own unit of time, in nanoseconds.
-    pub(crate) unit_ns: Option<u64>,
+/// In what a decoder reads a line or record: what it is told of the file, and what it tells besides the request.
+pub(crate) struct Context {
+    /// One unit of the file's times, in nanoseconds.
+    pub(crate) unit_ns: u64,
     /// Negative times become zero instead of an error.
-    pub(crate) may_be_negative: bool,
+    pub(crate) is_negative_allowed: bool,
+    /// So many times did.
+    pub(crate) negative: u64,
+    /// Where the bytes are that are decoded now. Who hands on a request that it held back says where that was.
+    pub(crate) place: Place,
+    /// Whether the line is a request that is held back.
+    pub(crate) is_held: bool,
 }
 
-impl Settings {
-    fn unit_ns(&self, entry: &Entry) -> u64 {
-        self.unit_ns.or(entry.time.map(|time| time.unit_ns)).unwrap_or(1)
+impl Context {
+    /// At the beginning of a file of `entry`'s format; `unit_ns` replaces the format's own unit.
+    pub(crate) fn new(entry: &Entry, unit_ns: Option<u64>, is_negative_allowed: bool) -> Context {
+        let unit_ns = unit_ns.or(entry.time.map(|time| time.unit_ns)).unwrap_or(1);
+        Context { unit_ns, is_negative_allowed, negative: 0, place: Place::File, is_held: false }
+    }
+
+    /// The time that `field` says, in nanoseconds.
+    #[inline]
+    fn time_ns(&mut self, field: &Field<'_>) -> Result<u64, Fault> {
+        let ns = field.time_ns(self.unit_ns, self.is_negative_allowed)?;
+        self.negative += u64::from(ns == 0 && field.bytes.starts_with(b"-"));
+        Ok(ns)
     }
 }
 
@@ -152,10 +168,10 @@ pub(crate) enum Decoder {
 /// A format of lines.
 pub(crate) trait Text: Send {
     /// What a line says. `None` for headers and whatever else is no request.
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault>;
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault>;
 
     /// At the end of the file: what was held back, one at a time.
-    fn held(&mut self) -> Option<Record> {
+    fn held(&mut self, _: &mut Context) -> Option<Record> {
         None
     }
 }
@@ -163,14 +179,16 @@ pub(crate) trait Text: Send {
 /// A format of binary records.
 pub(crate) trait Binary: Send {
     /// What the first of these bytes say.
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
+    fn take(&mut self, bytes: &[u8], context: &Context) -> Result<Taken, Fault>;
 }
 
 /// What a binary decoder makes of the bytes it is shown.
 pub(crate) enum Taken {
     /// Too few of them to say.
     More,
-    /// So many of them are no request.
+    /// So many of them are a header.
+    Header(usize),
+    /// So many of them are a record that is no request.
     Skip(usize),
     /// So many of them are this one.
     Record(usize, Record),
@@ -191,12 +209,9 @@ impl<'a> Head<'a> {
 
     /// Whether `entry` reads the first lines and finds requests there. The last line of a whole file may be cut.
     pub(crate) fn reads_as(&self, entry: &Entry) -> bool {
-        let Decoder::Text(mut text) =
-            (entry.decoder)(&Settings { may_be_negative: true, ..Settings::default() })
-        else {
-            return false;
-        };
-        let results: Vec<_> = self.lines().map(|line| text.line(line)).collect();
+        let Decoder::Text(mut text) = (entry.decoder)() else { return false };
+        let mut context = Context::new(entry, None, true);
+        let results: Vec<_> = self.lines().map(|line| text.line(line, &mut context)).collect();
         let bad = results.iter().position(Result::is_err);
         let is_good = bad.is_none_or(|place| place > 0 && place + 1 == results.len());
         is_good && results.iter().any(|result| matches!(result, Ok(Some(_))))
@@ -206,6 +221,11 @@ impl<'a> Head<'a> {
 /// Whether a line says nothing: empty, or a remark.
 pub(crate) fn is_nothing(line: &[u8]) -> bool {
     line.iter().find(|byte| !byte.is_ascii_whitespace()).is_none_or(|byte| *byte == b'#')
+}
+
+/// The sectors that a request of `bytes` bytes from byte `offset` on touches; `size` is the field that says how many bytes.
+fn touched(offset: u64, bytes: u64, size: &Field<'_>) -> Result<(u64, u32), Fault> {
+    sectors(offset, bytes).ok_or_else(|| size.fault("no request has so many bytes"))
 }
 
 /// A number of `N` bytes at `at`, little-endian.

@@ -1,11 +1,11 @@
 //! MSR Cambridge (SNIA IOTTA 388; Narayanan et al., FAST 2008):
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in ticks of 100 ns since 1601, the rest in bytes.
 
-use super::{Decoder, Entry, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::{Order, WINDOW_RECORDS};
-use crate::record::{Record, sectors};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "msr",
@@ -16,29 +16,24 @@ pub(super) const ENTRY: Entry = Entry {
     // The order is not guaranteed.
     order: Order::Sort { window: WINDOW_RECORDS },
     detect: |head| head.reads_as(&ENTRY),
-    decoder: |settings| {
-        let unit_ns = settings.unit_ns(&ENTRY);
-        Decoder::Text(Box::new(Msr { settings: *settings, unit_ns, hosts: Vec::new() }))
-    },
+    decoder: || Decoder::Text(Box::new(Msr { hosts: Vec::new() })),
 };
 
 /// Hosts told apart in one file. The collection has 13.
 const HOSTS_MAX: usize = 1 << 12;
 
 struct Msr {
-    settings: Settings,
-    unit_ns: u64,
     hosts: Vec<Box<[u8]>>,
 }
 
 impl Text for Msr {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::comma(line);
         let time = fields.next("Timestamp")?;
         if time.bytes.eq_ignore_ascii_case(b"Timestamp") {
             return Ok(None);
         }
-        let at_ns = time.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let at_ns = context.time_ns(&time)?;
         let host = fields.next("Hostname")?.bytes;
         let disk = fields.next("DiskNumber")?;
         let device = self
@@ -51,9 +46,8 @@ impl Text for Msr {
         let is_write = operation.is_write()?;
         let offset = fields.next("Offset")?.integer()?;
         let size = fields.next("Size")?;
-        let place = sectors(offset, size.integer()?);
-        let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
-        let response_ns = Some(fields.next("ResponseTime")?.time_ns(self.unit_ns, true)?);
+        let (sector, count) = touched(offset, size.integer()?, &size)?;
+        let response_ns = Some(fields.next("ResponseTime")?.time_ns(context.unit_ns, true)?);
         Ok(Some(Record { at_ns, device, sector, count, is_write, response_ns }))
     }
 }

@@ -1,7 +1,7 @@
 //! libCacheSim's oracleGeneral, 24 bytes a record, packed, little-endian: second (u32), object (u64), bytes (u32), the number of the
 //! object's next request (i64, -1 for none). For block traces the object is the first sector. It does not tell reads from writes.
 
-use super::{Binary, Decoder, Entry, Head, Taken, Time, little};
+use super::{Binary, Context, Decoder, Entry, Head, Taken, Time, little};
 use crate::error::Fault;
 use crate::reader::Order;
 use crate::record::{Record, SECTOR_BYTES};
@@ -14,22 +14,20 @@ pub(super) const ENTRY: Entry = Entry {
     size: "size",
     order: Order::Refuse,
     detect: looks_like,
-    decoder: |settings| Decoder::Binary(Box::new(Oracle { unit_ns: settings.unit_ns(&ENTRY) })),
+    decoder: || Decoder::Binary(Box::new(Oracle)),
 };
 
 const RECORD_BYTES: usize = 24;
 
-struct Oracle {
-    unit_ns: u64,
-}
+struct Oracle;
 
 impl Binary for Oracle {
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    fn take(&mut self, bytes: &[u8], context: &Context) -> Result<Taken, Fault> {
         if bytes.len() < RECORD_BYTES {
             return Ok(Taken::More);
         }
         let (seconds, size) = (little::<4>(bytes, 0), little::<4>(bytes, 12));
-        let at_ns = seconds.checked_mul(self.unit_ns);
+        let at_ns = seconds.checked_mul(context.unit_ns);
         let count = size.div_ceil(SECTOR_BYTES);
         let record = Record {
             at_ns: at_ns.ok_or_else(|| {

@@ -1,11 +1,11 @@
 //! SPC, the format of the UMass repository's Financial and WebSearch (Storage Performance Council, trace format 1.01):
 //! `ASU,LBA,size_bytes,opcode,timestamp_s[,...]`, addresses in 512-byte sectors of the application storage unit.
 
-use super::{Decoder, Entry, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
-use crate::record::{Record, SECTOR_BYTES};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "spc",
@@ -15,30 +15,24 @@ pub(super) const ENTRY: Entry = Entry {
     size: "size",
     order: Order::Refuse,
     detect: |head| head.reads_as(&ENTRY),
-    decoder: |settings| {
-        Decoder::Text(Box::new(Spc { settings: *settings, unit_ns: settings.unit_ns(&ENTRY) }))
-    },
+    decoder: || Decoder::Text(Box::new(Spc)),
 };
 
-struct Spc {
-    settings: Settings,
-    unit_ns: u64,
-}
+struct Spc;
 
 impl Text for Spc {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::comma(line);
         let device = fields.next("ASU")?.small()?;
         let sector = fields.next("LBA")?.integer()?;
         let size = fields.next("size")?;
-        let count = u32::try_from(size.integer()?.div_ceil(SECTOR_BYTES));
-        let count = count.map_err(|_| size.fault("no request has so many bytes"))?;
+        let (_, count) = touched(0, size.integer()?, &size)?;
         let operation = fields.next("opcode")?;
         if operation.bytes.len() != 1 {
             return Err(operation.fault("one letter is expected, r or w"));
         }
         let is_write = operation.is_write()?;
-        let at_ns = fields.next("timestamp")?.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let at_ns = context.time_ns(&fields.next("timestamp")?)?;
         Ok(Some(Record { at_ns, device, sector, count, is_write, response_ns: None }))
     }
 }

@@ -2,7 +2,7 @@
 //! feed, then records of big-endian 32-bit words: size, id, second, microsecond, start, stop, bytes, sector, device, driver,
 //! cylinder, flags, info, queue length. `start` and `stop` count microseconds from the request's entry into the queue.
 
-use super::{Binary, Decoder, Entry, Taken, Time, big};
+use super::{Binary, Context, Decoder, Entry, Taken, Time, big};
 use crate::error::Fault;
 use crate::reader::Order;
 use crate::record::{Record, sectors};
@@ -10,14 +10,16 @@ use crate::record::{Record, sectors};
 pub(super) const ENTRY: Entry = Entry {
     name: "srt",
     what: "SRT, HP Labs (Cello, snake, hplajw): binary with a text header",
-    time: Some(Time { field: "sec", unit_ns: 1_000_000_000, is_absolute: false }),
+    time: Some(Time { field: "sec", unit_ns: UNIT_NS, is_absolute: false }),
     address: "sector",
     size: "bytes",
     order: Order::Refuse,
     detect: |head| head.bytes.starts_with(b"$$TR_IOREC"),
-    decoder: |_| Decoder::Binary(Box::new(Srt { sector_bytes: None })),
+    decoder: || Decoder::Binary(Box::new(Srt { sector_bytes: None })),
 };
 
+/// A second; its fraction has a word of its own.
+const UNIT_NS: u64 = 1_000_000_000;
 /// Bytes of a header; those known have about 3,000.
 const HEADER_BYTES_MAX: usize = 1 << 17;
 /// Bytes of a SHORTIO record.
@@ -35,7 +37,12 @@ struct Srt {
 }
 
 impl Binary for Srt {
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    fn take(&mut self, bytes: &[u8], context: &Context) -> Result<Taken, Fault> {
+        if context.unit_ns != UNIT_NS {
+            return Err(Fault::Header(
+                "SRT writes times in seconds and microseconds; leave --time-unit out".to_owned(),
+            ));
+        }
         match self.sector_bytes {
             None => self.header(bytes),
             Some(sector_bytes) => record(bytes, sector_bytes),
@@ -54,7 +61,7 @@ impl Srt {
             return Ok(Taken::More);
         };
         self.sector_bytes = Some(sector_bytes(&bytes[..end])?);
-        Ok(Taken::Skip(end + 1))
+        Ok(Taken::Header(end + 1))
     }
 }
 
@@ -101,7 +108,7 @@ fn record(bytes: &[u8], sector_bytes: u64) -> Result<Taken, Fault> {
     let place = sectors(offset, u64::from(word(6)));
     let (sector, count) = place.expect("32-bit words give no such place");
     let record = Record {
-        at_ns: u64::from(word(2)) * 1_000_000_000 + u64::from(word(3)) * 1_000,
+        at_ns: u64::from(word(2)) * UNIT_NS + u64::from(word(3)) * 1_000,
         device: word(8) >> 8 & 0xff,
         sector,
         count,

@@ -1,11 +1,11 @@
 //! The Systor 2017 collection (Lee et al., SNIA IOTTA 4964): `Timestamp,Response,IOType,LUN,Offset,Size`; seconds, `R` or `W` (or
 //! nothing, for requests that are neither), bytes.
 
-use super::{Decoder, Entry, Settings, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time, touched};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::{Order, WINDOW_RECORDS};
-use crate::record::{Record, sectors};
+use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "systor",
@@ -15,24 +15,19 @@ pub(super) const ENTRY: Entry = Entry {
     size: "Size",
     order: Order::Sort { window: WINDOW_RECORDS },
     detect: |head| head.reads_as(&ENTRY),
-    decoder: |settings| {
-        Decoder::Text(Box::new(Systor { settings: *settings, unit_ns: settings.unit_ns(&ENTRY) }))
-    },
+    decoder: || Decoder::Text(Box::new(Systor)),
 };
 
-struct Systor {
-    settings: Settings,
-    unit_ns: u64,
-}
+struct Systor;
 
 impl Text for Systor {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::comma(line);
         let time = fields.next("Timestamp")?;
         if time.bytes.eq_ignore_ascii_case(b"Timestamp") {
             return Ok(None);
         }
-        let at_ns = time.time_ns(self.unit_ns, self.settings.may_be_negative)?;
+        let at_ns = context.time_ns(&time)?;
         let response = fields.next("Response")?;
         let operation = fields.next("IOType")?;
         let is_write = match operation.bytes {
@@ -48,11 +43,10 @@ impl Text for Systor {
             return Err(Fault::TooMany { field: "Size", format: "systor" });
         }
         let Some(is_write) = is_write else { return Ok(None) };
-        let place = sectors(offset.integer()?, size.integer()?);
-        let (sector, count) = place.ok_or_else(|| size.fault("no request has so many bytes"))?;
+        let (sector, count) = touched(offset.integer()?, size.integer()?, &size)?;
         let response_ns = match response.bytes {
             b"" => None,
-            _ => Some(response.time_ns(self.unit_ns, true)?),
+            _ => Some(response.time_ns(context.unit_ns, true)?),
         };
         Ok(Some(Record { at_ns, device, sector, count, is_write, response_ns }))
     }

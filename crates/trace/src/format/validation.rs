@@ -1,7 +1,8 @@
 //! DiskSim's validation traces: requests to a real drive with the response times that were measured:
-//! `R|W buffer_action sector sectors response_us interarrival_to_next_us`.
+//! `R|W buffer_action sector sectors response_us think_us`. One was outstanding: the next was issued a think time after the
+//! end of the one before.
 
-use super::{Decoder, Entry, Text, Time};
+use super::{Context, Decoder, Entry, Text, Time};
 use crate::error::Fault;
 use crate::field::Fields;
 use crate::reader::Order;
@@ -9,22 +10,21 @@ use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "validation",
-    what: "DiskSim validation: R|W action sector sectors response_us gap_to_next_us",
-    time: Some(Time { field: "interarrival", unit_ns: 1_000, is_absolute: false }),
+    what: "DiskSim validation: R|W action sector sectors response_us think_us",
+    time: Some(Time { field: "think time", unit_ns: 1_000, is_absolute: false }),
     address: "lbn",
     size: "sectors",
     order: Order::Refuse,
     detect: |head| head.reads_as(&ENTRY),
-    decoder: |settings| Decoder::Text(Box::new(Validation { unit_ns: settings.unit_ns(&ENTRY), next_ns: 0 })),
+    decoder: || Decoder::Text(Box::new(Validation { next_ns: 0 })),
 };
 
 struct Validation {
-    unit_ns: u64,
     next_ns: u64,
 }
 
 impl Text for Validation {
-    fn line(&mut self, line: &[u8]) -> Result<Option<Record>, Fault> {
+    fn line(&mut self, line: &[u8], context: &mut Context) -> Result<Option<Record>, Fault> {
         let mut fields = Fields::blank(line);
         let operation = fields.next("operation")?;
         if operation.bytes.len() != 1 {
@@ -37,11 +37,12 @@ impl Text for Validation {
         }
         let sector = fields.next("lbn")?.integer()?;
         let count = fields.next("sectors")?.small()?;
-        let response_ns = Some(fields.next("response")?.time_ns(self.unit_ns, false)?);
-        let gap = fields.next("interarrival")?;
+        let response_ns = context.time_ns(&fields.next("response")?)?;
+        let think = fields.next("think time")?;
+        let think_ns = context.time_ns(&think)?;
         let at_ns = self.next_ns;
-        let next = at_ns.checked_add(gap.time_ns(self.unit_ns, false)?);
-        self.next_ns = next.ok_or_else(|| gap.fault("the trace would last longer than 584 years"))?;
-        Ok(Some(Record { at_ns, device: 0, sector, count, is_write, response_ns }))
+        let next = at_ns.checked_add(response_ns).and_then(|done| done.checked_add(think_ns));
+        self.next_ns = next.ok_or_else(|| think.fault("the trace would last longer than 584 years"))?;
+        Ok(Some(Record { at_ns, device: 0, sector, count, is_write, response_ns: Some(response_ns) }))
     }
 }

@@ -2,7 +2,7 @@
 //! (u16 each), sector, microsecond (u64 each). Version 2, 40 bytes: command, version, number, bytes, scatter entries, sector,
 //! microsecond, response in microseconds. The high byte of `version` is 1 or 2.
 
-use super::{Binary, Decoder, Entry, Head, Taken, Time, little};
+use super::{Binary, Context, Decoder, Entry, Head, Taken, Time, little};
 use crate::error::Fault;
 use crate::reader::Order;
 use crate::record::{Record, sectors};
@@ -15,18 +15,14 @@ pub(super) const FIRST: Entry = Entry {
     size: "len",
     order: Order::Refuse,
     detect: |head| looks_like(head, LAYOUT_1),
-    decoder: |settings| {
-        Decoder::Binary(Box::new(Vscsi { layout: LAYOUT_1, unit_ns: settings.unit_ns(&FIRST) }))
-    },
+    decoder: || Decoder::Binary(Box::new(Vscsi { layout: LAYOUT_1 })),
 };
 
 pub(super) const SECOND: Entry = Entry {
     name: "vscsi2",
     what: "VMware vscsiStats, version 2: binary, 40 bytes a record",
     detect: |head| looks_like(head, LAYOUT_2),
-    decoder: |settings| {
-        Decoder::Binary(Box::new(Vscsi { layout: LAYOUT_2, unit_ns: settings.unit_ns(&SECOND) }))
-    },
+    decoder: || Decoder::Binary(Box::new(Vscsi { layout: LAYOUT_2 })),
     ..FIRST
 };
 
@@ -56,11 +52,10 @@ const LAYOUT_2: Layout = Layout {
 
 struct Vscsi {
     layout: Layout,
-    unit_ns: u64,
 }
 
 impl Binary for Vscsi {
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    fn take(&mut self, bytes: &[u8], context: &Context) -> Result<Taken, Fault> {
         let layout = self.layout;
         if bytes.len() < layout.length {
             return Ok(Taken::More);
@@ -75,24 +70,22 @@ impl Binary for Vscsi {
         let (sector, size) = (little::<8>(bytes, layout.lbn_at), little::<4>(bytes, layout.size_at));
         let (_, count) = sectors(0, size).expect("32-bit sizes are small enough");
         let record = Record {
-            at_ns: self.time_ns("timestamp", little::<8>(bytes, layout.time_at))?,
+            at_ns: time_ns("timestamp", little::<8>(bytes, layout.time_at), context)?,
             device: 0,
             sector,
             count,
             is_write,
             response_ns: layout
                 .response_at
-                .map(|at| self.time_ns("rt", little::<8>(bytes, at)))
+                .map(|at| time_ns("rt", little::<8>(bytes, at), context))
                 .transpose()?,
         };
         Ok(Taken::Record(layout.length, record))
     }
 }
 
-impl Vscsi {
-    fn time_ns(&self, field: &'static str, units: u64) -> Result<u64, Fault> {
-        units.checked_mul(self.unit_ns).ok_or_else(|| fault(field, units, "a time later than 584 years"))
-    }
+fn time_ns(field: &'static str, units: u64, context: &Context) -> Result<u64, Fault> {
+    units.checked_mul(context.unit_ns).ok_or_else(|| fault(field, units, "a time later than 584 years"))
 }
 
 fn fault(field: &'static str, value: u64, why: &'static str) -> Fault {

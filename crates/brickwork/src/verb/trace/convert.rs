@@ -35,9 +35,7 @@ pub(super) fn run(global: &Global, args: &Args) -> Result<()> {
     let mut trace = args.reading.open(&args.trace)?;
     let mut written = args.writing.open(&args.out)?;
     for record in &mut trace {
-        if !written.write(&record?)? {
-            break;
-        }
+        written.write(&record?)?;
     }
     let records = written.finish()?;
     trace.warn(global.json);

@@ -67,9 +67,7 @@ pub(super) fn run(global: &Global, args: &Args) -> Result<()> {
         if number.is_multiple_of(LOOK) {
             bar.set_position(number);
         }
-        if !written.write(&record)? {
-            break;
-        }
+        written.write(&record)?;
     }
     let requests = written.finish()?;
     bar.finish_and_clear();

@@ -27,9 +27,12 @@ pub(super) struct Reading {
     /// Records in the window in which requests are sorted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16_777_216), conflicts_with = "clamp")]
     window: Option<u32>,
-    /// Raise times that go backwards to the one before, and negative ones to zero
+    /// Raise times that go backwards to the one before
     #[arg(long)]
     clamp: bool,
+    /// Take negative times for zero
+    #[arg(long)]
+    allow_negative: bool,
     /// Sectors of the volume, of 512 bytes; any address is taken when absent
     #[arg(long, value_name = "N")]
     volume_sectors: Option<NonZeroU64>,
@@ -110,6 +113,7 @@ impl Reading {
         Ok(Options {
             format: self.format,
             order: self.order(),
+            is_negative_allowed: self.allow_negative,
             bounds: match (self.volume_sectors, self.beyond) {
                 (None, _) => Bounds::None,
                 (Some(sectors), Beyond::Refuse) => Bounds::Refuse(sectors),

@@ -97,24 +97,15 @@ impl Write for Sink {
 }
 
 impl Written {
-    /// Writes one request; `false` when nobody wants more of them.
-    pub(super) fn write(&mut self, record: &Record) -> Result<bool> {
-        match self.writer.write(record) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            Err(error) => Err(error).with_context(|| self.writing()),
-        }
+    /// Writes one request.
+    pub(super) fn write(&mut self, record: &Record) -> Result<()> {
+        self.writer.write(record).with_context(|| self.writing())
     }
 
     /// Puts the file in its place, and returns how many requests it has.
     pub(super) fn finish(self) -> Result<u64> {
         let (records, what) = (self.writer.records(), self.writing());
-        let file = match self.writer.finish() {
-            Ok(Sink::File(file)) => file,
-            Ok(Sink::Out(_)) => return Ok(records),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(records),
-            Err(error) => return Err(error).context(what),
-        };
+        let Sink::File(file) = self.writer.finish().context(what.clone())? else { return Ok(records) };
         let place = self.place.unwrap_or_default();
         let result = if self.is_forced { file.persist(&place) } else { file.persist_noclobber(&place) };
         result.map_err(|error| error.error).context(what)?;
