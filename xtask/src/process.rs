@@ -214,7 +214,7 @@ pub(crate) fn children(pid: u32) -> Vec<u32> {
 
 /// The command as a child that the kernel kills when the thread that started it ends, however that happens: a test that is
 /// itself killed leaves nothing behind.
-fn tied_to_us(command: &Command) -> Command {
+pub(crate) fn tied_to_us(command: &Command) -> Command {
     if !installed("setpriv") {
         let mut same = Command::new(command.get_program());
         copy(command, &mut same);

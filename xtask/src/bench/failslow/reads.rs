@@ -1,5 +1,6 @@
 //! Reads beside a slow brick, under each policy.
 
+use super::awake::Awake;
 use super::load::{Kind, Percentiles};
 use super::state::{BRICK, State};
 use super::{DEPTH, JOBS, Plan, READ_RATE, cluster, load, table};
@@ -73,7 +74,9 @@ fn in_state(cluster: &mut Cluster, layout: &str, policy: &str, state: State, pla
     load.paced(JOBS, READ_RATE, Duration::from_secs(1))?;
     sleep(RENEWED);
     let before = cluster.metrics();
+    let awake = Awake::begin()?;
     let paced = load.paced(JOBS, READ_RATE, plan.read_span)?;
+    drop(awake);
     sleep(RENEWED);
     let cost = Cost::between(&before, &cluster.metrics());
     let iops = load.closed(DEPTH, plan.closed_span)?;

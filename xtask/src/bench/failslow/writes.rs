@@ -1,5 +1,6 @@
 //! Writes beside a slow brick: every member must have them, so they are slow until it has left.
 
+use super::awake::Awake;
 use super::load::{Kind, Percentiles};
 use super::state::{BRICK, State};
 use super::{DEPTH, JOBS, Plan, WRITE_RATE, cluster, load};
@@ -66,12 +67,14 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
     let load = load(cluster, Kind::Write);
     let (span, within) =
         (plan.write_span, if state == State::Healthy { Duration::ZERO } else { LEAVES_WITHIN });
+    let awake = Awake::begin()?;
     let paced = load.start(JOBS, WRITE_RATE, span + within + span)?;
     sleep(span);
     let ill = paced.began.elapsed();
     let trouble = state.begin(cluster)?;
     let (noticed, left) = watch(cluster, state)?;
     let samples = paced.finish()?;
+    drop(awake);
     let end = span + within + span;
     let out = left.map_or(end, |left| ill + left + AFTER);
     let before = Percentiles::of(&samples, Duration::ZERO, ill);
