@@ -198,8 +198,14 @@ impl<M: Mechanics, T> Claims<M, T> {
             self.counts.lost += 1;
             self.has_lost = true;
         }
-        if let Place::Deferred { since, .. } = self.entries[index].place {
-            self.bids.claimed(now.since(since));
+        if let Place::Deferred { since, until, to, turn } = self.entries[index].place {
+            let waited = now.since(since);
+            self.bids.claimed(waited);
+            // Someone whose turn was earlier took up what the best had let pass: here it is not waited for again either.
+            let turn = u32::try_from(turn).unwrap_or(u32::MAX);
+            if bid.1 != to && waited * turn >= until.since(since) * (turn - 1) && turn > 1 {
+                self.bids.heard(to, u64::MAX, now);
+            }
         }
         self.recent.note(attempt);
         let item = self.take(index).item;

@@ -98,7 +98,7 @@ impl Plan {
         let seconds = |full, few| Duration::from_secs(if quick { few } else { full });
         Plan {
             bytes: if quick { 128 << 20 } else { 256 << 20 },
-            read_span: seconds(8, 3),
+            read_span: seconds(15, 3),
             closed_span: seconds(4, 1),
             write_span: seconds(15, 5),
             policies: given(&options.policies, &[CLAIM, "hash"], &POLICIES),

@@ -389,6 +389,36 @@ fn a_dead_brick_is_overtaken() {
     assert!((1..40).contains(&overtaken), "it is tried about once a second in 4 s: {overtaken}");
 }
 
+#[test]
+fn who_is_passed_over_by_one_is_not_waited_for_by_the_others() {
+    let bid_ns = 100_000;
+    let all: Holders = [BrickId(0), BrickId(1), BrickId(2)].into();
+    let place = |claims: &mut Claims<Estimate, u32>, now, sequence, data| {
+        let (attempt, holders) = (read(sequence, 0), all.clone());
+        step(claims, now, Event::Read { attempt, data, sector: 0, holders, item: 0 });
+        claims.reads.get(&attempt.read).map(|index| claims.entries[*index].place)
+    };
+    let with_read = |data| {
+        let mut claims = Claims::new(Config::flash(BrickId(2), 10_000, 8), Estimate::new(100_000));
+        for brick in [BrickId(0), BrickId(1)] {
+            step(&mut claims, 0, Event::Claim { attempt: read(9, 0), bid_ns, brick });
+        }
+        let place = place(&mut claims, 0, 1, data);
+        (claims, place)
+    };
+    // A read that is left to brick 0 first, to brick 1 then, and here last.
+    let is_last =
+        |data: &u64| matches!(with_read(*data).1, Some(Place::Deferred { to: BrickId(0), turn: 3, .. }));
+    let data = (0..100).find(is_last).expect("one of six");
+    let (mut claims, _) = with_read(data);
+    // Brick 1 takes it up when brick 0 has let its time pass.
+    let taken_ns = bid_ns + 2 * 21_000;
+    let fx = step(&mut claims, taken_ns, Event::Claim { attempt: read(1, 0), bid_ns, brick: BrickId(1) });
+    assert_eq!(fx, [Effect::Drop { item: 0, why: Dropped::Claimed(BrickId(1)) }]);
+    let next = place(&mut claims, taken_ns, 2, data);
+    assert!(matches!(next, Some(Place::Deferred { to: BrickId(1), .. })), "{next:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
