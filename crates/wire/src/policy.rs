@@ -8,6 +8,7 @@ use core::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum ReadPolicy {
     /// It waits at all of them, and the first that can claims it (D-SPTF).
+    #[default]
     Claim,
     /// The one that a hash of the address picks.
     Hash,
@@ -16,7 +17,6 @@ pub enum ReadPolicy {
     /// The one that served this place before, while it is not overloaded and others are idle (LARD).
     Lard,
     /// The one with the fewest of the gateway's questions unanswered.
-    #[default]
     ShortestQueue,
     /// One of them, and a second when the first takes longer than is usual.
     Hedged,
