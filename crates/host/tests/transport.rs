@@ -392,7 +392,7 @@ proptest! {
 /// How the gateway introduces itself, as `docs/protocol` has it.
 fn hello() -> Vec<u8> {
     let mut hello = b"BRKH".to_vec();
-    hello.extend_from_slice(&1u32.to_le_bytes());
+    hello.extend_from_slice(&2u32.to_le_bytes());
     hello.extend_from_slice(&OURS.0);
     wire::Wire::encode(&GATEWAY, &mut hello);
     hello.resize(40, 0);
