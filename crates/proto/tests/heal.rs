@@ -395,6 +395,34 @@ fn what_rots_in_a_branch_that_cannot_be_merged_is_found_and_repaired() {
     }
 }
 
+/// What a disk says nothing of any more takes room to be mended. Without room the scrub tries for a while, ends, and tells
+/// that not all it found is repaired; the next one repairs it.
+#[test]
+fn a_scrub_ends_on_a_disk_without_room_for_its_repairs() {
+    for (layout, bricks, _) in LAYOUTS {
+        let mut bench = Bench::new(layout, bricks, 15);
+        bench.write(60);
+        let head = bench.head();
+        let disk = &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
+        let held = disk.blocks_of(head);
+        let forgotten = held.iter().copied().filter(|lba| lba % 7 == 3);
+        disk.forget(forgotten.map(|lba| (head, lba)));
+        disk.rotten.push((head, held[0]));
+        let rotten = disk.rotten.len() as u64;
+        assert!(rotten > 2, "{layout}");
+        for (is_full, found, repaired) in [(true, rotten, 1), (false, rotten - 1, rotten - 1)] {
+            bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1.is_full = is_full;
+            bench.cluster.admin(AdminRequest::Scrub).expect("begun");
+            bench.cluster.run(Duration::from_secs(20));
+            let scrub = status(&bench.cluster, 1).scrub;
+            let counts = (scrub.found_blocks, scrub.repaired_blocks);
+            assert_eq!((scrub.running, counts), (false, (found, repaired)), "{layout}");
+        }
+        assert_eq!(bench.cluster.bricks[&BrickId(1)].1.rotten, [], "{layout}");
+        bench.check();
+    }
+}
+
 /// One block of the row is lost for good. All others have their redundancy back, nobody reads what is older instead, and
 /// a write of the whole row makes it good.
 #[test]

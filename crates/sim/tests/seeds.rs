@@ -46,6 +46,10 @@ fn seeds_that_broke_a_promise_break_it_no_more() {
             "writes waited for a joining member that had no room for their stamps, and said that it was not full",
         ),
         (
+            279,
+            "rotten parity could not be mended on a full disk for want of pages, which its stamps of zero never had",
+        ),
+        (
             289,
             "a member that was restarted could not say that it had refused a write, which was committed elsewhere",
         ),

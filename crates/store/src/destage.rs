@@ -11,7 +11,7 @@ use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Version};
 use crate::record::{Extent, aligned_copy};
 use crate::superblock::{HEADERS_AT, SLOT_BLOCKS};
-use base::{BLOCK_U64, Payload, VolumeId};
+use base::{BLOCK_U64, Payload, Stamp, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use wire::Span;
@@ -111,17 +111,12 @@ impl Running {
         let mut todo: VecDeque<Todo> = VecDeque::new();
         for (volume, number, group) in self.destaging.groups() {
             let page = number / PAGE_SLOTS;
-            let used =
-                group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice().map(|(i, _)| i));
+            let used = self.planes_of(volume, page, group);
             match todo.back_mut() {
                 Some(Todo::Update { volume: v, page: p, planes }) if (*v, *p) == (volume, page) => {
                     planes.extend(used)
                 }
-                _ => todo.push_back(Todo::Update {
-                    volume,
-                    page,
-                    planes: core::iter::once(0).chain(used).collect(),
-                }),
+                _ => todo.push_back(Todo::Update { volume, page, planes: used.collect() }),
             }
         }
         let doomed = self.discards.logged().flat_map(|region| self.pages.of(region));
@@ -134,6 +129,16 @@ impl Running {
         self.rewrites = later;
         todo.extend(BTreeSet::into_iter(now).map(Todo::Rewrite));
         todo
+    }
+
+    /// The planes in which a group of versions has something to say.
+    fn planes_of(&self, volume: VolumeId, page: u64, group: &Group) -> impl Iterator<Item = u8> {
+        let stamps = group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice());
+        let says = move |(plane, stamp): &(u8, Stamp)| {
+            let has_page = || self.pages.home(Key { volume, page, plane: *plane }).is_some();
+            !stamp.is_zero() || self.needs_page_for_zero() || has_page()
+        };
+        core::iter::once(0).chain(stamps.filter(says).map(|(plane, _)| plane))
     }
 
     /// Goes on writing as far as the window and the pages in memory allow.
@@ -248,7 +253,10 @@ impl Running {
         for (index, version) in &group.versions {
             let lba = first + u64::from(*index);
             for (plane, _) in version.stamps.as_slice().filter(|(plane, _)| *plane > 0) {
-                self.pages.update(Key::of(volume, lba, plane), |page| set_entry(page, lba, plane, version));
+                let key = Key::of(volume, lba, plane);
+                if self.pages.home(key).is_some() {
+                    self.pages.update(key, |page| set_entry(page, lba, plane, version));
+                }
             }
         }
     }
@@ -402,8 +410,8 @@ pub(crate) fn need_of(layer: &Overlay, running: &Running) -> Need {
     for (volume, number, group) in layer.groups() {
         slots += u32::from(group.is_in_memory() && group.slot.is_none() && !running.has_slot(volume, number));
         let page = number * SLOT_BLOCKS / PAGE_BLOCKS;
-        let planes = group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice().map(|(i, _)| i));
-        keys.extend(core::iter::once(0).chain(planes).map(|plane| Key { volume, page, plane }));
+        let planes = running.planes_of(volume, page, group);
+        keys.extend(planes.map(|plane| Key { volume, page, plane }));
     }
     let pages = keys.into_iter().filter(|&key| running.pages.home(key).is_none()).count() as u32;
     Need { slots, pages }

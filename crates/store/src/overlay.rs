@@ -116,14 +116,26 @@ impl Setting<'_> {
         }
     }
 
-    /// The planes that it touches; always the first, where the place is kept.
-    pub(crate) fn planes_used(&self) -> impl Iterator<Item = u8> {
+    /// The planes that it touches; always the first, where the place is kept. Those in which it sets no stamp but zero
+    /// are among them if `zeros` are asked for.
+    pub(crate) fn planes_used(&self, zeros: bool) -> impl Iterator<Item = u8> {
         let (from, to) = match self {
             Setting::One(0, _) => (1, 1),
             Setting::One(index, _) => (*index, index + 1),
             Setting::All(width, _) | Setting::Each(width, _) => (1, *width),
         };
-        core::iter::once(0).chain(from..to)
+        core::iter::once(0).chain((from..to).filter(move |&plane| zeros || self.sets(plane)))
+    }
+
+    /// Whether it sets a stamp other than zero in a plane that it touches.
+    fn sets(&self, plane: u8) -> bool {
+        match self {
+            Setting::Each(width, stamps) => {
+                let mut entries = stamps.iter().skip(usize::from(plane)).step_by(usize::from(*width));
+                entries.any(|stamp| !stamp.is_zero())
+            }
+            Setting::One(..) | Setting::All(..) => true,
+        }
     }
 
     fn stamps(&self, block: u32) -> Stamps {

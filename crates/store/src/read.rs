@@ -429,6 +429,12 @@ impl Running {
         Entry { kind, ..Entry::default() }
     }
 
+    /// Whether an entry of zero needs a page to say so: without one that is what is known of it, unless pages were lost.
+    /// A block that is mended where it lies must not ask for pages that it never had, as a full disk has none.
+    pub(crate) fn needs_page_for_zero(&self) -> bool {
+        self.pages.lost > 0
+    }
+
     fn fetch(&mut self, id: u64, run: Run) {
         let length = run.blocks.len() * BLOCK;
         match self.reads.get(&id) {

@@ -160,7 +160,8 @@ impl Running {
         }
         for page in span.lba / PAGE_BLOCKS..=(span.end() - 1) / PAGE_BLOCKS {
             let missing = |plane| self.pages.home(Key { volume: span.volume, page, plane }).is_none();
-            need.pages += setting.planes_used().filter(|&plane| missing(plane)).count() as u32;
+            let planes = setting.planes_used(self.needs_page_for_zero());
+            need.pages += planes.filter(|&plane| missing(plane)).count() as u32;
         }
         need
     }

@@ -426,6 +426,70 @@ fn rotten_data_and_metadata_are_told_and_mended() {
     assert_eq!((words(&read.content)[40], words(&read.content)[60]), (8, 7));
 }
 
+/// Deltas to parity whose other units nobody wrote leave it stamps of zero, in planes that have no page. What has rotted
+/// there is mended where it lies: it asks for no pages that it never had, as a full disk has none.
+#[test]
+fn rotten_parity_is_mended_on_a_disk_without_a_page_to_spare() {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    let delta = Change::Xor { index: 0, width: 4, previous: vec![Stamp::ZERO] };
+    world.write(staged(span(1, 44, 1), 1, delta), payload([77])).unwrap();
+    world.run(true);
+    let zero = |page: u64| staged(span(2, page * 256, 1), page + 2, Change::Zero);
+    let pages =
+        (0..).find(|&page| world.write(zero(page), Payload::new()) == Err(StoreError::NoSpace)).unwrap();
+    world.run(true);
+    assert_eq!(world.stage(zero(pages), Payload::new()), Err(StoreError::NoSpace));
+    let mend = |world: &mut World, stamps: [u64; 4]| {
+        let (token, stamps) = (world.next_token(), stamps.map(Stamp).to_vec());
+        let payload = payload([77]);
+        world.command(Command::Mend { token, span: span(1, 44, 1), width: 4, stamps, payload });
+        world.run(false);
+        match world.replies.pop() {
+            Some(Reply::Staged { token: t, result }) if t == token => result,
+            other => panic!("{other:?}"),
+        }
+    };
+    let rotten = at_home(&world, 77);
+    for is_home in [false, true] {
+        world.disk.spoil(rotten, &mut Rng::with_seed(4), 1);
+        assert_eq!(world.read(span(1, 44, 1), 4).unwrap().unreadable, [0]);
+        assert_eq!(mend(&mut world, [1, 9, 0, 0]), Err(StoreError::NoSpace), "a stamp that is new");
+        assert_eq!(mend(&mut world, [1, 0, 0, 0]), Ok(()));
+        world.run(is_home);
+        world.crash().unwrap();
+        let read = world.read(span(1, 44, 1), 4).unwrap();
+        assert_eq!((read.unreadable, words(&read.content)), (vec![], vec![77]));
+        assert_eq!(read.stamps, [1, 0, 0, 0].map(Stamp));
+        world.run(true);
+    }
+}
+
+/// Where a page was lost, what has none is not known to be zero: a mend says that it is.
+#[test]
+fn stamps_of_zero_are_told_where_a_page_was_lost() {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    write_all(&mut world, 2, 0, &[3], 1).unwrap();
+    let delta = Change::Xor { index: 0, width: 3, previous: vec![Stamp::ZERO] };
+    world.write(staged(span(1, 44, 1), 2, delta), payload([77])).unwrap();
+    world.run(true);
+    // That of volume 1 is the first.
+    world.disk.spoil(64 * 1024 + JOURNAL + 4096, &mut Rng::with_seed(4), 8);
+    world.crash().unwrap();
+    assert_eq!(world.store.stats().lost_pages, 1);
+    assert_eq!(world.read(span(1, 44, 1), 3).unwrap().unreadable, [0]);
+    let stamps = [2, 0, 0].map(Stamp).to_vec();
+    world.command(Command::Mend { token: 5, span: span(1, 44, 1), width: 3, stamps, payload: payload([77]) });
+    for is_home in [false, true] {
+        world.run(is_home);
+        world.crash().unwrap();
+        let read = world.read(span(1, 44, 1), 3).unwrap();
+        assert_eq!((read.unreadable, words(&read.content)), (vec![], vec![77]));
+        assert_eq!(read.stamps, [2, 0, 0].map(Stamp));
+    }
+}
+
 #[test]
 fn a_lost_page_is_never_taken_for_a_hole() {
     let mut world = World::new(8 << 20, JOURNAL, 3);

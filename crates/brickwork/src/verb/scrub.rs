@@ -18,13 +18,14 @@ use wire::{AdminRequest, ClusterStatus, ScrubStatus};
 Bricks scrub by themselves once in --every; this begins a scrub on all of them now. Each block is read from the disk,
 its checksum checked, and compared with the other members of its group; what is unreadable or old is repaired from
 them. A block that nobody can make out is lost: reads of it end with EIO, of it alone, and it is named here and in
-`brickwork status` by volume and byte.
+`brickwork status` by volume and byte. What a full brick has no room to repair is counted here and served by the others;
+the next scrub tries again.
 
 With --rate or --every, and without --wait, only the setting is changed. Settings hold for the whole cluster and stay:
 the directory keeps them, and they win over directory.toml.
 
-With --wait it ends with 0 when every block was checked and none is lost, with 1 when some are lost, a brick could not
-be checked, or --timeout is over.
+With --wait it ends with 0 when every block was checked and all that was found is repaired, with 1 when some is not, a
+brick could not be checked, or --timeout is over.
 
 Examples:
   brickwork scrub --wait                     and what came of it
@@ -95,6 +96,13 @@ fn is_through(scrub: &ScrubStatus, number: u64) -> bool {
     scrub.number >= number && !scrub.running
 }
 
+/// Blocks that a scrub which is over has found and not repaired, although they can be made out.
+fn unrepaired(brick: &BrickEntry) -> u64 {
+    let (status, scrub) = (&brick.status, &brick.status.scrub);
+    let found_blocks = if scrub.running { 0 } else { scrub.found_blocks };
+    found_blocks.saturating_sub(scrub.repaired_blocks + status.lost_blocks)
+}
+
 fn wait(global: &Global, waiting: &watch::Waiting, number: u64) -> Result<ExitCode> {
     let start = Instant::now();
     let mut bars = watch::Bars::new(global.json);
@@ -129,6 +137,8 @@ struct Outcome {
     /// Of all bricks; blocks for which there was no room in `lost` are counted here as well.
     lost_blocks: u64,
     lost: Vec<view::LostRange>,
+    /// Blocks, and the bricks that had no room to repair them.
+    without_room: Vec<(u64, String)>,
     /// Bricks that hold blocks and were not there to be checked.
     missed: Vec<String>,
 }
@@ -142,6 +152,8 @@ impl Outcome {
             let is_checked = brick.alive && brick.stale_groups == 0 && is_through(scrub, number);
             brick.groups > 0 && !(is_checked && (scrub.total_blocks > 0 || brick.status.used_bytes == 0))
         };
+        let without_room = takers(status).filter(|brick| is_through(&brick.status.scrub, number));
+        let without_room = without_room.map(|brick| (unrepaired(brick), brick.id.to_string()));
         Outcome {
             is_done,
             checked_blocks: sum(|brick| brick.status.scrub.checked_blocks),
@@ -149,12 +161,14 @@ impl Outcome {
             repaired_blocks: sum(|brick| brick.status.scrub.repaired_blocks),
             lost_blocks: status.bricks.iter().map(|brick| brick.status.lost_blocks).sum(),
             lost: view::lost_ranges(status),
+            without_room: without_room.filter(|(blocks, _)| *blocks > 0).collect(),
             missed: status.bricks.iter().filter(was_missed).map(|brick| brick.id.to_string()).collect(),
         }
     }
 
     fn is_clean(&self) -> bool {
-        self.is_done && self.lost_blocks == 0 && self.lost.is_empty() && self.missed.is_empty()
+        let is_repaired = self.lost_blocks == 0 && self.lost.is_empty() && self.without_room.is_empty();
+        self.is_done && is_repaired && self.missed.is_empty()
     }
 
     fn print(&self, took: &str) {
@@ -171,6 +185,12 @@ impl Outcome {
                 &format!("Lost: {range}. Reads of it end with EIO until it is written again."),
             );
         }
+        for (blocks, brick) in &self.without_room {
+            let blocks = output::count(*blocks, "block");
+            let line =
+                format!("Not repaired: {blocks} on {brick}, which has no room. Make some, then scrub again.");
+            output::print_marked("!", &line);
+        }
         if !self.missed.is_empty() {
             output::print_marked("!", &format!("Not checked, or not all of it: {}.", self.missed.join(", ")));
         }
@@ -184,6 +204,7 @@ impl Outcome {
                 let mut value = view::scrub_json(&brick.status);
                 value["brick"] = json!(brick.id.0);
                 value["lost_blocks"] = json!(brick.status.lost_blocks);
+                value["without_room_blocks"] = json!(unrepaired(brick));
                 value
             })
             .collect();
@@ -192,5 +213,52 @@ impl Outcome {
             "found_blocks": self.found_blocks, "repaired_blocks": self.repaired_blocks, "lost_blocks": self.lost_blocks,
             "lost": view::lost_json(&self.lost), "missed": self.missed, "bricks": bricks,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::BrickStatus;
+
+    /// A brick whose scrub has found three blocks and repaired one.
+    fn brick() -> BrickEntry {
+        let scrub = ScrubStatus { number: 4, found_blocks: 3, repaired_blocks: 1, ..ScrubStatus::default() };
+        BrickEntry {
+            id: base::BrickId(3),
+            alive: true,
+            silent_ms: Some(4),
+            groups: 0,
+            stale_groups: 0,
+            joining_groups: 0,
+            evicted: false,
+            slow: None,
+            status: BrickStatus { scrub, ..BrickStatus::default() },
+        }
+    }
+
+    fn outcome(brick: BrickEntry) -> Outcome {
+        let (gateways, volumes, warnings) = (Vec::new(), Vec::new(), Vec::new());
+        let care = wire::Care::default();
+        Outcome::of(
+            &ClusterStatus { bricks: vec![brick], gateways, volumes, version: 1, care, warnings },
+            4,
+            true,
+        )
+    }
+
+    #[test]
+    fn what_found_no_room_is_told_apart_from_what_is_lost() {
+        let full = outcome(brick());
+        assert_eq!((full.without_room.clone(), full.is_clean()), (vec![(2, "brick-3".to_owned())], false));
+        let mut lost = brick();
+        lost.status.lost_blocks = 2;
+        assert_eq!(outcome(lost).without_room, []);
+        let mut clean = brick();
+        clean.status.scrub.repaired_blocks = 3;
+        assert!(outcome(clean).is_clean());
+        let mut running = brick();
+        running.status.scrub.running = true;
+        assert_eq!(outcome(running).without_room, [], "not before it is over");
     }
 }

@@ -59,6 +59,14 @@ impl MemoryDisk {
         self.blocks.len()
     }
 
+    /// Loses blocks, and knows that something was there.
+    pub fn forget(&mut self, places: impl Iterator<Item = (VolumeId, u64)>) {
+        for place in places {
+            self.blocks.remove(&place);
+            self.rotten.push(place);
+        }
+    }
+
     /// The branches that have blocks.
     pub fn branches(&self) -> BTreeSet<VolumeId> {
         self.blocks.keys().map(|(branch, _)| *branch).collect()

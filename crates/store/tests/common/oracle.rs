@@ -37,7 +37,8 @@ enum OpKind {
     Data,
     Xor(u8),
     Parity,
-    Mend,
+    /// With a bit for each entry that is not zero.
+    Mend(u8),
     Discard,
 }
 
@@ -46,12 +47,18 @@ impl State {
         match op.kind {
             OpKind::Data => self.stamps[0] = op.stamp,
             OpKind::Xor(index) => self.stamps[index as usize] = op.stamp,
-            OpKind::Parity | OpKind::Mend => self.stamps = [op.stamp; WIDTH as usize],
+            OpKind::Parity => self.stamps = [op.stamp; WIDTH as usize],
+            OpKind::Mend(entries) => self.stamps = stamps_of(entries, op.stamp),
             OpKind::Discard => return State::default(),
         }
         self.word = if let OpKind::Xor(_) = op.kind { self.word ^ op.word } else { op.word };
         self
     }
+}
+
+/// `stamp` in the entries that have a bit, zero in the others.
+fn stamps_of(entries: u8, stamp: u64) -> [u64; WIDTH as usize] {
+    core::array::from_fn(|entry| if entries & 1 << entry == 0 { 0 } else { stamp })
 }
 
 /// All states of a block since the last start, and the operation that led to each but the first.
@@ -265,7 +272,9 @@ impl Test {
         let stamp = self.clock;
         let content: Vec<u64> = (0..span.count).map(|_| self.rng().u64(..)).collect();
         let token = self.world.next_token();
-        let stamps = vec![Stamp(stamp); span.count as usize * WIDTH as usize];
+        // The first entry is a block's own. Others are zero as long as nobody wrote their units.
+        let entries = self.rng().u8(..) | 1;
+        let stamps = stamps_of(entries, stamp).map(Stamp).repeat(span.count as usize);
         let payload = payload(content.iter().copied());
         self.world.command(Command::Mend { token, span, width: WIDTH, stamps, payload });
         if let Some(Reply::Staged { token: t, result: Err(_) }) = self.world.replies.last()
@@ -276,7 +285,7 @@ impl Test {
         }
         for (i, word) in content.into_iter().enumerate() {
             let block = (span.volume.0, span.lba + i as u64);
-            push(&mut self.blocks, block, Op { stamp, kind: OpKind::Mend, word });
+            push(&mut self.blocks, block, Op { stamp, kind: OpKind::Mend(entries), word });
         }
         self.mend_tokens.insert(token, stamp);
         self.unsure.insert(stamp);

@@ -141,7 +141,7 @@ impl Scrub {
     /// What was under way when the view changed.
     pub(super) fn look_again(&mut self, now: Time, job: &SpanJob) {
         if let Some(walk) = self.walk_mut().filter(|walk| walk.group == job.group) {
-            walk.again(now, job.span, job.attempts);
+            walk.again(now, job.span, job.attempts, job.unrepaired);
         }
     }
 

@@ -1,6 +1,6 @@
 //! One span on its way: what is here, what should be here, and mending where they differ.
 
-use super::walk::Walk;
+use super::walk::{AGAIN_DOUBLINGS_MAX, Walk};
 use super::{Healer, Job, Owner, Wish};
 use crate::netraid::coordinator::{Operation, Outcome, width_at};
 use crate::netraid::expected::ExpectedOperation;
@@ -26,6 +26,8 @@ pub(super) struct SpanJob {
     expected: (Vec<Stamp>, Vec<u32>),
     /// Blocks being mended, by the first of each run.
     mending: Vec<Span>,
+    /// Blocks found unreadable or old, and not repaired so far.
+    pub(super) unrepaired: u64,
     /// Whether it has to be looked at again.
     is_open: bool,
 }
@@ -39,8 +41,10 @@ impl Healer {
             self.checking.take(span.bytes() as u64);
         }
         let width = width_at(&geometry, span.lba, slot);
-        let (here, expected, mending) = (None, Default::default(), Vec::new());
-        let job = SpanJob { owner, group, span, attempts, slot, here, expected, mending, is_open: false };
+        let (here, expected, mending, unrepaired) = (None, Default::default(), Vec::new(), 0);
+        let is_open = false;
+        let job =
+            SpanJob { owner, group, span, attempts, slot, here, expected, mending, unrepaired, is_open };
         let job = self.begin_job(Job::Span(job));
         self.wishes.push(Wish::Examine { job, group, span, width, verify });
     }
@@ -62,6 +66,7 @@ impl Healer {
             }
             Outcome::Written => self.on_mended(id, part),
             Outcome::Failed(IoError::Unreadable) => self.on_not_made_out(id, part),
+            Outcome::Failed(IoError::NoSpace) => self.on_no_room(id, part),
             _ => self.on_mend_refused(id, part),
         }
     }
@@ -91,6 +96,7 @@ impl Healer {
         let runs: Vec<Span> = runs.collect();
         let (owner, span) = (job.owner, job.span);
         job.expected = (stamps, unknown);
+        job.unrepaired = blocks.len() as u64;
         if let Some(walk) = self.walk_of(owner) {
             walk.found_blocks += blocks.len() as u64;
             // What is lost is found anew each time.
@@ -134,6 +140,9 @@ impl Healer {
 
     fn on_mended(&mut self, id: u64, part: u64) {
         let Some((owner, run)) = self.end_mend(id, part) else { return };
+        if let Some(Job::Span(job)) = self.jobs.get_mut(&id) {
+            job.unrepaired -= u64::from(run.count);
+        }
         if let Some(walk) = self.walk_of(owner) {
             walk.repaired_blocks += u64::from(run.count);
         }
@@ -193,7 +202,21 @@ impl Healer {
         self.settle_if_done(id);
     }
 
-    /// Something newer came meanwhile, or there is no room.
+    /// The disk has no room for the run. Room may come, or another mend make this one needless: it is tried for as long as
+    /// the waits grow. But a scrub must end on a disk that stays full, too, or it would never get to what else has rotted:
+    /// it has found more than it has repaired then, and the next one tries again. Who joins goes on, as it is not current
+    /// without.
+    fn on_no_room(&mut self, id: u64, part: u64) {
+        let Some(Job::Span(job)) = self.jobs.get(&id) else { return };
+        if job.owner != Owner::Scrub || job.attempts < AGAIN_DOUBLINGS_MAX {
+            return self.on_mend_refused(id, part);
+        }
+        self.coordinator.shared.counters.count("scrub found no room for a repair");
+        self.end_mend(id, part);
+        self.settle_if_done(id);
+    }
+
+    /// Something newer came meanwhile, or there is no room so far.
     fn on_mend_refused(&mut self, id: u64, part: u64) {
         let Some(Job::Span(job)) = self.jobs.get_mut(&id) else { return };
         job.is_open = true;
@@ -218,7 +241,7 @@ impl Healer {
         let now = self.now;
         let Some(walk) = self.walk_of(job.owner).filter(|walk| walk.group == job.group) else { return };
         match again {
-            true => walk.again(now, job.span, job.attempts),
+            true => walk.again(now, job.span, job.attempts, job.unrepaired),
             false => walk.done(job.span),
         }
         self.on_settled(job.owner);

@@ -10,7 +10,7 @@ use wire::Span;
 
 /// How long a span that could not be settled waits before it is looked at again; doubled each time.
 const AGAIN: Duration = Duration::from_millis(20);
-const AGAIN_DOUBLINGS_MAX: u32 = 8;
+pub(super) const AGAIN_DOUBLINGS_MAX: u32 = 8;
 /// The most spans that wait while ones that were looked at in vain are still halved.
 const HALVED_MAX: usize = 1024;
 
@@ -100,8 +100,11 @@ impl Walk {
 
     /// A span is to be looked at again. Where one block of it is always busy it comes to be looked at alone: the span is
     /// halved each time.
-    pub(super) fn again(&mut self, now: Time, span: Span, attempts: u32) {
+    ///
+    /// What was found there is found again, but for what was repaired: `unrepaired` blocks count from then on only.
+    pub(super) fn again(&mut self, now: Time, span: Span, attempts: u32, unrepaired: u64) {
         self.in_flight -= 1;
+        self.found_blocks -= unrepaired;
         let due = now + AGAIN * (1 << attempts.min(AGAIN_DOUBLINGS_MAX));
         let half = if self.again.len() < HALVED_MAX { span.count / 2 } else { 0 };
         let upper = Span { lba: span.lba + u64::from(half), count: span.count - half, ..span };
