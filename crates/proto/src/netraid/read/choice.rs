@@ -29,9 +29,12 @@ const PATIENCE_MAX: Duration = Duration::from_secs(10);
 const MEASURED: u64 = 8;
 /// The second of two tied reads waits so long: about as long as the first one's claim is on its way.
 const TIE_DELAY: Duration = Duration::from_micros(300);
-/// A member is slow that is expected to take so many times as long as others, and so much longer: copies are claimed by others,
-/// and a row stands in for it at once.
+/// A member is slow that is expected to take so many times as long as others, and so much longer: a row stands in for it at
+/// once.
 const SLOW_FACTOR: u64 = 2;
+/// A contest goes without a member that is so many times as slow. Less is for the bids to tell: among busy disks each answers
+/// what it was nearest to, and one that was left out for some unlucky answers would answer what it alone is asked for much later.
+const CONTEST_FACTOR: u64 = 8;
 const SLOW_MIN_NS: u64 = 500_000;
 
 impl ReadOperation {
@@ -70,7 +73,7 @@ impl ReadOperation {
     fn by_pace(&self, shared: &Shared, holders: &[(u8, BrickId)]) -> (Members, Members) {
         let expected = |brick: BrickId| shared.pace.expected_ns(shared.now, brick, self.kind());
         let fastest_ns = holders.iter().map(|(_, brick)| expected(*brick)).min().unwrap_or(0);
-        let bound_ns = fastest_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
+        let bound_ns = fastest_ns.saturating_mul(CONTEST_FACTOR).saturating_add(SLOW_MIN_NS);
         holders.iter().copied().partition(|(_, brick)| fastest_ns == 0 || expected(*brick) <= bound_ns)
     }
 

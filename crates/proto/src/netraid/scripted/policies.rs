@@ -201,6 +201,23 @@ fn holder_slot(script: &mut Script) -> u8 {
 }
 
 #[test]
+fn a_member_that_takes_a_few_times_as_long_contends_all_the_same() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Claim);
+    measured(&mut script, 3, None);
+    let (since, brick) = (script.coordinator.shared.now, BrickId(2));
+    for call in 0..60 {
+        let pace = &mut script.coordinator.shared.pace;
+        pace.begin(since, brick, Kind::Read, 1 << 41 | call);
+        pace.answered(since + MS * 3 / 2, brick, Kind::Read, 1 << 41 | call, since);
+        pace.heard(brick);
+    }
+    script.coordinator.shared.now += 2 * MS;
+    let asked = read(&mut script);
+    assert_eq!(Script::slots(&asked), [0, 1, 2]);
+    assert!(asked.iter().all(|asked| contest(asked).is_some()), "the bids tell who is slower");
+}
+
+#[test]
 fn a_row_stands_in_for_a_member_that_takes_long() {
     let mut script = script("raid5-4+1", 5, ReadPolicy::Claim);
     let holder = holder_slot(&mut script);
