@@ -136,23 +136,27 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.reads.insert(attempt.read, index);
         match left_to {
             None => self.enqueue(index),
-            Some((until, expected)) => {
-                self.entries[index].place =
-                    Place::Deferred { since: now, until, to: expected.best, turn: expected.turn };
-                self.deferred.insert((until, index));
+            Some(place) => {
+                self.entries[index].place = place;
+                if let Place::Deferred { until, .. } = place {
+                    self.deferred.insert((until, index));
+                }
             }
         }
     }
 
     /// For whom a read waits here, and until when, on a device that has no rotation to wait in. Whose turn comes
     /// waits for the best's time and for its claim, and long enough to hear of those who had their turn before.
-    fn left_to(&self, data: u64, holders: &Holders, now: Time) -> Option<(Time, Expected)> {
+    fn left_to(&self, data: u64, holders: &Holders, now: Time) -> Option<Place> {
         self.config.defer?;
         let own_ns = self.device.positioning_ns(now, &Position::default());
-        let expected = self.bids.expected(data, holders, own_ns, now);
-        let heard_ns = self.config.wait_ns().max(self.bids.late_ns()).saturating_mul(expected.turn);
-        let until = now + Duration::from_nanos(expected.bid_ns.saturating_add(heard_ns));
-        (expected.turn > 0).then_some((until, expected))
+        let Expected { best: to, bid_ns, turn } = self.bids.expected(data, holders, own_ns, now);
+        let heard_ns = self.config.wait_ns().max(self.bids.late_ns());
+        let at_turn =
+            |turn: u64| now + Duration::from_nanos(bid_ns.saturating_add(heard_ns.saturating_mul(turn)));
+        // The first turn stays empty where the best is first by the data's hash too.
+        let passed = at_turn(turn.saturating_sub(1).min(2));
+        (turn > 0).then_some(Place::Deferred { since: now, until: at_turn(turn), passed, to, turn })
     }
 
     fn on_local(&mut self, sector: u64, is_write: bool, item: T) {
@@ -198,12 +202,10 @@ impl<M: Mechanics, T> Claims<M, T> {
             self.counts.lost += 1;
             self.has_lost = true;
         }
-        if let Place::Deferred { since, until, to, turn } = self.entries[index].place {
-            let waited = now.since(since);
-            self.bids.claimed(waited);
+        if let Place::Deferred { since, passed, to, turn, .. } = self.entries[index].place {
+            self.bids.claimed(now.since(since));
             // Someone whose turn was earlier took up what the best had let pass: here it is not waited for again either.
-            let turn = u32::try_from(turn).unwrap_or(u32::MAX);
-            if bid.1 != to && waited * turn >= until.since(since) * (turn - 1) && turn > 1 {
+            if bid.1 != to && turn > 1 && now >= passed {
                 self.bids.heard(to, u64::MAX, now);
             }
         }

@@ -410,6 +410,11 @@ impl Shared {
         self.due = Some(Some(self.now + delay));
     }
 
+    /// Only answers and children wake the current operation.
+    pub fn sleep(&mut self) {
+        self.due = Some(None);
+    }
+
     /// Wakes the current operation to repeat what is unanswered: later each time.
     pub fn wake_to_retry(&mut self, attempt: u32) {
         self.wake_after(Shared::retry_delay(attempt));

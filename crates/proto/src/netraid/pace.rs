@@ -88,8 +88,6 @@ struct Bricks {
     asked: Time,
     /// Since when it owes a sign of life (the first question after its last answer), and how many questions came since.
     owes: Option<(Time, u32)>,
-    /// Since when it owes an answer that it alone can give.
-    owes_answer: Option<Time>,
     kinds: [Track; 3],
 }
 
@@ -97,10 +95,8 @@ impl Pace {
     /// `call` goes to `brick`.
     pub fn begin(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64) {
         self.asked(now, brick);
-        if let Some(paces) = self.bricks.get_mut(&brick) {
-            paces.owes_answer.get_or_insert(now);
-        }
         if let Some(track) = self.track_mut(brick, kind) {
+            track.owes.get_or_insert(now);
             track.unanswered.insert((now, call));
         }
     }
@@ -119,13 +115,15 @@ impl Pace {
     /// Something came from `brick`.
     pub fn heard(&mut self, brick: BrickId) {
         if let Some(paces) = self.bricks.get_mut(&brick) {
-            (paces.owes, paces.owes_answer) = (None, None);
+            paces.owes = None;
+            paces.kinds.iter_mut().for_each(|track| track.owes = None);
         }
     }
 
-    /// For how long nothing at all came from `brick` although it was asked what it alone can answer.
-    pub fn silence(&self, now: Time, brick: BrickId) -> Duration {
-        let since = self.bricks.get(&brick).and_then(|paces| paces.owes_answer);
+    /// For how long nothing at all came from `brick` although it was asked what it alone can answer, and what takes no longer:
+    /// a write that waits for a flush is no sign of trouble to a read.
+    pub fn silence(&self, now: Time, brick: BrickId, kind: Kind) -> Duration {
+        let since = self.bricks.get(&brick).and_then(|paces| paces.kinds[kind as usize].owes);
         since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
@@ -205,6 +203,8 @@ struct Track {
     sum: u64,
     since_look: u32,
     halved: Time,
+    /// Since when it owes an answer that it alone can give.
+    owes: Option<Time>,
     unanswered: BTreeSet<(Time, u64)>,
 }
 
@@ -221,6 +221,7 @@ impl Default for Track {
             sum: 0,
             since_look: 0,
             halved: Time::ZERO,
+            owes: None,
             unanswered: BTreeSet::new(),
         }
     }
@@ -350,6 +351,17 @@ mod tests {
         (0..500).for_each(|i| answered(&mut pace, from + i * MS, MS / 10));
         let now = read_at(&pace, from + 500 * MS);
         assert!(now.mean_ns < MS && now.high_ns < MS, "{now:?}");
+    }
+
+    #[test]
+    fn a_brick_is_silent_to_those_who_ask_alike_until_something_comes_from_it() {
+        let mut pace = Pace::default();
+        pace.begin(Time(0), A, Kind::Prepare, 1);
+        pace.begin(Time(2 * MS), A, Kind::Read, 2);
+        let silence = |pace: &Pace, kind| pace.silence(Time(5 * MS), A, kind).as_millis();
+        assert_eq!([Kind::Read, Kind::LongRead, Kind::Prepare].map(|kind| silence(&pace, kind)), [3, 0, 5]);
+        pace.heard(A);
+        assert_eq!([Kind::Read, Kind::LongRead, Kind::Prepare].map(|kind| silence(&pace, kind)), [0; 3]);
     }
 
     #[test]

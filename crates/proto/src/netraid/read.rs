@@ -357,7 +357,8 @@ impl ReadOperation {
         let excluded = self.bad.and(view.current);
         let wanted = self.data_index;
         let reconstruct = ReconstructOperation::new(self.group, self.span, wanted, excluded);
-        shared.wake_to_retry(self.attempt);
+        // That one asks anew by itself for as long as it takes.
+        shared.sleep();
         shared.begin(Operation::Reconstruct(Box::new(reconstruct)));
         None
     }

@@ -84,7 +84,7 @@ enum Phase {
     /// Its earlier attempt is being settled.
     Settling(After),
     /// What a member lacks is being brought to it.
-    Repairing,
+    Repairing(u8),
     /// It waits to begin again.
     Waiting,
 }
@@ -345,7 +345,7 @@ impl WriteOperation {
             After::Fail(error) => Some(Outcome::Failed(error)),
             After::Again => self.back_off(shared),
             After::Repair(slot) => {
-                self.phase = Phase::Repairing;
+                self.phase = Phase::Repairing(slot);
                 let repair = RepairOperation::from_row(self.group, slot, self.span).patient();
                 shared.begin(Operation::Repair(Box::new(repair)));
                 None
@@ -378,10 +378,16 @@ impl WriteOperation {
         self.settle(shared, slot, After::Repair(slot))
     }
 
-    fn on_repaired(&mut self, shared: &mut Shared, outcome: &Outcome) -> Option<Outcome> {
-        match outcome {
+    fn on_repaired(&mut self, shared: &mut Shared, slot: u8, outcome: &Outcome) -> Option<Outcome> {
+        if shared.view(self.group).current.has(slot) {
             // A full disk has no room for what it cannot read: whoever deletes something helps.
-            Outcome::Failed(IoError::NoSpace) => self.unrepaired = IoError::NoSpace,
+            self.unrepaired = match outcome {
+                Outcome::Failed(IoError::NoSpace) => IoError::NoSpace,
+                _ => IoError::Unreadable,
+            };
+        }
+        match outcome {
+            Outcome::Failed(IoError::NoSpace) => {}
             // The other members cannot make out the blocks either: nobody may ever.
             Outcome::Failed(error) => {
                 self.unreadable += 1;
@@ -488,7 +494,7 @@ impl Operate for WriteOperation {
                 self.on_old_content(shared, &content, &stamps)
             }
             (Phase::Reading, Outcome::Failed(error)) => Some(Outcome::Failed(error)),
-            (Phase::Repairing, outcome) => self.on_repaired(shared, &outcome),
+            (Phase::Repairing(slot), outcome) => self.on_repaired(shared, slot, &outcome),
             _ => None,
         }
     }
@@ -503,7 +509,7 @@ impl Operate for WriteOperation {
                 self.send(shared);
                 None
             }
-            Phase::Reading | Phase::Settling(_) | Phase::Repairing => None,
+            Phase::Reading | Phase::Settling(_) | Phase::Repairing(_) => None,
         }
     }
 

@@ -23,8 +23,9 @@ pub(super) enum Place {
     Nowhere,
     /// In the head's queue.
     Waiting(Ticket),
-    /// Left until then to another brick, since it came, in the turn of so many.
-    Deferred { since: Time, until: Time, to: BrickId, turn: u64 },
+    /// Left until then to another brick, since it came, in the turn of so many. Whoever claims it once it was `passed` took up
+    /// what the other had let pass.
+    Deferred { since: Time, until: Time, passed: Time, to: BrickId, turn: u64 },
     /// The next to be issued.
     Chosen,
 }

@@ -391,28 +391,41 @@ fn a_dead_brick_is_overtaken() {
 
 #[test]
 fn who_is_passed_over_by_one_is_not_waited_for_by_the_others() {
+    for (holders, latency_ns) in [(3, 10_000), (3, 100_000), (4, 100_000), (5, 100_000)] {
+        who_is_passed_over_by_the_next_is_not_waited_for_by_the_last_of(holders, latency_ns);
+    }
+}
+
+fn who_is_passed_over_by_the_next_is_not_waited_for_by_the_last_of(count: u32, latency_ns: u64) {
     let bid_ns = 100_000;
-    let all: Holders = [BrickId(0), BrickId(1), BrickId(2)].into();
+    let all: Holders = (0..count).map(BrickId).collect();
+    let last = BrickId(count - 1);
     let place = |claims: &mut Claims<Estimate, u32>, now, sequence, data| {
         let (attempt, holders) = (read(sequence, 0), all.clone());
         step(claims, now, Event::Read { attempt, data, sector: 0, holders, item: 0 });
         claims.reads.get(&attempt.read).map(|index| claims.entries[*index].place)
     };
     let with_read = |data| {
-        let mut claims = Claims::new(Config::flash(BrickId(2), 10_000, 8), Estimate::new(100_000));
-        for brick in [BrickId(0), BrickId(1)] {
+        let mut claims = Claims::new(Config::flash(last, latency_ns, 8), Estimate::new(100_000));
+        for brick in (0..count - 1).map(BrickId) {
             step(&mut claims, 0, Event::Claim { attempt: read(9, 0), bid_ns, brick });
         }
         let place = place(&mut claims, 0, 1, data);
         (claims, place)
     };
     // A read that is left to brick 0 first, to brick 1 then, and here last.
-    let is_last =
-        |data: &u64| matches!(with_read(*data).1, Some(Place::Deferred { to: BrickId(0), turn: 3, .. }));
-    let data = (0..100).find(is_last).expect("one of six");
+    let is_last = |data: &u64| {
+        let mut order = all.to_vec();
+        order.sort_by_key(|brick| core::cmp::Reverse(crate::distribute::hash::weight(*data, *brick)));
+        let turn = with_read(*data)
+            .1
+            .map(|place| matches!(place, Place::Deferred { turn, .. } if turn == u64::from(count)));
+        order[..2] == [BrickId(0), BrickId(1)] && turn == Some(true)
+    };
+    let data = (0..1000).find(is_last).expect("one of sixty");
     let (mut claims, _) = with_read(data);
     // Brick 1 takes it up when brick 0 has let its time pass.
-    let taken_ns = bid_ns + 2 * 21_000;
+    let taken_ns = bid_ns + 2 * latency_ns * 21 / 10;
     let fx = step(&mut claims, taken_ns, Event::Claim { attempt: read(1, 0), bid_ns, brick: BrickId(1) });
     assert_eq!(fx, [Effect::Drop { item: 0, why: Dropped::Claimed(BrickId(1)) }]);
     let next = place(&mut claims, taken_ns, 2, data);

@@ -80,7 +80,10 @@ impl Participant {
         }
         let blocks = match result {
             Ok(blocks) => blocks,
-            Err(StoreError::Busy) => return read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
+            // Left without a contest that knows of it: a packet came twice. It says nothing of the disk.
+            Err(StoreError::Busy | StoreError::Left) => {
+                return read_answer(cx, read, ReadOutcome::Busy, Payload::new());
+            }
             Err(_) => return read_answer(cx, read, ReadOutcome::Failed, Payload::new()),
         };
         // The disk may have taken longer than the lease lasted.

@@ -247,7 +247,9 @@ impl ReadOperation {
         let bound_ns = row_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
         // Who has been silent for as long as a read is given would most likely let this one wait as long.
         let silent = self.rescue_delay(shared, &members(view));
-        let is_slower = |brick| expected(brick) > bound_ns || shared.pace.silence(shared.now, brick) > silent;
+        let is_slower = |brick| {
+            expected(brick) > bound_ns || shared.pace.silence(shared.now, brick, self.kind()) > silent
+        };
         *row_ns > 0 && holders.iter().all(|(_, brick)| is_slower(*brick))
     }
 

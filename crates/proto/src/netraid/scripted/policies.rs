@@ -244,6 +244,29 @@ fn a_row_stands_in_for_a_member_that_takes_long() {
     assert_eq!(Script::slots(&read(&mut script)), [holder]);
 }
 
+#[test]
+fn a_member_that_flushes_a_write_is_asked_for_reads() {
+    let mut script = script("raid5-4+1", 5, ReadPolicy::Claim);
+    let holder = holder_slot(&mut script);
+    measured(&mut script, 5, None);
+    let shared = &mut script.coordinator.shared;
+    shared.pace.begin(shared.now, BrickId(u32::from(holder) + 1), Kind::Prepare, 1 << 41);
+    shared.now += 5 * MS;
+    assert_eq!(Script::slots(&read(&mut script)), [holder]);
+}
+
+#[test]
+fn the_row_of_an_unreadable_block_is_asked_for_once_however_long_it_takes() {
+    let mut script = script("raid5-4+1", 5, ReadPolicy::Claim);
+    let asked = read(&mut script);
+    let outcome = ReadOutcome::Done { leased: true, stamps: Vec::new(), unreadable: vec![0] };
+    script.answer(&asked[0], Answer::Read(outcome, Payload::new()));
+    assert_eq!(script.asked().len(), 4);
+    for _ in 0..4 {
+        assert_eq!(script.wait().len(), 4, "asked again, by one who reconstructs");
+    }
+}
+
 /// The row's members show zeros that nobody wrote: one stamp for data, one for each unit for parity.
 fn row_shows_zeros(script: &mut Script, asked: &[Asked]) {
     for asked in asked {
