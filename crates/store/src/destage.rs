@@ -176,11 +176,15 @@ impl Running {
 
     /// Brings one page's blocks home and writes the page.
     fn update(&mut self, volume: VolumeId, page: u64, planes: &BTreeSet<u8>) {
+        let mut written = BTreeSet::new();
         for &plane in planes {
             let key = Key { volume, page, plane };
-            if self.pages.home(key).is_none() && !self.create_page(key) {
+            if self.pages.home(key).is_some() || self.create_page(key) {
+                written.insert(plane);
+            } else if plane == 0 || self.has_stamps(key) {
                 return self.fail("no place is left for a metadata page, although it was set aside");
             }
+            // Zeros were set no page aside for, and need one since a page was lost: they are unknown, and can be mended.
         }
         for number in page * PAGE_SLOTS..(page + 1) * PAGE_SLOTS {
             let Some(group) = self.destaging.group(volume, number).cloned() else { continue };
@@ -188,7 +192,16 @@ impl Running {
                 return self.fail("no slot is left for content, although it was set aside");
             }
         }
-        planes.iter().for_each(|&plane| self.write_page(Key { volume, page, plane }));
+        written.into_iter().for_each(|plane| self.write_page(Key { volume, page, plane }));
+    }
+
+    /// Whether any stamp but zero is to be brought home to a page.
+    fn has_stamps(&self, Key { volume, page, plane }: Key) -> bool {
+        let groups = (page * PAGE_SLOTS..(page + 1) * PAGE_SLOTS)
+            .filter_map(|number| self.destaging.group(volume, number));
+        let mut stamps =
+            groups.flat_map(|group| &group.versions).flat_map(|(_, version)| version.stamps.as_slice());
+        stamps.any(|(of, stamp)| of == plane && !stamp.is_zero())
     }
 
     fn create_page(&mut self, key: Key) -> bool {

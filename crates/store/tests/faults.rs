@@ -464,6 +464,17 @@ fn rotten_parity_is_mended_on_a_disk_without_a_page_to_spare() {
         assert_eq!(read.stamps, [1, 0, 0, 0].map(Stamp));
         world.run(true);
     }
+
+    // A page is lost before a mend is home, and from now on zeros need pages: those of the mend have none, and are unknown.
+    world.disk.spoil(rotten, &mut Rng::with_seed(4), 1);
+    assert_eq!(mend(&mut world, [1, 0, 0, 0]), Ok(()));
+    world.disk.spoil(64 * 1024 + JOURNAL + 4096, &mut Rng::with_seed(4), 8);
+    world.crash().unwrap();
+    assert_eq!(world.store.stats().lost_pages, 1);
+    world.run(true);
+    world.crash().unwrap();
+    assert_eq!(world.read(span(1, 44, 1), 4).unwrap().unreadable, [0]);
+    assert_eq!(world.read(span(2, 512, 1), 1).unwrap().stamps, [Stamp(4)], "what was not lost is there");
 }
 
 /// Where a page was lost, what has none is not known to be zero: a mend says that it is.
