@@ -47,7 +47,7 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Copies read by this policy as well, beside the policy that is usual; may be repeated
-    #[arg(long = "read-policy", value_parser = failslow::POLICIES)]
+    #[arg(long = "read-policy", value_parser = failslow::POLICIES, conflicts_with = "bounds_only")]
     read_policies: Vec<String>,
 }
 

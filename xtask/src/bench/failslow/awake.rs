@@ -3,10 +3,10 @@
 //! closed loops, which leave no time to doze, are measured without.
 
 use crate::process::tied_to_us;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::process::{Child, Command, Stdio};
 
-/// Processors are awake until this is dropped.
+/// Processors are awake until this ends.
 pub(super) struct Awake(Vec<Child>);
 
 impl Awake {
@@ -18,11 +18,23 @@ impl Awake {
             spinning.args(["--idle", "0", "sh", "-c", "while :; do :; done"]);
             let mut spinning = tied_to_us(&spinning);
             let spinning = spinning.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-            awake.0.push(spinning.context("starting chrt (of util-linux) to keep the processors awake")?);
+            awake.0.push(spinning.context(HINT)?);
         }
         Ok(awake)
     }
+
+    /// What was measured counts only if the processors were awake to its end.
+    pub(super) fn end(mut self) -> Result<()> {
+        for child in &mut self.0 {
+            if let Some(status) = child.try_wait()? {
+                bail!("{HINT}: it ended before it was told to ({status})");
+            }
+        }
+        Ok(())
+    }
 }
+
+const HINT: &str = "`chrt --idle 0` (of util-linux) keeps the processors awake";
 
 impl Drop for Awake {
     fn drop(&mut self) {

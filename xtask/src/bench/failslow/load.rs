@@ -76,6 +76,22 @@ fn at(sorted: &[Duration], part: f64) -> f64 {
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).map_or(0.0, |time| time.as_secs_f64() * 1e3)
 }
 
+/// Requests a second, of several runs.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub(super) struct Rate {
+    pub(super) median: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Rate {
+    pub(super) fn of(mut runs: Vec<f64>) -> Rate {
+        runs.sort_unstable_by(f64::total_cmp);
+        let at = |index: usize| runs.get(index).copied().unwrap_or_default();
+        Rate { median: at(runs.len() / 2), least: at(0), most: at(runs.len().saturating_sub(1)) }
+    }
+}
+
 /// Where and what.
 pub(super) struct Load {
     port: u16,
@@ -134,7 +150,12 @@ impl Load {
         Ok(Percentiles::of(&samples, Duration::ZERO, span))
     }
 
-    /// Requests a second with so many under way all the time.
+    /// Requests a second with so many under way all the time: of several runs of that span, as one tells a tenth at best.
+    pub(super) fn throughput(&self, depth: u64, span: Duration, runs: usize) -> Result<Rate> {
+        (0..runs).map(|_| self.closed(depth, span)).collect::<Result<_>>().map(Rate::of)
+    }
+
+    /// Requests a second of one run.
     pub(super) fn closed(&self, depth: u64, span: Duration) -> Result<f64> {
         let connections = (0..depth).map(|_| self.connect()).collect::<Result<Vec<_>>>()?;
         let noise = self.next_run();
@@ -239,5 +260,11 @@ mod tests {
         let first = Percentiles::of(&samples, millis(0), millis(100));
         assert_eq!((first.samples, first.p99_ms), (100, 1.0));
         assert_eq!(Percentiles::of(&[], millis(0), millis(9)), Percentiles::default());
+    }
+
+    #[test]
+    fn a_rate_is_the_median_of_its_runs() {
+        assert_eq!(Rate::of(vec![9.0, 1.0, 4.0]), Rate { median: 4.0, least: 1.0, most: 9.0 });
+        assert_eq!(Rate::of(vec![]), Rate::default());
     }
 }

@@ -1,7 +1,7 @@
 //! Reads beside a slow brick, under each policy.
 
 use super::awake::Awake;
-use super::load::{Kind, Percentiles};
+use super::load::{Kind, Load, Percentiles, Rate};
 use super::state::{BRICK, State};
 use super::{DEPTH, JOBS, Plan, READ_RATE, cluster, load, table};
 use crate::cluster::{Cluster, Metrics, of_brick};
@@ -22,7 +22,7 @@ pub(super) struct Reads {
     /// Of paced jobs.
     pub(super) paced: Percentiles,
     /// Requests a second at [`DEPTH`].
-    pub(super) iops: f64,
+    pub(super) iops: Rate,
     pub(super) cost: Cost,
 }
 
@@ -39,7 +39,7 @@ impl Reads {
         json!({
             "layout": self.layout, "policy": self.policy, "state": self.state.name(), "requests": self.paced.samples,
             "p50_ms": self.paced.p50_ms, "p99_ms": self.paced.p99_ms, "p999_ms": self.paced.p999_ms,
-            "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops, "packets_per_read": self.cost.packets,
+            "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops.median, "iops_least": self.iops.least, "iops_most": self.iops.most, "packets_per_read": self.cost.packets,
             "bytes_per_read": self.cost.bytes, "device_blocks_per_read": self.cost.device_blocks,
         })
     }
@@ -49,21 +49,65 @@ impl Reads {
 pub(super) fn measure(binary: &Path, layout: &str, plan: &Plan) -> Result<Vec<Reads>> {
     eprintln!("reads of {layout}");
     let mut cluster = cluster(binary, layout, plan)?;
+    let load = load(&cluster, Kind::Read);
     let mut all = Vec::new();
     for policy in plan.policies_of(layout) {
         cluster.admin(&["volume", "set", "v", "--read-policy", policy])?;
-        for state in &plan.states {
-            let reads = in_state(&mut cluster, layout, policy, *state, plan)
-                .with_context(|| format!("{layout} read by {policy}, one brick {}", state.name()))?;
-            eprintln!("{}", table::reads_line(&reads));
-            all.push(reads);
-        }
+        let of_policy = of_policy(&mut cluster, &load, layout, policy, plan)
+            .with_context(|| format!("{layout} read by {policy}"))?;
+        of_policy.iter().for_each(|reads| eprintln!("{}", table::reads_line(reads)));
+        all.extend(of_policy);
     }
     Ok(all)
 }
 
-fn in_state(cluster: &mut Cluster, layout: &str, policy: &str, state: State, plan: &Plan) -> Result<Reads> {
-    let load = load(cluster, Kind::Read);
+/// Paced reads in one state after the other; throughput in turns, as the machine itself is faster now and slower then.
+fn of_policy(
+    cluster: &mut Cluster,
+    load: &Load,
+    layout: &str,
+    policy: &str,
+    plan: &Plan,
+) -> Result<Vec<Reads>> {
+    let mut paced = Vec::new();
+    for state in &plan.states {
+        let at_a_pace = |cluster: &Cluster| {
+            sleep(RENEWED);
+            let before = cluster.metrics();
+            let awake = Awake::begin()?;
+            let paced = load.paced(JOBS, READ_RATE, plan.read_span)?;
+            awake.end()?;
+            sleep(RENEWED);
+            Ok((paced, Cost::between(&before, &cluster.metrics())))
+        };
+        paced.push(during(cluster, load, *state, plan, at_a_pace)?);
+    }
+    let mut rates = vec![Vec::new(); plan.states.len()];
+    for _ in 0..plan.turns_of(policy) {
+        for (state, rates) in plan.states.iter().zip(&mut rates) {
+            let closed = |_: &Cluster| load.closed(DEPTH, plan.closed_span);
+            rates.push(during(cluster, load, *state, plan, closed)?);
+        }
+    }
+    let reads = plan.states.iter().zip(paced).zip(rates).map(|((state, (paced, cost)), rates)| Reads {
+        layout: layout.to_owned(),
+        policy: policy.to_owned(),
+        state: *state,
+        paced,
+        iops: Rate::of(rates),
+        cost,
+    });
+    Ok(reads.collect())
+}
+
+/// Does `work` while the brick ails.
+fn during<R>(
+    cluster: &mut Cluster,
+    load: &Load,
+    state: State,
+    plan: &Plan,
+    work: impl FnOnce(&Cluster) -> Result<R>,
+) -> Result<R> {
     // The caches and what the gateway knows of its bricks are those of a cluster in use.
     load.paced(JOBS, READ_RATE, plan.closed_span / 2)?;
     let trouble = state.begin(cluster)?;
@@ -72,19 +116,11 @@ fn in_state(cluster: &mut Cluster, layout: &str, policy: &str, state: State, pla
     }
     // What a gateway has to learn of the brick it learns in a second.
     load.paced(JOBS, READ_RATE, Duration::from_secs(1))?;
-    sleep(RENEWED);
-    let before = cluster.metrics();
-    let awake = Awake::begin()?;
-    let paced = load.paced(JOBS, READ_RATE, plan.read_span)?;
-    drop(awake);
-    sleep(RENEWED);
-    let cost = Cost::between(&before, &cluster.metrics());
-    let iops = load.closed(DEPTH, plan.closed_span)?;
+    let result = work(cluster).with_context(|| format!("one brick {}", state.name()))?;
     trouble.end(cluster)?;
     cluster.wait_until_redundant(Duration::from_secs(120))?;
     cluster.all_alive()?;
-    let (layout, policy) = (layout.to_owned(), policy.to_owned());
-    Ok(Reads { layout, policy, state, paced, iops, cost })
+    Ok(result)
 }
 
 fn wait_until_out(cluster: &Cluster) -> Result<()> {

@@ -52,7 +52,7 @@ pub(super) fn reads_line(reads: &Reads) -> String {
         millis(p50_ms),
         millis(p99_ms),
         millis(p999_ms),
-        reads.iops,
+        reads.iops.median,
         reads.cost.packets,
         reads.cost.bytes / 1e3,
         reads.cost.device_blocks,
@@ -81,7 +81,7 @@ pub(super) fn writes_line(writes: &Writes) -> String {
         seconds(writes.noticed),
         seconds(writes.left),
         seconds(writes.back),
-        writes.iops,
+        writes.iops.median,
     )
 }
 

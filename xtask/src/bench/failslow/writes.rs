@@ -1,7 +1,7 @@
 //! Writes beside a slow brick: every member must have them, so they are slow until it has left.
 
 use super::awake::Awake;
-use super::load::{Kind, Percentiles};
+use super::load::{Kind, Percentiles, Rate};
 use super::state::{BRICK, State};
 use super::{DEPTH, JOBS, Plan, WRITE_RATE, cluster, load};
 use crate::cluster::{Cluster, of_brick};
@@ -31,7 +31,7 @@ pub(super) struct Writes {
     pub(super) noticed: Option<Duration>,
     pub(super) left: Option<Duration>,
     /// Requests a second at [`DEPTH`], after it had left.
-    pub(super) iops: f64,
+    pub(super) iops: Rate,
     /// Whether it was still out at the end, having left once.
     pub(super) stays_out: bool,
     /// From its recovery until all data were redundant again.
@@ -50,7 +50,7 @@ impl Writes {
         json!({
             "layout": self.layout, "state": self.state.name(), "before": part(&self.before),
             "until_it_left": part(&self.during), "after_it_left": part(&self.after),
-            "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops,
+            "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops.median, "iops_least": self.iops.least, "iops_most": self.iops.most,
             "stays_out": self.stays_out, "back_s": seconds(self.back),
         })
     }
@@ -74,7 +74,7 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
     let trouble = state.begin(cluster)?;
     let (noticed, left) = watch(cluster, state)?;
     let samples = paced.finish()?;
-    drop(awake);
+    awake.end()?;
     let end = span + within + span;
     let out = left.map_or(end, |left| ill + left + AFTER);
     let before = Percentiles::of(&samples, Duration::ZERO, ill);
@@ -82,7 +82,7 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
         State::Healthy => Percentiles::of(&samples, ill, end),
         _ => Percentiles::of(&samples, out, end),
     };
-    let iops = load.closed(DEPTH, plan.closed_span)?;
+    let iops = load.throughput(DEPTH, plan.closed_span, plan.closed_runs)?;
     let stays_out = is_out(&cluster.status()?, &cluster.brick_id(BRICK)?, state).1;
     trouble.end(cluster)?;
     let back = cluster.wait_until_redundant(Duration::from_secs(120))?;
