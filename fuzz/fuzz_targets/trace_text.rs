@@ -12,7 +12,8 @@ use trace::{Bounds, Format, Options, Order, Origin, Reader, Record, Sizes, Targe
 const VOLUME: u64 = 1 << 40;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((&choice, text)) = bytes.split_first() else { return };
+    let [choice, kinds, text @ ..] = bytes else { return };
+    let (choice, kinds) = (*choice, *kinds);
     let names = ["brickwork", "spc", "msr", "etw", "systor", "cloudphysics", "validation", "blkparse", "disksim", "disksim-ns", "arc"];
     // The last choice is detection.
     let format = names.get(usize::from(choice & 15)).map(|name| Format::find(name).expect("the format is known"));
@@ -20,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let options = Options {
         format,
         order,
-        is_negative_allowed: choice & 128 != 0,
+        is_negative_allowed: kinds & 1 != 0,
         bounds: if choice & 64 == 0 { Bounds::None } else { Bounds::Wrap(NonZeroU64::new(VOLUME).expect("not zero")) },
         sizes: if choice & 128 == 0 { Sizes::Refuse } else { Sizes::Skip },
         ..Options::default()

@@ -33,6 +33,17 @@ pub struct Assumed {
     pub why: String,
 }
 
+impl Assumed {
+    /// What an experiment assumes under this name.
+    ///
+    /// # Panics
+    /// If the paper's file does not have it: experiments and their file are made together.
+    pub fn of(parameters: &Parameters, name: &str) -> Assumed {
+        let assumption = parameters.get(name).clone();
+        Assumed { name: assumption.name, value: assumption.value, why: assumption.why }
+    }
+}
+
 /// What the claims would be under another assumption, all at quick scale.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
@@ -172,15 +183,7 @@ fn seen(runs: &[Runs]) -> Vec<String> {
 }
 
 fn assumed(experiment: &dyn Experiment, parameters: &Parameters) -> Vec<Assumed> {
-    let assumed = |name: &&str| {
-        let assumption = parameters.get(name);
-        Assumed {
-            name: assumption.name.clone(),
-            value: assumption.value.clone(),
-            why: assumption.why.clone(),
-        }
-    };
-    experiment.assumptions().iter().map(assumed).collect()
+    experiment.assumptions().into_iter().map(|name| Assumed::of(parameters, name)).collect()
 }
 
 fn sensitivities(

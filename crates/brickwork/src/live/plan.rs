@@ -120,14 +120,7 @@ impl Plan {
 }
 
 fn assumptions(parameters: &Parameters, dilate: u32) -> Vec<Assumed> {
-    let assumed = |name| {
-        let assumption = parameters.get(name);
-        Assumed {
-            name: assumption.name.clone(),
-            value: assumption.value.clone(),
-            why: assumption.why.clone(),
-        }
-    };
+    let assumed = |name| Assumed::of(parameters, name);
     let dilate = Assumed {
         name: "dilate".to_owned(),
         value: Value::Number(dilate.into()),

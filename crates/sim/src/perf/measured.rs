@@ -3,7 +3,7 @@
 //! the time busy by the accesses counted. So throughput x service time = 1 - idle, exactly, for each brick and for all (for
 //! disks that take one access at a time).
 
-use base::Time;
+use base::{Time, octaves};
 
 /// The kinds of messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -209,8 +209,8 @@ impl Measured {
     }
 }
 
-/// Times by powers of two, each in 64 parts.
-const PARTS: u64 = 64;
+/// Times are known to one part in so many.
+const PARTS: usize = 64;
 
 /// Collects response times.
 #[derive(Clone, Debug)]
@@ -223,11 +223,11 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new() -> Times {
-        Times { buckets: vec![0; 64 * PARTS as usize], count: 0, sum_ns: 0, max_ns: 0 }
+        Times { buckets: vec![0; octaves::boxes::<PARTS>()], count: 0, sum_ns: 0, max_ns: 0 }
     }
 
     pub(super) fn add(&mut self, ns: u64) {
-        self.buckets[bucket(ns)] += 1;
+        self.buckets[octaves::index::<PARTS>(ns)] += 1;
         self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -253,21 +253,8 @@ impl Times {
             seen >= rank
         };
         let bucket = self.buckets.iter().position(is_reached);
-        bucket.map_or(0.0, |bucket| (upper_ns(bucket as u64).min(self.max_ns)) as f64 / 1e6)
+        bucket.map_or(0.0, |bucket| octaves::greatest::<PARTS>(bucket).min(self.max_ns) as f64 / 1e6)
     }
-}
-
-fn bucket(ns: u64) -> usize {
-    let ns = ns.max(PARTS);
-    let power = u64::from(ns.ilog2());
-    (power * PARTS + (ns >> (power - u64::from(PARTS.ilog2()))) % PARTS) as usize
-}
-
-/// The last time in the bucket.
-fn upper_ns(bucket: u64) -> u64 {
-    let (power, part) = (bucket / PARTS, bucket % PARTS);
-    let width = 1u128 << power >> PARTS.ilog2();
-    u64::try_from((u128::from(PARTS + part) + 1) * width - 1).unwrap_or(u64::MAX)
 }
 
 /// The intervals of a series at most.
@@ -425,6 +412,5 @@ mod tests {
         {
             assert!((exact..=exact * 1.016).contains(&ms), "{ms} for {exact}");
         }
-        assert!(upper_ns(bucket(u64::MAX) as u64) == u64::MAX && bucket(0) == bucket(PARTS));
     }
 }
