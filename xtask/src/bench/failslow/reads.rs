@@ -1,7 +1,7 @@
 //! Reads beside a slow brick, under each policy.
 
 use super::awake::Awake;
-use super::load::{Kind, Load, Percentiles, Rate};
+use super::load::{Kind, Load, Percentiles, Rate, Sample};
 use super::state::{BRICK, State};
 use super::{DEPTH, JOBS, Plan, READ_RATE, cluster, load, table};
 use crate::cluster::{Cluster, Metrics, of_brick};
@@ -26,9 +26,10 @@ pub(super) struct Reads {
     pub(super) cost: Cost,
 }
 
-/// What a paced read costs: all that daemons send each other meanwhile, and what bricks read from their disks.
+/// What paced reads cost: all that daemons send each other meanwhile, and what bricks read from their disks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cost {
+    pub(super) reads: f64,
     pub(super) packets: f64,
     pub(super) bytes: f64,
     pub(super) device_blocks: f64,
@@ -61,7 +62,7 @@ pub(super) fn measure(binary: &Path, layout: &str, plan: &Plan) -> Result<Vec<Re
     Ok(all)
 }
 
-/// Paced reads in one state after the other; throughput in turns, as the machine itself is faster now and slower then.
+/// All states in turns, several times: the machine itself is faster now and slower then.
 fn of_policy(
     cluster: &mut Cluster,
     load: &Load,
@@ -69,35 +70,43 @@ fn of_policy(
     policy: &str,
     plan: &Plan,
 ) -> Result<Vec<Reads>> {
-    let mut paced = Vec::new();
-    for state in &plan.states {
-        let at_a_pace = |cluster: &Cluster| {
-            sleep(RENEWED);
-            let before = cluster.metrics();
-            let awake = Awake::begin()?;
-            let paced = load.paced(JOBS, READ_RATE, plan.read_span)?;
-            awake.end()?;
-            sleep(RENEWED);
-            Ok((paced, Cost::between(&before, &cluster.metrics())))
-        };
-        paced.push(during(cluster, load, *state, plan, at_a_pace)?);
-    }
-    let mut rates = vec![Vec::new(); plan.states.len()];
+    let mut seen: Vec<Seen> = plan.states.iter().map(|_| Seen::default()).collect();
     for _ in 0..plan.turns_of(policy) {
-        for (state, rates) in plan.states.iter().zip(&mut rates) {
-            let closed = |_: &Cluster| load.closed(DEPTH, plan.closed_span);
-            rates.push(during(cluster, load, *state, plan, closed)?);
+        for (state, seen) in plan.states.iter().zip(&mut seen) {
+            during(cluster, load, *state, plan, |cluster| seen.look(cluster, load, plan))?;
         }
     }
-    let reads = plan.states.iter().zip(paced).zip(rates).map(|((state, (paced, cost)), rates)| Reads {
+    let reads = plan.states.iter().zip(seen).map(|(state, seen)| Reads {
         layout: layout.to_owned(),
         policy: policy.to_owned(),
         state: *state,
-        paced,
-        iops: Rate::of(rates),
-        cost,
+        paced: Percentiles::of(&seen.samples, Duration::ZERO, plan.read_span),
+        iops: Rate::of(seen.rates),
+        cost: seen.cost.of_a_read(),
     });
     Ok(reads.collect())
+}
+
+/// What was seen in one state, of all turns.
+#[derive(Default)]
+struct Seen {
+    samples: Vec<Sample>,
+    cost: Cost,
+    rates: Vec<f64>,
+}
+
+impl Seen {
+    fn look(&mut self, cluster: &Cluster, load: &Load, plan: &Plan) -> Result<()> {
+        sleep(RENEWED);
+        let before = cluster.metrics();
+        let awake = Awake::begin()?;
+        self.samples.append(&mut load.start(JOBS, READ_RATE, plan.read_span)?.finish()?);
+        awake.end()?;
+        sleep(RENEWED);
+        self.cost.add(&before, &cluster.metrics());
+        self.rates.push(load.closed(DEPTH, plan.closed_span)?);
+        Ok(())
+    }
 }
 
 /// Does `work` while the brick ails.
@@ -131,13 +140,21 @@ fn wait_until_out(cluster: &Cluster) -> Result<()> {
 
 impl Cost {
     /// What bricks tell each other of claims counts as well.
-    fn between(before: &Metrics, after: &Metrics) -> Cost {
+    fn add(&mut self, before: &Metrics, after: &Metrics) {
         let grown = |name: &str| after.grown(before, name);
-        let reads = grown("brickwork_nbd_reads_total").max(1.0);
+        self.reads += grown("brickwork_nbd_reads_total");
+        self.packets += grown("brickwork_peer_packets_sent_total");
+        self.bytes += grown("brickwork_peer_bytes_sent_total");
+        self.device_blocks += grown("brickwork_store_cache_misses_total");
+    }
+
+    fn of_a_read(self) -> Cost {
+        let share = |all: f64| all / self.reads.max(1.0);
         Cost {
-            packets: grown("brickwork_peer_packets_sent_total") / reads,
-            bytes: grown("brickwork_peer_bytes_sent_total") / reads,
-            device_blocks: grown("brickwork_store_cache_misses_total") / reads,
+            reads: 1.0,
+            packets: share(self.packets),
+            bytes: share(self.bytes),
+            device_blocks: share(self.device_blocks),
         }
     }
 }

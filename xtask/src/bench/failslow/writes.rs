@@ -82,7 +82,7 @@ fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> R
         State::Healthy => Percentiles::of(&samples, ill, end),
         _ => Percentiles::of(&samples, out, end),
     };
-    let iops = load.throughput(DEPTH, plan.closed_span, plan.closed_runs)?;
+    let iops = load.throughput(DEPTH, plan.closed_span, plan.turns)?;
     let stays_out = is_out(&cluster.status()?, &cluster.brick_id(BRICK)?, state).1;
     trouble.end(cluster)?;
     let back = cluster.wait_until_redundant(Duration::from_secs(120))?;
