@@ -34,7 +34,12 @@ pub fn run_brick(
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
     let directory: Address = options.directory.parse()?;
     let address = options.advertise.clone().unwrap_or_else(|| bound.clone());
-    let config = BrickConfig { id: options.id, address, labels: options.labels.clone() };
+    let config = BrickConfig {
+        id: options.id,
+        address,
+        labels: options.labels.clone(),
+        disks: options.calibrations.clone(),
+    };
     let machine = BrickNode::open(config, stores);
     let meter = Meter::new(node.metrics)?;
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");

@@ -81,5 +81,6 @@ pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions,
     NodeOptions, Ready, Security, TlsFiles,
 };
+pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{run_recount, write_store};
 pub use shutdown::Shutdown;

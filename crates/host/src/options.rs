@@ -2,6 +2,7 @@
 
 use crate::disk::IoEngine;
 use base::{BrickId, ClusterId};
+use proto::distribute::claim::estimate::Calibration;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -62,6 +63,8 @@ pub struct BrickOptions {
     pub directory: String,
     /// Its disks, formatted before.
     pub disks: Vec<DiskSpec>,
+    /// What is known of their speed, in the same order.
+    pub calibrations: Vec<Calibration>,
     /// How to do disk I/O.
     pub io: IoEngine,
     /// Journalled content at which a disk brings it home, in bytes; `None` for the store's own bound.

@@ -138,6 +138,7 @@ fn brick_options(id: BrickId, spec: DiskSpec, directory: &str) -> BrickOptions {
         advertise: None,
         directory: directory.to_owned(),
         disks: vec![spec],
+        calibrations: Vec::new(),
         io: if id.0.is_multiple_of(2) { IoEngine::Plain } else { IoEngine::Auto },
         destage_bytes: None,
         emulation: None,

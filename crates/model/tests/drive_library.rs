@@ -27,6 +27,35 @@ fn no_two_addresses_share_a_place() {
     }
 }
 
+/// Switches of the head are left out of the mean, and random places are more often on long tracks.
+#[test]
+fn the_mean_access_is_what_reads_at_random_places_take() {
+    const SECTORS: u32 = 64;
+    for model in drives() {
+        let (mut rng, mut drive) =
+            (base::Rng::with_seed(7), Drive::with_options(model.clone(), DriveOptions::MECHANICS));
+        let (mut now, mut positioning_ns, mut transfer_ns) = (Time::ZERO, 0, 0);
+        for _ in 0..2000 {
+            now.0 += rng.u64(0..20_000_000);
+            let sector = rng.u64(0..model.capacity_sectors() - u64::from(SECTORS));
+            let service = drive.serve(now, Access { sector, count: SECTORS, is_write: false });
+            positioning_ns += service.seek_ns + service.rotation_ns;
+            transfer_ns += service.transfer_ns;
+            now = service.done;
+        }
+        let mean = model.mean_access();
+        let expected_ns = mean.bytes_per_second.map_or(0.0, |rate| f64::from(SECTORS) * 512.0 / rate * 1e9);
+        let near =
+            |seen: u64, expected: f64, part: f64| (seen as f64 / 2000.0 - expected).abs() <= expected * part;
+        assert!(
+            near(positioning_ns, mean.read_ns as f64, 0.15),
+            "{}: {positioning_ns} {mean:?}",
+            model.name()
+        );
+        assert!(near(transfer_ns, expected_ns, 0.1), "{}: {transfer_ns} {mean:?}", model.name());
+    }
+}
+
 proptest! {
     /// The parts add up, nothing ends before it begins, and a predicted wait is what is then seen.
     #[test]

@@ -250,7 +250,11 @@ impl Cluster {
         let dir = self.dir.join(&name);
         let init = brick::Init {
             joining: Joining { dir: dir.clone(), join: token.clone() },
-            disks: vec![crate::config::DiskFile { path: dir.join("disk"), size: Some(shape.disk) }],
+            disks: vec![crate::config::DiskFile {
+                path: dir.join("disk"),
+                size: Some(shape.disk),
+                model: None,
+            }],
             listen,
             advertise: None,
             labels: vec![("host".to_owned(), format!("host-{}", index + 1))],

@@ -27,6 +27,9 @@ pub struct DiskFile {
     /// How much of it to use when it is formatted; all of a device, or of a file that exists, when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
+    /// A drive's file, as `brickwork disk probe` prints it, or a drive of `brickwork disk list`: how long its accesses take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// How a brick reads and writes its disks.
@@ -279,6 +282,10 @@ impl Configuration for BrickFile {
     fn resolve(&mut self, base: &Path) {
         for disk in &mut self.disks {
             disk.path = base.join(&disk.path);
+            let file = disk.model.as_mut().filter(|model| model::drive::find(model).is_none());
+            if let Some(file) = file {
+                *file = base.join(&*file).to_string_lossy().into_owned();
+            }
         }
         if let Some(emulation) = &mut self.emulation {
             *emulation = base.join(&*emulation);

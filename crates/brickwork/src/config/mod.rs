@@ -146,6 +146,18 @@ plaintext = true
     }
 
     #[test]
+    fn the_model_of_a_disk_is_a_drive_of_the_list_or_a_file_beside_the_configuration() {
+        let model = |name: &str| {
+            let disk = format!(r#"disks = [{{ path = "disk0", size = "1GiB", model = "{name}" }}]"#);
+            let text = GOOD.replace(r#"disks = [{ path = "disk0", size = "1GiB" }]"#, &disk);
+            brick(&text, &[], "").expect("file").disks[0].model.clone()
+        };
+        assert_eq!(model("seagate-cheetah-9lp").as_deref(), Some("seagate-cheetah-9lp"));
+        assert_eq!(model("probed.toml").as_deref(), Some("/etc/brickwork/probed.toml"));
+        assert_eq!(brick(GOOD, &[], "").expect("file").disks[0].model, None);
+    }
+
+    #[test]
     fn flags_win_over_environment_over_file() {
         let file = brick(GOOD, &[], "").expect("file");
         assert_eq!(file.listen, "127.0.0.1:7003");

@@ -151,6 +151,23 @@ impl DriveModel {
         }
     }
 
+    /// A read at a random place of an idle drive, until its first byte, and the rate of the bytes then: means, without switches of
+    /// the head.
+    pub fn mean_access(&self) -> AccessTime {
+        let disk = match &self.kind {
+            Kind::Disk(disk) => disk,
+            Kind::Constant(access) => return *access,
+        };
+        let (inner, outer) = disk.geometry.sectors_per_track();
+        let track_bytes = (f64::from(inner) + f64::from(outer)) / 2.0 * super::SECTOR_BYTES as f64;
+        let access_ns = disk.seek.mean_ns() + disk.revolution.period_ns() / 2;
+        AccessTime {
+            read_ns: access_ns,
+            write_ns: access_ns,
+            bytes_per_second: Some(track_bytes / disk.revolution.exact_ns() * 1e9),
+        }
+    }
+
     /// The drive in numbers.
     pub fn summary(&self) -> Summary {
         let disk = match &self.kind {

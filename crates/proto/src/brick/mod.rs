@@ -12,7 +12,7 @@ mod pulse;
 mod tests;
 
 use crate::counters::Counters;
-use crate::distribute::claim::{Attempt, Holders};
+use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
 use crate::member::care::Healer;
 use crate::member::families::Families;
 use crate::member::views::Groups;
@@ -116,6 +116,8 @@ pub struct BrickConfig {
     pub address: String,
     /// Its failure-domain labels.
     pub labels: Vec<(String, String)>,
+    /// What is known of its disks, in their order; of those that are missing nothing is.
+    pub disks: Vec<Calibration>,
 }
 
 /// The machine.
@@ -143,6 +145,7 @@ impl Brick {
         if recovered.iter().any(|disk| !disk.staged.is_empty()) {
             counters.count("recovered with writes in doubt");
         }
+        let calibrations = config.disks.iter().copied().chain(core::iter::repeat(Calibration::default()));
         let mut brick = Brick {
             families: Families::recover(notes),
             healer: Healer::new(config.id, recovered.len(), control::scrubbed(notes), now),
@@ -151,8 +154,8 @@ impl Brick {
             groups: Groups::recover(config.id, notes),
             participants: recovered
                 .iter()
-                .enumerate()
-                .map(|(i, found)| Participant::new(config.id, i, found, now))
+                .zip(calibrations.enumerate())
+                .map(|(found, disk)| Participant::new(config.id, disk, found, now))
                 .collect(),
             control: Control::new(config, notes, now),
             pulse: Pulse::new(recovered.len()),

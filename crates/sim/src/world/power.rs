@@ -203,6 +203,7 @@ impl World {
             id,
             address: NodeId::Brick(id).to_string(),
             labels: vec![("host".to_owned(), format!("host-{}", id.0))],
+            disks: Vec::new(),
         };
         let stores = (0..self.shape.disks as u16).map(|disk| self.store_config(id, disk)).collect();
         let mut brick = BrickNode::open(config, stores);

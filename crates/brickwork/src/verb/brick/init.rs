@@ -199,7 +199,7 @@ pub(super) fn print_init(global: &Global, args: &Init) -> Result<()> {
 fn absolute(disk: &DiskFile) -> Result<DiskFile> {
     let path = std::path::absolute(&disk.path)
         .with_context(|| format!("disk '{}' is no path", disk.path.display()))?;
-    Ok(DiskFile { path, size: disk.size })
+    Ok(DiskFile { path, ..disk.clone() })
 }
 
 /// Bricks on one machine fail together, so that the machine is a failure domain unless the operator names others.
@@ -216,10 +216,10 @@ fn parse_disk(text: &str) -> Result<DiskFile> {
     match text.rsplit_once(':') {
         Some((path, size)) if !path.is_empty() => {
             let size = size.parse().with_context(|| format!("in '{text}', behind the colon"))?;
-            Ok(DiskFile { path: path.into(), size: Some(size) })
+            Ok(DiskFile { path: path.into(), size: Some(size), model: None })
         }
         _ if text.is_empty() => Err(anyhow!("a disk needs a path")),
-        _ => Ok(DiskFile { path: text.into(), size: None }),
+        _ => Ok(DiskFile { path: text.into(), size: None, model: None }),
     }
 }
 
@@ -236,8 +236,11 @@ mod tests {
 
     #[test]
     fn disks_and_labels_are_read() {
-        assert_eq!(parse_disk("/dev/sdb").expect("device"), DiskFile { path: "/dev/sdb".into(), size: None });
-        let file = DiskFile { path: "a:b/disk".into(), size: Some(Bytes(1 << 30)) };
+        assert_eq!(
+            parse_disk("/dev/sdb").expect("device"),
+            DiskFile { path: "/dev/sdb".into(), size: None, model: None }
+        );
+        let file = DiskFile { path: "a:b/disk".into(), size: Some(Bytes(1 << 30)), model: None };
         assert_eq!(parse_disk("a:b/disk:1GiB").expect("file"), file);
         assert!(parse_disk("disk:huge").is_err());
         assert!(parse_label("host").is_err());

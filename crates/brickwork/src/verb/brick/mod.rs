@@ -13,9 +13,10 @@ use crate::args::Global;
 use crate::config::keys::IoChoice;
 use crate::config::{self, BrickFile, Bytes, DiskFile};
 use anyhow::{Context, Result};
-use base::BrickId;
+use base::{BLOCK, BrickId};
 use clap::Subcommand;
-use host::{BrickOptions, DiskSpec, IoEngine, Shutdown};
+use host::{BrickOptions, Calibration, DiskSpec, IoEngine, Shutdown};
+use model::drive::AccessTime;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,7 +33,8 @@ Keys of brick.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
   directory      HOST:PORT of the directory
   cluster        the cluster's id, 32 hexadecimal digits
   id             this brick's id, given by `brick init`
-  disks          [{ path, size }]: files or block devices, formatted by `brick init`; size in bytes or \"10GiB\"
+  disks          [{ path, size, model }]: files or block devices, formatted by `brick init`; size in bytes or
+                 \"10GiB\"; model: what `disk probe` printed of it, a file, or a drive of `disk list`
   cache_bytes    memory for cached blocks, over all disks                   default 256MiB
   journal_bytes  journal on each disk, in force when it is formatted        default by its size
   destage_bytes  journalled content at which a disk brings it home         default 4MiB
@@ -140,6 +142,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         advertise: file.advertise,
         directory: file.directory,
         disks: file.disks.iter().map(spec).collect(),
+        calibrations: file.disks.iter().map(calibration).collect::<Result<_>>()?,
         io: engine(file.io),
         destage_bytes: file.destage_bytes.map(|bytes| bytes.0),
         emulation: file.emulation,
@@ -167,4 +170,14 @@ fn engine(io: IoChoice) -> IoEngine {
 
 fn spec(disk: &DiskFile) -> DiskSpec {
     DiskSpec { path: disk.path.clone(), size_bytes: disk.size.map(|size| size.0) }
+}
+
+/// What its model says of a disk, so that what it bids for reads is right from the first one on, and for reads of all sizes.
+fn calibration(disk: &DiskFile) -> Result<Calibration> {
+    let Some(name) = &disk.model else { return Ok(Calibration::default()) };
+    let model = crate::verb::disk::model_of(name)
+        .with_context(|| format!("the model of the disk {}", disk.path.display()))?;
+    let AccessTime { read_ns, bytes_per_second, .. } = model.mean_access();
+    let block_ns = bytes_per_second.map_or(0, |rate| (BLOCK as f64 / rate * 1e9) as u64);
+    Ok(Calibration { access_ns: read_ns, block_ns })
 }

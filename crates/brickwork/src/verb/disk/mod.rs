@@ -82,7 +82,7 @@ fn text_of(name: &str) -> Result<String> {
 }
 
 /// The model of a drive of the library, or of the user's file.
-fn model_of(name: &str) -> Result<Arc<DriveModel>> {
+pub(super) fn model_of(name: &str) -> Result<Arc<DriveModel>> {
     let model = DriveModel::parse(name, &text_of(name)?)?;
     Ok(Arc::new(model))
 }

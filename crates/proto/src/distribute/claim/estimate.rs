@@ -4,6 +4,32 @@
 
 use base::{Mechanics, Position, Time};
 
+/// What is known of a device before anything was measured: `brickwork disk probe` finds it out, or its data sheet says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Calibration {
+    /// A read alone, until its first byte, in nanoseconds.
+    pub access_ns: u64,
+    /// Each block of it, in nanoseconds; 0 where that is not known.
+    pub block_ns: u64,
+}
+
+impl Default for Calibration {
+    /// A solid-state device of which nothing is known.
+    fn default() -> Calibration {
+        Calibration { access_ns: 100_000, block_ns: 0 }
+    }
+}
+
+impl Calibration {
+    /// What a read of `blocks` that took `service_ns` took until its first byte, so that reads of all sizes tell the same of
+    /// the device. One that was faster than the calibration has it was so in all its parts.
+    pub fn access_of(&self, blocks: u32, service_ns: u64) -> u64 {
+        let transfer_ns = self.block_ns.saturating_mul(blocks.into());
+        let part = self.access_ns.max(1) as f64 / self.access_ns.max(1).saturating_add(transfer_ns) as f64;
+        service_ns.saturating_sub(transfer_ns).max((service_ns as f64 * part) as u64)
+    }
+}
+
 /// How many depths are told apart: 1, 2, 3-4, 5-8, and so on.
 const DEPTHS: usize = 8;
 
@@ -75,6 +101,20 @@ impl Mechanics for Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_read_tells_of_the_access_what_a_short_one_does() {
+        let disk = Calibration { access_ns: 8_000_000, block_ns: 30_000 };
+        for blocks in [1, 16, 256] {
+            let transfer_ns = 30_000 * u64::from(blocks);
+            let usual = disk.access_of(blocks, 8_000_000 + transfer_ns);
+            assert!(usual.abs_diff(8_000_000) < 10, "{usual} of {blocks} blocks");
+            assert_eq!(disk.access_of(blocks, 28_000_000 + transfer_ns), 28_000_000, "20 ms late");
+            let cached = disk.access_of(blocks, 5_000);
+            assert!((2_000..=5_000).contains(&cached), "{cached} of {blocks} blocks from memory");
+        }
+        assert_eq!(Calibration::default().access_of(256, 777), 777, "where transfer is not known");
+    }
 
     #[test]
     fn depths_are_told_apart_and_borrow_from_lower_ones() {

@@ -7,7 +7,8 @@
 use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
 use crate::brick::BrickEffect;
 use crate::distribute::claim::{
-    Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId, estimate::Estimate,
+    Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId,
+    estimate::{Calibration, Estimate},
 };
 use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
@@ -20,8 +21,6 @@ use wire::{Claim, ReadOutcome, Slots};
 const ONE_WAY_NS: u64 = 100_000;
 /// Accesses that a disk is given at a time: the others wait where another member can still claim them.
 const DEPTH: u32 = 32;
-/// What a read is expected to take before any was measured.
-const ALONE_NS: u64 = 100_000;
 const EARLY_MAX: usize = 64;
 /// Reads of so many blocks are left to one member, where bids are alike: 64 KiB.
 const SPREAD_BLOCKS: u64 = 16;
@@ -32,6 +31,7 @@ pub(super) struct Begun {
     at: Time,
     /// Reads under way with it; 0 for one that the disk need not be asked for.
     depth: u32,
+    blocks: u32,
     /// Whether it counts among those that [`Claims`] has issued.
     claimed: bool,
 }
@@ -40,6 +40,7 @@ pub(super) struct Begun {
 pub(super) struct Contests {
     me: BrickId,
     claims: Claims<Estimate, ReadRequest>,
+    calibration: Calibration,
     out: Vec<(BrickId, Claim)>,
     fx: Vec<Effect<ReadRequest>>,
     /// Claims that came without their read, the latest ones: for the count alone.
@@ -53,13 +54,14 @@ pub(super) struct Contests {
 }
 
 impl Contests {
-    pub(super) fn new(me: BrickId) -> Contests {
+    pub(super) fn new(me: BrickId, calibration: Calibration) -> Contests {
         Contests {
             me,
             claims: Claims::new(
                 Config { waiting_max: QUEUE_MAX, ..Config::flash(me, ONE_WAY_NS, DEPTH) },
-                Estimate::new(ALONE_NS),
+                Estimate::new(calibration.access_ns),
             ),
+            calibration,
             out: Vec::new(),
             fx: Vec::new(),
             early: VecDeque::new(),
@@ -77,10 +79,10 @@ impl Contests {
         self.claims.deadline().map(|(at, _)| at)
     }
 
-    /// A read goes to the store.
-    pub(super) fn begin(&mut self, now: Time, claimed: bool, content: bool) -> Begun {
+    /// A read of so many blocks goes to the store.
+    pub(super) fn begin(&mut self, now: Time, claimed: bool, content: bool, blocks: u32) -> Begun {
         let depth = if content { self.claims.device_mut().begin() } else { 0 };
-        Begun { at: now, depth, claimed }
+        Begun { at: now, depth, blocks, claimed }
     }
 
     pub(super) fn check(&self, deep: bool) {
@@ -234,7 +236,8 @@ impl Participant {
     pub(super) fn on_served(&mut self, cx: &mut Context<'_>, begun: Begun) {
         if begun.depth > 0 {
             let took_ns = u64::try_from(cx.now.since(begun.at).as_nanos()).unwrap_or(u64::MAX);
-            self.contests.claims.device_mut().end(begun.depth, took_ns);
+            let access_ns = self.contests.calibration.access_of(begun.blocks, took_ns);
+            self.contests.claims.device_mut().end(begun.depth, access_ns);
         }
         if begun.claimed {
             self.contest_step(cx, Event::Done);

@@ -22,6 +22,7 @@ use super::effects::{Applied, Effects};
 use super::pending::{Key, Pending, PendingTable, Prepare, State};
 use crate::brick::BrickEffect;
 use crate::counters::Counters;
+use crate::distribute::claim::estimate::Calibration;
 use crate::member::views::Groups;
 use crate::planted::Plant;
 use base::{BrickId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
@@ -216,8 +217,13 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// The participant of disk number `disk` of the brick `me`, where `recovered` was found.
-    pub fn new(me: BrickId, disk: usize, recovered: &Recovered, now: Time) -> Participant {
+    /// The participant of disk number `disk` of the brick `me`, of which that much is known, where `recovered` was found.
+    pub fn new(
+        me: BrickId,
+        (disk, calibration): (usize, Calibration),
+        recovered: &Recovered,
+        now: Time,
+    ) -> Participant {
         let mut participant = Participant {
             disk,
             pending: PendingTable::default(),
@@ -237,7 +243,7 @@ impl Participant {
             late_discards: Vec::new(),
             noted_horizon: Stamp::ZERO,
             own: Vec::new(),
-            contests: Contests::new(me),
+            contests: Contests::new(me, calibration),
         };
         if let Some((_, value)) = recovered.notes.iter().find(|(key, _)| key == HORIZON_KEY) {
             participant.noted_horizon = Stamp::from_bytes(value).unwrap_or_default();

@@ -47,7 +47,7 @@ impl Participant {
 
     /// Looks the blocks up; `claimed` where other members were asked as well and leave the read to this one.
     pub(super) fn serve(&mut self, cx: &mut Context<'_>, read: ReadRequest, claimed: bool) {
-        let begun = self.contests.begin(cx.now, claimed, read.content);
+        let begun = self.contests.begin(cx.now, claimed, read.content, read.span.count);
         let (group, span, width, content) = (read.group, read.span, read.width, read.content);
         let lookup = Lookup::Read { request: read, leased: cx.leased, begun };
         self.look(cx, group, span, width, content, lookup);

@@ -42,6 +42,8 @@ the device's own cache.
 Examples:
   brickwork disk probe /dev/sdb
   brickwork disk probe /dev/nvme0n1 --seconds 20 > nvme.toml && brickwork disk show nvme.toml
+  brickwork disk probe /dev/sdb > /var/lib/brickwork/sdb.toml   # and in brick.toml beside it:
+    disks = [{ path = \"/dev/sdb\", model = \"sdb.toml\" }]
   brickwork disk probe /var/lib/brickwork/disk --write-file /var/lib/brickwork/probe
   brickwork disk probe /dev/sdb --json | jq '.reads[] | select(.depth == 16).p99_us'")]
 pub(super) struct Probe {
