@@ -51,19 +51,21 @@ struct Target {
 /// Runs the verb.
 pub fn run(global: &Global, args: &Args) -> Result<ExitCode> {
     let targets = targets(global, args)?;
-    let mut code = 0;
-    let mut all = Vec::new();
-    for target in &targets {
-        let result = check(target, args.repair, global.json);
-        code |= exit_code(&result);
-        match &result {
-            _ if global.json => all.push(to_json(target, &result)),
+    let check = |target| (target, check(target, args.repair, global.json));
+    let checked: Vec<_> = targets.iter().map(check).collect();
+    // Not before: who stops to read must not keep a disk from being repaired.
+    output::end_with_reader();
+    let code = checked.iter().map(|(_, result)| exit_code(result)).fold(0, |all, code| all | code);
+    if global.json {
+        let disks: Vec<_> = checked.iter().map(|(target, result)| to_json(target, result)).collect();
+        output::print_json(&json!({ "code": code, "disks": disks }));
+        return Ok(ExitCode::from(code));
+    }
+    for (target, result) in &checked {
+        match result {
             Ok(report) => print(target, report),
             Err(why) => output::print_marked("!", &format!("{}: {why}", target.spec.path.display())),
         }
-    }
-    if global.json {
-        output::print_json(&json!({ "code": code, "disks": all }));
     }
     Ok(ExitCode::from(code))
 }

@@ -59,10 +59,10 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
 }
 
 /// Whether nobody notices the end of the verb but who reads what it prints: it starts no daemon and has no peers. Verbs that
-/// ask the directory see to that themselves ([`client::call`]).
+/// ask the directory see to that themselves ([`client::call`]), and so does [`fsck`].
 fn is_for_reading(verb: &Verb) -> bool {
     match verb {
-        Verb::Cluster(_) | Verb::Fsck(_) => true,
+        Verb::Cluster(_) => true,
         Verb::Disk(_) | Verb::Sim(_) | Verb::Trace(_) | Verb::Completions(_) | Verb::Man(_) => true,
         Verb::Lab(args) => !args.is_live(),
         _ => false,
