@@ -29,7 +29,7 @@ impl Experiment for Fig9 {
     }
 
     fn title(&self) -> &str {
-        "Throughput of a brick by network latency, eight replicas"
+        "Throughput by network latency, eight replicas"
     }
 
     fn assumptions(&self) -> Vec<&str> {
