@@ -19,6 +19,8 @@ const DEVICE_READS: f64 = 1.05;
 pub(super) struct Claim {
     what: String,
     measured: f64,
+    /// The standard error of what was measured, where several runs tell it.
+    error: Option<f64>,
     bound: f64,
     at_least: bool,
 }
@@ -28,17 +30,23 @@ impl Claim {
         if self.at_least { self.measured >= self.bound } else { self.measured <= self.bound }
     }
 
+    /// Whether the measurement could as well have fallen on the other side.
+    fn is_in_doubt(&self) -> bool {
+        self.error.is_some_and(|error| error.is_nan() || (self.measured - self.bound).abs() < 2.0 * error)
+    }
+
     pub(super) fn json(&self) -> Value {
         json!({
-            "claim": self.what, "measured": self.measured, "bound": self.bound, "at_least": self.at_least,
-            "holds": self.holds(),
+            "claim": self.what, "measured": self.measured, "error": self.error, "bound": self.bound,
+            "at_least": self.at_least, "holds": self.holds(), "in_doubt": self.is_in_doubt(),
         })
     }
 
     pub(super) fn print(&self) {
         let sign = if self.at_least { '≥' } else { '≤' };
         let verdict = if self.holds() { "holds" } else { "SHORT" };
-        println!("{:<54} {:>8.2} {sign} {:>5.2} {verdict}", self.what, self.measured, self.bound);
+        let doubt = if self.is_in_doubt() { "?" } else { "" };
+        println!("{:<54} {:>8.2} {sign} {:>5.2} {verdict}{doubt}", self.what, self.measured, self.bound);
     }
 }
 
@@ -64,7 +72,7 @@ fn of_reads(results: &Results, layout: &str) -> Vec<Claim> {
     if let Some(healthy) = at(State::Healthy) {
         claims.extend(slow().map(|reads| {
             let what = format!("{layout} reads, one brick {}: p99 over healthy", reads.state.name());
-            at_most(what, reads.paced.p99_ms / healthy.paced.p99_ms, ratio)
+            at_most(what, reads.p99_ms / healthy.p99_ms, ratio)
         }));
         if layout == MIRROR {
             claims.push(at_most(
@@ -95,7 +103,8 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Claim> {
     }
     claims.extend(slow().map(|writes| {
         let what = format!("{layout} writes, {}: it leaves, once", writes.state.name());
-        Claim { what, measured: f64::from(u8::from(writes.stays_out)), bound: 1.0, at_least: true }
+        let measured = f64::from(u8::from(writes.stays_out));
+        Claim { what, measured, error: None, bound: 1.0, at_least: true }
     }));
     if let Some(dead) = at(State::Dead) {
         claims
@@ -106,9 +115,10 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Claim> {
 
 fn throughput(layout: &str, what: &str, state: State, slow: Rate, dead: Rate) -> Claim {
     let what = format!("{layout} {what}, {}: throughput over dead", state.name());
-    Claim { what, measured: slow.median / dead.median, bound: 1.0, at_least: true }
+    let (measured, error) = slow.over(dead);
+    Claim { what, measured, error: Some(error), bound: 1.0, at_least: true }
 }
 
 fn at_most(what: String, measured: f64, bound: f64) -> Claim {
-    Claim { what, measured, bound, at_least: false }
+    Claim { what, measured, error: None, bound, at_least: false }
 }

@@ -79,16 +79,24 @@ fn at(sorted: &[Duration], part: f64) -> f64 {
 /// Requests a second, of several runs.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 pub(super) struct Rate {
-    pub(super) median: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
+    pub(super) mean: f64,
+    /// The standard error of the mean; not a number of a single run.
+    pub(super) error: f64,
+    pub(super) runs: usize,
 }
 
 impl Rate {
-    pub(super) fn of(mut runs: Vec<f64>) -> Rate {
-        runs.sort_unstable_by(f64::total_cmp);
-        let at = |index: usize| runs.get(index).copied().unwrap_or_default();
-        Rate { median: at(runs.len() / 2), least: at(0), most: at(runs.len().saturating_sub(1)) }
+    pub(super) fn of(runs: &[f64]) -> Rate {
+        let count = runs.len() as f64;
+        let mean = runs.iter().sum::<f64>() / count;
+        let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        Rate { mean, error: (variance / count).sqrt(), runs: runs.len() }
+    }
+
+    /// How many times as much this is, and the standard error of that.
+    pub(super) fn over(self, other: Rate) -> (f64, f64) {
+        let ratio = self.mean / other.mean;
+        (ratio, ratio * (self.error / self.mean).hypot(other.error / other.mean))
     }
 }
 
@@ -150,9 +158,10 @@ impl Load {
         Ok(Percentiles::of(&samples, Duration::ZERO, span))
     }
 
-    /// Requests a second with so many under way all the time: of several runs of that span, as one tells a tenth at best.
+    /// Requests a second with so many under way all the time: of several runs of that span, as one tells a fifth at best.
     pub(super) fn throughput(&self, depth: u64, span: Duration, runs: usize) -> Result<Rate> {
-        (0..runs).map(|_| self.closed(depth, span)).collect::<Result<_>>().map(Rate::of)
+        let runs = (0..runs).map(|_| self.closed(depth, span)).collect::<Result<Vec<_>>>()?;
+        Ok(Rate::of(&runs))
     }
 
     /// Requests a second of one run.
@@ -263,8 +272,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_the_median_of_its_runs() {
-        assert_eq!(Rate::of(vec![9.0, 1.0, 4.0]), Rate { median: 4.0, least: 1.0, most: 9.0 });
-        assert_eq!(Rate::of(vec![]), Rate::default());
+    fn a_rate_is_known_as_well_as_its_runs_agree() {
+        let rate = Rate::of(&[8.0, 12.0, 10.0, 10.0]);
+        assert_eq!((rate.mean, rate.runs), (10.0, 4));
+        assert!((rate.error - (8.0f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12, "{rate:?}");
+        let (ratio, error) = rate.over(Rate { mean: 20.0, error: 0.0, runs: 4 });
+        assert!(ratio == 0.5 && (error - rate.error / 20.0).abs() < 1e-12, "{ratio} {error}");
+        assert!(Rate::of(&[5.0]).error.is_nan(), "one run does not tell");
     }
 }

@@ -37,6 +37,9 @@ impl State {
         matches!(self, State::Late(_) | State::Stopped)
     }
 
+    /// For command lines.
+    pub(super) const NAMES: [&str; 5] = ["healthy", "late-20", "late-50", "stopped", "dead"];
+
     /// For tables.
     pub(super) fn name(self) -> String {
         match self {
@@ -45,6 +48,11 @@ impl State {
             State::Stopped => "stopped".to_owned(),
             State::Dead => "dead".to_owned(),
         }
+    }
+
+    /// As in [`State::NAMES`].
+    pub(super) fn option(self) -> String {
+        self.name().trim_end_matches(" ms").replace(' ', "-")
     }
 
     /// Lets it begin.
@@ -106,5 +114,15 @@ impl Drop for Stops {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_name() {
+        assert_eq!(State::ALL.map(State::option).as_slice(), State::NAMES);
     }
 }

@@ -50,7 +50,7 @@ impl Writes {
         json!({
             "layout": self.layout, "state": self.state.name(), "before": part(&self.before),
             "until_it_left": part(&self.during), "after_it_left": part(&self.after),
-            "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops.median, "iops_least": self.iops.least, "iops_most": self.iops.most,
+            "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs,
             "stays_out": self.stays_out, "back_s": seconds(self.back),
         })
     }
