@@ -61,6 +61,7 @@ fn seeds_that_broke_a_promise_break_it_no_more() {
             1350,
             "nobody checked a branch that a full disk could not merge, and what rotted there could not be repaired",
         ),
+        (2640, "a copy of a rollback that had been refused came late, and was done"),
         (10287, "a slow disk answered a read after the lease had ended, as if it still lasted"),
     ];
     for (seed, story) in stories {

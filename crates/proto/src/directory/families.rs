@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// The most branches of a family, dead ones included: every view names them all.
 const BRANCHES_MAX: usize = 256;
 
+/// Refused requests that are remembered.
+const REFUSED_MAX: usize = 64;
+
 /// A request for a cut that has to wait.
 #[derive(Debug)]
 pub(super) struct Wish {
@@ -26,6 +29,24 @@ pub(super) struct Wish {
     from: NodeId,
     operation: u64,
     request: AdminRequest,
+}
+
+/// What tells copies of a request from other requests of the same kind.
+fn nonce_of(request: &AdminRequest) -> Option<u64> {
+    match request {
+        AdminRequest::Snapshot { nonce, .. }
+        | AdminRequest::Clone { nonce, .. }
+        | AdminRequest::Rollback { nonce, .. } => Some(*nonce),
+        _ => None,
+    }
+}
+
+fn not_now() -> AdminError {
+    AdminError::NotNow(
+        "a brick of the volume is away or its groups are changing; try again when `brickwork status` shows no group as \
+         unavailable"
+            .to_owned(),
+    )
 }
 
 /// A cut as it is to be made.
@@ -49,6 +70,10 @@ impl Directory {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
+        // A copy that was on its way when the request was refused must not do later what nobody expects any more.
+        if nonce_of(&request).is_some_and(|nonce| self.refused_cuts.contains(&nonce)) {
+            return Some(Err(not_now()));
+        }
         match self.try_cut(now, from, operation, &request, fx) {
             Some(Err(AdminError::Busy)) => {
                 let same = |wish: &Wish| wish.from == from && wish.operation == operation;
@@ -70,11 +95,13 @@ impl Directory {
                     self.wishes.push(wish);
                     continue;
                 }
-                Some(Err(AdminError::Busy)) => Err(AdminError::NotNow(
-                    "a brick of the volume is away or its groups are changing; try again when `brickwork \
-                     status` shows no group as unavailable"
-                        .to_owned(),
-                )),
+                Some(Err(AdminError::Busy)) => {
+                    if self.refused_cuts.len() >= REFUSED_MAX {
+                        self.refused_cuts.pop_front();
+                    }
+                    self.refused_cuts.extend(nonce_of(&wish.request));
+                    Err(not_now())
+                }
                 Some(result) => result,
             };
             send(fx, wish.from, Message::AdminDone { operation: wish.operation, result });

@@ -27,7 +27,7 @@ use families::Wish;
 use leases::Leases;
 use records::Records;
 use slow::Slowness;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, Family, GroupView, Message, Orders, Packet,
     VolumeInfo,
@@ -143,6 +143,8 @@ pub struct Directory {
     creating: BTreeMap<VolumeId, Vec<(NodeId, u64)>>,
     /// Requests that wait for groups to be in order.
     wishes: Vec<Wish>,
+    /// Nonces of requests for cuts that were refused, the latest ones.
+    refused_cuts: VecDeque<u64>,
     /// Since when bricks have been away, as far as is known since the start.
     away: BTreeMap<BrickId, Time>,
     /// What is known of slow bricks beside the records.
@@ -183,6 +185,7 @@ impl Directory {
             changes: BTreeMap::new(),
             creating: BTreeMap::new(),
             wishes: Vec::new(),
+            refused_cuts: VecDeque::new(),
             away: BTreeMap::new(),
             slowness: Slowness::default(),
             refused: BTreeMap::new(),

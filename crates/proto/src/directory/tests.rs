@@ -452,6 +452,31 @@ fn a_rollback_puts_a_new_head_on_the_snapshot() {
 }
 
 #[test]
+fn a_copy_of_a_refused_rollback_does_not_do_it_later() {
+    let mut stage = Stage::new(3);
+    let volume = stage.volume("raid1x3", 2);
+    stage.ask(snapshot("s", 5)).expect("a snapshot");
+    let before = stage.view().lineage.branch_of(volume.id);
+    // Another cut is under way, and does not come to its end.
+    stage.mute = vec![brick_at(&stage.view(), 0)];
+    let packet = Message::Admin { operation: 2, request: snapshot("t", 6) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    let request = AdminRequest::Rollback { snapshot: "v@s".to_owned(), nonce: 9 };
+    let first = stage.ask(request.clone());
+    assert!(matches!(first, Err(AdminError::NotNow(_))), "{first:?}");
+    stage.mute.clear();
+    stage.run(10_000);
+    stage.answers.clear();
+    let head = stage.view().lineage.branch_of(volume.id);
+    assert_ne!(head, before, "the other cut has come to its end");
+    let copy = stage.ask(request);
+    assert_eq!(copy, first, "what was refused stays so");
+    stage.run(10_000);
+    assert_eq!(stage.view().lineage.branch_of(volume.id), head);
+    stage.ask(AdminRequest::Rollback { snapshot: "v@s".to_owned(), nonce: 10 }).expect("asked for anew");
+}
+
+#[test]
 fn a_read_policy_is_kept_and_told() {
     let mut stage = Stage::new(3);
     stage.volume("raid1x3", 1);
