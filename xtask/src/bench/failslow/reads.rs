@@ -22,7 +22,7 @@ pub(super) struct Reads {
     /// Of paced jobs, all turns together.
     pub(super) paced: Percentiles,
     /// The median over the turns of the 99th percentile: what disturbed the machine in one of them has no say.
-    pub(super) p99_ms: f64,
+    pub(super) p99_of_turns_ms: f64,
     /// Requests a second at [`DEPTH`].
     pub(super) iops: Rate,
     pub(super) cost: Cost,
@@ -41,7 +41,7 @@ impl Reads {
     pub(super) fn json(&self) -> Value {
         json!({
             "layout": self.layout, "policy": self.policy, "state": self.state.name(), "requests": self.paced.samples,
-            "p50_ms": self.paced.p50_ms, "p99_ms": self.p99_ms, "p99_all_turns_ms": self.paced.p99_ms,
+            "p50_ms": self.paced.p50_ms, "p99_ms": self.paced.p99_ms, "p99_of_turns_ms": self.p99_of_turns_ms,
             "p999_ms": self.paced.p999_ms,
             "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs, "packets_per_read": self.cost.packets,
             "bytes_per_read": self.cost.bytes, "device_blocks_per_read": self.cost.device_blocks,
@@ -83,7 +83,7 @@ fn of_policy(
         layout: layout.to_owned(),
         policy: policy.to_owned(),
         state: *state,
-        p99_ms: median(
+        p99_of_turns_ms: median(
             seen.samples.iter().map(|turn| Percentiles::of(turn, Duration::ZERO, plan.read_span).p99_ms),
         ),
         paced: Percentiles::of(&seen.samples.concat(), Duration::ZERO, plan.read_span),

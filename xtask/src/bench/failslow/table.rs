@@ -13,8 +13,8 @@ pub(super) fn print(results: &Results, claims: &[Claim]) {
         println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
         println!("{READ_RATE} times a second (ms from when each was to be made), then {DEPTH} ask all the");
         println!("time (IOPS). A read costs packets and KB that daemons send each other, claims and");
-        println!("heartbeats too, and blocks read from disks. All states in turns; p99 is the");
-        println!("median of the turns', p99.9 is of all requests.\n");
+        println!("heartbeats too, and blocks read from disks. All states in turns; a slow brick is");
+        println!("compared with the better of healthy's p99 and the median of its turns'.\n");
         println!("{}", reads_heading());
         results.reads.iter().for_each(|reads| println!("{}", reads_line(reads)));
     }
@@ -47,14 +47,14 @@ fn reads_heading() -> String {
 
 /// One policy in one state.
 pub(super) fn reads_line(reads: &Reads) -> String {
-    let Percentiles { p50_ms, p999_ms, .. } = reads.paced;
+    let Percentiles { p50_ms, p99_ms, p999_ms, .. } = reads.paced;
     format!(
         "{:<9} {:<14} {:<10} {:>6} {:>6} {:>6} {:>6.0} {:>5.2} {:>5.2} {:>4.2}",
         reads.layout,
         reads.policy,
         reads.state.name(),
         millis(p50_ms),
-        millis(reads.p99_ms),
+        millis(p99_ms),
         millis(p999_ms),
         reads.iops.mean,
         reads.cost.packets,
