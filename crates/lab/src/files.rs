@@ -25,8 +25,8 @@ pub fn write(folder: &Path, outcome: &Outcome, pictures: bool) -> Result<Vec<Pat
         written.push(path);
         Ok::<(), LabError>(())
     };
-    put(format!("{}.json", outcome.id), json(outcome).as_bytes())?;
-    put(format!("{}.csv", outcome.id), csv(&outcome.rows).as_bytes())?;
+    put(format!("{}.json", outcome.subject.id), json(outcome).as_bytes())?;
+    put(format!("{}.csv", outcome.subject.id), csv(&outcome.rows).as_bytes())?;
     for chart in outcome.charts.iter().filter(|_| pictures) {
         for (ending, content) in picture(chart)? {
             put(format!("{}.{ending}", chart.name), &content)?;

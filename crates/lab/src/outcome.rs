@@ -55,38 +55,51 @@ pub struct Sensitivity {
     pub claims: Vec<Claim>,
 }
 
-/// Everything that came out. Serialised, it is what `--json` prints.
-#[derive(Serialize)]
-pub struct Outcome {
-    /// The experiment.
+/// What an outcome is about.
+#[derive(Clone, Debug, Serialize)]
+pub struct Subject {
     pub id: String,
-    /// Its paper.
     pub paper: String,
-    /// What it shows.
     pub title: String,
+}
+
+/// What it took, over all points and seeds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Effort {
     /// The first seed.
     pub seed: u64,
-    /// How long it took; the only thing that differs between two runs of the same seeds.
+    /// The only figure that differs between two runs of the same seeds.
     pub wall_s: f64,
-    /// Simulated time of all points and seeds.
     pub simulated_s: f64,
-    /// Events of all points and seeds.
     pub events: u64,
-    /// What was assumed.
-    pub assumptions: Vec<Assumed>,
-    /// The table.
-    pub rows: Vec<Row>,
-    /// What it says about the paper.
-    pub claims: Vec<Claim>,
-    /// How many seeds.
+}
+
+/// How much was run, of what could be.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Extent {
+    /// How many seeds, each one more than the last.
     pub seeds: u64,
     /// Whether runs were a tenth of their length.
     pub quick: bool,
+}
+
+/// Everything that came out. Serialised, it is what `--json` prints: the parts' fields stand beside each other there.
+#[derive(Serialize)]
+pub struct Outcome {
+    #[serde(flatten)]
+    pub subject: Subject,
+    #[serde(flatten)]
+    pub effort: Effort,
+    pub assumptions: Vec<Assumed>,
+    /// The table.
+    pub rows: Vec<Row>,
+    pub claims: Vec<Claim>,
+    #[serde(flatten)]
+    pub extent: Extent,
     /// How claims depend on assumptions.
     pub sensitivity: Vec<Sensitivity>,
-    /// What a reader must know.
+    /// What a reader must know to read the table right.
     pub notes: Vec<String>,
-    /// Pictures.
     #[serde(skip)]
     pub charts: Vec<Chart>,
 }
@@ -128,18 +141,21 @@ pub fn run(
     let sensitivity = sensitivities(experiment, parameters, options, runner)?;
     let samples = || runs.iter().flat_map(|runs| runs.runs.iter().map(|(_, sample)| sample));
     Ok(Outcome {
-        id: experiment.id().to_owned(),
-        paper: experiment.paper().to_owned(),
-        title: experiment.title().to_owned(),
-        seed: options.seed,
-        wall_s: begin.elapsed().as_secs_f64(),
-        simulated_s: samples().map(|sample| sample.simulated_ns as f64).sum::<f64>() / 1e9,
-        events: samples().map(|sample| sample.events).sum(),
+        subject: Subject {
+            id: experiment.id().to_owned(),
+            paper: experiment.paper().to_owned(),
+            title: experiment.title().to_owned(),
+        },
+        effort: Effort {
+            seed: options.seed,
+            wall_s: begin.elapsed().as_secs_f64(),
+            simulated_s: samples().map(|sample| sample.simulated_ns as f64).sum::<f64>() / 1e9,
+            events: samples().map(|sample| sample.events).sum(),
+        },
         assumptions: assumed(experiment, parameters),
         rows,
         claims,
-        seeds: options.seeds,
-        quick: options.scale == Scale::Quick,
+        extent: Extent { seeds: options.seeds, quick: options.scale == Scale::Quick },
         sensitivity,
         notes: experiment.notes().into_iter().chain(seen(&runs)).collect(),
         charts,

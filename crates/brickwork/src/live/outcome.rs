@@ -5,7 +5,7 @@ use super::plan::{self, Plan};
 use super::predict::Prediction;
 use lab::cell::Row;
 use lab::claim::{Claim, shape};
-use lab::outcome::Outcome;
+use lab::outcome::{Effort, Extent, Outcome, Subject};
 use std::time::Duration;
 
 /// A row, twice.
@@ -35,18 +35,21 @@ pub(super) fn outcome(plan: &Plan, comparisons: &[Comparison], wall: Duration) -
             .map(|(world, figures)| row(comparison.name, world, &figures))
     });
     Outcome {
-        id: "dsptf.table1.live".to_owned(),
-        paper: "d-sptf".to_owned(),
-        title: "Table 1 on daemons with emulated disks, beside its simulation".to_owned(),
-        seed: plan.seed,
-        wall_s: wall.as_secs_f64(),
-        simulated_s: comparisons.iter().map(|one| one.predicted.simulated_s).sum(),
-        events: comparisons.iter().map(|one| one.predicted.events).sum(),
+        subject: Subject {
+            id: "dsptf.table1.live".to_owned(),
+            paper: "d-sptf".to_owned(),
+            title: "Table 1 on daemons with emulated disks, beside its simulation".to_owned(),
+        },
+        effort: Effort {
+            seed: plan.seed,
+            wall_s: wall.as_secs_f64(),
+            simulated_s: comparisons.iter().map(|one| one.predicted.simulated_s).sum(),
+            events: comparisons.iter().map(|one| one.predicted.events).sum(),
+        },
         assumptions: plan.assumptions.clone(),
         rows: rows.collect(),
         claims: comparisons.iter().flat_map(|one| claims(plan, one)).chain(gains(comparisons)).collect(),
-        seeds: 1,
-        quick: plan.quick,
+        extent: Extent { seeds: 1, quick: plan.quick },
         sensitivity: Vec::new(),
         notes: notes(plan),
         charts: Vec::new(),
@@ -149,6 +152,9 @@ mod tests {
         let late = Figures { late_p99_ms: 2.0, ..live };
         assert!(!super::claims(&plan, &Comparison { name: "Hashing", predicted, live: late })[2].holds);
         let outcome = outcome(&plan, &[comparison], Duration::from_secs(1));
-        assert_eq!((outcome.simulated_s, outcome.events, outcome.assumptions.len()), (1.5, 7, 5));
+        assert_eq!(
+            (outcome.effort.simulated_s, outcome.effort.events, outcome.assumptions.len()),
+            (1.5, 7, 5)
+        );
     }
 }

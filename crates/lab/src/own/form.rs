@@ -1,5 +1,6 @@
 //! What a user's file says. Every field but the title and the workload's kind has a default.
 
+use super::workload::Workload;
 use super::{Combination, Source};
 use crate::error::LabError;
 use serde::Deserialize;
@@ -29,59 +30,6 @@ pub(super) struct Form {
     /// The file without what is varied.
     #[serde(skip)]
     base: toml::Table,
-}
-
-/// Which fields count depends on the kind.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Workload {
-    /// closed, open, trace or generate.
-    pub(super) kind: String,
-    /// closed: requests in each replica group.
-    pub(super) outstanding: Option<u32>,
-    /// open: requests to all groups together.
-    pub(super) per_second: Option<f64>,
-    /// open: poisson unless it says something else.
-    pub(super) arrivals: Option<Arrivals>,
-    /// closed and open.
-    pub(super) mix: Option<Mix>,
-    /// trace.
-    pub(super) file: Option<String>,
-    /// trace: told by its beginning when absent.
-    pub(super) format: Option<String>,
-    /// trace: s, ms, us or ns; the format's own when absent.
-    pub(super) time_unit: Option<String>,
-    /// trace: what becomes of times that go backwards, sort, clamp or refuse; as suits the format when absent.
-    pub(super) order: Option<String>,
-    /// trace: what becomes of addresses beyond the cluster's end, wrap or refuse.
-    pub(super) beyond: Option<String>,
-    /// generate: one of the generator's descriptions, or a file.
-    pub(super) description: Option<String>,
-    /// generate: as many as described when absent.
-    pub(super) requests: Option<u64>,
-    /// trace and generate.
-    pub(super) speed_up: Option<f64>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Mix {
-    pub(super) reads: f64,
-    pub(super) mean_bytes: f64,
-    pub(super) bytes: Option<u64>,
-    pub(super) hot_share: f64,
-    pub(super) hot_space: f64,
-}
-
-/// How open requests follow one another: poisson, regular or bursts.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Arrivals {
-    pub(super) kind: String,
-    /// bursts.
-    pub(super) factor: Option<f64>,
-    /// bursts.
-    pub(super) period_ms: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -131,12 +79,6 @@ pub(super) struct Length {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Show {
     pub(super) figures: Vec<String>,
-}
-
-impl Default for Mix {
-    fn default() -> Mix {
-        Mix { reads: 1.0, mean_bytes: 4096.0, bytes: None, hot_share: 0.0, hot_space: 1.0 }
-    }
 }
 
 impl Default for Cluster {

@@ -1,12 +1,14 @@
 //! Users' own experiments: a TOML file names workload, cluster and brick, and what to vary.
 //!
-//! Reading order: `form` (what a file says), `build` (what is run), this file (an experiment like any other), `place`
-//! (where in the file a mistake is), `records` (traces from files).
+//! Reading order: `form` (the fields of a file), `workload` (its first table), `build` (the system to run), this file (an experiment
+//! like any other), `source` and `place` (where in the file a mistake is), `records` (traces from files).
 
 mod build;
 mod form;
 mod place;
 mod records;
+mod source;
+mod workload;
 
 use crate::cell::{Cell, Row};
 use crate::claim::Claim;
@@ -16,6 +18,7 @@ use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
 use crate::system::FIGURES;
 use form::Form;
+use source::Source;
 use std::path::{Path, PathBuf};
 
 /// Reads the experiment in the file at `path`.
@@ -37,20 +40,6 @@ fn parse(path: &Path, text: &str) -> Result<Own, LabError> {
     // Every combination is built once before any is run, so that a mistake in the last one costs no time.
     own.points(&own.parameters(), Scale::Full)?;
     Ok(own)
-}
-
-/// A file and what it says, for errors.
-struct Source {
-    file: String,
-    text: String,
-}
-
-impl Source {
-    /// A mistake in the value of `field`, a path such as `cluster.policy`.
-    fn wrong(&self, field: &str, why: impl std::fmt::Display) -> LabError {
-        let line = place::line_of(&self.text, field);
-        LabError::Experiment { file: self.file.clone(), line, why: format!("{field}: {why}") }
-    }
 }
 
 struct Own {

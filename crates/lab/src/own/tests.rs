@@ -130,7 +130,7 @@ fn one_core_and_many_print_the_same_bytes() {
     let print = |jobs| {
         let runner = Runner { jobs, kept_in: None, build: String::new(), on_point: &|| () };
         let mut outcome = crate::outcome::run(&own, &own.parameters(), &options, &runner).unwrap();
-        outcome.wall_s = 0.0;
+        outcome.effort.wall_s = 0.0;
         serde_json::to_string(&outcome).unwrap()
     };
     let one = print(1);
@@ -190,7 +190,12 @@ fn what_is_odd_about_a_trace_is_noted_once_and_its_unit_can_be_said() {
     let message = outcome(&files, &mistake).err().expect("no unit").to_string();
     assert!(message.contains("t.toml:7: workload.time_unit: 'min' is not s, ms, us or ns"), "{message}");
     let shorter = outcome(&files, &text.replace("[length]", "time_unit = \"ms\"\n[length]")).unwrap();
-    assert!(shorter.simulated_s * 100.0 < run.simulated_s, "{} {}", shorter.simulated_s, run.simulated_s);
+    assert!(
+        shorter.effort.simulated_s * 100.0 < run.effort.simulated_s,
+        "{} {}",
+        shorter.effort.simulated_s,
+        run.effort.simulated_s
+    );
     let refused = outcome(&files, &text.replace("[length]", "beyond = \"refuse\"\n[length]"));
     let message = refused.err().expect("it lies beyond").to_string();
     assert!(

@@ -30,10 +30,10 @@ pub fn html(outcomes: &[Outcome], command: &str, version: &str) -> String {
 fn section(outcome: &Outcome) -> Value {
     let charts: Vec<Value> = outcome.charts.iter().map(|chart| Value::from_safe_string(svg(chart))).collect();
     context! {
-        id => &outcome.id,
-        anchor => outcome.id.replace('.', "-"),
-        title => &outcome.title,
-        paper => &outcome.paper,
+        id => &outcome.subject.id,
+        anchor => outcome.subject.id.replace('.', "-"),
+        title => &outcome.subject.title,
+        paper => &outcome.subject.paper,
         notes => &outcome.notes,
         charts,
         claims => outcome.claims.iter().map(shown_claim).collect::<Vec<_>>(),
@@ -43,24 +43,28 @@ fn section(outcome: &Outcome) -> Value {
             name => &assumed.name, value => assumed.value.to_string(), why => &assumed.why,
         }).collect::<Vec<_>>(),
         sensitivity => sensitivity(&outcome.sensitivity),
-        simulated_hours => number(outcome.simulated_s / 3600.0),
-        events => outcome.events,
-        seeds => if outcome.seeds == 1 {
-            format!("seed {}", outcome.seed)
+        simulated_hours => number(outcome.effort.simulated_s / 3600.0),
+        events => outcome.effort.events,
+        seeds => if outcome.extent.seeds == 1 {
+            format!("seed {}", outcome.effort.seed)
         } else {
-            format!("seeds {} to {}", outcome.seed, outcome.seed.wrapping_add(outcome.seeds - 1))
+            format!("seeds {} to {}", outcome.effort.seed, outcome.effort.seed.wrapping_add(outcome.extent.seeds - 1))
         },
-        quick => outcome.quick,
+        quick => outcome.extent.quick,
         command => command(outcome),
     }
 }
 
 /// The command that makes this experiment's figures again.
 pub fn command(outcome: &Outcome) -> String {
-    let seeds = if outcome.seeds == 1 { String::new() } else { format!(" --seeds {}", outcome.seeds) };
-    let quick = if outcome.quick { " --quick" } else { "" };
-    let file = if outcome.paper == "own" { ".toml" } else { "" };
-    format!("brickwork lab run {}{file} --seed {}{seeds}{quick} --plot", outcome.id, outcome.seed)
+    let seeds =
+        if outcome.extent.seeds == 1 { String::new() } else { format!(" --seeds {}", outcome.extent.seeds) };
+    let quick = if outcome.extent.quick { " --quick" } else { "" };
+    let file = if outcome.subject.paper == "own" { ".toml" } else { "" };
+    format!(
+        "brickwork lab run {}{file} --seed {}{seeds}{quick} --plot",
+        outcome.subject.id, outcome.effort.seed
+    )
 }
 
 fn shown_claim(claim: &Claim) -> Value {

@@ -7,7 +7,7 @@ use lab::outcome::{Outcome, Sensitivity};
 
 /// Prints the table, the claims, what they depend on, and how long it took. `id` is the experiment's in the list.
 pub(super) fn print(outcome: &Outcome, id: &str) {
-    println!("{}: {}", outcome.id, outcome.title);
+    println!("{}: {}", outcome.subject.id, outcome.subject.title);
     println!("{}\n", provenance(outcome));
     print_rows(&outcome.rows);
     if !outcome.claims.is_empty() {
@@ -27,19 +27,19 @@ pub(super) fn print(outcome: &Outcome, id: &str) {
     print_sensitivity(&outcome.sensitivity);
     println!(
         "\n{} simulated hours, {} events, in {:.1} s.",
-        number(outcome.simulated_s / 3600.0),
-        outcome.events,
-        outcome.wall_s
+        number(outcome.effort.simulated_s / 3600.0),
+        outcome.effort.events,
+        outcome.effort.wall_s
     );
 }
 
 fn provenance(outcome: &Outcome) -> String {
-    let quick = if outcome.quick { ", quick: a tenth of the length" } else { "" };
-    if outcome.seeds == 1 {
-        return format!("seed {}{quick}", outcome.seed);
+    let quick = if outcome.extent.quick { ", quick: a tenth of the length" } else { "" };
+    if outcome.extent.seeds == 1 {
+        return format!("seed {}{quick}", outcome.effort.seed);
     }
-    let last = outcome.seed.wrapping_add(outcome.seeds - 1);
-    format!("seeds {} to {last}{quick}; ± is half of a 95% confidence interval", outcome.seed)
+    let last = outcome.effort.seed.wrapping_add(outcome.extent.seeds - 1);
+    format!("seeds {} to {last}{quick}; ± is half of a 95% confidence interval", outcome.effort.seed)
 }
 
 fn print_rows(rows: &[Row]) {
