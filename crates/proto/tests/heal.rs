@@ -276,7 +276,7 @@ fn a_retry_meets_its_effect_at_a_promoted_brick() {
     bench.write(20);
     bench.cluster.restart(BrickId(2));
     bench.cluster.run_until_whole();
-    let [one, two] = [1, 2].map(|brick| bench.cluster.bricks[&BrickId(brick)].1.effects());
+    let [one, two] = [1, 2].map(|brick| bench.cluster.bricks[&BrickId(brick)].1.completions());
     // Earlier ones are answered and never asked again.
     let latest = one.last_key_value().expect("the last write took effect");
     assert_eq!(two.last_key_value(), Some(latest));

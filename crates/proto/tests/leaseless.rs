@@ -19,7 +19,7 @@ fn while_it_joins(layout: &str, bricks: u32) -> (Cluster, VolumeId) {
     assert_eq!(cluster.write(1, volume, 0, vec![2; BLOCK]), Ok(IoReply::Done));
     // It does not learn what took effect, and so does not get through.
     cluster.passes =
-        |_, to, message| !(to == NodeId::Brick(BACK) && matches!(message, Message::EffectsDone { .. }));
+        |_, to, message| !(to == NodeId::Brick(BACK) && matches!(message, Message::CompletionsDone { .. }));
     cluster.restart(BACK);
     for _ in 0..200 {
         let view = cluster.directory.views().next().expect("one group");

@@ -56,7 +56,8 @@ fn hash(seed: u64) -> String {
 }
 
 fn render(hashes: &[String]) -> String {
-    let mut text = String::from("# seed, trace hash: `cargo run --profile torture -p brickwork-sim --example hashes`\n");
+    let mut text =
+        String::from("# seed, trace hash: `cargo run --profile torture -p brickwork-sim --example hashes`\n");
     for (seed, hash) in (1..).zip(hashes) {
         writeln!(text, "{seed} {hash}").expect("a string takes what is written");
     }

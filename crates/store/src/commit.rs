@@ -7,15 +7,15 @@ use crate::discard::Region;
 use crate::io::IoKind;
 use crate::machine::{Purpose, Running};
 use crate::overlay::{Need, Setting};
-use crate::record::{Body, Effect, Extent, FrameBuilder, Record, WIDTH_MAX, inline_bytes};
+use crate::record::{Body, Extent, FrameBuilder, Record, WIDTH_MAX, inline_bytes};
 use crate::room::{Cause, Plan};
 use crate::superblock::SLOT_BLOCKS;
 use crate::works::{Mend, Work, WorkKind};
-use base::{BLOCK, Payload, RequestId, Stamp, Time};
+use base::{BLOCK, Payload, Stamp, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::disk::{Reply, Staged, StoreError, Token};
-use wire::{Change, Span, Wire};
+use wire::{Change, Completion, Span, Wire};
 
 /// The longest frame of several records.
 const GROUP_BYTES_MAX: usize = 4 << 20;
@@ -84,8 +84,8 @@ impl Write {
     }
 
     /// What a retry of its request has to know.
-    pub(crate) fn effect(&self) -> Effect {
-        Effect { request: self.staged.request, part: self.staged.part, stamp: self.staged.write.stamp }
+    pub(crate) fn effect(&self) -> Completion {
+        Completion { request: self.staged.request, part: self.staged.part, stamp: self.staged.write.stamp }
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum Item {
     /// The work's id.
     Mend(u64),
     Note(Token, Vec<u8>, Option<Vec<u8>>),
-    Remember(Token, Vec<Effect>),
+    Remember(Token, Vec<Completion>),
     Discard(Region),
     /// No record: all that is before it is in the journal.
     Barrier(Token),
@@ -278,16 +278,14 @@ impl Running {
     }
 
     /// Takes over what took effect elsewhere. Of more than would be remembered the latest are taken.
-    pub(crate) fn on_remember(&mut self, token: Token, effects: Vec<(RequestId, u64, Stamp)>) {
+    pub(crate) fn on_remember(&mut self, token: Token, mut completions: Vec<Completion>) {
         let waiting = self.queue.items.iter().filter(|item| matches!(item, Item::Remember(..))).count();
         if waiting >= REMEMBER_MAX || self.queue.items.len() >= self.limits.queue_max {
             return self.reply(Reply::Noted { token, result: Err(StoreError::Busy) });
         }
-        let effect = |(request, part, stamp)| Effect { request, part, stamp };
-        let mut effects: Vec<Effect> = effects.into_iter().map(effect).collect();
-        effects.sort_unstable_by_key(|effect| effect.stamp);
-        effects.drain(..effects.len().saturating_sub(self.effects.max()));
-        self.queue.push(Item::Remember(token, effects), self.now);
+        completions.sort_unstable_by_key(|completion| completion.stamp);
+        completions.drain(..completions.len().saturating_sub(self.effects.max()));
+        self.queue.push(Item::Remember(token, completions), self.now);
     }
 
     pub(crate) fn on_discard(&mut self, region: Region) {

@@ -1,9 +1,9 @@
 //! Which parts of which requests took effect: what makes a retried request take effect once.
 
-use crate::record::Effect;
 use base::{ClientId, RequestId, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::disk::CLIENT_EFFECTS_MAX;
+use wire::Completion;
+use wire::disk::CLIENT_COMPLETIONS_MAX;
 
 /// The most clients remembered.
 const CLIENTS_MAX: usize = 4096;
@@ -38,7 +38,7 @@ impl Effects {
     }
 
     /// Remembers a part. Sequence 0 belongs to no request.
-    pub(crate) fn insert(&mut self, effect: Effect) {
+    pub(crate) fn insert(&mut self, effect: Completion) {
         let RequestId { client, sequence } = effect.request;
         if sequence == 0 {
             return;
@@ -49,7 +49,7 @@ impl Effects {
         self.by_age.insert((effect.stamp, name));
         let of_client = self.clients.entry(client).or_default();
         *of_client += 1;
-        if *of_client > CLIENT_EFFECTS_MAX {
+        if *of_client > CLIENT_COMPLETIONS_MAX {
             let (&oldest, _) = self.parts.range((client, 0, 0)..).next().expect("the client has parts");
             self.forget(oldest);
         }
@@ -60,8 +60,8 @@ impl Effects {
     }
 
     /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Effect> {
-        self.parts.iter().map(|(&(client, sequence, part), &stamp)| Effect {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Completion> {
+        self.parts.iter().map(|(&(client, sequence, part), &stamp)| Completion {
             request: RequestId { client, sequence },
             part,
             stamp,
@@ -83,8 +83,8 @@ impl Effects {
 mod tests {
     use super::*;
 
-    fn effect(client: u64, sequence: u64, stamp: u64) -> Effect {
-        Effect { request: RequestId { client: ClientId(client), sequence }, part: 0, stamp: Stamp(stamp) }
+    fn effect(client: u64, sequence: u64, stamp: u64) -> Completion {
+        Completion { request: RequestId { client: ClientId(client), sequence }, part: 0, stamp: Stamp(stamp) }
     }
 
     #[test]

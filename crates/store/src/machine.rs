@@ -475,7 +475,7 @@ impl Running {
             Command::Discard { volume, stretch } => self.on_discard(Region { volume, stretch }),
             Command::Verify { token, span, width } => self.on_read(token, span, width, Wanted::Check),
             Command::Inventory { token, after } => self.on_inventory(token, after),
-            Command::Remember { token, effects } => self.on_remember(token, effects),
+            Command::Remember { token, completions } => self.on_remember(token, completions),
             Command::Barrier { token } => self.on_barrier(token),
             Command::Forget { span } => self.on_forget(span),
         }

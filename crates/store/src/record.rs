@@ -6,10 +6,10 @@
 
 use crate::discard::Region;
 use crate::superblock::SLOT_BLOCKS;
-use base::{BLOCK, Checksum, Payload, RequestId, Stamp, VolumeId, checksum, checksum::checksum_append};
+use base::{BLOCK, Checksum, Payload, Stamp, VolumeId, checksum, checksum::checksum_append};
 use bytes::Bytes;
 use wire::disk::Staged;
-use wire::{Change, DecodeError, Reader, Span, Wire, wire_enum, wire_struct};
+use wire::{Change, Completion, DecodeError, Reader, Span, Wire, wire_enum, wire_struct};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"BWFRAME1");
 /// The most stamps a block that a write may set.
@@ -92,19 +92,11 @@ pub(crate) enum Record {
     Discard { volume: VolumeId },
     /// All small state, instead of what the records before say of it. Stretches being discarded follow in records of
     /// their own.
-    Checkpoint { notes: Vec<(Vec<u8>, Vec<u8>)>, effects: Vec<Effect>, discards: Vec<VolumeId> },
+    Checkpoint { notes: Vec<(Vec<u8>, Vec<u8>)>, effects: Vec<Completion>, discards: Vec<VolumeId> },
     /// A stretch's space is given back.
     DiscardStretch { volume: VolumeId, stretch: u64 },
     /// Requests took effect elsewhere.
-    Remember { effects: Vec<Effect> },
-}
-
-/// A part of a request took effect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Effect {
-    pub(crate) request: RequestId,
-    pub(crate) part: u64,
-    pub(crate) stamp: Stamp,
+    Remember { effects: Vec<Completion> },
 }
 
 impl Record {
@@ -358,7 +350,6 @@ impl Wire for Body {
 }
 
 wire_struct!(Extent { offset, count, sums, body });
-wire_struct!(Effect { request, part, stamp });
 wire_enum!(Record {
     0 => Stage { staged, extents, fresh },
     1 => Apply { stamp },
@@ -375,7 +366,7 @@ wire_enum!(Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{ClientId, GroupId};
+    use base::{ClientId, GroupId, RequestId};
     use wire::{Scope, WriteId};
 
     const SEED: Checksum = 7;

@@ -418,7 +418,7 @@ impl Recovery {
         running.notes_bytes = running.notes.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
         let recovered = Recovered {
             staged: running.writes.values().map(|write| write.staged.clone()).collect(),
-            effects: running.effects.iter().map(|e| (e.request, e.part, e.stamp)).collect(),
+            completions: running.effects.iter().collect(),
             notes: running.notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         };
         let more = !running.discards.is_empty();

@@ -367,7 +367,7 @@ fn a_bad_sector_beside_the_journals_frames_costs_nothing() {
     (0..5).for_each(|n| write_all(&mut world, 1, n, &[n + 1], n + 1).unwrap());
     world.disk.bad.extend([(64 * 1024 + JOURNAL / 2) / 512, (64 * 1024 + JOURNAL - BLOCK_U64) / 512 + 3]);
     let recovered = world.crash().unwrap();
-    assert_eq!(recovered.staged.len() + recovered.effects.len(), 5);
+    assert_eq!(recovered.staged.len() + recovered.completions.len(), 5);
     // Nor does one of the two headers, or one of the superblocks.
     for n in 5..8 {
         write_all(&mut world, 1, n, &[n + 1], n + 1).unwrap();

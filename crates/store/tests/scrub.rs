@@ -7,8 +7,8 @@ use common::{World, options, payload, span, staged, words};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use store::IoKind;
-use wire::Change;
-use wire::disk::{CLIENT_EFFECTS_MAX, Command, INVENTORY_MAX, Reply, StoreError};
+use wire::disk::{CLIENT_COMPLETIONS_MAX, Command, INVENTORY_MAX, Reply, StoreError};
+use wire::{Change, Completion};
 
 const JOURNAL: u64 = 1 << 20;
 
@@ -136,24 +136,27 @@ fn a_check_heals_metadata_that_are_rotten_on_the_disk_alone() {
 #[test]
 fn what_took_effect_elsewhere_is_remembered_within_the_bounds() {
     let mut world = World::new(64 << 20, 4 * JOURNAL, 3);
-    let effect = |sequence: u64| (RequestId { client: ClientId(7), sequence }, sequence % 3, Stamp(sequence));
-    let count = CLIENT_EFFECTS_MAX as u64 + 100;
-    world.command(Command::Remember { token: 5, effects: (1..=count).rev().map(effect).collect() });
+    let effect = |sequence: u64| {
+        let request = RequestId { client: ClientId(7), sequence };
+        Completion { request, part: sequence % 3, stamp: Stamp(sequence) }
+    };
+    let count = CLIENT_COMPLETIONS_MAX as u64 + 100;
+    world.command(Command::Remember { token: 5, completions: (1..=count).rev().map(effect).collect() });
     assert_eq!(world.replies, [], "not before the journal has it");
     world.run(false);
     assert_eq!(world.replies, [Reply::Noted { token: 5, result: Ok(()) }]);
     let expected: Vec<_> = (101..=count).map(effect).collect();
-    assert_eq!(world.crash().unwrap().effects, expected);
+    assert_eq!(world.crash().unwrap().completions, expected);
     // A checkpoint has them too.
     write(&mut world, 1, 0, &[1], count + 1).unwrap();
     world.run(true);
-    assert_eq!(world.crash().unwrap().effects.len(), CLIENT_EFFECTS_MAX + 1);
+    assert_eq!(world.crash().unwrap().completions.len(), CLIENT_COMPLETIONS_MAX + 1);
     // More than a small journal can take at once: the latest stay.
     let mut world = World::new(8 << 20, 128 * 1024, 3);
-    world.command(Command::Remember { token: 5, effects: (1..=count).map(effect).collect() });
+    world.command(Command::Remember { token: 5, completions: (1..=count).map(effect).collect() });
     world.run(true);
     assert_eq!(world.replies, [Reply::Noted { token: 5, result: Ok(()) }]);
-    let effects = world.crash().unwrap().effects;
+    let effects = world.crash().unwrap().completions;
     assert!(effects.len() > 100 && effects.contains(&effect(count)), "{} are left", effects.len());
 }
 

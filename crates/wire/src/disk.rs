@@ -7,7 +7,7 @@
 //! that lists all that is) a [`Command::Barrier`] comes first. Notes are small durable facts of the participant, and
 //! may overtake what is lazy.
 
-use crate::{Change, Span, WriteId, wire_enum, wire_struct};
+use crate::{Change, Completion, Span, WriteId, wire_enum, wire_struct};
 use base::{Payload, RequestId, Stamp, VolumeId};
 
 /// Names the answer to a command.
@@ -129,8 +129,8 @@ pub enum Command {
     Remember {
         /// Names the answer.
         token: Token,
-        /// `(request, part, stamp)`.
-        effects: Vec<(RequestId, u64, Stamp)>,
+        /// In any order.
+        completions: Vec<Completion>,
     },
 }
 
@@ -209,7 +209,7 @@ pub enum StoreError {
 }
 
 /// The most parts of requests of one client that a store remembers to have taken effect.
-pub const CLIENT_EFFECTS_MAX: usize = 4096;
+pub const CLIENT_COMPLETIONS_MAX: usize = 4096;
 
 /// The most stretches in one [`Reply::Inventory`].
 pub const INVENTORY_MAX: usize = 4096;
@@ -219,9 +219,9 @@ pub const INVENTORY_MAX: usize = 4096;
 pub struct Recovered {
     /// Writes that are staged: in doubt.
     pub staged: Vec<Staged>,
-    /// Requests whose parts took effect here: `(request, part, stamp)`, as far back as they may still be retried. Those
-    /// with the earliest stamps are forgotten first, and beyond [`CLIENT_EFFECTS_MAX`] of a client its earliest requests.
-    pub effects: Vec<(RequestId, u64, Stamp)>,
+    /// Parts of requests that took effect here, as far back as they may still be retried. Those
+    /// with the earliest stamps are forgotten first, and beyond [`CLIENT_COMPLETIONS_MAX`] of a client its earliest requests.
+    pub completions: Vec<Completion>,
     /// The notes.
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }

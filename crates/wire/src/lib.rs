@@ -21,9 +21,9 @@ pub use directory::{
     GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry, VolumeInfo, VolumeMap,
 };
 pub use message::{
-    CLAIMS_MAX, Claim, Contest, EFFECTS_MAX, Inventory, Io, IoError, IoReply, Message, Packet,
+    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, Packet,
     PrepareOutcome, ReadOutcome, RepairOutcome,
 };
 pub use policy::{ReadPolicy, UnknownPolicy};
 pub use view::{GroupView, Lineage, Slots};
-pub use write::{Change, Decision, Fate, Scope, Span, WriteId};
+pub use write::{Change, Completion, Decision, Fate, Scope, Span, WriteId};

@@ -7,7 +7,7 @@ use crate::directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
     VolumeMap,
 };
-use crate::{Change, Decision, Fate, GroupView, Slots, Span, WriteId, wire_enum, wire_struct};
+use crate::{Change, Completion, Decision, Fate, GroupView, Slots, Span, WriteId, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 
 /// A message and the bytes that go with it (none, for most).
@@ -171,7 +171,7 @@ pub enum Message {
         stretches: Result<Inventory, Option<GroupView>>,
     },
     /// Which requests took effect at you?
-    GetEffects {
+    GetCompletions {
         /// Names the answer.
         operation: u64,
         /// The group.
@@ -182,11 +182,11 @@ pub enum Message {
         after: Option<(RequestId, u64)>,
     },
     /// The answer; an error as in [`Message::QueryDone`].
-    EffectsDone {
+    CompletionsDone {
         /// Of the question.
         operation: u64,
-        /// `(request, part, stamp)` in order, at most [`EFFECTS_MAX`]; fewer are the end.
-        effects: Result<Vec<(RequestId, u64, Stamp)>, Option<GroupView>>,
+        /// In order of request and part, at most [`COMPLETIONS_MAX`]; fewer are the end.
+        completions: Result<Vec<Completion>, Option<GroupView>>,
     },
 
     /// I serve these reads, which you were asked for as well. Lost or late, it costs a second answer to each. Not answered.
@@ -407,8 +407,8 @@ pub enum Message {
     },
 }
 
-/// The most effects in one [`Message::EffectsDone`].
-pub const EFFECTS_MAX: usize = 4096;
+/// The most completions in one [`Message::CompletionsDone`].
+pub const COMPLETIONS_MAX: usize = 4096;
 
 /// A read that several members were asked for at once. Whoever asked is responsible for an answer: it asks again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -600,8 +600,8 @@ wire_enum!(Message {
     11 => Doubtful { writes },
     12 => Inventory { operation, group, view, after },
     13 => InventoryDone { operation, stretches },
-    14 => GetEffects { operation, group, view, after },
-    15 => EffectsDone { operation, effects },
+    14 => GetCompletions { operation, group, view, after },
+    15 => CompletionsDone { operation, completions },
     16 => Claims { claims },
     20 => Heartbeat { brick, sent, known, status },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },

@@ -1,7 +1,7 @@
 //! What names a write and what it does to one brick's blocks.
 
 use crate::{wire_enum, wire_struct};
-use base::{BLOCK, GroupId, Stamp, VolumeId};
+use base::{BLOCK, GroupId, RequestId, Stamp, VolumeId};
 
 /// Blocks of one member's column: `count` blocks of `volume` from the brick-local block address `lba`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -116,6 +116,17 @@ pub struct Decision {
     pub stamp: Stamp,
 }
 
+/// A part of a client's request took effect, by a write. Kept durably, so that a retry of the request takes effect once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// The client's request.
+    pub request: RequestId,
+    /// Which part of it: its first block.
+    pub part: u64,
+    /// The write by which it took effect.
+    pub stamp: Stamp,
+}
+
 impl Change {
     /// Stamps a block that the member keeps for blocks changed so.
     pub fn width(&self) -> u8 {
@@ -138,3 +149,4 @@ wire_struct!(WriteId { group, span, stamp, scope });
 wire_enum!(Change { 0 => Data, 1 => Zero, 2 => Xor { index, width, previous }, 3 => Parity { width } });
 wire_enum!(Fate { 0 => Prepared, 1 => Committed, 2 => Refused, 3 => Unreadable });
 wire_struct!(Decision { volume, lba, stamp });
+wire_struct!(Completion { request, part, stamp });

@@ -10,7 +10,7 @@ use crate::netraid::participant::own::Own;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
-use wire::{CLAIMS_MAX, EFFECTS_MAX, GroupView, Inventory, Message, Packet, Span};
+use wire::{CLAIMS_MAX, COMPLETIONS_MAX, Completion, GroupView, Inventory, Message, Packet, Span};
 
 /// Jobs of questions from other bricks have this bit, those of the healer do not.
 const LISTING_JOB: u64 = 1 << 63;
@@ -36,12 +36,12 @@ impl Brick {
             Message::Inventory { operation, group, view, after } => {
                 self.on_inventory(now, from, (operation, group, view), after, fx);
             }
-            Message::GetEffects { operation, group, view, after } => {
-                let effects = match self.groups.serves(group, view) {
-                    Ok(()) => Ok(self.effects_after(after)),
+            Message::GetCompletions { operation, group, view, after } => {
+                let completions = match self.groups.serves(group, view) {
+                    Ok(()) => Ok(self.completions_after(after)),
                     Err(view) => Err(view),
                 };
-                reply(fx, node, Message::EffectsDone { operation, effects });
+                reply(fx, node, Message::CompletionsDone { operation, completions });
             }
             Message::Read { .. }
             | Message::Repair { .. }
@@ -62,15 +62,15 @@ impl Brick {
         }
     }
 
-    fn effects_after(&self, after: Option<(RequestId, u64)>) -> Vec<(RequestId, u64, base::Stamp)> {
+    fn completions_after(&self, after: Option<(RequestId, u64)>) -> Vec<Completion> {
         // Each disk remembers its own; what was taken over from others is at all of them.
-        let mut all: BTreeMap<(RequestId, u64), base::Stamp> = BTreeMap::new();
+        let mut all: BTreeMap<(RequestId, u64), Completion> = BTreeMap::new();
         for participant in &self.participants {
-            for (request, part, stamp) in participant.list_effects(after, EFFECTS_MAX) {
-                all.insert((request, part), stamp);
+            for completion in participant.list_completions(after, COMPLETIONS_MAX) {
+                all.insert((completion.request, completion.part), completion);
             }
         }
-        all.into_iter().take(EFFECTS_MAX).map(|((request, part), stamp)| (request, part, stamp)).collect()
+        all.into_values().take(COMPLETIONS_MAX).collect()
     }
 
     fn on_inventory(
@@ -194,8 +194,8 @@ impl Brick {
                     participant.lose(cx, job, (group, view), span, width, stamps);
                 });
             }
-            Wish::Remember { job, effects } => {
-                self.with_all(now, fx, |participant, cx| participant.remember(cx, job, effects.clone()));
+            Wish::Remember { job, completions } => {
+                self.with_all(now, fx, |participant, cx| participant.remember(cx, job, completions.clone()));
             }
             Wish::Stretches { job, disk, after } => {
                 self.with_disk(now, fx, disk, |participant, cx| participant.list_stretches(cx, job, after));

@@ -18,15 +18,13 @@ use crate::counters::Counters;
 use crate::distribute::Policies;
 use crate::layout::extent::Geometry;
 use crate::planted::Plant;
-use base::{
-    BrickId, GroupId, HashMap, HashSet, Payload, RequestId, Stamp, StampClock, Time, ViewNumber, VolumeId,
-};
+use base::{BrickId, GroupId, HashMap, HashSet, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::{
-    Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome, ReadPolicy,
-    RepairOutcome, Slots, WriteId,
+    Completion, Decision, Fate, GroupView, Inventory, IoError, Message, Packet, PrepareOutcome, ReadOutcome,
+    ReadPolicy, RepairOutcome, Slots, WriteId,
 };
 
 /// How long decisions wait for a message that they can ride along with.
@@ -85,7 +83,7 @@ pub enum Outcome {
     /// A page of the stretches that hold stamps at a member.
     Stretches(Inventory),
     /// A page of the requests that took effect at a member.
-    Effects(Vec<(RequestId, u64, Stamp)>),
+    Completions(Vec<Completion>),
     /// It failed.
     Failed(IoError),
 }
@@ -105,8 +103,8 @@ pub enum Answer {
     Allocation(Result<Vec<(u32, bool)>, Option<GroupView>>),
     /// To a question about stretches.
     Stretches(Result<Inventory, Option<GroupView>>),
-    /// To a question about effects.
-    Effects(Result<Vec<(RequestId, u64, Stamp)>, Option<GroupView>>),
+    /// To a question about completions.
+    Completions(Result<Vec<Completion>, Option<GroupView>>),
 }
 
 impl Answer {
@@ -128,7 +126,9 @@ impl Answer {
             Message::Repaired { operation, outcome } => (operation, Answer::Repaired(outcome)),
             Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
             Message::InventoryDone { operation, stretches } => (operation, Answer::Stretches(stretches)),
-            Message::EffectsDone { operation, effects } => (operation, Answer::Effects(effects)),
+            Message::CompletionsDone { operation, completions } => {
+                (operation, Answer::Completions(completions))
+            }
             _ => return None,
         })
     }

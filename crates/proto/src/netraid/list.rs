@@ -10,8 +10,8 @@ use wire::{IoError, Message};
 pub enum Listed {
     /// Stretches.
     Stretches(Option<(VolumeId, u64)>),
-    /// Effects.
-    Effects(Option<(RequestId, u64)>),
+    /// Parts of requests that took effect.
+    Completions(Option<(RequestId, u64)>),
 }
 
 /// Asks for one page.
@@ -38,7 +38,7 @@ impl Operate for ListOperation {
         let (number, listed) = (view.number, self.listed);
         shared.call(&view, self.slot, Payload::new(), |operation| match listed {
             Listed::Stretches(after) => Message::Inventory { operation, group, view: number, after },
-            Listed::Effects(after) => Message::GetEffects { operation, group, view: number, after },
+            Listed::Completions(after) => Message::GetCompletions { operation, group, view: number, after },
         });
         shared.wake_to_retry(self.attempt);
         None
@@ -47,8 +47,8 @@ impl Operate for ListOperation {
     fn on_answer(&mut self, shared: &mut Shared, _slot: u8, answer: Answer) -> Option<Outcome> {
         match answer {
             Answer::Stretches(Ok(inventory)) => Some(Outcome::Stretches(inventory)),
-            Answer::Effects(Ok(effects)) => Some(Outcome::Effects(effects)),
-            Answer::Stretches(Err(view)) | Answer::Effects(Err(view)) => {
+            Answer::Completions(Ok(completions)) => Some(Outcome::Completions(completions)),
+            Answer::Stretches(Err(view)) | Answer::Completions(Err(view)) => {
                 shared.on_stale(self.group, view);
                 shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
                 None

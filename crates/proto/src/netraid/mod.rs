@@ -5,8 +5,8 @@
 //! side is a file of its own; `gw,ts,2pcw+read` is [`coordinator`].
 
 pub mod allocation;
+pub mod completions;
 pub mod coordinator;
-pub mod effects;
 pub mod expected;
 pub mod lateness;
 pub mod list;

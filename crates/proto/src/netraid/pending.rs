@@ -2,14 +2,35 @@
 
 use base::{NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
-use wire::{Change, Span, WriteId};
+use wire::{Change, Decision, Span, WriteId};
 
-/// A write's place and name; in order of place.
-pub type Key = (VolumeId, u64, Stamp);
+/// Where a write begins, and its stamp: names it at one disk. The order is that of places.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct WriteKey {
+    /// The branch that it goes to.
+    pub volume: VolumeId,
+    /// Its first block.
+    pub lba: u64,
+    /// Its stamp.
+    pub stamp: Stamp,
+}
 
-/// The key of a write.
-pub fn key_of(write: &WriteId) -> Key {
-    (write.span.volume, write.span.lba, write.stamp)
+impl WriteKey {
+    /// The key of a write.
+    pub fn of(write: &WriteId) -> WriteKey {
+        WriteKey { volume: write.span.volume, lba: write.span.lba, stamp: write.stamp }
+    }
+
+    /// What comes before every write that begins at this block.
+    fn before(volume: VolumeId, lba: u64) -> WriteKey {
+        WriteKey { volume, lba, stamp: Stamp::ZERO }
+    }
+}
+
+impl From<&Decision> for WriteKey {
+    fn from(decision: &Decision) -> WriteKey {
+        WriteKey { volume: decision.volume, lba: decision.lba, stamp: decision.stamp }
+    }
 }
 
 /// A gateway's request to prepare a write.
@@ -37,8 +58,8 @@ pub struct Prepare {
 
 impl Prepare {
     /// Where, and which stamp.
-    pub fn key(&self) -> Key {
-        key_of(&self.write)
+    pub fn key(&self) -> WriteKey {
+        WriteKey::of(&self.write)
     }
 
     /// The stamps' entries that it changes, as a set of bits. Changes of disjoint entries of a parity block commute.
@@ -83,17 +104,17 @@ pub struct Pending {
 /// All writes under way at a disk.
 #[derive(Debug, Default)]
 pub struct PendingTable {
-    by_place: BTreeMap<Key, Pending>,
+    by_place: BTreeMap<WriteKey, Pending>,
 }
 
 impl PendingTable {
     /// The write, if it is under way.
-    pub fn get(&self, key: &Key) -> Option<&Pending> {
+    pub fn get(&self, key: &WriteKey) -> Option<&Pending> {
         self.by_place.get(key)
     }
 
     /// The write, to change it.
-    pub fn get_mut(&mut self, key: &Key) -> Option<&mut Pending> {
+    pub fn get_mut(&mut self, key: &WriteKey) -> Option<&mut Pending> {
         self.by_place.get_mut(key)
     }
 
@@ -104,7 +125,7 @@ impl PendingTable {
     }
 
     /// Ends a write.
-    pub fn remove(&mut self, key: &Key) -> Option<Pending> {
+    pub fn remove(&mut self, key: &WriteKey) -> Option<Pending> {
         self.by_place.remove(key)
     }
 
@@ -126,9 +147,9 @@ impl PendingTable {
     /// Those that touch a block of `span`.
     pub fn overlapping(&self, span: Span) -> impl Iterator<Item = &Pending> {
         // No span is longer than BLOCKS_MAX, so none that begins further before can reach in.
-        let from = (span.volume, span.lba.saturating_sub(u64::from(Span::BLOCKS_MAX) - 1), Stamp::ZERO);
+        let from = span.lba.saturating_sub(u64::from(Span::BLOCKS_MAX) - 1);
         self.by_place
-            .range(from..(span.volume, span.end(), Stamp::ZERO))
+            .range(WriteKey::before(span.volume, from)..WriteKey::before(span.volume, span.end()))
             .map(|(_, pending)| pending)
             .filter(move |pending| pending.prepare.write.span.overlaps(&span))
     }

@@ -10,7 +10,7 @@ use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEve
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
-use wire::{AdminReply, AdminRequest, Change, Io, IoError, IoReply, Message, Packet, Span};
+use wire::{AdminReply, AdminRequest, Change, Completion, Io, IoError, IoReply, Message, Packet, Span};
 
 /// A store in memory, always durable at once.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub struct MemoryDisk {
     staged: BTreeMap<Stamp, (Staged, Payload)>,
     pub rotten: Vec<(VolumeId, u64)>,
     notes: BTreeMap<Vec<u8>, Vec<u8>>,
-    effects: BTreeMap<(RequestId, u64), Stamp>,
+    completions: BTreeMap<(RequestId, u64), Completion>,
     /// Whether repairs of blocks that are not here find no room.
     pub is_full: bool,
 }
@@ -45,7 +45,7 @@ impl MemoryDisk {
     fn recover(&self) -> Recovered {
         Recovered {
             staged: self.staged.values().map(|(staged, _)| staged.clone()).collect(),
-            effects: self.effects.iter().map(|((request, part), stamp)| (*request, *part, *stamp)).collect(),
+            completions: self.completions.values().copied().collect(),
             notes: self.notes.clone().into_iter().collect(),
         }
     }
@@ -78,8 +78,8 @@ impl MemoryDisk {
     }
 
     /// Which requests took effect.
-    pub fn effects(&self) -> BTreeMap<(RequestId, u64), Stamp> {
-        self.effects.clone()
+    pub fn completions(&self) -> BTreeMap<(RequestId, u64), Completion> {
+        self.completions.clone()
     }
 
     fn put(&mut self, volume: VolumeId, lba: u64, stamps: Vec<Stamp>, bytes: Payload) {
@@ -89,7 +89,8 @@ impl MemoryDisk {
 
     fn apply(&mut self, stamp: Stamp) {
         let (staged, payload) = self.staged.remove(&stamp).expect("applied once, after it was staged");
-        self.effects.insert((staged.request, staged.part), stamp);
+        let Staged { request, part, .. } = staged;
+        self.completions.insert((request, part), Completion { request, part, stamp });
         let span = staged.write.span;
         for (i, lba) in (span.lba..span.end()).enumerate() {
             let old = self.read(Span { lba, count: 1, ..span }, staged.change.width(), true, false);
@@ -168,9 +169,8 @@ impl MemoryDisk {
                 Reply::Read { token, result: Ok(self.read(span, width, false, true)) }
             }
             Command::Barrier { token } => Reply::Noted { token, result: Ok(()) },
-            Command::Remember { token, effects } => {
-                self.effects
-                    .extend(effects.into_iter().map(|(request, part, stamp)| ((request, part), stamp)));
+            Command::Remember { token, completions } => {
+                self.completions.extend(completions.into_iter().map(|of| ((of.request, of.part), of)));
                 Reply::Noted { token, result: Ok(()) }
             }
         })

@@ -4,7 +4,7 @@ use super::{Disk, World, payload, span, staged, words};
 use base::{Depth, Machine, Payload, RequestId, Rng, Stamp, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
-use wire::{Change, Span};
+use wire::{Change, Completion, Span};
 
 const DATA: u64 = 1;
 const PARITY: u64 = 2;
@@ -105,8 +105,8 @@ pub struct Test {
     discards: Vec<(u64, u64)>,
     /// Writes whose blocks were given back.
     doomed: BTreeSet<u64>,
-    remember_tokens: BTreeMap<u64, Vec<(RequestId, u64, Stamp)>>,
-    remembered: Vec<(RequestId, u64, Stamp)>,
+    remember_tokens: BTreeMap<u64, Vec<Completion>>,
+    remembered: Vec<Completion>,
     reads: BTreeMap<u64, (Span, Vec<usize>)>,
     notes: BTreeMap<u8, BTreeSet<Option<u8>>>,
     note_tokens: BTreeMap<u64, (u8, Option<u8>)>,
@@ -310,14 +310,17 @@ impl Test {
     fn remember(&mut self) {
         let token = self.world.next_token();
         let count = self.rng().u64(1..6);
-        let effect = |n| (RequestId { client: base::ClientId(90 + n % 2), sequence: 0 }, n, Stamp(0));
-        let mut effects: Vec<_> = (0..count).map(effect).collect();
-        for (request, _, stamp) in &mut effects {
+        let effect = |part| {
+            let request = RequestId { client: base::ClientId(90 + part % 2), sequence: 0 };
+            Completion { request, part, stamp: Stamp(0) }
+        };
+        let mut completions: Vec<_> = (0..count).map(effect).collect();
+        for Completion { request, stamp, .. } in &mut completions {
             self.clock += 1;
             (request.sequence, *stamp) = (self.clock, Stamp(self.clock));
         }
-        self.remember_tokens.insert(token, effects.clone());
-        self.world.command(Command::Remember { token, effects });
+        self.remember_tokens.insert(token, completions.clone());
+        self.world.command(Command::Remember { token, completions });
     }
 
     fn discard(&mut self) {
@@ -481,15 +484,19 @@ impl Test {
 
     fn check_effects(&self, recovered: &Recovered) {
         let again: BTreeSet<u64> = recovered.staged.iter().map(|s| s.write.stamp.0).collect();
-        let known: BTreeSet<u64> = recovered.effects.iter().map(|(_, _, stamp)| stamp.0).collect();
+        let known: BTreeSet<u64> =
+            recovered.completions.iter().map(|completion| completion.stamp.0).collect();
         let sure = |stamp: &&u64| !again.contains(stamp) && !self.doomed.contains(stamp);
         for stamp in self.applied.iter().rev().take(50).filter(sure) {
             assert!(known.contains(stamp), "the effect of {stamp} is forgotten");
         }
         for effect in self.remembered.iter().rev().take(30) {
-            assert!(recovered.effects.contains(effect), "{effect:?} took effect elsewhere and is forgotten");
+            assert!(
+                recovered.completions.contains(effect),
+                "{effect:?} took effect elsewhere and is forgotten"
+            );
         }
-        for (request, part, stamp) in &recovered.effects {
+        for Completion { request, part, stamp } in &recovered.completions {
             let Some((staged, ..)) = self.writes.get(&stamp.0) else { continue };
             assert_eq!((staged.request, staged.part), (*request, *part));
         }

@@ -29,15 +29,15 @@ use super::{Healer, Job, Wish};
 use crate::member::families::Families;
 use crate::netraid::coordinator::{Operation, Outcome};
 use crate::netraid::list::{ListOperation, Listed};
-use base::{BrickId, GroupId, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{BrickId, GroupId, RequestId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeSet;
-use wire::{CatchUp, EFFECTS_MAX, GroupView, Span};
+use wire::{COMPLETIONS_MAX, CatchUp, Completion, GroupView, Span};
 
 const AGAIN: Duration = Duration::from_millis(200);
 
 enum Phase {
-    Effects { slots: Vec<u8>, after: Option<(RequestId, u64)> },
+    Completions { slots: Vec<u8>, after: Option<(RequestId, u64)> },
     Stretches { slots: Vec<u8>, after: Option<(VolumeId, u64)>, found: BTreeSet<(VolumeId, u64)> },
     Comparing(Walk),
     Done(Walk),
@@ -64,7 +64,7 @@ impl CatchUpRun {
             family: view.volume,
             number: view.number,
             slot: view.slot_of(me).expect("a member that joins"),
-            phase: Phase::Effects { slots: current.clone(), after: None },
+            phase: Phase::Completions { slots: current.clone(), after: None },
             current,
             is_waiting: false,
             due: None,
@@ -112,7 +112,7 @@ impl CatchUpRun {
     /// The next page to ask for.
     fn question(&self) -> Option<(u8, Listed)> {
         match &self.phase {
-            Phase::Effects { slots, after } => Some((*slots.last()?, Listed::Effects(*after))),
+            Phase::Completions { slots, after } => Some((*slots.last()?, Listed::Completions(*after))),
             Phase::Stretches { slots, after, .. } => Some((*slots.last()?, Listed::Stretches(*after))),
             _ => None,
         }
@@ -121,7 +121,7 @@ impl CatchUpRun {
     /// This member has nothing more: the next one, or the next phase.
     fn next_member(&mut self) {
         match &mut self.phase {
-            Phase::Effects { slots, after } => {
+            Phase::Completions { slots, after } => {
                 slots.pop();
                 *after = None;
                 if slots.is_empty() {
@@ -171,9 +171,9 @@ impl Healer {
         let Some(view) = self.views.get(&group) else { return };
         run.is_waiting = false;
         match (outcome, &mut run.phase) {
-            (Outcome::Effects(page), Phase::Effects { after, .. }) => {
-                let is_last = page.len() < EFFECTS_MAX;
-                *after = page.last().map(|(request, part, _)| (*request, *part));
+            (Outcome::Completions(page), Phase::Completions { after, .. }) => {
+                let is_last = page.len() < COMPLETIONS_MAX;
+                *after = page.last().map(|last| (last.request, last.part));
                 if is_last {
                     run.next_member();
                 }
@@ -191,13 +191,13 @@ impl Healer {
         }
     }
 
-    fn remember(&mut self, group: GroupId, effects: Vec<(RequestId, u64, Stamp)>) {
-        if effects.is_empty() {
+    fn remember(&mut self, group: GroupId, completions: Vec<Completion>) {
+        if completions.is_empty() {
             return;
         }
         self.catch_ups.get_mut(&group).expect("its page came").is_waiting = true;
         let job = self.begin_job(Job::Remember(group, self.disks));
-        self.wishes.push(Wish::Remember { job, effects });
+        self.wishes.push(Wish::Remember { job, completions });
     }
 
     pub(super) fn on_remembered(&mut self, job: u64, group: GroupId, durable: bool) {
@@ -206,7 +206,7 @@ impl Healer {
         if !durable {
             // From the beginning: nothing is through before every page is durable.
             self.jobs.remove(&job);
-            run.phase = Phase::Effects { slots: run.current.clone(), after: None };
+            run.phase = Phase::Completions { slots: run.current.clone(), after: None };
             (run.is_waiting, run.due) = (false, Some(now + AGAIN));
             return;
         }
@@ -225,7 +225,7 @@ impl Healer {
             return;
         }
         let slots = Vec::new();
-        let before = core::mem::replace(&mut run.phase, Phase::Effects { slots, after: None });
+        let before = core::mem::replace(&mut run.phase, Phase::Completions { slots, after: None });
         if let Phase::Comparing(walk) = before {
             run.phase = Phase::Done(walk);
         }

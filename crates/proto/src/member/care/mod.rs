@@ -25,7 +25,7 @@ use super::views::Groups;
 use crate::netraid::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
 use crate::netraid::participant::own::Own;
 use crate::planted::Plant;
-use base::{BLOCK_U64, BrickId, GroupId, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{BLOCK_U64, BrickId, GroupId, Stamp, Time, ViewNumber, VolumeId};
 use bucket::Bucket;
 use catch_up::CatchUpRun;
 use leave::Leaving;
@@ -34,7 +34,7 @@ use scrub::Scrub;
 use span::SpanJob;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use walk::Walk;
-use wire::{BrickStatus, Care, GroupView, LostBlocks, Packet, Span};
+use wire::{BrickStatus, Care, Completion, GroupView, LostBlocks, Packet, Span};
 
 /// The most spans under way; and while clients wait here.
 const SPANS_MAX: usize = 16;
@@ -78,7 +78,7 @@ pub enum Wish {
         /// Names the answers.
         job: u64,
         /// `(request, part, stamp)`.
-        effects: Vec<(RequestId, u64, Stamp)>,
+        completions: Vec<Completion>,
     },
     /// The stretches on one disk, answered by [`Own::Stretches`].
     Stretches {

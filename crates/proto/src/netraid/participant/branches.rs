@@ -11,7 +11,7 @@
 
 use super::own::Own;
 use super::{Context, Lookup, Participant};
-use crate::netraid::pending::{Key, State};
+use crate::netraid::pending::{State, WriteKey};
 use base::{BLOCK, GroupId, VolumeId};
 use std::collections::BTreeMap;
 use wire::Span;
@@ -68,8 +68,8 @@ pub(super) struct LateDiscard {
 #[derive(Debug, Default)]
 pub(super) struct CopyUps {
     /// How many runs of blocks are not in place yet, and what went wrong.
-    under_way: BTreeMap<Key, (usize, Result<(), StoreError>)>,
-    behind: Vec<Key>,
+    under_way: BTreeMap<WriteKey, (usize, Result<(), StoreError>)>,
+    behind: Vec<WriteKey>,
     /// How many were made so far.
     pub(super) made: u64,
 }
@@ -148,10 +148,10 @@ impl Participant {
     }
 
     /// A delta met inherited blocks: they are copied up, then it is checked again.
-    pub(super) fn copy_up(&mut self, cx: &mut Context<'_>, key: Key, made_before: u64, found: &Found) {
+    pub(super) fn copy_up(&mut self, cx: &mut Context<'_>, key: WriteKey, made_before: u64, found: &Found) {
         let pending = self.pending.get(&key).expect("checked by the caller");
         let (span, width) = (pending.prepare.write.span, pending.prepare.change.width());
-        let overlaps = |other: &Key| {
+        let overlaps = |other: &WriteKey| {
             self.pending.get(other).is_some_and(|other| other.prepare.write.span.overlaps(&span))
         };
         if self.copy_ups.under_way.keys().any(overlaps) {
@@ -206,7 +206,7 @@ impl Participant {
     pub(super) fn on_merge_found(
         &mut self,
         cx: &mut Context<'_>,
-        (job, key, span): (u64, Key, Span),
+        (job, key, span): (u64, WriteKey, Span),
         (width, from): (u8, VolumeId),
         result: Result<Found, StoreError>,
     ) {
@@ -229,7 +229,7 @@ impl Participant {
         }
     }
 
-    pub(super) fn on_merged(&mut self, cx: &mut Context<'_>, key: Key, result: Result<(), StoreError>) {
+    pub(super) fn on_merged(&mut self, cx: &mut Context<'_>, key: WriteKey, result: Result<(), StoreError>) {
         let Some(merge) = self.merges.get_mut(&key) else { return };
         merge.left -= 1;
         if let Err(error) = result {
@@ -244,7 +244,7 @@ impl Participant {
     fn end_merge(
         &mut self,
         cx: &mut Context<'_>,
-        (job, key, span): (u64, Key, Span),
+        (job, key, span): (u64, WriteKey, Span),
         result: Result<Vec<u32>, StoreError>,
     ) {
         self.remove(cx, key);
@@ -269,7 +269,12 @@ impl Participant {
         }
     }
 
-    pub(super) fn on_copied_up(&mut self, cx: &mut Context<'_>, key: Key, result: Result<(), StoreError>) {
+    pub(super) fn on_copied_up(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: WriteKey,
+        result: Result<(), StoreError>,
+    ) {
         let Some((left, so_far)) = self.copy_ups.under_way.get_mut(&key) else { return };
         *left -= 1;
         *so_far = so_far.and(result);
@@ -287,7 +292,7 @@ impl Participant {
         behind.into_iter().for_each(|key| self.look_again(cx, key));
     }
 
-    fn look_again(&mut self, cx: &mut Context<'_>, key: Key) {
+    fn look_again(&mut self, cx: &mut Context<'_>, key: WriteKey) {
         let Some(pending) = self.pending.get(&key).filter(|pending| pending.state == State::Checking) else {
             return;
         };

@@ -18,14 +18,14 @@ mod repair;
 mod settling;
 mod views;
 
-use super::effects::{Applied, Effects};
-use super::pending::{Key, Pending, PendingTable, Prepare, State};
+use super::completions::{Applied, Completions};
+use super::pending::{Pending, PendingTable, Prepare, State, WriteKey};
 use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::distribute::claim::estimate::Calibration;
 use crate::member::views::Groups;
 use crate::planted::Plant;
-use base::{BrickId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{BrickId, GroupId, HashMap, NodeId, Payload, Stamp, Time, ViewNumber, VolumeId};
 use branches::{CopyUps, Descent, Found, LateDiscard, MergeUnderWay};
 use contests::{Begun, Contests};
 use core::time::Duration;
@@ -33,8 +33,8 @@ use own::Own;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::disk::{Blocks, Command, Recovered, Reply, StoreError, Token};
 use wire::{
-    Change, Contest, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome, Span, Wire,
-    WriteId,
+    Change, Completion, Contest, Decision, Fate, GroupView, Message, Packet, PrepareOutcome, ReadOutcome,
+    Span, Wire, WriteId,
 };
 
 /// How long a read waits for a decision before it says that it is in doubt.
@@ -134,9 +134,9 @@ pub enum Asker {
 #[derive(Debug)]
 enum Lookup {
     /// With the count of copies up that were made before.
-    Check(Key, u64),
-    CopyUp(Key),
-    Stage(Key),
+    Check(WriteKey, u64),
+    CopyUp(WriteKey),
+    Stage(WriteKey),
     Read {
         request: ReadRequest,
         leased: bool,
@@ -151,11 +151,11 @@ enum Lookup {
         asker: Asker,
     },
     RepairCheck {
-        key: Key,
+        key: WriteKey,
         request: Box<RepairRequest>,
     },
     Repair {
-        key: Key,
+        key: WriteKey,
         asker: RepairAsker,
         span: Span,
     },
@@ -171,22 +171,22 @@ enum Lookup {
     },
     Merge {
         job: u64,
-        key: Key,
+        key: WriteKey,
         span: Span,
         width: u8,
         from: VolumeId,
     },
     Merged {
-        key: Key,
+        key: WriteKey,
     },
     Horizon {
         job: u64,
         latest: Stamp,
-        effects: Vec<(RequestId, u64, Stamp)>,
+        completions: Vec<Completion>,
     },
     Remember {
         job: u64,
-        effects: Vec<(RequestId, u64, Stamp)>,
+        completions: Vec<Completion>,
     },
     Ignore,
 }
@@ -195,10 +195,10 @@ enum Lookup {
 pub struct Participant {
     disk: usize,
     pending: PendingTable,
-    waiting: BTreeMap<Key, Prepare>,
+    waiting: BTreeMap<WriteKey, Prepare>,
     held: BTreeMap<u64, (Time, ReadRequest)>,
     lookups: HashMap<Token, Lookup>,
-    effects: Effects,
+    completions: Completions,
     applied: Applied,
     seals: BTreeSet<Stamp>,
     /// Writes refused for being earlier than what is here: a settler that asks gets that sealed.
@@ -208,7 +208,7 @@ pub struct Participant {
     fates: Vec<(u64, usize, Fate)>,
     descents: BTreeMap<Token, Descent>,
     copy_ups: CopyUps,
-    merges: BTreeMap<Key, MergeUnderWay>,
+    merges: BTreeMap<WriteKey, MergeUnderWay>,
     late_discards: Vec<LateDiscard>,
     /// About writes up to this it has no say after a restart, unless it remembers them.
     noted_horizon: Stamp,
@@ -230,7 +230,7 @@ impl Participant {
             waiting: BTreeMap::new(),
             held: BTreeMap::new(),
             lookups: HashMap::default(),
-            effects: Effects::recover(&recovered.effects),
+            completions: Completions::recover(&recovered.completions),
             applied: Applied::recover(recovered),
             seals: recovered.notes.iter().filter_map(|(key, _)| seal_of(key)).collect(),
             late: BTreeSet::new(),
@@ -278,8 +278,12 @@ impl Participant {
     /// Drops writes that were found staged although they are sealed (a crash came between the seal and the drop).
     /// Called once, before anything else.
     pub fn drop_sealed(&mut self, cx: &mut Context<'_>) {
-        let sealed: Vec<Key> =
-            self.pending.iter().map(|p| p.prepare.key()).filter(|key| self.seals.contains(&key.2)).collect();
+        let sealed: Vec<WriteKey> = self
+            .pending
+            .iter()
+            .map(|p| p.prepare.key())
+            .filter(|key| self.seals.contains(&key.stamp))
+            .collect();
         for key in sealed {
             self.finish_abort(cx, key);
         }
@@ -307,18 +311,20 @@ impl Participant {
             cx.counters.count("malformed prepare refused");
             return answer(cx, &prepare, PrepareOutcome::Failed);
         }
-        self.effects.raise_floor(prepare.request.client, floor);
+        self.completions.raise_floor(prepare.request.client, floor);
         self.admit(cx, prepare);
     }
 
     fn admit(&mut self, cx: &mut Context<'_>, prepare: Prepare) {
         let key = prepare.key();
-        if self.effects.contains(prepare.request, prepare.part) || self.effects.is_past(prepare.request) {
+        if self.completions.contains(prepare.request, prepare.part)
+            || self.completions.is_past(prepare.request)
+        {
             cx.counters.count("duplicate request suppressed");
             return answer(cx, &prepare, PrepareOutcome::Duplicate);
         }
-        if self.is_sealed(key.2) {
-            return answer(cx, &prepare, PrepareOutcome::Late { newest: key.2.max(self.floor) });
+        if self.is_sealed(key.stamp) {
+            return answer(cx, &prepare, PrepareOutcome::Late { newest: key.stamp.max(self.floor) });
         }
         if self.pending.get(&key).is_some() {
             return self.admit_again(cx, key, prepare);
@@ -345,7 +351,7 @@ impl Participant {
     }
 
     /// The same prepare came again: answer again if it was answered.
-    fn admit_again(&mut self, cx: &mut Context<'_>, key: Key, prepare: Prepare) {
+    fn admit_again(&mut self, cx: &mut Context<'_>, key: WriteKey, prepare: Prepare) {
         let pending = self.pending.get_mut(&key).expect("looked up by the caller");
         pending.prepare.reply_to = prepare.reply_to;
         if pending.state != State::Staged {
@@ -366,7 +372,7 @@ impl Participant {
     /// A parity delta that follows on a write says that this write is decided: its data brick took it for committed.
     fn commit_implied(&mut self, cx: &mut Context<'_>, prepare: &Prepare) {
         let Change::Xor { previous, .. } = &prepare.change else { return };
-        let implied: Vec<Key> = self
+        let implied: Vec<WriteKey> = self
             .pending
             .in_doubt(prepare.write.span)
             .filter(|p| p.prepare.lanes() & prepare.lanes() != 0 && previous.contains(&p.prepare.write.stamp))
@@ -421,7 +427,7 @@ impl Participant {
         &mut self,
         cx: &mut Context<'_>,
         token: Token,
-        (key, made): (Key, u64),
+        (key, made): (WriteKey, u64),
         result: Result<Found, StoreError>,
     ) {
         let Some(pending) = self.pending.get_mut(&key).filter(|pending| pending.token == token) else {
@@ -452,9 +458,9 @@ impl Participant {
         self.stage(cx, key);
     }
 
-    fn refuse_checked(&mut self, cx: &mut Context<'_>, key: Key, outcome: PrepareOutcome) {
+    fn refuse_checked(&mut self, cx: &mut Context<'_>, key: WriteKey, outcome: PrepareOutcome) {
         if matches!(outcome, PrepareOutcome::Late { .. }) {
-            self.note_late(key.2);
+            self.note_late(key.stamp);
         }
         if self.pending.get(&key).is_some_and(|pending| pending.state == State::Checking) {
             let pending = self.remove(cx, key);
@@ -462,7 +468,7 @@ impl Participant {
         }
     }
 
-    fn stage(&mut self, cx: &mut Context<'_>, key: Key) {
+    fn stage(&mut self, cx: &mut Context<'_>, key: WriteKey) {
         let token = self.token();
         let pending = self.pending.get_mut(&key).expect("checked");
         pending.state = State::Staging;
@@ -478,7 +484,7 @@ impl Participant {
         self.ask(cx, token, Lookup::Stage(key), Command::Stage { token, staged, payload });
     }
 
-    fn on_staged(&mut self, cx: &mut Context<'_>, key: Key, result: Result<(), StoreError>) {
+    fn on_staged(&mut self, cx: &mut Context<'_>, key: WriteKey, result: Result<(), StoreError>) {
         let Some(pending) = self.pending.get_mut(&key) else { return };
         if let Err(error) = result {
             let pending = self.remove(cx, key);
@@ -496,7 +502,7 @@ impl Participant {
 
     /// A write was decided, or given up.
     pub fn on_decide(&mut self, cx: &mut Context<'_>, decision: Decision, commit: bool) {
-        let key = (decision.volume, decision.lba, decision.stamp);
+        let key = WriteKey::from(&decision);
         let Some(pending) = self.pending.get(&key) else {
             if !commit {
                 self.waiting.remove(&key);
@@ -514,28 +520,29 @@ impl Participant {
         }
     }
 
-    fn finish_commit(&mut self, cx: &mut Context<'_>, key: Key) {
+    fn finish_commit(&mut self, cx: &mut Context<'_>, key: WriteKey) {
         let pending = self.pending.remove(&key).expect("checked by the caller");
-        self.store(cx, Command::Apply { stamp: key.2 });
-        self.applied.insert(key.2);
-        self.effects.insert(pending.prepare.request, pending.prepare.part, key.2);
+        self.store(cx, Command::Apply { stamp: key.stamp });
+        self.applied.insert(key.stamp);
+        let Prepare { request, part, .. } = pending.prepare;
+        self.completions.insert(Completion { request, part, stamp: key.stamp });
         self.release(cx, pending.prepare.write.span);
     }
 
-    fn finish_abort(&mut self, cx: &mut Context<'_>, key: Key) {
+    fn finish_abort(&mut self, cx: &mut Context<'_>, key: WriteKey) {
         let pending = self.pending.get_mut(&key).expect("checked by the caller");
         match pending.state {
             State::Staging => pending.doomed = true,
             State::Mending => {}
             State::Checking => drop(self.remove(cx, key)),
             State::Staged => {
-                self.store(cx, Command::Drop { stamp: key.2 });
+                self.store(cx, Command::Drop { stamp: key.stamp });
                 self.remove(cx, key);
             }
         }
     }
 
-    fn remove(&mut self, cx: &mut Context<'_>, key: Key) -> Pending {
+    fn remove(&mut self, cx: &mut Context<'_>, key: WriteKey) -> Pending {
         let pending = self.pending.remove(&key).expect("checked by the caller");
         self.release(cx, pending.prepare.write.span);
         pending
@@ -543,13 +550,13 @@ impl Participant {
 
     /// A place is free: those that waited for it try again, the earliest stamp first.
     fn release(&mut self, cx: &mut Context<'_>, span: Span) {
-        let mut free: Vec<Key> = self
+        let mut free: Vec<WriteKey> = self
             .waiting
             .iter()
             .filter(|(_, prepare)| prepare.write.span.overlaps(&span))
             .map(|(key, _)| *key)
             .collect();
-        free.sort_by_key(|key| key.2);
+        free.sort_by_key(|key| key.stamp);
         for key in free {
             let Some(prepare) = self.waiting.remove(&key) else { continue };
             match cx.groups.takes(prepare.write.group, prepare.view) {
@@ -585,10 +592,12 @@ impl Participant {
             }
             Reply::Noted { token, result } => match self.lookups.remove(&token) {
                 Some(Lookup::Seal { asker }) if result.is_ok() => self.tell(cx, asker, Fate::Refused),
-                Some(Lookup::Horizon { job, latest, effects }) => {
-                    self.on_horizon(cx, (job, latest, effects), result.is_ok());
+                Some(Lookup::Horizon { job, latest, completions }) => {
+                    self.on_horizon(cx, (job, latest, completions), result.is_ok());
                 }
-                Some(Lookup::Remember { job, effects }) => self.on_remembered(job, effects, result.is_ok()),
+                Some(Lookup::Remember { job, completions }) => {
+                    self.on_remembered(job, completions, result.is_ok())
+                }
                 _ => {}
             },
             Reply::Allocation { token, result } => self.on_allocated(cx, token, result),

@@ -5,7 +5,7 @@ use super::branches::Wanted;
 use super::{Context, HORIZON_KEY, Lookup, Participant, SETTLED_KEY};
 use base::{GroupId, RequestId, Stamp, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
-use wire::{Span, Wire};
+use wire::{Completion, Span, Wire};
 
 /// What was found, for the brick's own question of that number.
 #[derive(Debug)]
@@ -53,8 +53,8 @@ impl Participant {
     }
 
     /// At most `max` of the parts of requests that took effect here after `after`, in order.
-    pub fn list_effects(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<(RequestId, u64, Stamp)> {
-        self.effects.page(after, max)
+    pub fn list_completions(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<Completion> {
+        self.completions.page(after, max)
     }
 
     /// Takes over which requests took effect at another member.
@@ -62,44 +62,49 @@ impl Participant {
     /// The store forgets the effects with the earliest stamps first, and after a restart this member takes all that is
     /// later than the earliest it remembers for known. Effects of others may be earlier than some of its own that it
     /// forgot: so it durably notes first that it has no say about writes up to the latest of them.
-    pub fn remember(&mut self, cx: &mut Context<'_>, job: u64, effects: Vec<(RequestId, u64, Stamp)>) {
-        let latest = effects.iter().map(|(_, _, stamp)| *stamp).max().unwrap_or_default();
+    pub fn remember(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
+        let latest = completions.iter().map(|completion| completion.stamp).max().unwrap_or_default();
         if latest <= self.noted_horizon {
-            return self.remember_noted(cx, job, effects);
+            return self.remember_noted(cx, job, completions);
         }
         let token = self.token();
         let (key, value) = (HORIZON_KEY.to_vec(), Some(latest.to_bytes()));
-        self.ask(cx, token, Lookup::Horizon { job, latest, effects }, Command::Note { token, key, value });
+        self.ask(
+            cx,
+            token,
+            Lookup::Horizon { job, latest, completions },
+            Command::Note { token, key, value },
+        );
     }
 
     pub(super) fn on_horizon(
         &mut self,
         cx: &mut Context<'_>,
-        (job, latest, effects): (u64, Stamp, Vec<(RequestId, u64, Stamp)>),
+        (job, latest, completions): (u64, Stamp, Vec<Completion>),
         durable: bool,
     ) {
         if !durable {
             return self.own.push((job, Own::Remembered(false)));
         }
         self.noted_horizon = self.noted_horizon.max(latest);
-        self.remember_noted(cx, job, effects);
+        self.remember_noted(cx, job, completions);
     }
 
-    fn remember_noted(&mut self, cx: &mut Context<'_>, job: u64, effects: Vec<(RequestId, u64, Stamp)>) {
+    fn remember_noted(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
         let token = self.token();
         self.ask(
             cx,
             token,
-            Lookup::Remember { job, effects: effects.clone() },
-            Command::Remember { token, effects },
+            Lookup::Remember { job, completions: completions.clone() },
+            Command::Remember { token, completions },
         );
     }
 
-    pub(super) fn on_remembered(&mut self, job: u64, effects: Vec<(RequestId, u64, Stamp)>, durable: bool) {
+    pub(super) fn on_remembered(&mut self, job: u64, completions: Vec<Completion>, durable: bool) {
         if durable {
-            for (request, part, stamp) in effects {
-                self.effects.insert(request, part, stamp);
-                self.applied.insert(stamp);
+            for completion in completions {
+                self.completions.insert(completion);
+                self.applied.insert(completion.stamp);
             }
         }
         self.own.push((job, Own::Remembered(durable)));
@@ -114,8 +119,8 @@ impl Participant {
     pub fn settle(&mut self, cx: &mut Context<'_>, job: u64) {
         let token = self.token();
         let (key, value) = (SETTLED_KEY.to_vec(), Some(token.to_le_bytes().to_vec()));
-        let effects = Vec::new();
-        self.ask(cx, token, Lookup::Remember { job, effects }, Command::Note { token, key, value });
+        let completions = Vec::new();
+        self.ask(cx, token, Lookup::Remember { job, completions }, Command::Note { token, key, value });
     }
 
     /// What was found since the last call.

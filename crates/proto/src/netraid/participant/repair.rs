@@ -23,7 +23,7 @@
 use super::branches::Found;
 use super::own::Own;
 use super::{Context, Lookup, Participant, RepairAsker, RepairRequest};
-use crate::netraid::pending::{Key, Pending, Prepare, State};
+use crate::netraid::pending::{Pending, Prepare, State, WriteKey};
 use crate::planted::Plant;
 use base::{GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
@@ -62,7 +62,7 @@ impl Participant {
     }
 
     /// Takes the place: writes that come meanwhile wait behind a place-holder, as its stamp is earlier than every real one.
-    pub(super) fn hold(&mut self, cx: &Context<'_>, group: GroupId, span: Span) -> Key {
+    pub(super) fn hold(&mut self, cx: &Context<'_>, group: GroupId, span: Span) -> WriteKey {
         self.serial += 1;
         let write = WriteId { group, span, stamp: Stamp(self.serial), scope: Scope::Row };
         let prepare = Prepare {
@@ -84,7 +84,7 @@ impl Participant {
     pub(super) fn on_repair_checked(
         &mut self,
         cx: &mut Context<'_>,
-        key: Key,
+        key: WriteKey,
         request: RepairRequest,
         result: Result<Found, StoreError>,
     ) {
@@ -115,7 +115,7 @@ impl Participant {
     pub(super) fn on_mended(
         &mut self,
         cx: &mut Context<'_>,
-        (key, asker, span): (Key, RepairAsker, Span),
+        (key, asker, span): (WriteKey, RepairAsker, Span),
         result: Result<(), StoreError>,
     ) {
         self.remove(cx, key);

@@ -1,7 +1,7 @@
 //! A write in doubt, as one member sees it: what it knows of its fate, and its promise to refuse it for ever.
 
 use super::{Asker, Context, FLOOR_KEY, LATE_MAX, Lookup, Participant, SEALS_MAX, answer, seal_key};
-use crate::netraid::pending::{Key, State, key_of};
+use crate::netraid::pending::{State, WriteKey};
 use base::{Payload, Stamp};
 use wire::disk::{Blocks, Command, StoreError};
 use wire::{Fate, Message, PrepareOutcome, Scope, Wire, WriteId};
@@ -9,7 +9,7 @@ use wire::{Fate, Message, PrepareOutcome, Scope, Wire, WriteId};
 impl Participant {
     /// What is the fate of `write` here? If it is not here, it never will be.
     pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
-        let key = key_of(&write);
+        let key = WriteKey::of(&write);
         if self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged) {
             return self.tell(cx, asker, Fate::Prepared);
         }
@@ -32,7 +32,7 @@ impl Participant {
         width: u8,
         result: Result<Blocks, StoreError>,
     ) {
-        let key = key_of(&write);
+        let key = WriteKey::of(&write);
         let staged = self.pending.get(&key).is_some_and(|pending| pending.state == State::Staged);
         let fate = match result {
             _ if staged => Some(Fate::Prepared),
@@ -58,23 +58,24 @@ impl Participant {
         }
     }
 
-    pub(super) fn seal(&mut self, cx: &mut Context<'_>, asker: Asker, key: Key) {
+    pub(super) fn seal(&mut self, cx: &mut Context<'_>, asker: Asker, key: WriteKey) {
         cx.counters.count("write refused for ever");
-        self.seals.insert(key.2);
+        self.seals.insert(key.stamp);
         if let Some(prepare) = self.waiting.remove(&key) {
-            answer(cx, &prepare, PrepareOutcome::Late { newest: key.2 });
+            answer(cx, &prepare, PrepareOutcome::Late { newest: key.stamp });
         }
         if let Some(pending) = self.pending.get(&key) {
-            answer(cx, &pending.prepare, PrepareOutcome::Late { newest: key.2 });
+            answer(cx, &pending.prepare, PrepareOutcome::Late { newest: key.stamp });
             self.finish_abort(cx, key);
         }
         let token = self.token();
-        let command = Command::Note { token, key: seal_key(key.2), value: Some(Vec::new()) };
+        let command = Command::Note { token, key: seal_key(key.stamp), value: Some(Vec::new()) };
         self.ask(cx, token, Lookup::Seal { asker }, command);
         // The floor must not rise above a write that is staged and may be acknowledged.
         let oldest_staged =
             self.pending.iter().filter(|p| p.state == State::Staged).map(|p| p.prepare.write.stamp).min();
-        while self.seals.len() > SEALS_MAX && self.seals.first() < oldest_staged.as_ref().or(Some(&key.2)) {
+        while self.seals.len() > SEALS_MAX && self.seals.first() < oldest_staged.as_ref().or(Some(&key.stamp))
+        {
             self.forget_oldest_seal(cx);
         }
     }

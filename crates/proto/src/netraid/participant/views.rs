@@ -1,7 +1,7 @@
 //! What a change of view means for the writes and reads of its group.
 
 use super::{Context, Participant, ReadRequest, answer, read_answer};
-use crate::netraid::pending::{Key, Prepare, State};
+use crate::netraid::pending::{Prepare, State, WriteKey};
 use base::{GroupId, NodeId, Payload, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::Command;
@@ -11,7 +11,7 @@ impl Participant {
     /// A later view of `group` was promised: nothing more is prepared or read under the old one. Gives the writes
     /// in doubt.
     pub fn fence(&mut self, cx: &mut Context<'_>, group: GroupId) -> Vec<WriteId> {
-        let of_group: Vec<(Key, State)> = self
+        let of_group: Vec<(WriteKey, State)> = self
             .pending
             .iter()
             .filter(|p| p.prepare.write.group == group)
@@ -33,7 +33,7 @@ impl Participant {
 
     /// A view begins: every write of the group that it does not commit is dropped.
     pub fn activate(&mut self, cx: &mut Context<'_>, view: &GroupView, commits: &[Decision]) {
-        let of_group: Vec<Key> = self
+        let of_group: Vec<WriteKey> = self
             .pending
             .iter()
             .filter(|p| p.prepare.write.group == view.group && p.state != State::Mending)
@@ -55,9 +55,9 @@ impl Participant {
 
     /// The volume is deleted: its writes end without an answer.
     pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
-        self.waiting.retain(|key, _| key.0 != volume);
-        let keys: Vec<Key> =
-            self.pending.iter().map(|p| p.prepare.key()).filter(|key| key.0 == volume).collect();
+        self.waiting.retain(|key, _| key.volume != volume);
+        let keys: Vec<WriteKey> =
+            self.pending.iter().map(|p| p.prepare.key()).filter(|key| key.volume == volume).collect();
         keys.into_iter().for_each(|key| self.finish_abort(cx, key));
         self.store(cx, Command::Discard { volume, stretch: None });
     }
@@ -65,7 +65,7 @@ impl Participant {
     pub(super) fn refuse_waiting(&mut self, cx: &mut Context<'_>, is_of: impl Fn(GroupId) -> bool) {
         let (gone, stay) = core::mem::take(&mut self.waiting)
             .into_iter()
-            .partition(|(_, prepare): &(Key, Prepare)| is_of(prepare.write.group));
+            .partition(|(_, prepare): &(WriteKey, Prepare)| is_of(prepare.write.group));
         self.waiting = stay;
         for prepare in BTreeMap::into_values(gone) {
             let view = cx.groups.takes(prepare.write.group, prepare.view).err().flatten();

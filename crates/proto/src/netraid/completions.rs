@@ -5,13 +5,14 @@
 
 use base::{ClientId, RequestId, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::disk::{CLIENT_EFFECTS_MAX, Recovered};
+use wire::Completion;
+use wire::disk::{CLIENT_COMPLETIONS_MAX, Recovered};
 
 const CLIENTS_MAX: usize = 4096;
 
 /// The parts of requests that took effect, by client.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub struct Completions {
     clients: BTreeMap<ClientId, Client>,
 }
 
@@ -22,16 +23,17 @@ struct Client {
     parts: BTreeMap<(u64, u64), Stamp>,
 }
 
-impl Effects {
+impl Completions {
     /// What a store found again.
-    pub fn recover(effects: &[(RequestId, u64, Stamp)]) -> Effects {
-        let mut recovered = Effects::default();
-        effects.iter().for_each(|&(request, part, stamp)| recovered.insert(request, part, stamp));
+    pub fn recover(completions: &[Completion]) -> Completions {
+        let mut recovered = Completions::default();
+        completions.iter().for_each(|completion| recovered.insert(*completion));
         recovered
     }
 
-    /// A part of a request took effect by the write `stamp`.
-    pub fn insert(&mut self, request: RequestId, part: u64, stamp: Stamp) {
+    /// A part of a request took effect.
+    pub fn insert(&mut self, completion: Completion) {
+        let Completion { request, part, stamp } = completion;
         if request == RequestId::default() {
             return;
         }
@@ -47,13 +49,16 @@ impl Effects {
     }
 
     /// At most `max` of the parts after `after`, in order.
-    pub fn page(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<(RequestId, u64, Stamp)> {
+    pub fn page(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<Completion> {
         let (from, part) = after.unwrap_or_default();
         self.clients
             .range(from.client..)
             .flat_map(|(id, client)| client.parts.iter().map(move |(part, stamp)| (*id, *part, *stamp)))
-            .map(|(client, (sequence, part), stamp)| (RequestId { client, sequence }, part, stamp))
-            .filter(|(request, at, _)| after.is_none() || (*request, *at) > (from, part))
+            .map(|(client, (sequence, part), stamp)| {
+                let request = RequestId { client, sequence };
+                Completion { request, part, stamp }
+            })
+            .filter(|found| after.is_none() || (found.request, found.part) > (from, part))
             .take(max)
             .collect()
     }
@@ -96,7 +101,8 @@ impl Applied {
     /// What a store found again. It forgets the earliest stamps first, so what is not listed and took effect is earlier
     /// than all that is.
     pub fn recover(recovered: &Recovered) -> Applied {
-        let stamps: BTreeSet<Stamp> = recovered.effects.iter().map(|(_, _, stamp)| *stamp).collect();
+        let stamps: BTreeSet<Stamp> =
+            recovered.completions.iter().map(|completion| completion.stamp).collect();
         let horizon = match has_full_client(recovered) {
             // Of such a client the earliest requests are forgotten, whatever their stamps.
             true => {
@@ -137,10 +143,10 @@ impl Applied {
 /// Whether the store has as many parts of one client as it keeps.
 fn has_full_client(recovered: &Recovered) -> bool {
     let mut parts: BTreeMap<ClientId, usize> = BTreeMap::new();
-    recovered.effects.iter().any(|(request, ..)| {
-        let count = parts.entry(request.client).or_default();
+    recovered.completions.iter().any(|completion| {
+        let count = parts.entry(completion.request.client).or_default();
         *count += 1;
-        *count >= CLIENT_EFFECTS_MAX
+        *count >= CLIENT_COMPLETIONS_MAX
     })
 }
 
@@ -148,29 +154,33 @@ fn has_full_client(recovered: &Recovered) -> bool {
 mod tests {
     use super::*;
 
+    fn completion(sequence: u64, part: u64, stamp: u64) -> Completion {
+        Completion { request: RequestId { client: ClientId(1), sequence }, part, stamp: Stamp(stamp) }
+    }
+
     #[test]
     fn the_floor_forgets_and_nothing_comes_back_below_it() {
         let request = |sequence| RequestId { client: ClientId(1), sequence };
-        let mut effects = Effects::default();
-        effects.insert(request(1), 0, Stamp(10));
-        effects.insert(request(2), 8, Stamp(11));
-        assert!(effects.contains(request(1), 0) && !effects.contains(request(2), 0));
-        effects.raise_floor(ClientId(1), 2);
-        assert!(!effects.contains(request(1), 0) && effects.contains(request(2), 8));
-        assert!(effects.is_past(request(1)) && !effects.is_past(request(2)));
-        effects.insert(request(1), 0, Stamp(12));
-        assert!(!effects.contains(request(1), 0));
+        let mut completions = Completions::default();
+        completions.insert(completion(1, 0, 10));
+        completions.insert(completion(2, 8, 11));
+        assert!(completions.contains(request(1), 0) && !completions.contains(request(2), 0));
+        completions.raise_floor(ClientId(1), 2);
+        assert!(!completions.contains(request(1), 0) && completions.contains(request(2), 8));
+        assert!(completions.is_past(request(1)) && !completions.is_past(request(2)));
+        completions.insert(completion(1, 0, 12));
+        assert!(!completions.contains(request(1), 0));
     }
 
     #[test]
     fn after_a_restart_what_is_not_listed_and_later_than_the_earliest_listed_never_took_effect() {
-        let listed = |stamp| (RequestId { client: ClientId(1), sequence: stamp }, 0, Stamp(stamp));
-        let recovered = |effects| Recovered { effects, ..Recovered::default() };
+        let listed = |stamp| completion(stamp, 0, stamp);
+        let recovered = |completions| Recovered { completions, ..Recovered::default() };
         let applied = Applied::recover(&recovered(vec![listed(7), listed(9)]));
         assert!(applied.contains(Stamp(9)) && !applied.contains(Stamp(8)));
         assert!(applied.covers(Stamp(8)) && !applied.covers(Stamp(7)));
         assert!(Applied::recover(&recovered(vec![])).covers(Stamp(1)));
-        let full = (1..=CLIENT_EFFECTS_MAX as u64).map(|n| listed(2 * n)).collect();
+        let full = (1..=CLIENT_COMPLETIONS_MAX as u64).map(|n| listed(2 * n)).collect();
         assert!(!Applied::recover(&recovered(full)).covers(Stamp(11)), "earlier requests were forgotten");
     }
 }
