@@ -15,5 +15,6 @@ pub mod layout;
 pub mod member;
 pub mod netraid;
 pub mod planted;
+pub mod view;
 
 pub use counters::Counters;

@@ -212,7 +212,7 @@ impl Brick {
             }
         }
         self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
-        self.healer.report(&mut self.control.status, &self.families, &self.groups);
+        self.maintenance.report(&mut self.control.status, &self.families, &self.groups);
         self.pulse.probe(now, fx);
         self.control.status.health = self.pulse.report(now);
         let Control { id: brick, known, status, .. } = &self.control;
@@ -286,10 +286,10 @@ impl Brick {
         for (brick, address) in bricks {
             fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
         }
-        self.healer.on_care(now, care);
+        self.maintenance.on_care(now, care);
         // An answer that was overtaken has old orders.
         if version >= self.control.known {
-            self.healer.on_left(left, &self.groups);
+            self.maintenance.on_left(left, &self.groups);
         }
         if version <= self.control.known || self.control.learning.is_some() {
             return;
@@ -519,7 +519,7 @@ impl Brick {
                 reply(fx, NodeId::Directory, Message::Activated { group, number })
             }
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
-            Note::Dropped { group } => self.healer.on_dropped(group),
+            Note::Dropped { group } => self.maintenance.on_dropped(group),
             Note::Scrubbed => {}
             Note::Disks(disks) => self.control.noted_disks = Some(disks),
         }

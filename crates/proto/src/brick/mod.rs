@@ -1,26 +1,26 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
-//! directory: heartbeats, leases, views; [`care`] with other bricks, for the [`Healer`]; [`pulse`] measures the brick.
+//! directory: heartbeats, leases, views; [`maintain`] with other bricks, for its [`Maintenance`]; [`pulse`] measures the brick.
 
-mod care;
 #[cfg(test)]
 mod contested;
 mod control;
+mod maintain;
+mod maintenance;
 mod pulse;
 #[cfg(test)]
 mod tests;
 
 use crate::counters::Counters;
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
-use crate::member::care::Healer;
-use crate::member::families::Families;
-use crate::member::views::Groups;
 use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest};
 use crate::netraid::pending::Prepare;
+use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
-use care::Listing;
 use control::Control;
+use maintain::Listing;
+use maintenance::Maintenance;
 use pulse::Pulse;
 use std::collections::BTreeMap;
 use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, GroupView, Message, Packet, Span, disk};
@@ -127,7 +127,7 @@ pub struct Brick {
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
-    healer: Healer,
+    maintenance: Maintenance,
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
     counters: Counters,
@@ -148,7 +148,7 @@ impl Brick {
         let calibrations = config.disks.iter().copied().chain(core::iter::repeat(Calibration::default()));
         let mut brick = Brick {
             families: Families::recover(notes),
-            healer: Healer::new(config.id, recovered.len(), control::scrubbed(notes), now),
+            maintenance: Maintenance::new(config.id, recovered.len(), control::scrubbed(notes), now),
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),
@@ -164,7 +164,7 @@ impl Brick {
             awake: false,
         };
         // What an earlier run did not get to give back.
-        brick.healer.give_back();
+        brick.maintenance.give_back();
         brick.look_at_groups(now);
         brick
     }
@@ -173,7 +173,7 @@ impl Brick {
     #[cfg(feature = "planted")]
     pub fn plant(&mut self, plant: crate::planted::Plant) {
         self.groups.plant = plant;
-        self.healer.set_plant(plant);
+        self.maintenance.set_plant(plant);
     }
 
     /// The identities of its disks, in order, before it is first woken. Where any is another than when its groups were
@@ -350,13 +350,13 @@ impl Machine for Brick {
             BrickEvent::Up(node) => {
                 self.control.on_up(now, node);
                 if let NodeId::Brick(brick) = node {
-                    self.healer.on_up(brick);
+                    self.maintenance.on_up(brick);
                 }
             }
             BrickEvent::Down(node) => {
                 self.control.on_down(node);
                 if let NodeId::Brick(brick) = node {
-                    self.healer.on_down(now, brick);
+                    self.maintenance.on_down(now, brick);
                 }
                 self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
             }
@@ -437,7 +437,7 @@ impl Machine for Brick {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a read waits for a decision"));
         let own = self.control.deadline().min(self.pulse.deadline());
-        [reads, Some(own), self.healer.deadline()].into_iter().flatten().min()
+        [reads, Some(own), self.maintenance.deadline()].into_iter().flatten().min()
     }
 
     fn check(&self, depth: Depth) {

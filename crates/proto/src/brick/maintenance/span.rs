@@ -1,7 +1,7 @@
 //! One span on its way: what is here, what should be here, and mending where they differ.
 
 use super::walk::{AGAIN_DOUBLINGS_MAX, Walk};
-use super::{Healer, Job, Owner, Wish};
+use super::{Job, Maintenance, Owner, Wish};
 use crate::netraid::coordinator::{Operation, Outcome, width_at};
 use crate::netraid::expected::ExpectedOperation;
 use crate::netraid::repair::RepairOperation;
@@ -32,7 +32,7 @@ pub(super) struct SpanJob {
     is_open: bool,
 }
 
-impl Healer {
+impl Maintenance {
     pub(super) fn begin_span(&mut self, owner: Owner, group: GroupId, span: Span, attempts: u32) {
         let Some(walk) = self.walk_of(owner) else { return };
         let (slot, verify, family) = (walk.slot, walk.verify, walk.family);

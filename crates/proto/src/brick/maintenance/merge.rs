@@ -5,11 +5,11 @@
 //! from it ([`Merging::heir`]). So a branch that was empty once stays so, and saying that it is needs no view. A block is
 //! copied up as it is here, old or not; one that is old is old in the child as well, and found there.
 
-use super::{Healer, Job, Wish};
-use crate::member::families::Families;
+use super::{Job, Maintenance, Wish};
 use crate::netraid::coordinator::{Operation, Outcome, width_at};
 use crate::netraid::list::{ListOperation, Listed};
 use crate::netraid::repair::RepairOperation;
+use crate::view::Families;
 use base::{GroupId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -97,7 +97,7 @@ impl Merging {
     }
 }
 
-impl Healer {
+impl Maintenance {
     pub(super) fn merge(&mut self, families: &Families) {
         let now = self.now;
         let ready = self

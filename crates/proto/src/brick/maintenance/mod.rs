@@ -9,7 +9,7 @@
 //! What it costs others is bounded: bytes a second by a [`bucket`], spans under way by a number, which is small while
 //! clients wait here.
 //!
-//! Reading order: this file ([`Healer::advance`] begins work, [`Healer::on_own`] and the outcomes carry a span through),
+//! Reading order: this file ([`Maintenance::advance`] begins work, [`Maintenance::on_own`] and the outcomes carry a span through),
 //! [`catch_up`], [`scrub`], [`leave`], [`merge`].
 
 mod bucket;
@@ -20,11 +20,10 @@ mod scrub;
 mod span;
 mod walk;
 
-use super::families::Families;
-use super::views::Groups;
 use crate::netraid::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
 use crate::netraid::participant::own::Own;
 use crate::planted::Plant;
+use crate::view::{Families, Groups};
 use base::{BLOCK_U64, BrickId, GroupId, Stamp, Time, ViewNumber, VolumeId};
 use bucket::Bucket;
 use catch_up::CatchUpRun;
@@ -44,7 +43,7 @@ const LOST_MAX: usize = 64;
 
 /// What is asked of the brick's own disks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub(crate) enum Wish {
     /// The stamps of own blocks, answered by [`Own::Blocks`].
     Examine {
         /// Names the answer.
@@ -124,7 +123,7 @@ pub enum Wish {
         /// Names the answers.
         job: u64,
     },
-    /// Forgets a group of which this brick is no member any more, durably; answered by [`Healer::on_dropped`].
+    /// Forgets a group of which this brick is no member any more, durably; answered by [`Maintenance::on_dropped`].
     Drop(GroupView),
     /// Notes the number of the last scrub that was asked for and is done.
     NoteScrub(u64),
@@ -156,7 +155,7 @@ enum Owner {
 }
 
 /// The machine.
-pub struct Healer {
+pub(crate) struct Maintenance {
     me: BrickId,
     disks: usize,
     now: Time,
@@ -180,11 +179,11 @@ pub struct Healer {
     plant: Plant,
 }
 
-impl Healer {
+impl Maintenance {
     /// Of the brick `me` with so many disks; the scrub numbered `scrubbed` was the last that it completed on request.
-    pub fn new(me: BrickId, disks: usize, scrubbed: u64, now: Time) -> Healer {
+    pub(crate) fn new(me: BrickId, disks: usize, scrubbed: u64, now: Time) -> Maintenance {
         let care = Care::default();
-        Healer {
+        Maintenance {
             me,
             disks,
             now,
@@ -209,7 +208,8 @@ impl Healer {
     }
 
     /// Breaks something, in tests.
-    pub fn set_plant(&mut self, plant: Plant) {
+    #[cfg(feature = "planted")]
+    pub(crate) fn set_plant(&mut self, plant: Plant) {
         self.plant = plant;
         self.coordinator.shared.plant = plant;
     }
@@ -217,7 +217,7 @@ impl Healer {
     // ---- what happens ----
 
     /// How blocks are looked after from now on.
-    pub fn on_care(&mut self, now: Time, care: Care) {
+    pub(crate) fn on_care(&mut self, now: Time, care: Care) {
         self.fetching.set_rate(care.rebuild_bytes_per_second);
         self.checking.set_rate(match self.scrub.is_urgent() {
             true => care.rebuild_bytes_per_second,
@@ -228,7 +228,7 @@ impl Healer {
     }
 
     /// The views under which the brick works changed, or what it knows of families did.
-    pub fn on_groups(&mut self, now: Time, groups: &Groups, families: &Families) {
+    pub(crate) fn on_groups(&mut self, now: Time, groups: &Groups, families: &Families) {
         self.set_now(now);
         let mut gone: BTreeSet<GroupId> = self.views.keys().copied().collect();
         for view in groups.working() {
@@ -296,13 +296,13 @@ impl Healer {
     }
 
     /// A brick can be reached again.
-    pub fn on_up(&mut self, brick: BrickId) {
+    pub(crate) fn on_up(&mut self, brick: BrickId) {
         self.down.remove(&brick);
         self.coordinator.shared.up.insert(brick);
     }
 
     /// A brick cannot be reached.
-    pub fn on_down(&mut self, now: Time, brick: BrickId) {
+    pub(crate) fn on_down(&mut self, now: Time, brick: BrickId) {
         self.set_now(now);
         self.down.insert(brick);
         self.coordinator.shared.up.remove(&brick);
@@ -311,14 +311,14 @@ impl Healer {
     }
 
     /// A member answers.
-    pub fn on_answer(&mut self, now: Time, call: u64, answer: Answer) {
+    pub(crate) fn on_answer(&mut self, now: Time, call: u64, answer: Answer) {
         self.set_now(now);
         self.coordinator.on_answer(call, answer);
         self.take_outcomes();
     }
 
     /// A disk of this brick answers.
-    pub fn on_own(&mut self, now: Time, job: u64, own: Own) {
+    pub(crate) fn on_own(&mut self, now: Time, job: u64, own: Own) {
         self.set_now(now);
         match (self.jobs.get(&job), own) {
             (Some(Job::Span(_)), Own::Blocks(result)) => self.on_examined(job, result),
@@ -348,14 +348,14 @@ impl Healer {
     }
 
     /// A group was forgotten, durably.
-    pub fn on_dropped(&mut self, group: GroupId) {
+    pub(crate) fn on_dropped(&mut self, group: GroupId) {
         self.leaving.on_dropped(group);
     }
 
     // ---- what is to be done ----
 
     /// Begins what can be begun. `load` is how many requests of clients wait here.
-    pub fn advance(&mut self, now: Time, groups: &Groups, families: &Families, load: usize) {
+    pub(crate) fn advance(&mut self, now: Time, groups: &Groups, families: &Families, load: usize) {
         self.set_now(now);
         self.coordinator.wake();
         self.take_outcomes();
@@ -383,22 +383,17 @@ impl Healer {
     }
 
     /// What the brick is to do at its own disks, since the last call.
-    pub fn take_wishes(&mut self) -> Vec<Wish> {
+    pub(crate) fn take_wishes(&mut self) -> Vec<Wish> {
         core::mem::take(&mut self.wishes)
     }
 
     /// What is to be sent, since the last call; to this brick itself, too.
-    pub fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
+    pub(crate) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
         self.coordinator.take_messages()
     }
 
-    /// Whether nothing is under way.
-    pub fn is_idle(&self) -> bool {
-        self.jobs.is_empty() && self.coordinator.is_empty()
-    }
-
     /// When something is to be done, and what.
-    pub fn deadline(&self) -> Option<(Time, &'static str)> {
+    pub(crate) fn deadline(&self) -> Option<(Time, &'static str)> {
         let operations = self.coordinator.deadline();
         let runs = self.catch_ups.values();
         // Where spans are under way their ends begin what is due; where the rate is used up it begins nothing.
@@ -416,7 +411,7 @@ impl Healer {
     }
 
     /// Writes down how far all is.
-    pub fn report(&self, status: &mut BrickStatus, families: &Families, groups: &Groups) {
+    pub(crate) fn report(&self, status: &mut BrickStatus, families: &Families, groups: &Groups) {
         status.catching_up = self.catch_ups.values().map(CatchUpRun::status).collect();
         status.scrub = self.scrub.status();
         status.left = self.leaving.left();

@@ -25,10 +25,10 @@
 
 use super::merge::Merging;
 use super::walk::Walk;
-use super::{Healer, Job, Wish};
-use crate::member::families::Families;
+use super::{Job, Maintenance, Wish};
 use crate::netraid::coordinator::{Operation, Outcome};
 use crate::netraid::list::{ListOperation, Listed};
+use crate::view::Families;
 use base::{BrickId, GroupId, RequestId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -142,7 +142,7 @@ impl CatchUpRun {
     }
 }
 
-impl Healer {
+impl Maintenance {
     /// Asks for the next page in each group that needs one.
     pub(super) fn list_for_catch_ups(&mut self) {
         let now = self.now;

@@ -1,10 +1,10 @@
-//! The brick and its [`Healer`]: carries out what it wishes, and brings it the answers of disks and members.
+//! The brick and its [`Maintenance`]: carries out what it wishes, and brings it the answers of disks and members.
 //!
-//! What the healer asks of this brick itself goes the way of any other member's questions, without the network. So there
+//! What the maintenance asks of this brick itself goes the way of any other member's questions, without the network. So there
 //! is one path into a participant, with all its checks.
 
+use super::maintenance::Wish;
 use super::{Brick, BrickEffect, reply};
-use crate::member::care::Wish;
 use crate::netraid::coordinator::Answer;
 use crate::netraid::participant::own::Own;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
 use wire::{CLAIMS_MAX, COMPLETIONS_MAX, Completion, GroupView, Inventory, Message, Packet, Span};
 
-/// Jobs of questions from other bricks have this bit, those of the healer do not.
+/// Jobs of questions from other bricks have this bit, those of the maintenance do not.
 const LISTING_JOB: u64 = 1 << 63;
 
 type Page = Result<Vec<(VolumeId, u64)>, StoreError>;
@@ -56,7 +56,7 @@ impl Brick {
                 }
             }
             _ => match Answer::from_packet(packet) {
-                Some((operation, answer)) => self.healer.on_answer(now, operation, answer),
+                Some((operation, answer)) => self.maintenance.on_answer(now, operation, answer),
                 None => self.counters.count("message from a stranger to this role ignored"),
             },
         }
@@ -127,9 +127,9 @@ impl Brick {
             && self.families.groups_of_stretch(family, stretch).contains(&group)
     }
 
-    // ---- the healer ----
+    // ---- the maintenance ----
 
-    /// Lets the healer go on. `begun` is where the effects of this step begin: what is sent to this brick itself is taken
+    /// Lets the maintenance go on. `begun` is where the effects of this step begin: what is sent to this brick itself is taken
     /// out of them.
     pub(super) fn tend(&mut self, now: Time, begun: usize, fx: &mut Vec<BrickEffect>) {
         if !self.awake {
@@ -138,12 +138,12 @@ impl Brick {
         let load = self.participants.iter().map(|participant| participant.load()).sum();
         loop {
             let mut is_quiet = !self.bring_own(now, fx);
-            self.healer.advance(now, &self.groups, &self.families, load);
-            for wish in self.healer.take_wishes() {
+            self.maintenance.advance(now, &self.groups, &self.families, load);
+            for wish in self.maintenance.take_wishes() {
                 is_quiet = false;
                 self.grant(now, wish, fx);
             }
-            for (to, packet) in self.healer.take_messages() {
+            for (to, packet) in self.maintenance.take_messages() {
                 fx.push(BrickEffect::Send { to: NodeId::Brick(to), packet });
             }
             is_quiet &= !self.deliver_own(now, begun, fx);
@@ -160,7 +160,7 @@ impl Brick {
         for (job, own) in found {
             match own {
                 Own::Stretches(page) if job & LISTING_JOB != 0 => self.on_listed(job, page, fx),
-                own => self.healer.on_own(now, job, own),
+                own => self.maintenance.on_own(now, job, own),
             }
         }
         any
@@ -232,7 +232,7 @@ impl Brick {
 
     /// The views or the families changed.
     pub(super) fn look_at_groups(&mut self, now: Time) {
-        self.healer.on_groups(now, &self.groups, &self.families);
+        self.maintenance.on_groups(now, &self.groups, &self.families);
     }
 
     /// A span that holds one block, to find its disk.

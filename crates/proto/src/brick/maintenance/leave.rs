@@ -7,9 +7,9 @@
 //! The same pass gives back branches that nobody knows any more, and what an earlier pass did not get to before a crash:
 //! it is made once after each start, too.
 
-use super::{Healer, Job, NO_VIEW, Wish};
-use crate::member::families::Families;
-use crate::member::views::Groups;
+use super::{Job, Maintenance, NO_VIEW, Wish};
+use crate::view::Families;
+use crate::view::Groups;
 use base::{GroupId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -94,9 +94,9 @@ impl Leaving {
     }
 }
 
-impl Healer {
+impl Maintenance {
     /// The groups that the directory has this brick leave.
-    pub fn on_left(&mut self, views: Vec<GroupView>, groups: &Groups) {
+    pub(crate) fn on_left(&mut self, views: Vec<GroupView>, groups: &Groups) {
         let named = |group: &GroupId| views.iter().any(|view| view.group == *group);
         self.leaving.groups.retain(|group, _| named(group));
         for view in views {
@@ -115,7 +115,7 @@ impl Healer {
     }
 
     /// Space may be held for nobody: looks for it.
-    pub fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         self.leaving.is_wanted = true;
     }
 

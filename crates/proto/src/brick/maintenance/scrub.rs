@@ -5,10 +5,10 @@ use super::bucket::Bucket;
 use super::merge::Merging;
 use super::span::SpanJob;
 use super::walk::Walk;
-use super::{Healer, Job, Owner, Wish};
-use crate::member::families::Families;
+use super::{Job, Maintenance, Owner, Wish};
 use crate::netraid::coordinator::{Operation, Outcome};
 use crate::netraid::list::{ListOperation, Listed};
+use crate::view::Families;
 use base::{BrickId, GroupId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
@@ -167,7 +167,7 @@ impl Scrub {
             Outcome::Stretches(page) => {
                 found.extend(page.stretches);
                 *after = page.next;
-                // The walk begins where there is no next page: see [`Healer::begin_scrub`].
+                // The walk begins where there is no next page: see [`Maintenance::begin_scrub`].
                 *due = page.next.is_none().then_some(Time::ZERO);
             }
             _ => *due = Some(now + AGAIN),
@@ -192,7 +192,7 @@ impl Scrub {
     }
 }
 
-impl Healer {
+impl Maintenance {
     pub(super) fn begin_scrub(&mut self, families: &Families, load: usize) {
         if self.scrub.is_due(self.now) {
             let current = self.views.values().filter(|view| view.is_current(self.me));

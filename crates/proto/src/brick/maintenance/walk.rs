@@ -2,7 +2,7 @@
 //! how far it is.
 
 use crate::layout::Geometry;
-use crate::member::families::Families;
+use crate::view::Families;
 use base::{BLOCK_U64, GroupId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
