@@ -1,9 +1,9 @@
-//! The brick and its [`Maintenance`]: carries out what it wishes, and brings it the answers of disks and members.
+//! The brick and its [`Maintenance`]: carries out what it asks for, and brings it the answers of disks and members.
 //!
 //! What the maintenance asks of this brick itself goes the way of any other member's questions, without the network. So there
 //! is one path into a participant, with all its checks.
 
-use super::maintenance::Wish;
+use super::maintenance::{DiskQuestion, Effect};
 use super::{Brick, BrickEffect, reply};
 use crate::netraid::coordinator::Answer;
 use crate::netraid::participant::own::Own;
@@ -139,9 +139,9 @@ impl Brick {
         loop {
             let mut is_quiet = !self.bring_own(now, fx);
             self.maintenance.advance(now, &self.groups, &self.families, load);
-            for wish in self.maintenance.take_wishes() {
+            for effect in self.maintenance.take_effects() {
                 is_quiet = false;
-                self.grant(now, wish, fx);
+                self.carry_out(now, effect, fx);
             }
             for (to, packet) in self.maintenance.take_messages() {
                 fx.push(BrickEffect::Send { to: NodeId::Brick(to), packet });
@@ -160,7 +160,7 @@ impl Brick {
         for (job, own) in found {
             match own {
                 Own::Stretches(page) if job & LISTING_JOB != 0 => self.on_listed(job, page, fx),
-                own => self.maintenance.on_own(now, job, own),
+                own => self.maintenance.on_own(now, DiskQuestion(job), own),
             }
         }
         any
@@ -182,42 +182,48 @@ impl Brick {
         true
     }
 
-    fn grant(&mut self, now: Time, wish: Wish, fx: &mut Vec<BrickEffect>) {
-        match wish {
-            Wish::Examine { job, group, span, width, verify } => {
+    fn carry_out(&mut self, now: Time, effect: Effect, fx: &mut Vec<BrickEffect>) {
+        match effect {
+            Effect::Examine { question, group, span, width, verify } => {
                 self.with(now, fx, span, |participant, cx| {
-                    participant.examine(cx, job, group, span, width, verify);
+                    participant.examine(cx, question.0, group, span, width, verify);
                 });
             }
-            Wish::Lose { job, group, view, span, width, stamps } => {
+            Effect::Lose { question, group, view, span, width, stamps } => {
                 self.with(now, fx, span, |participant, cx| {
-                    participant.lose(cx, job, (group, view), span, width, stamps);
+                    participant.lose(cx, question.0, (group, view), span, width, stamps);
                 });
             }
-            Wish::Remember { job, completions } => {
-                self.with_all(now, fx, |participant, cx| participant.remember(cx, job, completions.clone()));
+            Effect::Remember { question, completions } => {
+                self.with_all(now, fx, |participant, cx| {
+                    participant.remember(cx, question.0, completions.clone())
+                });
             }
-            Wish::Stretches { job, disk, after } => {
-                self.with_disk(now, fx, disk, |participant, cx| participant.list_stretches(cx, job, after));
+            Effect::Stretches { question, disk, after } => {
+                self.with_disk(now, fx, disk, |participant, cx| {
+                    participant.list_stretches(cx, question.0, after)
+                });
             }
-            Wish::Discard { branch, stretch } => {
+            Effect::Discard { branch, stretch } => {
                 self.with_all(now, fx, |participant, cx| participant.discard_stretch(cx, branch, stretch));
             }
-            Wish::CopyUp { job, group, span, width, from } => {
+            Effect::CopyUp { question, group, span, width, from } => {
                 self.with(now, fx, span, |participant, cx| {
-                    participant.merge(cx, job, group, span, width, from);
+                    participant.merge(cx, question.0, group, span, width, from);
                 });
             }
-            Wish::DiscardMerged { job, branch, stretch } => {
+            Effect::DiscardMerged { question, branch, stretch } => {
                 let span = Span { volume: branch, lba: stretch * Span::STRETCH_BLOCKS, count: 1 };
                 self.with(now, fx, span, |participant, cx| {
-                    participant.discard_merged(cx, job, branch, stretch);
+                    participant.discard_merged(cx, question.0, branch, stretch);
                 });
             }
-            Wish::Settle { job } => self.with_all(now, fx, |participant, cx| participant.settle(cx, job)),
-            Wish::Drop(view) => self.drop_group(now, &view, fx),
-            Wish::NoteScrub(number) => self.note_scrub(number, fx),
-            Wish::Report => self.control.report_soon(now),
+            Effect::Settle { question } => {
+                self.with_all(now, fx, |participant, cx| participant.settle(cx, question.0))
+            }
+            Effect::Drop(view) => self.drop_group(now, &view, fx),
+            Effect::NoteScrub(number) => self.note_scrub(number, fx),
+            Effect::Report => self.control.report_soon(now),
         }
     }
 

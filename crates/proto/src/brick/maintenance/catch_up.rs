@@ -23,16 +23,17 @@
 //! settlers begin anew under it. The effects that it takes over only ever add knowledge, and it forgets its say about
 //! everything up to the latest of them (see [`crate::netraid::participant::own`]).
 
-use super::merge::Merging;
-use super::walk::Walk;
-use super::{Job, Maintenance, Wish};
-use crate::netraid::coordinator::{Operation, Outcome};
-use crate::netraid::list::{ListOperation, Listed};
+use super::context::Context;
+use super::lineage::heir;
+use super::members::{Column, Page};
+use super::turn::Turn;
+use super::walk::{Route, Visit, Walk};
+use crate::netraid::list::Listed;
 use crate::view::Families;
 use base::{BrickId, GroupId, RequestId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeSet;
-use wire::{COMPLETIONS_MAX, CatchUp, Completion, GroupView, Span};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{CatchUp, COMPLETIONS_MAX, GroupView};
 
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -44,20 +45,18 @@ enum Phase {
 }
 
 /// One group that this brick joins.
-pub(super) struct CatchUpRun {
-    pub(super) group: GroupId,
+struct CatchUpRun {
+    group: GroupId,
     family: VolumeId,
     number: ViewNumber,
     slot: u8,
     current: Vec<u8>,
     phase: Phase,
-    /// Whether an answer is waited for.
-    is_waiting: bool,
-    due: Option<Time>,
+    turn: Turn,
 }
 
 impl CatchUpRun {
-    pub(super) fn new(view: &GroupView, me: BrickId) -> CatchUpRun {
+    fn new(view: &GroupView, me: BrickId) -> CatchUpRun {
         let current: Vec<u8> = view.current.iter().collect();
         CatchUpRun {
             group: view.group,
@@ -66,47 +65,38 @@ impl CatchUpRun {
             slot: view.slot_of(me).expect("a member that joins"),
             phase: Phase::Completions { slots: current.clone(), after: None },
             current,
-            is_waiting: false,
-            due: None,
+            turn: Turn::Ready,
         }
     }
 
-    pub(super) fn status(&self) -> CatchUp {
-        let (compared_blocks, total_blocks, fetched_bytes) = self
-            .walk()
-            .map_or((0, 0, 0), |walk| (walk.compared_blocks, walk.total_blocks, walk.fetched_bytes));
-        let done = matches!(self.phase, Phase::Done(_));
-        let (group, number) = (self.group, self.number);
-        CatchUp { group, number, compared_blocks, total_blocks, fetched_bytes, done }
+    fn status(&self) -> CatchUp {
+        let progress = self.walk().map(Walk::progress).unwrap_or_default();
+        CatchUp {
+            group: self.group,
+            number: self.number,
+            compared_blocks: progress.compared_blocks,
+            total_blocks: progress.total_blocks,
+            fetched_bytes: progress.fetched_bytes,
+            done: matches!(self.phase, Phase::Done(_)),
+        }
     }
 
-    pub(super) fn walk(&self) -> Option<&Walk> {
+    fn walk(&self) -> Option<&Walk> {
         match &self.phase {
             Phase::Comparing(walk) | Phase::Done(walk) => Some(walk),
-            _ => None,
+            Phase::Completions { .. } | Phase::Stretches { .. } => None,
         }
     }
 
-    pub(super) fn walk_mut(&mut self) -> Option<&mut Walk> {
+    fn walk_mut(&mut self) -> Option<&mut Walk> {
         match &mut self.phase {
             Phase::Comparing(walk) | Phase::Done(walk) => Some(walk),
-            _ => None,
+            Phase::Completions { .. } | Phase::Stretches { .. } => None,
         }
     }
 
-    pub(super) fn next(&mut self, now: Time, families: &Families) -> Option<(Span, u32)> {
-        match &mut self.phase {
-            Phase::Comparing(walk) => walk.next(now, families),
-            _ => None,
-        }
-    }
-
-    pub(super) fn has_more(&self) -> bool {
-        self.walk().is_some_and(Walk::has_more)
-    }
-
-    pub(super) fn due(&self) -> Option<Time> {
-        [self.due, self.walk().and_then(Walk::due)].into_iter().flatten().min()
+    fn due(&self) -> Option<Time> {
+        [self.turn.due(), self.walk().and_then(Walk::due)].into_iter().flatten().min()
     }
 
     /// The next page to ask for.
@@ -114,7 +104,7 @@ impl CatchUpRun {
         match &self.phase {
             Phase::Completions { slots, after } => Some((*slots.last()?, Listed::Completions(*after))),
             Phase::Stretches { slots, after, .. } => Some((*slots.last()?, Listed::Stretches(*after))),
-            _ => None,
+            Phase::Comparing(_) | Phase::Done(_) => None,
         }
     }
 
@@ -133,103 +123,143 @@ impl CatchUpRun {
                 slots.pop();
                 *after = None;
                 if slots.is_empty() {
-                    let (group, found) = ((self.group, self.family), core::mem::take(found));
-                    self.phase = Phase::Comparing(Walk::new(group, (self.number, self.slot), false, found));
+                    let (group, family, slot) = (self.group, self.family, self.slot);
+                    let found = core::mem::take(found);
+                    self.phase =
+                        Phase::Comparing(Walk::new(Route { group, family, slot, verify: false }, found));
                 }
             }
-            _ => {}
+            Phase::Comparing(_) | Phase::Done(_) => {}
         }
     }
 }
 
-impl Maintenance {
-    /// Asks for the next page in each group that needs one.
-    pub(super) fn list_for_catch_ups(&mut self) {
-        let now = self.now;
-        let asking: Vec<(GroupId, u8, Listed)> = self
-            .catch_ups
-            .values_mut()
-            .filter(|run| !run.is_waiting && run.due.is_none_or(|due| due <= now))
-            .filter_map(|run| {
-                let (slot, listed) = run.question()?;
-                (run.is_waiting, run.due) = (true, None);
-                Some((run.group, slot, listed))
-            })
-            .collect();
-        for (group, slot, listed) in asking {
-            let job = self.begin_job(Job::CatchUpPage(group));
-            self.operate(job, 0, Operation::List(ListOperation::new(group, slot, listed)));
-        }
-        for group in self.catch_ups.keys().copied().collect::<Vec<_>>() {
-            self.finish_catch_up(group);
+/// All groups that this brick joins.
+#[derive(Default)]
+pub(super) struct CatchUps {
+    runs: BTreeMap<GroupId, CatchUpRun>,
+}
+
+impl CatchUps {
+    /// A view began: a group is caught up with from the beginning, or not any more. Gives the walk that was made under
+    /// the view before.
+    pub(super) fn on_view(&mut self, view: &GroupView, me: BrickId) -> Option<Walk> {
+        let before = match view.is_joining(me) {
+            true => self.runs.insert(view.group, CatchUpRun::new(view, me)),
+            false => self.runs.remove(&view.group),
+        };
+        match before?.phase {
+            Phase::Comparing(walk) | Phase::Done(walk) => Some(walk),
+            Phase::Completions { .. } | Phase::Stretches { .. } => None,
         }
     }
 
-    pub(super) fn on_page(&mut self, group: GroupId, outcome: Outcome) {
-        let now = self.now;
-        let Some(run) = self.catch_ups.get_mut(&group) else { return };
-        let Some(view) = self.views.get(&group) else { return };
-        run.is_waiting = false;
-        match (outcome, &mut run.phase) {
-            (Outcome::Completions(page), Phase::Completions { after, .. }) => {
+    pub(super) fn on_group_gone(&mut self, group: GroupId) {
+        self.runs.remove(&group);
+    }
+
+    pub(super) fn groups(&self) -> Vec<GroupId> {
+        self.runs.keys().copied().collect()
+    }
+
+    /// The next span of a group to look at.
+    pub(super) fn next(&mut self, group: GroupId, now: Time, families: &Families) -> Option<Visit> {
+        match &mut self.runs.get_mut(&group)?.phase {
+            Phase::Comparing(walk) => walk.next(now, families),
+            Phase::Completions { .. } | Phase::Stretches { .. } | Phase::Done(_) => None,
+        }
+    }
+
+    pub(super) fn walk_mut(&mut self, group: GroupId) -> Option<&mut Walk> {
+        self.runs.get_mut(&group)?.walk_mut()
+    }
+
+    pub(super) fn walks(&self) -> impl Iterator<Item = &Walk> {
+        self.runs.values().filter_map(CatchUpRun::walk)
+    }
+
+    pub(super) fn status(&self) -> Vec<CatchUp> {
+        self.runs.values().map(CatchUpRun::status).collect()
+    }
+
+    /// When a span, or a page, is asked for again.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.runs.values().filter_map(CatchUpRun::due).min()
+    }
+
+    /// Whether there are spans to begin with now.
+    pub(super) fn has_more(&self) -> bool {
+        self.walks().any(Walk::has_more)
+    }
+
+    /// Asks for the next page in each group that needs one.
+    pub(super) fn list(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        for run in self.runs.values_mut().filter(|run| run.turn.is_ready(now)) {
+            if let Some((slot, listed)) = run.question() {
+                run.turn = Turn::Waiting;
+                cx.members().list_for_catch_up(Column { group: run.group, slot }, listed);
+            }
+        }
+        for group in self.groups() {
+            self.finish(cx, group);
+        }
+    }
+
+    pub(super) fn on_page(&mut self, cx: &mut Context, group: GroupId, page: Page) {
+        let Some(run) = self.runs.get_mut(&group) else { return };
+        let Some(view) = cx.view(group) else { return };
+        run.turn = Turn::Ready;
+        match (page, &mut run.phase) {
+            (Page::Completions(page), Phase::Completions { after, .. }) => {
                 let is_last = page.len() < COMPLETIONS_MAX;
                 *after = page.last().map(|last| (last.request, last.part));
                 if is_last {
                     run.next_member();
                 }
-                self.remember(group, page);
+                if !page.is_empty() {
+                    run.turn = Turn::Waiting;
+                    cx.disks().remember(group, page);
+                }
             }
-            (Outcome::Stretches(page), Phase::Stretches { after, found, .. }) => {
-                let heir = |(branch, stretch)| (Merging::heir(&view.lineage, branch), stretch);
-                found.extend(page.stretches.into_iter().map(heir));
+            (Page::Stretches(page), Phase::Stretches { after, found, .. }) => {
+                found.extend(
+                    page.stretches
+                        .into_iter()
+                        .map(|(branch, stretch)| (heir(&view.lineage, branch), stretch)),
+                );
                 *after = page.next;
                 if page.next.is_none() {
                     run.next_member();
                 }
             }
-            _ => run.due = Some(now + AGAIN),
+            // A stranger may answer what it was not asked.
+            _ => run.turn = Turn::After(cx.now() + AGAIN),
         }
     }
 
-    fn remember(&mut self, group: GroupId, completions: Vec<Completion>) {
-        if completions.is_empty() {
-            return;
-        }
-        self.catch_ups.get_mut(&group).expect("its page came").is_waiting = true;
-        let job = self.begin_job(Job::Remember(group, self.disks));
-        self.wishes.push(Wish::Remember { job, completions });
-    }
-
-    pub(super) fn on_remembered(&mut self, job: u64, group: GroupId, durable: bool) {
-        let now = self.now;
-        let Some(run) = self.catch_ups.get_mut(&group) else { return };
+    /// The effects of a page are durable on all disks, or not.
+    pub(super) fn on_remembered(&mut self, now: Time, group: GroupId, durable: bool) {
+        let Some(run) = self.runs.get_mut(&group) else { return };
+        run.turn = Turn::Ready;
         if !durable {
             // From the beginning: nothing is through before every page is durable.
-            self.jobs.remove(&job);
             run.phase = Phase::Completions { slots: run.current.clone(), after: None };
-            (run.is_waiting, run.due) = (false, Some(now + AGAIN));
-            return;
-        }
-        let Some(Job::Remember(_, left)) = self.jobs.get_mut(&job) else { return };
-        *left -= 1;
-        if *left == 0 {
-            run.is_waiting = false;
-            self.jobs.remove(&job);
+            run.turn = Turn::After(now + AGAIN);
         }
     }
 
-    /// Whether all of a group is compared now.
-    pub(super) fn finish_catch_up(&mut self, group: GroupId) {
-        let Some(run) = self.catch_ups.get_mut(&group) else { return };
+    /// Ends where all of a group is compared now.
+    pub(super) fn finish(&mut self, cx: &mut Context, group: GroupId) {
+        let Some(run) = self.runs.get_mut(&group) else { return };
         if !matches!(&run.phase, Phase::Comparing(walk) if walk.is_through()) {
             return;
         }
-        let slots = Vec::new();
-        let before = core::mem::replace(&mut run.phase, Phase::Completions { slots, after: None });
-        if let Phase::Comparing(walk) = before {
+        let nothing = Phase::Completions { slots: Vec::new(), after: None };
+        if let Phase::Comparing(walk) = core::mem::replace(&mut run.phase, nothing) {
             run.phase = Phase::Done(walk);
         }
-        self.coordinator.shared.counters.count("caught up with a group");
-        self.wishes.push(Wish::Report);
+        cx.count("caught up with a group");
+        cx.report();
     }
 }

@@ -7,9 +7,10 @@
 //! The same pass gives back branches that nobody knows any more, and what an earlier pass did not get to before a crash:
 //! it is made once after each start, too.
 
-use super::{Job, Maintenance, NO_VIEW, Wish};
-use crate::view::Families;
-use crate::view::Groups;
+use super::context::Context;
+use super::disks::Effect;
+use super::job::Stretch;
+use crate::view::{Families, Groups};
 use base::{GroupId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -33,27 +34,57 @@ enum Stage {
 enum Pass {
     Listing {
         disk: usize,
-        after: Option<(VolumeId, u64)>,
-        found: Vec<(VolumeId, u64)>,
+        after: Option<Stretch>,
+        found: Vec<Stretch>,
         is_waiting: bool,
     },
-    /// The disks that have still to say that all is durable.
-    Settling(usize),
+    /// What was given back is becoming durable.
+    Settling,
+}
+
+#[derive(Debug)]
+struct Group {
+    view: GroupView,
+    stage: Stage,
 }
 
 /// Groups that are being left, and the pass under way.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
-    groups: BTreeMap<GroupId, (GroupView, Stage)>,
+    groups: BTreeMap<GroupId, Group>,
     pass: Option<Pass>,
     is_wanted: bool,
     due: Option<Time>,
 }
 
 impl Leaving {
+    /// The groups that the directory has this brick leave.
+    pub(super) fn on_left(&mut self, cx: &mut Context, views: Vec<GroupView>, groups: &Groups) {
+        let named = |group: &GroupId| views.iter().any(|view| view.group == *group);
+        self.groups.retain(|group, _| named(group));
+        for view in views {
+            let active = groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
+            let known = groups.promised(view.group).max(active);
+            let is_member = view.slot_of(cx.me()).is_some();
+            // It may have come back under a later view: then the order is an old one.
+            let is_old = known > view.number;
+            let again = self.groups.get(&view.group).is_some_and(|of| of.view.number >= view.number);
+            if is_member || is_old || again {
+                continue;
+            }
+            cx.disks().tell(Effect::Drop(view.clone()));
+            self.groups.insert(view.group, Group { view, stage: Stage::Dropping });
+        }
+    }
+
+    /// Space may be held for nobody: looks for it.
+    pub(super) fn give_back(&mut self) {
+        self.is_wanted = true;
+    }
+
     pub(super) fn left(&self) -> Vec<(GroupId, ViewNumber)> {
-        let left = self.groups.iter().filter(|(_, (_, stage))| *stage == Stage::Left);
-        left.map(|(group, (view, _))| (*group, view.number)).collect()
+        let left = self.groups.iter().filter(|(_, of)| of.stage == Stage::Left);
+        left.map(|(group, of)| (*group, of.view.number)).collect()
     }
 
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
@@ -61,15 +92,37 @@ impl Leaving {
     }
 
     pub(super) fn on_dropped(&mut self, group: GroupId) {
-        if let Some((_, stage)) = self.groups.get_mut(&group)
-            && *stage == Stage::Dropping
-        {
-            *stage = Stage::Waiting;
+        if let Some(of) = self.groups.get_mut(&group).filter(|of| of.stage == Stage::Dropping) {
+            of.stage = Stage::Waiting;
             self.is_wanted = true;
         }
     }
 
-    pub(super) fn on_stretches(&mut self, now: Time, result: Result<Vec<(VolumeId, u64)>, StoreError>) {
+    pub(super) fn advance(&mut self, cx: &mut Context, groups: &Groups, families: &Families) {
+        if self.pass.is_none() && self.is_wanted && self.due.is_none_or(|due| due <= cx.now()) {
+            self.begin_pass();
+        }
+        let Some(Pass::Listing { disk, after, found, is_waiting: is_waiting @ false }) = &mut self.pass
+        else {
+            return;
+        };
+        if *disk < cx.disks().count() {
+            *is_waiting = true;
+            return cx.disks().list(*disk, *after);
+        }
+        let found = core::mem::take(found);
+        self.discard(cx, found, groups, families);
+    }
+
+    fn begin_pass(&mut self) {
+        (self.is_wanted, self.due) = (false, None);
+        for of in self.groups.values_mut().filter(|of| of.stage == Stage::Waiting) {
+            of.stage = Stage::Passing;
+        }
+        self.pass = Some(Pass::Listing { disk: 0, after: None, found: Vec::new(), is_waiting: false });
+    }
+
+    pub(super) fn on_stretches(&mut self, now: Time, result: Result<Vec<Stretch>, StoreError>) {
         let Some(Pass::Listing { disk, after, found, is_waiting }) = &mut self.pass else { return };
         *is_waiting = false;
         let Ok(page) = result else { return self.pass_again(now) };
@@ -80,84 +133,20 @@ impl Leaving {
         found.extend(page);
     }
 
-    fn end_pass(&mut self, stage: Stage) {
-        self.pass = None;
-        for (_, of) in self.groups.values_mut().filter(|(_, of)| *of == Stage::Passing) {
-            *of = stage;
-        }
-    }
-
-    /// A disk did not do its part: another pass sees to it.
-    fn pass_again(&mut self, now: Time) {
-        self.end_pass(Stage::Waiting);
-        (self.is_wanted, self.due) = (true, Some(now + AGAIN));
-    }
-}
-
-impl Maintenance {
-    /// The groups that the directory has this brick leave.
-    pub(crate) fn on_left(&mut self, views: Vec<GroupView>, groups: &Groups) {
-        let named = |group: &GroupId| views.iter().any(|view| view.group == *group);
-        self.leaving.groups.retain(|group, _| named(group));
-        for view in views {
-            let known =
-                groups.promised(view.group).max(groups.active(view.group).map_or(NO_VIEW, |v| v.number));
-            let is_member = view.slot_of(self.me).is_some();
-            // It may have come back under a later view: then the order is an old one.
-            let is_old = known > view.number;
-            let again = self.leaving.groups.get(&view.group).is_some_and(|(of, _)| of.number >= view.number);
-            if is_member || is_old || again {
-                continue;
-            }
-            self.wishes.push(Wish::Drop(view.clone()));
-            self.leaving.groups.insert(view.group, (view, Stage::Dropping));
-        }
-    }
-
-    /// Space may be held for nobody: looks for it.
-    pub(crate) fn give_back(&mut self) {
-        self.leaving.is_wanted = true;
-    }
-
-    pub(super) fn leave(&mut self, groups: &Groups, families: &Families) {
-        let leaving = &mut self.leaving;
-        if leaving.pass.is_none() && leaving.is_wanted && leaving.due.is_none_or(|due| due <= self.now) {
-            (leaving.is_wanted, leaving.due) = (false, None);
-            for (_, stage) in leaving.groups.values_mut().filter(|(_, stage)| *stage == Stage::Waiting) {
-                *stage = Stage::Passing;
-            }
-            let (after, found) = (None, Vec::new());
-            leaving.pass = Some(Pass::Listing { disk: 0, after, found, is_waiting: false });
-        }
-        let Some(Pass::Listing { disk, after, found, is_waiting: is_waiting @ false }) = &mut leaving.pass
-        else {
-            return;
-        };
-        if *disk < self.disks {
-            *is_waiting = true;
-            let (disk, after) = (*disk, *after);
-            let job = self.begin_job(Job::Leave);
-            return self.wishes.push(Wish::Stretches { job, disk, after });
-        }
-        let found = core::mem::take(found);
-        self.discard(found, groups, families);
-    }
-
-    fn discard(&mut self, found: Vec<(VolumeId, u64)>, groups: &Groups, families: &Families) {
+    fn discard(&mut self, cx: &mut Context, found: Vec<Stretch>, groups: &Groups, families: &Families) {
         for (branch, stretch) in found {
             if !self.keeps(branch, stretch, groups, families) {
-                self.coordinator.shared.counters.count("stretch given back");
-                self.wishes.push(Wish::Discard { branch, stretch });
+                cx.count("stretch given back");
+                cx.disks().tell(Effect::Discard { branch, stretch });
             }
         }
-        self.leaving.pass = Some(Pass::Settling(self.disks));
-        let job = self.begin_job(Job::Settle);
-        self.wishes.push(Wish::Settle { job });
+        self.pass = Some(Pass::Settling);
+        cx.disks().settle();
     }
 
     /// Whether a group of this brick holds the stretch. What cannot be told is kept.
     fn keeps(&self, branch: VolumeId, stretch: u64, groups: &Groups, families: &Families) -> bool {
-        let left = self.leaving.groups.values().map(|(view, _)| view);
+        let left = self.groups.values().map(|of| &of.view);
         let mut of_left = left.filter(|view| view.volume == branch || view.lineage.knows(branch));
         let family = groups.known_family(branch).or_else(|| of_left.next().map(|view| view.volume));
         let Some(family) = family else { return false };
@@ -168,17 +157,27 @@ impl Maintenance {
         holders.is_empty() || holders.iter().any(|group| groups.has(*group))
     }
 
-    pub(super) fn on_settled_disk(&mut self, job: u64, durable: bool) {
-        let Some(Pass::Settling(left)) = &mut self.leaving.pass else { return };
+    /// All that was given back is gone for good, or a disk did not do its part: then another pass sees to it.
+    pub(super) fn on_settled(&mut self, cx: &mut Context, durable: bool) {
+        if !matches!(self.pass, Some(Pass::Settling)) {
+            return;
+        }
         if !durable {
-            self.jobs.remove(&job);
-            return self.leaving.pass_again(self.now);
+            return self.pass_again(cx.now());
         }
-        *left -= 1;
-        if *left == 0 {
-            self.jobs.remove(&job);
-            self.leaving.end_pass(Stage::Left);
-            self.wishes.push(Wish::Report);
+        self.end_pass(Stage::Left);
+        cx.report();
+    }
+
+    fn end_pass(&mut self, stage: Stage) {
+        self.pass = None;
+        for of in self.groups.values_mut().filter(|of| of.stage == Stage::Passing) {
+            of.stage = stage;
         }
+    }
+
+    fn pass_again(&mut self, now: Time) {
+        self.end_pass(Stage::Waiting);
+        (self.is_wanted, self.due) = (true, Some(now + AGAIN));
     }
 }

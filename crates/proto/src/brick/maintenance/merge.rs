@@ -1,14 +1,16 @@
 //! Merging: what a deleted snapshot's branch has and its only child lacks moves to the child, in each group, by this brick
 //! alone, for its own blocks.
 //!
-//! Nothing is added to a branch that is merging: whoever catches up or scrubs looks at the child instead, which inherits
-//! from it ([`Merging::heir`]). So a branch that was empty once stays so, and saying that it is needs no view. A block is
-//! copied up as it is here, old or not; one that is old is old in the child as well, and found there.
+//! A block is copied up as it is here, old or not; one that is old is old in the child as well, and found there. Why nothing
+//! is added to the branch meanwhile: see [`super::lineage`].
 
-use super::{Job, Maintenance, Wish};
-use crate::netraid::coordinator::{Operation, Outcome, width_at};
-use crate::netraid::list::{ListOperation, Listed};
-use crate::netraid::repair::RepairOperation;
+use super::context::Context;
+use super::job::{Merge, Stretch};
+use super::lineage::child_of;
+use super::members::{Column, Page};
+use super::turn::Turn;
+use super::walk::span_blocks;
+use crate::netraid::coordinator::width_at;
 use crate::view::Families;
 use base::{GroupId, Time, VolumeId};
 use core::time::Duration;
@@ -17,183 +19,157 @@ use wire::disk::StoreError;
 use wire::{Lineage, Span};
 
 const AGAIN: Duration = Duration::from_millis(100);
+/// How long a repair of what could not be copied up is given.
+const REPAIRED_WITHIN: Duration = Duration::from_millis(500);
 
-/// One branch of one group.
+/// How far a merge is.
+#[derive(Debug)]
+enum Phase {
+    /// Which stretches there are, page by page.
+    Listing { after: Option<Stretch> },
+    /// All are known: the next block to copy up, in the first of them or before it.
+    Copying { lba: u64 },
+}
+
 #[derive(Debug)]
 struct MergeRun {
     child: VolumeId,
-    after: Option<(VolumeId, u64)>,
-    /// All stretches are known.
-    is_listed: bool,
+    phase: Phase,
     stretches: VecDeque<u64>,
-    /// The next block of the first of them.
-    lba: u64,
-    is_waiting: bool,
-    due: Option<Time>,
+    turn: Turn,
 }
 
 /// All branches that merge.
 #[derive(Debug, Default)]
 pub(super) struct Merging {
-    runs: BTreeMap<(GroupId, VolumeId), MergeRun>,
-    merged: Vec<(GroupId, VolumeId)>,
-}
-
-/// The only child of a branch that is merging.
-fn child_of(lineage: &Lineage, branch: VolumeId) -> Option<VolumeId> {
-    let mut children = lineage.children_of(branch);
-    let child = children.next().filter(|_| lineage.merging.contains(&branch))?;
-    children.next().is_none().then_some(child)
+    runs: BTreeMap<Merge, MergeRun>,
+    merged: Vec<Merge>,
 }
 
 impl Merging {
-    /// The branch to look at instead of one that is merging.
-    pub(super) fn heir(lineage: &Lineage, branch: VolumeId) -> VolumeId {
-        let mut heir = branch;
-        // Bounded: a lineage has no circle, and a stranger's may have one.
-        for _ in 0..lineage.parents.len() {
-            match child_of(lineage, heir) {
-                Some(child) => heir = child,
-                None => break,
-            }
-        }
-        heir
-    }
-
     pub(super) fn merged(&self) -> Vec<(GroupId, VolumeId)> {
-        self.merged.clone()
+        self.merged.iter().map(|merge| (merge.group, merge.branch)).collect()
     }
 
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
-        let due = self.runs.values().filter(|run| !run.is_waiting).map(|run| run.due.unwrap_or(Time::ZERO));
+        let due = self.runs.values().filter_map(|run| match run.turn {
+            Turn::Ready => Some(Time::ZERO),
+            turn => turn.due(),
+        });
         due.min().map(|due| (due, "a branch is merged"))
     }
 
     pub(super) fn on_lineage(&mut self, group: GroupId, lineage: &Lineage) {
-        let merges = |of: &GroupId, branch: &VolumeId| *of != group || child_of(lineage, *branch).is_some();
-        self.runs.retain(|(of, branch), run| *of != group || child_of(lineage, *branch) == Some(run.child));
-        self.merged.retain(|(of, branch)| merges(of, branch));
+        let is_child = |merge: &Merge, child| child_of(lineage, merge.branch) == Some(child);
+        self.runs.retain(|merge, run| merge.group != group || is_child(merge, run.child));
+        self.merged.retain(|merge| merge.group != group || child_of(lineage, merge.branch).is_some());
         for branch in &lineage.merging {
-            let Some(child) = child_of(lineage, *branch) else { continue };
-            if self.merged.contains(&(group, *branch)) {
+            let merge = Merge { group, branch: *branch };
+            let Some(child) = child_of(lineage, *branch).filter(|_| !self.merged.contains(&merge)) else {
                 continue;
+            };
+            let (phase, stretches) = (Phase::Listing { after: None }, VecDeque::new());
+            let run =
+                self.runs.entry(merge).or_insert(MergeRun { child, phase, stretches, turn: Turn::Ready });
+            if run.turn == Turn::Waiting {
+                run.turn = Turn::Ready;
             }
-            let run = self.runs.entry((group, *branch)).or_insert(MergeRun {
-                child,
-                after: None,
-                is_listed: false,
-                stretches: VecDeque::new(),
-                lba: 0,
-                is_waiting: false,
-                due: None,
-            });
-            run.is_waiting = false;
         }
     }
 
     pub(super) fn on_group_gone(&mut self, group: GroupId) {
-        self.runs.retain(|(of, _), _| *of != group);
-        self.merged.retain(|(of, _)| *of != group);
+        self.runs.retain(|merge, _| merge.group != group);
+        self.merged.retain(|merge| merge.group != group);
     }
-}
 
-impl Maintenance {
-    pub(super) fn merge(&mut self, families: &Families) {
-        let now = self.now;
-        let ready = self
-            .merging
-            .runs
-            .iter()
-            .filter(|(_, run)| !run.is_waiting && run.due.is_none_or(|due| due <= now));
-        for (group, branch) in ready.map(|(of, _)| *of).collect::<Vec<_>>() {
-            self.merge_step(group, branch, families);
+    pub(super) fn advance(&mut self, cx: &mut Context, families: &Families) {
+        let ready = self.runs.iter().filter(|(_, run)| run.turn.is_ready(cx.now()));
+        for merge in ready.map(|(merge, _)| *merge).collect::<Vec<_>>() {
+            self.step(cx, merge, families);
         }
     }
 
-    fn merge_step(&mut self, group: GroupId, branch: VolumeId, families: &Families) {
-        let run = self.merging.runs.get_mut(&(group, branch)).expect("listed by the caller");
-        run.due = Some(self.now + AGAIN);
-        let Some(view) = self.views.get(&group) else { return };
-        let Some((slot, geometry)) = view.slot_of(self.me).zip(families.geometry(view.volume)) else {
+    fn step(&mut self, cx: &mut Context, merge: Merge, families: &Families) {
+        let run = self.runs.get_mut(&merge).expect("listed by the caller");
+        run.turn = Turn::After(cx.now() + AGAIN);
+        let Some(view) = cx.view(merge.group) else { return };
+        let Some((slot, geometry)) = view.slot_of(cx.me()).zip(families.geometry(view.volume)) else {
             return;
         };
-        let run = self.merging.runs.get_mut(&(group, branch)).expect("listed by the caller");
-        (run.is_waiting, run.due) = (true, None);
-        if !run.is_listed {
-            let listed = Listed::Stretches(run.after);
-            let job = self.begin_job(Job::Merge(group, branch));
-            return self.operate(job, 0, Operation::List(ListOperation::new(group, slot, listed)));
-        }
+        run.turn = Turn::Waiting;
+        let lba = match run.phase {
+            Phase::Listing { after } => return cx.members().list_for_merge(merge, slot, after),
+            Phase::Copying { lba } => lba,
+        };
         let Some(&stretch) = run.stretches.front() else {
-            self.merging.runs.remove(&(group, branch));
-            self.merging.merged.push((group, branch));
-            self.coordinator.shared.counters.count("branch merged into its child");
-            return self.wishes.push(Wish::Report);
+            return self.end(cx, merge);
         };
         let end = (stretch + 1) * Span::STRETCH_BLOCKS;
-        let lba = run.lba.max(stretch * Span::STRETCH_BLOCKS);
-        let child = run.child;
+        let lba = lba.max(stretch * Span::STRETCH_BLOCKS);
         if lba >= end {
             run.stretches.pop_front();
-            let job = self.begin_job(Job::Merge(group, branch));
-            return self.wishes.push(Wish::DiscardMerged { job, branch, stretch });
+            return cx.disks().discard_merged(merge, stretch);
         }
-        let count = super::walk::span_blocks(&geometry, lba).min(end - lba) as u32;
-        let span = Span { volume: child, lba, count };
-        let width = width_at(&geometry, lba, slot);
-        let job = self.begin_job(Job::Merge(group, branch));
-        self.wishes.push(Wish::CopyUp { job, group, span, width, from: branch });
+        let count = span_blocks(&geometry, lba).min(end - lba) as u32;
+        let span = Span { volume: run.child, lba, count };
+        cx.disks().copy_up(merge, span, width_at(&geometry, lba, slot));
+    }
+
+    fn end(&mut self, cx: &mut Context, merge: Merge) {
+        self.runs.remove(&merge);
+        self.merged.push(merge);
+        cx.count("branch merged into its child");
+        cx.report();
     }
 
     /// A page of this brick's stretches.
-    pub(super) fn on_merge_outcome(&mut self, group: GroupId, branch: VolumeId, outcome: Outcome) {
-        let now = self.now;
-        let Some(run) = self.merging.runs.get_mut(&(group, branch)) else { return };
-        run.is_waiting = false;
-        match outcome {
-            Outcome::Stretches(page) => {
-                let own = page.stretches.into_iter().filter(|(of, _)| *of == branch);
-                run.stretches.extend(own.map(|(_, stretch)| stretch));
-                run.after = page.next;
-                run.is_listed = page.next.is_none();
-            }
-            // A repair of what could not be copied up: it is looked at again.
-            _ => run.due = Some(now + AGAIN),
-        }
+    pub(super) fn on_page(&mut self, now: Time, merge: Merge, page: Page) {
+        let Some(run) = self.runs.get_mut(&merge) else { return };
+        let Page::Stretches(page) = page else {
+            run.turn = Turn::After(now + AGAIN);
+            return;
+        };
+        run.turn = Turn::Ready;
+        let own = page.stretches.into_iter().filter(|(of, _)| *of == merge.branch);
+        run.stretches.extend(own.map(|(_, stretch)| stretch));
+        run.phase = match page.next {
+            None => Phase::Copying { lba: 0 },
+            after => Phase::Listing { after },
+        };
     }
 
     /// A span was copied up, with the blocks that could not be read; or the disk was busy.
     pub(super) fn on_copied_up(
         &mut self,
-        (group, branch): (GroupId, VolumeId),
+        cx: &mut Context,
+        merge: Merge,
         span: Span,
         result: Result<Vec<u32>, StoreError>,
     ) {
-        let now = self.now;
-        let Some(view) = self.views.get(&group) else { return };
-        let slot = view.slot_of(self.me);
-        let Some(run) = self.merging.runs.get_mut(&(group, branch)) else { return };
-        run.is_waiting = false;
+        let Some(view) = cx.view(merge.group) else { return };
+        let slot = view.slot_of(cx.me());
+        let Some(run) = self.runs.get_mut(&merge) else { return };
         match result {
-            Ok(unreadable) if unreadable.is_empty() => run.lba = span.end(),
+            Ok(unreadable) if unreadable.is_empty() => {
+                (run.phase, run.turn) = (Phase::Copying { lba: span.end() }, Turn::Ready);
+            }
             Ok(unreadable) => {
                 // The others' blocks tell what the child's should be.
-                run.due = Some(now + AGAIN * 5);
+                run.turn = Turn::After(cx.now() + REPAIRED_WITHIN);
                 let Some(slot) = slot else { return };
                 for block in unreadable {
                     let span = Span { lba: span.lba + u64::from(block), count: 1, ..span };
-                    let repair = RepairOperation::from_row(group, slot, span);
-                    self.coordinator.shared.begin_alone(Operation::Repair(Box::new(repair)));
+                    cx.members().repair_alone(Column { group: merge.group, slot }, span);
                 }
             }
-            Err(_) => run.due = Some(now + AGAIN),
+            Err(_) => run.turn = Turn::After(cx.now() + AGAIN),
         }
     }
 
     /// A stretch of a branch is given back.
-    pub(super) fn on_discarded(&mut self, group: GroupId, branch: VolumeId) {
-        if let Some(run) = self.merging.runs.get_mut(&(group, branch)) {
-            run.is_waiting = false;
+    pub(super) fn on_discarded(&mut self, merge: Merge) {
+        if let Some(run) = self.runs.get_mut(&merge) {
+            run.turn = Turn::Ready;
         }
     }
 }

@@ -1,498 +1,285 @@
-//! How a brick looks after its blocks: it *catches up* where it joins a group, and *scrubs* where it is current.
+//! How a brick looks after its blocks: it *catches up* where it joins a group, *scrubs* where it is current, *leaves* groups
+//! that it was left out of for good, and *merges* branches of deleted snapshots into their children.
 //!
-//! Both are a [`walk`] over the blocks of a group. For each span: look at what is here (a scrub checks the disk, too), ask
-//! the current members which stamps should be here ([`ExpectedOperation`]), and have what differs fetched and mended
-//! ([`RepairOperation`]), which is the very operation that mends a rotten block for a gateway. The questions to other
-//! members are those of a gateway, asked by a [`Coordinator`] of the brick's own; those to itself come back to it without
-//! the network. It never writes, so it draws no stamps.
+//! To catch up and to scrub are walks over the blocks of a group ([`walk`]). For each span ([`spans`]): look at what is here
+//! (a scrub checks the disk, too), ask the current members which stamps should be here ([`ExpectedOperation`]), and have
+//! what differs fetched and put in place ([`RepairOperation`]), which is the very operation that repairs a rotten block for
+//! a gateway. The questions to other members are those of a gateway; those to this brick itself come back to it without the
+//! network.
 //!
-//! What it costs others is bounded: bytes a second by a [`bucket`], spans under way by a number, which is small while
-//! clients wait here.
+//! What it costs others is bounded by a [`budget`]: bytes a second, and spans at a time, which are few while clients wait
+//! here.
 //!
-//! Reading order: this file ([`Maintenance::advance`] begins work, [`Maintenance::on_own`] and the outcomes carry a span through),
-//! [`catch_up`], [`scrub`], [`leave`], [`merge`].
+//! From below to above: [`disks`] and [`members`] (questions that are outstanding, each paired with its answer), [`context`]
+//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`] and [`spans`], and this file, which hands
+//! each what happened.
+//!
+//! [`ExpectedOperation`]: crate::netraid::expected::ExpectedOperation
+//! [`RepairOperation`]: crate::netraid::repair::RepairOperation
 
 mod bucket;
+mod budget;
 mod catch_up;
+mod context;
+mod disks;
+mod job;
 mod leave;
+mod lineage;
+mod members;
 mod merge;
 mod scrub;
-mod span;
+mod spans;
+mod turn;
 mod walk;
+mod walks;
 
-use crate::netraid::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
+pub(super) use disks::{DiskQuestion, Effect};
+
+use crate::netraid::coordinator::Answer;
 use crate::netraid::participant::own::Own;
-use crate::planted::Plant;
 use crate::view::{Families, Groups};
-use base::{BLOCK_U64, BrickId, GroupId, Stamp, Time, ViewNumber, VolumeId};
-use bucket::Bucket;
-use catch_up::CatchUpRun;
+use base::{BrickId, GroupId, Time};
+use budget::SPANS_MAX_UNDER_LOAD;
+use context::Context;
+use disks::Found;
+use job::Owner;
 use leave::Leaving;
+use members::Told;
 use merge::Merging;
-use scrub::Scrub;
-use span::SpanJob;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use walk::Walk;
-use wire::{BrickStatus, Care, Completion, GroupView, LostBlocks, Packet, Span};
-
-/// The most spans under way; and while clients wait here.
-const SPANS_MAX: usize = 16;
-const SPANS_MAX_UNDER_LOAD: usize = 4;
-/// The most lost blocks that are named.
-const LOST_MAX: usize = 64;
-
-/// What is asked of the brick's own disks.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Wish {
-    /// The stamps of own blocks, answered by [`Own::Blocks`].
-    Examine {
-        /// Names the answer.
-        job: u64,
-        /// The group.
-        group: GroupId,
-        /// The blocks.
-        span: Span,
-        /// Stamps a block.
-        width: u8,
-        /// Whether the disk is checked.
-        verify: bool,
-    },
-    /// Marks a block as lost that nobody can make out, answered by [`Own::Lost`].
-    Lose {
-        /// Names the answer.
-        job: u64,
-        /// The group.
-        group: GroupId,
-        /// The view under which it is known to be lost.
-        view: ViewNumber,
-        /// The block.
-        span: Span,
-        /// Stamps a block.
-        width: u8,
-        /// The stamps that it should have.
-        stamps: Vec<Stamp>,
-    },
-    /// Effects of other members, for every disk; each answers with [`Own::Remembered`].
-    Remember {
-        /// Names the answers.
-        job: u64,
-        /// `(request, part, stamp)`.
-        completions: Vec<Completion>,
-    },
-    /// The stretches on one disk, answered by [`Own::Stretches`].
-    Stretches {
-        /// Names the answer.
-        job: u64,
-        /// Which disk.
-        disk: usize,
-        /// Those after this one.
-        after: Option<(VolumeId, u64)>,
-    },
-    /// Gives a stretch of a branch back, on every disk.
-    Discard {
-        /// The branch.
-        branch: VolumeId,
-        /// The stretch.
-        stretch: u64,
-    },
-    /// Copies blocks of an ancestor up that a branch lacks, answered by [`Own::CopiedUp`].
-    CopyUp {
-        /// Names the answer.
-        job: u64,
-        /// The group.
-        group: GroupId,
-        /// The blocks, of the branch.
-        span: Span,
-        /// Stamps a block.
-        width: u8,
-        /// The ancestor.
-        from: VolumeId,
-    },
-    /// Gives a stretch of a merged branch back once no read that began before can come to it; each disk answers with
-    /// [`Own::Remembered`].
-    DiscardMerged {
-        /// Names the answer.
-        job: u64,
-        /// The branch.
-        branch: VolumeId,
-        /// The stretch.
-        stretch: u64,
-    },
-    /// Says, for every disk with [`Own::Remembered`], when all that was given back is gone for good.
-    Settle {
-        /// Names the answers.
-        job: u64,
-    },
-    /// Forgets a group of which this brick is no member any more, durably; answered by [`Maintenance::on_dropped`].
-    Drop(GroupView),
-    /// Notes the number of the last scrub that was asked for and is done.
-    NoteScrub(u64),
-    /// Tells the directory soon.
-    Report,
-}
-
-/// What goes on under a number.
-enum Job {
-    Span(SpanJob),
-    /// A page of what a member has, for a group that catches up or is scrubbed.
-    CatchUpPage(GroupId),
-    ScrubPage,
-    /// Effects that are being remembered, and by how many disks still.
-    Remember(GroupId, usize),
-    /// Own stretches, to leave groups.
-    Leave,
-    /// What was given back is becoming durable.
-    Settle,
-    /// A branch merges into its child.
-    Merge(GroupId, VolumeId),
-}
-
-/// For whom a span is looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Owner {
-    CatchUp(GroupId),
-    Scrub,
-}
+use spans::Spans;
+use walks::Walks;
+use wire::{BrickStatus, Care, GroupView, Packet};
 
 /// The machine.
-pub(crate) struct Maintenance {
-    me: BrickId,
-    disks: usize,
-    now: Time,
-    coordinator: Coordinator,
-    down: BTreeSet<BrickId>,
-    views: BTreeMap<GroupId, GroupView>,
-    care: Care,
-    fetching: Bucket,
-    checking: Bucket,
-    catch_ups: BTreeMap<GroupId, CatchUpRun>,
-    scrub: Scrub,
+pub(super) struct Maintenance {
+    cx: Context,
+    walks: Walks,
+    spans: Spans,
     leaving: Leaving,
     merging: Merging,
-    jobs: BTreeMap<u64, Job>,
-    /// Blocks to be fetched when the rate allows it, by job.
-    mends: VecDeque<(u64, Span)>,
-    serial: u64,
-    wishes: Vec<Wish>,
-    lost: BTreeMap<GroupId, BTreeSet<(VolumeId, u64)>>,
-    repaired_blocks: u64,
-    plant: Plant,
 }
 
 impl Maintenance {
     /// Of the brick `me` with so many disks; the scrub numbered `scrubbed` was the last that it completed on request.
-    pub(crate) fn new(me: BrickId, disks: usize, scrubbed: u64, now: Time) -> Maintenance {
-        let care = Care::default();
+    pub(super) fn new(me: BrickId, disks: usize, scrubbed: u64, now: Time) -> Maintenance {
         Maintenance {
-            me,
-            disks,
-            now,
-            coordinator: Coordinator::default(),
-            down: BTreeSet::new(),
-            views: BTreeMap::new(),
-            fetching: Bucket::new(care.rebuild_bytes_per_second, now),
-            checking: Bucket::new(care.scrub_bytes_per_second, now),
-            catch_ups: BTreeMap::new(),
-            scrub: Scrub::new(me, scrubbed),
+            cx: Context::new(me, disks, now),
+            walks: Walks::new(me, scrubbed),
+            spans: Spans::default(),
             leaving: Leaving::default(),
             merging: Merging::default(),
-            jobs: BTreeMap::new(),
-            mends: VecDeque::new(),
-            serial: 0,
-            wishes: Vec::new(),
-            lost: BTreeMap::new(),
-            repaired_blocks: 0,
-            plant: Plant::default(),
-            care,
         }
     }
 
     /// Breaks something, in tests.
     #[cfg(feature = "planted")]
-    pub(crate) fn set_plant(&mut self, plant: Plant) {
-        self.plant = plant;
-        self.coordinator.shared.plant = plant;
+    pub(super) fn set_plant(&mut self, plant: crate::planted::Plant) {
+        self.cx.members().set_plant(plant);
+        if plant == crate::planted::Plant::ResyncSkipsABlock {
+            self.spans.set_compares(|owner, place| owner == Owner::Scrub || place.lba % 8 != 3);
+        }
     }
 
     // ---- what happens ----
 
     /// How blocks are looked after from now on.
-    pub(crate) fn on_care(&mut self, now: Time, care: Care) {
-        self.fetching.set_rate(care.rebuild_bytes_per_second);
-        self.checking.set_rate(match self.scrub.is_urgent() {
-            true => care.rebuild_bytes_per_second,
-            false => care.scrub_bytes_per_second,
-        });
-        self.care = care;
-        self.scrub.on_care(now, &care);
+    pub(super) fn on_care(&mut self, now: Time, care: Care) {
+        self.cx.set_now(now);
+        self.walks.scrub().on_care(&mut self.cx, care);
     }
 
     /// The views under which the brick works changed, or what it knows of families did.
-    pub(crate) fn on_groups(&mut self, now: Time, groups: &Groups, families: &Families) {
-        self.set_now(now);
-        let mut gone: BTreeSet<GroupId> = self.views.keys().copied().collect();
+    pub(super) fn on_groups(&mut self, now: Time, groups: &Groups, families: &Families) {
+        self.cx.set_now(now);
+        let mut gone = self.cx.groups();
         for view in groups.working() {
             gone.remove(&view.group);
-            if self.views.get(&view.group) != Some(view) {
+            if self.cx.view(view.group) != Some(view) {
                 self.on_view(view, families);
             }
         }
         for group in gone {
-            self.views.remove(&group);
+            self.cx.forget_view(group);
             self.abandon(group);
-            self.catch_ups.remove(&group);
-            self.scrub.on_group_gone(group);
+            self.walks.on_group_gone(group);
             self.merging.on_group_gone(group);
         }
-        let views = &self.views;
-        self.lost.retain(|group, _| views.contains_key(group));
+        self.walks.keep_lost(&self.cx.groups());
     }
 
     fn on_view(&mut self, view: &GroupView, families: &Families) {
-        let group = view.group;
-        self.abandon(group);
-        self.views.insert(group, view.clone());
-        for brick in view.members.iter().filter(|brick| !self.down.contains(brick)) {
-            self.coordinator.shared.up.insert(*brick);
+        self.abandon(view.group);
+        if !self.cx.members().on_view(view, families.geometry(view.volume)) {
+            // It is a view all the same, and looked at once its family has been heard of.
+            return self.cx.forget_view(view.group);
         }
-        let Some(geometry) = families.geometry(view.volume) else {
-            // Its family has not been heard of yet: then it is a view all the same, and looked at once it has.
-            self.views.remove(&group);
-            return;
-        };
-        self.coordinator.shared.geometries.insert(view.volume, geometry);
-        self.coordinator.on_views(vec![view.clone()]);
-        let before = match view.is_joining(self.me) {
-            true => self.catch_ups.insert(group, CatchUpRun::new(view, self.me)),
-            false => self.catch_ups.remove(&group),
-        };
-        // What was lost stays named, until a scrub looks again.
-        if let Some(walk) = before.as_ref().and_then(CatchUpRun::walk) {
-            self.lost.entry(group).or_default().extend(walk.lost.iter().copied());
-        }
-        self.scrub.on_view(view, self.me);
-        self.merging.on_lineage(group, &view.lineage);
+        self.cx.set_view(view.clone());
+        self.walks.on_view(view, self.cx.me());
+        self.merging.on_lineage(view.group, &view.lineage);
     }
 
-    /// What was under way for a group counts for nothing under another view.
+    /// What was outstanding for a group counts for nothing under another view.
     fn abandon(&mut self, group: GroupId) {
-        self.coordinator.abandon(group);
-        let now = self.now;
-        let scrub = &mut self.scrub;
-        self.jobs.retain(|_, job| match job {
-            Job::Span(span) if span.group == group => {
-                if span.owner == Owner::Scrub {
-                    scrub.look_again(now, span);
-                }
-                false
-            }
-            Job::CatchUpPage(of) | Job::Remember(of, _) | Job::Merge(of, _) => *of != group,
-            Job::ScrubPage if scrub.lists(group) => {
-                scrub.list_again();
-                false
-            }
-            _ => true,
-        });
+        self.cx.members().abandon(group);
+        self.cx.disks().abandon(group);
+        self.spans.abandon(&self.cx, &mut self.walks, group);
+        self.walks.scrub().list_again(group);
     }
 
     /// A brick can be reached again.
-    pub(crate) fn on_up(&mut self, brick: BrickId) {
-        self.down.remove(&brick);
-        self.coordinator.shared.up.insert(brick);
+    pub(super) fn on_up(&mut self, brick: BrickId) {
+        self.cx.members().on_up(brick);
     }
 
     /// A brick cannot be reached.
-    pub(crate) fn on_down(&mut self, now: Time, brick: BrickId) {
-        self.set_now(now);
-        self.down.insert(brick);
-        self.coordinator.shared.up.remove(&brick);
-        self.coordinator.on_brick_down(brick);
-        self.take_outcomes();
+    pub(super) fn on_down(&mut self, now: Time, brick: BrickId) {
+        self.cx.set_now(now);
+        self.cx.members().on_down(brick);
+        self.hear_members();
     }
 
     /// A member answers.
-    pub(crate) fn on_answer(&mut self, now: Time, call: u64, answer: Answer) {
-        self.set_now(now);
-        self.coordinator.on_answer(call, answer);
-        self.take_outcomes();
+    pub(super) fn on_answer(&mut self, now: Time, call: u64, answer: Answer) {
+        self.cx.set_now(now);
+        self.cx.members().on_answer(call, answer);
+        self.hear_members();
     }
 
     /// A disk of this brick answers.
-    pub(crate) fn on_own(&mut self, now: Time, job: u64, own: Own) {
-        self.set_now(now);
-        match (self.jobs.get(&job), own) {
-            (Some(Job::Span(_)), Own::Blocks(result)) => self.on_examined(job, result),
-            (Some(Job::Span(_)), Own::Lost(span, marked)) => self.on_lost(job, span, marked),
-            (Some(Job::Remember(group, _)), Own::Remembered(durable)) => {
-                let group = *group;
-                self.on_remembered(job, group, durable);
-            }
-            (Some(Job::Merge(group, branch)), Own::CopiedUp(span, result)) => {
-                let of = (*group, *branch);
-                self.jobs.remove(&job);
-                self.on_copied_up(of, span, result);
-            }
-            (Some(Job::Merge(group, branch)), Own::Remembered(_)) => {
-                let (group, branch) = (*group, *branch);
-                self.jobs.remove(&job);
-                self.on_discarded(group, branch);
-            }
-            (Some(Job::Settle), Own::Remembered(durable)) => self.on_settled_disk(job, durable),
-            (Some(Job::Leave), Own::Stretches(result)) => {
-                self.jobs.remove(&job);
-                self.leaving.on_stretches(self.now, result);
-            }
-            _ => {}
+    pub(super) fn on_own(&mut self, now: Time, question: DiskQuestion, own: Own) {
+        self.cx.set_now(now);
+        if let Some(found) = self.cx.disks().take(question, own) {
+            self.on_found(found);
         }
-        self.take_outcomes();
+        self.hear_members();
+    }
+
+    fn on_found(&mut self, found: Found) {
+        let Maintenance { cx, walks, spans, leaving, merging } = self;
+        match found {
+            Found::Examined(id, result) => spans.on_examined(cx, walks, id, result),
+            Found::Lost(id, span, marked) => spans.on_lost(cx, walks, id, span, marked),
+            Found::Remembered(group, durable) => walks.catch_ups().on_remembered(cx.now(), group, durable),
+            Found::Stretches(result) => leaving.on_stretches(cx.now(), result),
+            Found::Settled(durable) => leaving.on_settled(cx, durable),
+            Found::CopiedUp(merge, span, result) => merging.on_copied_up(cx, merge, span, result),
+            Found::Discarded(merge) => merging.on_discarded(merge),
+        }
+    }
+
+    /// Takes in what came of operations, and of those that this begins.
+    fn hear_members(&mut self) {
+        loop {
+            let told = self.cx.members().take_told();
+            if told.is_empty() {
+                return;
+            }
+            told.into_iter().for_each(|told| self.on_told(told));
+        }
+    }
+
+    fn on_told(&mut self, told: Told) {
+        let Maintenance { cx, walks, spans, merging, .. } = self;
+        match told {
+            Told::Expected(id, expected) => spans.on_expected(cx, walks, id, expected),
+            Told::Repaired(id, lba, repaired) => spans.on_repaired(cx, walks, id, lba, repaired),
+            Told::CatchUpPage(group, page) => walks.catch_ups().on_page(cx, group, page),
+            Told::ScrubPage(page) => walks.scrub().on_page(cx.now(), page),
+            Told::MergePage(merge, page) => merging.on_page(cx.now(), merge, page),
+        }
     }
 
     /// A group was forgotten, durably.
-    pub(crate) fn on_dropped(&mut self, group: GroupId) {
+    pub(super) fn on_dropped(&mut self, group: GroupId) {
         self.leaving.on_dropped(group);
+    }
+
+    /// The groups that the directory has this brick leave.
+    pub(super) fn on_left(&mut self, views: Vec<GroupView>, groups: &Groups) {
+        self.leaving.on_left(&mut self.cx, views, groups);
+    }
+
+    /// Space may be held for nobody: looks for it.
+    pub(super) fn give_back(&mut self) {
+        self.leaving.give_back();
     }
 
     // ---- what is to be done ----
 
     /// Begins what can be begun. `load` is how many requests of clients wait here.
-    pub(crate) fn advance(&mut self, now: Time, groups: &Groups, families: &Families, load: usize) {
-        self.set_now(now);
-        self.coordinator.wake();
-        self.take_outcomes();
-        self.list_for_catch_ups();
-        self.begin_mends();
-        self.begin_spans(families, load);
-        self.begin_scrub(families, load);
-        self.leave(groups, families);
-        self.merge(families);
+    pub(super) fn advance(&mut self, now: Time, groups: &Groups, families: &Families, load: usize) {
+        self.cx.set_now(now);
+        self.cx.budget_mut().set_load(load);
+        self.cx.members().wake();
+        self.hear_members();
+        self.walks.catch_ups().list(&mut self.cx);
+        self.spans.begin_repairs(&mut self.cx, &mut self.walks);
+        self.catch_up(families);
+        self.scrub(families);
+        self.leaving.advance(&mut self.cx, groups, families);
+        self.merging.advance(&mut self.cx, families);
     }
 
-    fn begin_spans(&mut self, families: &Families, load: usize) {
-        let most = if load > 0 { SPANS_MAX_UNDER_LOAD } else { SPANS_MAX };
-        for group in self.catch_ups.keys().copied().collect::<Vec<_>>() {
-            while self.spans_under_way() < most && self.fetching.is_open(self.now) {
-                let run = self.catch_ups.get_mut(&group).expect("listed");
-                let Some((span, attempts)) = run.next(self.now, families) else { break };
-                self.begin_span(Owner::CatchUp(group), group, span, attempts);
+    fn catch_up(&mut self, families: &Families) {
+        let Maintenance { cx, walks, spans, .. } = self;
+        for group in walks.catch_ups().groups() {
+            while spans.len() < cx.budget().catch_up_spans_max() && cx.is_fetching_open() {
+                let Some(visit) = walks.catch_ups().next(group, cx.now(), families) else { break };
+                spans.begin(cx, walks, Owner::CatchUp(group), visit);
             }
         }
     }
 
-    fn spans_under_way(&self) -> usize {
-        self.jobs.values().filter(|job| matches!(job, Job::Span(_))).count()
+    fn scrub(&mut self, families: &Families) {
+        let Maintenance { cx, walks, spans, .. } = self;
+        if walks.scrub().is_due(cx.now()) {
+            spans.forget_scrub();
+            walks.scrub().begin(cx);
+        }
+        walks.advance_scrub(cx);
+        while cx.is_checking_open() {
+            let Some(visit) = walks.scrub().next(cx, families) else { return };
+            spans.begin(cx, walks, Owner::Scrub, visit);
+        }
     }
 
-    /// What the brick is to do at its own disks, since the last call.
-    pub(crate) fn take_wishes(&mut self) -> Vec<Wish> {
-        core::mem::take(&mut self.wishes)
+    /// What the brick is to do, since the last call.
+    pub(super) fn take_effects(&mut self) -> Vec<Effect> {
+        self.cx.disks().take_effects()
     }
 
     /// What is to be sent, since the last call; to this brick itself, too.
-    pub(crate) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
-        self.coordinator.take_messages()
+    pub(super) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
+        self.cx.members().take_messages()
     }
 
     /// When something is to be done, and what.
-    pub(crate) fn deadline(&self) -> Option<(Time, &'static str)> {
-        let operations = self.coordinator.deadline();
-        let runs = self.catch_ups.values();
-        // Where spans are under way their ends begin what is due; where the rate is used up it begins nothing.
-        let again = runs.clone().filter_map(CatchUpRun::due).min();
-        let again = again.filter(|_| self.spans_under_way() < SPANS_MAX_UNDER_LOAD);
-        let again = again.map(|due| (due.max(self.fetching.opens_at()), "a span is looked at again"));
-        let waits =
-            !self.mends.is_empty() || runs.clone().any(CatchUpRun::has_more) && self.spans_under_way() == 0;
-        let rate = waits.then(|| (self.fetching.opens_at(), "the rate of rebuilding allows more"));
-        let scrub = self.scrub.deadline(&self.checking);
-        [operations, again, rate, scrub, self.leaving.deadline(), self.merging.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+    pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
+        let (catch_ups, scrub) = self.walks.parts();
+        let budget = self.cx.budget();
+        // Where spans are looked at their ends begin what is due; where the rate is used up it begins nothing.
+        let again = catch_ups.due().filter(|_| self.spans.len() < SPANS_MAX_UNDER_LOAD);
+        let again = again.map(|due| (due.max(budget.may_fetch_at()), "a span is looked at again"));
+        let waits = self.spans.has_waiting() || catch_ups.has_more() && self.spans.len() == 0;
+        let rate = waits.then(|| (budget.may_fetch_at(), "the rate of rebuilding allows more"));
+        [
+            self.cx.operations_due(),
+            again,
+            rate,
+            scrub.deadline(budget.may_check_at()),
+            self.leaving.deadline(),
+            self.merging.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Writes down how far all is.
-    pub(crate) fn report(&self, status: &mut BrickStatus, families: &Families, groups: &Groups) {
-        status.catching_up = self.catch_ups.values().map(CatchUpRun::status).collect();
-        status.scrub = self.scrub.status();
+    pub(super) fn report(&self, status: &mut BrickStatus, families: &Families, groups: &Groups) {
+        self.walks.report(&self.cx, status, families, groups);
         status.left = self.leaving.left();
         status.merged = self.merging.merged();
-        status.repaired_blocks = self.repaired_blocks;
-        let catching = self.catch_ups.values().filter_map(|run| Some((run.group, &run.walk()?.lost)));
-        let scrubbed = self.scrub.walk().map(|walk| (walk.group, &walk.lost));
-        let lost: BTreeSet<(GroupId, VolumeId, u64)> = (self.lost.iter().map(|(group, lost)| (*group, lost)))
-            .chain(catching)
-            .chain(scrubbed)
-            .flat_map(|(group, lost)| lost.iter().map(move |(branch, lba)| (group, *branch, *lba)))
-            .collect();
-        status.lost_blocks = lost.len() as u64;
-        let named = lost.iter().filter_map(|(group, branch, lba)| {
-            let slot = self.views.get(group)?.slot_of(self.me)?;
-            let geometry = families.geometry(self.views.get(group)?.volume)?;
-            let block = geometry.volume_block(*lba, geometry.data_index_at(*lba, slot)?);
-            let volume = groups.volume_of(*group, *branch);
-            Some(LostBlocks { volume, offset: block * BLOCK_U64, length: BLOCK_U64 })
-        });
-        status.lost = named.take(LOST_MAX).collect();
-    }
-
-    // ---- inside ----
-
-    fn set_now(&mut self, now: Time) {
-        self.now = now;
-        self.coordinator.shared.now = now;
-    }
-
-    fn begin_job(&mut self, job: Job) -> u64 {
-        self.serial += 1;
-        self.jobs.insert(self.serial, job);
-        self.serial
-    }
-
-    fn operate(&mut self, job: u64, part: u64, operation: Operation) {
-        self.coordinator.begin(Parent::Part(job, part), operation);
-    }
-
-    fn walk_of(&mut self, owner: Owner) -> Option<&mut Walk> {
-        match owner {
-            Owner::CatchUp(group) => self.catch_ups.get_mut(&group)?.walk_mut(),
-            Owner::Scrub => self.scrub.walk_mut(),
-        }
-    }
-
-    fn take_outcomes(&mut self) {
-        loop {
-            let finished = self.coordinator.take_finished();
-            if finished.is_empty() {
-                return;
-            }
-            for (parent, outcome) in finished {
-                let Parent::Part(job, part) = parent else { continue };
-                self.on_outcome(job, part, outcome);
-            }
-        }
-    }
-
-    fn on_outcome(&mut self, job: u64, part: u64, outcome: Outcome) {
-        match self.jobs.get(&job) {
-            Some(Job::Span(_)) => self.on_span_outcome(job, part, outcome),
-            Some(Job::CatchUpPage(group)) => {
-                let group = *group;
-                self.jobs.remove(&job);
-                self.on_page(group, outcome);
-            }
-            Some(Job::Merge(group, branch)) => {
-                let (group, branch) = (*group, *branch);
-                self.jobs.remove(&job);
-                self.on_merge_outcome(group, branch, outcome);
-            }
-            Some(Job::ScrubPage) => {
-                self.jobs.remove(&job);
-                self.scrub.on_page(self.now, outcome);
-            }
-            _ => {}
-        }
+        status.repaired_blocks = self.spans.repaired_blocks();
     }
 }
-
-/// The number of no view.
-const NO_VIEW: ViewNumber = ViewNumber(0);

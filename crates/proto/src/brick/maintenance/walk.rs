@@ -1,9 +1,10 @@
 //! The way over a group's blocks at one member: which span is looked at next, which is to be looked at again and when, and
 //! how far it is.
 
+use super::job::{Place, Stretch};
 use crate::layout::Geometry;
 use crate::view::Families;
-use base::{BLOCK_U64, GroupId, Time, ViewNumber, VolumeId};
+use base::{BLOCK_U64, GroupId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::Span;
@@ -14,65 +15,106 @@ pub(super) const AGAIN_DOUBLINGS_MAX: u32 = 8;
 /// The most spans that wait while ones that were looked at in vain are still halved.
 const HALVED_MAX: usize = 1024;
 
-/// The walk.
-#[derive(Debug)]
-pub(super) struct Walk {
+/// Which blocks are walked over, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
     pub(super) group: GroupId,
     pub(super) family: VolumeId,
-    /// The view under which it goes, and the slot of whose blocks it looks at.
-    pub(super) number: ViewNumber,
+    /// The slot of whose blocks it looks at.
     pub(super) slot: u8,
     /// Whether the disk is checked, too.
     pub(super) verify: bool,
-    stretches: VecDeque<(VolumeId, u64)>,
-    /// Where in the first of them.
-    lba: u64,
-    again: BTreeMap<(Time, VolumeId, u64), (Span, u32)>,
-    pub(super) in_flight: usize,
+}
+
+/// A span to look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    pub(super) span: Span,
+    /// How often it was looked at in vain.
+    pub(super) attempts: u32,
+}
+
+/// How far a walk is.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Progress {
     pub(super) compared_blocks: u64,
     pub(super) total_blocks: u64,
     pub(super) found_blocks: u64,
     pub(super) repaired_blocks: u64,
     pub(super) fetched_bytes: u64,
+}
+
+/// When a span is looked at again, and where it begins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Due {
+    at: Time,
+    place: Place,
+}
+
+/// The walk.
+#[derive(Debug)]
+pub(super) struct Walk {
+    route: Route,
+    stretches: VecDeque<Stretch>,
+    /// Where in the first of them.
+    lba: u64,
+    again: BTreeMap<Due, Visit>,
+    /// Spans that are being looked at.
+    outstanding: usize,
+    progress: Progress,
     /// Blocks that nobody can make out.
-    pub(super) lost: BTreeSet<(VolumeId, u64)>,
+    lost: BTreeSet<Place>,
 }
 
 impl Walk {
-    pub(super) fn new(
-        (group, family): (GroupId, VolumeId),
-        (number, slot): (ViewNumber, u8),
-        verify: bool,
-        stretches: BTreeSet<(VolumeId, u64)>,
-    ) -> Walk {
+    pub(super) fn new(route: Route, stretches: BTreeSet<Stretch>) -> Walk {
+        let total_blocks = stretches.len() as u64 * Span::STRETCH_BLOCKS;
         Walk {
-            group,
-            family,
-            number,
-            slot,
-            verify,
+            route,
             lba: stretches.first().map_or(0, |(_, stretch)| stretch * Span::STRETCH_BLOCKS),
-            total_blocks: stretches.len() as u64 * Span::STRETCH_BLOCKS,
             stretches: stretches.into_iter().collect(),
             again: BTreeMap::new(),
-            in_flight: 0,
-            compared_blocks: 0,
-            found_blocks: 0,
-            repaired_blocks: 0,
-            fetched_bytes: 0,
+            outstanding: 0,
+            progress: Progress { total_blocks, ..Progress::default() },
             lost: BTreeSet::new(),
         }
     }
 
-    /// The next span to look at, and how often it was looked at in vain.
-    pub(super) fn next(&mut self, now: Time, families: &Families) -> Option<(Span, u32)> {
+    pub(super) fn route(&self) -> Route {
+        self.route
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    pub(super) fn lost(&self) -> &BTreeSet<Place> {
+        &self.lost
+    }
+
+    pub(super) fn take_lost(&mut self) -> BTreeSet<Place> {
+        core::mem::take(&mut self.lost)
+    }
+
+    pub(super) fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// The brick has this slot under a new view.
+    pub(super) fn set_slot(&mut self, slot: u8) {
+        self.route.slot = slot;
+    }
+
+    /// The next span to look at.
+    pub(super) fn next(&mut self, now: Time, families: &Families) -> Option<Visit> {
         if let Some(first) = self.again.first_entry()
-            && first.key().0 <= now
+            && first.key().at <= now
         {
-            self.in_flight += 1;
+            self.outstanding += 1;
             return Some(first.remove());
         }
-        let geometry = families.geometry(self.family)?;
+        let Route { group, family, .. } = self.route;
+        let geometry = families.geometry(family)?;
         while let Some(&(volume, stretch)) = self.stretches.front() {
             let end = (stretch + 1) * Span::STRETCH_BLOCKS;
             let lba = self.lba;
@@ -83,39 +125,62 @@ impl Walk {
             }
             let count = span_blocks(&geometry, lba).min(end - lba);
             self.lba = lba + count;
-            if families.group_at(self.family, lba) == Some(self.group) {
-                self.in_flight += 1;
-                return Some((Span { volume, lba, count: count as u32 }, 0));
+            if families.group_at(family, lba) == Some(group) {
+                self.outstanding += 1;
+                return Some(Visit { span: Span { volume, lba, count: count as u32 }, attempts: 0 });
             }
-            self.compared_blocks += count;
+            self.progress.compared_blocks += count;
         }
         None
     }
 
+    /// So many blocks of a span are unreadable or old. What is lost there is found anew each time.
+    pub(super) fn note_found(&mut self, span: Span, blocks: u64) {
+        self.progress.found_blocks += blocks;
+        let is_there =
+            |place: &Place| place.branch == span.volume && (span.lba..span.end()).contains(&place.lba);
+        self.lost.retain(|place| !is_there(place));
+    }
+
+    pub(super) fn note_fetched(&mut self, bytes: u64) {
+        self.progress.fetched_bytes += bytes;
+    }
+
+    pub(super) fn note_repaired(&mut self, blocks: u64) {
+        self.progress.repaired_blocks += blocks;
+    }
+
+    /// Nobody can make a block out.
+    pub(super) fn note_lost(&mut self, place: Place) {
+        self.lost.insert(place);
+    }
+
     /// A span is settled.
     pub(super) fn done(&mut self, span: Span) {
-        self.in_flight -= 1;
-        self.compared_blocks += u64::from(span.count);
+        self.outstanding -= 1;
+        self.progress.compared_blocks += u64::from(span.count);
     }
 
     /// A span is to be looked at again. Where one block of it is always busy it comes to be looked at alone: the span is
     /// halved each time.
     ///
     /// What was found there is found again, but for what was repaired: `unrepaired` blocks count from then on only.
-    pub(super) fn again(&mut self, now: Time, span: Span, attempts: u32, unrepaired: u64) {
-        self.in_flight -= 1;
-        self.found_blocks -= unrepaired;
-        let due = now + AGAIN * (1 << attempts.min(AGAIN_DOUBLINGS_MAX));
+    pub(super) fn again(&mut self, now: Time, visit: Visit, unrepaired: u64) {
+        let Visit { span, attempts } = visit;
+        self.outstanding -= 1;
+        self.progress.found_blocks -= unrepaired;
+        let at = now + AGAIN * (1 << attempts.min(AGAIN_DOUBLINGS_MAX));
         let half = if self.again.len() < HALVED_MAX { span.count / 2 } else { 0 };
         let upper = Span { lba: span.lba + u64::from(half), count: span.count - half, ..span };
-        for part in [Span { count: half, ..span }, upper].into_iter().filter(|part| part.count > 0) {
-            self.again.insert((due, part.volume, part.lba), (part, attempts + 1));
+        for span in [Span { count: half, ..span }, upper].into_iter().filter(|part| part.count > 0) {
+            let place = Place { branch: span.volume, lba: span.lba };
+            self.again.insert(Due { at, place }, Visit { span, attempts: attempts + 1 });
         }
     }
 
     /// Whether all is settled.
     pub(super) fn is_through(&self) -> bool {
-        self.stretches.is_empty() && self.again.is_empty() && self.in_flight == 0
+        self.stretches.is_empty() && self.again.is_empty() && self.outstanding == 0
     }
 
     /// Whether there is something to begin with now.
@@ -125,13 +190,13 @@ impl Walk {
 
     /// When a span is to be looked at again.
     pub(super) fn due(&self) -> Option<Time> {
-        self.again.keys().next().map(|(due, ..)| *due)
+        self.again.keys().next().map(|due| due.at)
     }
+}
 
-    /// How many bytes it takes to make out one block of it.
-    pub(super) fn fetch_bytes(geometry: &Geometry) -> u64 {
-        BLOCK_U64 * if geometry.layout().copies() > 1 { 1 } else { u64::from(geometry.layout().data()) }
-    }
+/// How many bytes it takes to make out one block.
+pub(super) fn fetch_bytes(geometry: &Geometry) -> u64 {
+    BLOCK_U64 * if geometry.layout().copies() > 1 { 1 } else { u64::from(geometry.layout().data()) }
 }
 
 /// How many blocks from `lba` on are looked at together: all in one stripe unit (mirrors have none) and one extent.
