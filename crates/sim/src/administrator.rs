@@ -4,7 +4,7 @@ use crate::checkers::Violation;
 use crate::history::{Kind, Operation, Register};
 use crate::options::VolumePlan;
 use crate::world::event::Event;
-use crate::world::{MS, SECOND, World};
+use crate::world::{MS, Node, SECOND, World};
 use base::{BrickId, GroupId, NodeId, VolumeId};
 use model::Draw;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,9 +72,9 @@ pub(crate) struct Administrator {
     duties: Vec<Duty>,
     interval_ns: u64,
     open: BTreeMap<u64, Command>,
-    pub(crate) snapshots: Vec<Cut>,
+    snapshots: Vec<Cut>,
     /// Clones and rollbacks: what they write to every block.
-    pub(crate) restored: Vec<Cut>,
+    restored: Vec<Cut>,
     /// Volumes that were deleted, or may have been.
     deleted: BTreeSet<usize>,
     /// Snapshots that something was made of.
@@ -104,6 +104,11 @@ impl Administrator {
             coming: BTreeMap::new(),
             late: None,
         }
+    }
+
+    /// The snapshots that were taken.
+    pub(crate) fn snapshots(&self) -> &[Cut] {
+        &self.snapshots
     }
 
     /// Whether all that was asked is answered.
@@ -172,16 +177,16 @@ impl World {
         let Administrator { coming, .. } = &mut self.administrator;
         if !self.shape.faults
             || coming.get(&family).is_some_and(|known| *known >= number)
-            || !self.evicted.in_force(view.group).is_some_and(is_news)
+            || !self.judges.views().in_force(view.group).is_some_and(is_news)
         {
             return;
         }
         coming.insert(family, number);
-        let views = self.evicted.newest().values();
+        let views = self.judges.views().newest().values();
         let groups: Vec<GroupId> = views.filter(|of| of.volume == family).map(|of| of.group).collect();
         if groups.len() > 1 {
             self.administrator.late =
-                self.administrator.pick(&groups).map(|group| (group, self.now_ns + BURST_NS));
+                self.administrator.pick(&groups).map(|group| (group, self.time.now_ns() + BURST_NS));
             self.burst(BURST_NS);
         }
     }
@@ -192,7 +197,7 @@ impl World {
         else {
             return 0;
         };
-        let is_late = view.group == group && self.now_ns < until_ns;
+        let is_late = view.group == group && self.time.now_ns() < until_ns;
         if is_late { self.administrator.draw.between(LATE_NS / 2, LATE_NS) } else { 0 }
     }
 
@@ -225,18 +230,18 @@ impl World {
 
     /// A brick whose groups can do without it now.
     fn draw_brick(&mut self) -> Option<BrickId> {
-        let bricks: Vec<BrickId> = (0..self.nodes.len()).filter_map(|node| self.brick_at(node)).collect();
+        let bricks: Vec<BrickId> = self.nodes.iter().filter_map(Node::brick).collect();
         let brick = self.administrator.pick(&bricks)?;
-        let is_near = self.evicted.newest().values().any(|view| view.slot_of(brick).is_some());
+        let is_near = self.judges.views().newest().values().any(|view| view.slot_of(brick).is_some());
         // What is evicted is as good as lost for its groups: as rare, and only where they survive that.
         (is_near && !self.shape.small_disks && self.may_lose(brick)).then_some(brick)
     }
 
     fn draw_spare(&mut self) -> Option<BrickId> {
-        let is_spare =
-            |brick: &BrickId| self.evicted.newest().values().all(|view| view.slot_of(*brick).is_none());
-        let bricks: Vec<BrickId> =
-            (0..self.nodes.len()).filter_map(|node| self.brick_at(node)).filter(is_spare).collect();
+        let is_spare = |brick: &BrickId| {
+            self.judges.views().newest().values().all(|view| view.slot_of(*brick).is_none())
+        };
+        let bricks: Vec<BrickId> = self.nodes.iter().filter_map(Node::brick).filter(is_spare).collect();
         self.administrator.pick(&bricks)
     }
 
@@ -289,20 +294,20 @@ impl World {
         self.note(0, &format!("is told by the administrator: {request:?}"));
         if let AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } = &request {
             self.administrator.evicted.insert(*brick);
-            self.faults.harm.unsettle(*brick, self.now_ns + 5 * SECOND);
+            self.faults.unsettle(*brick, self.time.now_ns() + 5 * SECOND);
         }
         let asked = request.clone();
         let question = self.administrate(
             NodeId::Directory,
             Box::new(|operation| Message::Admin { operation, request: asked }),
         );
-        let command = Command { request, asked_ns: self.now_ns, volume };
+        let command = Command { request, asked_ns: self.time.now_ns(), volume };
         self.administrator.open.insert(question, command);
     }
 
     fn on_done(&mut self, command: Command, reply: AdminReply) -> Result<(), Violation> {
         let Command { request, asked_ns, volume } = command;
-        let answered_ns = self.now_ns;
+        let answered_ns = self.time.now_ns();
         match (request, reply) {
             (AdminRequest::EvictBrick { .. }, _) => self.faults.count("bricks evicted"),
             (AdminRequest::ReplaceBrick { .. }, _) => self.faults.count("bricks replaced"),
@@ -370,8 +375,7 @@ impl World {
 
     fn add_branch(&mut self, origin: usize, info: &VolumeInfo, writable: bool) -> usize {
         let plan = VolumePlan { name: info.name.clone(), writable, ..self.workload.plan(origin).clone() };
-        self.families.push(info.family);
-        self.workload.add_volume(plan, origin)
+        self.workload.add_volume(plan, origin, info.family)
     }
 
     /// What clones and rollbacks wrote: to every block what it was in the snapshot. A snapshot is not written, but
@@ -383,7 +387,7 @@ impl World {
         for cut in cuts {
             let of_snapshot = values.iter().filter(|(register, _)| register.volume() == cut.snapshot);
             for (register, value) in of_snapshot {
-                self.workload.history.push(Operation {
+                self.workload.add_operation(Operation {
                     client: u64::MAX - cut.asked_ns,
                     register: register.of(cut.volume),
                     kind: Kind::Write,

@@ -5,6 +5,7 @@ use crate::checkers::snapshot::{self, Snapshot};
 use crate::checkers::{Violation, durable, linearizable};
 use crate::history::{Operation, Register};
 use crate::options::VolumePlan;
+use crate::workload::Final;
 use crate::world::{Question, SECOND, World};
 use base::{BLOCK, BrickId, HashMap, NodeId, VolumeId};
 use proto::layout::{Geometry, placement};
@@ -36,7 +37,7 @@ impl World {
     pub(crate) fn audit_history(&mut self) {
         let values = self.final_values();
         self.record_restored(&values);
-        let by_register = self.workload.history.by_register();
+        let by_register = self.workload.history().by_register();
         let verdict = self.audit_finals(&by_register);
         self.judge(verdict);
         let verdict = by_register.iter().try_for_each(|operations| linearizable::check(operations));
@@ -47,16 +48,14 @@ impl World {
 
     /// What was read from each register at the end.
     fn final_values(&self) -> BTreeMap<Register, u64> {
-        self.workload.finals.iter().map(|(register, value, _)| (*register, *value)).collect()
+        self.workload.finals().iter().map(|last| (last.register, last.value)).collect()
     }
 
     fn audit_finals(&self, by_register: &[Vec<Operation>]) -> Result<(), Violation> {
         let index: HashMap<_, _> =
             by_register.iter().map(|operations| (operations[0].register, operations)).collect();
-        let finals = &self.workload.finals;
-        finals
-            .iter()
-            .try_for_each(|(register, value, asked_ns)| durable::check(index[register], *value, *asked_ns))
+        let check = |last: &Final| durable::check(index[&last.register], last.value, last.asked_ns);
+        self.workload.finals().iter().try_for_each(check)
     }
 
     fn audit_snapshots(
@@ -66,7 +65,7 @@ impl World {
     ) -> Result<(), Violation> {
         let index: HashMap<Register, &[Operation]> =
             by_register.iter().map(|operations| (operations[0].register, &operations[..])).collect();
-        let cuts = self.administrator.snapshots.iter().filter(|cut| self.is_there(cut.snapshot));
+        let cuts = self.administrator.snapshots().iter().filter(|cut| self.is_there(cut.snapshot));
         cuts.map(|cut| Snapshot {
             name: self.workload.plan(cut.snapshot).name.clone(),
             asked_ns: cut.asked_ns,
@@ -124,12 +123,12 @@ impl World {
         places: &[Place],
     ) -> Result<Vec<Option<Held>>, Violation> {
         let mut held: Vec<Option<Option<Held>>> = vec![None; places.len()];
-        let end_ns = self.now_ns + PATIENCE_NS;
+        let end_ns = self.time.now_ns() + PATIENCE_NS;
         while let Some(open) = some_open(&held) {
-            if self.violation.is_some() {
+            if !self.judges.are_content() {
                 return Ok(Vec::new());
             }
-            if self.now_ns >= end_ns {
+            if self.time.now_ns() >= end_ns {
                 let Place { lba, brick, .. } = places[open[0]];
                 let what = format!("{brick} does not tell what it holds at block {lba} of {}", view.group);
                 return Err(Violation::new("live", what));
@@ -151,7 +150,7 @@ impl World {
         if unreadable.is_empty() {
             return Ok(Some(Some(Held { slot: place.slot, stamps, content: packet.payload })));
         }
-        if self.faults.rot.is_rotten(place.brick) {
+        if self.faults.may_be_rotten(place.brick) {
             return Ok(Some(None));
         }
         let what = format!("{} cannot read its block {}, which nobody let rot", place.brick, place.lba);

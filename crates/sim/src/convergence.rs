@@ -18,14 +18,14 @@ const POLL_NS: u64 = 100 * MS;
 impl World {
     /// Runs until all bricks are back and all groups are redundant.
     pub(crate) fn converge(&mut self) -> Result<(), Violation> {
-        let end_ns = self.now_ns + REDUNDANT_NS;
-        while !self.administrator.is_idle() && self.now_ns < end_ns && self.violation.is_none() {
-            self.run_until(self.now_ns + POLL_NS);
+        let end_ns = self.time.now_ns() + REDUNDANT_NS;
+        while !self.administrator.is_idle() && self.time.now_ns() < end_ns && self.judges.are_content() {
+            self.run_until(self.time.now_ns() + POLL_NS);
         }
         self.readmit_all()?;
         self.hurry()?;
         let mut last = None;
-        while self.violation.is_none() {
+        while self.judges.are_content() {
             let status = self.status()?;
             let Some(worst) = status.volumes.iter().find(|volume| !is_whole(volume)) else { return Ok(()) };
             if self.shape.small_disks && status.bricks.iter().any(|brick| is_full(&brick.status)) {
@@ -33,10 +33,10 @@ impl World {
                 return Ok(());
             }
             last = Some(format!("{worst:?}; {:?}", status.warnings));
-            if self.now_ns > end_ns {
+            if self.time.now_ns() > end_ns {
                 break;
             }
-            self.run_until(self.now_ns + POLL_NS);
+            self.run_until(self.time.now_ns() + POLL_NS);
         }
         let what = format!("a volume is not redundant after {} s: {last:?}", REDUNDANT_NS / SECOND);
         Err(Violation::new("live", what))
@@ -69,22 +69,22 @@ impl World {
     }
 
     fn await_scrub(&mut self, number: u64) -> Result<Vec<BrickEntry>, Violation> {
-        let end_ns = self.now_ns + SCRUB_NS;
+        let end_ns = self.time.now_ns() + SCRUB_NS;
         loop {
             let mut bricks = self.status()?.bricks;
-            bricks.retain(|brick| !self.faults.harm.lost.contains(&brick.id));
+            bricks.retain(|brick| !self.faults.is_lost(brick.id));
             let is_done = |brick: &BrickEntry| {
                 let scrub = &brick.status.scrub;
                 scrub.number >= number && !scrub.running
             };
-            if bricks.iter().all(is_done) || self.violation.is_some() {
+            if bricks.iter().all(is_done) || !self.judges.are_content() {
                 return Ok(bricks);
             }
-            if self.now_ns > end_ns {
+            if self.time.now_ns() > end_ns {
                 let late = bricks.iter().find(|brick| !is_done(brick));
                 return Err(Violation::new("scrub", format!("scrub {number} does not end: {late:?}")));
             }
-            self.run_until(self.now_ns + POLL_NS);
+            self.run_until(self.time.now_ns() + POLL_NS);
         }
     }
 
@@ -111,14 +111,14 @@ impl World {
     }
 
     fn readmit(&mut self, brick: BrickId) -> Result<(), Violation> {
-        let end_ns = self.now_ns + REDUNDANT_NS;
-        while self.violation.is_none() {
+        let end_ns = self.time.now_ns() + REDUNDANT_NS;
+        while self.judges.are_content() {
             match self.try_administer(AdminRequest::ReadmitBrick { brick })? {
                 Ok(_) | Err(AdminError::Invalid(_)) => return Ok(()),
-                Err(error) if self.now_ns > end_ns => {
+                Err(error) if self.time.now_ns() > end_ns => {
                     return Err(Violation::new("live", format!("{brick} is not readmitted: {error}")));
                 }
-                Err(_) => self.run_until(self.now_ns + POLL_NS),
+                Err(_) => self.run_until(self.time.now_ns() + POLL_NS),
             }
         }
         Ok(())

@@ -39,45 +39,46 @@ impl Watched {
 impl World {
     /// The gateway at `node` is about to be killed. True when somebody's requests are watched from now on.
     pub(crate) fn watch_failover(&mut self, node: usize) -> bool {
-        let Kind::Gateway(id) = self.nodes[node].kind else { return false };
+        let Kind::Gateway(id) = *self.nodes[node].kind() else { return false };
         if !self.is_calm() {
             return false;
         }
-        let mut clients = self.nodes_where(|client| client.client_gateway() == Some(id));
+        let mut clients = self.nodes.matching(|client| client.client_gateway() == Some(id));
         clients.retain(|&client| self.has_another_gateway(client, id));
         for client in clients {
-            self.failover.clients.insert(client, self.now_ns + ASKED_NS);
+            self.judges.failover().clients.insert(client, self.time.now_ns() + ASKED_NS);
             self.attached_requests(client).into_iter().for_each(|(tag, text)| self.watch(tag, text));
             self.hurry_actors(client);
         }
-        !self.failover.clients.is_empty()
+        !self.judges.failover().clients.is_empty()
     }
 
     /// A request is handed to the attached client at `client`.
     pub(crate) fn on_attached_request(&mut self, client: usize, tag: u64, text: &str) {
-        if self.failover.clients.get(&client).is_some_and(|&until_ns| self.now_ns < until_ns) {
+        if self.judges.failover().clients.get(&client).is_some_and(|&until_ns| self.time.now_ns() < until_ns)
+        {
             self.watch(tag, text.to_owned());
         }
     }
 
     fn watch(&mut self, tag: u64, text: String) {
-        self.failover.requests.insert(tag, (self.now_ns + WITHIN_NS, text));
+        self.judges.failover().requests.insert(tag, (self.time.now_ns() + WITHIN_NS, text));
         self.later(WITHIN_NS, Event::Failover { tag });
     }
 
     /// A watched request is answered.
     pub(crate) fn end_failover(&mut self, tag: u64) {
-        if self.failover.requests.remove(&tag).is_some() {
-            self.count_rare("client served within seconds after its gateway was killed");
+        if self.judges.failover().requests.remove(&tag).is_some() {
+            self.judges.count_rare("client served within seconds after its gateway was killed");
         }
     }
 
     /// A watched request should have been answered by now.
     pub(crate) fn on_failover_due(&mut self, tag: u64) {
         // It may be watched anew since this was scheduled.
-        let is_due = |watched: &(u64, String)| watched.0 <= self.now_ns;
-        if self.failover.requests.get(&tag).is_some_and(is_due)
-            && let Some((_, text)) = self.failover.requests.remove(&tag)
+        let is_due = |watched: &(u64, String)| watched.0 <= self.time.now_ns();
+        if self.judges.failover().requests.get(&tag).is_some_and(is_due)
+            && let Some((_, text)) = self.judges.failover().requests.remove(&tag)
         {
             let seconds = WITHIN_NS / SECOND;
             let what = format!("{text} is unanswered after {seconds} s, although only a gateway was killed");
@@ -86,21 +87,22 @@ impl World {
     }
 
     fn is_calm(&self) -> bool {
-        let runs = |node: usize| self.nodes[node].alive && !self.nodes[node].paused;
-        let brick = |id| self.slot(base::NodeId::Brick(id)).is_some_and(runs);
-        let views = || self.evicted.newest().values();
+        let runs = |node: usize| self.nodes[node].runs();
+        let brick = |id| self.nodes.slot(base::NodeId::Brick(id)).is_some_and(runs);
+        let views = || self.judges.views().newest().values();
         !self.shape.small_disks
-            && self.now_ns > self.faults.disturbed_ns() + CALM_NS
-            && self.net.config == LinkConfig::CLEAN
+            && self.time.now_ns() > self.faults.disturbed_ns() + CALM_NS
+            && *self.physics.net().config() == LinkConfig::CLEAN
             && runs(0)
-            && views()
-                .all(|view| view.current_bricks().all(|(_, id)| brick(id)) && self.evicted.is_in_force(view))
+            && views().all(|view| {
+                view.current_bricks().all(|(_, id)| brick(id)) && self.judges.views().is_in_force(view)
+            })
     }
 
     fn has_another_gateway(&self, client: usize, killed: GatewayId) -> bool {
-        let others = self.nodes_where(|node| {
-            node.alive && !node.paused && matches!(node.kind, Kind::Gateway(id) if id != killed)
-        });
-        others.into_iter().any(|other| self.net.is_standing(client, other))
+        let others = self
+            .nodes
+            .matching(|node| node.runs() && matches!(node.kind(), Kind::Gateway(id) if *id != killed));
+        others.into_iter().any(|other| self.physics.net().is_standing(client, other))
     }
 }

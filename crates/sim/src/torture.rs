@@ -94,23 +94,23 @@ impl World {
         self.start_workload();
         self.start_faults(self.shape.safety_ns);
         self.start_administrator();
-        self.run_until(self.now_ns + self.shape.safety_ns);
+        self.run_until(self.time.now_ns() + self.shape.safety_ns);
         self.heal();
-        let healed_ns = self.now_ns;
-        self.run_until(self.now_ns + self.shape.liveness_ns);
+        let healed_ns = self.time.now_ns();
+        self.run_until(self.time.now_ns() + self.shape.liveness_ns);
         self.workload.stop();
         self.await_answers(healed_ns);
-        if self.violation.is_none() {
+        if self.judges.are_content() {
             let verdict = self.converge().and_then(|()| self.scrub_clean());
             self.judge(verdict);
         }
-        let healed_ns = self.now_ns;
+        let healed_ns = self.time.now_ns();
         self.start_final_reads();
         self.await_answers(healed_ns);
-        if self.violation.is_none() {
+        if self.judges.are_content() {
             self.audit_redundancy();
         }
-        if self.violation.is_none() {
+        if self.judges.are_content() {
             self.audit_history();
         }
     }
@@ -140,15 +140,15 @@ impl World {
     }
 
     fn await_bricks(&mut self) -> Result<(), Violation> {
-        let end_ns = self.now_ns + SETUP_NS;
-        while self.now_ns < end_ns && self.violation.is_none() {
+        let end_ns = self.time.now_ns() + SETUP_NS;
+        while self.time.now_ns() < end_ns && self.judges.are_content() {
             let reply = self.administer(vec![AdminRequest::Status])?.remove(0);
             if let AdminReply::Status(status) = reply
                 && status.bricks.iter().filter(|brick| brick.alive).count() == self.shape.bricks as usize
             {
                 return Ok(());
             }
-            self.run_until(self.now_ns + 50 * MS);
+            self.run_until(self.time.now_ns() + 50 * MS);
         }
         Err(Violation::new("live", "the bricks did not all report to the directory"))
     }
@@ -174,12 +174,11 @@ impl World {
                 stripe_unit_blocks: plan.unit_blocks,
                 groups: plan.groups(),
                 read_policy: plan.read_policy,
-                nonce: self.draw.bits(),
+                nonce: self.physics.draw().bits(),
             };
             match self.administer(vec![request])?.remove(0) {
                 AdminReply::Volume(info) => {
-                    self.families.push(info.family);
-                    self.workload.plan_mut(volume).find_far_block(info.family);
+                    self.workload.on_made(volume, info.family);
                 }
                 other => {
                     return Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name)));
@@ -223,21 +222,21 @@ impl World {
 
     /// Runs until every request is answered, for as long as that may take.
     fn await_answers(&mut self, healed_ns: u64) {
-        let asked_ns = self.now_ns;
-        while self.violation.is_none() {
+        let asked_ns = self.time.now_ns();
+        while self.judges.are_content() {
             let unanswered = self.workload.unanswered();
             if unanswered.is_empty() && self.final_reads_done() {
                 return;
             }
-            let verdict = live::check_answered(&unanswered, self.now_ns, healed_ns, LIVE_NS);
+            let verdict = live::check_answered(&unanswered, self.time.now_ns(), healed_ns, LIVE_NS);
             self.judge(verdict);
-            if self.now_ns > asked_ns + 10 * LIVE_NS {
+            if self.time.now_ns() > asked_ns + 10 * LIVE_NS {
                 self.judge(Err(Violation::new(
                     "live",
                     "the last reads find no gateway that opens their volume",
                 )));
             }
-            self.run_until(self.now_ns + 20 * MS);
+            self.run_until(self.time.now_ns() + 20 * MS);
         }
     }
 
@@ -252,16 +251,16 @@ impl World {
         let outcome = Outcome {
             seed,
             cluster: self.shape.describe(),
-            simulated_ns: self.now_ns,
+            simulated_ns: self.time.now_ns(),
             events: self.trace.count(),
-            operations: self.workload.history.operations().iter().filter(answered).count() as u64,
-            answers: owned(&self.workload.answers),
-            faults: owned(&self.faults.counts),
-            summary: owned(&summary(&self.faults.counts, &self.all_counters())),
+            operations: self.workload.history().operations().iter().filter(answered).count() as u64,
+            answers: owned(self.workload.answers()),
+            faults: owned(self.faults.counts()),
+            summary: owned(&summary(self.faults.counts(), &self.all_counters())),
             rare: owned(&self.all_counters()),
             trace_hash: self.trace.hash(),
-            violation: self.violation,
+            violation: self.judges.take_violation(),
         };
-        (outcome, self.workload.history)
+        (outcome, self.workload.into_history())
     }
 }

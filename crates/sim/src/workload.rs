@@ -51,15 +51,23 @@ struct Actor {
     script: Option<VecDeque<u64>>,
 }
 
+/// What one of the last readers saw of a register.
+pub(crate) struct Final {
+    pub(crate) register: Register,
+    pub(crate) value: u64,
+    pub(crate) asked_ns: u64,
+}
+
 /// What actors do, and what they saw.
 pub(crate) struct Workload {
-    pub(crate) history: History,
+    history: History,
     /// Requests answered, by kind and result.
-    pub(crate) answers: BTreeMap<&'static str, u64>,
-    /// What the last readers saw: a register's value, and when it was asked.
-    pub(crate) finals: Vec<(Register, u64, u64)>,
+    answers: BTreeMap<&'static str, u64>,
+    finals: Vec<Final>,
     actors: Vec<Actor>,
     volumes: Vec<Rc<VolumePlan>>,
+    /// The family of each volume that was made.
+    families: Vec<VolumeId>,
     tags: HashMap<u64, usize>,
     sessions: HashMap<u64, usize>,
     draw: Draw,
@@ -88,6 +96,7 @@ impl Workload {
             finals: Vec::new(),
             actors: actors.collect(),
             volumes: shape.volumes.iter().cloned().map(Rc::new).collect(),
+            families: Vec::new(),
             tags: HashMap::default(),
             sessions: HashMap::default(),
             pause_ns: 2 * span_ns * u64::from(shape.actors) / shape.operations,
@@ -96,6 +105,29 @@ impl Workload {
             burst_until_ns: 0,
             issuing: true,
         }
+    }
+
+    /// What clients saw.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub(crate) fn into_history(self) -> History {
+        self.history
+    }
+
+    /// An operation that no actor asked for took effect.
+    pub(crate) fn add_operation(&mut self, operation: Operation) {
+        self.history.push(operation);
+    }
+
+    /// How many requests were answered, by kind and result.
+    pub(crate) fn answers(&self) -> &BTreeMap<&'static str, u64> {
+        &self.answers
+    }
+
+    pub(crate) fn finals(&self) -> &[Final] {
+        &self.finals
     }
 
     /// No new requests from now on.
@@ -113,13 +145,26 @@ impl Workload {
         self.volumes.len()
     }
 
-    /// What is known of a volume only once it was made.
-    pub(crate) fn plan_mut(&mut self, volume: usize) -> &mut VolumePlan {
-        Rc::make_mut(&mut self.volumes[volume])
+    /// A volume of the shape was made: what is known of it only now.
+    pub(crate) fn on_made(&mut self, volume: usize, family: VolumeId) {
+        assert_eq!(volume, self.families.len(), "volumes are made in order");
+        self.families.push(family);
+        Rc::make_mut(&mut self.volumes[volume]).find_far_block(family);
+    }
+
+    /// The family of a volume that was made.
+    pub(crate) fn family(&self, volume: usize) -> Option<VolumeId> {
+        self.families.get(volume).copied()
+    }
+
+    /// The plan of the first volume of a family.
+    pub(crate) fn plan_of(&self, family: VolumeId) -> Option<&VolumePlan> {
+        self.families.iter().position(|of| *of == family).map(|volume| self.plan(volume))
     }
 
     /// A snapshot or clone appeared: its number.
-    pub(crate) fn add_volume(&mut self, plan: VolumePlan, origin: usize) -> usize {
+    pub(crate) fn add_volume(&mut self, plan: VolumePlan, origin: usize, family: VolumeId) -> usize {
+        self.families.push(family);
         self.volumes.push(Rc::new(plan));
         self.history.note_origin(self.volumes.len() - 1, origin);
         self.volumes.len() - 1
@@ -189,7 +234,7 @@ impl World {
 
     /// Actors do not pause for a while: what happens now is about how requests meet it.
     pub(crate) fn burst(&mut self, span_ns: u64) {
-        self.workload.burst_until_ns = self.now_ns + span_ns;
+        self.workload.burst_until_ns = self.time.now_ns() + span_ns;
         for actor in 0..self.workload.actors.len() {
             let this = &self.workload.actors[actor];
             if this.pending.is_none() && this.script.is_none() && this.port != Port::None {
@@ -231,7 +276,7 @@ impl World {
     /// An attached client found its volume, or not.
     pub(crate) fn on_attached(&mut self, node: usize, found: bool) {
         if !found {
-            let what = format!("{} found no volume", self.nodes[node].id);
+            let what = format!("{} found no volume", self.nodes[node].id());
             self.judge(Err(Violation::new("live", what)));
         }
     }
@@ -270,7 +315,7 @@ impl World {
         };
         self.judge(verdict);
         let hurries =
-            self.workload.actors[actor].script.is_some() || self.now_ns < self.workload.burst_until_ns;
+            self.workload.actors[actor].script.is_some() || self.time.now_ns() < self.workload.burst_until_ns;
         let pause_ns = if hurries { 0 } else { self.draw_pause() };
         self.next_turn(actor, pause_ns);
     }
@@ -313,7 +358,9 @@ impl World {
         match self.workload.actors[actor].port {
             Port::None => self.find_port(actor),
             port @ Port::Session { opened: Some(_), .. } => return Some(port),
-            Port::Session { since_ns, .. } if self.now_ns - since_ns > 10 * SECOND => self.find_port(actor),
+            Port::Session { since_ns, .. } if self.time.now_ns() - since_ns > 10 * SECOND => {
+                self.find_port(actor)
+            }
             Port::Session { .. } => {}
             port @ Port::Attached { .. } => return Some(port),
         }
@@ -323,15 +370,16 @@ impl World {
     fn find_port(&mut self, actor: usize) {
         let name = self.workload.volumes[self.workload.actors[actor].volume].name.clone();
         if self.workload.actors[actor].attached {
-            let nodes =
-                self.nodes_where(|n| n.alive && matches!(&n.kind, NodeKind::Client(_, of) if *of == name));
+            let nodes = self
+                .nodes
+                .matching(|n| n.is_alive() && matches!(n.kind(), NodeKind::Client(_, of) if *of == name));
             if !nodes.is_empty() {
                 let node = *self.workload.draw.pick(&nodes);
                 self.workload.actors[actor].port = Port::Attached { node };
                 return;
             }
         }
-        let nodes = self.nodes_where(|n| n.alive && matches!(n.kind, NodeKind::Gateway(_)));
+        let nodes = self.nodes.matching(|n| n.is_alive() && matches!(n.kind(), NodeKind::Gateway(_)));
         if nodes.is_empty() {
             return;
         }
@@ -339,13 +387,13 @@ impl World {
         let session = self.workload.fresh();
         self.workload.sessions.insert(session, actor);
         self.workload.actors[actor].port =
-            Port::Session { node, session, opened: None, since_ns: self.now_ns };
+            Port::Session { node, session, opened: None, since_ns: self.time.now_ns() };
         self.deliver(node, Input::Open { session, name });
     }
 
     fn issue(&mut self, actor: usize, port: Port) {
         let tag = self.workload.fresh();
-        let (io, payload, pending) = self.workload.draw_request(actor, tag, self.now_ns);
+        let (io, payload, pending) = self.workload.draw_request(actor, tag, self.time.now_ns());
         for &(register, value) in pending.parts.iter().filter(|_| pending.kind == Kind::Write) {
             self.workload.history.announce(value, register);
         }
@@ -382,12 +430,13 @@ impl World {
             }
         }
         if self.workload.actors[actor].script.is_some() {
-            let seen =
-                pending.parts.iter().zip(&values).map(|(part, &value)| (part.0, value, pending.asked_ns));
+            let asked_ns = pending.asked_ns;
+            let seen = pending.parts.iter().zip(&values);
+            let seen = seen.map(|(&(register, _), &value)| Final { register, value, asked_ns });
             self.workload.finals.extend(seen);
         }
         self.workload.count(if pending.kind == Kind::Read { "reads" } else { "writes" });
-        self.record(actor, pending, Some(self.now_ns), &values);
+        self.record(actor, pending, Some(self.time.now_ns()), &values);
         Ok(())
     }
 
@@ -396,7 +445,7 @@ impl World {
         self.workload.actors[actor].client = self.workload.fresh();
         if error == IoError::NoSpace {
             self.workload.count("no space");
-            self.count_rare("ENOSPC answered");
+            self.judges.count_rare("ENOSPC answered");
         } else {
             self.workload.count("errors");
         }

@@ -13,6 +13,7 @@ use crate::checkers::live::Excuses;
 use crate::options::Shape;
 use crate::world::event::Event;
 use crate::world::{Kind, MS, SECOND, World};
+use base::BrickId;
 use model::link::Arrivals;
 use model::{Draw, LinkConfig};
 use rot::Rot;
@@ -37,11 +38,11 @@ pub(crate) enum Fault {
 /// Draws faults and keeps count.
 pub(crate) struct Faults {
     /// How often each kind happened.
-    pub(crate) counts: BTreeMap<&'static str, u64>,
+    counts: BTreeMap<&'static str, u64>,
     /// What lasts.
-    pub(crate) harm: Harm,
+    harm: Harm,
     /// Blocks that rotted.
-    pub(crate) rot: Rot,
+    rot: Rot,
     draw: Draw,
     /// The kinds that this seed draws from.
     kinds: Vec<Trouble>,
@@ -138,6 +139,36 @@ impl Faults {
         }
     }
 
+    /// How often each kind of fault happened.
+    pub(crate) fn counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts
+    }
+
+    /// Whether a brick never returns.
+    pub(crate) fn is_lost(&self, brick: BrickId) -> bool {
+        self.harm.lost.contains(&brick)
+    }
+
+    /// Whether a block of a brick may be rotten.
+    pub(crate) fn may_be_rotten(&self, brick: BrickId) -> bool {
+        self.rot.is_rotten(brick)
+    }
+
+    /// A brick is out of reach until then.
+    pub(crate) fn unsettle(&mut self, brick: BrickId, until_ns: u64) {
+        self.harm.unsettle(brick, until_ns);
+    }
+
+    /// Nodes are cut off until then, at least.
+    fn disturb(&mut self, until_ns: u64) {
+        self.disturbed_ns = self.disturbed_ns.max(until_ns);
+    }
+
+    /// Disks or the network are slow until then, at least.
+    fn hinder(&mut self, until_ns: u64) {
+        self.hindered_ns = self.hindered_ns.max(until_ns);
+    }
+
     /// By how much all that a node says is late.
     pub(crate) fn lateness_ns(&self, node: usize) -> u64 {
         self.late.get(&node).copied().unwrap_or(0)
@@ -162,18 +193,18 @@ impl World {
     /// Lets faults happen for `span_ns`.
     pub(crate) fn start_faults(&mut self, span_ns: u64) {
         if self.shape.faults && !self.faults.kinds.is_empty() {
-            self.faults.until_ns = self.now_ns + span_ns;
+            self.faults.until_ns = self.time.now_ns() + span_ns;
             self.later(0, Event::Fault);
         }
     }
 
     /// The next fault.
     pub(crate) fn on_fault(&mut self) {
-        if self.now_ns >= self.faults.until_ns {
+        if self.time.now_ns() >= self.faults.until_ns {
             return;
         }
-        if self.now_ns < self.faults.quiet_until_ns {
-            let delay_ns = self.faults.quiet_until_ns - self.now_ns;
+        if self.time.now_ns() < self.faults.quiet_until_ns {
+            let delay_ns = self.faults.quiet_until_ns - self.time.now_ns();
             return self.later(delay_ns, Event::Fault);
         }
         let Faults { draw, kinds, .. } = &mut self.faults;
@@ -187,12 +218,12 @@ impl World {
     pub(crate) fn end_fault(&mut self, fault: Fault) {
         match fault {
             Fault::Cut(pairs) => {
-                pairs.iter().for_each(|&(from, to)| self.net.unblock(from, to));
+                pairs.iter().for_each(|&(from, to)| self.physics.net_mut().unblock(from, to));
                 self.note(0, "a partition is over");
             }
             Fault::SlowDisks(node) => self.set_slowness(node, 100),
             Fault::LateBrick(node) => drop(self.faults.late.remove(&node)),
-            Fault::Noise => self.net.config = LinkConfig::CLEAN,
+            Fault::Noise => self.physics.net_mut().set_config(LinkConfig::CLEAN),
             Fault::Rot => self.ask_for_scrub(),
         }
     }
@@ -201,13 +232,13 @@ impl World {
     pub(crate) fn heal(&mut self) {
         self.note(0, "all is healed");
         (self.faults.until_ns, self.faults.armed) = (0, None);
-        self.net.unblock_all();
-        self.net.config = LinkConfig::CLEAN;
+        self.physics.net_mut().unblock_all();
+        self.physics.net_mut().set_config(LinkConfig::CLEAN);
         self.faults.late.clear();
         for node in 0..self.nodes.len() {
             self.resume(node);
             self.set_slowness(node, 100);
-            if self.nodes[node].kind != Kind::Operator {
+            if *self.nodes[node].kind() != Kind::Operator {
                 self.boot(node);
             }
         }
@@ -215,14 +246,14 @@ impl World {
 
     /// Which errors are true for a volume now.
     pub(crate) fn excuses(&self, volume: usize) -> Excuses {
-        let family = self.families.get(volume).copied();
-        let groups = self.evicted.newest().values().filter(|view| Some(view.volume) == family);
+        let family = self.workload.family(volume);
+        let groups = self.judges.views().newest().values().filter(|view| Some(view.volume) == family);
         let unreadable = groups.into_iter().any(|view| self.is_beyond(view.group));
         Excuses { full: self.shape.small_disks, unreadable, deleted: !self.is_there(volume) }
     }
 
     fn begin(&mut self, kind: Trouble) {
-        self.failover.clear();
+        self.judges.failover().clear();
         match kind {
             Trouble::CrashBrick => self.crash_brick(),
             Trouble::CrashAll => self.crash_all(),
@@ -242,11 +273,11 @@ impl World {
     }
 
     fn running_gateways(&self) -> Vec<usize> {
-        self.nodes_where(|node| node.alive && matches!(node.kind, Kind::Gateway(_)))
+        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(_)))
     }
 
     fn running_bricks(&self) -> Vec<usize> {
-        self.nodes_where(|node| node.alive && matches!(node.kind, Kind::Brick(_)))
+        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Brick(_)))
     }
 
     fn draw_one(&mut self, nodes: &[usize]) -> Option<usize> {

@@ -8,7 +8,7 @@ use model::LinkConfig;
 
 impl World {
     pub(super) fn partition(&mut self) {
-        let nodes = self.nodes_where(|node| node.alive && node.kind != Kind::Operator);
+        let nodes = self.nodes.matching(|node| node.is_alive() && *node.kind() != Kind::Operator);
         let draw = &mut self.faults.draw;
         if nodes.is_empty() {
             return;
@@ -23,14 +23,14 @@ impl World {
         let rest: Vec<usize> = nodes.into_iter().filter(|node| !island.contains(node)).collect();
         let far_from_directory = if island.contains(&0) { &rest } else { &island };
         let bricks: Vec<BrickId> =
-            far_from_directory.iter().filter_map(|node| self.brick_at(*node)).collect();
+            far_from_directory.iter().filter_map(|node| self.nodes[*node].brick()).collect();
         if !self.may_disturb(&bricks) {
             return;
         }
         bricks
             .into_iter()
-            .for_each(|brick| self.faults.harm.unsettle(brick, self.now_ns + span_ns + SETTLE_NS));
-        self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + span_ns);
+            .for_each(|brick| self.faults.unsettle(brick, self.time.now_ns() + span_ns + SETTLE_NS));
+        self.faults.disturb(self.time.now_ns() + span_ns);
         let mut pairs: Vec<(usize, usize)> =
             island.iter().flat_map(|&a| rest.iter().map(move |&b| (a, b))).collect();
         if both_ways {
@@ -52,8 +52,8 @@ impl World {
 
     fn cut(&mut self, pairs: Vec<(usize, usize)>, span_ns: u64) {
         for &(from, to) in &pairs {
-            self.net.block(from, to);
-            let what = format!("reaches {} no more", self.nodes[to].id);
+            self.physics.net_mut().block(from, to);
+            let what = format!("reaches {} no more", self.nodes[to].id());
             self.note(from, &what);
             let delay_ns = self.faults.draw.between(500 * MS, 5 * SECOND);
             self.reset_if_cut((from.min(to), from.max(to)), delay_ns.max(span_ns / 2));
@@ -70,13 +70,13 @@ impl World {
 
     pub(super) fn noise(&mut self) {
         let bricks: Vec<BrickId> =
-            self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
+            self.running_bricks().iter().filter_map(|node| self.nodes[*node].brick()).collect();
         if !self.may_disturb(&bricks) {
             return;
         }
         self.faults.count("noisy networks");
         let draw = &mut self.faults.draw;
-        self.net.config = LinkConfig {
+        let config = LinkConfig {
             latency_ns: draw.between(50_000, 5 * MS),
             spread_ns: draw.between(50_000, 20 * MS),
             loss_ppm: draw.below(100_000) as u32,
@@ -85,12 +85,13 @@ impl World {
             reorder_ns: draw.between(MS, 500 * MS),
         };
         let span_ns = draw.between(500 * MS, 10 * SECOND);
-        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
+        self.physics.net_mut().set_config(config);
+        self.faults.hinder(self.time.now_ns() + span_ns);
         self.later(span_ns, Event::FaultEnd(Fault::Noise));
     }
 
     pub(super) fn reset_one(&mut self) {
-        let standing = self.net.standing();
+        let standing = self.physics.net().standing();
         if !standing.is_empty() {
             self.faults.count("connections reset");
             let pair = *self.faults.draw.pick(&standing);

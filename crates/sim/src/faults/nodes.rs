@@ -24,7 +24,7 @@ impl World {
     pub(crate) fn on_disk_write(&mut self, node: usize, delay_ns: u64) {
         if self.faults.armed == Some(node) {
             self.faults.armed = None;
-            let (life, delay_ns) = (self.nodes[node].life, self.faults.draw.below(delay_ns.max(1)));
+            let (life, delay_ns) = (self.nodes[node].life(), self.faults.draw.below(delay_ns.max(1)));
             self.later(delay_ns, Event::Crash { node, life });
         }
     }
@@ -32,41 +32,41 @@ impl World {
     /// The crash of a brick that was to come in the middle of a write.
     pub(crate) fn on_crash(&mut self, node: usize) {
         if self.faults.until_ns > 0 {
-            self.failover.clear();
+            self.judges.failover().clear();
             self.crash_brick_now(node);
         }
     }
 
     fn crash_brick_now(&mut self, node: usize) {
-        let Some(id) = self.brick_at(node).filter(|id| self.may_disturb(&[*id])) else { return };
+        let Some(id) = self.nodes[node].brick().filter(|id| self.may_disturb(&[*id])) else { return };
         let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns());
         self.faults.count(match cut {
             PowerCut::ProcessOnly => "bricks killed",
             _ => "bricks without power",
         });
-        if self.evicted.newest().values().any(|view| view.is_joining(id)) {
-            self.count_rare("joiner crashed while catching up");
+        if self.judges.views().newest().values().any(|view| view.is_joining(id)) {
+            self.judges.count_rare("joiner crashed while catching up");
         }
-        if self.evicted.newest().values().any(|view| !view.joining.is_empty() && view.is_current(id)) {
-            self.count_rare("source crashed while another caught up");
+        if self.judges.views().newest().values().any(|view| !view.joining.is_empty() && view.is_current(id)) {
+            self.judges.count_rare("source crashed while another caught up");
         }
         self.crash(node, cut);
-        self.faults.harm.unsettle(id, self.now_ns + outage_ns + SETTLE_NS);
+        self.faults.unsettle(id, self.time.now_ns() + outage_ns + SETTLE_NS);
         self.later(outage_ns, Event::Boot { node });
     }
 
     /// The power of the whole room.
     pub(super) fn crash_all(&mut self) {
         let bricks: Vec<BrickId> =
-            self.running_bricks().iter().filter_map(|node| self.brick_at(*node)).collect();
+            self.running_bricks().iter().filter_map(|node| self.nodes[*node].brick()).collect();
         if !self.may_disturb(&bricks) {
             return;
         }
         self.faults.count("power cuts of all");
-        for node in self.nodes_where(|node| node.alive && node.kind != Kind::Operator) {
+        for node in self.nodes.matching(|node| node.is_alive() && *node.kind() != Kind::Operator) {
             let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns().min(3 * SECOND));
-            if let Some(id) = self.brick_at(node) {
-                self.faults.harm.unsettle(id, self.now_ns + outage_ns + SETTLE_NS);
+            if let Some(id) = self.nodes[node].brick() {
+                self.faults.unsettle(id, self.time.now_ns() + outage_ns + SETTLE_NS);
             }
             self.crash_any(node, cut, outage_ns);
         }
@@ -74,7 +74,7 @@ impl World {
 
     fn crash_any(&mut self, node: usize, cut: PowerCut, outage_ns: u64) {
         self.crash(node, cut);
-        match self.nodes[node].kind.clone() {
+        match self.nodes[node].kind().clone() {
             Kind::Gateway(_) => {
                 let next = self.add_gateway();
                 self.later(outage_ns, Event::Boot { node: next });
@@ -92,7 +92,7 @@ impl World {
         self.faults.count("gateways killed");
         // Often nothing else goes wrong until its clients must have been served by another one.
         if self.watch_failover(node) && self.faults.draw.percent(60) {
-            self.faults.quiet_until_ns = self.now_ns + 7 * SECOND;
+            self.faults.quiet_until_ns = self.time.now_ns() + 7 * SECOND;
         }
         let outage_ns = self.faults.draw.between(20 * MS, 4 * SECOND);
         self.crash_any(node, PowerCut::ProcessOnly, outage_ns);
@@ -106,7 +106,7 @@ impl World {
     }
 
     pub(super) fn crash_client(&mut self) {
-        let clients = self.nodes_where(|node| node.alive && matches!(node.kind, Kind::Client(..)));
+        let clients = self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Client(..)));
         let Some(node) = self.draw_one(&clients) else { return };
         self.faults.count("clients killed");
         let outage_ns = self.faults.draw.between(20 * MS, 2 * SECOND);
@@ -116,7 +116,7 @@ impl World {
     /// A brick never returns, if its groups survive that and there are bricks enough without it.
     pub(super) fn lose_brick(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
-        let Some(id) = self.brick_at(node) else { return };
+        let Some(id) = self.nodes[node].brick() else { return };
         let has_spare = (self.faults.harm.lost.len() as u32) < self.shape.spares();
         if !has_spare || self.shape.small_disks || !self.may_lose(id) {
             return;
@@ -127,13 +127,13 @@ impl World {
         self.faults.harm.lost.insert(id);
         let cut = self.draw_cut();
         self.crash(node, cut);
-        self.nodes[node].gone = true;
+        self.nodes[node].set_gone();
     }
 
     /// A brick's disks are exchanged for new ones: it comes back with nothing.
     pub(super) fn exchange_disks(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
-        let Some(id) = self.brick_at(node) else { return };
+        let Some(id) = self.nodes[node].brick() else { return };
         if self.shape.small_disks || !self.may_lose(id) {
             return;
         }
@@ -144,19 +144,19 @@ impl World {
         self.crash(node, PowerCut::ProcessOnly);
         self.exchange(node, id);
         self.faults.rot.clear(id);
-        self.faults.harm.unsettle(id, self.now_ns + outage_ns + SETTLE_NS);
+        self.faults.unsettle(id, self.time.now_ns() + outage_ns + SETTLE_NS);
         self.later(outage_ns, Event::Boot { node });
     }
 
     fn note_loss_in_rebuild(&mut self, id: BrickId) {
-        let views = self.evicted.newest().values();
+        let views = self.judges.views().newest().values();
         if views.into_iter().any(|view| view.is_writer(id) && !view.joining.is_empty()) {
-            self.count_rare("disks lost in the middle of a rebuild");
+            self.judges.count_rare("disks lost in the middle of a rebuild");
         }
     }
 
     pub(super) fn pause_one(&mut self) {
-        let nodes = self.nodes_where(|node| node.alive && !node.paused && node.kind != Kind::Operator);
+        let nodes = self.nodes.matching(|node| node.runs() && *node.kind() != Kind::Operator);
         let Some(node) = self.draw_one(&nodes) else { return };
         let long_ns = self.shape.rebuild_after_s * SECOND;
         let draw = &mut self.faults.draw;
@@ -165,14 +165,14 @@ impl World {
             60..92 => draw.between(SECOND, 20 * SECOND),
             _ => long_ns + draw.between(2 * SECOND, 8 * SECOND),
         };
-        if let Some(id) = self.brick_at(node) {
+        if let Some(id) = self.nodes[node].brick() {
             if !self.may_disturb(&[id]) {
                 return;
             }
-            self.faults.harm.unsettle(id, self.now_ns + span_ns + SETTLE_NS);
+            self.faults.unsettle(id, self.time.now_ns() + span_ns + SETTLE_NS);
         }
         self.faults.count("pauses");
-        self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + span_ns);
+        self.faults.disturb(self.time.now_ns() + span_ns);
         self.pause(node);
         self.later(span_ns, Event::Resume { node });
     }
@@ -185,7 +185,7 @@ impl World {
             return;
         }
         self.faults.count("slow disks");
-        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
+        self.faults.hinder(self.time.now_ns() + span_ns);
         self.set_slowness(node, percent);
         self.note(node, &format!("has disks of {percent} percent latency"));
         self.later(span_ns, Event::FaultEnd(Fault::SlowDisks(node)));
@@ -202,7 +202,7 @@ impl World {
             return;
         }
         self.faults.count("slow bricks");
-        self.faults.hindered_ns = self.faults.hindered_ns.max(self.now_ns + span_ns);
+        self.faults.hinder(self.time.now_ns() + span_ns);
         let what = if by_disk { "disks" } else { "messages" };
         self.note(node, &format!("has {what} that are {} ms late", late_ns / MS));
         let fault = if by_disk {
@@ -218,13 +218,13 @@ impl World {
     /// Whether a brick may be slow for a while. It may be left out for that, as one that is out of reach: the directory sees
     /// to it that its groups bear that, but it cannot know of blocks that are rotten elsewhere.
     fn may_hinder(&mut self, node: usize, span_ns: u64) -> bool {
-        let Some(id) = self.brick_at(node).filter(|id| self.may_disturb(&[*id])) else { return false };
-        self.faults.harm.unsettle(id, self.now_ns + span_ns + LEAVING_NS);
+        let Some(id) = self.nodes[node].brick().filter(|id| self.may_disturb(&[*id])) else { return false };
+        self.faults.unsettle(id, self.time.now_ns() + span_ns + LEAVING_NS);
         true
     }
 
     pub(super) fn set_slowness(&mut self, node: usize, percent: u64) {
-        if let Some(bay) = &mut self.nodes[node].bay {
+        if let Some(bay) = self.nodes[node].bay_mut() {
             bay.disks_mut().iter_mut().for_each(|disk| disk.set_slowness(percent));
         }
     }
@@ -249,7 +249,7 @@ impl World {
             50..85 => draw.between(SECOND, 15 * SECOND),
             _ => long_ns + draw.between(2 * SECOND, 10 * SECOND),
         };
-        self.faults.disturbed_ns = self.faults.disturbed_ns.max(self.now_ns + outage_ns);
+        self.faults.disturb(self.time.now_ns() + outage_ns);
         outage_ns
     }
 }

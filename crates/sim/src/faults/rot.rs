@@ -33,7 +33,7 @@ impl World {
     /// Some stable page with a block rots, if its group can repair that.
     pub(super) fn rot(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
-        let Some(id) = self.brick_at(node) else { return };
+        let Some(id) = self.nodes[node].brick() else { return };
         self.forget_rewritten(node, id);
         if !self.may_lose(id) {
             return;
@@ -60,7 +60,7 @@ impl World {
         let page = *self.faults.draw.pick(pages);
         self.faults.rot.pages.entry(id).or_default().push((disk, page));
         self.faults.rot.scrubs.remove(&id);
-        let bay = self.nodes[node].bay.as_mut().expect("a brick has disks");
+        let bay = self.nodes[node].disks_mut();
         let target = &mut bay.disks_mut()[disk];
         if bad_sector {
             target.spoil(page)
@@ -93,7 +93,7 @@ impl World {
             rot.scrubs.insert(brick, *scrub);
         } else if scrub.completed >= wanted && !scrub.running && scrub.found_blocks == scrub.repaired_blocks {
             rot.clear(brick);
-            self.count_rare("rotten brick scrubbed clean");
+            self.judges.count_rare("rotten brick scrubbed clean");
         }
     }
 
@@ -106,12 +106,12 @@ impl World {
     /// Whether a brick has a slot of a group without being current there.
     fn is_out_somewhere(&self, brick: BrickId) -> bool {
         let is_out = |view: &GroupView| view.slot_of(brick).is_some() && !view.is_current(brick);
-        self.evicted.groups().into_iter().any(|group| self.views_of(group).into_iter().any(is_out))
+        self.judges.views().groups().into_iter().any(|group| self.views_of(group).into_iter().any(is_out))
     }
 
     /// Pages that were written anew since are sound.
     fn forget_rewritten(&mut self, node: usize, id: BrickId) {
-        let bay = self.nodes[node].bay.as_ref().expect("a brick has disks");
+        let bay = self.nodes[node].disks();
         let is_bad = |&(disk, page): &(usize, u64)| bay.disks()[disk].is_spoiled(page);
         if let Some(pages) = self.faults.rot.pages.get_mut(&id) {
             pages.retain(is_bad);
@@ -123,7 +123,7 @@ impl World {
 
     /// Pages of a brick's disk that hold a block and nothing else.
     fn rottable(&self, node: usize, disk: usize) -> Vec<u64> {
-        let bay = self.nodes[node].bay.as_ref().expect("a brick has disks");
+        let bay = self.nodes[node].disks();
         let is_block = |page: &[u8]| {
             page[..8] != [0; 8] && page.as_chunks::<8>().0.iter().all(|word| *word == page[..8])
         };

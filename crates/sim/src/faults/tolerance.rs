@@ -6,7 +6,7 @@
 //! fails it too where another one is about to lose something for good: nobody can tell the two apart.
 
 use super::Faults;
-use crate::world::{Kind, SECOND, World};
+use crate::world::{SECOND, World};
 use base::{BrickId, GroupId};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{GroupView, Slots};
@@ -36,7 +36,7 @@ impl Harm {
 impl World {
     /// The brick holds nothing any more of what it held.
     pub(crate) fn note_wiped(&mut self, brick: BrickId) {
-        let groups = self.evicted.groups();
+        let groups = self.judges.views().groups();
         let counts_on = |group: &GroupId| self.views_of(*group).iter().any(|view| view.is_writer(brick));
         let wiped: Vec<GroupId> = groups.into_iter().filter(counts_on).collect();
         self.faults.harm.wiped.extend(wiped.into_iter().map(|group| (group, brick)));
@@ -57,18 +57,18 @@ impl World {
         let Faults { harm, rot, .. } = &self.faults;
         let mut groups: BTreeSet<GroupId> = harm.wiped.iter().map(|(group, _)| *group).collect();
         let has_rot = |view: &&GroupView| view.members.iter().any(|brick| rot.is_rotten(*brick));
-        groups.extend(self.evicted.newest().values().filter(has_rot).map(|view| view.group));
+        groups.extend(self.judges.views().newest().values().filter(has_rot).map(|view| view.group));
         groups.into_iter().all(|group| self.failing(group, bricks, true).len() <= self.tolerates(group))
     }
 
     /// Whether every group of this brick survives that it loses what it holds.
     pub(crate) fn may_lose(&self, brick: BrickId) -> bool {
-        let is_calm = self.net.config.loss_ppm == 0 && self.nodes[0].alive && !self.nodes[0].paused;
+        let is_calm = self.physics.net().config().loss_ppm == 0 && self.nodes[0].runs();
         let survives = |group| {
             let is_member = self.views_of(group).iter().any(|view| view.is_writer(brick));
             !is_member || self.failing(group, &[brick], true).len() <= self.tolerates(group)
         };
-        is_calm && self.knows_all_changes() && self.evicted.groups().into_iter().all(survives)
+        is_calm && self.knows_all_changes() && self.judges.views().groups().into_iter().all(survives)
     }
 
     /// Whether more is gone from a group than its layout survives, be it for a moment.
@@ -78,8 +78,8 @@ impl World {
 
     pub(crate) fn tolerates(&self, group: GroupId) -> u8 {
         let family = self.views_of(group).first().map(|view| view.volume);
-        let plan = self.families.iter().position(|id| Some(*id) == family);
-        plan.map_or(0, |plan| self.workload.plan(plan).layout.tolerates())
+        let plan = family.and_then(|family| self.workload.plan_of(family));
+        plan.map_or(0, |plan| plan.layout.tolerates())
     }
 
     /// The slots that fail a group, with those of `more` bricks; with or without those that are out of reach for a moment.
@@ -90,7 +90,8 @@ impl World {
                 || lost.contains(&brick)
                 || wiped.contains(&(group, brick))
                 || self.faults.rot.is_rotten(brick)
-                || with_unsettled && unsettled.get(&brick).is_some_and(|until_ns| *until_ns > self.now_ns)
+                || with_unsettled
+                    && unsettled.get(&brick).is_some_and(|until_ns| *until_ns > self.time.now_ns())
                 || with_unsettled && (!self.runs(brick) || self.administrator.has_evicted(brick))
         };
         let of_view = |view: &GroupView| {
@@ -103,26 +104,21 @@ impl World {
 
     /// The view in force and the newest of a group.
     pub(super) fn views_of(&self, group: GroupId) -> Vec<&GroupView> {
-        [self.evicted.in_force(group), self.evicted.newest().get(&group)].into_iter().flatten().collect()
+        [self.judges.views().in_force(group), self.judges.views().newest().get(&group)]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn runs(&self, brick: BrickId) -> bool {
-        self.slot(base::NodeId::Brick(brick))
-            .is_some_and(|node| self.nodes[node].alive && !self.nodes[node].paused)
+        self.nodes.slot(base::NodeId::Brick(brick)).is_some_and(|node| self.nodes[node].runs())
     }
 
     /// Whether the views that are being made were seen: one that is only on its way to the directory's disk was not.
     fn knows_all_changes(&self) -> bool {
         let is_changing = self.nodes[0].is_changing();
-        let seen = || self.evicted.newest().values().any(|view| !self.evicted.is_in_force(view));
+        let seen =
+            || self.judges.views().newest().values().any(|view| !self.judges.views().is_in_force(view));
         !is_changing || seen()
-    }
-
-    /// The brick at a node.
-    pub(crate) fn brick_at(&self, node: usize) -> Option<BrickId> {
-        match self.nodes[node].kind {
-            Kind::Brick(id) => Some(id),
-            _ => None,
-        }
     }
 }

@@ -28,8 +28,7 @@ pub(crate) struct Connection {
 
 /// All connections and what the network does to packets.
 pub(crate) struct Net {
-    /// What every link does now.
-    pub(crate) config: LinkConfig,
+    config: LinkConfig,
     connections: HashMap<Pair, Connection>,
     blocked: HashSet<(usize, usize)>,
 }
@@ -38,6 +37,16 @@ impl Net {
     /// A network where nobody is connected.
     pub(crate) fn new() -> Net {
         Net { config: LinkConfig::CLEAN, connections: HashMap::default(), blocked: HashSet::default() }
+    }
+
+    /// What every link does now.
+    pub(crate) fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// From now on every link does so.
+    pub(crate) fn set_config(&mut self, config: LinkConfig) {
+        self.config = config;
     }
 
     /// The connection of two nodes, if one of them wants it.

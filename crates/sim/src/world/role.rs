@@ -41,8 +41,6 @@ pub(crate) enum Output {
 
 /// A machine and the effects of its batch.
 pub(crate) enum Role {
-    /// Not running.
-    Down,
     /// The metadata service.
     Directory(Box<Directory>, Vec<DirectoryEffect>),
     /// A storage server.
@@ -59,7 +57,6 @@ impl Role {
     /// Takes one input; one that the machine does not know is none.
     pub(crate) fn step(&mut self, now: Time, input: Input) {
         match self {
-            Role::Down => {}
             Role::Directory(machine, fx) => {
                 directory_event(input).map_or((), |event| machine.step(now, event, fx))
             }
@@ -75,7 +72,7 @@ impl Role {
     /// Ends a batch.
     pub(crate) fn settle(&mut self, now: Time) {
         match self {
-            Role::Down | Role::Operator(_) => {}
+            Role::Operator(_) => {}
             Role::Directory(machine, fx) => machine.settle(now, fx),
             Role::Brick(machine, fx) => machine.settle(now, fx),
             Role::Gateway(machine, fx) => machine.settle(now, fx),
@@ -86,7 +83,6 @@ impl Role {
     /// The deadline has come.
     pub(crate) fn wake(&mut self, now: Time) {
         match self {
-            Role::Down => {}
             Role::Directory(machine, fx) => machine.wake(now, fx),
             Role::Brick(machine, fx) => machine.wake(now, fx),
             Role::Gateway(machine, fx) => machine.wake(now, fx),
@@ -98,7 +94,6 @@ impl Role {
     /// When to wake it.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self {
-            Role::Down => None,
             Role::Directory(machine, _) => machine.deadline().map(|(at, _)| at),
             Role::Brick(machine, _) => machine.deadline().map(|(at, _)| at),
             Role::Gateway(machine, _) => machine.deadline().map(|(at, _)| at),
@@ -110,7 +105,7 @@ impl Role {
     /// Why it wants to be woken.
     pub(crate) fn reason(&self) -> &'static str {
         let reason = match self {
-            Role::Down | Role::Operator(_) => None,
+            Role::Operator(_) => None,
             Role::Directory(machine, _) => machine.deadline(),
             Role::Brick(machine, _) => machine.deadline(),
             Role::Gateway(machine, _) => machine.deadline(),
@@ -122,7 +117,7 @@ impl Role {
     /// Asserts its invariants.
     pub(crate) fn check(&self, depth: Depth) {
         match self {
-            Role::Down | Role::Operator(_) => {}
+            Role::Operator(_) => {}
             Role::Directory(machine, _) => machine.check(depth),
             Role::Brick(machine, _) => machine.check(depth),
             Role::Gateway(machine, _) => machine.check(depth),
@@ -133,7 +128,6 @@ impl Role {
     /// The effects of the batch.
     pub(crate) fn drain(&mut self, out: &mut Vec<Output>) {
         match self {
-            Role::Down => {}
             Role::Directory(_, fx) => out.extend(fx.drain(..).map(directory_output)),
             Role::Brick(_, fx) => out.extend(fx.drain(..).map(brick_output)),
             Role::Gateway(_, fx) => out.extend(fx.drain(..).filter_map(gateway_output)),
@@ -145,7 +139,7 @@ impl Role {
     /// What it counted.
     pub(crate) fn counters(&self) -> Vec<&BTreeMap<&'static str, u64>> {
         match self {
-            Role::Down | Role::Operator(_) => vec![],
+            Role::Operator(_) => vec![],
             Role::Directory(machine, _) => vec![machine.counters().all()],
             Role::Brick(machine, _) => machine.counters().into_iter().map(Counters::all).collect(),
             Role::Gateway(machine, _) => vec![machine.counters().all()],

@@ -3,42 +3,30 @@
 use super::event::{Event, Input};
 use super::net::{Pair, pair};
 use super::{MS, SECOND, World};
-use crate::checkers::Violation;
-use base::{NodeId, Time};
+use base::NodeId;
 use wire::{Message, Packet};
 
 impl World {
     /// Sends a packet, if there is a connection.
     pub(super) fn send(&mut self, from: usize, to: NodeId, packet: Packet) {
-        let sender = self.nodes[from].id;
-        let verdict = self.once.watch(&packet.message);
-        self.judge(verdict);
-        if let Message::Heartbeat { status, .. } = &packet.message
-            && let Some(why) = &status.failed
-        {
-            // The simulator's disks lose content, but never fail: this store has given up for a reason of its own.
-            self.judge(Err(Violation::new("live", format!("{sender} gave up its disk: {why}"))));
-        }
-        let verdict = self.evicted.watch(sender, to, &packet.message);
-        self.judge(verdict);
+        let sender = self.nodes[from].id();
+        self.judges.watch(sender, to, &packet.message);
         self.follow(&packet.message);
-        let Some(target) = self.slot(to) else { return };
-        if self.net.is_blocked(from, target) {
+        let Some(target) = self.nodes.slot(to) else { return };
+        if self.physics.net().is_blocked(from, target) {
             return;
         }
         let late_ns = self.lateness_ns(&packet.message) + self.faults.lateness_ns(from);
-        let config = self.net.config;
-        let Some(link) = self.net.link(from, target) else { return };
-        let arrivals = link.send(self.now_ns, &config, &mut self.draw);
+        let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target) else { return };
         self.faults.note_arrivals(&arrivals);
-        let life = self.nodes[target].life;
+        let life = self.nodes[target].life();
         let event =
             |packet| Event::Node { node: target, life, input: Input::Packet { from: sender, packet } };
         if let Some(at_ns) = arrivals.second_ns {
-            self.queue.push(Time(at_ns + late_ns), event(packet.clone()));
+            self.time.at(at_ns + late_ns, event(packet.clone()));
         }
         if let Some(at_ns) = arrivals.first_ns {
-            self.queue.push(Time(at_ns + late_ns), event(packet));
+            self.time.at(at_ns + late_ns, event(packet));
         }
     }
 
@@ -60,16 +48,16 @@ impl World {
 
     /// From now on `node` keeps a connection to `peer`.
     pub(super) fn want(&mut self, node: usize, peer: NodeId) {
-        let Some(target) = self.slot(peer).filter(|&target| target != node) else { return };
-        if !self.nodes[target].gone && self.net.want(node, target) {
-            let delay_ns = self.draw.between(MS / 5, 2 * MS);
+        let Some(target) = self.nodes.slot(peer).filter(|&target| target != node) else { return };
+        if !self.nodes[target].is_gone() && self.physics.net_mut().want(node, target) {
+            let delay_ns = self.physics.draw().between(MS / 5, 2 * MS);
             self.try_connect(pair(node, target), delay_ns);
         }
     }
 
     /// Breaks a connection that stands: both sides learn of it after `delay_ns`.
     pub(crate) fn reset(&mut self, pair: Pair, delay_ns: u64) {
-        if let Some(connection) = self.net.connection(pair).filter(|connection| connection.up) {
+        if let Some(connection) = self.physics.net_mut().connection(pair).filter(|connection| connection.up) {
             let epoch = connection.epoch;
             self.later(delay_ns, Event::Break { pair, epoch });
         }
@@ -77,13 +65,16 @@ impl World {
 
     /// All connections of a node that has just died: its peers learn of it soon, or late when packets vanish.
     pub(super) fn drop_connections(&mut self, node: usize) {
-        self.net.forget_wishes(node);
-        for peer in self.net.peers(node) {
+        self.physics.net_mut().forget_wishes(node);
+        for peer in self.physics.net().peers(node) {
             let pair = pair(node, peer);
-            let cut = self.net.is_cut(pair);
-            let delay_ns =
-                if cut { self.draw.between(SECOND, 5 * SECOND) } else { self.draw.between(MS / 10, 2 * MS) };
-            let connection = self.net.connection(pair).expect("a peer");
+            let cut = self.physics.net().is_cut(pair);
+            let delay_ns = if cut {
+                self.physics.draw().between(SECOND, 5 * SECOND)
+            } else {
+                self.physics.draw().between(MS / 10, 2 * MS)
+            };
+            let connection = self.physics.net_mut().connection(pair).expect("a peer");
             let was_up = core::mem::take(&mut connection.up);
             connection.epoch += 1;
             let (epoch, wanted) = (connection.epoch, connection.wanted != [false; 2]);
@@ -99,30 +90,34 @@ impl World {
 
     pub(super) fn on_connect(&mut self, pair: Pair, epoch: u32) {
         let (a, b) = pair;
-        let Some(connection) = self.net.connection(pair) else { return };
+        let Some(connection) = self.physics.net_mut().connection(pair) else { return };
         let wanted = connection.wanted != [false; 2];
-        if connection.epoch != epoch || connection.up || !wanted || self.nodes[a].gone || self.nodes[b].gone {
+        if connection.epoch != epoch
+            || connection.up
+            || !wanted
+            || self.nodes[a].is_gone()
+            || self.nodes[b].is_gone()
+        {
             return;
         }
-        let able = |node: usize| self.nodes[node].alive && !self.nodes[node].paused;
-        if !able(a) || !able(b) || self.net.is_cut(pair) {
-            let delay_ns = self.draw.between(20 * MS, 500 * MS);
+        if !self.nodes[a].runs() || !self.nodes[b].runs() || self.physics.net().is_cut(pair) {
+            let delay_ns = self.physics.draw().between(20 * MS, 500 * MS);
             self.later(delay_ns, Event::Connect { pair, epoch });
             return;
         }
-        let connection = self.net.connection(pair).expect("just looked at");
+        let connection = self.physics.net_mut().connection(pair).expect("just looked at");
         connection.up = true;
         connection.epoch += 1;
         let unaware = connection.unaware.take();
         self.tell_down(pair, unaware);
-        let (ida, idb) = (self.nodes[a].id, self.nodes[b].id);
+        let (ida, idb) = (self.nodes[a].id(), self.nodes[b].id());
         self.deliver(a, Input::Up(idb));
         self.deliver(b, Input::Up(ida));
     }
 
     pub(super) fn on_break(&mut self, pair: Pair, epoch: u32) {
         let (a, b) = pair;
-        let Some(connection) = self.net.connection(pair) else { return };
+        let Some(connection) = self.physics.net_mut().connection(pair) else { return };
         if connection.epoch != epoch {
             return;
         }
@@ -132,22 +127,22 @@ impl World {
         }
         connection.up = false;
         connection.epoch += 1;
-        let (ida, idb) = (self.nodes[a].id, self.nodes[b].id);
+        let (ida, idb) = (self.nodes[a].id(), self.nodes[b].id());
         self.deliver(a, Input::Down(idb));
         self.deliver(b, Input::Down(ida));
-        let delay_ns = self.draw.between(MS, 100 * MS);
+        let delay_ns = self.physics.draw().between(MS, 100 * MS);
         self.try_connect(pair, delay_ns);
     }
 
     fn tell_down(&mut self, (a, b): Pair, unaware: Option<usize>) {
         if let Some(node) = unaware {
-            let peer = self.nodes[if node == a { b } else { a }].id;
+            let peer = self.nodes[if node == a { b } else { a }].id();
             self.deliver(node, Input::Down(peer));
         }
     }
 
     fn try_connect(&mut self, pair: Pair, delay_ns: u64) {
-        let epoch = self.net.connection(pair).map_or(0, |connection| connection.epoch);
+        let epoch = self.physics.net_mut().connection(pair).map_or(0, |connection| connection.epoch);
         self.later(delay_ns, Event::Connect { pair, epoch });
     }
 }

@@ -1,0 +1,78 @@
+//! Who watches the world: the checkers that see each message, the first violation that any of them found, and how often
+//! rare states were reached.
+
+use crate::checkers::Violation;
+use crate::checkers::evicted::Evicted;
+use crate::checkers::once::Once;
+use crate::failover::Watched;
+use base::NodeId;
+use std::collections::BTreeMap;
+use wire::Message;
+
+/// The judges.
+#[derive(Default)]
+pub(crate) struct Judges {
+    violation: Option<Violation>,
+    once: Once,
+    evicted: Evicted,
+    failover: Watched,
+    /// Rare states that machines of past runs, and the world itself, have reached.
+    rare: BTreeMap<&'static str, u64>,
+}
+
+impl Judges {
+    /// Takes note of a violation, if there is one and it is the first.
+    pub(crate) fn judge(&mut self, verdict: Result<(), Violation>) {
+        if let Err(violation) = verdict {
+            self.violation.get_or_insert(violation);
+        }
+    }
+
+    /// Whether nothing was violated so far.
+    pub(crate) fn are_content(&self) -> bool {
+        self.violation.is_none()
+    }
+
+    pub(crate) fn take_violation(&mut self) -> Option<Violation> {
+        self.violation.take()
+    }
+
+    /// A message is sent.
+    pub(super) fn watch(&mut self, from: NodeId, to: NodeId, message: &Message) {
+        let verdict = self.once.watch(message);
+        self.judge(verdict);
+        if let Message::Heartbeat { status, .. } = message
+            && let Some(why) = &status.failed
+        {
+            // The simulator's disks lose content, but never fail: this store has given up for a reason of its own.
+            self.judge(Err(Violation::new("live", format!("{from} gave up its disk: {why}"))));
+        }
+        let verdict = self.evicted.watch(from, to, message);
+        self.judge(verdict);
+    }
+
+    /// The views of all groups, as far as messages have shown them.
+    pub(crate) fn views(&self) -> &Evicted {
+        &self.evicted
+    }
+
+    /// Requests whose gateway was killed at a calm moment.
+    pub(crate) fn failover(&mut self) -> &mut Watched {
+        &mut self.failover
+    }
+
+    /// One more of a rare state.
+    pub(crate) fn count_rare(&mut self, name: &'static str) {
+        *self.rare.entry(name).or_default() += 1;
+    }
+
+    /// What a machine has counted that runs no more.
+    pub(super) fn keep<'a>(&mut self, counters: impl Iterator<Item = (&'a &'static str, &'a u64)>) {
+        counters.for_each(|(name, count)| *self.rare.entry(name).or_default() += count);
+    }
+
+    /// What machines of past runs, and the world itself, have counted.
+    pub(super) fn rare(&self) -> &BTreeMap<&'static str, u64> {
+        &self.rare
+    }
+}

@@ -1,0 +1,320 @@
+//! A node: its identity and its disks, which outlive its process, and the process while it runs.
+
+use super::bay::Bay;
+use super::event::Input;
+use super::operator::Operator;
+use super::role::{Output, Role};
+use super::{Kind, SECOND};
+use crate::checkers::bounded::WAKES_MAX;
+use base::{BrickId, Depth, GatewayId, HashMap, NodeId, Time};
+use core::ops::{Index, IndexMut};
+use model::Clock;
+use std::collections::BTreeMap;
+
+/// A node.
+pub(crate) struct Node {
+    id: NodeId,
+    kind: Kind,
+    /// Counts its runs.
+    life: u32,
+    /// It will never run again.
+    is_gone: bool,
+    bay: Option<Bay>,
+    clock: Clock,
+    process: Option<Process>,
+}
+
+/// What a node is while it runs.
+struct Process {
+    role: Role,
+    is_paused: bool,
+    /// What came while it was paused.
+    backlog: Vec<Input>,
+    /// Inputs since its effects last went out.
+    batch: u32,
+    wake_at_ns: u64,
+    wakes: Wakes,
+}
+
+/// How often it was woken at one moment.
+#[derive(Clone, Copy, Default)]
+struct Wakes {
+    at_ns: u64,
+    count: u32,
+}
+
+/// Whether a wake finds something due.
+pub(super) enum Wake {
+    /// The deadline has moved.
+    Early,
+    Due,
+    /// It is woken again and again at one moment, for that reason.
+    ForEver(&'static str),
+}
+
+impl Node {
+    fn new(id: NodeId, kind: Kind) -> Node {
+        let clock = Clock::new(0, Time(SECOND), 0);
+        Node { id, kind, life: 0, is_gone: false, bay: None, clock, process: None }
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Its number among this node's runs.
+    pub(crate) fn life(&self) -> u32 {
+        self.life
+    }
+
+    /// Whether it has a process, which may stand still.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.process.is_some()
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.is_paused)
+    }
+
+    /// Whether it has a process that does not stand still.
+    pub(crate) fn runs(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| !process.is_paused)
+    }
+
+    /// Whether it will never run again.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    pub(crate) fn set_gone(&mut self) {
+        self.is_gone = true;
+    }
+
+    /// The brick that it is.
+    pub(crate) fn brick(&self) -> Option<BrickId> {
+        match self.kind {
+            Kind::Brick(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The gateway that serves it, if it is an attached client.
+    pub(crate) fn client_gateway(&self) -> Option<GatewayId> {
+        match &self.process.as_ref()?.role {
+            Role::Client(client, _) => client.gateway(),
+            _ => None,
+        }
+    }
+
+    /// Whether a view is being made, if it is the directory.
+    pub(crate) fn is_changing(&self) -> bool {
+        let role = self.process.as_ref().map(|process| &process.role);
+        matches!(role, Some(Role::Directory(directory, _)) if directory.is_changing())
+    }
+
+    // ---- disks ----
+
+    /// Its disks; only bricks have any.
+    pub(crate) fn disks(&self) -> &Bay {
+        self.bay.as_ref().expect("a brick has disks")
+    }
+
+    pub(crate) fn disks_mut(&mut self) -> &mut Bay {
+        self.bay.as_mut().expect("a brick has disks")
+    }
+
+    pub(crate) fn bay_mut(&mut self) -> Option<&mut Bay> {
+        self.bay.as_mut()
+    }
+
+    pub(super) fn shows_heads(&self) -> bool {
+        self.bay.as_ref().is_some_and(|bay| bay.shows_heads)
+    }
+
+    pub(super) fn set_disks(&mut self, bay: Bay) {
+        self.bay = Some(bay);
+    }
+
+    // ---- its clock ----
+
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    /// What its clock shows.
+    pub(super) fn local(&self, now_ns: u64) -> Time {
+        self.clock.local(now_ns)
+    }
+
+    // ---- its process ----
+
+    pub(super) fn start(&mut self, role: Role) {
+        let (backlog, wakes) = (Vec::new(), Wakes::default());
+        self.process =
+            Some(Process { role, is_paused: false, backlog, batch: 0, wake_at_ns: u64::MAX, wakes });
+    }
+
+    /// Its process is gone; gateways and clients come back under other ids only.
+    pub(super) fn stop(&mut self) {
+        self.process = None;
+        self.life += 1;
+        self.is_gone = matches!(self.kind, Kind::Gateway(_) | Kind::Client(..));
+    }
+
+    pub(super) fn pause(&mut self) {
+        self.process().is_paused = true;
+    }
+
+    /// Goes on with what came meanwhile.
+    pub(super) fn resume(&mut self) {
+        self.process().is_paused = false;
+    }
+
+    pub(super) fn take_backlog(&mut self) -> Vec<Input> {
+        core::mem::take(&mut self.process().backlog)
+    }
+
+    /// What it can take now: a process that stands still takes it later, no process takes nothing.
+    pub(super) fn accept(&mut self, input: Input) -> Option<Input> {
+        let process = self.process.as_mut()?;
+        if !process.is_paused {
+            return Some(input);
+        }
+        match input {
+            Input::Wake => process.wake_at_ns = u64::MAX,
+            input => process.backlog.push(input),
+        }
+        None
+    }
+
+    /// The wake that was scheduled has come.
+    pub(super) fn begin_wake(&mut self, now_ns: u64) -> Wake {
+        let now = self.clock.local(now_ns);
+        let Process { role, wake_at_ns, wakes, .. } = self.process();
+        if *wake_at_ns <= now_ns {
+            *wake_at_ns = u64::MAX;
+        }
+        if role.deadline().is_none_or(|at| at > now) {
+            return Wake::Early;
+        }
+        *wakes = match wakes.at_ns == now_ns {
+            true => Wakes { count: wakes.count + 1, ..*wakes },
+            false => Wakes { at_ns: now_ns, count: 1 },
+        };
+        if wakes.count > WAKES_MAX { Wake::ForEver(role.reason()) } else { Wake::Due }
+    }
+
+    /// Why it wants to be woken.
+    pub(super) fn reason(&self) -> &'static str {
+        self.process.as_ref().map_or("nothing", |process| process.role.reason())
+    }
+
+    /// Takes one input; how many it took since its effects last went out.
+    pub(super) fn step(&mut self, now_ns: u64, input: Input, depth: Depth) -> u32 {
+        let now = self.clock.local(now_ns);
+        let process = self.process();
+        match input {
+            Input::Wake => process.role.wake(now),
+            input => process.role.step(now, input),
+        }
+        process.role.check(depth);
+        process.batch += 1;
+        process.batch
+    }
+
+    /// Whether inputs came since its effects last went out.
+    pub(super) fn is_in_batch(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.batch > 0)
+    }
+
+    /// Ends a batch: its effects go out.
+    pub(super) fn settle(&mut self, now_ns: u64, out: &mut Vec<Output>) {
+        let now = self.clock.local(now_ns);
+        let process = self.process();
+        process.batch = 0;
+        process.role.settle(now);
+        process.role.drain(out);
+    }
+
+    /// When to wake it, if not before it is woken anyway.
+    pub(super) fn arm(&mut self, now_ns: u64) -> Option<u64> {
+        let process = self.process.as_mut()?;
+        let at_ns = self.clock.world(process.role.deadline()?).max(now_ns);
+        (at_ns < process.wake_at_ns).then(|| {
+            process.wake_at_ns = at_ns;
+            at_ns
+        })
+    }
+
+    /// What its machines have counted in this run.
+    pub(super) fn counters(&self) -> Vec<&BTreeMap<&'static str, u64>> {
+        self.process.as_ref().map_or_else(Vec::new, |process| process.role.counters())
+    }
+
+    /// The operator that it is.
+    pub(super) fn operator(&mut self) -> &mut Operator {
+        match &mut self.process().role {
+            Role::Operator(operator) => operator,
+            _ => panic!("only the operator asks"),
+        }
+    }
+
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("a process that runs")
+    }
+}
+
+/// All nodes there ever were, in the order in which they came.
+pub(crate) struct Nodes {
+    nodes: Vec<Node>,
+    by_id: HashMap<NodeId, usize>,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Nodes {
+        Nodes { nodes: Vec::new(), by_id: HashMap::default() }
+    }
+
+    /// A node that does not run yet: its number.
+    pub(super) fn add(&mut self, id: NodeId, kind: Kind) -> usize {
+        self.nodes.push(Node::new(id, kind));
+        self.by_id.insert(id, self.nodes.len() - 1);
+        self.nodes.len() - 1
+    }
+
+    /// Which node has this id now.
+    pub(crate) fn slot(&self, id: NodeId) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
+    /// All nodes that match, in order.
+    pub(crate) fn matching(&self, matches: impl Fn(&Node) -> bool) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|&node| matches(&self.nodes[node])).collect()
+    }
+}
+
+impl Index<usize> for Nodes {
+    type Output = Node;
+
+    fn index(&self, node: usize) -> &Node {
+        &self.nodes[node]
+    }
+}
+
+impl IndexMut<usize> for Nodes {
+    fn index_mut(&mut self, node: usize) -> &mut Node {
+        &mut self.nodes[node]
+    }
+}

@@ -1,0 +1,59 @@
+//! The physics of the world: when a packet arrives, and when a disk's access is done. Delays, loss, repetition and order are
+//! drawn from the seed; there is no bandwidth.
+
+use super::bay::Bay;
+use super::net::Net;
+use model::link::Arrivals;
+use model::{Draw, PowerCut};
+use store::IoKind;
+
+/// A disk's access that has begun.
+pub(super) struct Access {
+    /// By which the disk knows it.
+    pub(super) ticket: u64,
+    /// From now.
+    pub(super) delay_ns: u64,
+}
+
+/// The network, and the draw of all that machines cannot know.
+pub(crate) struct Physics {
+    net: Net,
+    draw: Draw,
+}
+
+impl Physics {
+    pub(super) fn new(draw: Draw) -> Physics {
+        Physics { net: Net::new(), draw }
+    }
+
+    pub(crate) fn net(&self) -> &Net {
+        &self.net
+    }
+
+    pub(crate) fn net_mut(&mut self) -> &mut Net {
+        &mut self.net
+    }
+
+    /// What the world decides by chance.
+    pub(crate) fn draw(&mut self) -> &mut Draw {
+        &mut self.draw
+    }
+
+    /// When the copies of a packet arrive that is sent now. None where no connection stands.
+    pub(super) fn send(&mut self, now_ns: u64, from: usize, to: usize) -> Option<Arrivals> {
+        let config = *self.net.config();
+        let link = self.net.link(from, to)?;
+        Some(link.send(now_ns, &config, &mut self.draw))
+    }
+
+    /// A disk begins an access.
+    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, kind: IoKind) -> Access {
+        let (ticket, delay_ns) = bay.submit(disk, kind, &mut self.draw);
+        Access { ticket, delay_ns }
+    }
+
+    /// Disks lose what such a cut takes from them.
+    pub(super) fn cut_power(&mut self, bay: &mut Bay, cut: PowerCut) {
+        bay.crash(cut, &mut self.draw);
+    }
+}
