@@ -117,11 +117,6 @@ impl<F: FnOnce()> Role for BrickRole<F> {
                 }
                 self.engine.push(disk, io);
             }
-            Effect::Contest { disk, token, attempt, holders } => {
-                if let Some(emulation) = &mut self.emulation {
-                    emulation.timing_mut().contest(disk, token, attempt, holders);
-                }
-            }
             Effect::Claimed { disk, attempt, bid_ns, brick } => {
                 if let Some(emulation) = &mut self.emulation {
                     emulation.timing_mut().claimed(world.now, disk, attempt, (bid_ns, brick));

@@ -97,7 +97,7 @@ proptest! {
             drop(engine);
             let file = DiskFile::open(&spec(folder.path())).unwrap();
             let mut engine = DiskEngine::new(ENGINES[engines[1]], vec![file]).unwrap();
-            let reads = (0..BLOCKS).map(|b| IoKind::Read { offset: b * BLOCK_U64, length: BLOCK }).collect();
+            let reads = (0..BLOCKS).map(|b| IoKind::read(b * BLOCK_U64, BLOCK)).collect();
             for (token, result) in run(&mut engine, reads) {
                 let at = token as usize * BLOCK;
                 prop_assert_eq!(&result.unwrap()[..], &model[at..at + BLOCK]);
@@ -112,7 +112,7 @@ fn more_requests_than_the_ring_has_room_for_are_all_answered() {
         let folder = folder();
         let file = DiskFile::create(&spec(folder.path())).unwrap();
         let mut engine = DiskEngine::new(kind, vec![file]).unwrap();
-        let reads = |n: u64| IoKind::Read { offset: n % BLOCKS * BLOCK_U64, length: BLOCK };
+        let reads = |n: u64| IoKind::read(n % BLOCKS * BLOCK_U64, BLOCK);
         let answers = run(&mut engine, (0..1000).map(reads).collect());
         assert!(
             answers.len() == 1000
@@ -133,7 +133,7 @@ fn a_disk_cut_short_under_way_is_a_fault_that_names_it() {
             .unwrap()
             .set_len(8192)
             .unwrap();
-        let read = |block: u64| IoKind::Read { offset: block * BLOCK_U64, length: BLOCK };
+        let read = |block: u64| IoKind::read(block * BLOCK_U64, BLOCK);
         let answers = run(&mut engine, vec![read(1), read(5)]);
         assert!(answers[&0].is_ok());
         let Err(IoFault::Failed(why)) = &answers[&1] else { panic!("{answers:?}") };
@@ -201,7 +201,7 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
         let before = done.len();
         emulation.complete(&mut engine, clock.now(), &mut done);
         if before == 0 && done.len() == 1 {
-            engine.push(0, Io { token: 2, kind: IoKind::Read { offset: 0, length: 8 * BLOCK } });
+            engine.push(0, Io { token: 2, kind: IoKind::read(0, 8 * BLOCK) });
         }
     }
     let tokens: Vec<u64> = done.iter().map(|(_, done)| done.token).collect();

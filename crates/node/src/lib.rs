@@ -8,7 +8,7 @@ use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::Counters;
 use proto::distribute::claim::{Attempt, Holders};
 use std::collections::{BTreeSet, VecDeque};
-use store::{Io, IoDone, IoKind, Store, StoreConfig, StoreEffect, StoreEvent};
+use store::{Io, IoDone, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
 use wire::disk::Recovered;
 
@@ -72,17 +72,6 @@ pub enum Effect {
         /// What.
         io: Io,
     },
-    /// A request that this disk is asked next is a read that other bricks were asked for as well.
-    Contest {
-        /// Which disk.
-        disk: usize,
-        /// The request's token.
-        token: u64,
-        /// The read, as claims name it.
-        attempt: Attempt,
-        /// Who was asked.
-        holders: Holders,
-    },
     /// Another brick serves a contested read: if it waits here it is answered with [`store::IoFault::Left`].
     Claimed {
         /// At which disk.
@@ -114,8 +103,6 @@ enum Phase {
 enum Job {
     Brick(BrickEvent),
     Store(usize, StoreEvent),
-    /// A read that others were asked for as well.
-    Contested(usize, StoreEvent, (Attempt, Holders)),
 }
 
 /// A brick and its stores.
@@ -126,8 +113,6 @@ pub struct BrickNode {
     /// Who could be reached before the brick ran; it is told when it does.
     reached: BTreeSet<NodeId>,
     queue: VecDeque<Job>,
-    /// The contest of the command that the brick asks next.
-    contest: Option<(Attempt, Holders)>,
     heads_seen: bool,
     #[cfg(feature = "planted")]
     plant: proto::planted::Plant,
@@ -146,7 +131,6 @@ impl BrickNode {
             config,
             reached: BTreeSet::new(),
             queue: VecDeque::new(),
-            contest: None,
             heads_seen: false,
             #[cfg(feature = "planted")]
             plant: proto::planted::Plant::None,
@@ -188,11 +172,6 @@ impl BrickNode {
                 Job::Store(disk, event) => {
                     self.with_store(now, disk, fx, |store, store_fx| store.step(now, event, store_fx));
                 }
-                Job::Contested(disk, event, contest) => {
-                    let begun = fx.len();
-                    self.with_store(now, disk, fx, |store, store_fx| store.step(now, event, store_fx));
-                    tag(fx, begun, contest);
-                }
             }
         }
     }
@@ -206,13 +185,8 @@ impl BrickNode {
                 BrickEffect::Send { to, packet } => fx.push(Effect::Send { to, packet }),
                 BrickEffect::Address { node, address } => fx.push(Effect::Address { node, address }),
                 BrickEffect::Store { disk, command } => {
-                    let event = StoreEvent::Command(command);
-                    self.queue.push_back(match self.contest.take() {
-                        Some(contest) => Job::Contested(disk, event, contest),
-                        None => Job::Store(disk, event),
-                    });
+                    self.queue.push_back(Job::Store(disk, StoreEvent::Command(command)));
                 }
-                BrickEffect::Contest { attempt, holders, .. } => self.contest = Some((attempt, holders)),
                 BrickEffect::Claimed { disk, attempt, bid_ns, brick } => {
                     fx.push(Effect::Claimed { disk, attempt, bid_ns, brick });
                 }
@@ -311,19 +285,6 @@ impl BrickNode {
         if let Phase::Running(brick) = &mut self.phase {
             brick.set_space(capacity, used, fullest, unreadable);
         }
-    }
-}
-
-/// Names the request that a contested read led to. One that leads to none is served from memory, and one that leads to
-/// several is served here in any case: only a single request can be left to another brick.
-fn tag(fx: &mut Vec<Effect>, begun: usize, (attempt, holders): (Attempt, Holders)) {
-    let asked = |effect: &Effect| match effect {
-        Effect::Disk { disk, io: Io { token, kind: IoKind::Read { .. } } } => Some((*disk, *token)),
-        _ => None,
-    };
-    let mut reads = fx[begun..].iter().enumerate().filter_map(|(at, effect)| Some((at, asked(effect)?)));
-    if let (Some((at, (disk, token))), None) = (reads.next(), reads.next()) {
-        fx.insert(begun + at, Effect::Contest { disk, token, attempt, holders });
     }
 }
 

@@ -169,7 +169,7 @@ impl Running {
         let keys: Vec<Key> = writing.todo.iter().take(AHEAD).flat_map(Todo::keys).collect();
         for key in keys {
             if self.pages.home(key).is_some() && !self.pages.is_resident(key) {
-                self.load_page(key, None);
+                self.load_page(key, None, None);
             }
         }
     }

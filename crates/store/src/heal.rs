@@ -19,7 +19,7 @@ impl Running {
             let key = Key::of(span.volume, span.lba, plane);
             let Some(home) = self.pages.home(key).filter(|_| self.pages.is_resident(key)) else { continue };
             let offset = self.geometry.page_offset(home.place);
-            self.ask(Purpose::Look(key, self.stats.destages), IoKind::Read { offset, length: BLOCK });
+            self.ask(Purpose::Look(key, self.stats.destages), IoKind::read(offset, BLOCK));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use base::Payload;
 use bytes::Bytes;
+use wire::disk::Contested;
 
 /// A request to the disk. Offsets and lengths are multiples of 4096 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +22,9 @@ pub enum IoKind {
         offset: u64,
         /// How many.
         length: usize,
+        /// Set where another brick may claim what is read as long as the request waits: it is answered with
+        /// [`IoFault::Left`] then.
+        contested: Option<Contested>,
     },
     /// Writes. Not on stable storage, and not in order with other writes, until a flush that was asked for after
     /// this was answered.
@@ -34,6 +38,13 @@ pub enum IoKind {
     },
     /// Answered when all writes that were answered before it was asked are on stable storage.
     Flush,
+}
+
+impl IoKind {
+    /// A read that is this brick's own to serve.
+    pub fn read(offset: u64, length: usize) -> IoKind {
+        IoKind::Read { offset, length, contested: None }
+    }
 }
 
 /// The disk's answer.

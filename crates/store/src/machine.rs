@@ -217,7 +217,7 @@ impl Store {
     fn advance(&mut self, answer: Option<Result<Bytes, IoFault>>, fx: &mut Vec<StoreEffect>) {
         let Phase::Opening { recovery, next_token, waiting } = &mut self.phase else { return };
         let kind = match recovery.advance(answer) {
-            Next::Read { offset, length } => IoKind::Read { offset, length },
+            Next::Read { offset, length } => IoKind::read(offset, length),
             Next::Flush => IoKind::Flush,
             Next::Done(running, recovered) => {
                 self.phase = Phase::Open(running);
@@ -467,13 +467,14 @@ impl Running {
             Command::Mend { token, span, width, stamps, payload } => {
                 self.on_mend(token, span, width, stamps, payload);
             }
-            Command::Read { token, span, width, content } => {
-                self.on_read(token, span, width, if content { Wanted::Content } else { Wanted::Stamps });
+            Command::Read { token, span, width, content, contested } => {
+                let wanted = if content { Wanted::Content } else { Wanted::Stamps };
+                self.on_read(token, span, width, wanted, contested);
             }
             Command::Allocation { token, span } => self.on_allocation(token, span),
             Command::Note { token, key, value } => self.on_note(token, key, value),
             Command::Discard { volume, stretch } => self.on_discard(Region { volume, stretch }),
-            Command::Verify { token, span, width } => self.on_read(token, span, width, Wanted::Check),
+            Command::Verify { token, span, width } => self.on_read(token, span, width, Wanted::Check, None),
             Command::Inventory { token, after } => self.on_inventory(token, after),
             Command::Remember { token, completions } => self.on_remember(token, completions),
             Command::Barrier { token } => self.on_barrier(token),
@@ -487,7 +488,7 @@ impl Running {
             _ if self.broken => {}
             (_, Err(IoFault::Failed(why))) => self.fail(&why),
             // What a read needs to find its blocks no other brick can give.
-            (Purpose::Page(key), Err(IoFault::Left)) => self.ask_page(key),
+            (Purpose::Page(key), Err(IoFault::Left)) => self.ask_page(key, None),
             (Purpose::Page(key), result) => self.on_page(key, result.ok()),
             (Purpose::Look(key, destages), result) => self.on_looked(key, destages, result.ok()),
             (Purpose::Blocks(read, _), Err(IoFault::Left)) => self.on_left(read),

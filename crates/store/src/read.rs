@@ -13,7 +13,7 @@ use base::{BLOCK, Checksum, Stamp, VolumeId, checksum};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::Span;
-use wire::disk::{Blocks, Reply, StoreError, Token};
+use wire::disk::{Blocks, Contested, Reply, StoreError, Token};
 
 /// Who reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct ReadOp {
     span: Span,
     width: u8,
     wanted: Wanted,
+    /// Until the first pass: other bricks were asked for the read as well.
+    contested: Option<Contested>,
     /// Blocks that came from the disk, by index: from where, which checksum was expected, and the content if it matched.
     fetched: BTreeMap<u32, Fetched>,
     /// The buffers that came from the disk.
@@ -129,20 +131,28 @@ enum Source {
 }
 
 impl Running {
-    pub(crate) fn on_read(&mut self, token: Token, span: Span, width: u8, wanted: Wanted) {
+    pub(crate) fn on_read(
+        &mut self,
+        token: Token,
+        span: Span,
+        width: u8,
+        wanted: Wanted,
+        contested: Option<Contested>,
+    ) {
         let sound = span.is_valid() && (1..=WIDTH_MAX).contains(&width);
         let full = self.reads.len() + self.held_reads.len() >= self.limits.reads_max;
         if !sound || full {
             let error = if sound { StoreError::Busy } else { StoreError::Failed };
             return self.reply(Reply::Read { token, result: Err(error) });
         }
-        let read = self.new_read(Reader::Participant(token), span, width, wanted);
+        let mut read = self.new_read(Reader::Participant(token), span, width, wanted);
         if self.is_worked_on(&span) {
             return self.held_reads.push(read);
         }
         if wanted == Wanted::Check {
             self.look_at_pages(&span, width);
         }
+        read.contested = contested;
         self.start_read(read);
     }
 
@@ -209,7 +219,8 @@ impl Running {
                 // One bad sector must not cost its neighbours: ask for each block alone.
                 read.waiting += run.blocks.len();
                 for (i, &block) in run.blocks.iter().enumerate() {
-                    self.fetch(id, Run { first: run.first + i as u64, blocks: vec![block] });
+                    let alone = Run { first: run.first + i as u64, blocks: vec![block] };
+                    self.fetch(id, alone, None);
                 }
             }
             None => {
@@ -235,18 +246,18 @@ impl Running {
     }
 
     /// Asks for a page unless it is on its way; `reader` is told when it is there.
-    pub(crate) fn load_page(&mut self, key: Key, reader: Option<u64>) {
+    pub(crate) fn load_page(&mut self, key: Key, reader: Option<u64>, contested: Option<Contested>) {
         let on_its_way = self.loading.contains_key(&key);
         self.loading.entry(key).or_default().extend(reader);
         if !on_its_way {
-            self.ask_page(key);
+            self.ask_page(key, contested);
         }
     }
 
-    pub(crate) fn ask_page(&mut self, key: Key) {
+    pub(crate) fn ask_page(&mut self, key: Key, contested: Option<Contested>) {
         let place = self.pages.home(key).expect("a page to load has a home").place;
         let offset = self.geometry.page_offset(place);
-        self.ask(Purpose::Page(key), IoKind::Read { offset, length: BLOCK });
+        self.ask(Purpose::Page(key), IoKind::Read { offset, length: BLOCK, contested });
     }
 
     fn new_read(&self, reader: Reader, span: Span, width: u8, wanted: Wanted) -> ReadOp {
@@ -255,6 +266,7 @@ impl Running {
             span,
             width,
             wanted,
+            contested: None,
             fetched: BTreeMap::new(),
             buffers: Vec::new(),
             waiting: 0,
@@ -282,12 +294,24 @@ impl Running {
             return self.finish_read(read, pass.blocks);
         }
         read.waiting = pass.pages.len() + if pass.pages.is_empty() { pass.runs.len() } else { 0 };
+        let contested = self.contested_by_one_request(&mut read, &pass);
         self.reads.insert(id, read);
         if pass.pages.is_empty() {
-            pass.runs.into_iter().for_each(|run| self.fetch(id, run));
+            pass.runs.into_iter().for_each(|run| self.fetch(id, run, contested.clone()));
         } else {
-            pass.pages.into_iter().for_each(|key| self.load_page(key, Some(id)));
+            pass.pages.into_iter().for_each(|key| self.load_page(key, Some(id), contested.clone()));
         }
+    }
+
+    /// What the requests of this pass say of the read's contest. Only a single request can be left to another brick: a read
+    /// that its first pass serves from memory, or by several requests, is served here in any case.
+    fn contested_by_one_request(&self, read: &mut ReadOp, pass: &Pass) -> Option<Contested> {
+        let contested = read.contested.take()?;
+        let requests = match pass.pages.is_empty() {
+            true => pass.runs.len(),
+            false => pass.pages.iter().filter(|key| !self.loading.contains_key(key)).count(),
+        };
+        (requests == 1).then_some(contested)
     }
 
     fn resolve_block(&mut self, read: &ReadOp, index: u32, pass: &mut Pass) {
@@ -435,7 +459,7 @@ impl Running {
         self.pages.lost > 0
     }
 
-    fn fetch(&mut self, id: u64, run: Run) {
+    fn fetch(&mut self, id: u64, run: Run, contested: Option<Contested>) {
         let length = run.blocks.len() * BLOCK;
         match self.reads.get(&id) {
             Some(read) if read.wanted == Wanted::Check => {
@@ -444,7 +468,7 @@ impl Running {
             _ => self.stats.cache_misses += run.blocks.len() as u64,
         }
         let offset = self.geometry.block_offset(run.first);
-        self.ask(Purpose::Blocks(id, run), IoKind::Read { offset, length });
+        self.ask(Purpose::Blocks(id, run), IoKind::Read { offset, length, contested });
     }
 
     fn take_run(&mut self, read: &mut ReadOp, run: &Run, bytes: &Bytes) {

@@ -7,7 +7,7 @@ use common::{World, config, options, payload, span, staged, words};
 use proptest::prelude::*;
 use store::{FormatError, IoFault, IoKind, OpenError, format};
 use wire::Change;
-use wire::disk::{Command, Reply, StoreError};
+use wire::disk::{Attempt, Command, Contested, Reply, StoreError};
 
 const JOURNAL: u64 = 1 << 20;
 
@@ -203,7 +203,13 @@ fn a_block_in_memory_between_blocks_at_home() {
 #[test]
 fn blocks_never_written_need_no_disk() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
-    world.command(Command::Read { token: 1, span: span(9, 1 << 40, 256), width: 4, content: true });
+    world.command(Command::Read {
+        token: 1,
+        span: span(9, 1 << 40, 256),
+        width: 4,
+        content: true,
+        contested: None,
+    });
     let Some(Reply::Read { result: Ok(blocks), .. }) = world.replies.pop() else {
         panic!("no answer at once")
     };
@@ -594,7 +600,7 @@ fn a_read_that_is_left_to_another_brick_is_over_and_nothing_else_is() {
     write_all(&mut world, 1, 0, &[5, 6], 1).unwrap();
     world.run(true);
     let token = world.next_token();
-    world.command(Command::Read { token, span: span(1, 0, 1), width: 1, content: true });
+    world.command(Command::Read { token, span: span(1, 0, 1), width: 1, content: true, contested: None });
     // Its metadata page first, if that is not in memory.
     while !world.in_flight().any(|kind| matches!(kind, IoKind::Read { length: BLOCK, .. })) {
         assert!(world.complete(), "the block is not in memory");
@@ -603,6 +609,32 @@ fn a_read_that_is_left_to_another_brick_is_over_and_nothing_else_is() {
     assert_eq!(world.replies.pop(), Some(Reply::Read { token, result: Err(StoreError::Left) }));
     let blocks = world.read(span(1, 0, 2), 1).unwrap();
     assert_eq!((words(&blocks.content), blocks.unreadable), (vec![5, 6], Vec::new()));
+}
+
+/// A read of two slots leads to two requests: had one of them been left, the other would have been served for nothing.
+#[test]
+fn only_a_read_of_one_request_is_contested_at_the_disk() {
+    let mut world = World::new(8 << 20, JOURNAL, 1);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    let values: Vec<u64> = (0..32).collect();
+    write_all(&mut world, 1, 0, &values, 1).unwrap();
+    world.run(true);
+    let holders = [BrickId(1), BrickId(2)].into();
+    let contested = Some(Contested { attempt: Attempt::default(), holders });
+    for (count, requests, are_contested) in [(1, 1, true), (16, 1, true), (32, 2, false)] {
+        let (token, contested) = (world.next_token(), contested.clone());
+        world.command(Command::Read { token, span: span(1, 0, count), width: 1, content: true, contested });
+        let asked: Vec<bool> = world
+            .in_flight()
+            .filter_map(|kind| match kind {
+                IoKind::Read { contested, .. } => Some(contested.is_some()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(asked, vec![are_contested; requests], "{count} blocks");
+        world.run(false);
+    }
 }
 
 #[test]
@@ -614,7 +646,7 @@ fn a_metadata_page_is_not_left_to_another_brick() {
     world.run(true);
     world.crash().unwrap();
     let token = world.next_token();
-    world.command(Command::Read { token, span: span(1, 0, 2), width: 1, content: true });
+    world.command(Command::Read { token, span: span(1, 0, 2), width: 1, content: true, contested: None });
     assert!(world.fail_one(|kind| matches!(kind, IoKind::Read { length: BLOCK, .. }), IoFault::Left));
     assert!(world.replies.is_empty(), "it is asked for again");
     world.run(false);

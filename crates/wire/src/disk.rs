@@ -8,7 +8,8 @@
 //! may overtake what is lazy.
 
 use crate::{Change, Completion, Span, WriteId, wire_enum, wire_struct};
-use base::{Payload, RequestId, Stamp, VolumeId};
+use base::{BrickId, Payload, RequestId, Stamp, VolumeId};
+use std::sync::Arc;
 
 /// Names the answer to a command.
 pub type Token = u64;
@@ -24,6 +25,37 @@ pub struct Staged {
     pub request: RequestId,
     /// Which part of it.
     pub part: u64,
+}
+
+/// Who could serve a read, this brick among them.
+pub type Holders = Arc<[BrickId]>;
+
+/// A read, the same at every holder.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ReadId {
+    /// Who asks: a gateway or a client.
+    pub asker: u64,
+    /// Its number there.
+    pub sequence: u64,
+}
+
+/// A read, and how often it was asked for before: claims of an earlier attempt do not touch a later one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Attempt {
+    /// The read.
+    pub read: ReadId,
+    /// 0 at first.
+    pub number: u8,
+}
+
+/// Says of a read at a disk that other bricks were asked for it as well: as long as it waits there, another brick may claim
+/// it, and it is answered with [`StoreError::Left`] then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contested {
+    /// How claims name the read.
+    pub attempt: Attempt,
+    /// Who was asked.
+    pub holders: Holders,
 }
 
 /// What the participant asks of the store.
@@ -72,6 +104,9 @@ pub enum Command {
         width: u8,
         /// Whether content is wanted.
         content: bool,
+        /// Set where other bricks were asked for the same, and the disk chooses when to serve it: the store puts it on the
+        /// one request that the read leads to.
+        contested: Option<Contested>,
     },
     /// Which blocks hold data. Answered by [`Reply::Allocation`].
     Allocation {

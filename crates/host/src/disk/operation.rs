@@ -35,7 +35,7 @@ impl Operation {
     /// Makes ready what the disk needs.
     pub(super) fn new(disk: usize, file: &DiskFile, io: Io) -> Operation {
         let kind = match io.kind {
-            IoKind::Read { offset, length } => Kind::Read { offset, buffer: AlignedBuffer::new(length) },
+            IoKind::Read { offset, length, .. } => Kind::Read { offset, buffer: AlignedBuffer::new(length) },
             IoKind::Write { offset, payload, durable } => {
                 let bytes = payload.len();
                 Kind::Write { offset, content: Content::new(file, payload), bytes, durable }

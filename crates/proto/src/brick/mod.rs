@@ -85,15 +85,6 @@ pub enum BrickEffect {
         /// What.
         command: disk::Command,
     },
-    /// The next command to this store is a read that other bricks were asked for as well.
-    Contest {
-        /// Which disk's.
-        disk: usize,
-        /// The read, as claims name it.
-        attempt: Attempt,
-        /// Who was asked.
-        holders: Holders,
-    },
     /// Another brick serves a contested read.
     Claimed {
         /// At which disk it waits here.

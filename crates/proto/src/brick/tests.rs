@@ -55,7 +55,7 @@ impl Bench {
                     }
                 }
                 BrickEffect::Send { packet, .. } => self.sent.push(packet.message),
-                BrickEffect::Address { .. } | BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {}
+                BrickEffect::Address { .. } | BrickEffect::Claimed { .. } => {}
             }
         }
     }
@@ -341,9 +341,11 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
     let mut fx = Vec::new();
     let packet = |message: Message| BrickEvent::Packet { from: GATEWAY, packet: message.into() };
     bench.brick.step(NOW, packet(read(5)), &mut fx);
-    let [BrickEffect::Contest { attempt, holders, .. }, BrickEffect::Store { .. }] = &fx[..] else {
+    let [BrickEffect::Store { command: Command::Read { contested: Some(contested), .. }, .. }] = &fx[..]
+    else {
         panic!("{fx:?}")
     };
+    let disk::Contested { attempt, holders } = contested;
     assert_eq!(&holders[..], [BrickId(1), BrickId(2)]);
     let attempt = *attempt;
     bench.take(fx);

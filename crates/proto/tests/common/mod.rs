@@ -139,7 +139,7 @@ impl MemoryDisk {
                 }
                 Reply::Staged { token, result: Ok(()) }
             }
-            Command::Read { token, span, width, content } => {
+            Command::Read { token, span, width, content, .. } => {
                 Reply::Read { token, result: Ok(self.read(span, width, content, false)) }
             }
             Command::Allocation { token, span } => {
@@ -519,7 +519,7 @@ impl Cluster {
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
                 BrickEffect::Address { .. } => {}
-                BrickEffect::Contest { .. } | BrickEffect::Claimed { .. } => {
+                BrickEffect::Claimed { .. } => {
                     panic!("no disk here shows its head")
                 }
                 BrickEffect::Store { command, .. } => {

@@ -6,9 +6,9 @@
 use base::Payload;
 use bytes::Bytes;
 use model::{Disk, DiskConfig, DiskFault, DiskRequest, Draw, PowerCut};
-use proto::distribute::claim::{Attempt, Holders};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{IoDone, IoFault, IoKind};
+use wire::disk::{Attempt, Contested};
 
 /// A request, by its disk and the store's token.
 type Request = (usize, u64);
@@ -19,7 +19,7 @@ pub(crate) struct Bay {
     /// Whether the disks choose among contested reads.
     pub(crate) shows_heads: bool,
     /// Contested reads that wait.
-    contested: BTreeMap<Request, (Attempt, Holders)>,
+    contested: BTreeMap<Request, Contested>,
     /// Those that another brick serves, whose answer from the disk is nobody's.
     left: BTreeSet<Request>,
 }
@@ -47,18 +47,16 @@ impl Bay {
     }
 
     /// Takes a store's request: the disk's ticket, and when it is done, in nanoseconds from now.
-    pub(crate) fn submit(&mut self, disk: usize, kind: IoKind, draw: &mut Draw) -> (u64, u64) {
+    pub(crate) fn submit(&mut self, disk: usize, token: u64, kind: IoKind, draw: &mut Draw) -> (u64, u64) {
         let request = match kind {
-            IoKind::Read { offset, length } => DiskRequest::Read { offset, length },
+            IoKind::Read { offset, length, contested } => {
+                self.contested.extend(contested.map(|contested| ((disk, token), contested)));
+                DiskRequest::Read { offset, length }
+            }
             IoKind::Write { offset, payload, durable } => DiskRequest::Write { offset, payload, durable },
             IoKind::Flush => DiskRequest::Flush,
         };
         self.disks[disk].submit(request, draw)
-    }
-
-    /// The request that comes next is a read that other bricks were asked for as well.
-    pub(crate) fn contest(&mut self, disk: usize, token: u64, attempt: Attempt, holders: Holders) {
-        self.contested.insert((disk, token), (attempt, holders));
     }
 
     /// Whether a request is a read that may still be left to another brick.
@@ -67,14 +65,14 @@ impl Bay {
     }
 
     /// The disk chooses a contested read, if it still waits: what to claim.
-    pub(crate) fn choose(&mut self, disk: usize, token: u64) -> Option<(Attempt, Holders)> {
+    pub(crate) fn choose(&mut self, disk: usize, token: u64) -> Option<Contested> {
         self.contested.remove(&(disk, token))
     }
 
     /// Another brick serves a read: the token of the request that is over with this, if it still waits.
     pub(crate) fn leave(&mut self, disk: usize, attempt: Attempt) -> Option<u64> {
-        let is_it = |(request, (of, _)): (&Request, &(Attempt, Holders))| {
-            (request.0 == disk && of.read == attempt.read).then_some(*request)
+        let is_it = |(request, contested): (&Request, &Contested)| {
+            (request.0 == disk && contested.attempt.read == attempt.read).then_some(*request)
         };
         let request = self.contested.iter().find_map(is_it)?;
         self.contested.remove(&request);

@@ -36,6 +36,7 @@ use role::{Output, Role};
 use std::collections::BTreeMap;
 use store::{IoDone, IoFault, IoKind};
 use timeline::Timeline;
+use wire::disk::Contested;
 use wire::{Message, Packet};
 
 /// Milliseconds in the world's unit.
@@ -260,9 +261,6 @@ impl World {
             Output::Address(peer) => self.want(node, peer),
             Output::Store { token, puts } => self.store(node, token, puts),
             Output::Disk { disk, io } => self.submit(node, disk, io),
-            Output::Contest { disk, token, attempt, holders } => {
-                self.nodes[node].disks_mut().contest(disk, token, attempt, holders);
-            }
             Output::Claimed { disk, attempt } => self.leave(node, disk, attempt),
             Output::Ready => {}
             Output::Failed(why) => self.on_brick_failed(node, why),
@@ -274,7 +272,7 @@ impl World {
 
     /// A disk that shows its head is about to serve a contested read.
     fn choose(&mut self, node: usize, disk: usize, token: u64) {
-        if let Some((attempt, holders)) = self.nodes[node].disks_mut().choose(disk, token) {
+        if let Some(Contested { attempt, holders }) = self.nodes[node].disks_mut().choose(disk, token) {
             let bid_ns = self.physics.draw().below(MS);
             self.deliver(node, Input::Claims { disk, attempt, bid_ns, holders });
         }
@@ -301,7 +299,7 @@ impl World {
         let is_write = matches!(kind, IoKind::Write { .. });
         let life = self.nodes[node].life();
         let bay = self.nodes[node].disks_mut();
-        let Access { ticket, delay_ns } = self.physics.access(bay, disk, kind);
+        let Access { ticket, delay_ns } = self.physics.access(bay, disk, io.token, kind);
         let (outstanding, is_contested) = (bay.disks()[disk].under_way(), bay.is_contested(disk, io.token));
         self.judge(bounded::check("requests of one disk", outstanding, DISK_REQUESTS_MAX));
         self.later(delay_ns, Event::Disk { node, life, disk, ticket, token: io.token });

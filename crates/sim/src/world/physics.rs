@@ -47,8 +47,8 @@ impl Physics {
     }
 
     /// A disk begins an access.
-    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, kind: IoKind) -> Access {
-        let (ticket, delay_ns) = bay.submit(disk, kind, &mut self.draw);
+    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, token: u64, kind: IoKind) -> Access {
+        let (ticket, delay_ns) = bay.submit(disk, token, kind, &mut self.draw);
         Access { ticket, delay_ns }
     }
 

@@ -7,7 +7,7 @@ use node::BrickNode;
 use proto::Counters;
 use proto::client::{Client, ClientEffect, ClientEvent};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
-use proto::distribute::claim::{Attempt, Holders};
+use proto::distribute::claim::Attempt;
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
 use std::collections::BTreeMap;
 use wire::{IoError, IoReply, Packet};
@@ -23,8 +23,6 @@ pub(crate) enum Output {
     Store { token: u64, puts: Vec<Put> },
     /// A request to a disk.
     Disk { disk: usize, io: store::Io },
-    /// A request that comes next is a read that other bricks were asked for as well.
-    Contest { disk: usize, token: u64, attempt: Attempt, holders: Holders },
     /// Another brick serves such a read.
     Claimed { disk: usize, attempt: Attempt },
     /// A brick serves.
@@ -206,9 +204,6 @@ fn brick_output(effect: node::Effect) -> Output {
         node::Effect::Send { to, packet } => Output::Send { to, packet },
         node::Effect::Address { node, .. } => Output::Address(node),
         node::Effect::Disk { disk, io } => Output::Disk { disk, io },
-        node::Effect::Contest { disk, token, attempt, holders } => {
-            Output::Contest { disk, token, attempt, holders }
-        }
         node::Effect::Claimed { disk, attempt, .. } => Output::Claimed { disk, attempt },
         node::Effect::Ready => Output::Ready,
         node::Effect::Failed { why } => Output::Failed(why),

@@ -37,7 +37,7 @@ pub(super) fn bring_home(disk: &mut dyn Sectors, config: StoreConfig) -> Result<
 
 fn serve(disk: &mut dyn Sectors, io: Io) -> IoDone {
     let result = match io.kind {
-        IoKind::Read { offset, length } => disk.read(offset, length),
+        IoKind::Read { offset, length, .. } => disk.read(offset, length),
         IoKind::Write { offset, payload, durable } => {
             let written = disk.write(offset, &payload.contiguous());
             written.and_then(|()| if durable { disk.sync() } else { Ok(()) }).map(|()| Bytes::new())

@@ -312,7 +312,7 @@ impl World {
 
     fn answer(&mut self, io: Io, mark: u64) {
         let result = match io.kind {
-            IoKind::Read { offset, length } => self.disk.read(offset, length),
+            IoKind::Read { offset, length, .. } => self.disk.read(offset, length),
             IoKind::Write { offset, payload, durable } => {
                 self.disk.write(offset, &payload.to_vec(), durable);
                 Ok(Bytes::new())
@@ -399,7 +399,7 @@ impl World {
 
     pub fn read(&mut self, span: Span, width: u8) -> Result<Blocks, StoreError> {
         let token = self.next_token();
-        self.command(Command::Read { token, span, width, content: true });
+        self.command(Command::Read { token, span, width, content: true, contested: None });
         self.run(false);
         let at = self.replies.iter().position(|r| matches!(r, Reply::Read { token: t, .. } if *t == token));
         match self.replies.swap_remove(at.expect("an answer")) {

@@ -296,7 +296,7 @@ impl Test {
         let token = self.world.next_token();
         let seen = blocks_of(span).map(|b| self.blocks.entry(b).or_default().states.len() - 1).collect();
         self.reads.insert(token, (span, seen));
-        self.world.command(Command::Read { token, span, width: WIDTH, content: true });
+        self.world.command(Command::Read { token, span, width: WIDTH, content: true, contested: None });
     }
 
     fn note(&mut self) {

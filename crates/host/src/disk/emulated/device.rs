@@ -8,6 +8,7 @@ use model::drive::{Access, Drive, SECTOR_BYTES};
 use proto::distribute::claim::{Attempt, Claims, Config, Effect, Event, Holders};
 use std::ops::{Add, Range};
 use std::time::Duration;
+use wire::disk::Contested;
 
 /// The drive.
 #[derive(Debug)]
@@ -37,9 +38,6 @@ struct Waiting {
     access: Access,
     owner: Owner,
 }
-
-/// A read that other bricks were asked for as well.
-pub(super) type Contest = (Attempt, Holders);
 
 /// What comes of a drive's work.
 #[derive(Debug)]
@@ -134,12 +132,14 @@ impl Device {
     }
 
     /// Queues a read that comes now. `false` when these bytes cost no time.
-    pub(super) fn read(&mut self, offset: u64, bytes: u64, token: u64, contest: Option<Contest>) -> bool {
+    pub(super) fn read(&mut self, offset: u64, bytes: u64, token: u64, contested: Option<Contested>) -> bool {
         let Some(access) = self.map.access(offset, bytes, false) else { return false };
         let item = Waiting { access, owner: Owner::Request(token) };
         let sector = access.sector;
-        let event = match contest {
-            Some((attempt, holders)) => Event::Read { attempt, data: sector, sector, holders, item },
+        let event = match contested {
+            Some(Contested { attempt, holders }) => {
+                Event::Read { attempt, data: sector, sector, holders, item }
+            }
             None => Event::Local { sector, is_write: false, item },
         };
         self.claims.step(self.now, event, &mut self.fx);

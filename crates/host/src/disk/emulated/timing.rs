@@ -3,7 +3,7 @@
 //! A request goes to the real disk at once. Where a drive is emulated it also takes its turn at the drive, and its answer
 //! is due when the drive is done; then it may be late on top of that.
 
-use super::device::{Contest, Device, Happening, Served};
+use super::device::{Device, Happening, Served};
 use super::lateness::Lateness;
 use super::settings::Settings;
 use crate::disk::Completions;
@@ -30,8 +30,6 @@ pub struct Timing {
     devices: Vec<Device>,
     /// What takes its turn at a drive, by disk and token: what is known of its end.
     turns: HashMap<(usize, u64), Turn>,
-    /// Reads that other bricks were asked for as well, not asked here yet.
-    contests: HashMap<(usize, u64), Contest>,
     /// Answers that wait for nothing: reads left to other bricks.
     left: Completions,
     claims: Vec<DiskClaim>,
@@ -96,7 +94,6 @@ impl Timing {
         let mut timing = Timing {
             brick,
             settings: Settings::default(),
-            contests: HashMap::default(),
             left: Vec::new(),
             claims: Vec::new(),
             areas,
@@ -130,20 +127,14 @@ impl Timing {
         }
     }
 
-    /// The next request with this token is a read that `holders` were asked for.
-    pub fn contest(&mut self, disk: usize, token: u64, attempt: Attempt, holders: Holders) {
-        if self.is_drive() {
-            self.contests.insert((disk, token), (attempt, holders));
-        }
-    }
-
     /// A request goes to the real disk.
     pub fn asked(&mut self, now: Time, disk: usize, io: &Io) {
         self.catch_up(now);
-        let contest = self.contests.remove(&(disk, io.token));
         let Some(device) = self.devices.get_mut(disk) else { return };
         let is_timed = match &io.kind {
-            IoKind::Read { offset, length } => device.read(*offset, *length as u64, io.token, contest),
+            IoKind::Read { offset, length, contested } => {
+                device.read(*offset, *length as u64, io.token, contested.clone())
+            }
             IoKind::Write { offset, payload, .. } => device.write(*offset, payload.len() as u64, io.token),
             IoKind::Flush => false,
         };
@@ -307,6 +298,7 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
     use std::path::Path;
+    use wire::disk::Contested;
 
     /// Blocks from the second MiB on.
     const AREA: Range<u64> = (1 << 20)..(65 << 20);
@@ -358,7 +350,12 @@ mod tests {
     }
 
     fn read_of(token: u64, offset: u64) -> Io {
-        Io { token, kind: IoKind::Read { offset, length: 4096 } }
+        Io { token, kind: IoKind::read(offset, 4096) }
+    }
+
+    fn contested_read(token: u64, offset: u64, attempt: Attempt) -> Io {
+        let contested = Some(Contested { attempt, holders: [ME, BrickId(7)].into() });
+        Io { token, kind: IoKind::Read { offset, length: 4096, contested } }
     }
 
     fn write(token: u64, offset: u64) -> Io {
@@ -428,8 +425,7 @@ mod tests {
     fn contested(timing: &mut Timing, now: Time, token: u64, offset: u64) -> Attempt {
         let read = proto::distribute::claim::ReadId { asker: 9, sequence: token };
         let attempt = Attempt { read, number: 0 };
-        timing.contest(0, token, attempt, [ME, BrickId(7)].into());
-        ask(timing, now, &read_of(token, offset));
+        ask(timing, now, &contested_read(token, offset, attempt));
         attempt
     }
 
@@ -482,8 +478,7 @@ mod tests {
         let mut timing = timing(atlas("[drive]"));
         let read = proto::distribute::claim::ReadId { asker: 9, sequence: 1 };
         let attempt = Attempt { read, number: 0 };
-        timing.contest(0, 1, attempt, [ME, BrickId(7)].into());
-        timing.asked(Time(0), 0, &read_of(1, 1 << 23));
+        timing.asked(Time(0), 0, &contested_read(1, 1 << 23, attempt));
         timing.claimed(Time(0), 0, attempt, (MS, BrickId(7)));
         assert_eq!(tokens(&mut timing, Time(0)), [1]);
         timing.answered(Time(9), 0, answer(1));

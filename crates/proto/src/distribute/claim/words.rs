@@ -3,28 +3,8 @@
 use super::bids;
 use crate::heads::Policy;
 use base::{BrickId, Time};
-use std::sync::Arc;
 
-/// Who could serve a read, this brick among them.
-pub type Holders = Arc<[BrickId]>;
-
-/// A read, the same at every holder.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct ReadId {
-    /// Who asks: a gateway or a client.
-    pub asker: u64,
-    /// Its number there.
-    pub sequence: u64,
-}
-
-/// A read, and how often it was asked for before: claims of an earlier attempt do not touch a later one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Attempt {
-    /// The read.
-    pub read: ReadId,
-    /// 0 at first.
-    pub number: u8,
-}
+pub use wire::disk::{Attempt, Holders, ReadId};
 
 /// How a brick claims.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ use crate::netraid::pending::{State, WriteKey};
 use base::{BLOCK, GroupId, VolumeId};
 use std::collections::BTreeMap;
 use wire::Span;
-use wire::disk::{Blocks, Command, StoreError, Token};
+use wire::disk::{Blocks, Command, Contested, StoreError, Token};
 
 /// A read on its way down the branches.
 #[derive(Debug)]
@@ -27,6 +27,14 @@ pub(super) struct Descent {
     width: u8,
     wanted: Wanted,
     found: Option<Found>,
+}
+
+/// What is looked up.
+pub(super) struct Looked {
+    pub(super) group: GroupId,
+    pub(super) span: Span,
+    pub(super) width: u8,
+    pub(super) content: bool,
 }
 
 /// What is asked of each branch on the way down.
@@ -85,8 +93,19 @@ impl Participant {
         content: bool,
         lookup: Lookup,
     ) -> Token {
+        self.look_contested(cx, Looked { group, span, width, content }, None, lookup)
+    }
+
+    /// The same, where other bricks may claim it before this disk comes to it.
+    pub(super) fn look_contested(
+        &mut self,
+        cx: &mut Context<'_>,
+        Looked { group, span, width, content }: Looked,
+        contested: Option<Contested>,
+        lookup: Lookup,
+    ) -> Token {
         let token = self.token();
-        let command = Command::Read { token, span, width, content };
+        let command = Command::Read { token, span, width, content, contested };
         let wanted = if content { Wanted::Content } else { Wanted::Stamps };
         self.descend_from(cx, token, group, span, width, wanted);
         self.ask(cx, token, lookup, command);
@@ -141,7 +160,7 @@ impl Participant {
             cx,
             match checks {
                 true => Command::Verify { token, span, width },
-                false => Command::Read { token, span, width, content },
+                false => Command::Read { token, span, width, content, contested: None },
             },
         );
         None

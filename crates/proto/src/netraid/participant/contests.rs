@@ -14,7 +14,7 @@ use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
 };
 use std::collections::VecDeque;
-use wire::disk::Command;
+use wire::disk::{Command, Contested};
 use wire::{Claim, ReadOutcome, Slots};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
@@ -183,11 +183,11 @@ impl Participant {
     /// A read that others were asked for, too, of blocks without a write in doubt.
     pub(super) fn contend(&mut self, cx: &mut Context<'_>, read: ReadRequest) {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else {
-            return self.serve(cx, read, false);
+            return self.serve(cx, read, false, None);
         };
         let Some(holders) = self.contests.holders(cx, &read, contest.holders) else {
             cx.counters.count("contested read that makes no sense served alone");
-            return self.serve(cx, read, false);
+            return self.serve(cx, read, false, None);
         };
         if self.contests.at_disk.len() >= QUEUE_MAX {
             return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
@@ -195,8 +195,7 @@ impl Participant {
         let attempt = attempt(gateway.0, contest.number);
         if self.contests.heads_seen && read.content {
             self.contests.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
-            cx.fx.push(BrickEffect::Contest { disk: self.disk, attempt, holders });
-            return self.serve(cx, read, false);
+            return self.serve(cx, read, false, Some(Contested { attempt, holders }));
         }
         // There is no arm whose way would depend on the sector.
         let (sector, data) =
@@ -296,7 +295,7 @@ impl Participant {
             return false;
         }
         if self.pending.in_doubt(read.span).next().is_none() {
-            self.serve(cx, read, true);
+            self.serve(cx, read, true, None);
             return true;
         }
         // The others have left it to this brick, so it does not leave it to them.

@@ -41,7 +41,7 @@ impl Participant {
         self.descend_from(cx, token, group, span, width, wanted);
         let command = match verify {
             true => Command::Verify { token, span, width },
-            false => Command::Read { token, span, width, content: false },
+            false => Command::Read { token, span, width, content: false, contested: None },
         };
         self.ask(cx, token, Lookup::Own { job }, command);
     }

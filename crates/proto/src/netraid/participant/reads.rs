@@ -1,10 +1,11 @@
 //! Reads: served from blocks without a write in doubt, held back where there is one.
 
+use super::branches::Looked;
 use super::contests::Begun;
 use super::views::bear_witness;
 use super::{Context, Lookup, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
 use base::{GroupId, NodeId, Payload, Time};
-use wire::disk::{Blocks, Command, StoreError};
+use wire::disk::{Blocks, Command, Contested, StoreError};
 use wire::{Message, ReadOutcome, Span};
 
 impl Participant {
@@ -30,7 +31,7 @@ impl Participant {
         if self.pending.in_doubt(read.span).next().is_none() {
             return match read.contest {
                 Some(_) => self.contend(cx, read),
-                None => self.serve(cx, read, false),
+                None => self.serve(cx, read, false, None),
             };
         }
         self.hold_read(cx, id, since, read);
@@ -45,12 +46,20 @@ impl Participant {
         self.held.insert(id, (since, read));
     }
 
-    /// Looks the blocks up; `claimed` where other members were asked as well and leave the read to this one.
-    pub(super) fn serve(&mut self, cx: &mut Context<'_>, read: ReadRequest, claimed: bool) {
+    /// Looks the blocks up; `claimed` where other members were asked as well and leave the read to
+    /// this one, `contested` where the disk is to find out which of them serves it.
+    pub(super) fn serve(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: ReadRequest,
+        claimed: bool,
+        contested: Option<Contested>,
+    ) {
         let begun = self.contests.begin(cx.now, claimed, read.content, read.span.count);
-        let (group, span, width, content) = (read.group, read.span, read.width, read.content);
+        let ReadRequest { group, span, width, content, .. } = read;
+        let looked = Looked { group, span, width, content };
         let lookup = Lookup::Read { request: read, leased: cx.leased, begun };
-        self.look(cx, group, span, width, content, lookup);
+        self.look_contested(cx, looked, contested, lookup);
     }
 
     pub(super) fn on_read_done(

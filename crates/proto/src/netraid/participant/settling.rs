@@ -20,7 +20,7 @@ impl Participant {
             return;
         }
         let token = self.token();
-        let command = Command::Read { token, span: write.span, width, content: false };
+        let command = Command::Read { token, span: write.span, width, content: false, contested: None };
         self.ask(cx, token, Lookup::Fate { asker, write, width }, command);
     }
 
