@@ -33,7 +33,7 @@ use crate::view::Families;
 use base::{BrickId, GroupId, RequestId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{CatchUp, COMPLETIONS_MAX, GroupView};
+use wire::{COMPLETIONS_MAX, CatchUp, GroupView};
 
 const AGAIN: Duration = Duration::from_millis(200);
 
