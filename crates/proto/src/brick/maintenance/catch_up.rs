@@ -9,7 +9,7 @@
 //!
 //! # Why a retry takes effect once
 //!
-//! The effects are asked for under this view, too: each current member has by then those of all writes that it committed
+//! The completions are asked for under this view, too: each current member has by then those of all writes that it committed
 //! earlier. Later ones reach this brick as writes when it takes part in them, and when it does not, nobody will ask it
 //! about them: the parts of a request always go to the same slots. They are put on every disk, as nobody knows on
 //! which of them a retry will ask, and are durable before the brick says that it is through; so whoever is asked after
@@ -20,7 +20,7 @@
 //!
 //! A brick that joins is a voter only from its view on. Of a write of that view that is not here it can say that it
 //! never was: it takes part in all of them. Of older ones it is not asked: the making of the view decided them, and
-//! settlers begin anew under it. The effects that it takes over only ever add knowledge, and it forgets its say about
+//! settlers begin anew under it. The completions that it takes over only ever add knowledge, and it forgets its say about
 //! everything up to the latest of them (see [`crate::netraid::participant::own`]).
 
 use super::context::Context;
@@ -238,7 +238,7 @@ impl CatchUps {
         }
     }
 
-    /// The effects of a page are durable on all disks, or not.
+    /// The completions of a page are durable on all disks, or not.
     pub(super) fn on_remembered(&mut self, now: Time, group: GroupId, durable: bool) {
         let Some(run) = self.runs.get_mut(&group) else { return };
         run.turn = Turn::Ready;
