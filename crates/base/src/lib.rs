@@ -10,6 +10,7 @@ pub mod checksum;
 pub mod id;
 pub mod machine;
 pub mod mechanics;
+mod named;
 pub mod octaves;
 pub mod payload;
 pub mod stamp;

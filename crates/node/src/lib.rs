@@ -115,7 +115,7 @@ pub struct BrickNode {
     queue: VecDeque<Job>,
     heads_seen: bool,
     #[cfg(feature = "planted")]
-    plant: proto::planted::Plant,
+    rules: &'static dyn proto::rules::Rules,
     /// Kept between steps so that they allocate nothing.
     store_fx: Vec<StoreEffect>,
     brick_fx: Vec<BrickEffect>,
@@ -133,7 +133,7 @@ impl BrickNode {
             queue: VecDeque::new(),
             heads_seen: false,
             #[cfg(feature = "planted")]
-            plant: proto::planted::Plant::None,
+            rules: proto::rules::SOUND,
             store_fx: Vec::new(),
             brick_fx: Vec::new(),
         }
@@ -147,10 +147,10 @@ impl BrickNode {
         }
     }
 
-    /// Breaks something on purpose, for tests, before the brick runs.
+    /// Goes by other rules from when the brick runs, in tests.
     #[cfg(feature = "planted")]
-    pub fn plant(&mut self, plant: proto::planted::Plant) {
-        self.plant = plant;
+    pub fn set_rules(&mut self, rules: &'static dyn proto::rules::Rules) {
+        self.rules = rules;
     }
 
     /// What happened so far, by name.
@@ -248,7 +248,7 @@ impl BrickNode {
             let found = core::mem::take(found).into_iter().flatten().collect();
             let mut brick = Brick::new(self.config.clone(), found, now);
             #[cfg(feature = "planted")]
-            brick.plant(self.plant);
+            brick.set_rules(self.rules);
             let mut none = Vec::new();
             brick.step(now, BrickEvent::HeadsSeen(self.heads_seen), &mut none);
             brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());

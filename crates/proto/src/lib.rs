@@ -14,7 +14,9 @@ pub mod heads;
 pub mod layout;
 pub mod member;
 pub mod netraid;
+#[cfg(feature = "planted")]
 pub mod planted;
+pub mod rules;
 pub mod view;
 
 pub use counters::Counters;

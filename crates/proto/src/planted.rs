@@ -1,12 +1,12 @@
-//! Faults that tests plant on purpose, to see that the checkers find them. None is reachable without the feature
-//! `planted`.
+//! Rules of which one is broken on purpose, to see that the checkers find it. They exist only with the feature `planted`.
+
+use crate::rules::{Rules, SOUND};
+use base::NodeId;
+use wire::{GroupView, PrepareOutcome};
 
 /// What is broken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// Nothing.
-    #[default]
-    None,
     /// A brick works on requests under any view once it has one.
     FencingOff,
     /// A member takes a write whatever stamps are there.
@@ -19,9 +19,72 @@ pub enum Plant {
     SnapshotBrickByBrick,
 }
 
-impl Plant {
-    /// Whether `plant` is planted.
-    pub(crate) fn has(self, plant: Plant) -> bool {
-        cfg!(feature = "planted") && self == plant
+/// The rules with this broken.
+pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
+    match plant {
+        None => SOUND,
+        Some(Plant::FencingOff) => &FencingOff,
+        Some(Plant::TimestampCheckOff) => &TimestampCheckOff,
+        Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
+        Some(Plant::RebuildReadsStaleCopy) => &RebuildReadsStaleCopy,
+        Some(Plant::SnapshotBrickByBrick) => &SnapshotBrickByBrick,
+    }
+}
+
+#[derive(Debug)]
+struct FencingOff;
+
+impl Rules for FencingOff {
+    fn works_under(&self, _is_in_force: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct TimestampCheckOff;
+
+impl Rules for TimestampCheckOff {
+    fn verdict(&self, _by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct ResyncSkipsABlock;
+
+impl Rules for ResyncSkipsABlock {
+    fn compares(&self, lba: u64) -> bool {
+        lba % 8 != 3
+    }
+}
+
+#[derive(Debug)]
+struct RebuildReadsStaleCopy;
+
+impl Rules for RebuildReadsStaleCopy {
+    /// The first one that is not current, if there is any.
+    fn repair_source(&self, view: &GroupView, slot: u8) -> Option<u8> {
+        (0..view.members.len() as u8).find(|of| *of != slot && !view.current.has(*of))
+    }
+
+    fn repair_replaces(&self, _is_later_here: bool) -> bool {
+        true
+    }
+
+    fn serves_read(
+        &self,
+        admitted: Result<(), Option<GroupView>>,
+        from: NodeId,
+    ) -> Result<(), Option<GroupView>> {
+        admitted.or_else(|view| if matches!(from, NodeId::Brick(_)) { Ok(()) } else { Err(view) })
+    }
+}
+
+#[derive(Debug)]
+struct SnapshotBrickByBrick;
+
+impl Rules for SnapshotBrickByBrick {
+    fn fences_family(&self, _moves_a_head: bool) -> bool {
+        false
     }
 }

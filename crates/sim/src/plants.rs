@@ -17,39 +17,38 @@ pub const SEEDS: u64 = 200;
 
 #[cfg(feature = "planted")]
 mod planted {
-    use crate::world::World;
+    use crate::world::{Durability, World};
     use node::BrickNode;
     use proto::directory::Directory;
-    use proto::planted::Plant;
+    use proto::planted::{Plant, rules};
 
-    fn plant_of(name: Option<&str>) -> Plant {
-        match name {
-            Some("fencing_off") => Plant::FencingOff,
-            Some("timestamp_check_off") => Plant::TimestampCheckOff,
-            Some("resync_skips_a_block") => Plant::ResyncSkipsABlock,
-            Some("rebuild_reads_stale_copy") => Plant::RebuildReadsStaleCopy,
-            Some("snapshot_brick_by_brick") => Plant::SnapshotBrickByBrick,
-            _ => Plant::None,
-        }
+    fn plant_of(name: Option<&str>) -> Option<Plant> {
+        Some(match name? {
+            "fencing_off" => Plant::FencingOff,
+            "timestamp_check_off" => Plant::TimestampCheckOff,
+            "resync_skips_a_block" => Plant::ResyncSkipsABlock,
+            "rebuild_reads_stale_copy" => Plant::RebuildReadsStaleCopy,
+            "snapshot_brick_by_brick" => Plant::SnapshotBrickByBrick,
+            _ => return None,
+        })
     }
 
     impl World {
-        /// Breaks what is broken for all that runs on this thread.
-        pub(crate) fn plant_all(&self) {
-            store::planted::ignore_sums(self.shape.plant.as_deref() == Some("checksum_on_read_off"));
+        /// Breaks what is broken for all that runs on this thread, and the physics.
+        pub(crate) fn plant_all(&mut self) {
+            let plant = self.shape.plant.as_deref();
+            store::planted::ignore_sums(plant == Some("checksum_on_read_off"));
+            if plant == Some("journal_sync_off") {
+                self.physics.set_durability(Durability::Cached);
+            }
         }
 
         pub(crate) fn plant_directory(&self, directory: &mut Directory) {
-            directory.plant(plant_of(self.shape.plant.as_deref()));
+            directory.set_rules(rules(plant_of(self.shape.plant.as_deref())));
         }
 
         pub(crate) fn plant_brick(&self, brick: &mut BrickNode) {
-            brick.plant(plant_of(self.shape.plant.as_deref()));
-        }
-
-        /// Whether what is to be durable is only cached.
-        pub(crate) fn forgets_to_sync(&self) -> bool {
-            self.shape.plant.as_deref() == Some("journal_sync_off")
+            brick.set_rules(rules(plant_of(self.shape.plant.as_deref())));
         }
     }
 }
@@ -61,13 +60,10 @@ mod planted {
     use proto::directory::Directory;
 
     impl World {
-        pub(crate) fn plant_all(&self) {
+        pub(crate) fn plant_all(&mut self) {
             assert!(self.shape.plant.is_none(), "a build without the feature `planted` has no bugs to plant");
         }
         pub(crate) fn plant_directory(&self, _directory: &mut Directory) {}
         pub(crate) fn plant_brick(&self, _brick: &mut BrickNode) {}
-        pub(crate) fn forgets_to_sync(&self) -> bool {
-            false
-        }
     }
 }

@@ -160,11 +160,11 @@ impl Brick {
         brick
     }
 
-    /// Breaks something, in tests.
+    /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
-    pub fn plant(&mut self, plant: crate::planted::Plant) {
-        self.groups.plant = plant;
-        self.maintenance.set_plant(plant);
+    pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.groups.set_rules(rules);
+        self.maintenance.set_rules(rules);
     }
 
     /// The identities of its disks, in order, before it is first woken. Where any is another than when its groups were

@@ -9,7 +9,6 @@ use super::records::VolumeRecord;
 use super::volumes::{check_name, invalid};
 use super::{After, Answered, Directory, DirectoryEffect, Put, send};
 use crate::member::change::Step;
-use crate::planted::Plant;
 use base::{GroupId, NodeId, Time, VolumeId};
 use core::time::Duration;
 use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, Message, VolumeInfo};
@@ -309,13 +308,11 @@ impl Directory {
     /// Whether a view to come moves a volume to another head: then all groups fence before any goes on.
     pub(super) fn moves_branches(&self, next: &GroupView) -> bool {
         let Some(active) = self.active(next.group) else { return false };
-        if self.plant.has(Plant::SnapshotBrickByBrick) {
-            return false;
-        }
-        active.lineage.heads.iter().any(|(volume, head)| {
+        let moves_a_head = active.lineage.heads.iter().any(|(volume, head)| {
             let moved = next.lineage.heads.iter().find(|(of, _)| of == volume);
             moved.is_some_and(|(_, to)| to != head)
-        })
+        });
+        self.rules.fences_family(moves_a_head)
     }
 
     /// A group of the family has fenced: if all have, they go on.

@@ -20,7 +20,7 @@ mod volumes;
 
 use crate::counters::Counters;
 use crate::member::change::Change;
-use crate::planted::Plant;
+use crate::rules::{Rules, SOUND};
 use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use families::Wish;
@@ -159,7 +159,7 @@ pub struct Directory {
     durable: u64,
     broken: Option<String>,
     counters: Counters,
-    plant: Plant,
+    rules: &'static dyn Rules,
 }
 
 const TICK: Duration = Duration::from_millis(100);
@@ -195,7 +195,7 @@ impl Directory {
             durable: records_version,
             broken: None,
             counters: Counters::default(),
-            plant: Plant::default(),
+            rules: SOUND,
         };
         directory.resume_changes(now);
         Ok(directory)
@@ -206,10 +206,10 @@ impl Directory {
         &self.counters
     }
 
-    /// Breaks something on purpose, for tests.
+    /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
-    pub fn plant(&mut self, plant: Plant) {
-        self.plant = plant;
+    pub fn set_rules(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
     }
 
     /// Why its store failed, if it did: it does nothing any more and must be restarted.

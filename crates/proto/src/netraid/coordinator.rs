@@ -17,7 +17,7 @@ use super::write::WriteOperation;
 use crate::counters::Counters;
 use crate::distribute::Policies;
 use crate::layout::extent::Geometry;
-use crate::planted::Plant;
+use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, HashMap, HashSet, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -233,8 +233,8 @@ pub struct Shared {
     pub traffic: Traffic,
     /// Counts.
     pub counters: Counters,
-    /// What is broken on purpose, in tests.
-    pub plant: Plant,
+    /// What repairs go by.
+    pub rules: &'static dyn Rules,
     /// Groups whose view is out of date: the directory is to be asked.
     pub stale: BTreeSet<GroupId>,
     current: OperationId,
@@ -532,7 +532,7 @@ impl Default for Coordinator {
             pace: Pace::default(),
             traffic: Traffic::default(),
             counters: Counters::default(),
-            plant: Plant::default(),
+            rules: SOUND,
             stale: BTreeSet::new(),
             current: 0,
             serial: 0,

@@ -12,7 +12,6 @@
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
 use super::read::{ReadOperation, is_mirrored};
 use super::reconstruct::ReconstructOperation;
-use crate::planted::Plant;
 use base::{GroupId, Payload, Stamp};
 use core::time::Duration;
 use wire::{IoError, Message, ReadOutcome, RepairOutcome, Slots, Span};
@@ -58,8 +57,8 @@ impl RepairOperation {
     fn fetch(&mut self, shared: &mut Shared) {
         let geometry = shared.geometry(self.group);
         let excluded = Slots::one(self.slot);
-        if shared.plant.has(Plant::RebuildReadsStaleCopy) && self.fetch_stale(shared) {
-            return;
+        if let Some(source) = self.sole_source(shared) {
+            return self.fetch_from(shared, source);
         }
         shared.begin(match is_mirrored(&geometry) {
             true => Operation::Read(ReadOperation::of_branch(self.group, self.span, excluded)),
@@ -73,16 +72,15 @@ impl RepairOperation {
 }
 
 impl RepairOperation {
-    /// Planted: the first copy at a member that is not current is as good as any.
-    fn fetch_stale(&self, shared: &mut Shared) -> bool {
+    /// The one member to fetch a copy from, by the rules; the first time only.
+    fn sole_source(&self, shared: &Shared) -> Option<u8> {
+        let is_first = self.attempt == 0 && is_mirrored(&shared.geometry(self.group));
+        let source = is_first.then(|| shared.rules.repair_source(&shared.view(self.group), self.slot));
+        source.flatten()
+    }
+
+    fn fetch_from(&self, shared: &mut Shared, slot: u8) {
         let (view, group, span) = (shared.view(self.group), self.group, self.span);
-        if !is_mirrored(&shared.geometry(group)) {
-            return false;
-        }
-        let others = (0..view.members.len() as u8).filter(|slot| *slot != self.slot);
-        let Some(slot) = others.filter(|slot| !view.current.has(*slot)).find(|_| self.attempt == 0) else {
-            return false;
-        };
         let width = width_at(&shared.geometry(group), span.lba, slot);
         shared.call(&view, slot, Payload::new(), |operation| Message::Read {
             operation,
@@ -95,7 +93,6 @@ impl RepairOperation {
             contest: None,
         });
         shared.wake_to_retry(self.attempt);
-        true
     }
 }
 

@@ -12,7 +12,7 @@
 //! Of a group that it left, or lost its blocks of, a brick keeps a *tombstone*: the promise without a view, so that no late
 //! message revives an old one.
 
-use crate::planted::Plant;
+use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{GroupState, GroupView, Wire};
@@ -24,8 +24,7 @@ pub struct Groups {
     states: BTreeMap<GroupId, GroupState>,
     /// The view in force of each group, as the latest note says.
     noted: BTreeMap<GroupId, ViewNumber>,
-    /// What is broken on purpose, in tests.
-    pub plant: Plant,
+    rules: &'static dyn Rules,
 }
 
 const NOTE_PREFIX: u8 = b'v';
@@ -42,7 +41,7 @@ impl Groups {
             .collect();
         let number = |state: &GroupState| Some(state.active.as_ref()?.number);
         let noted = states.iter().filter_map(|(group, state)| Some((*group, number(state)?))).collect();
-        Groups { me, states, noted, plant: Plant::default() }
+        Groups { me, states, noted, rules: SOUND }
     }
 
     /// The key and value of a group's note.
@@ -58,6 +57,17 @@ impl Groups {
             let noted = self.noted.entry(group).or_insert(number);
             *noted = number.max(*noted);
         }
+    }
+
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub(crate) fn set_rules(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
+    }
+
+    /// The rules that the brick goes by.
+    pub fn rules(&self) -> &'static dyn Rules {
+        self.rules
     }
 
     /// Whose they are.
@@ -86,7 +96,7 @@ impl Groups {
         let Some(active) = &state.active else { return Err(None) };
         let is_noted = self.noted.get(&group).is_some_and(|noted| *noted >= number);
         let in_force = active.number == number && state.promised == number && is_noted;
-        if (in_force || self.plant.has(Plant::FencingOff)) && is_party(active, self.me) {
+        if self.rules.works_under(in_force) && is_party(active, self.me) {
             return Ok(());
         }
         Err((active.number > number).then(|| active.clone()))

@@ -30,6 +30,8 @@ use judges::Judges;
 use model::Draw;
 pub(crate) use node::Node;
 use node::{Nodes, Wake};
+#[cfg(feature = "planted")]
+pub(crate) use physics::Durability;
 use physics::{Access, Physics};
 use proto::distribute::claim::Attempt;
 use role::{Output, Role};
@@ -289,13 +291,7 @@ impl World {
     }
 
     fn submit(&mut self, node: usize, disk: usize, io: store::Io) {
-        let kind = match io.kind {
-            // Journal writes are the durable ones.
-            IoKind::Write { offset, payload, durable: true } if self.forgets_to_sync() => {
-                IoKind::Write { offset, payload, durable: false }
-            }
-            kind => kind,
-        };
+        let kind = io.kind;
         let is_write = matches!(kind, IoKind::Write { .. });
         let life = self.nodes[node].life();
         let bay = self.nodes[node].disks_mut();

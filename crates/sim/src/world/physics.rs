@@ -15,15 +15,30 @@ pub(super) struct Access {
     pub(super) delay_ns: u64,
 }
 
-/// The network, and the draw of all that machines cannot know.
+/// Whether disks honour that a write is to be durable when it is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Durability {
+    Honoured,
+    /// They say that it is, and keep it in their cache. This is a fault that tests plant.
+    #[cfg_attr(not(feature = "planted"), expect(dead_code, reason = "only tests plant it"))]
+    Cached,
+}
+
+/// The network and the disks' ways, and the draw of all that machines cannot know.
 pub(crate) struct Physics {
     net: Net,
+    durability: Durability,
     draw: Draw,
 }
 
 impl Physics {
     pub(super) fn new(draw: Draw) -> Physics {
-        Physics { net: Net::new(), draw }
+        Physics { net: Net::new(), durability: Durability::Honoured, draw }
+    }
+
+    #[cfg(feature = "planted")]
+    pub(crate) fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
     }
 
     pub(crate) fn net(&self) -> &Net {
@@ -48,6 +63,12 @@ impl Physics {
 
     /// A disk begins an access.
     pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, token: u64, kind: IoKind) -> Access {
+        let kind = match kind {
+            IoKind::Write { offset, payload, durable: true } => {
+                IoKind::Write { offset, payload, durable: self.durability == Durability::Honoured }
+            }
+            kind => kind,
+        };
         let (ticket, delay_ns) = bay.submit(disk, token, kind, &mut self.draw);
         Access { ticket, delay_ns }
     }

@@ -80,10 +80,10 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Breaks something, in tests.
+    /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
-    pub(super) fn set_plant(&mut self, plant: crate::planted::Plant) {
-        self.coordinator.shared.plant = plant;
+    pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.coordinator.shared.rules = rules;
     }
 
     pub(super) fn set_now(&mut self, now: Time) {

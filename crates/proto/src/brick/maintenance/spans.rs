@@ -6,6 +6,7 @@ use super::members::{Column, Expected, Repaired};
 use super::walk::{AGAIN_DOUBLINGS_MAX, Visit, fetch_bytes};
 use super::walks::Walks;
 use crate::netraid::coordinator::width_at;
+use crate::rules::{Rules, SOUND};
 use base::{GroupId, Stamp};
 use std::collections::{BTreeMap, VecDeque};
 use wire::Span;
@@ -47,18 +48,12 @@ pub(super) struct Spans {
     waiting: VecDeque<(SpanId, Span)>,
     /// By scrubs, since the start.
     repaired_blocks: u64,
-    compares: fn(Owner, Place) -> bool,
+    rules: &'static dyn Rules,
 }
 
 impl Default for Spans {
     fn default() -> Spans {
-        Spans {
-            jobs: BTreeMap::new(),
-            serial: 0,
-            waiting: VecDeque::new(),
-            repaired_blocks: 0,
-            compares: |_, _| true,
-        }
+        Spans { jobs: BTreeMap::new(), serial: 0, waiting: VecDeque::new(), repaired_blocks: 0, rules: SOUND }
     }
 }
 
@@ -122,10 +117,10 @@ impl Spans {
         !self.waiting.is_empty()
     }
 
-    /// Other blocks are taken for equal without being compared, in tests.
+    /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
-    pub(super) fn set_compares(&mut self, compares: fn(Owner, Place) -> bool) {
-        self.compares = compares;
+    pub(super) fn set_rules(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
     }
 
     /// A span of a walk is looked at.
@@ -189,16 +184,16 @@ impl Spans {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let (owner, span) = (job.owner, job.visit.span);
         let State::Comparing(here) = &job.state else { panic!("nobody asked what should be at {span:?}") };
-        let place = |block: u32| Place { branch: span.volume, lba: span.lba + u64::from(block) };
+        let lba = |block: u32| span.lba + u64::from(block);
         let mut blocks = job.differing(here, &expected);
-        blocks.retain(|block| (self.compares)(owner, place(*block)));
+        blocks.retain(|block| owner == Owner::Scrub || self.rules.compares(lba(*block)));
         let unrepaired = blocks.len() as u64;
         job.state = State::Repairing(Repairing { expected, runs: Vec::new(), unrepaired, is_open: false });
         if let Some(walk) = walks.walk_mut(owner) {
             walk.note_found(span, unrepaired);
         }
         for run in blocks.chunk_by(|a, b| a + 1 == *b) {
-            let run = Span { lba: place(run[0]).lba, count: run.len() as u32, ..span };
+            let run = Span { lba: lba(run[0]), count: run.len() as u32, ..span };
             self.repair(cx, walks, id, run);
         }
         self.settle_if_done(cx, walks, id);

@@ -23,7 +23,6 @@ use super::pending::{Pending, PendingTable, Prepare, State, WriteKey};
 use crate::brick::BrickEffect;
 use crate::counters::Counters;
 use crate::distribute::claim::estimate::Calibration;
-use crate::planted::Plant;
 use crate::view::Groups;
 use base::{BrickId, GroupId, HashMap, NodeId, Payload, Stamp, Time, ViewNumber, VolumeId};
 use branches::{CopyUps, Descent, Found, LateDiscard, MergeUnderWay};
@@ -440,8 +439,10 @@ impl Participant {
             cx.groups.active(pending.prepare.write.group).is_some_and(|view| view.is_joining(cx.groups.me()));
         let verdict = match &result {
             Err(error) => Err(refusal(*error)),
-            Ok(_) if cx.groups.plant.has(Plant::TimestampCheckOff) => Ok(()),
-            Ok(found) => verify(&pending.prepare, &found.blocks, catches_up),
+            Ok(found) => {
+                let by_stamps = verify(&pending.prepare, &found.blocks, catches_up);
+                cx.groups.rules().verdict(by_stamps)
+            }
         };
         if let Err(outcome) = verdict {
             return self.refuse_checked(cx, key, outcome);
@@ -745,11 +746,7 @@ fn admits(cx: &Context<'_>, read: &ReadRequest) -> Result<(), Option<GroupView>>
         true => cx.groups.takes(read.group, read.view),
         false => cx.groups.serves(read.group, read.view),
     };
-    let stale_copy = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
-    admitted.or_else(|view| match stale_copy && matches!(read.from, NodeId::Brick(_)) {
-        true => Ok(()),
-        false => Err(view),
-    })
+    cx.groups.rules().serves_read(admitted, read.from)
 }
 
 fn seal_key(stamp: Stamp) -> Vec<u8> {

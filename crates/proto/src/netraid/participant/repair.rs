@@ -24,7 +24,6 @@ use super::branches::Found;
 use super::own::Own;
 use super::{Context, Lookup, Participant, RepairAsker, RepairRequest};
 use crate::netraid::pending::{Pending, Prepare, State, WriteKey};
-use crate::planted::Plant;
 use base::{GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
 use wire::{Change, Message, RepairOutcome, Scope, Span, WriteId};
@@ -92,10 +91,10 @@ impl Participant {
             Ok(found) => (fit(&request, &found.blocks), owner(cx, &request, &found)),
             Err(_) => (Fit::Later, request.span.volume),
         };
-        let trusts_anything = cx.groups.plant.has(Plant::RebuildReadsStaleCopy);
+        let replaces = cx.groups.rules().repair_replaces(fit == Fit::Later);
         // A later view may have begun while the disk looked, and the group have been left.
         let takes = cx.groups.takes(request.group, request.view).is_ok();
-        if !takes || fit == Fit::Later && !trusts_anything || fit == Fit::Same {
+        if !takes || !replaces || fit == Fit::Same {
             self.remove(cx, key);
             let is_there = takes && fit == Fit::Same;
             let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };

@@ -1,0 +1,57 @@
+//! The rules at which a mistake would break a promise. Each machine is handed the rules that it goes by: [`SOUND`], but
+//! where a test of the checkers hands in others, of which one is broken on purpose (`planted`).
+
+use base::NodeId;
+use core::fmt::Debug;
+use wire::{GroupView, PrepareOutcome};
+
+/// The rules, each with what is right. Where nothing is said they are those of every product.
+pub trait Rules: Debug + Sync {
+    /// Whether a brick works on a request, by whether the request's view is in force, noted, and not fenced.
+    fn works_under(&self, is_in_force: bool) -> bool {
+        is_in_force
+    }
+
+    /// What a member answers a write, by what the stamps that are there say of it.
+    fn verdict(&self, by_stamps: Result<(), PrepareOutcome>) -> Result<(), PrepareOutcome> {
+        by_stamps
+    }
+
+    /// Whether a member that catches up compares its block at `lba` with those of others.
+    fn compares(&self, _lba: u64) -> bool {
+        true
+    }
+
+    /// The one member of mirrors that a repair of the member at `slot` fetches from; none where it is any current one.
+    fn repair_source(&self, _view: &GroupView, _slot: u8) -> Option<u8> {
+        None
+    }
+
+    /// Whether a repair may replace what is here, by whether that is later than what was fetched.
+    fn repair_replaces(&self, is_later_here: bool) -> bool {
+        !is_later_here
+    }
+
+    /// Whether a read is served, by whether the view that it names admits it; if not, the view to tell the reader.
+    fn serves_read(
+        &self,
+        admitted: Result<(), Option<GroupView>>,
+        _from: NodeId,
+    ) -> Result<(), Option<GroupView>> {
+        admitted
+    }
+
+    /// Whether all groups of a family fence before any goes on, by whether a view moves a volume to another head.
+    fn fences_family(&self, moves_a_head: bool) -> bool {
+        moves_a_head
+    }
+}
+
+/// What is right.
+#[derive(Debug)]
+struct Sound;
+
+impl Rules for Sound {}
+
+/// The rules of every product.
+pub const SOUND: &dyn Rules = &Sound;
