@@ -39,6 +39,9 @@ pub(crate) struct Input {
     /// How much to ask for: doubled when reads fill it, small again when idle.
     read_bytes: usize,
     large: Option<Large>,
+    /// Whether the bytes are frames: not before the other side has said who it is. A length that a stranger writes reserves
+    /// nothing.
+    is_open: bool,
 }
 
 /// A large payload that is being received.
@@ -79,6 +82,11 @@ impl Input {
     /// Bytes received and not used.
     pub(crate) fn buffered(&mut self) -> &mut BytesMut {
         &mut self.buffer
+    }
+
+    /// From now on the bytes are frames.
+    pub(crate) fn open(&mut self) {
+        self.is_open = true;
     }
 
     /// The next whole packet.
@@ -145,6 +153,9 @@ impl Input {
 
     /// Bytes missing from the frame that has begun, as far as is known; at least one.
     fn missing(&self) -> usize {
+        if !self.is_open {
+            return 1;
+        }
         let frame = match self.buffer.first_chunk::<HEADER_BYTES>().map(Header::parse) {
             Some(Ok(header)) if header.payload_bytes >= LARGE_PAYLOAD_BYTES => {
                 HEADER_BYTES + header.message_bytes

@@ -37,7 +37,7 @@
 //!
 //! A completion of io_uring interrupts `epoll_wait` and signals the eventfd as well, so that a lone request ends two waits.
 //!
-//! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`transport`] (peers), [`disk`],
+//! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`refusals`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
 //! [`recount`], [`attach`], [`admin`].
 //!
@@ -62,6 +62,7 @@ mod nbd_server;
 pub mod options;
 mod output;
 mod recount;
+pub mod refusals;
 mod shutdown;
 mod slots;
 mod socket;

@@ -1,15 +1,15 @@
 //! Figures for Prometheus. The loop counts in plain integers of its own and publishes them once a second; a thread
 //! beside it answers whoever asks.
 
-use crate::HostError;
 use crate::transport::TransportCounters;
+use crate::{HostError, refusals};
 use base::Time;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use proto::Counters;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_secs(1);
 /// Upper bounds of the latency buckets, in seconds: 16 us to 8 s by powers of two.
@@ -101,6 +101,7 @@ impl Meter {
         self.counter("brickwork_peer_packets_unroutable_total", counters.unroutable);
         self.counter("brickwork_peer_connections_total", counters.connections);
         self.counter("brickwork_peer_connections_broken_total", counters.broken);
+        self.counter("brickwork_refusals_total", refusals::total());
     }
 
     fn publish(&self, record: impl FnOnce()) {
@@ -158,11 +159,14 @@ fn serve(address: SocketAddr) -> Result<PrometheusRecorder, HostError> {
 fn answer(mut stream: TcpStream, handle: &PrometheusHandle) -> io::Result<()> {
     stream.set_read_timeout(Some(PERIOD))?;
     stream.set_write_timeout(Some(PERIOD))?;
+    // Who sends a byte a second would keep the one thread that answers for hours.
+    let end = Instant::now() + PERIOD;
     let mut request = [0; REQUEST_BYTES_MAX];
     let mut length = 0;
     while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
         match stream.read(&mut request[length..])? {
             0 => return Ok(()),
+            _ if Instant::now() > end => return Err(io::ErrorKind::TimedOut.into()),
             count => length += count,
         }
     }

@@ -8,7 +8,7 @@ use crate::buffer::trim_pool;
 use crate::clock::Clock;
 use crate::metrics::Meter;
 use crate::transport::{self, PeerEvent, Peers};
-use crate::{HostError, Shutdown};
+use crate::{HostError, Shutdown, refusals};
 use base::{Machine, Time};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
@@ -165,6 +165,7 @@ impl<R: Role> Driver<R> {
             self.hand_out(now, &mut inbox, &mut fx)?;
             if self.meter.is_due(now) {
                 self.rest();
+                refusals::report();
                 self.meter.transport(self.peers.counters(), self.peers.peers_up());
                 self.role.measure(&self.machine, now, &mut self.meter);
             }

@@ -6,6 +6,7 @@ use crate::security::token::JoinRole;
 use crate::security::{Authority, Role, Secrets};
 use anyhow::{Context, Result};
 use base::BrickId;
+use host::refusals::refused;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{self, Read, Write};
@@ -52,7 +53,7 @@ pub fn serve(service: JoinService, listener: TcpListener) -> Result<()> {
             let answer = move || {
                 let _slot = slot;
                 if let Ok(Err(error)) = stream.map(|stream| service.answer(stream, tls)) {
-                    eprintln!("a machine that tried to join got no answer: {error:#}");
+                    refused(|| eprintln!("a machine that tried to join got no answer: {error:#}"));
                 }
             };
             if let Err(error) = std::thread::Builder::new().name("joiner".to_owned()).spawn(answer) {

@@ -58,6 +58,8 @@ pub(super) struct Connection {
     pub(super) is_dirty: bool,
     /// Waits in the list of connections with more to read.
     pub(super) is_unread: bool,
+    /// The peer has closed its side, and the socket tells so only once: read until the end is found.
+    pub(super) is_ended: bool,
     /// Bytes that arrived and are not counted yet.
     pub(super) arrived_bytes: u64,
 }
@@ -97,6 +99,7 @@ impl Connection {
             is_used: false,
             is_dirty: false,
             is_unread: false,
+            is_ended: false,
             arrived_bytes: 0,
         };
         if called.is_some() {
@@ -116,7 +119,7 @@ impl Connection {
         loop {
             let (count, last) = match self.input.fill(&mut self.channel)? {
                 Fill::More(count) => (count, false),
-                Fill::Last(count) => (count, true),
+                Fill::Last(count) => (count, !self.is_ended),
                 Fill::Nothing => return Ok(Progress::Drained),
                 Fill::End if self.peer.is_none() => return Err(Broken::Declined),
                 Fill::End => return Err(Broken::Closed),
@@ -169,6 +172,7 @@ impl Connection {
             let peer = self.accept(hello::parse(&hello, identity.cluster)?)?;
             self.input.buffered().advance(HELLO_BYTES);
             self.peer = Some(peer);
+            self.input.open();
             if self.called.is_none() {
                 self.greet(identity);
             }

@@ -8,6 +8,7 @@ mod hello;
 
 use crate::address::Address;
 use crate::channel::Channel;
+use crate::refusals::refused;
 use crate::slots::Slots;
 use crate::socket::{Listener, Socket, Target};
 use crate::tls::TlsConfigs;
@@ -265,6 +266,11 @@ impl Peers {
         {
             return self.close(slot, &why, now, sink);
         }
+        if event.is_read_closed()
+            && let Some(connection) = self.connections.get_mut(slot)
+        {
+            connection.is_ended = true;
+        }
         if event.is_readable() || event.is_read_closed() {
             self.read(slot, now, sink);
         }
@@ -359,7 +365,7 @@ impl Peers {
                 Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Some(Err(error)) => {
                     // Out of descriptors, most likely: ask again when a connection was closed.
-                    tracing::warn!(%error, "cannot accept a peer's connection");
+                    refused(|| tracing::warn!(%error, "cannot accept a peer's connection"));
                     self.tick_at = now;
                     return self.tick(now, sink);
                 }
@@ -370,7 +376,7 @@ impl Peers {
 
     fn welcome(&mut self, socket: Socket, now: Time) {
         if self.strangers >= STRANGERS_MAX {
-            tracing::warn!("too many connections in their handshake; a new one is closed");
+            refused(|| tracing::warn!("too many connections in their handshake; a new one is closed"));
             self.counters.broken += 1;
             return;
         }
@@ -382,10 +388,10 @@ impl Peers {
         match channel {
             Ok((socket, connection)) => {
                 if let Err(error) = self.open(socket, connection, None, now) {
-                    tracing::warn!(%error, "cannot watch a peer's connection");
+                    refused(|| tracing::warn!(%error, "cannot watch a peer's connection"));
                 }
             }
-            Err(error) => tracing::warn!(%error, "cannot begin TLS"),
+            Err(error) => refused(|| tracing::warn!(%error, "cannot begin TLS")),
         }
     }
 
@@ -512,7 +518,7 @@ impl Peers {
             Some(node) if self.contacts.get(&node).is_some_and(|contact| contact.slot == Some(slot)) => {
                 self.call_failed(node, why.to_string(), now);
             }
-            None if connection.peer.is_none() => tracing::info!(%why, "a caller was not let in"),
+            None if connection.peer.is_none() => refused(|| tracing::info!(%why, "a caller was not let in")),
             _ => {}
         }
         if let Some(peer) = connection.peer {
