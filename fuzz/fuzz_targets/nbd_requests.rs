@@ -10,6 +10,8 @@ use nbd::{
 };
 
 const SIZE_BYTES: u64 = 1 << 20;
+/// The longest payload of a request.
+const MAXIMUM_BYTES: usize = 32 << 20;
 const LIMITS: Limits =
     Limits { in_flight_max: 8, in_flight_bytes_max: 65536, unsent_bytes_max: 4096, option_bytes_max: 4096 };
 
@@ -26,6 +28,7 @@ fuzz_target!(|input: &[u8]| {
         }
         session.receive(chunk.to_vec().into(), &mut actions);
         assert!(session.in_flight() <= LIMITS.in_flight_max);
+        assert_wants_little(&session);
     }
     collect(&mut session, &mut actions, &mut open);
     while let Some(next) = open.pop() {
@@ -34,6 +37,13 @@ fuzz_target!(|input: &[u8]| {
     }
     assert!(session.is_closed() || (session.in_flight() == 0 && session.wants_input()));
 });
+
+/// What a driver makes room for: a payload within the session's share, or within its loan.
+fn assert_wants_little(session: &Session) {
+    let allowed = LIMITS.in_flight_bytes_max.max(session.borrowed_bytes());
+    assert!(session.payload_bytes() <= allowed, "it wants {} of {allowed} bytes", session.payload_bytes());
+    assert!(session.borrowed_bytes() <= MAXIMUM_BYTES);
+}
 
 /// A session in transmission: the low bits of `choice` say what was negotiated.
 fn attach(choice: u8, actions: &mut Vec<Action>) -> Session {
@@ -64,6 +74,10 @@ fn collect_with(session: &mut Session, actions: &mut Vec<Action>, open: &mut Vec
                     check(&request.command);
                     open.push(request);
                 }
+                Action::Borrow(bytes) => {
+                    assert!(bytes <= MAXIMUM_BYTES);
+                    session.lend(actions);
+                }
                 Action::Close(_) => {}
                 other => panic!("{other:?} after negotiation"),
             }
@@ -87,13 +101,12 @@ fn check(command: &Command) {
         | Command::BlockStatus { offset, length, .. } => (*offset, u64::from(*length)),
     };
     assert!(length > 0 && offset + length <= SIZE_BYTES);
-    assert!(offset.is_multiple_of(512) && length.is_multiple_of(512));
 }
 
 fn answer(session: &mut Session, request: &Request, choice: u8, actions: &mut Vec<Action>) {
     let reply = match &request.command {
         _ if choice & 16 != 0 => Err(RequestError::new(Errno::Io, "the disk is gone")),
-        Command::Read { length, .. } if choice & 32 != 0 => {
+        Command::Read { length, .. } if choice & 32 != 0 && *length > 512 => {
             Ok(Reply::Sparse(vec![Piece::Data(Payload::zeros(512)), Piece::Hole(length - 512)]))
         }
         Command::Read { length, .. } => Ok(Reply::Data(Payload::zeros(*length as usize))),

@@ -198,11 +198,20 @@ pub(crate) fn processor_us(pid: u32) -> Result<u64> {
 
 /// Resident memory of a process in bytes.
 pub(crate) fn resident_bytes(pid: u32) -> Result<u64> {
+    memory_bytes(pid, "VmRSS:")
+}
+
+/// The most memory that a process has had resident, in bytes.
+pub(crate) fn peak_bytes(pid: u32) -> Result<u64> {
+    memory_bytes(pid, "VmHWM:")
+}
+
+fn memory_bytes(pid: u32, field: &str) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))
         .with_context(|| format!("process {pid} is gone"))?;
-    let line =
-        text.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS in /proc/PID/status")?;
-    let kib: u64 = line.split_whitespace().nth(1).context("VmRSS without a value")?.parse()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(field));
+    let value = value.with_context(|| format!("no {field} in /proc/PID/status"))?;
+    let kib: u64 = value.trim().trim_end_matches(" kB").parse()?;
     Ok(kib * 1024)
 }
 

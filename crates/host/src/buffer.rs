@@ -10,8 +10,10 @@ use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Pooled sizes: 4 KiB times the powers of two up to 2 MiB. Larger ones go back to the system at once.
+/// Pooled sizes: 4 KiB times the powers of two up to 2 MiB. Larger ones are mapped of their own, so that memory is taken page
+/// by page as content arrives, and go back to the system at once.
 const CLASSES: usize = 10;
+const POOLED_BYTES_MAX: usize = BLOCK << (CLASSES - 1);
 /// Free memory a class keeps, in bytes.
 const CLASS_BYTES_MAX: usize = 16 << 20;
 /// Classes below this one (4 to 16 KiB) are cut from slabs and never go back: alone, each would cost as much again for its
@@ -43,7 +45,10 @@ thread_local! {
 impl AlignedBuffer {
     /// `len` bytes of whatever was there before (zeros at first).
     pub fn new(len: usize) -> AlignedBuffer {
-        let capacity = len.max(BLOCK).next_power_of_two();
+        let capacity = match len.max(BLOCK).next_power_of_two() {
+            rounded if class_of(rounded).is_some() => rounded,
+            _ => len.next_multiple_of(BLOCK),
+        };
         let pooled = class_of(capacity).and_then(|class| POOL.with_borrow_mut(|pool| pool.free[class].pop()));
         let start = pooled.unwrap_or_else(|| match class_of(capacity) {
             Some(class) if class < CUT_CLASSES => cut(class, capacity),
@@ -115,20 +120,40 @@ fn cut(class: usize, capacity: usize) -> NonNull<u8> {
 
 fn class_of(capacity: usize) -> Option<usize> {
     let class = (capacity / BLOCK).trailing_zeros() as usize;
-    (class < CLASSES).then_some(class)
+    (capacity <= POOLED_BYTES_MAX).then_some(class)
 }
 
 fn layout(capacity: usize) -> Layout {
-    Layout::from_size_align(capacity, BLOCK).expect("a power of two of at least 4096 bytes")
+    Layout::from_size_align(capacity, BLOCK).expect("a multiple of 4096 that memory can hold")
 }
 
 fn allocate(capacity: usize) -> NonNull<u8> {
+    if capacity > POOLED_BYTES_MAX {
+        return map(capacity);
+    }
     // SAFETY: the layout's size is not zero.
     NonNull::new(unsafe { alloc_zeroed(layout(capacity)) })
         .unwrap_or_else(|| handle_alloc_error(layout(capacity)))
 }
 
+fn map(capacity: usize) -> NonNull<u8> {
+    // SAFETY: a new private mapping; no other memory is concerned.
+    let start = unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        libc::mmap(std::ptr::null_mut(), capacity, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+    };
+    match NonNull::new(start.cast()) {
+        Some(mapped) if start != libc::MAP_FAILED => mapped,
+        _ => handle_alloc_error(layout(capacity)),
+    }
+}
+
 fn release(start: NonNull<u8>, capacity: usize) {
+    if capacity > POOLED_BYTES_MAX {
+        // SAFETY: `start` came from `map` with this capacity, and is released once.
+        unsafe { libc::munmap(start.as_ptr().cast(), capacity) };
+        return;
+    }
     // SAFETY: `start` came from `allocate` with this capacity, and is released once.
     unsafe { dealloc(start.as_ptr(), layout(capacity)) };
 }
@@ -169,5 +194,14 @@ mod tests {
         assert_ne!(AlignedBuffer::new(70_000).as_ptr() as usize, start, "a slice still holds it");
         drop(slice);
         assert_eq!(AlignedBuffer::new(100_000).as_ptr() as usize, start, "the same class, reused");
+    }
+
+    #[test]
+    fn buffers_beyond_the_pool_are_zero_and_writable_to_their_end() {
+        let mut buffer = AlignedBuffer::new((5 << 20) + 1);
+        assert_eq!((buffer.as_ptr() as usize % BLOCK, buffer.len()), (0, (5 << 20) + 1));
+        assert!(buffer.iter().all(|byte| *byte == 0));
+        buffer.fill(7);
+        assert_eq!(buffer.into_bytes()[5 << 20], 7);
     }
 }

@@ -13,7 +13,7 @@ pub struct Export {
     pub description: String,
     /// Its size. A tail shorter than the minimum block is out of reach.
     pub size_bytes: u64,
-    /// The sizes and alignments that requests must keep to.
+    /// The sizes and alignments that clients are told. Requests on other alignments are served too.
     pub block_sizes: BlockSizes,
     /// Whether writes are refused.
     pub read_only: bool,
@@ -86,8 +86,8 @@ pub struct BadBlockSizes {
 }
 
 impl BlockSizes {
-    /// Requests lie on multiples of `minimum` bytes, do best on multiples of `preferred`, and carry at most `maximum`
-    /// bytes of data. The rules are those of the protocol's section on block size constraints.
+    /// Clients are asked to keep to multiples of `minimum` bytes, do best on multiples of `preferred`, and may carry at
+    /// most `maximum` bytes of data. The rules are those of the protocol's section on block size constraints.
     pub fn new(minimum: u32, preferred: u32, maximum: u32) -> Result<BlockSizes, BadBlockSizes> {
         let allowed = minimum.is_power_of_two()
             && minimum <= 1 << 16
@@ -101,7 +101,7 @@ impl BlockSizes {
         Ok(BlockSizes { minimum, preferred, maximum })
     }
 
-    /// The alignment of every offset and length, in bytes.
+    /// The alignment that clients are asked to keep to, in bytes.
     pub fn minimum(&self) -> u32 {
         self.minimum
     }

@@ -92,17 +92,6 @@ impl Negotiation {
         }
     }
 
-    /// The size of what is expected, in bytes.
-    pub(crate) fn step_bytes(&self) -> usize {
-        match self.expect {
-            Expect::ClientFlags => 4,
-            Expect::Header => wire::OPTION_HEADER_BYTES,
-            Expect::Data { len, .. } => len,
-            Expect::Discard { left, .. } => left,
-            Expect::Driver(_) => 0,
-        }
-    }
-
     pub(crate) fn advance(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step {
         match &mut self.expect {
             Expect::ClientFlags => match input.take_array() {
@@ -322,7 +311,7 @@ impl Negotiation {
         Step::Attach(Box::new(transmission))
     }
 
-    /// Block sizes are told unasked: the protocol allows it, and a client that ignores them is told so by `EINVAL`.
+    /// Block sizes are told unasked: the protocol allows it, and a client that ignores them is served all the same.
     fn describe(&self, option: u32, query: &InfoQuery, export: &Export, out: &mut Output<'_>) {
         let sizes = export.block_sizes;
         answer_with(out, option, rep::INFO, |data| {

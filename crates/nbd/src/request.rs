@@ -10,7 +10,8 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub(crate) u64);
 
-/// A checked request: its range lies within the export and on minimum blocks, and is not empty.
+/// A checked request: its range lies within the export and is not empty. It may begin and end at any byte: the protocol
+/// wants clients that negotiated no block size served down to single bytes, and others lose nothing by it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     /// What [`Session::reply`](crate::Session::reply) is called with.
@@ -196,10 +197,9 @@ impl Header {
         let errno = self.errno_of_range(export);
         let Some(errno) = errno else { return Ok(()) };
         let message = format!(
-            "{offset}+{length} B of export {:?}: a request has at least one byte, on multiples of {} B, of at most {} B \
-             of data, and ends within the export's {} B",
+            "{offset}+{length} B of export {:?}: a request has at least one byte, at most {} B of data, and ends within \
+             the export's {} B",
             export.name,
-            sizes.minimum(),
             sizes.maximum(),
             export.reachable_bytes(),
         );
@@ -218,9 +218,7 @@ impl Header {
             let writes = matches!(self.kind, cmd::WRITE | cmd::WRITE_ZEROES);
             return Some(if writes { Errno::NoSpace } else { Errno::Invalid });
         }
-        let minimum = u64::from(sizes.minimum());
-        let aligned = self.offset.is_multiple_of(minimum) && length.is_multiple_of(minimum);
-        (!aligned).then_some(Errno::Invalid)
+        None
     }
 
     fn command(&self) -> Command {

@@ -18,7 +18,8 @@ use thiserror::Error;
 pub struct Limits {
     /// Requests handed out and not yet answered. At least 1.
     pub in_flight_max: usize,
-    /// Bytes of data of the reads and writes in flight. A request that exceeds it alone is served alone.
+    /// Bytes of data of the reads and writes in flight. A request that exceeds it alone is served alone, once the driver
+    /// has lent its bytes ([`Action::Borrow`]).
     pub in_flight_bytes_max: usize,
     /// Bytes of replies that the client has not read, above which nothing more is taken from it.
     pub unsent_bytes_max: usize,
@@ -66,6 +67,9 @@ pub enum Action {
     /// Send what is to be sent, do the TLS handshake as its server, then call [`Session::tls_started`]. All further
     /// bytes travel inside TLS. If the handshake fails, close the connection.
     StartTls,
+    /// A read or a write of this many bytes exceeds [`Limits::in_flight_bytes_max`] alone. Call [`Session::lend`] when there
+    /// is memory for it; until then the session takes nothing more from the client.
+    Borrow(usize),
     /// Serve this request and answer by [`Session::reply`].
     Request(Request),
     /// Send what is to be sent, then close the connection (TLS first). The session does nothing any more.
@@ -160,18 +164,37 @@ impl Session {
         }
     }
 
-    /// How many bytes the session lacks for its next step; never 0 while it wants input. A driver that receives a
-    /// large payload into one buffer of this size, and hands it over when it is full, copies nothing.
-    pub fn wanted_bytes(&self) -> usize {
-        if !self.wants_input() {
-            return 0;
+    /// Bytes that are missing of the payload of a write that is taken; 0 while nothing of the kind arrives. A driver that
+    /// receives a large payload into buffers of its own copies nothing. Bytes that are only dropped do not count, however
+    /// many a stranger announces, and no payload is longer than the export's maximum block size.
+    pub fn payload_bytes(&self) -> usize {
+        match &self.phase {
+            Phase::Transmission(transmission) => transmission.payload_bytes(),
+            Phase::Negotiation(_) | Phase::Closed => 0,
         }
-        let step = match &self.phase {
-            Phase::Negotiation(negotiation) => negotiation.step_bytes(),
-            Phase::Transmission(transmission) => transmission.step_bytes(),
-            Phase::Closed => 0,
-        };
-        step - self.input.len()
+    }
+
+    /// Lends the session the bytes that it asked for by [`Action::Borrow`]. Panics when it did not ask.
+    pub fn lend(&mut self, actions: &mut Vec<Action>) {
+        match &mut self.phase {
+            Phase::Transmission(transmission) => transmission.lend(),
+            Phase::Negotiation(_) => panic!("a session borrows after negotiation"),
+            Phase::Closed => return,
+        }
+        self.advance(actions);
+    }
+
+    /// Bytes lent by [`Session::lend`] and not given back yet.
+    pub fn borrowed_bytes(&self) -> usize {
+        match &self.phase {
+            Phase::Transmission(transmission) => transmission.borrowed_bytes(),
+            Phase::Negotiation(_) | Phase::Closed => 0,
+        }
+    }
+
+    /// Whether the next move is the client's: no request is handed out, but one is half received, or its reply unread.
+    pub fn awaits_client(&self) -> bool {
+        self.in_flight() == 0 && (self.payload_bytes() > 0 || self.unsent_bytes() > 0)
     }
 
     /// `bytes` of what was handed out by [`Action::Send`] have been written to the connection. Panics when they were not

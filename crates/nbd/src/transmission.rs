@@ -24,6 +24,16 @@ pub(crate) struct Transmission {
     in_flight: HashMap<u64, Header>,
     /// Data of requests in flight, and of the write whose payload is arriving.
     in_flight_bytes: usize,
+    loan: Loan,
+}
+
+/// Memory of the driver for a request that exceeds the session's own limits.
+#[derive(Clone, Copy, Debug)]
+enum Loan {
+    None,
+    Asked(usize),
+    Granted(usize),
+    InUse(usize),
 }
 
 /// What comes next.
@@ -55,6 +65,7 @@ impl Transmission {
             next_tag: 0,
             in_flight: HashMap::default(),
             in_flight_bytes: 0,
+            loan: Loan::None,
         }
     }
 
@@ -81,17 +92,36 @@ impl Transmission {
         }
     }
 
-    /// The size of what is expected, in bytes.
-    pub(crate) fn step_bytes(&self) -> usize {
+    /// Bytes missing of a payload that is kept; what is dropped is not wanted.
+    pub(crate) fn payload_bytes(&self) -> usize {
         match &self.expect {
-            Expect::Header => wire::REQUEST_HEADER_BYTES,
             Expect::Payload(_, _, gather) => gather.left(),
-            Expect::Discard { left, .. } => *left,
-            Expect::Room(..) | Expect::Drained => 0,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn borrowed_bytes(&self) -> usize {
+        match self.loan {
+            Loan::Granted(bytes) | Loan::InUse(bytes) => bytes,
+            Loan::None | Loan::Asked(_) => 0,
+        }
+    }
+
+    pub(crate) fn lend(&mut self) {
+        let Loan::Asked(bytes) = self.loan else { panic!("the session did not ask for a loan") };
+        self.loan = Loan::Granted(bytes);
+    }
+
+    /// Gives a loan back when what is held fits the session's own limits again.
+    fn repay(&mut self, sender: &Sender) {
+        let fits = self.in_flight_bytes <= self.limits.in_flight_bytes_max && !sender.is_congested();
+        if fits && matches!(self.loan, Loan::InUse(_)) {
+            self.loan = Loan::None;
         }
     }
 
     pub(crate) fn advance(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step {
+        self.repay(out.sender);
         match std::mem::replace(&mut self.expect, Expect::Header) {
             Expect::Header => self.on_input(input, out),
             Expect::Room(header, command) => self.on_room(header, command, out),
@@ -141,15 +171,34 @@ impl Transmission {
 
     fn on_room(&mut self, header: Header, command: Command, out: &mut Output<'_>) -> Step {
         let bytes = header.data_bytes();
-        let fits = self.in_flight_bytes + bytes <= self.limits.in_flight_bytes_max;
-        // One request alone is always served, and one without data needs no room.
-        if !fits && bytes > 0 && self.in_flight_bytes > 0 {
+        if !self.has_room(bytes, out) {
             return self.wait(Expect::Room(header, command));
         }
         self.in_flight_bytes += bytes;
         match command {
             Command::Write { .. } => self.go_on(Expect::Payload(header, command, Gather::new(bytes))),
             command => self.hand_out(header, command, out),
+        }
+    }
+
+    /// Whether a request may begin that carries `bytes` of data. One that needs more than the session's own share is
+    /// served alone, with memory that the driver lends.
+    fn has_room(&mut self, bytes: usize, out: &mut Output<'_>) -> bool {
+        if bytes == 0 || self.in_flight_bytes + bytes <= self.limits.in_flight_bytes_max {
+            return true;
+        }
+        match self.loan {
+            Loan::None if self.in_flight_bytes == 0 => {
+                self.loan = Loan::Asked(bytes);
+                out.push(Action::Borrow(bytes));
+                false
+            }
+            Loan::Granted(lent) => {
+                assert_eq!(lent, bytes, "a loan is for the request that waits for it");
+                self.loan = Loan::InUse(lent);
+                true
+            }
+            Loan::None | Loan::Asked(_) | Loan::InUse(_) => false,
         }
     }
 

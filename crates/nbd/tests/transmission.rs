@@ -32,8 +32,6 @@ fn bad_requests_are_answered_with_the_right_error() {
         (cmd::READ, 0, 0, 0, invalid),
         (cmd::READ, 0, 0, max, invalid),
         (cmd::READ, flag::DF, 0, max, Errno::Overflow as u32),
-        (cmd::READ, 0, 1, 512, invalid),
-        (cmd::READ, 0, 0, 513, invalid),
         (cmd::READ, flag::REQ_ONE, 0, 512, invalid),
         (cmd::READ, 1 << 15, 0, 512, invalid),
         (cmd::TRIM, 0, end, 512, invalid),
@@ -61,7 +59,7 @@ fn a_refused_write_consumes_its_payload_and_keeps_nothing() {
     let mut driven = attached();
     for (offset, len, errno) in [
         (SIZE_BYTES, 1 << 16, Errno::NoSpace),
-        (3, 512, Errno::Invalid),
+        (SIZE_BYTES - 511, 512, Errno::NoSpace),
         (0, 0, Errno::Invalid),
         (0, (32 << 20) + 512, Errno::Invalid),
     ] {
@@ -196,6 +194,52 @@ fn requests_wait_for_room() {
 }
 
 #[test]
+fn requests_on_any_byte_are_served() {
+    let mut driven = attached();
+    for (offset, length) in [(1, 1), (511, 2), (4095, 2), (3, 9000), (SIZE_BYTES - 1, 1)] {
+        for kind in [cmd::READ, cmd::TRIM, cmd::WRITE_ZEROES, cmd::BLOCK_STATUS] {
+            driven.feed(&request(kind, 0, 9, offset, length));
+            assert_eq!(driven.requests().len(), 1, "type {kind} {offset}+{length}");
+        }
+        driven.feed(&write(9, offset, &vec![1; length as usize]));
+        assert_eq!(driven.requests().len(), 1, "a write {offset}+{length}");
+    }
+}
+
+#[test]
+fn what_is_dropped_is_not_wanted() {
+    let mut driven = attached();
+    driven.feed(&request(cmd::WRITE, 0, 9, 0, u32::MAX));
+    assert_eq!((driven.session.payload_bytes(), driven.session.wants_input()), (0, true));
+    driven.feed(&[0; 4]);
+    assert_eq!((driven.session.payload_bytes(), driven.session.buffered_bytes()), (0, 0));
+}
+
+#[test]
+fn a_request_beyond_the_share_waits_for_a_loan_and_gives_it_back() {
+    let limits = Limits { in_flight_bytes_max: 8192, unsent_bytes_max: 8192, ..Limits::default() };
+    let mut driven = Driven::attached(Export::new("v", SIZE_BYTES), limits, true, false);
+    (driven.lends, driven.sends_at_once) = (false, false);
+    driven.feed(&[request(cmd::READ, 0, 1, 0, 8192), request(cmd::READ, 0, 2, 0, 16384)].concat());
+    let [first] = &driven.requests()[..] else { panic!("the share is free") };
+    assert_eq!(driven.trace, [], "a loan is asked for when nothing else is in flight");
+    driven.reply(first, Reply::Data(Payload::zeros(8192)));
+    driven.sent();
+    assert_eq!(driven.trace, [Action::Borrow(16384)]);
+    assert!(!driven.session.wants_input() && driven.session.in_flight() == 0);
+    driven.trace.clear();
+    driven.flush();
+    driven.lend();
+    let [second] = &driven.requests()[..] else { panic!("a loan serves the request") };
+    assert_eq!((driven.session.borrowed_bytes(), driven.session.awaits_client()), (16384, false));
+    driven.reply(second, Reply::Data(Payload::zeros(16384)));
+    assert_eq!(driven.session.borrowed_bytes(), 16384, "the reply is not read yet");
+    assert!(driven.session.awaits_client());
+    driven.flush();
+    assert_eq!(driven.session.borrowed_bytes(), 0);
+}
+
+#[test]
 fn a_client_that_reads_nothing_is_not_read_either() {
     let limits = Limits { unsent_bytes_max: 1000, ..Limits::default() };
     let mut actions = Vec::new();
@@ -280,7 +324,7 @@ fn a_message_too_long_is_cut_between_characters() {
 fn a_large_payload_in_a_buffer_of_its_own_is_not_copied() {
     let mut driven = attached();
     driven.feed(&request(cmd::WRITE, 0, 1, 0, 1 << 16));
-    assert_eq!(driven.session.wanted_bytes(), 1 << 16);
+    assert_eq!(driven.session.payload_bytes(), 1 << 16);
     let buffer = bytes::Bytes::from(vec![6; 1 << 16]);
     let mut actions = Vec::new();
     driven.session.receive(buffer.clone(), &mut actions);

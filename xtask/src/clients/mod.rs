@@ -72,7 +72,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 23] = [
+const OWN: [(&str, &[&str], Own); 24] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -81,6 +81,7 @@ const OWN: [(&str, &[&str], Own); 23] = [
     ("tls/strangers", &[], tls::strangers),
     ("hostile/negotiation", &[], hostile::negotiation),
     ("hostile/requests", &[], hostile::requests),
+    ("hostile/announced-and-gone", &[], hostile::announced_and_gone),
     ("hostile/read-only", &[], hostile::read_only),
     ("hostile/replies-never-read", &[], hostile::replies_never_read),
     ("hostile/closed-in-mid-payload", &[], hostile::closed_in_mid_payload),

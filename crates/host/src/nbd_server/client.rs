@@ -7,11 +7,12 @@ use crate::framing::Fill;
 use crate::output::Output;
 use crate::slots::Slots;
 use crate::tls::TlsConfigs;
-use base::{Payload, Time, VolumeId};
+use base::{BLOCK_U64, Payload, Time, VolumeId};
 use nbd::{
     Action, Command, Errno, Export, Extent, Limits, Listed, LookupError, Purpose, Reply, Request,
     RequestError, Session, Tag, TlsPolicy,
 };
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 use wire::{AdminError, Io, IoError, IoReply, VolumeInfo};
@@ -55,6 +56,8 @@ pub(super) struct Client {
     volume: Option<VolumeInfo>,
     /// What the lookup under way is for.
     lookup: Option<Purpose>,
+    /// The loan that the session wants and that nobody has heard of yet.
+    wish: Option<usize>,
     tls: Tls,
     is_closing: bool,
     pub(super) opened: Time,
@@ -64,6 +67,8 @@ pub(super) struct Client {
     pub(super) is_unread: bool,
     /// There may be something to read that the session did not want.
     is_held_back: bool,
+    /// The client has closed its side, and the socket tells so only once: read until the end is found.
+    pub(super) is_ended: bool,
 }
 
 #[derive(PartialEq, Eq)]
@@ -75,10 +80,11 @@ enum Tls {
     On,
 }
 
-/// What is to be done with a client after it was served.
-pub(super) enum Outcome {
-    Drained,
-    More,
+/// What a turn of reading took from a client.
+pub(super) struct Taken {
+    pub(super) bytes: usize,
+    /// There may be more; ask again in the next turn.
+    pub(super) has_more: bool,
 }
 
 impl Client {
@@ -96,23 +102,25 @@ impl Client {
             pending: Slots::default(),
             volume: None,
             lookup: None,
+            wish: None,
             tls: Tls::Off,
             is_closing: false,
             opened: now,
             is_dirty: false,
             is_unread: false,
             is_held_back: false,
+            is_ended: false,
         }
     }
 
     /// Reads what has arrived, as far as the session wants it.
-    pub(super) fn read(&mut self, now: Time, sink: &mut Vec<FrontEvent>) -> io::Result<Outcome> {
-        let mut budget = TURN_BYTES;
+    pub(super) fn read(&mut self, now: Time, sink: &mut Vec<FrontEvent>) -> io::Result<Taken> {
+        let mut bytes = 0;
         self.is_held_back = false;
         loop {
             if self.tls == Tls::Handshake {
                 if !self.channel.shake_hands()? {
-                    return Ok(Outcome::Drained);
+                    return Ok(Taken { bytes, has_more: false });
                 }
                 self.tls = Tls::On;
                 self.session.tls_started(&mut self.actions);
@@ -120,22 +128,20 @@ impl Client {
             }
             if !self.session.wants_input() {
                 self.is_held_back = true;
-                return Ok(Outcome::Drained);
+                return Ok(Taken { bytes, has_more: false });
             }
             let fill =
                 self.feed.fill(&mut self.channel, &mut self.session, &mut self.large, &mut self.actions);
             let (count, last) = match fill? {
                 Fill::More(count) => (count, false),
-                Fill::Last(count) => (count, true),
-                Fill::Nothing => return Ok(Outcome::Drained),
+                Fill::Last(count) => (count, !self.is_ended),
+                Fill::Nothing => return Ok(Taken { bytes, has_more: false }),
                 Fill::End => return Err(io::ErrorKind::UnexpectedEof.into()),
             };
             self.act(now, sink);
-            budget = budget.saturating_sub(count);
-            match (last, budget) {
-                (true, _) => return Ok(Outcome::Drained),
-                (false, 0) => return Ok(Outcome::More),
-                _ => {}
+            bytes += count;
+            if last || bytes >= TURN_BYTES {
+                return Ok(Taken { bytes, has_more: !last });
             }
         }
     }
@@ -182,6 +188,20 @@ impl Client {
         !self.session.is_attached() && now.since(self.opened) > NEGOTIATION_MAX
     }
 
+    /// Puts it into the list of clients with output, once.
+    pub(super) fn mark_dirty(&mut self, list: &mut Vec<usize>, slot: usize) {
+        if !std::mem::replace(&mut self.is_dirty, true) {
+            list.push(slot);
+        }
+    }
+
+    /// Puts it into the list of clients to read from, once.
+    pub(super) fn mark_unread(&mut self, list: &mut VecDeque<usize>, slot: usize) {
+        if !std::mem::replace(&mut self.is_unread, true) {
+            list.push_back(slot);
+        }
+    }
+
     pub(super) fn is_attached(&self) -> bool {
         self.session.is_attached()
     }
@@ -195,6 +215,25 @@ impl Client {
             self.feed.shrink();
         }
         self.output.shrink();
+    }
+
+    /// The loan that the session has begun to wait for.
+    pub(super) fn take_wish(&mut self) -> Option<usize> {
+        self.wish.take()
+    }
+
+    pub(super) fn lend(&mut self, now: Time, sink: &mut Vec<FrontEvent>) {
+        self.session.lend(&mut self.actions);
+        self.act(now, sink);
+    }
+
+    pub(super) fn has_loan(&self) -> bool {
+        self.session.borrowed_bytes() > 0
+    }
+
+    /// Whether it is the client that keeps its request from ending.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.session.awaits_client()
     }
 
     pub(super) fn shut_down(&mut self) {
@@ -281,6 +320,7 @@ impl Client {
             }
             Action::List => sink.push(FrontEvent::List { session: self.id }),
             Action::StartTls => self.tls = Tls::Asked,
+            Action::Borrow(bytes) => self.wish = Some(bytes),
             Action::Request(request) => self.ask(request, now, sink),
             Action::Close(reason) => {
                 tracing::debug!(session = self.id, %reason, "NBD session ends");
@@ -294,9 +334,13 @@ impl Client {
             Command::Read { offset, length } => (Kind::Read, Io::Read { offset, length }, Payload::new()),
             // An acknowledged write is durable at once, so that FUA adds nothing.
             Command::Write { offset, payload, .. } => (Kind::Write, Io::Write { offset }, payload),
-            Command::Trim { offset, length, .. } | Command::WriteZeroes { offset, length, .. } => {
+            Command::WriteZeroes { offset, length, .. } => {
                 (Kind::Other, Io::Zero { offset, length: length.into() }, Payload::new())
             }
+            Command::Trim { offset, length, .. } => match whole_blocks(offset, length.into()) {
+                Some(io) => (Kind::Other, io, Payload::new()),
+                None => return self.session.reply(request.tag, Ok(Reply::Done), &mut self.actions),
+            },
             Command::BlockStatus { offset, length, .. } => {
                 (Kind::Other, Io::Allocation { offset, length }, Payload::new())
             }
@@ -333,6 +377,13 @@ impl Client {
     }
 }
 
+/// A trim frees the whole blocks of its range. It says that content is not needed, so that what it covers of a block is left
+/// as it is: freeing that would mean to write.
+fn whole_blocks(offset: u64, length: u64) -> Option<Io> {
+    let (first, end) = (offset.next_multiple_of(BLOCK_U64), (offset + length) / BLOCK_U64 * BLOCK_U64);
+    (first < end).then(|| Io::Zero { offset: first, length: end - first })
+}
+
 /// A volume as an NBD export. A snapshot is one like the others, under its name `volume@snapshot`, and never written.
 fn export(volume: &VolumeInfo) -> Export {
     Export {
@@ -358,5 +409,20 @@ fn errno(error: IoError) -> Errno {
         IoError::NoVolume => Errno::Shutdown,
         IoError::ReadOnly => Errno::NotPermitted,
         IoError::Unreadable | IoError::Failed => Errno::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trim_is_rounded_inward() {
+        let zero = |offset, length| Some(Io::Zero { offset, length });
+        assert_eq!(whole_blocks(0, 4096), zero(0, 4096));
+        assert_eq!(whole_blocks(1, 12287), zero(4096, 8192));
+        assert_eq!(whole_blocks(4095, 4098), zero(4096, 4096));
+        assert_eq!(whole_blocks(512, 4096), None);
+        assert_eq!(whole_blocks(4096, 4095), None);
     }
 }

@@ -10,6 +10,8 @@ use std::mem::MaybeUninit;
 
 const READ_BYTES_MIN: usize = 4 << 10;
 const READ_BYTES_MAX: usize = 64 << 10;
+/// A larger payload is received in several buffers of this size: memory follows what has arrived, not what was announced.
+const LARGE_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Feed {
@@ -26,8 +28,9 @@ impl Feed {
         large: &mut Option<Large>,
         actions: &mut Vec<Action>,
     ) -> io::Result<Fill> {
-        if large.is_none() && session.wanted_bytes() >= LARGE_PAYLOAD_BYTES {
-            *large = Some(Large { content: AlignedBuffer::new(session.wanted_bytes()), filled: 0 });
+        if large.is_none() && session.payload_bytes() >= LARGE_PAYLOAD_BYTES {
+            let bytes = session.payload_bytes().min(LARGE_BYTES_MAX);
+            *large = Some(Large { content: AlignedBuffer::new(bytes), filled: 0 });
         }
         let (offered, result) = match large {
             Some(large) => {

@@ -1,22 +1,30 @@
 //! The NBD front: listeners and connections around the pure sessions of crate `nbd`.
 //!
 //! A client that does not read its replies, or sends half a request, holds what its session's limits allow and costs
-//! nobody else anything: its socket is left alone until it moves.
+//! nobody else anything: its socket is left alone until it moves. No length that a client announces makes the server
+//! allocate: a session keeps to its share, requests beyond it wait for a loan ([`lender`]), and what is refused is dropped
+//! as it arrives.
 
 mod client;
 mod feed;
+mod lender;
+#[cfg(test)]
+mod tests;
 
 use crate::address::Address;
 use crate::channel::Channel;
 use crate::metrics::{Latency, Meter};
+use crate::refusals::refused;
 use crate::slots::Slots;
 use crate::socket::{Listener, Socket};
 use crate::tls::TlsConfigs;
 use crate::{HostError, NbdOptions};
 use base::{Payload, Time, VolumeId};
-use client::{Client, Kind, Outcome, Served};
+use client::{Client, Kind, Served};
+use lender::Lender;
 use mio::{Registry, Token};
 use nbd::{Limits, TlsPolicy};
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 use wire::{AdminError, Io, IoError, IoReply, VolumeInfo};
@@ -27,8 +35,10 @@ const LISTENERS: usize = 3 << 32;
 const CLIENTS_MAX: usize = 1024;
 /// Data that all clients together may have in flight, roughly; each gets a share, within bounds.
 const IN_FLIGHT_BYTES: usize = 32 << 20;
-const IN_FLIGHT_BYTES_MIN: usize = 1 << 20;
+const IN_FLIGHT_BYTES_MIN: usize = 256 << 10;
 const IN_FLIGHT_BYTES_MAX: usize = 8 << 20;
+/// Bytes taken from all clients in one turn of the loop; the others have theirs in the next.
+const TURN_BYTES_MAX: usize = 16 << 20;
 const TICK: Duration = Duration::from_secs(2);
 /// Low bits of a session's id: its slot. Above them a serial number, so that no id comes twice.
 const SLOT_BITS: u32 = 20;
@@ -50,7 +60,8 @@ pub(crate) struct NbdServer {
     clients: Slots<Box<Client>>,
     serial: u64,
     dirty: Vec<usize>,
-    unread: Vec<usize>,
+    unread: VecDeque<usize>,
+    lender: Lender,
     events: Vec<FrontEvent>,
     tick_at: Time,
     is_ending: bool,
@@ -87,7 +98,8 @@ impl NbdServer {
             clients: Slots::default(),
             serial: 0,
             dirty: Vec::new(),
-            unread: Vec::new(),
+            unread: VecDeque::new(),
+            lender: Lender::default(),
             events: Vec::new(),
             tick_at: Time::ZERO,
             is_ending: false,
@@ -112,18 +124,17 @@ impl NbdServer {
         let slot = event.token().0 - CLIENTS;
         let Some(client) = self.clients.get_mut(slot) else { return };
         if event.is_writable() && client.has_output() {
-            mark(&mut client.is_dirty, &mut self.dirty, slot);
+            client.mark_dirty(&mut self.dirty, slot);
         }
+        client.is_ended |= event.is_read_closed();
         if event.is_readable() || event.is_read_closed() || event.is_error() {
-            mark(&mut client.is_unread, &mut self.unread, slot);
+            client.mark_unread(&mut self.unread, slot);
         }
     }
 
     /// Reads from the clients that have something, and gives out what they want.
     pub(crate) fn gather(&mut self, now: Time) -> std::vec::Drain<'_, FrontEvent> {
-        for slot in std::mem::take(&mut self.unread) {
-            self.read(slot, now);
-        }
+        self.read_all(now);
         if now >= self.tick_at {
             self.tick_at = now + TICK;
             self.tick(now);
@@ -147,15 +158,13 @@ impl NbdServer {
             let Some(client) = self.clients.get_mut(slot) else { continue };
             client.is_dirty = false;
             match client.write(now, self.tls.as_ref(), &mut self.events) {
-                Ok(()) if client.wants_held_back() || client.awaits_handshake() => {
-                    mark(&mut client.is_unread, &mut self.unread, slot);
-                }
-                Ok(()) => {}
+                Ok(()) => self.follow_up(slot),
                 Err(error) => self.drop_client(slot, &error),
             }
         }
         dirty.append(&mut self.dirty);
         self.dirty = dirty;
+        self.lend(now);
     }
 
     pub(crate) fn opened(&mut self, session: u64, volume: Result<VolumeInfo, AdminError>, now: Time) {
@@ -194,6 +203,7 @@ impl NbdServer {
         let attached = self.clients.iter_mut().filter(|(_, client)| client.is_attached()).count();
         meter.gauge("brickwork_nbd_connections", self.clients.len() as f64);
         meter.gauge("brickwork_nbd_attached", attached as f64);
+        meter.gauge("brickwork_nbd_lent_bytes", self.lender.lent_bytes() as f64);
         self.figures.publish(meter);
     }
 
@@ -202,16 +212,35 @@ impl NbdServer {
         session: u64,
         act: impl FnOnce(&mut Client, &mut Vec<FrontEvent>) -> T,
     ) -> Option<T> {
-        let slot = (session & ((1 << SLOT_BITS) - 1)) as usize;
+        let slot = slot_of(session);
         let client = self.clients.get_mut(slot).filter(|client| client.id == session)?;
         let value = act(client, &mut self.events);
         if client.has_output() {
-            mark(&mut client.is_dirty, &mut self.dirty, slot);
+            client.mark_dirty(&mut self.dirty, slot);
         }
-        if client.wants_held_back() {
-            mark(&mut client.is_unread, &mut self.unread, slot);
-        }
+        self.follow_up(slot);
         Some(value)
+    }
+
+    /// Notes what a client wants after it was served: to be read, a loan, or to give one back.
+    fn follow_up(&mut self, slot: usize) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        if client.wants_held_back() || client.awaits_handshake() {
+            client.mark_unread(&mut self.unread, slot);
+        }
+        if self.lender.has_lent(client.id) && !client.has_loan() {
+            self.lender.end(client.id);
+        }
+        if let Some(bytes) = client.take_wish() {
+            self.lender.ask(client.id, bytes);
+        }
+    }
+
+    /// Lends to those who wait, as far as there is room.
+    fn lend(&mut self, now: Time) {
+        while let Some(session) = self.lender.grant(now) {
+            self.with(session, |client, events| client.lend(now, events));
+        }
     }
 
     fn accept(&mut self, listener: usize, now: Time) {
@@ -219,7 +248,7 @@ impl NbdServer {
             match self.listeners.get(listener).map(Listener::accept) {
                 Some(Ok(Some(socket))) => self.welcome(socket, now),
                 Some(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Some(Err(error)) => return tracing::warn!(%error, "cannot accept an NBD client"),
+                Some(Err(error)) => return refused(|| tracing::warn!(%error, "cannot accept an NBD client")),
                 Some(Ok(None)) | None => return,
             }
         }
@@ -227,7 +256,9 @@ impl NbdServer {
 
     fn welcome(&mut self, mut socket: Socket, now: Time) {
         if self.clients.len() >= CLIENTS_MAX {
-            return tracing::warn!("{CLIENTS_MAX} NBD clients are connected; a new one is closed");
+            return refused(|| {
+                tracing::warn!("{CLIENTS_MAX} NBD clients are connected; a new one is closed");
+            });
         }
         let policy =
             if self.tls.is_some() && socket.is_tcp() { TlsPolicy::Required } else { TlsPolicy::None };
@@ -239,9 +270,8 @@ impl NbdServer {
         let id = self.serial << SLOT_BITS | slot as u64;
         let mut client = Client::new(id, Channel::plain(socket), policy, self.limits(), now);
         client.act(now, &mut self.events);
-        let slot = self.clients.insert(Box::new(client));
-        let client = self.clients.get_mut(slot).expect("just inserted");
-        mark(&mut client.is_dirty, &mut self.dirty, slot);
+        client.mark_dirty(&mut self.dirty, slot);
+        self.clients.insert(Box::new(client));
     }
 
     fn limits(&self) -> Limits {
@@ -250,17 +280,39 @@ impl NbdServer {
         Limits { in_flight_bytes_max, unsent_bytes_max: in_flight_bytes_max, ..Limits::default() }
     }
 
-    fn read(&mut self, slot: usize, now: Time) {
-        let Some(client) = self.clients.get_mut(slot) else { return };
-        client.is_unread = false;
-        let outcome = client.read(now, &mut self.events);
-        if client.has_output() {
-            mark(&mut client.is_dirty, &mut self.dirty, slot);
+    /// Reads from those who have something, in turn, until the turn's bytes are used up.
+    fn read_all(&mut self, now: Time) {
+        let mut bytes = 0;
+        // Who is marked meanwhile has had its share of this turn.
+        for _ in 0..self.unread.len() {
+            let Some(slot) = self.unread.pop_front() else { break };
+            bytes += self.read(slot, now);
+            if bytes >= TURN_BYTES_MAX {
+                break;
+            }
         }
-        match outcome {
-            Ok(Outcome::Drained) => {}
-            Ok(Outcome::More) => mark(&mut client.is_unread, &mut self.unread, slot),
-            Err(error) => self.drop_client(slot, &error),
+        self.lend(now);
+    }
+
+    /// How many bytes it read.
+    fn read(&mut self, slot: usize, now: Time) -> usize {
+        let Some(client) = self.clients.get_mut(slot) else { return 0 };
+        client.is_unread = false;
+        match client.read(now, &mut self.events) {
+            Ok(taken) => {
+                if taken.has_more {
+                    client.mark_unread(&mut self.unread, slot);
+                }
+                if client.has_output() {
+                    client.mark_dirty(&mut self.dirty, slot);
+                }
+                self.follow_up(slot);
+                taken.bytes
+            }
+            Err(error) => {
+                self.drop_client(slot, &error);
+                0
+            }
         }
     }
 
@@ -273,10 +325,25 @@ impl NbdServer {
                 client.shrink();
             }
         }
+        for session in self.lender.overdue(now) {
+            let slot = slot_of(session);
+            if self.clients.get_mut(slot).is_some_and(|client| client.id == session && client.is_waited_for())
+            {
+                refused(|| {
+                    tracing::warn!(
+                        session,
+                        "an NBD client neither ends its large request nor reads its reply while others wait; it is let go"
+                    );
+                });
+                self.drop_client(slot, &io::ErrorKind::TimedOut.into());
+            }
+        }
+        self.lend(now);
     }
 
     fn drop_client(&mut self, slot: usize, error: &io::Error) {
         let Some(client) = self.clients.remove(slot) else { return };
+        self.lender.end(client.id);
         tracing::debug!(session = client.id, %error, "NBD connection ends");
         self.events.push(FrontEvent::Close { session: client.id });
     }
@@ -308,9 +375,6 @@ impl Figures {
     }
 }
 
-fn mark(flag: &mut bool, list: &mut Vec<usize>, slot: usize) {
-    if !*flag {
-        *flag = true;
-        list.push(slot);
-    }
+fn slot_of(session: u64) -> usize {
+    (session & ((1 << SLOT_BITS) - 1)) as usize
 }

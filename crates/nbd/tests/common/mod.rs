@@ -83,6 +83,8 @@ pub(crate) struct Driven {
     pub(crate) trace: Vec<Action>,
     /// Whether sends are reported as done at once, or by [`Driven::flush`].
     pub(crate) sends_at_once: bool,
+    /// Whether a loan is granted at once, or stays in the trace.
+    pub(crate) lends: bool,
     actions: Vec<Action>,
 }
 
@@ -95,6 +97,7 @@ impl Driven {
             export: Export::new("v", SIZE_BYTES),
             trace: Vec::new(),
             sends_at_once: true,
+            lends: true,
             actions,
         };
         driven.drive();
@@ -123,6 +126,11 @@ impl Driven {
 
     pub(crate) fn tls_started(&mut self) {
         self.session.tls_started(&mut self.actions);
+        self.drive();
+    }
+
+    pub(crate) fn lend(&mut self) {
+        self.session.lend(&mut self.actions);
         self.drive();
     }
 
@@ -191,6 +199,7 @@ impl Driven {
                 let found = self.find(&name);
                 self.session.looked_up(found, &mut self.actions);
             }
+            Action::Borrow(_) if self.lends => self.session.lend(&mut self.actions),
             Action::List => {
                 let listed = Listed { name: "v".into(), description: "a volume".into() };
                 self.session.listed(Ok(vec![listed]), &mut self.actions);
