@@ -241,16 +241,16 @@ fn publish(stores: &[Store], meter: &mut Meter) {
     let mut sum = |name, value: fn(&Stats) -> u64| {
         meter.counter(name, stores.iter().map(|store| value(&store.stats())).sum());
     };
-    sum("brickwork_store_flushes_total", |stats| stats.flushes);
-    sum("brickwork_store_durable_writes_total", |stats| stats.durable_writes);
-    sum("brickwork_store_groups_total", |stats| stats.groups);
-    sum("brickwork_store_group_records_total", |stats| stats.group_records);
-    sum("brickwork_store_journal_bytes_written_total", |stats| stats.journal_bytes_written);
-    sum("brickwork_store_direct_blocks_total", |stats| stats.direct_blocks);
-    sum("brickwork_store_destaged_blocks_total", |stats| stats.destaged_blocks);
-    sum("brickwork_store_cache_hits_total", |stats| stats.cache_hits);
-    sum("brickwork_store_cache_misses_total", |stats| stats.cache_misses);
-    sum("brickwork_store_unreadable_blocks_total", |stats| stats.unreadable_blocks);
+    sum("brickwork_store_flushes_total", |stats| stats.disk.flushes);
+    sum("brickwork_store_durable_writes_total", |stats| stats.disk.durable_writes);
+    sum("brickwork_store_groups_total", |stats| stats.journal.groups);
+    sum("brickwork_store_group_records_total", |stats| stats.journal.group_records);
+    sum("brickwork_store_journal_bytes_written_total", |stats| stats.journal.written_bytes);
+    sum("brickwork_store_direct_blocks_total", |stats| stats.journal.direct_blocks);
+    sum("brickwork_store_destaged_blocks_total", |stats| stats.destage.blocks);
+    sum("brickwork_store_cache_hits_total", |stats| stats.reads.cache_hits);
+    sum("brickwork_store_cache_misses_total", |stats| stats.reads.cache_misses);
+    sum("brickwork_store_unreadable_blocks_total", |stats| stats.reads.unreadable_blocks);
     let capacity: u64 = stores.iter().map(|store| store.space().capacity_bytes).sum();
     let used: u64 = stores.iter().map(|store| store.space().used_bytes).sum();
     meter.gauge("brickwork_store_capacity_bytes", capacity as f64);

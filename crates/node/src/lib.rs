@@ -252,7 +252,7 @@ impl BrickNode {
             let mut none = Vec::new();
             brick.step(now, BrickEvent::HeadsSeen(self.heads_seen), &mut none);
             brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
-            if self.stores.iter().any(|store| store.stats().torn_tails > 0) {
+            if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
                 brick.count("torn journal tail at recovery");
             }
             self.phase = Phase::Running(Box::new(brick));
@@ -279,7 +279,7 @@ impl BrickNode {
             let space = store.space();
             capacity += space.capacity_bytes;
             used += space.used_bytes;
-            unreadable += store.stats().unreadable_blocks;
+            unreadable += store.stats().reads.unreadable_blocks;
             fullest = fullest.max(space.full_percent);
         }
         if let Phase::Running(brick) = &mut self.phase {

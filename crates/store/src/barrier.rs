@@ -4,52 +4,47 @@
 //! parity that it changes, behind its own staging. So a barrier is no record in the queue until all that were decided
 //! before it have theirs there; from then on the order of the queue does the rest.
 
-use crate::commit::Item;
-use crate::machine::Running;
-use base::Stamp;
-use std::collections::BTreeSet;
+use crate::queue::{Item, Queue};
+use crate::writes::Writes;
+use base::{Stamp, Time};
+use std::collections::{BTreeSet, VecDeque};
 use wire::disk::{Reply, StoreError, Token};
 
-/// A barrier that is not in the queue yet.
 #[derive(Debug)]
-pub(crate) struct Barrier {
+struct Barrier {
     token: Token,
     /// Writes that were decided before it and whose decision has no record yet.
     writes: BTreeSet<Stamp>,
 }
 
-impl Running {
-    pub(crate) fn on_barrier(&mut self, token: Token) {
-        let under_way = self.writes.iter().filter(|(_, write)| write.is_being_decided());
-        let writes = under_way.map(|(&stamp, _)| stamp).collect();
-        self.barriers.push_back(Barrier { token, writes });
+/// Barriers that are not in the queue yet.
+#[derive(Debug, Default)]
+pub(crate) struct Barriers {
+    waiting: VecDeque<Barrier>,
+}
+
+impl Barriers {
+    pub(crate) fn push(&mut self, token: Token, writes: &Writes) {
+        let undone = writes.iter().filter(|(_, write)| write.is_being_decided());
+        let writes = undone.map(|(stamp, _)| stamp).collect();
+        self.waiting.push_back(Barrier { token, writes });
     }
 
     /// Puts those barriers into the queue behind whose decisions all have a record.
-    pub(crate) fn enqueue_barriers(&mut self) {
-        while let Some(barrier) = self.barriers.front() {
-            let waits = |stamp| self.writes.get(stamp).is_some_and(|write| write.is_being_decided());
+    pub(crate) fn enqueue(&mut self, writes: &Writes, queue: &mut Queue, now: Time) {
+        while let Some(barrier) = self.waiting.front() {
+            let waits = |&stamp| writes.get(stamp).is_some_and(|write| write.is_being_decided());
             if barrier.writes.iter().any(waits) {
                 return;
             }
-            let token = barrier.token;
-            self.barriers.pop_front();
-            self.queue.push(Item::Barrier(token), self.now);
+            queue.push(Item::Barrier(barrier.token), now);
+            self.waiting.pop_front();
         }
     }
 
-    /// Answers the barriers at the head of the queue; no group is in flight.
-    pub(crate) fn answer_barriers(&mut self) {
-        while let Some(&Item::Barrier(token)) = self.queue.items.front() {
-            self.queue.pop();
-            self.reply(Reply::Noted { token, result: Ok(()) });
-        }
-    }
-
-    /// The answers to those that are not in the queue when the disk failed.
-    pub(crate) fn refuse_barriers(&mut self) -> Vec<Reply> {
-        let refusal =
-            |barrier: Barrier| Reply::Noted { token: barrier.token, result: Err(StoreError::Failed) };
-        self.barriers.drain(..).map(refusal).collect()
+    /// The answers when the disk failed.
+    pub(crate) fn refuse(&mut self) -> impl Iterator<Item = Reply> {
+        let failed = Err(StoreError::Failed);
+        self.waiting.drain(..).map(move |barrier| Reply::Noted { token: barrier.token, result: failed })
     }
 }

@@ -2,46 +2,73 @@
 //!
 //! Between two cycles the pages in memory are those on the disk, so that one can be held against the other.
 
-use crate::io::IoKind;
-use crate::machine::{Purpose, Running};
+use crate::blocks::Blocks;
+use crate::device::{Device, Look, ReadPurpose};
 use crate::metadata::{Key, Page};
 use base::BLOCK;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use wire::Span;
 
-impl Running {
+/// Pages in memory, pinned, that are damaged on the disk.
+#[derive(Default)]
+pub(crate) struct Damaged {
+    keys: BTreeSet<Key>,
+    /// How many were found.
+    found: u64,
+}
+
+impl Damaged {
+    pub(crate) fn found(&self) -> u64 {
+        self.found
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Looks at the pages of these blocks on the disk; those that are not in memory a read looks at anyway.
-    pub(crate) fn look_at_pages(&mut self, span: &Span, width: u8) {
-        if !self.cycle.is_idle() {
-            return;
-        }
+    pub(crate) fn look(blocks: &Blocks, span: &Span, width: u8, cycles: u64, device: &mut Device) {
         for plane in 0..width {
             let key = Key::of(span.volume, span.lba, plane);
-            let Some(home) = self.pages.home(key).filter(|_| self.pages.is_resident(key)) else { continue };
-            let offset = self.geometry.page_offset(home.place);
-            self.ask(Purpose::Look(key, self.stats.destages), IoKind::read(offset, BLOCK));
+            let Some(home) = blocks.pages.home(key).filter(|_| blocks.pages.is_resident(key)) else {
+                continue;
+            };
+            let offset = device.geometry().page_offset(home.place);
+            device.read(ReadPurpose::Look(Look { key, cycles }), offset, BLOCK);
         }
     }
 
-    /// Takes the page as the disk has it; `destages` tells whether a cycle has come in between.
-    pub(crate) fn on_looked(&mut self, key: Key, destages: u64, bytes: Option<Bytes>) {
-        let is_same_cycle = self.cycle.is_idle() && self.stats.destages == destages;
-        let (Some(home), true) = (self.pages.home(key), is_same_cycle) else { return };
-        let decoded = bytes.map(|b| Page::decode(&b, home.place, self.geometry.slot_count, self.seed));
-        let Some(page) = self.pages.get(key) else { return };
+    /// Takes a page as the disk has it. True when it has just been found damaged.
+    pub(crate) fn take(
+        &mut self,
+        key: Key,
+        bytes: Option<&Bytes>,
+        blocks: &mut Blocks,
+        device: &Device,
+    ) -> bool {
+        let Some(home) = blocks.pages.home(key) else { return false };
+        let slot_count = device.geometry().slot_count;
+        let decoded = bytes.map(|bytes| Page::decode(bytes, home.place, slot_count, device.seed()));
+        let Some(page) = blocks.pages.get(key) else { return false };
         let is_good = decoded.is_some_and(|decoded| decoded.key == Some(key) && decoded.page == *page);
-        if !is_good && self.rewrites.insert(key) {
-            self.pages.pin(key);
-            self.stats.rewritten_pages += 1;
-            self.cycle.want(true);
+        let is_new = !is_good && self.keys.insert(key);
+        if is_new {
+            blocks.pages.pin(key);
+            self.found += 1;
         }
+        is_new
     }
 
-    /// Writes a page again, within a cycle that does not change it.
-    pub(crate) fn rewrite(&mut self, key: Key) {
-        if self.pages.home(key).is_some() && self.pages.is_resident(key) {
-            self.write_page(key);
-            self.pages.unpin(key);
-        }
+    /// Takes out those that a cycle can write again. One that the cycle changes is left to the next.
+    pub(crate) fn take_unchanged(&mut self, changes: impl Fn(&Key) -> bool) -> BTreeSet<Key> {
+        let (later, now) = core::mem::take(&mut self.keys).into_iter().partition(changes);
+        self.keys = later;
+        now
+    }
+
+    /// Forgets pages that are gone.
+    pub(crate) fn forget_gone(&mut self, blocks: &Blocks) {
+        self.keys.retain(|&key| blocks.pages.home(key).is_some());
     }
 }

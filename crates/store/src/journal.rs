@@ -1,58 +1,12 @@
-//! The journal's ring: what of it is in use, and the two headers that say where to begin.
+//! The journal's ring: what of it is in use.
 //!
 //! Positions count all bytes ever written; a position's place is its remainder by the ring's size. A frame may run over
 //! the ring's end. One frame is in flight at a time, so only the last one can be torn.
 
+use crate::header::Header;
 use crate::superblock::Geometry;
-use base::{BLOCK, Checksum, Payload, checksum::checksum_append};
+use base::Payload;
 use bytes::Bytes;
-use wire::{Wire, wire_struct};
-
-const MAGIC: u64 = u64::from_le_bytes(*b"BWJOURNL");
-/// Where the encoded fields begin, behind magic and checksum.
-const BODY_AT: usize = 12;
-
-/// What a journal header says. Two copies are written in turn, so that one is always whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Header {
-    /// Which one is newer.
-    pub(crate) generation: u64,
-    /// Where recovery begins: everything before is at home.
-    pub(crate) tail: u64,
-    /// Frames before this were on stable storage when the header was written: one that is missing is damage, not a
-    /// torn tail.
-    pub(crate) head: u64,
-    /// Metadata pages from this one on were never used.
-    pub(crate) pages_high: u32,
-}
-
-impl Header {
-    /// Its sector.
-    pub(crate) fn encode_sector(&self, seed: Checksum) -> Vec<u8> {
-        let body = self.to_bytes();
-        let mut sector = vec![0; BLOCK];
-        sector[..8].copy_from_slice(&MAGIC.to_le_bytes());
-        sector[BODY_AT..BODY_AT + body.len()].copy_from_slice(&body);
-        let sum = header_sum(&sector, body.len(), seed);
-        sector[8..BODY_AT].copy_from_slice(&sum.to_le_bytes());
-        sector
-    }
-
-    /// Reads a sector back.
-    pub(crate) fn decode_sector(sector: &[u8], seed: Checksum) -> Option<Header> {
-        let len = Header::default().to_bytes().len();
-        let sum = u32::from_le_bytes(sector.get(8..BODY_AT)?.try_into().expect("four bytes"));
-        let whole = sector.len() == BLOCK && sector[..8] == MAGIC.to_le_bytes();
-        let header = Header::from_bytes(sector.get(BODY_AT..BODY_AT + len)?).ok()?;
-        (whole && sum == header_sum(sector, len, seed) && header.tail <= header.head).then_some(header)
-    }
-}
-
-fn header_sum(sector: &[u8], len: usize, seed: Checksum) -> Checksum {
-    checksum_append(checksum_append(seed, &sector[..8]), &sector[BODY_AT..BODY_AT + len])
-}
-
-wire_struct!(Header { generation, tail, head, pages_high });
 
 /// The ring.
 #[derive(Clone, Copy, Debug)]
@@ -60,13 +14,13 @@ pub(crate) struct Journal {
     at: u64,
     bytes: u64,
     /// Of the newest header.
-    pub(crate) generation: u64,
-    /// Everything before is at home.
-    pub(crate) tail: u64,
+    generation: u64,
+    /// Everything before is in its final place.
+    tail: u64,
     /// Where the next frame begins.
-    pub(crate) head: u64,
+    head: u64,
     /// Frames before this are on stable storage.
-    pub(crate) durable: u64,
+    durable: u64,
 }
 
 impl Journal {
@@ -90,6 +44,32 @@ impl Journal {
     /// Bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.head - self.tail
+    }
+
+    /// Where a position is on the disk.
+    pub(crate) fn offset_of(&self, position: u64) -> u64 {
+        self.at + position % self.bytes
+    }
+
+    /// Where the next frame begins.
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// All frames are on stable storage.
+    pub(crate) fn set_durable(&mut self) {
+        self.durable = self.head;
+    }
+
+    /// Recovery ended here: what is before is on stable storage, and the next frame begins here.
+    pub(crate) fn resume_at(&mut self, head: u64) {
+        (self.head, self.durable) = (head, head);
+    }
+
+    /// The header on the disk says that the journal begins at `tail`.
+    pub(crate) fn move_tail(&mut self, tail: u64) {
+        self.generation += 1;
+        self.tail = tail;
     }
 
     /// The writes, as `(offset, content)`, that put a frame at the head: two when it runs over the ring's end.

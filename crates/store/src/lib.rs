@@ -4,41 +4,73 @@
 //! flushes of 4 KiB sectors. Three layers of committed content lie over the blocks at home: applied but not journalled,
 //! journalled, being destaged; staged writes stand beside them until they are decided.
 //!
-//! Reading order: [`io`] (what a store asks of its disk), `superblock` (what is where), `record` and `journal` (how a
-//! write gets on stable storage), `metadata`, `pages` and `slots` (where blocks are at home), `overlay` and `cache` (what
-//! is in memory), then the machine: `machine`, `commit` with `room`, `works` and `discard`, `read`, `inventory` and
-//! `heal`, `destage`, `recovery`; beside it [`fsck`](mod@fsck), for a disk that nobody uses. The bytes and the order in
-//! which they become durable are in `docs/disk-format/README.md`.
+//! The open store is made of parts that own their fields, from below to above:
+//!
+//! - `device`: requests on their way to the disk, and what each answer is for;
+//! - `blocks`: where blocks are: `layers` of content in memory, `pages` and `slots`, `discard`, `cache`, and `room`;
+//! - `log`: the `queue` of records, the group in flight, `writes` and `works` that are not over, `barrier`, `facts`;
+//! - `destage` with `writing` and `heal`: cycles that bring journalled content to its final place;
+//! - `read`: reads that are not answered;
+//! - `running`: the router, with `commit` (from a command to stable storage) and `apply` (what makes content committed).
+//!
+//! Reading order: [`io`] (what a store asks of its disk), `superblock` and `header` (what is where), `record` and `journal` (how
+//! a write gets on stable storage), `metadata` (where blocks are at home), `overlay`, then the parts above; `recovery`
+//! with `frames`, `page_scan` and `restore` (opening a disk); `machine` puts both together. Beside it stands
+//! [`fsck`](mod@fsck), for a disk that nobody uses. The bytes and the order in which they become durable are in
+//! `docs/disk-format/README.md`.
 //!
 //! Deliberately absent: files, devices, threads, clocks; the fate of a write in doubt (the participant finds it out).
 
+mod apply;
 mod barrier;
+mod blocks;
 mod cache;
 mod commit;
+mod completions;
+mod config;
+mod cut;
 mod destage;
+mod device;
 mod discard;
-mod effects;
+mod event;
+mod facts;
+mod frames;
 pub mod fsck;
+mod header;
 mod heal;
 mod inventory;
 pub mod io;
 mod journal;
+mod layers;
+mod log;
 mod machine;
 mod metadata;
+mod open_error;
 mod overlay;
+mod page_scan;
 mod pages;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod queue;
 mod read;
 mod record;
 mod recovery;
+mod refusal;
+mod restore;
 mod room;
+mod running;
 mod slots;
+mod stats;
 mod superblock;
 mod works;
+mod writes;
+mod writing;
 
+pub use config::{Limits, StoreConfig};
+pub use event::{StoreEffect, StoreEvent};
 pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State, What, fsck};
 pub use io::{Io, IoDone, IoFault, IoKind};
-pub use machine::{Limits, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};
-pub use recovery::OpenError;
+pub use machine::Store;
+pub use open_error::OpenError;
+pub use stats::{DestageStats, DiskStats, JournalStats, PageStats, ReadStats, Space, Stats};
 pub use superblock::{FormatError, FormatOptions, blocks_region, format, journal_bytes_default};

@@ -1,10 +1,11 @@
 //! Which metadata pages there are, where, and the ones in memory.
 
+use crate::device::ReadId;
 use crate::discard::Region;
 use crate::metadata::{Key, Page};
 use crate::slots::Allocator;
 use base::HashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Where a page is on the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,12 +20,14 @@ pub(crate) struct Home {
 pub(crate) struct Pages {
     index: BTreeMap<Key, Home>,
     /// Places in the page region.
-    pub(crate) places: Allocator,
+    places: Allocator,
     /// Places from this one on were never used.
-    pub(crate) high: u32,
+    high: u32,
     /// Places where a page was and cannot be read. It is not known whose it was, so no block that has no page counts as
     /// never written.
-    pub(crate) lost: u32,
+    lost: u32,
+    /// Pages on their way in, and the reads that wait for them.
+    loading: BTreeMap<Key, BTreeSet<ReadId>>,
     resident: HashMap<Key, Resident>,
     clock: VecDeque<Key>,
     limit: usize,
@@ -45,20 +48,79 @@ impl Pages {
             places: Allocator::new(count),
             high: 0,
             lost: 0,
+            loading: BTreeMap::new(),
             resident: HashMap::default(),
             clock: VecDeque::new(),
             limit,
         }
     }
 
+    /// As the journal's header and the disk have it: places from `high` on were never used.
+    pub(crate) fn set_high(&mut self, high: u32) {
+        self.high = high;
+    }
+
+    pub(crate) fn high(&self) -> u32 {
+        self.high
+    }
+
+    /// A page that is at home at a place; false when another one claims the same blocks.
+    pub(crate) fn found(&mut self, key: Key, home: Home) -> bool {
+        self.places.mark(home.place);
+        self.index.insert(key, home).is_none()
+    }
+
+    /// A page that cannot be read. It may have been any volume's, and its place is not used again.
+    pub(crate) fn found_lost(&mut self, place: u32) {
+        self.lost += 1;
+        self.places.mark(place);
+    }
+
+    /// How many pages cannot be read: as long as there are any, blocks without a page are unknown.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Which places are in use.
+    pub(crate) fn places(&self) -> &Allocator {
+        &self.places
+    }
+
+    /// Sets places aside, so that pages can be created.
+    pub(crate) fn reserve(&mut self, count: u32) {
+        self.places.reserve(count);
+    }
+
+    /// Gives back what was set aside.
+    pub(crate) fn release(&mut self, count: u32) {
+        self.places.release(count);
+    }
+
+    /// The page that was at a place is gone for good.
+    pub(crate) fn free_place(&mut self, place: u32) {
+        self.places.free(place);
+    }
+
+    /// Notes that a page is wanted in memory, by a read or by nobody in particular. True when it has to be asked for.
+    pub(crate) fn want(&mut self, key: Key, reader: Option<ReadId>) -> bool {
+        let is_new = !self.loading.contains_key(&key);
+        self.loading.entry(key).or_default().extend(reader);
+        is_new
+    }
+
+    /// Whether a page is on its way in.
+    pub(crate) fn is_wanted(&self, key: Key) -> bool {
+        self.loading.contains_key(&key)
+    }
+
+    /// Whoever waits for a page that has come; none when nobody asked for it.
+    pub(crate) fn wanted_by(&mut self, key: Key) -> Option<BTreeSet<ReadId>> {
+        self.loading.remove(&key)
+    }
+
     /// Where a page is.
     pub(crate) fn home(&self, key: Key) -> Option<Home> {
         self.index.get(&key).copied()
-    }
-
-    /// Notes where a page is; false when it is already somewhere else.
-    pub(crate) fn add(&mut self, key: Key, home: Home) -> bool {
-        self.index.insert(key, home).is_none()
     }
 
     /// All pages of a region.
@@ -105,7 +167,8 @@ impl Pages {
     pub(crate) fn create(&mut self, key: Key, page: Page) -> Option<u32> {
         let place = self.places.allocate()?;
         self.high = self.high.max(place + 1);
-        assert!(self.add(key, Home { place, slots: 0 }), "page {key:?} exists");
+        let known = self.index.insert(key, Home { place, slots: 0 });
+        assert!(known.is_none(), "page {key:?} exists");
         self.put(key, page);
         Some(place)
     }
@@ -145,9 +208,9 @@ impl Pages {
         }
     }
 
-    /// How many pages there are, and how many are in memory.
-    pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.index.len(), self.resident.len())
+    /// How many pages there are.
+    pub(crate) fn count(&self) -> usize {
+        self.index.len()
     }
 
     /// All pages and their homes.

@@ -92,11 +92,11 @@ pub(crate) enum Record {
     Discard { volume: VolumeId },
     /// All small state, instead of what the records before say of it. Stretches being discarded follow in records of
     /// their own.
-    Checkpoint { notes: Vec<(Vec<u8>, Vec<u8>)>, effects: Vec<Completion>, discards: Vec<VolumeId> },
+    Checkpoint { notes: Vec<(Vec<u8>, Vec<u8>)>, completions: Vec<Completion>, discards: Vec<VolumeId> },
     /// A stretch's space is given back.
     DiscardStretch { volume: VolumeId, stretch: u64 },
     /// Requests took effect elsewhere.
-    Remember { effects: Vec<Completion> },
+    Remember { completions: Vec<Completion> },
 }
 
 impl Record {
@@ -358,9 +358,9 @@ wire_enum!(Record {
     4 => Mend { span, width, stamps, extents, fresh },
     5 => Note { key, value },
     6 => Discard { volume },
-    7 => Checkpoint { notes, effects, discards },
+    7 => Checkpoint { notes, completions, discards },
     8 => DiscardStretch { volume, stretch },
-    9 => Remember { effects },
+    9 => Remember { completions },
 });
 
 #[cfg(test)]
@@ -407,7 +407,7 @@ mod tests {
             stage(Change::Parity { width: WIDTH_MAX }, 16, zero.clone()),
             stage(Change::Zero, 16, zero),
             Record::DiscardStretch { volume: VolumeId(1), stretch: 9 },
-            Record::Remember { effects: vec![] },
+            Record::Remember { completions: vec![] },
         ] {
             assert_eq!(reread(&record), Some(vec![record]));
         }

@@ -3,7 +3,7 @@
 //! One superblock lies in the first sector and its copy in the last, so that neither a partition tool that writes over the
 //! head nor one that cuts the tail goes unnoticed.
 
-use crate::journal::Header;
+use crate::header::Header;
 use base::{BLOCK, BrickId, Checksum, ClusterId, Payload, checksum, checksum::checksum_append};
 use core::ops::Range;
 use wire::{Wire, wire_struct};

@@ -1,22 +1,25 @@
 //! Applications and mends: what makes content committed. Those of the same blocks happen in the order in which they were
-//! asked for; the application of a delta first reads the parity that it changes.
+//! asked for.
 
-use crate::commit::{Item, WriteState};
 use crate::discard::Region;
-use crate::machine::Running;
-use crate::overlay::Need;
-use crate::record::{Body, Extent};
-use base::{BLOCK, Payload, Stamp};
+use crate::overlay::{Need, Setting};
+use crate::record::{Extent, Record};
+use base::Stamp;
+use std::collections::VecDeque;
+use wire::Span;
 use wire::disk::{Reply, StoreError, Token};
-use wire::{Change, Span};
 
-/// An application or a mend. Those of the same blocks happen in the order in which they were asked for.
+/// Names a work as long as it lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct WorkId(u64);
+
+/// An application or a mend.
 #[derive(Debug)]
 pub(crate) struct Work {
-    pub(crate) id: u64,
-    pub(crate) span: Span,
-    pub(crate) kind: WorkKind,
-    pub(crate) started: bool,
+    id: WorkId,
+    span: Span,
+    kind: WorkKind,
+    is_started: bool,
 }
 
 #[derive(Debug)]
@@ -25,9 +28,11 @@ pub(crate) enum WorkKind {
     Mend(Box<Mend>),
 }
 
+/// Content that is put in place with given stamps.
 #[derive(Debug)]
 pub(crate) struct Mend {
     pub(crate) token: Token,
+    pub(crate) span: Span,
     pub(crate) width: u8,
     pub(crate) stamps: Vec<Stamp>,
     pub(crate) extents: Vec<Extent>,
@@ -35,173 +40,141 @@ pub(crate) struct Mend {
     pub(crate) cost: usize,
 }
 
+impl Mend {
+    /// The stamps that it sets.
+    pub(crate) fn setting(&self) -> Setting<'_> {
+        Setting::Each(self.width, &self.stamps)
+    }
+
+    /// Its record.
+    pub(crate) fn record(&self) -> Record {
+        let (stamps, extents) = (self.stamps.clone(), self.extents.clone());
+        Record::Mend { span: self.span, width: self.width, stamps, extents, fresh: true }
+    }
+}
+
 impl Work {
-    /// What it takes of the journal beside what writes take.
-    pub(crate) fn cost(&self) -> usize {
+    pub(crate) fn id(&self) -> WorkId {
+        self.id
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    pub(crate) fn kind(&self) -> &WorkKind {
+        &self.kind
+    }
+
+    fn mend(&self) -> Option<&Mend> {
         match &self.kind {
-            WorkKind::Apply(_) => 0,
-            WorkKind::Mend(mend) => mend.cost,
+            WorkKind::Apply(_) => None,
+            WorkKind::Mend(mend) => Some(mend),
         }
     }
 
     /// The content that it mends with; that of an application is its write's.
     pub(crate) fn mended(&self) -> &[Extent] {
-        match &self.kind {
-            WorkKind::Apply(_) => &[],
-            WorkKind::Mend(mend) => &mend.extents,
-        }
-    }
-
-    /// The answer when the disk failed.
-    pub(crate) fn refusal(&self) -> Option<Reply> {
-        match &self.kind {
-            WorkKind::Apply(_) => None,
-            WorkKind::Mend(mend) => {
-                Some(Reply::Staged { token: mend.token, result: Err(StoreError::Failed) })
-            }
-        }
+        self.mend().map_or(&[], |mend| &mend.extents)
     }
 }
 
-impl Running {
-    pub(crate) fn enlist(&mut self, span: Span, kind: WorkKind) {
-        self.queue.next_work += 1;
-        let id = self.queue.next_work;
-        self.works.push_back(Work { id, span, kind, started: false });
-        self.start_work(self.works.len() - 1);
-    }
-
-    /// Starts a work unless an earlier one on its blocks is not finished. Gives back whether it finished.
-    pub(crate) fn start_work(&mut self, at: usize) -> bool {
-        let work = &self.works[at];
-        let blocked = self.works.iter().take(at).any(|earlier| earlier.span.overlaps(&work.span));
-        if work.started || blocked {
-            return false;
-        }
-        let id = work.id;
-        let discarded = self.discards.cover_span(&work.span) || self.is_doomed(work);
-        match work.kind {
-            WorkKind::Mend(_) if discarded => {
-                self.refuse_mend(at);
-                true
-            }
-            WorkKind::Apply(stamp) if discarded => {
-                self.works.remove(at);
-                self.forget_write(stamp);
-                true
-            }
-            WorkKind::Mend(_) => {
-                self.works[at].started = true;
-                self.queue.push(Item::Mend(id), self.now);
-                false
-            }
-            WorkKind::Apply(stamp) => {
-                self.works[at].started = true;
-                self.apply(stamp, at)
-            }
-        }
-    }
-
-    /// Mends that wait for others on blocks that are given back.
-    pub(crate) fn refuse_mends(&mut self, region: Region) {
-        let is_refused = |work: &Work| {
-            !work.started && matches!(work.kind, WorkKind::Mend(_)) && region.holds_span(&work.span)
-        };
-        while let Some(at) = self.works.iter().position(is_refused) {
-            self.refuse_mend(at);
-        }
-        self.go_on();
-    }
-
-    /// Blocks that are given back take no more content.
-    pub(crate) fn refuse_mend(&mut self, at: usize) {
-        let work = self.works.remove(at).expect("the caller has seen it");
-        let WorkKind::Mend(mend) = work.kind else { unreachable!("work {} is a mend", work.id) };
-        self.live_cost -= mend.cost;
-        self.release(mend.need);
-        for extent in &mend.extents {
-            if let Body::Slot(slot) = extent.body {
-                self.direct.remove(&slot);
-            }
-            self.free_slot_of(extent);
-        }
-        self.answer(mend.token, Err(StoreError::Busy));
-    }
-
-    pub(crate) fn forget_write(&mut self, stamp: Stamp) {
-        self.writes.get_mut(&stamp).expect("a write being applied is known").state = WriteState::Dropped;
-        self.queue.push(Item::Drop(stamp), self.now);
-    }
-
-    pub(crate) fn apply(&mut self, stamp: Stamp, at: usize) -> bool {
-        let write = self.writes.get_mut(&stamp).expect("a write being applied is known");
-        let span = write.staged.write.span;
-        if matches!(write.staged.change, Change::Xor { .. }) {
-            self.read_base(stamp, span);
-            return false;
-        }
-        write.state = WriteState::Applied;
-        let write = &self.writes[&stamp];
-        self.fresh.put(span, stamp, write.setting(), &write.extents);
-        self.works.remove(at);
-        self.queue.push(Item::Apply(stamp), self.now);
-        true
-    }
-
-    /// The parity that a delta changes is here: `blocks` of content, `lost` ones among them without.
-    pub(crate) fn on_base(&mut self, stamp: Stamp, base: &Payload, lost: &[u32]) {
-        let at = self.works.iter().position(|work| matches!(work.kind, WorkKind::Apply(s) if s == stamp));
-        self.works.remove(at.expect("a write that reads its base is at work"));
-        let span = self.writes[&stamp].staged.write.span;
-        if self.discards.cover_span(&span) || self.writes[&stamp].is_doomed() {
-            self.forget_write(stamp);
-        } else {
-            let write = self.writes.get_mut(&stamp).expect("a write being applied is known");
-            write.state = WriteState::Applied;
-            let image = image(&write.extents, base, lost);
-            self.fresh.put(span, stamp, self.writes[&stamp].setting(), &image);
-            self.queue.push(Item::Image(stamp, image), self.now);
-        }
-        self.go_on();
-    }
-
-    /// Starts what a finished work has held up.
-    pub(crate) fn go_on(&mut self) {
-        let mut at = 0;
-        while at < self.works.len() {
-            at += usize::from(!self.start_work(at));
-        }
-        self.release_reads();
-    }
-
-    /// Whether it is the application of a write whose blocks were given back meanwhile.
-    fn is_doomed(&self, work: &Work) -> bool {
-        matches!(work.kind, WorkKind::Apply(stamp) if self.writes[&stamp].is_doomed())
-    }
-
-    /// Whether works on these blocks are under way.
-    pub(crate) fn is_worked_on(&self, span: &Span) -> bool {
-        self.works.iter().any(|work| work.span.overlaps(span))
-    }
+/// The works that are not done, in the order in which they were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Works {
+    all: VecDeque<Work>,
+    last: WorkId,
+    /// What the mends take of the journal.
+    cost: usize,
 }
 
-/// `base ^ delta`, a block an extent where content is lost.
-fn image(delta: &[Extent], base: &Payload, lost: &[u32]) -> Vec<Extent> {
-    let mut image: Vec<Extent> = Vec::new();
-    for extent in delta {
-        let Some(content) = extent.inline() else { continue };
-        let start = extent.offset as usize * BLOCK;
-        let sum = content.xor(&base.slice(start, content.len()));
-        for i in 0..extent.count {
-            let offset = extent.offset + i;
-            if lost.binary_search(&offset).is_ok() {
-                image.push(Extent { offset, count: 1, sums: Vec::new(), body: Body::Lost });
-                continue;
-            }
-            let block = sum.block(i as usize);
-            let sums = vec![block.checksum()];
-            image.push(Extent { offset, count: 1, sums, body: Body::Inline(block) });
-        }
+impl Works {
+    /// Adds one at the end. Gives back where.
+    pub(crate) fn push(&mut self, span: Span, kind: WorkKind) -> usize {
+        self.last.0 += 1;
+        let work = Work { id: self.last, span, kind, is_started: false };
+        self.cost += work.mend().map_or(0, |mend| mend.cost);
+        self.all.push_back(work);
+        self.all.len() - 1
     }
-    image
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// What the mends take of the journal, in bytes.
+    pub(crate) fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// The work at a place, unless it is started or an earlier one on its blocks is not done.
+    pub(crate) fn startable(&self, at: usize) -> Option<&Work> {
+        let work = &self.all[at];
+        let is_blocked = || self.all.iter().take(at).any(|earlier| earlier.span.overlaps(&work.span));
+        (!work.is_started && !is_blocked()).then_some(work)
+    }
+
+    pub(crate) fn start(&mut self, at: usize) {
+        self.all[at].is_started = true;
+    }
+
+    /// Takes out an application.
+    pub(crate) fn end_apply(&mut self, stamp: Stamp) {
+        let at = self.all.iter().position(|work| matches!(work.kind, WorkKind::Apply(s) if s == stamp));
+        self.all.remove(at.expect("a write that is being applied is at work"));
+    }
+
+    /// Takes out a mend.
+    pub(crate) fn end_mend(&mut self, id: WorkId) -> Box<Mend> {
+        let at = self.all.iter().position(|work| work.id == id).expect("a mend in flight is at work");
+        self.take_mend(at)
+    }
+
+    /// Takes out the mend at a place.
+    pub(crate) fn take_mend(&mut self, at: usize) -> Box<Mend> {
+        let work = self.all.remove(at).expect("the caller has seen it");
+        let WorkKind::Mend(mend) = work.kind else { unreachable!("work {:?} is a mend", work.id) };
+        self.cost -= mend.cost;
+        mend
+    }
+
+    /// A mend of a region that has not begun.
+    pub(crate) fn waiting_mend(&self, region: Region) -> Option<usize> {
+        let waits = |work: &Work| !work.is_started && work.mend().is_some() && region.holds_span(&work.span);
+        self.all.iter().position(waits)
+    }
+
+    /// A mend that a record names.
+    pub(crate) fn mend(&self, id: WorkId) -> &Mend {
+        let work = self.all.iter().find(|work| work.id == id).expect("a queued mend is at work");
+        work.mend().unwrap_or_else(|| unreachable!("work {id:?} is a mend"))
+    }
+
+    /// The extents of a mend that a record names.
+    pub(crate) fn mend_extents(&mut self, id: WorkId) -> &mut [Extent] {
+        let work = self.all.iter_mut().find(|work| work.id == id).expect("a queued mend is at work");
+        let WorkKind::Mend(mend) = &mut work.kind else { unreachable!("work {id:?} is a mend") };
+        &mut mend.extents
+    }
+
+    /// Whether any are on these blocks.
+    pub(crate) fn overlap(&self, span: &Span) -> bool {
+        self.all.iter().any(|work| work.span.overlaps(span))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Work> {
+        self.all.iter()
+    }
+
+    /// Takes all away when the disk failed, with the answers to whoever waits.
+    pub(crate) fn refuse(&mut self) -> impl Iterator<Item = Reply> {
+        self.cost = 0;
+        let failed = |mend: &Mend| Reply::Staged { token: mend.token, result: Err(StoreError::Failed) };
+        self.all.drain(..).filter_map(move |work| work.mend().map(failed))
+    }
+
+    pub(crate) fn check(&self) {
+        let cost: usize = self.all.iter().filter_map(Work::mend).map(|mend| mend.cost).sum();
+        assert_eq!(cost, self.cost, "the accounts of mends");
+    }
 }

@@ -170,7 +170,7 @@ fn a_discarded_volume_gives_all_its_room_back_across_a_crash() {
     assert!(used > 0 && used < both * 2 / 3, "{used} of {both}");
     world.command(Command::Discard { volume: VolumeId(2), stretch: None });
     world.run(true);
-    assert_eq!((world.store.space().used_bytes, world.store.stats().pages), (0, 0));
+    assert_eq!((world.store.space().used_bytes, world.store.stats().pages.count), (0, 0));
 }
 
 #[test]
@@ -229,7 +229,10 @@ fn one_flush_carries_many_writes() {
     (1..30).for_each(|n| stage(&mut world, n));
     world.run(false);
     let after = world.store.stats();
-    assert_eq!((after.durable_writes - before.durable_writes, after.flushes - before.flushes), (2, 0));
+    assert_eq!(
+        (after.disk.durable_writes - before.disk.durable_writes, after.disk.flushes - before.disk.flushes),
+        (2, 0)
+    );
     assert_eq!(world.replies.len(), 30);
 }
 
@@ -248,10 +251,10 @@ fn large_writes_are_not_written_twice() {
     });
     assert_eq!(writes.sum::<usize>(), (256 + 1) * BLOCK);
     world.run(false);
-    assert_eq!(world.store.stats().flushes, 1);
+    assert_eq!(world.store.stats().disk.flushes, 1);
     world.command(Command::Apply { stamp: Stamp(1) });
     world.run(true);
-    assert_eq!(world.store.stats().destaged_blocks, 0);
+    assert_eq!(world.store.stats().destage.blocks, 0);
     world.crash().unwrap();
     assert_eq!(words(&world.read(span(1, 16, 256), 1).unwrap().content), [6; 256]);
 }
@@ -360,7 +363,7 @@ fn a_lost_frame_that_a_header_vouches_for_is_not_taken_for_a_torn_one() {
     write_all(&mut world, 1, 0, &[1], 1).unwrap();
     world.run(true);
     // Everything is at home but the note, which only the checkpoint holds: the last frame.
-    let frames = world.store.stats().journal_bytes_written;
+    let frames = world.store.stats().journal.written_bytes;
     let offset = 64 * 1024 + frames - BLOCK_U64;
     world.disk.spoil(offset, &mut Rng::with_seed(4), 1);
     assert_eq!(world.crash().unwrap_err(), OpenError::JournalCorrupt { offset });
@@ -476,7 +479,7 @@ fn rotten_parity_is_mended_on_a_disk_without_a_page_to_spare() {
     assert_eq!(mend(&mut world, [1, 0, 0, 0]), Ok(()));
     world.disk.spoil(64 * 1024 + JOURNAL + 4096, &mut Rng::with_seed(4), 8);
     world.crash().unwrap();
-    assert_eq!(world.store.stats().lost_pages, 1);
+    assert_eq!(world.store.stats().pages.lost, 1);
     world.run(true);
     world.crash().unwrap();
     assert_eq!(world.read(span(1, 44, 1), 4).unwrap().unreadable, [0]);
@@ -494,7 +497,7 @@ fn stamps_of_zero_are_told_where_a_page_was_lost() {
     // That of volume 1 is the first.
     world.disk.spoil(64 * 1024 + JOURNAL + 4096, &mut Rng::with_seed(4), 8);
     world.crash().unwrap();
-    assert_eq!(world.store.stats().lost_pages, 1);
+    assert_eq!(world.store.stats().pages.lost, 1);
     assert_eq!(world.read(span(1, 44, 1), 3).unwrap().unreadable, [0]);
     let stamps = [2, 0, 0].map(Stamp).to_vec();
     world.command(Command::Mend { token: 5, span: span(1, 44, 1), width: 3, stamps, payload: payload([77]) });
@@ -515,7 +518,7 @@ fn a_lost_page_is_never_taken_for_a_hole() {
     world.run(true);
     world.disk.spoil(64 * 1024 + JOURNAL, &mut Rng::with_seed(4), 8);
     world.crash().unwrap();
-    assert_eq!(world.store.stats().lost_pages, 1);
+    assert_eq!(world.store.stats().pages.lost, 1);
     assert_eq!(world.read(span(1, 0, 2), 1).unwrap().unreadable, [0, 1]);
     assert_eq!(words(&world.read(span(2, 0, 2), 1).unwrap().content), [3, 4]);
     write_all(&mut world, 1, 0, &[5], 3).unwrap();

@@ -92,8 +92,8 @@ fn a_check_reads_the_disk_and_fills_no_cache() {
     assert_eq!((found.unreadable, found.content.len()), (vec![3, 7], 0));
     assert_eq!(found.stamps, [[Stamp(1); 20].as_slice(), &[Stamp::ZERO; 4]].concat());
     let after = world.store.stats();
-    assert!(after.cache_bytes <= before.cache_bytes);
-    assert!(after.verified_blocks - before.verified_blocks >= 20);
+    assert!(after.reads.cache_bytes <= before.reads.cache_bytes);
+    assert!(after.reads.verified_blocks - before.reads.verified_blocks >= 20);
     // What was found stays found, so that who comes to repair it sees that there is something to repair.
     assert_eq!(world.read(span(1, 0, 20), 1).unwrap().unreadable, [3, 7]);
     // What is written again, or mended, is good.
@@ -118,7 +118,7 @@ fn a_check_heals_metadata_that_are_rotten_on_the_disk_alone() {
     // Content of the page goes home in the very cycle that is to heal it.
     let staged = staged(span(1, 100, 1), 2, Change::Data);
     assert_eq!(verify(&mut world, 1, 0, 20).unreadable, Vec::<u32>::new());
-    assert_eq!(world.store.stats().rewritten_pages, 1);
+    assert_eq!(world.store.stats().pages.rewritten, 1);
     world.run(true);
     assert_eq!(world.disk.read(page, BLOCK).unwrap(), good);
     world.disk.spoil(page, &mut Rng::with_seed(1), 2);
@@ -130,7 +130,7 @@ fn a_check_heals_metadata_that_are_rotten_on_the_disk_alone() {
     let read = world.read(span(1, 0, 101), 1).unwrap();
     assert_eq!((read.unreadable, words(&read.content)[100], words(&read.content)[19]), (vec![], 7, 29));
     verify(&mut world, 1, 0, 20);
-    assert_eq!(world.store.stats().rewritten_pages, 0, "nothing is wrong any more");
+    assert_eq!(world.store.stats().pages.rewritten, 0, "nothing is wrong any more");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn many_discards_are_all_done() {
     assert_eq!(world.inventory(None), []);
     world.run(true);
     world.crash().unwrap();
-    assert_eq!((world.inventory(None).len(), world.store.stats().pages), (0, 0));
+    assert_eq!((world.inventory(None).len(), world.store.stats().pages.count), (0, 0));
 }
 
 /// The parity that a delta changes is still being read when its blocks are given back; the delta must not come after that.
@@ -247,7 +247,7 @@ fn a_delta_does_not_come_back_after_its_blocks_were_given_back() {
     world.command(Command::Discard { volume: VolumeId(1), stretch: Some(0) });
     let refused = Reply::Staged { token, result: Err(StoreError::Busy) };
     assert!(world.replies.contains(&refused), "a mend that waits for the delta: {:?}", world.replies);
-    while world.store.stats().pages > 0 {
+    while world.store.stats().pages.count > 0 {
         world.settle();
         let more = world.complete_if(|kind| !matches!(kind, IoKind::Read { .. }));
         assert!(more || world.wake(), "the discard waits for the read");
@@ -349,7 +349,7 @@ fn what_another_member_keeps_in_memory_leaves_the_cache() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
     write(&mut world, 1, 0, &[1, 2], 1).unwrap();
     world.run(true);
-    let misses = |world: &World| world.store.stats().cache_misses;
+    let misses = |world: &World| world.store.stats().reads.cache_misses;
     let read = |world: &mut World| words(&world.read(span(1, 0, 2), 1).unwrap().content);
     assert_eq!(read(&mut world), [1, 2]);
     assert_eq!(misses(&world), 0, "what was brought home is still in memory");

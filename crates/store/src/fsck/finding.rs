@@ -1,6 +1,6 @@
 //! What a check can find, and what it means to whoever runs the brick.
 
-use crate::recovery::OpenError;
+use crate::open_error::OpenError;
 use base::VolumeId;
 use core::fmt;
 

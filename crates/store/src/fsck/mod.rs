@@ -15,7 +15,7 @@ mod scan;
 pub use finding::{Finding, State, What};
 
 use crate::io::IoFault;
-use crate::recovery::OpenError;
+use crate::open_error::OpenError;
 use base::{BrickId, ClusterId};
 use bytes::Bytes;
 use scan::Scan;

@@ -1,9 +1,11 @@
 //! Runs a store over a disk for as long as it takes to bring home what its journal holds.
 
 use super::Sectors;
+use crate::config::StoreConfig;
+use crate::event::{StoreEffect, StoreEvent};
 use crate::io::{Io, IoDone, IoFault, IoKind};
-use crate::machine::{Store, StoreConfig, StoreEffect, StoreEvent};
-use crate::recovery::OpenError;
+use crate::machine::Store;
+use crate::open_error::OpenError;
 use base::{Machine, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;

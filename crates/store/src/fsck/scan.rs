@@ -2,13 +2,15 @@
 
 use super::finding::{Finding, State, What};
 use super::{FsckOptions, FsckReport, Owner, Sectors, repair};
+use crate::config::StoreConfig;
+use crate::header::Header;
 use crate::io::IoFault;
-use crate::journal::Header;
-use crate::machine::{Running, StoreConfig};
 use crate::metadata::{Decoded, Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
+use crate::open_error::OpenError;
 use crate::overlay::Place;
 use crate::record::{Body, FrameHeader};
-use crate::recovery::{Next, OpenError, Recovery};
+use crate::recovery::{Next, Recovery};
+use crate::running::Running;
 use crate::slots::Allocator;
 use crate::superblock::{FORMAT_VERSION, Found, HEADERS_AT, SLOT_BLOCKS, SLOT_BYTES, Superblock};
 use base::{BLOCK, BLOCK_U64, Checksum, VolumeId, checksum};
@@ -107,7 +109,9 @@ impl<'a> Scan<'a> {
         let mut opened = self.recover()?;
         if let Some(running) = &opened {
             self.tail(running)?;
-            if self.repair && (!running.durable.is_empty() || !running.discards.is_empty()) {
+            if self.repair
+                && (!running.blocks.layers.durable().is_empty() || !running.blocks.discards.is_empty())
+            {
                 // What comes home is written by whole pages, over what is damaged of them.
                 self.each_page(&mut |scan, place, bytes| scan.sectors(place, bytes))?;
                 let config = self.config();
@@ -117,9 +121,9 @@ impl<'a> Scan<'a> {
             }
         }
         if let Some(running) = &opened {
-            self.report.journal_bytes = running.journal.used();
-            self.report.staged_writes = running.writes.len() as u64;
-            self.total += u64::from(running.slots.used()) * SLOT_BYTES;
+            self.report.journal_bytes = running.log.journal().used();
+            self.report.staged_writes = running.log.writes.len() as u64;
+            self.total += u64::from(running.blocks.slots.used()) * SLOT_BYTES;
         }
         self.total += u64::from(self.pages_high) * BLOCK_U64;
         self.advance(self.superblock.geometry.journal_bytes);
@@ -128,11 +132,11 @@ impl<'a> Scan<'a> {
 
     /// Whether the journal's end was cut off in the middle of a frame.
     fn tail(&mut self, running: &Running) -> Result<(), OpenError> {
-        let journal = &running.journal;
-        let offset = self.superblock.geometry.journal_at + journal.head % journal.capacity();
+        let journal = running.log.journal();
+        let offset = journal.offset_of(journal.head());
         let sector = self.read(offset, BLOCK)?.unwrap_or_default();
-        let looks_damaged = FrameHeader::is_damaged(&sector, journal.head, running.seed);
-        if running.stats.torn_tails > 0 || looks_damaged {
+        let looks_damaged = FrameHeader::is_damaged(&sector, journal.head(), running.device.seed());
+        if running.log.has_torn_tail() || looks_damaged {
             self.write(offset, &[0; BLOCK])?;
             self.found(offset, What::TornTail, true);
         }
@@ -219,7 +223,9 @@ impl<'a> Scan<'a> {
             }
         }
         let mut has_changed = false;
-        if let Some(running) = opened.filter(|r| key.plane == 0 && !r.discards.cover(key.volume, first)) {
+        if let Some(running) =
+            opened.filter(|r| key.plane == 0 && !r.blocks.discards.cover(key.volume, first))
+        {
             for number in key.page * PAGE_SLOTS..(key.page + 1) * PAGE_SLOTS {
                 has_changed |= self.group(key.volume, number, &mut page, running, offset)?;
             }
@@ -244,7 +250,7 @@ impl<'a> Scan<'a> {
         for lba in number * SLOT_BLOCKS..(number + 1) * SLOT_BLOCKS {
             let entry = page.entry(lba);
             // What the journal has anew may be half-written here.
-            let is_replaced = running.durable.get(volume, lba).is_some();
+            let is_replaced = running.blocks.layers.durable().get(volume, lba).is_some();
             match entry.kind {
                 _ if is_replaced => {}
                 Kind::Data if slot.is_some() => expected.push((lba, entry.sum)),
@@ -273,7 +279,7 @@ impl<'a> Scan<'a> {
 
     /// Content that lies in slots of which the journal alone knows.
     fn content_in_journal(&mut self, running: &Running) -> Result<(), OpenError> {
-        for (volume, number, group) in running.durable.groups() {
+        for (volume, number, group) in running.blocks.layers.durable().groups() {
             let first = number * SLOT_BLOCKS;
             let placed = group.versions.iter().filter_map(|(index, version)| match version.place {
                 Place::Slot(slot) => Some((slot, first + u64::from(*index), version.sum)),
@@ -283,9 +289,9 @@ impl<'a> Scan<'a> {
                 self.check_in_journal(volume, slot, &vec![(lba, sum)], true)?;
             }
         }
-        for write in running.writes.values() {
-            let span = write.staged.write.span;
-            for extent in &write.extents {
+        for (_, write) in running.log.writes.iter() {
+            let span = write.staged().write.span;
+            for extent in write.extents() {
                 let Body::Slot(slot) = extent.body else { continue };
                 let lbas = span.lba + u64::from(extent.offset)..;
                 let expected = lbas.zip(extent.sums.iter().copied()).collect();

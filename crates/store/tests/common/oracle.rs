@@ -432,9 +432,9 @@ impl Test {
         let stats = self.world.store.stats();
         self.reached.crashes += 1;
         self.reached.crashes_while_going_home += u64::from(self.world.is_writing_home());
-        self.reached.destages += stats.destages;
-        self.reached.direct_blocks += stats.direct_blocks;
-        self.reached.laps += stats.journal_bytes_written / stats.journal_capacity_bytes;
+        self.reached.destages += stats.destage.cycles;
+        self.reached.direct_blocks += stats.journal.direct_blocks;
+        self.reached.laps += stats.journal.written_bytes / stats.journal.capacity_bytes;
         self.world.cut_power();
         look(&mut self.world.disk);
         let recovered = self.world.open().unwrap();
@@ -444,7 +444,7 @@ impl Test {
         self.mend_tokens.clear();
         self.note_tokens.clear();
         self.remember_tokens.clear();
-        self.reached.torn_tails += self.world.store.stats().torn_tails;
+        self.reached.torn_tails += self.world.store.stats().journal.torn_tails;
         self.check_staged(&recovered);
         self.check_notes(&recovered);
         self.check_effects(&recovered);

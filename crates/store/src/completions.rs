@@ -1,4 +1,4 @@
-//! Which parts of which requests took effect: what makes a retried request take effect once.
+//! Which parts of which requests took completion: what makes a retried request take completion once.
 
 use base::{ClientId, RequestId, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,9 @@ const CLIENTS_MAX: usize = 4096;
 /// A part of a request: client, sequence, part.
 type Name = (ClientId, u64, u64);
 
-/// The memory of effects, bounded; the oldest are forgotten first.
+/// The memory of completions, bounded; the oldest are forgotten first.
 #[derive(Debug, Default)]
-pub(crate) struct Effects {
+pub(crate) struct Completions {
     parts: BTreeMap<Name, Stamp>,
     by_age: BTreeSet<(Stamp, Name)>,
     /// How many parts of each client.
@@ -21,10 +21,10 @@ pub(crate) struct Effects {
     max: usize,
 }
 
-impl Effects {
+impl Completions {
     /// A memory of at most `max` parts altogether.
-    pub(crate) fn new(max: usize) -> Effects {
-        Effects { max, ..Effects::default() }
+    pub(crate) fn new(max: usize) -> Completions {
+        Completions { max, ..Completions::default() }
     }
 
     /// How many parts it remembers at most.
@@ -38,15 +38,15 @@ impl Effects {
     }
 
     /// Remembers a part. Sequence 0 belongs to no request.
-    pub(crate) fn insert(&mut self, effect: Completion) {
-        let RequestId { client, sequence } = effect.request;
+    pub(crate) fn insert(&mut self, completion: Completion) {
+        let RequestId { client, sequence } = completion.request;
         if sequence == 0 {
             return;
         }
-        let name = (client, sequence, effect.part);
+        let name = (client, sequence, completion.part);
         self.forget(name);
-        self.parts.insert(name, effect.stamp);
-        self.by_age.insert((effect.stamp, name));
+        self.parts.insert(name, completion.stamp);
+        self.by_age.insert((completion.stamp, name));
         let of_client = self.clients.entry(client).or_default();
         *of_client += 1;
         if *of_client > CLIENT_COMPLETIONS_MAX {
@@ -83,28 +83,34 @@ impl Effects {
 mod tests {
     use super::*;
 
-    fn effect(client: u64, sequence: u64, stamp: u64) -> Completion {
+    fn completion(client: u64, sequence: u64, stamp: u64) -> Completion {
         Completion { request: RequestId { client: ClientId(client), sequence }, part: 0, stamp: Stamp(stamp) }
     }
 
     #[test]
     fn forgets_the_oldest() {
-        let mut effects = Effects::new(4);
-        [effect(1, 1, 1), effect(2, 1, 2), effect(2, 2, 3), effect(1, 2, 4), effect(0, 0, 9)]
-            .into_iter()
-            .for_each(|e| effects.insert(e));
-        assert_eq!(effects.len(), 4);
-        effects.insert(effect(1, 3, 5));
-        effects.insert(effect(1, 3, 6));
-        assert_eq!(effects.iter().map(|e| e.stamp.0).collect::<Vec<_>>(), [4, 6, 2, 3]);
-        (10..9000).for_each(|n| effects.insert(effect(n, 1, n)));
-        assert_eq!((effects.len(), effects.by_age.len(), effects.clients.len()), (4, 4, 4));
+        let mut completions = Completions::new(4);
+        [
+            completion(1, 1, 1),
+            completion(2, 1, 2),
+            completion(2, 2, 3),
+            completion(1, 2, 4),
+            completion(0, 0, 9),
+        ]
+        .into_iter()
+        .for_each(|e| completions.insert(e));
+        assert_eq!(completions.len(), 4);
+        completions.insert(completion(1, 3, 5));
+        completions.insert(completion(1, 3, 6));
+        assert_eq!(completions.iter().map(|e| e.stamp.0).collect::<Vec<_>>(), [4, 6, 2, 3]);
+        (10..9000).for_each(|n| completions.insert(completion(n, 1, n)));
+        assert_eq!((completions.len(), completions.by_age.len(), completions.clients.len()), (4, 4, 4));
     }
 
     #[test]
     fn a_client_has_its_bound() {
-        let mut effects = Effects::new(usize::MAX);
-        (1..5000).for_each(|n| effects.insert(effect(1, n, n)));
-        assert_eq!((effects.len(), effects.iter().next().unwrap().stamp.0), (4096, 904));
+        let mut completions = Completions::new(usize::MAX);
+        (1..5000).for_each(|n| completions.insert(completion(1, n, n)));
+        assert_eq!((completions.len(), completions.iter().next().unwrap().stamp.0), (4096, 904));
     }
 }

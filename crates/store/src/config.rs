@@ -1,0 +1,65 @@
+//! Whose disk a store expects, and the bounds of its memory and queues.
+
+use base::{BrickId, ClusterId};
+
+/// Whose disk it is expected to be, and how much memory it may take.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The brick.
+    pub brick: BrickId,
+    /// Which of the brick's disks.
+    pub disk_index: u16,
+    /// The size of the disk as it is.
+    pub disk_bytes: u64,
+    /// Memory for clean blocks.
+    pub cache_bytes: usize,
+    /// Bounds of its queues.
+    pub limits: Limits,
+}
+
+/// Bounds of the queues of a store, and how long lazy work may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Content in memory that is staged or not at home yet; beyond it a write gets [`StoreError::Busy`].
+    pub backlog_bytes: usize,
+    /// Journalled content at which it is brought home.
+    pub destage_bytes: usize,
+    /// Commands that wait for the journal.
+    pub queue_max: usize,
+    /// Reads under way.
+    pub reads_max: usize,
+    /// Metadata pages in memory.
+    pub pages_max: usize,
+    /// Slots in use, in percent of all, beyond which a write that needs new room gets [`StoreError::NoSpace`]. The rest is
+    /// for what gives room back, or makes good what was there.
+    pub used_percent_max: u8,
+    /// How long an applied write may stay out of the journal.
+    pub lazy_ns: u64,
+    /// How long journalled content may stay away from home on an idle disk.
+    pub idle_ns: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            backlog_bytes: 16 << 20,
+            destage_bytes: 4 << 20,
+            queue_max: 4096,
+            reads_max: 4096,
+            pages_max: 512,
+            used_percent_max: 95,
+            lazy_ns: 20_000_000,
+            idle_ns: 1_000_000_000,
+        }
+    }
+}
+
+impl StoreConfig {
+    /// With default limits and 64 MiB of cache.
+    pub fn new(cluster: ClusterId, brick: BrickId, disk_index: u16, disk_bytes: u64) -> StoreConfig {
+        let limits = Limits::default();
+        StoreConfig { cluster, brick, disk_index, disk_bytes, cache_bytes: 64 << 20, limits }
+    }
+}

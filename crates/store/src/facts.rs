@@ -1,0 +1,95 @@
+//! The small state that every checkpoint repeats: notes, and which requests took completion.
+
+use crate::completions::Completions;
+use crate::record::Record;
+use base::VolumeId;
+use std::collections::BTreeMap;
+use wire::Completion;
+use wire::disk::StoreError;
+
+/// Notes and outcomes take at most one in so many bytes of the journal, each.
+const JOURNAL_SHARE: usize = 20;
+/// What an outcome takes of the journal, in bytes.
+const COMPLETION_BYTES: usize = 32;
+/// What a note takes beside key and value.
+const NOTE_BYTES: usize = 8;
+/// At most what the bound of 64 busy clients is.
+const COMPLETIONS_MAX: usize = 64 * 4096;
+
+/// Notes and outcomes.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    notes: BTreeMap<Vec<u8>, Vec<u8>>,
+    notes_bytes: usize,
+    notes_bytes_max: usize,
+    completions: Completions,
+}
+
+impl Facts {
+    /// None, beside a journal of so many bytes.
+    pub(crate) fn new(journal_bytes: u64) -> Facts {
+        let notes_bytes_max = journal_bytes as usize / JOURNAL_SHARE;
+        let effects_max = (notes_bytes_max / COMPLETION_BYTES).min(COMPLETIONS_MAX);
+        let (notes, notes_bytes) = (BTreeMap::new(), 0);
+        Facts { notes, notes_bytes, notes_bytes_max, completions: Completions::new(effects_max) }
+    }
+
+    /// Whether there is room for a note; one that takes no more than what it replaces always has it.
+    pub(crate) fn admit_note(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+        let old = self.notes.get(key).map_or(0, |old| note_bytes(key, old));
+        let new = value.map_or(0, |new| note_bytes(key, new));
+        let is_full = new > old && self.notes_bytes - old + new > self.notes_bytes_max;
+        if is_full { Err(StoreError::NoSpace) } else { Ok(()) }
+    }
+
+    /// Sets or removes a note.
+    pub(crate) fn note(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        self.notes_bytes -= self.notes.get(&key).map_or(0, |old| note_bytes(&key, old));
+        match value {
+            Some(value) => {
+                self.notes_bytes += note_bytes(&key, &value);
+                self.notes.insert(key, value);
+            }
+            None => drop(self.notes.remove(&key)),
+        }
+    }
+
+    /// A checkpoint says which notes there are.
+    pub(crate) fn reset_notes(&mut self, notes: Vec<(Vec<u8>, Vec<u8>)>) {
+        self.notes = notes.into_iter().collect();
+        self.notes_bytes = self.notes.iter().map(|(key, value)| note_bytes(key, value)).sum();
+    }
+
+    pub(crate) fn notes(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    pub(crate) fn completions(&self) -> impl Iterator<Item = Completion> {
+        self.completions.iter()
+    }
+
+    /// The latest of what took completion elsewhere: as much as would be remembered.
+    pub(crate) fn latest(&self, mut completions: Vec<Completion>) -> Vec<Completion> {
+        completions.sort_unstable_by_key(|completion| completion.stamp);
+        completions.drain(..completions.len().saturating_sub(self.completions.max()));
+        completions
+    }
+
+    pub(crate) fn remember(&mut self, completion: Completion) {
+        self.completions.insert(completion);
+    }
+
+    /// All of it, with the volumes that are being given back.
+    pub(crate) fn checkpoint(&self, discards: Vec<VolumeId>) -> Record {
+        Record::Checkpoint { notes: self.notes(), completions: self.completions.iter().collect(), discards }
+    }
+
+    /// A bound of what that takes.
+    pub(crate) fn checkpoint_bytes(&self) -> usize {
+        self.completions.len() * COMPLETION_BYTES + self.notes_bytes + 64
+    }
+}
+
+fn note_bytes(key: &[u8], value: &[u8]) -> usize {
+    key.len() + value.len() + NOTE_BYTES
+}

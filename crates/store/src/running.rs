@@ -1,0 +1,251 @@
+//! An open store: its parts, and the router that hands commands and answers of the disk to them.
+
+use crate::blocks::{Blocks, Bounds};
+use crate::config::{Limits, StoreConfig};
+use crate::destage::Destage;
+use crate::device::{Answer, Device, FlushPurpose, ReadPurpose, WritePurpose};
+use crate::discard::Region;
+use crate::event::{StoreEffect, StoreEvent};
+use crate::inventory::{allocation, stretches};
+use crate::journal::Journal;
+use crate::log::Log;
+use crate::metadata::Key;
+use crate::read::{Base, ReadOp, Reader, Reads, Wanted};
+use crate::refusal::refusal;
+use crate::stats::{PageStats, ReadStats, Space, Stats};
+use crate::superblock::Superblock;
+use crate::writing::NoRoom;
+use base::{Depth, Time};
+use bytes::Bytes;
+use wire::disk::{Command, Contested, Reply, StoreError};
+
+/// Pages in memory below which one cycle could not hold those that it changes.
+const PAGES_MIN: usize = 128;
+
+/// An open store. From below to above: the device; where blocks are; the journal; the cycles that empty it; reads.
+pub(crate) struct Running {
+    pub(crate) device: Device,
+    pub(crate) blocks: Blocks,
+    pub(crate) log: Log,
+    pub(crate) destage: Destage,
+    pub(crate) reads: Reads,
+}
+
+impl Running {
+    /// With nothing known yet but where things are.
+    pub(crate) fn new(config: &StoreConfig, superblock: &Superblock, journal: Journal) -> Running {
+        let limits: Limits = config.limits;
+        let bounds = Bounds {
+            cache_bytes: config.cache_bytes,
+            pages_max: limits.pages_max.max(PAGES_MIN),
+            used_percent_max: limits.used_percent_max,
+            journal_bytes: journal.capacity(),
+        };
+        Running {
+            device: Device::new(superblock),
+            blocks: Blocks::new(&superblock.geometry, &bounds),
+            log: Log::new(limits, journal),
+            destage: Destage::new(limits),
+            reads: Reads::new(limits.reads_max),
+        }
+    }
+
+    /// What tells this disk from others.
+    pub(crate) fn identity(&self) -> u64 {
+        self.device.identity()
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        self.blocks.space()
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let pages = &self.blocks.pages;
+        Stats {
+            disk: self.device.stats(),
+            journal: self.log.stats(),
+            reads: ReadStats { cache_bytes: self.blocks.cache.bytes() as u64, ..self.reads.stats() },
+            destage: self.destage.stats(),
+            pages: PageStats {
+                count: pages.count() as u64,
+                lost: u64::from(pages.lost()),
+                rewritten: self.destage.pages_rewritten(),
+            },
+        }
+    }
+
+    pub(crate) fn step(&mut self, now: Time, event: StoreEvent, fx: &mut Vec<StoreEffect>) {
+        self.device.begin(now);
+        match event {
+            StoreEvent::Command(command) if self.device.is_broken() => {
+                refusal(&command, StoreError::Failed).into_iter().for_each(|reply| self.device.reply(reply));
+            }
+            StoreEvent::Command(command) => self.on_command(command),
+            StoreEvent::Io(done) => match self.device.answered(done) {
+                Ok(answer) => answer.into_iter().for_each(|answer| self.on_answer(answer)),
+                Err(why) => self.fail(&why),
+            },
+        }
+        self.device.end(fx);
+    }
+
+    pub(crate) fn settle(&mut self, now: Time, fx: &mut Vec<StoreEffect>) {
+        self.device.begin(now);
+        if !self.device.is_broken() {
+            let log = &mut self.log;
+            log.barriers.enqueue(&log.writes, &mut log.queue, now);
+            self.destage.consider(now, &self.blocks, &self.log);
+            self.start_group(now);
+            self.blocks.pages.trim();
+        }
+        self.device.end(fx);
+    }
+
+    pub(crate) fn deadline(&self) -> Option<(Time, &'static str)> {
+        if self.device.is_broken() || self.log.is_group_in_flight() {
+            return None;
+        }
+        let lazy = self.log.due().map(|due| (due, "journal applied writes"));
+        let idle = self.destage.due(&self.blocks).map(|due| (due, "bring blocks home"));
+        lazy.into_iter().chain(idle).min()
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Stage { token, staged, payload } => self.on_stage(token, staged, &payload),
+            Command::Apply { stamp } => self.on_apply(stamp),
+            Command::Drop { stamp } => self.on_drop(stamp),
+            Command::Mend { token, span, width, stamps, payload } => {
+                self.on_mend(token, span, width, stamps, &payload);
+            }
+            Command::Read { token, span, width, content, contested } => {
+                let wanted = if content { Wanted::Content } else { Wanted::Stamps };
+                self.on_read(ReadOp::new(Reader::Participant(token), span, width, wanted), contested);
+            }
+            Command::Allocation { token, span } => {
+                let result = Ok(allocation(&self.blocks, span));
+                self.device.reply(Reply::Allocation { token, result });
+            }
+            Command::Note { token, key, value } => self.on_note(token, key, value),
+            Command::Discard { volume, stretch } => self.on_discard(Region { volume, stretch }),
+            Command::Verify { token, span, width } => {
+                self.on_read(ReadOp::new(Reader::Participant(token), span, width, Wanted::Check), None);
+            }
+            Command::Inventory { token, after } => {
+                let result = Ok(stretches(&self.blocks, after));
+                self.device.reply(Reply::Inventory { token, result });
+            }
+            Command::Remember { token, completions } => self.on_remember(token, completions),
+            Command::Barrier { token } => self.log.barriers.push(token, &self.log.writes),
+            Command::Forget { span } => self.blocks.forget_cached(span),
+        }
+    }
+
+    fn on_answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::Read(ReadPurpose::Page(key), bytes) => self.on_page(key, bytes.as_ref()),
+            Answer::Read(ReadPurpose::Look(look), bytes) => {
+                self.destage.on_looked(&look, bytes.as_ref(), &mut self.blocks, &self.device);
+            }
+            Answer::Read(ReadPurpose::Blocks(id, run), bytes) => {
+                let base = self.reads.on_blocks(id, &run, bytes, &mut self.blocks, &mut self.device);
+                self.go_on_with(base);
+            }
+            Answer::Left(ReadPurpose::Blocks(id, _)) => {
+                self.reads.on_left(id, &mut self.blocks, &mut self.device);
+            }
+            // What a read needs to find its blocks no other brick can give.
+            Answer::Left(ReadPurpose::Page(key)) => self.blocks.ask_page(key, None, &mut self.device),
+            Answer::Left(ReadPurpose::Look(look)) => unreachable!("nobody contends for {look:?}"),
+            Answer::Written(WritePurpose::Group) => {
+                let logged = self.log.on_part(&mut self.device);
+                logged.into_iter().for_each(|items| self.on_group_durable(items));
+            }
+            Answer::Flushed(FlushPurpose::Group) => {
+                let logged = self.log.on_durable();
+                self.on_group_durable(logged);
+            }
+            Answer::Written(WritePurpose::Blocks) => self.on_destaged(None),
+            Answer::Written(WritePurpose::Page(page)) => self.on_destaged(page),
+            Answer::Flushed(FlushPurpose::Cycle) => {
+                self.destage.on_flushed(&self.blocks, &self.log, &mut self.device);
+            }
+            Answer::Written(WritePurpose::Header) => {
+                let now = self.device.now();
+                self.destage.on_header_written(&mut self.blocks, &mut self.log, now);
+            }
+        }
+    }
+
+    fn on_read(&mut self, mut read: ReadOp, contested: Option<Contested>) {
+        if !read.is_sound() || self.reads.is_full() {
+            let error = if read.is_sound() { StoreError::Busy } else { StoreError::Failed };
+            return read.refusal(error).into_iter().for_each(|reply| self.device.reply(reply));
+        }
+        if self.log.works.overlap(&read.span()) {
+            return self.reads.hold(read);
+        }
+        if read.is_check() {
+            self.destage.look(&self.blocks, &read.span(), read.width(), &mut self.device);
+        }
+        read.contest(contested);
+        self.start_read(read);
+    }
+
+    /// Begins a read; goes on with what it was for if it is done at once.
+    pub(crate) fn start_read(&mut self, read: ReadOp) {
+        let base = self.reads.start(read, &mut self.blocks, &mut self.device);
+        self.go_on_with(base);
+    }
+
+    fn on_page(&mut self, key: Key, bytes: Option<&Bytes>) {
+        let Some(readers) = self.blocks.take_page(key, bytes, &self.device) else { return };
+        for id in readers {
+            let base = self.reads.on_page(id, key, &mut self.blocks, &mut self.device);
+            self.go_on_with(base);
+        }
+        let result = self.destage.go_on(&mut self.blocks, &self.log, &mut self.device);
+        self.fail_without_room(result);
+    }
+
+    fn on_destaged(&mut self, page: Option<Key>) {
+        let result = self.destage.on_written(page, &mut self.blocks, &self.log, &mut self.device);
+        self.fail_without_room(result);
+    }
+
+    /// Goes on with the application that a read was for.
+    fn go_on_with(&mut self, base: Option<Base>) {
+        if let Some(Base { stamp, blocks }) = base {
+            self.on_base(stamp, &blocks.content, &blocks.unreadable);
+        }
+    }
+
+    pub(crate) fn fail_without_room(&mut self, result: Result<(), NoRoom>) {
+        if let Err(NoRoom(why)) = result {
+            self.fail(why);
+        }
+    }
+
+    /// Ends all work: after a failed write or flush nobody knows what is on the disk.
+    pub(crate) fn fail(&mut self, why: &str) {
+        self.device.break_down(why);
+        self.log.refuse().into_iter().for_each(|reply| self.device.reply(reply));
+        self.reads.refuse().for_each(|reply| self.device.reply(reply));
+        self.log.works.refuse().for_each(|reply| self.device.reply(reply));
+        self.log.barriers.refuse().for_each(|reply| self.device.reply(reply));
+    }
+
+    pub(crate) fn check(&self, depth: Depth) {
+        self.log.check();
+        let is_broken = self.device.is_broken();
+        let has_writes = !self.log.writes.is_empty();
+        assert!(
+            !self.blocks.layers.has_fresh() || has_writes || is_broken,
+            "applied content without its write"
+        );
+        if depth == Depth::Deep && !is_broken {
+            self.log.check_deep();
+            self.blocks.check();
+        }
+    }
+}

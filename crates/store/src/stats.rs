@@ -1,0 +1,93 @@
+//! What a store tells of itself: room, and counts since it was opened. Each part of the store counts for itself.
+
+/// The room on a disk, in bytes of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Space {
+    /// All of it.
+    pub capacity_bytes: u64,
+    /// In use.
+    pub used_bytes: u64,
+    /// How full it is, in percent, with what describes the data: 100 as long as there is no room for what was refused
+    /// last.
+    pub full_percent: u8,
+}
+
+/// What a store has done since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Requests to the disk.
+    pub disk: DiskStats,
+    /// Records and frames.
+    pub journal: JournalStats,
+    /// Reads, and what checks found.
+    pub reads: ReadStats,
+    /// Content on its way to its final place.
+    pub destage: DestageStats,
+    /// What describes the blocks.
+    pub pages: PageStats,
+}
+
+/// What was asked of the disk to make writes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DiskStats {
+    /// Flushes asked for.
+    pub flushes: u64,
+    /// Durable writes asked for (each as good as a flush).
+    pub durable_writes: u64,
+}
+
+/// The journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct JournalStats {
+    /// Journal groups.
+    pub groups: u64,
+    /// Records in them.
+    pub group_records: u64,
+    /// The most records in one group.
+    pub group_records_max: u64,
+    /// Bytes written to the journal.
+    pub written_bytes: u64,
+    /// Bytes of the journal in use now.
+    pub used_bytes: u64,
+    /// The journal's size.
+    pub capacity_bytes: u64,
+    /// Blocks written straight to their slots.
+    pub direct_blocks: u64,
+    /// Whether the journal's last frame was found torn when the disk was opened: 1 or 0.
+    pub torn_tails: u64,
+}
+
+/// Reads of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ReadStats {
+    /// Blocks read from the cache.
+    pub cache_hits: u64,
+    /// Blocks read from the disk.
+    pub cache_misses: u64,
+    /// Bytes in the cache now.
+    pub cache_bytes: u64,
+    /// Blocks read from the disk to check them.
+    pub verified_blocks: u64,
+    /// Blocks found unreadable.
+    pub unreadable_blocks: u64,
+}
+
+/// Cycles that write journalled content to its final place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DestageStats {
+    /// Blocks written to their final place.
+    pub blocks: u64,
+    /// Cycles that ended.
+    pub cycles: u64,
+}
+
+/// Metadata pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct PageStats {
+    /// Metadata pages on the disk.
+    pub count: u64,
+    /// Metadata pages whose owner is unknown because nothing of them can be read.
+    pub lost: u64,
+    /// Metadata pages that were damaged on the disk, and written again from memory.
+    pub rewritten: u64,
+}
