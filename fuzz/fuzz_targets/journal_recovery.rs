@@ -94,11 +94,11 @@ fn work(store: &mut Store, disk: &mut [u8], recovered: &Recovered) {
     for staged in &recovered.staged {
         let span = staged.write.span;
         store.step(Time(2), StoreEvent::Command(Command::Apply { stamp: staged.write.stamp }), &mut fx);
-        store.step(Time(2), StoreEvent::Command(Command::Read { token: 1, span, width: 3, content: true }), &mut fx);
+        store.step(Time(2), StoreEvent::Command(Command::Read { token: 1, span, width: 3, content: true, contested: None }), &mut fx);
     }
     drive(store, disk, &mut fx);
     let span = Span { volume: VolumeId(1), lba: 0, count: 64 };
-    store.step(Time(3), StoreEvent::Command(Command::Read { token: 2, span, width: 1, content: true }), &mut fx);
+    store.step(Time(3), StoreEvent::Command(Command::Read { token: 2, span, width: 1, content: true, contested: None }), &mut fx);
     drive(store, disk, &mut fx);
     for _ in 0..8 {
         let Some((at, _)) = store.deadline() else { break };
@@ -130,7 +130,7 @@ fn drive(store: &mut Store, disk: &mut [u8], fx: &mut Vec<StoreEffect>) -> Optio
 
 fn serve(disk: &mut [u8], io: Io) -> IoDone {
     let bytes = match io.kind {
-        IoKind::Read { offset, length } => Bytes::copy_from_slice(&disk[offset as usize..][..length]),
+        IoKind::Read { offset, length, .. } => Bytes::copy_from_slice(&disk[offset as usize..][..length]),
         IoKind::Write { offset, payload, .. } => {
             payload.copy_to(&mut disk[offset as usize..][..payload.len()]);
             Bytes::new()
