@@ -7,7 +7,7 @@ use crate::cut::{Cause, Cut, Way, cut};
 use crate::device::{Device, ReadId, ReadPurpose};
 use crate::discard::{Discards, Region};
 use crate::layers::Layers;
-use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, Page};
+use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Setting, Version};
 use crate::pages::Pages;
 use crate::record::{Body, Extent};
@@ -217,8 +217,17 @@ impl Blocks {
         cut(span, is_zero, free)
     }
 
-    /// The room that a write needs to be brought to its final place.
+    /// The room that a write needs to be brought to its final place, and to say of its zeros that they are known.
     pub(crate) fn need(&self, span: Span, setting: Setting<'_>, cuts: &[Cut]) -> Need {
+        self.need_with(span, setting, cuts, self.needs_page_for_zero())
+    }
+
+    /// The room that a recovered write was promised: zeros have what is left over in its cycle.
+    pub(crate) fn need_recovered(&self, span: Span, setting: Setting<'_>, cuts: &[Cut]) -> Need {
+        self.need_with(span, setting, cuts, false)
+    }
+
+    fn need_with(&self, span: Span, setting: Setting<'_>, cuts: &[Cut], zeros: bool) -> Need {
         let mut need = Need::default();
         for cut in cuts.iter().filter(|cut| cut.way == Way::Inline) {
             let first = span.lba + u64::from(cut.offset);
@@ -227,7 +236,7 @@ impl Blocks {
         }
         for page in span.lba / PAGE_BLOCKS..=(span.end() - 1) / PAGE_BLOCKS {
             let missing = |plane| self.pages.home(Key { volume: span.volume, page, plane }).is_none();
-            let planes = setting.planes_used(self.needs_page_for_zero());
+            let planes = setting.planes_used(zeros);
             need.pages += planes.filter(|&plane| missing(plane)).count() as u32;
         }
         need
@@ -247,14 +256,38 @@ impl Blocks {
         Need { slots, pages }
     }
 
-    /// The planes in which a group of versions has something to say.
+    /// The planes in which a group of versions has something to say: a stamp, or what is said in a page that there is.
     pub(crate) fn planes_of(&self, volume: VolumeId, page: u64, group: &Group) -> impl Iterator<Item = u8> {
         let stamps = group.versions.iter().flat_map(|(_, version)| version.stamps.as_slice());
         let says = move |(plane, stamp): &(u8, Stamp)| {
             let has_page = || self.pages.home(Key { volume, page, plane: *plane }).is_some();
-            !stamp.is_zero() || self.needs_page_for_zero() || has_page()
+            !stamp.is_zero() || has_page()
         };
         core::iter::once(0).chain(stamps.filter(says).map(|(plane, _)| plane))
+    }
+
+    /// The planes of a page in which the cycle has nothing but zeros to say, and that need a page for it.
+    pub(crate) fn zero_planes(&self, volume: VolumeId, page: u64) -> BTreeSet<u8> {
+        if !self.needs_page_for_zero() {
+            return BTreeSet::new();
+        }
+        let numbers = page * PAGE_SLOTS..(page + 1) * PAGE_SLOTS;
+        let groups = numbers.filter_map(|number| self.layers.destaging().group(volume, number));
+        let versions = groups.flat_map(|group| &group.versions);
+        let planes = versions.flat_map(|(_, version)| version.stamps.as_slice()).map(|(plane, _)| plane);
+        planes.filter(|&plane| self.pages.home(Key { volume, page, plane }).is_none()).collect()
+    }
+
+    /// Sets pages aside for the cycle: those for stamps, which were promised, and as many of those for zeros as are left
+    /// over when every promise is kept. Gives back how many those are.
+    pub(crate) fn set_aside_for_cycle(&mut self, for_stamps: u32, for_zeros: u32) -> u32 {
+        let promised = self.layers.destaging().need.pages;
+        let most = promised + self.pages.places().available();
+        let zeros = for_zeros.min(most.saturating_sub(for_stamps));
+        let more = (for_stamps + zeros).min(most).saturating_sub(promised);
+        self.pages.reserve(more);
+        self.layers.add_to_cycle(Need { slots: 0, pages: more });
+        zeros
     }
 
     /// Sets room aside for a write; refuses what the disk has no room for, and new data when it is nearly full.

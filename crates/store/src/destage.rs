@@ -14,7 +14,7 @@ use crate::queue::Item;
 use crate::record::aligned_copy;
 use crate::stats::DestageStats;
 use crate::superblock::HEADERS_AT;
-use crate::writing::{NoRoom, Todo, Writing};
+use crate::writing::{NoRoom, Todo, Writing, add_zeros};
 use base::{BLOCK_U64, Payload, Time};
 use bytes::Bytes;
 use core::time::Duration;
@@ -111,7 +111,8 @@ impl Destage {
     ) -> Result<(), NoRoom> {
         let Cycle::Sealing { tail } = self.cycle else { unreachable!("a checkpoint is part of a cycle") };
         blocks.layers.begin_destaging();
-        let todo = self.todo(blocks);
+        let mut todo = self.todo(blocks);
+        add_zeros(&mut todo, blocks);
         self.cycle = Cycle::Writing(Writing::new(tail, todo));
         self.go_on(blocks, log, device)
     }

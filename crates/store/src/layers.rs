@@ -117,6 +117,11 @@ impl Layers {
         core::mem::take(&mut self.destaging).need
     }
 
+    /// More room is set aside for the cycle.
+    pub(crate) fn add_to_cycle(&mut self, need: Need) {
+        self.destaging.need.add(need);
+    }
+
     /// Takes one of the pages that were set aside for the cycle, if there is one.
     pub(crate) fn spend_page(&mut self) -> bool {
         let has_one = self.destaging.need.pages > 0;

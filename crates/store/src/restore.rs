@@ -125,7 +125,7 @@ impl Running {
         for stamp in staged {
             let write = self.log.writes.known_mut(stamp);
             let cuts: Vec<Cut> = write.extents().iter().map(Cut::of).collect();
-            let need = self.blocks.need(write.staged().write.span, write.setting(), &cuts);
+            let need = self.blocks.need_recovered(write.staged().write.span, write.setting(), &cuts);
             write.set_need(self.blocks.reserve(need));
         }
     }

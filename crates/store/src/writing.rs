@@ -113,12 +113,12 @@ impl Writing {
         log: &Log,
         device: &mut Device,
     ) -> Result<(), NoRoom> {
-        let written = home.create_pages(blocks)?;
+        home.create_pages(blocks)?;
         for number in home.slots() {
             let Some(group) = blocks.layers.destaging().group(home.volume, number).cloned() else { continue };
             self.update_group(home.volume, number, &group, blocks, log, device)?;
         }
-        for plane in written {
+        for &plane in &home.planes {
             self.write_page(home.key(plane), blocks, device);
         }
         Ok(())
@@ -236,26 +236,34 @@ impl Home {
         self.page * PAGE_SLOTS..(self.page + 1) * PAGE_SLOTS
     }
 
-    /// Creates the pages that do not exist. Gives back the planes that have one.
-    fn create_pages(&self, blocks: &mut Blocks) -> Result<BTreeSet<u8>, NoRoom> {
-        let mut planes = BTreeSet::new();
-        for &plane in &self.planes {
-            if blocks.pages.home(self.key(plane)).is_some() || create_page(self.key(plane), blocks) {
-                planes.insert(plane);
-            } else if plane == 0 || self.has_stamps(plane, blocks) {
+    /// Creates the pages that do not exist.
+    fn create_pages(&self, blocks: &mut Blocks) -> Result<(), NoRoom> {
+        for key in self.planes.iter().map(|&plane| self.key(plane)) {
+            if blocks.pages.home(key).is_none() && !create_page(key, blocks) {
                 return Err(NoRoom("no place is left for a metadata page, although it was set aside"));
             }
-            // Zeros were set no page aside for, and need one since a page was lost: they are unknown, and can be mended.
         }
-        Ok(planes)
+        Ok(())
     }
+}
 
-    /// Whether any stamp but zero is to be written to a page.
-    fn has_stamps(&self, plane: u8, blocks: &Blocks) -> bool {
-        let groups = self.slots().filter_map(|number| blocks.layers.destaging().group(self.volume, number));
-        let mut stamps =
-            groups.flat_map(|group| &group.versions).flat_map(|(_, version)| version.stamps.as_slice());
-        stamps.any(|(of, stamp)| of == plane && !stamp.is_zero())
+/// Lets updates write pages for zeros, too, as far as pages are left over when all others are created. Zeros that have none
+/// stay unknown, and can be mended.
+pub(crate) fn add_zeros(todo: &mut VecDeque<Todo>, blocks: &mut Blocks) {
+    let is_new = |key: &Key| blocks.pages.home(*key).is_none();
+    let for_stamps = todo.iter().map(|todo| todo.keys().filter(is_new).count() as u32).sum();
+    let zeros = |todo: &Todo| match todo {
+        Todo::Update { volume, page, planes } => &blocks.zero_planes(*volume, *page) - planes,
+        Todo::Rewrite(_) | Todo::Erase(_) => BTreeSet::new(),
+    };
+    let zeros: Vec<BTreeSet<u8>> = todo.iter().map(zeros).collect();
+    let for_zeros = zeros.iter().map(|planes| planes.len() as u32).sum();
+    let mut left = blocks.set_aside_for_cycle(for_stamps, for_zeros) as usize;
+    for (todo, zeros) in todo.iter_mut().zip(zeros) {
+        let Todo::Update { planes, .. } = todo else { continue };
+        let given = zeros.len().min(left);
+        planes.extend(zeros.into_iter().take(given));
+        left -= given;
     }
 }
 

@@ -1,0 +1,100 @@
+//! Disks without a page to spare on which a metadata page is lost as a whole. Nobody knows whose it was, so that from then on
+//! zeros need pages that nobody set aside, and a journal may need the very page that is gone.
+
+mod common;
+
+use base::{Payload, Rng, Stamp};
+use common::{World, payload, span, staged};
+use store::OpenError;
+use wire::Change;
+use wire::disk::{Command, Reply, StoreError};
+
+const JOURNAL: u64 = 1 << 20;
+const PAGES_AT: u64 = 64 * 1024 + JOURNAL;
+/// The volume that takes all pages, and one whose only page can be given back.
+const FILLER: u64 = 2;
+const SPARE: u64 = 9;
+
+/// Zeros in page `page` of the filling volume: they take a page and no slot.
+fn fill(world: &mut World, page: u64) -> Result<(), StoreError> {
+    world.write(staged(span(FILLER, page * 256, 1), page + 2, Change::Zero), Payload::new())
+}
+
+/// A disk with parity at one block of volume 1, whose stamps but the first are zero and have no page, and with pages taken by
+/// the filling volume until none is left. Gives back how many that took.
+fn full_disk() -> (World, u64) {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    let delta = Change::Xor { index: 0, width: 4, previous: vec![Stamp::ZERO] };
+    world.write(staged(span(1, 44, 1), 1, delta), payload([77])).unwrap();
+    world.write(staged(span(SPARE, 0, 1), 1000, Change::Zero), Payload::new()).unwrap();
+    world.run(true);
+    let taken = (0..).find(|&page| fill(&mut world, page) == Err(StoreError::NoSpace)).unwrap();
+    world.run(true);
+    assert_eq!(fill(&mut world, taken), Err(StoreError::NoSpace));
+    (world, taken)
+}
+
+/// Nothing of the page at a place can be read any more, and the power goes.
+fn lose(world: &mut World, place: u64) -> Result<(), OpenError> {
+    world.disk.spoil(PAGES_AT + place * 4096, &mut Rng::with_seed(4), 8);
+    world.crash().map(drop)
+}
+
+fn mend(world: &mut World, stamps: [u64; 4]) -> Result<(), StoreError> {
+    let (token, stamps) = (world.next_token(), stamps.map(Stamp).to_vec());
+    world.command(Command::Mend { token, span: span(1, 44, 1), width: 4, stamps, payload: payload([77]) });
+    world.run(false);
+    match world.replies.pop() {
+        Some(Reply::Staged { token: t, result }) if t == token => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Write 2000 is applied, durably.
+fn apply(world: &mut World) {
+    world.command(Command::Apply { stamp: Stamp(2000) });
+    let token = world.next_token();
+    world.command(Command::Barrier { token });
+    world.run(false);
+    assert!(world.replies.contains(&Reply::Noted { token, result: Ok(()) }));
+}
+
+/// Brings everything to its final place, which must not break the disk.
+fn come_home(world: &mut World) {
+    world.run(true);
+    let broken = world.replies.iter().find(|reply| matches!(reply, Reply::Broken { .. }));
+    assert_eq!(broken, None);
+}
+
+/// A mend was taken before the loss, so no pages were set aside for its zeros; a write behind it in the same cycle has its one
+/// page. The zeros came first, took that page, and the write found none: the disk broke at each opening.
+#[test]
+fn zeros_take_no_page_that_was_set_aside_for_a_stamp() {
+    for is_decided in [true, false] {
+        let (mut world, _) = full_disk();
+        world.command(Command::Discard { volume: base::VolumeId(SPARE), stretch: None });
+        come_home(&mut world);
+        assert_eq!(mend(&mut world, [1, 0, 0, 0]), Ok(()));
+        let late = staged(span(3, 0, 1), 2000, Change::Zero);
+        assert_eq!(world.stage(late.clone(), Payload::new()), Ok(()), "the last page is set aside for it");
+        if is_decided {
+            apply(&mut world);
+        }
+        lose(&mut world, 7).unwrap();
+        if !is_decided {
+            come_home(&mut world);
+            world.command(Command::Apply { stamp: Stamp(2000) });
+        }
+        come_home(&mut world);
+        world.crash().unwrap();
+        let read = world.read(span(3, 0, 1), 1).unwrap();
+        assert_eq!((read.stamps, read.unreadable), (vec![Stamp(2000)], vec![]));
+        assert_eq!(
+            world.read(span(1, 44, 1), 4).unwrap().unreadable,
+            [0],
+            "zeros that have no page are unknown"
+        );
+    }
+}
