@@ -4,50 +4,100 @@ use crate::address::Address;
 use crate::disk::emulated::{DiskClaim, Emulation, Timing};
 use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::metrics::Meter;
+use crate::room::{Pauses, Wait};
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, DISKS, Driver, EMULATION, Role, World, draw_id};
 use crate::{BrickOptions, HostError, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
+use std::time::{Duration, Instant};
 use store::{Limits, Stats, Store, StoreConfig};
-use wire::{BrickStatus, CatchUp, Health};
+use wire::{BrickStatus, CatchUp, Durability, Health};
 
-/// Runs a brick until the shutdown is requested. It is ready when its disks are recovered.
+/// Runs a brick until the shutdown is requested. It is ready when its disks are recovered. Where a disk's file system is full
+/// it waits for room, and begins anew as after a restart.
 ///
 /// # Errors
 /// When an address, a certificate, a socket or a disk cannot be used; also when a disk is refused by the store.
 pub fn run_brick(
-    options: BrickOptions,
+    mut options: BrickOptions,
     shutdown: &Shutdown,
+    on_ready: impl FnOnce(&Ready),
+) -> Result<(), HostError> {
+    let meter = Meter::new(options.node.metrics)?;
+    let (mut on_ready, mut pauses) = (Some(on_ready), Pauses::new());
+    loop {
+        let began = Instant::now();
+        let tell = |ready: &Ready| {
+            if let Some(on_ready) = on_ready.take() {
+                on_ready(ready);
+            }
+        };
+        match run_once(&mut options, shutdown, pauses.next(), meter.clone(), tell) {
+            Err(HostError::DiskFull { .. }) if !shutdown.is_requested() => pauses.ran(began.elapsed()),
+            Err(HostError::DiskFull { .. }) => return Ok(()),
+            other => return other,
+        }
+    }
+}
+
+/// Ends with [`HostError::DiskFull`] when a disk was full and has room again, `pause` later at the earliest.
+fn run_once(
+    options: &mut BrickOptions,
+    shutdown: &Shutdown,
+    pause: Duration,
+    meter: Meter,
     on_ready: impl FnOnce(&Ready),
 ) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
     let (me, node) = (NodeId::Brick(options.id), &options.node);
     let disks = options.disks.iter().map(DiskFile::open).collect::<Result<Vec<_>, _>>()?;
-    let stores = store_configs(&options, &disks);
-    let emulation = emulation(&options, &disks, &core)?;
+    let stores = store_configs(options, &disks);
+    let durability: Vec<Durability> = disks.iter().map(DiskFile::durability).collect();
+    disks.iter().for_each(tell_of_disk);
+    let emulation = emulation(options, &disks, &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
-    let names = names(&options);
+    let names = names(options);
     let mut peers = Peers::new(me, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
+    // A port that was drawn stays the same when the brick begins anew.
+    options.listen.clone_from(&bound);
     let directory: Address = options.directory.parse()?;
-    let address = options.advertise.clone().unwrap_or_else(|| bound.clone());
     let config = BrickConfig {
         id: options.id,
-        address,
+        address: options.advertise.clone().unwrap_or_else(|| bound.clone()),
         labels: options.labels.clone(),
         disks: options.calibrations.clone(),
+        durability,
     };
     let machine = BrickNode::open(config, stores);
-    let meter = Meter::new(node.metrics)?;
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
     let on_ready = Some(move || on_ready(&ready));
-    let role =
-        BrickRole { engine, emulation, heads_seen: false, done: Vec::new(), directory, names, on_ready };
+    let full = Full { pause, wait: None };
+    let role = BrickRole {
+        engine,
+        emulation,
+        heads_seen: false,
+        done: Vec::new(),
+        directory,
+        names,
+        on_ready,
+        full,
+    };
     Driver::new(core, peers, machine, role, meter).run()
+}
+
+/// How a disk is used, for the log.
+fn tell_of_disk(disk: &DiskFile) {
+    tracing::info!(
+        disk = %disk.path().display(),
+        direct = disk.is_direct(),
+        durable_writes = disk.durability().name(),
+        "a disk is open"
+    );
 }
 
 /// Which disk is which, for people.
@@ -94,6 +144,15 @@ struct BrickRole<F> {
     directory: Address,
     names: String,
     on_ready: Option<F>,
+    full: Full,
+}
+
+/// What it does about a disk whose file system is full.
+struct Full {
+    /// How long it waits at least before it begins anew.
+    pause: Duration,
+    /// Since a write found no room.
+    wait: Option<Wait>,
 }
 
 impl<F: FnOnce()> Role for BrickRole<F> {
@@ -129,6 +188,8 @@ impl<F: FnOnce()> Role for BrickRole<F> {
                     on_ready();
                 }
             }
+            // A disk that cannot be recovered for lack of room is tried again.
+            Effect::Failed { .. } if self.full.wait.is_some() => {}
             Effect::Failed { why } => return Err(HostError::Failed(format!("{why} ({})", self.names))),
         }
         Ok(())
@@ -139,6 +200,11 @@ impl<F: FnOnce()> Role for BrickRole<F> {
         match &mut self.emulation {
             Some(emulation) => emulation.complete(&mut self.engine, world.now, &mut self.done),
             None => self.engine.complete(&mut self.done),
+        }
+        if self.full.wait.is_none()
+            && let Some(disk) = self.engine.full_disk()
+        {
+            self.full.wait = Some(Wait::begin(world.now, self.full.pause, disk));
         }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
         self.tell_of_heads(world);
@@ -152,8 +218,19 @@ impl<F: FnOnce()> Role for BrickRole<F> {
         }
     }
 
+    fn deadline(&self) -> Time {
+        self.full.wait.as_ref().map_or(Time::MAX, Wait::next_look)
+    }
+
+    fn breaks_off(&mut self, now: Time) -> Option<HostError> {
+        let is_over = self.full.wait.as_mut().is_some_and(|wait| wait.is_over(now));
+        let disk = self.engine.full_disk().filter(|_| is_over)?;
+        Some(HostError::DiskFull { path: disk.path().to_owned() })
+    }
+
     fn measure(&mut self, machine: &BrickNode, now: Time, meter: &mut Meter) {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
+        meter.gauge("brickwork_disk_waits_for_room", f64::from(u8::from(self.full.wait.is_some())));
         if let Some(emulation) = &self.emulation {
             publish_emulation(emulation.timing(), now, meter);
         }
@@ -234,6 +311,8 @@ fn publish_care(status: &BrickStatus, meter: &mut Meter) {
     meter.counter("brickwork_scrubs_completed_total", status.scrub.completed);
     meter.counter("brickwork_repaired_blocks_total", status.repaired_blocks);
     meter.gauge("brickwork_lost_blocks", status.lost_blocks as f64);
+    let synced = status.durability.iter().filter(|way| **way == Durability::WriteThenSync).count();
+    meter.gauge("brickwork_disks_synced_after_write", synced as f64);
 }
 
 /// The stores' figures, summed over the disks.

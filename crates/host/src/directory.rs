@@ -1,5 +1,6 @@
 //! The directory daemon: its machine, peers, and an embedded store (redb).
 
+use crate::disk::file::sync_folder_of;
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
@@ -31,6 +32,8 @@ pub fn run_directory(
     let node = &options.node;
     let failed = |why: String| HostError::Store { path: options.store.clone(), why };
     let database = open(&options.store).map_err(|error| failed(store_failed(&error)))?;
+    // The store syncs what it writes (`fdatasync` at each commit), but not the name of a file that it has made.
+    sync_folder_of(&options.store).map_err(|error| failed(format!("cannot sync its folder: {error}")))?;
     let contents = load(&database).map_err(|error| failed(error.to_string()))?;
     let machine = Directory::new(options.config.clone(), contents, core.clock.now()).map_err(failed)?;
     let mut peers = Peers::new(NodeId::Directory, node.cluster, &node.security, core.registry(), draw_id())?;

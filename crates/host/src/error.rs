@@ -38,6 +38,12 @@ pub enum HostError {
         /// Why, and what to do.
         why: String,
     },
+    /// A disk whose file system was full, and has room again: the brick begins anew.
+    #[error("disk '{}': {}", path.display(), wire::DISK_FULL)]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+    },
     /// Emulated disks that cannot be.
     #[error(transparent)]
     Emulation(#[from] crate::disk::emulated::SettingsError),

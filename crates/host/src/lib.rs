@@ -39,7 +39,7 @@
 //!
 //! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`refusals`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
-//! [`recount`], [`attach`], [`admin`].
+//! [`room`] (a brick on a full file system), [`recount`], [`attach`], [`admin`].
 //!
 //! Deliberately absent: decisions. What to send, store or answer is the machines' business; nothing here retries,
 //! orders or remembers on their behalf.
@@ -63,6 +63,7 @@ pub mod options;
 mod output;
 mod recount;
 pub mod refusals;
+mod room;
 mod shutdown;
 mod slots;
 mod socket;
@@ -84,4 +85,5 @@ pub use options::{
 };
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{run_recount, write_store};
+pub use room::free_bytes;
 pub use shutdown::Shutdown;

@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 use proto::Counters;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,15 +19,16 @@ const LATENCY_BUCKET_MIN_US: u64 = 16;
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// Publishes a daemon's figures.
+#[derive(Clone)]
 pub(crate) struct Meter {
-    recorder: Option<PrometheusRecorder>,
+    recorder: Option<Arc<PrometheusRecorder>>,
     due: Time,
 }
 
 impl Meter {
     /// Listens on `address`, if there is one.
     pub(crate) fn new(address: Option<SocketAddr>) -> Result<Meter, HostError> {
-        let recorder = address.map(serve).transpose()?;
+        let recorder = address.map(serve).transpose()?.map(Arc::new);
         Ok(Meter { recorder, due: Time::ZERO })
     }
 
@@ -106,7 +108,7 @@ impl Meter {
 
     fn publish(&self, record: impl FnOnce()) {
         if let Some(recorder) = &self.recorder {
-            metrics::with_local_recorder(recorder, record);
+            metrics::with_local_recorder(&**recorder, record);
         }
     }
 }

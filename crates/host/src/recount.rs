@@ -1,5 +1,6 @@
 //! Makes a lost directory anew: listens where it did, asks the bricks that call what they know, and writes a new store.
 
+use crate::disk::file::sync_folder_of;
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
@@ -50,8 +51,7 @@ pub fn write_store(path: &Path, puts: &[Put]) -> Result<(), HostError> {
     }
     directory::create(&draft, puts).map_err(failed)?;
     std::fs::rename(&draft, path).map_err(system)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(system)
+    sync_folder_of(path).map_err(system)
 }
 
 struct RecountRole<F> {

@@ -62,6 +62,11 @@ pub(crate) trait Role {
         true
     }
 
+    /// Why the loop ends before it is asked to, if it does.
+    fn breaks_off(&mut self, _now: Time) -> Option<HostError> {
+        None
+    }
+
     /// Publishes its figures, once a second.
     fn measure(&mut self, _machine: &Self::Machine, _now: Time, _meter: &mut Meter) {}
 }
@@ -168,6 +173,9 @@ impl<R: Role> Driver<R> {
                 refusals::report();
                 self.meter.transport(self.peers.counters(), self.peers.peers_up());
                 self.role.measure(&self.machine, now, &mut self.meter);
+            }
+            if let Some(error) = self.role.breaks_off(now) {
+                return Err(error);
             }
             if stop_by.is_some_and(|limit| self.role.farewell() || now >= limit) {
                 return Ok(());

@@ -86,13 +86,17 @@ impl Cluster {
         admin(&self.directory.addresses[0], request)
     }
 
-    /// Makes a volume as soon as its bricks have been heard of.
     fn create(&self, name: &str, size_bytes: u64) {
+        self.create_as(name, "raid1x3", size_bytes);
+    }
+
+    /// Makes a volume as soon as its bricks have been heard of.
+    fn create_as(&self, name: &str, layout: &str, size_bytes: u64) {
         let limit = Instant::now() + LIMIT;
         let request = AdminRequest::CreateVolume {
             name: name.to_owned(),
             size_bytes,
-            layout: "raid1x3".to_owned(),
+            layout: layout.to_owned(),
             stripe_unit_blocks: 0,
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
@@ -130,6 +134,54 @@ fn start_brick(folder: &Path, directory: &str, nonce: u64) -> Daemon {
     Daemon::start(move |shutdown, on_ready| run_brick(options, shutdown, on_ready))
 }
 
+/// A small file system of its own, unmounted when this is dropped; `None`, and a word why, where mounts are not permitted.
+struct Tmpfs(tempfile::TempDir);
+
+impl Tmpfs {
+    fn mount(bytes: u64) -> Option<Tmpfs> {
+        let folder = tempfile::tempdir().unwrap();
+        let target = std::ffi::CString::new(folder.path().to_str().unwrap()).unwrap();
+        let data = std::ffi::CString::new(format!("size={bytes}")).unwrap();
+        let (name, data) = (c"tmpfs".as_ptr(), data.as_ptr().cast());
+        // SAFETY: four strings that end in zero.
+        if unsafe { libc::mount(name, target.as_ptr(), name, 0, data) } != 0 {
+            eprintln!("skipped: cannot mount a tmpfs: {}", std::io::Error::last_os_error());
+            return None;
+        }
+        Some(Tmpfs(folder))
+    }
+
+    /// Leaves no room.
+    fn fill(&self) {
+        let mut filler = std::fs::File::create(self.0.path().join("filler")).unwrap();
+        while filler.write_all(&[7; 65_536]).is_ok() {}
+        while filler.write_all(&[7; 512]).is_ok() {}
+    }
+
+    fn empty(&self) {
+        std::fs::remove_file(self.0.path().join("filler")).unwrap();
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let target = std::ffi::CString::new(self.0.path().to_str().unwrap()).unwrap();
+        // SAFETY: a string that ends in zero.
+        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+/// Copies what is not zero: the copy is sparse, so that it finds no room for the rest on a full file system.
+fn copy_sparsely(from: &Path, to: &Path) {
+    use std::os::unix::fs::FileExt;
+    let content = std::fs::read(from).unwrap();
+    let copy = std::fs::File::create(to).unwrap();
+    copy.set_len(content.len() as u64).unwrap();
+    for (at, block) in content.chunks(4096).enumerate().filter(|(_, block)| block.iter().any(|b| *b != 0)) {
+        copy.write_all_at(block, at as u64 * 4096).unwrap();
+    }
+}
+
 fn brick_options(id: BrickId, spec: DiskSpec, directory: &str) -> BrickOptions {
     BrickOptions {
         node: node(),
@@ -158,8 +210,8 @@ fn start_gateway(directory: &str, tls: Option<TlsFiles>) -> Daemon {
     Daemon::start(move |shutdown, on_ready| run_gateway(options, shutdown, on_ready))
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
 
 /// The least of an NBD client: simple replies, one request at a time.
 struct NbdClient {
@@ -417,4 +469,57 @@ fn a_directory_that_is_not_there_is_a_timeout_that_says_why() {
     };
     let error = admin_call(&options, AdminRequest::Status).unwrap_err().to_string();
     assert!(error.contains("127.0.0.1:1") && error.contains("refused"), "{error}");
+}
+
+/// Found from outside: a brick whose disk file met ENOSPC stayed failed until it was restarted, long after there was room.
+#[test]
+fn a_brick_on_a_full_file_system_says_so_and_serves_again_once_there_is_room() {
+    let Some(small) = Tmpfs::mount(48 * MIB) else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let directory = start_directory(folder.path());
+    let address = directory.addresses[0].clone();
+    let bricks: Vec<Daemon> = (1..=2)
+        .map(|nonce| {
+            let AdminReply::Brick(id) = admin(&address, AdminRequest::AdmitBrick { nonce }).unwrap() else {
+                panic!("no brick")
+            };
+            let spec = DiskSpec { path: folder.path().join(id.to_string()), size_bytes: Some(64 * MIB) };
+            let identity = DiskIdentity { cluster: node().cluster, brick: id, index: 0, journal_bytes: None };
+            format_disk(&spec, &identity).unwrap();
+            let sparse = small.0.path().join(id.to_string());
+            copy_sparsely(&spec.path, &sparse);
+            let spec = DiskSpec { path: sparse, size_bytes: None };
+            let options = brick_options(id, spec, &address);
+            Daemon::start(move |shutdown, on_ready| run_brick(options, shutdown, on_ready))
+        })
+        .collect();
+    let gateway = start_gateway(&address, None);
+    let cluster = Cluster { gateway, _bricks: bricks, directory, folder };
+    cluster.create_as("v", "raid1x2", 16 * MIB);
+    let mut client = NbdClient::tcp(cluster.gateway.nbd(), "v");
+    client.write(0, &content(4096, 1));
+    small.fill();
+    let writer = thread::spawn(move || {
+        for at in 0..64 {
+            client.write(at * 65_536, &content(65_536, at as usize));
+        }
+        client
+    });
+    let failures = || -> Vec<String> {
+        let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::Status) else { panic!("no status") };
+        status.bricks.into_iter().filter_map(|brick| brick.status.failed).collect()
+    };
+    let limit = Instant::now() + LIMIT;
+    while failures().is_empty() {
+        assert!(Instant::now() < limit, "no brick says that it has failed");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let why = failures().join(", ");
+    assert!(why.is_empty() || why.contains(wire::DISK_FULL) && why.contains("brick-"), "{why}");
+    small.empty();
+    let mut client = writer.join().expect("all that was written is acknowledged in the end");
+    for at in 0..64 {
+        assert!(client.read(at * 65_536, 65_536) == content(65_536, at as usize), "at {at}");
+    }
+    assert_eq!(failures(), Vec::<String>::new());
 }

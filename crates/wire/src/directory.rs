@@ -231,6 +231,31 @@ pub struct BrickStatus {
     pub repaired_blocks: u64,
     /// What it measures of itself.
     pub health: Health,
+    /// How durable writes reach stable storage, a disk each in their order.
+    pub durability: Vec<Durability>,
+}
+
+/// What [`BrickStatus::failed`] says of a disk whose file system is full: the brick begins anew by itself once there is room,
+/// and an operator is told to make some instead of exchanging the disk.
+pub const DISK_FULL: &str = "no space left on its file system";
+
+/// How a write that must be durable reaches a disk's stable storage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durability {
+    /// The write says that it must be durable (`RWF_DSYNC`): one request.
+    WriteThrough,
+    /// The write is followed by `fdatasync`: two requests, where write-through is not known to be honoured.
+    WriteThenSync,
+}
+
+impl Durability {
+    /// As operators read it, and programs in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::WriteThrough => "write-through",
+            Durability::WriteThenSync => "write-then-sync",
+        }
+    }
 }
 
 /// A brick as the directory sees it.
@@ -549,8 +574,10 @@ wire_struct!(BrickStatus {
     lost,
     lost_blocks,
     repaired_blocks,
-    health
+    health,
+    durability
 });
+wire_enum!(Durability { 0 => WriteThrough, 1 => WriteThenSync });
 wire_struct!(BrickEntry {
     id,
     alive,

@@ -17,8 +17,9 @@ pub mod write;
 
 pub use codec::{DecodeError, Reader, Wire};
 pub use directory::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, Family, GatewayStatus,
-    GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry, VolumeInfo, VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability,
+    Family, GatewayStatus, GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry,
+    VolumeInfo, VolumeMap,
 };
 pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, Packet,

@@ -8,7 +8,12 @@ use std::path::Path;
 
 /// Makes `dir` and its parents, for the owner only.
 pub fn make_dir(dir: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
+    let make = || -> std::io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        // A power cut must not take the folder away under the files that are kept in it.
+        sync_folder(parent_of(&std::path::absolute(dir)?))
+    };
+    make().with_context(|| {
         format!("cannot make the directory {}; check its parent's permissions", dir.display())
     })
 }
@@ -22,10 +27,17 @@ pub fn replace(path: &Path, content: &[u8]) -> Result<()> {
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
-        File::open(path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?
-            .sync_all()
+        sync_folder(parent_of(path))
     };
     write().with_context(|| format!("cannot write {}; check permissions and free space", path.display()))
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 /// Reads a text file.

@@ -66,6 +66,11 @@ fn print_bricks(status: &ClusterStatus) {
     }
     output::align_right(&mut table, &[4]);
     println!("\n{}", output::render(&table));
+    for brick in status.bricks.iter().filter(|brick| view::synced_disks(&brick.status).next().is_some()) {
+        let disks: Vec<String> = view::synced_disks(&brick.status).map(|disk| disk.to_string()).collect();
+        let (id, disks) = (brick.id, disks.join(", "));
+        output::print_marked("=", &format!("{id}: each durable write is followed by a sync (disk {disks})."));
+    }
 }
 
 fn print_volumes(status: &ClusterStatus) {

@@ -73,6 +73,7 @@ pub fn brick_json(brick: &BrickEntry) -> Value {
         "catching_up": status.catching_up.iter().map(catch_up_json).collect::<Vec<_>>(),
         "scrub": scrub_json(status),
         "slow": brick.slow.as_ref().map(slow_json), "health": health_json(status),
+        "durability": status.durability.iter().map(|way| way.name()).collect::<Vec<_>>(),
     })
 }
 

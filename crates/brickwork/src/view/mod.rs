@@ -12,7 +12,7 @@ pub use problems::problems;
 use crate::config::Bytes;
 use std::time::Duration;
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{BrickStatus, ClusterStatus, LostBlocks};
+use wire::{BrickStatus, ClusterStatus, Durability, LostBlocks};
 
 /// Bytes of a volume that nobody can make out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,6 +135,13 @@ pub fn span(time: Duration) -> String {
 /// How full, in percent.
 pub fn percent(used: u64, capacity: u64) -> u64 {
     u64::try_from((u128::from(used) * 100).checked_div(u128::from(capacity)).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+/// The places of a brick's disks whose durable writes are each followed by a sync, because their file system is not known
+/// to honour write-through.
+pub fn synced_disks(status: &BrickStatus) -> impl Iterator<Item = usize> + '_ {
+    let ways = status.durability.iter().enumerate();
+    ways.filter(|(_, way)| **way == Durability::WriteThenSync).map(|(disk, _)| disk)
 }
 
 /// How full a brick is.

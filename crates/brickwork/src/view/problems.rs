@@ -74,6 +74,12 @@ fn named(volumes: Vec<&VolumeStatus>) -> Option<(String, &VolumeStatus)> {
 
 fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     let (id, at) = (brick.id, &brick.status.address);
+    if brick.status.failed.as_ref().is_some_and(|why| why.contains(wire::DISK_FULL)) {
+        return Some(format!(
+            "The volumes live on without {id} ({at}): the file system under one of its disks is full. Free some space there; \
+             the brick begins anew by itself and fetches what it lacks."
+        ));
+    }
     if brick.status.failed.is_some() {
         return Some(format!(
             "The volumes live on without {id} ({at}), of which a disk failed: exchange the disk, then `brickwork brick format` \

@@ -9,8 +9,10 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use wire::Durability;
 
 /// How long the lock of an owner that has died may linger.
 const LOCK_WAIT: Duration = Duration::from_millis(1500);
@@ -24,6 +26,9 @@ pub struct DiskFile {
     size_bytes: u64,
     /// What addresses and lengths of direct I/O must be multiples of; 1 where I/O is not direct.
     alignment: usize,
+    durability: Durability,
+    /// A request failed because the file system is full. Set for good: the store on it has ended its work.
+    is_full: AtomicBool,
 }
 
 impl DiskFile {
@@ -60,6 +65,7 @@ impl DiskFile {
             return DiskFile::open_device(disk, wanted);
         }
         disk.allocate(wanted).map_err(|error| failed(format!("cannot allocate {wanted} bytes: {error}")))?;
+        sync_folder_of(&spec.path).map_err(|error| failed(format!("cannot sync its folder: {error}")))?;
         Ok(DiskFile { size_bytes: wanted, ..disk })
     }
 
@@ -76,6 +82,11 @@ impl DiskFile {
     /// Whether I/O goes past the page cache.
     pub fn is_direct(&self) -> bool {
         self.alignment > 1
+    }
+
+    /// How a durable write of a [`super::DiskEngine`] reaches stable storage here.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// Reads, and waits for it.
@@ -106,6 +117,15 @@ impl DiskFile {
         self.file.sync_all()
     }
 
+    /// Whether a request failed for lack of room on the file system since the disk was opened.
+    pub fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_full(&self) {
+        self.is_full.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
@@ -132,7 +152,10 @@ impl DiskFile {
         let (file, alignment) = open_direct(path, exclusive).map_err(|error| failed(open_failed(&error)))?;
         lock(&file).map_err(failed)?;
         let size = (&file).seek(SeekFrom::End(0)).map_err(|error| failed(error.to_string()))?;
-        Ok(DiskFile { file, path: path.to_owned(), size_bytes: size / BLOCK_U64 * BLOCK_U64, alignment })
+        let durability = durability_of(&file).map_err(|error| failed(error.to_string()))?;
+        let size_bytes = size / BLOCK_U64 * BLOCK_U64;
+        let (path, is_full) = (path.to_owned(), AtomicBool::new(false));
+        Ok(DiskFile { file, path, size_bytes, alignment, durability, is_full })
     }
 
     fn open_device(disk: DiskFile, wanted: u64) -> Result<DiskFile, HostError> {
@@ -194,6 +217,36 @@ fn direct_alignment(file: &File) -> usize {
     if known { stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize } else { base::BLOCK }
 }
 
+/// Puts the name of a new file on stable storage: `fsync` of the file alone need not.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+/// Write-through is used only where it is known to work. On FUSE, an io_uring write with `RWF_DSYNC` is answered as if it
+/// were durable, and the file system is never asked to sync (seen on Linux 6.18): a power cut then loses it. Network and
+/// paravirtual file systems (NFS, 9p, virtiofs) share that path, and of an unknown one nothing is known.
+fn durability_of(file: &File) -> io::Result<Durability> {
+    if is_device(file)? {
+        return Ok(Durability::WriteThrough);
+    }
+    // SAFETY: all zeros is a valid `statfs`.
+    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: an open descriptor, and a valid place for the answer.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), &mut stat) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(durability_on(stat.f_type))
+}
+
+/// By the magic number of the file system, as `statfs` tells it.
+fn durability_on(magic: libc::__fsword_t) -> Durability {
+    match magic {
+        libc::EXT4_SUPER_MAGIC | libc::XFS_SUPER_MAGIC | libc::BTRFS_SUPER_MAGIC => Durability::WriteThrough,
+        _ => Durability::WriteThenSync,
+    }
+}
+
 fn is_device(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.file_type().is_block_device())
 }
@@ -210,4 +263,20 @@ fn open_failed(error: &io::Error) -> String {
 
 fn in_use() -> String {
     "is in use, perhaps by another brick; stop that one, or give this brick a disk of its own".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_file_systems_known_to_honour_write_through_are_trusted_with_it() {
+        assert_eq!(durability_on(libc::EXT4_SUPER_MAGIC), Durability::WriteThrough);
+        assert_eq!(durability_on(libc::XFS_SUPER_MAGIC), Durability::WriteThrough);
+        assert_eq!(durability_on(libc::BTRFS_SUPER_MAGIC), Durability::WriteThrough);
+        let plan_9 = 0x0102_1997;
+        for magic in [libc::FUSE_SUPER_MAGIC, libc::NFS_SUPER_MAGIC, libc::TMPFS_MAGIC, plan_9, 1] {
+            assert_eq!(durability_on(magic), Durability::WriteThenSync, "{magic:#x}");
+        }
+    }
 }

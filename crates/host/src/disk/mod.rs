@@ -103,6 +103,15 @@ impl DiskEngine {
         }
     }
 
+    /// A disk whose file system had no room for a write.
+    pub fn full_disk(&self) -> Option<&DiskFile> {
+        let files = match self {
+            DiskEngine::Ring(ring) => ring.files(),
+            DiskEngine::Plain(plain) => plain.files(),
+        };
+        files.iter().find(|file| file.is_full())
+    }
+
     /// What it is.
     pub fn name(&self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ use base::Payload;
 use bytes::Bytes;
 use std::io;
 use store::{Io, IoDone, IoFault, IoKind};
+use wire::{DISK_FULL, Durability};
 
 /// Parts of a write that go to the disk as they are; one with more is bounced.
 const PARTS_MAX: usize = 256;
@@ -19,8 +20,19 @@ pub(super) struct Operation {
 
 pub(super) enum Kind {
     Read { offset: u64, buffer: AlignedBuffer },
-    Write { offset: u64, content: Content, bytes: usize, durable: bool },
+    Write { offset: u64, content: Content, bytes: usize, sync: Sync },
     Flush,
+}
+
+/// What makes a write durable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sync {
+    /// Nothing: a flush will.
+    Later,
+    /// The write itself, with `RWF_DSYNC`.
+    Within,
+    /// An `fdatasync` once the write is answered.
+    After,
 }
 
 /// The content of a write.
@@ -38,11 +50,27 @@ impl Operation {
             IoKind::Read { offset, length, .. } => Kind::Read { offset, buffer: AlignedBuffer::new(length) },
             IoKind::Write { offset, payload, durable } => {
                 let bytes = payload.len();
-                Kind::Write { offset, content: Content::new(file, payload), bytes, durable }
+                let sync = match (durable, file.durability()) {
+                    (false, _) => Sync::Later,
+                    (true, Durability::WriteThrough) => Sync::Within,
+                    (true, Durability::WriteThenSync) => Sync::After,
+                };
+                Kind::Write { offset, content: Content::new(file, payload), bytes, sync }
             }
             IoKind::Flush => Kind::Flush,
         };
         Operation { disk, token: io.token, kind }
+    }
+
+    /// Whether the answer waits for an `fdatasync`, now that the system call gave `result`. From then on the operation is
+    /// that of a flush.
+    pub(super) fn wants_sync(&mut self, result: &io::Result<usize>) -> bool {
+        let whole = |bytes: usize| result.as_ref().is_ok_and(|count| *count == bytes);
+        let wants = matches!(&self.kind, Kind::Write { bytes, sync: Sync::After, .. } if whole(*bytes));
+        if wants {
+            self.kind = Kind::Flush;
+        }
+        wants
     }
 
     /// The answer, from what the system call gave.
@@ -59,9 +87,20 @@ impl Operation {
                 Err(failed(file, &format_args!("a write stopped after {count} bytes")))
             }
             (Kind::Read { .. }, Err(error)) if is_medium(&error) => Err(IoFault::Unreadable),
+            (_, Err(error)) if is_full(&error) => {
+                file.note_full();
+                Err(failed(file, &DISK_FULL))
+            }
             (_, Err(error)) => Err(failed(file, &error)),
         };
         (self.disk, IoDone { token: self.token, result: answer })
+    }
+}
+
+impl Sync {
+    /// The flags of the write.
+    pub(super) fn flags(self) -> i32 {
+        if self == Sync::Within { libc::RWF_DSYNC } else { 0 }
     }
 }
 
@@ -90,6 +129,11 @@ impl Content {
 
 fn failed(file: &DiskFile, why: &dyn std::fmt::Display) -> IoFault {
     IoFault::Failed(format!("disk '{}': {why}", file.path().display()))
+}
+
+/// Whether the file system, or the quota, under the disk's file is exhausted.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
 /// Whether the sectors are bad, and not the whole disk.

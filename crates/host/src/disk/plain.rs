@@ -49,6 +49,10 @@ impl Plain {
         Ok(Plain { shared, threads, queued: Vec::new(), in_flight: 0 })
     }
 
+    pub(super) fn files(&self) -> &[DiskFile] {
+        &self.shared.files
+    }
+
     pub(super) fn event_fd(&self) -> RawFd {
         self.shared.event.as_raw_fd()
     }
@@ -95,7 +99,11 @@ impl Shared {
 
     fn work(&self) {
         while let Some(mut operation) = self.next() {
-            let result = run(&self.files[operation.disk], &mut operation);
+            let file = &self.files[operation.disk];
+            let mut result = run(file, &mut operation);
+            if operation.wants_sync(&result) {
+                result = run(file, &mut operation);
+            }
             self.lock().answered.push((operation, result));
             signal_event(self.event.as_raw_fd());
         }
@@ -115,14 +123,12 @@ fn run(file: &DiskFile, operation: &mut Operation) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
             other => other.map(|()| buffer.len()),
         },
-        Kind::Write { offset, content, durable, .. } => {
+        Kind::Write { offset, content, sync, .. } => {
             let mut iovecs = Vec::new();
             content.iovecs(&mut iovecs);
-            let flags = if *durable { libc::RWF_DSYNC } else { 0 };
+            let (at, flags) = (*offset as libc::off_t, sync.flags());
             // SAFETY: the iovecs point into the content, which lives on.
-            let count = unsafe {
-                libc::pwritev2(file.fd(), iovecs.as_ptr(), iovecs.len() as i32, *offset as libc::off_t, flags)
-            };
+            let count = unsafe { libc::pwritev2(file.fd(), iovecs.as_ptr(), iovecs.len() as i32, at, flags) };
             usize::try_from(count).map_err(|_| io::Error::last_os_error())
         }
         Kind::Flush => file.file().sync_data().map(|()| 0),

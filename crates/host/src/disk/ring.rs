@@ -24,6 +24,8 @@ pub struct Ring {
     slots: Vec<Slot>,
     free: Vec<usize>,
     waiting: VecDeque<(usize, Io)>,
+    /// Slots of writes that are answered and must be synced, while the answers are gone through.
+    to_sync: Vec<(usize, Operation)>,
 }
 
 /// Room for one request at the kernel. Its iovecs are used again and again.
@@ -42,13 +44,25 @@ impl Ring {
         ring.submitter().register_eventfd(event.as_raw_fd())?;
         let slots = (0..ENTRIES).map(|_| Slot::default()).collect();
         let free = (0..ENTRIES as usize).rev().collect();
-        Ok(Ring { ring, files: Vec::new(), event, slots, free, waiting: VecDeque::new() })
+        Ok(Ring {
+            ring,
+            files: Vec::new(),
+            event,
+            slots,
+            free,
+            waiting: VecDeque::new(),
+            to_sync: Vec::new(),
+        })
     }
 
     /// Takes the files over, once there is a ring for them.
     pub(super) fn with_files(mut self, files: Vec<DiskFile>) -> Ring {
         self.files = files;
         self
+    }
+
+    pub(super) fn files(&self) -> &[DiskFile] {
+        &self.files
     }
 
     pub(super) fn event_fd(&self) -> RawFd {
@@ -74,12 +88,25 @@ impl Ring {
     pub(super) fn complete(&mut self, done: &mut Completions) {
         for entry in self.ring.completion() {
             let slot = entry.user_data() as usize;
-            let operation = self.slots[slot].operation.take().expect("the kernel answers what it was asked");
+            let mut operation =
+                self.slots[slot].operation.take().expect("the kernel answers what it was asked");
             let result =
                 usize::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+            if operation.wants_sync(&result) {
+                self.to_sync.push((slot, operation));
+                continue;
+            }
             let file = &self.files[operation.disk];
             done.push(operation.finish(file, result));
             self.free.push(slot);
+        }
+        self.ask_syncs();
+    }
+
+    /// Asks for the `fdatasync` of writes that are answered; each keeps its slot.
+    fn ask_syncs(&mut self) {
+        while let Some((slot, operation)) = self.to_sync.pop() {
+            self.ask(slot, operation);
         }
     }
 
@@ -92,11 +119,14 @@ impl Ring {
             && let Some((disk, io)) = self.waiting.pop_front()
         {
             self.free.pop();
-            let entry =
-                self.slots[slot].prepare(Operation::new(disk, &self.files[disk], io)).user_data(slot as u64);
-            // SAFETY: what the entry points at stays in its slot until the kernel has answered, see `Drop` too.
-            unsafe { self.ring.submission().push(&entry) }.expect("as many slots as entries");
+            self.ask(slot, Operation::new(disk, &self.files[disk], io));
         }
+    }
+
+    fn ask(&mut self, slot: usize, operation: Operation) {
+        let entry = self.slots[slot].prepare(operation).user_data(slot as u64);
+        // SAFETY: what the entry points at stays in its slot until the kernel has answered, see `Drop` too.
+        unsafe { self.ring.submission().push(&entry) }.expect("as many slots as entries");
     }
 }
 
@@ -109,9 +139,9 @@ impl Slot {
             Kind::Read { offset, buffer } => {
                 opcode::Read::new(file, buffer.as_mut_ptr(), buffer.len() as u32).offset(*offset).build()
             }
-            Kind::Write { offset, content, durable, .. } => {
+            Kind::Write { offset, content, sync, .. } => {
                 content.iovecs(&mut self.iovecs);
-                let flags = if *durable { libc::RWF_DSYNC } else { 0 };
+                let flags = sync.flags();
                 match &self.iovecs[..] {
                     [one] => opcode::Write::new(file, one.iov_base.cast(), one.iov_len as u32)
                         .offset(*offset)

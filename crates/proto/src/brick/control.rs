@@ -109,7 +109,12 @@ impl Control {
     pub(super) fn new(config: BrickConfig, notes: &[(Vec<u8>, Vec<u8>)], now: Time) -> Control {
         Control {
             id: config.id,
-            status: BrickStatus { address: config.address, labels: config.labels, ..BrickStatus::default() },
+            status: BrickStatus {
+                address: config.address,
+                labels: config.labels,
+                durability: config.durability,
+                ..BrickStatus::default()
+            },
             noted_disks: noted_disks(notes),
             lease_until: Time::ZERO,
             next_heartbeat: now,

@@ -23,7 +23,7 @@ use maintain::Listing;
 use maintenance::Maintenance;
 use pulse::Pulse;
 use std::collections::BTreeMap;
-use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, GroupView, Message, Packet, Span, disk};
+use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, Packet, Span, disk};
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +109,8 @@ pub struct BrickConfig {
     pub labels: Vec<(String, String)>,
     /// What is known of its disks, in their order; of those that are missing nothing is.
     pub disks: Vec<Calibration>,
+    /// How durable writes reach their stable storage, in their order: for the operator alone.
+    pub durability: Vec<Durability>,
 }
 
 /// The machine.

@@ -25,8 +25,13 @@ impl Bench {
     pub(super) fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
         let mut recovered = vec![Recovered::default(); disks];
         recovered[0].notes = notes.clone();
-        let config =
-            BrickConfig { id: BrickId(1), address: String::new(), labels: Vec::new(), disks: Vec::new() };
+        let config = BrickConfig {
+            id: BrickId(1),
+            address: String::new(),
+            labels: Vec::new(),
+            disks: Vec::new(),
+            durability: Vec::new(),
+        };
         let brick = Brick::new(config, recovered, NOW);
         Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }
     }

@@ -233,8 +233,13 @@ impl Cluster {
         for nonce in 1..=u64::from(bricks) {
             cluster.admin(AdminRequest::AdmitBrick { nonce }).expect("admitted");
             let id = BrickId(nonce as u32);
-            let config =
-                BrickConfig { id, address: format!("{id}:1"), labels: Vec::new(), disks: Vec::new() };
+            let config = BrickConfig {
+                id,
+                address: format!("{id}:1"),
+                labels: Vec::new(),
+                disks: Vec::new(),
+                durability: Vec::new(),
+            };
             let mut brick = Brick::new(config, vec![Recovered::default()], now);
             brick.set_space(1 << 30, 0, 0, 0);
             cluster.bricks.insert(id, (brick, MemoryDisk::default()));
@@ -375,7 +380,13 @@ impl Cluster {
     /// The brick's process ends and another one begins on the same disk.
     pub fn restart(&mut self, id: BrickId) {
         let (brick, disk) = self.bricks.get_mut(&id).expect("a known brick");
-        let config = BrickConfig { id, address: format!("{id}:1"), labels: Vec::new(), disks: Vec::new() };
+        let config = BrickConfig {
+            id,
+            address: format!("{id}:1"),
+            labels: Vec::new(),
+            disks: Vec::new(),
+            durability: Vec::new(),
+        };
         *brick = Brick::new(config, vec![disk.recover()], self.now);
         brick.set_space(1 << 30, 0, 0, 0);
         self.revive(NodeId::Brick(id));

@@ -172,6 +172,7 @@ impl World {
             address: NodeId::Brick(id).to_string(),
             labels: vec![("host".to_owned(), format!("host-{}", id.0))],
             disks: Vec::new(),
+            durability: Vec::new(),
         };
         let stores = (0..self.shape.disks as u16).map(|disk| self.store_config(id, disk)).collect();
         let mut brick = BrickNode::open(config, stores);
