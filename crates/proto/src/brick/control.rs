@@ -4,7 +4,7 @@
 //! counts from when it was received, believes that it has ended.
 
 use super::{Brick, BrickConfig, BrickEffect, reply};
-use crate::netraid::participant::Asker;
+use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -394,9 +394,8 @@ impl Brick {
     }
 
     pub(super) fn collect_fates(&mut self, fx: &mut Vec<BrickEffect>) {
-        for (job, index, fate) in
-            self.participants.iter_mut().flat_map(|p| p.take_fates()).collect::<Vec<_>>()
-        {
+        let found = self.participants.iter_mut().flat_map(|p| p.take_fates()).collect::<Vec<_>>();
+        for FoundFate { job, index, fate } in found {
             let Some(resolving) = self.control.resolving.get_mut(&job) else { continue };
             resolving.fates[index] = Some(fate);
             if resolving.fates.iter().all(Option::is_some) {

@@ -14,7 +14,9 @@ mod tests;
 
 use crate::counters::Counters;
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
-use crate::netraid::participant::{Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest};
+use crate::netraid::participant::{
+    self, Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest,
+};
 use crate::netraid::pending::Prepare;
 use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
@@ -120,6 +122,8 @@ pub struct Brick {
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
+    /// What a participant asks for in a step. Kept between steps so that it allocates nothing.
+    asked: Vec<participant::Effect>,
     maintenance: Maintenance,
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
@@ -147,9 +151,10 @@ impl Brick {
             groups: Groups::recover(config.id, notes),
             participants: recovered
                 .iter()
-                .zip(calibrations.enumerate())
+                .zip(calibrations)
                 .map(|(found, disk)| Participant::new(config.id, disk, found, now))
                 .collect(),
+            asked: Vec::new(),
             control: Control::new(config, notes, now),
             pulse: Pulse::new(recovered.len()),
             lost: Vec::new(),
@@ -292,7 +297,7 @@ impl Brick {
 
     fn decide(&mut self, now: Time, fx: &mut Vec<BrickEffect>, decision: Decision, commit: bool) {
         let span = Span { volume: decision.volume, lba: decision.lba, count: 1 };
-        self.with(now, fx, span, |participant, cx| participant.on_decide(cx, decision, commit));
+        self.with(now, fx, span, |participant, cx| participant.on_decide(cx, &decision, commit));
     }
 
     /// Runs `work` on the participant whose disk holds `span`.
@@ -314,10 +319,19 @@ impl Brick {
         work: impl FnOnce(&mut Participant, &mut Context<'_>),
     ) {
         let leased = self.control.is_leased(now);
-        let mut cx = Context { now, groups: &self.groups, leased, fx, counters: &mut self.counters };
-        if let Some(participant) = self.participants.get_mut(disk) {
-            work(participant, &mut cx);
-        }
+        let Some(participant) = self.participants.get_mut(disk) else { return };
+        let asked = &mut self.asked;
+        work(
+            participant,
+            &mut Context { now, groups: &self.groups, leased, fx: asked, counters: &mut self.counters },
+        );
+        fx.extend(asked.drain(..).map(|effect| match effect {
+            participant::Effect::Send { to, packet } => BrickEffect::Send { to, packet },
+            participant::Effect::Store(command) => BrickEffect::Store { disk, command },
+            participant::Effect::Claimed { attempt, bid_ns, brick } => {
+                BrickEffect::Claimed { disk, attempt, bid_ns, brick }
+            }
+        }));
     }
 
     fn with_all(

@@ -5,11 +5,13 @@
 //! side is a file of its own; `gw,ts,2pcw+read` is [`coordinator`].
 
 pub mod allocation;
+pub mod atomicity;
 pub mod completions;
 pub mod coordinator;
 pub mod expected;
 pub mod lateness;
 pub mod list;
+pub mod order;
 pub mod pace;
 pub mod participant;
 pub mod pending;

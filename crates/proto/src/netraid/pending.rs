@@ -2,6 +2,7 @@
 
 use base::{NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
+use wire::disk::{Staged, Token};
 use wire::{Change, Decision, Span, WriteId};
 
 /// Where a write begins, and its stamp: names it at one disk. The order is that of places.
@@ -57,6 +58,37 @@ pub struct Prepare {
 }
 
 impl Prepare {
+    /// The request for a write that was found staged after a restart.
+    pub fn recovered(staged: &Staged) -> Prepare {
+        Prepare {
+            change: staged.change.clone(),
+            request: staged.request,
+            part: staged.part,
+            ..Prepare::of(staged.write)
+        }
+    }
+
+    /// A request that nobody made, of which nothing is known but the write.
+    pub fn of(write: WriteId) -> Prepare {
+        Prepare {
+            reply_to: None,
+            view: ViewNumber(0),
+            write,
+            change: Change::Data,
+            base: None,
+            want_delta: false,
+            request: RequestId::default(),
+            part: 0,
+            payload: Payload::new(),
+        }
+    }
+
+    /// What goes to stable storage, without the content.
+    pub fn staged(&self) -> Staged {
+        let (change, request, part) = (self.change.clone(), self.request, self.part);
+        Staged { write: self.write, change, request, part }
+    }
+
     /// Where, and which stamp.
     pub fn key(&self) -> WriteKey {
         WriteKey::of(&self.write)
@@ -72,16 +104,47 @@ impl Prepare {
 }
 
 /// How far a write is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum State {
     /// The stamps of its blocks are being looked up.
-    Checking,
+    Checking {
+        /// Of the question that counts: an earlier one was asked before blocks were copied up.
+        token: Token,
+    },
     /// It is on its way to stable storage.
-    Staging,
+    Staging {
+        /// Given up meanwhile: it is dropped as soon as it is staged.
+        doomed: bool,
+        /// What the answer tells of the old content.
+        old: Option<OldContent>,
+    },
     /// It is on stable storage, and may have been decided elsewhere.
-    Staged,
+    Staged {
+        /// Since when.
+        since: Time,
+        /// What the answer tells of the old content, kept in case the answer is lost.
+        old: Option<OldContent>,
+        /// The question for the old content, where it was found staged after a restart.
+        looked_up: Option<Token>,
+    },
     /// Not a write: a repair that must not be overtaken.
     Mending,
+}
+
+impl State {
+    /// Found on stable storage at `now`, after a restart.
+    pub fn recovered(now: Time) -> State {
+        State::Staged { since: now, old: None, looked_up: None }
+    }
+}
+
+/// What a delta is computed from.
+#[derive(Clone, Debug)]
+pub struct OldContent {
+    /// The stamps of the blocks before the write.
+    pub stamps: Vec<Stamp>,
+    /// Old content xor new.
+    pub delta: Payload,
 }
 
 /// A write under way.
@@ -91,14 +154,31 @@ pub struct Pending {
     pub prepare: Prepare,
     /// How far it is.
     pub state: State,
-    /// Given up before it was staged: dropped as soon as it is.
-    pub doomed: bool,
-    /// The token of the store command it waits for.
-    pub token: u64,
-    /// Since when it is staged.
-    pub since: Time,
-    /// The answer's stamps and delta, kept in case the answer is lost.
-    pub answer: Option<(Vec<Stamp>, Payload)>,
+}
+
+impl Pending {
+    /// Whether it is on stable storage, and not decided.
+    pub fn is_staged(&self) -> bool {
+        matches!(self.state, State::Staged { .. })
+    }
+
+    /// Since when it is on stable storage.
+    pub fn staged_since(&self) -> Option<Time> {
+        match self.state {
+            State::Staged { since, .. } => Some(since),
+            _ => None,
+        }
+    }
+
+    /// Whether the stamps of its blocks are being looked up.
+    pub fn is_checking(&self) -> bool {
+        matches!(self.state, State::Checking { .. })
+    }
+
+    /// Whether it holds the place of a repair.
+    pub fn is_mending(&self) -> bool {
+        matches!(self.state, State::Mending)
+    }
 }
 
 /// All writes under way at a disk.
@@ -156,6 +236,6 @@ impl PendingTable {
 
     /// Those on stable storage that touch `span`: a read of it must wait for their decision.
     pub fn in_doubt(&self, span: Span) -> impl Iterator<Item = &Pending> {
-        self.overlapping(span).filter(|pending| pending.state == State::Staged)
+        self.overlapping(span).filter(|pending| pending.is_staged())
     }
 }

@@ -4,18 +4,18 @@
 //! A claim says who does the work, and nothing about who may answer: that is decided when the read is served, as for any
 //! other read. So a claim that is lost, late or a lie costs a second service, or the asker's patience, and no more.
 
-use super::{Context, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
-use crate::brick::BrickEffect;
+use super::context::{Context, Effect, ReadRequest};
 use crate::distribute::claim::{
-    Attempt, Claims, Config, Counts, Dropped, Effect, Event, Holders, ReadId,
+    Attempt, Claims, Config, Counts, Dropped, Effect as ClaimEffect, Event, Holders, ReadId,
     estimate::{Calibration, Estimate},
 };
+use crate::netraid::order::ts_wait::QUEUE_MAX;
 use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
 };
 use std::collections::VecDeque;
 use wire::disk::{Command, Contested};
-use wire::{Claim, ReadOutcome, Slots};
+use wire::{Claim, Message, ReadOutcome, Slots};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
 const ONE_WAY_NS: u64 = 100_000;
@@ -36,13 +36,31 @@ pub(super) struct Begun {
     claimed: bool,
 }
 
+/// What becomes of a contested read that comes.
+pub(super) enum Entry {
+    /// It makes no sense as such: it is served like any other.
+    Alone(ReadRequest),
+    /// The disk finds out who serves it.
+    AtDisk(ReadRequest, Contested),
+    /// It waits to be claimed, or was dropped.
+    Taken,
+}
+
+/// Who was asked, as the gateway names them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    group: GroupId,
+    view: ViewNumber,
+    slots: Slots,
+}
+
 /// Contested reads at one disk.
 pub(super) struct Contests {
     me: BrickId,
     claims: Claims<Estimate, ReadRequest>,
     calibration: Calibration,
     out: Vec<(BrickId, Claim)>,
-    fx: Vec<Effect<ReadRequest>>,
+    fx: Vec<ClaimEffect<ReadRequest>>,
     /// Claims that came without their read, the latest ones: for the count alone.
     early: VecDeque<(NodeId, u64)>,
     /// Whether the disk shows its head, and chooses among contested reads itself.
@@ -50,7 +68,7 @@ pub(super) struct Contests {
     /// Contested reads that wait at such a disk, and the block that each begins with.
     at_disk: HashMap<ReadId, (VolumeId, u64)>,
     /// Those who were asked last: most reads that follow each other are asked of the same.
-    holders: Option<((GroupId, ViewNumber, Slots), Holders)>,
+    holders: Option<(Asked, Holders)>,
 }
 
 impl Contests {
@@ -91,12 +109,12 @@ impl Contests {
     }
 
     /// Remembers what is to be told to other members.
-    fn note_claims(&mut self, fx: &[Effect<ReadRequest>]) {
+    fn note_claims(&mut self, fx: &[ClaimEffect<ReadRequest>]) {
         for (at, effect) in fx.iter().enumerate() {
-            let Effect::Claim { attempt, bid_ns, holders } = effect else { continue };
+            let ClaimEffect::Claim { attempt, bid_ns, holders } = effect else { continue };
             // What is issued with its claim has left the queue already.
             let issued = fx[at..].iter().find_map(|effect| match effect {
-                Effect::Issue { item } if is_of(item, attempt.read) => Some(item),
+                ClaimEffect::Issue { item } if is_of(item, attempt.read) => Some(item),
                 _ => None,
             });
             let Some(read) = issued.or_else(|| self.claims.get(attempt.read)) else { continue };
@@ -129,7 +147,7 @@ impl Contests {
 
     /// Who was asked, if that makes sense: this brick and others.
     fn holders(&mut self, cx: &Context<'_>, read: &ReadRequest, slots: Slots) -> Option<Holders> {
-        let key = (read.group, read.view, slots);
+        let key = Asked { group: read.group, view: read.view, slots };
         if let Some((known, holders)) = &self.holders
             && *known == key
         {
@@ -144,87 +162,73 @@ impl Contests {
         self.holders = Some((key, holders.clone()));
         Some(holders)
     }
-}
-
-fn is_of(read: &ReadRequest, id: ReadId) -> bool {
-    read.from == NodeId::Gateway(GatewayId(id.asker)) && read.contest.is_some_and(|c| c.number == id.sequence)
-}
-
-impl Participant {
-    /// How often contested reads were claimed, left to others, and taken over.
-    pub fn contest_counts(&self) -> Counts {
-        self.contests.counts()
-    }
 
     /// Claims to be told, and whom.
-    pub fn take_claims(&mut self) -> impl Iterator<Item = (BrickId, Claim)> + use<> {
-        core::mem::take(&mut self.contests.out).into_iter()
+    pub(super) fn take_claims(&mut self) -> impl Iterator<Item = (BrickId, Claim)> + use<> {
+        core::mem::take(&mut self.out).into_iter()
     }
 
     /// Another member serves a read.
-    pub fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
-        let asker = NodeId::Gateway(claim.gateway);
-        let is_it = |read: &ReadRequest| {
-            read.from == asker && read.contest.is_some_and(|contest| contest.number == claim.number)
-        };
-        // Who waits for a decision may leave it to someone who does not.
-        self.held.retain(|_, (_, read)| !is_it(read));
+    pub(super) fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
         let attempt = attempt(claim.gateway.0, claim.number);
-        if self.contests.heads_seen {
-            let (disk, bid_ns) = (self.disk, claim.bid_ns);
-            return cx.fx.push(BrickEffect::Claimed { disk, attempt, bid_ns, brick: from });
+        if self.heads_seen {
+            return cx.fx.push(Effect::Claimed { attempt, bid_ns: claim.bid_ns, brick: from });
         }
-        if self.contests.claims.get(attempt.read).is_none() {
-            self.contests.note_early(asker, &claim);
+        if self.claims.get(attempt.read).is_none() {
+            self.note_early(NodeId::Gateway(claim.gateway), &claim);
         }
-        self.contest_step(cx, Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from });
+        self.step(cx, Event::Claim { attempt, bid_ns: claim.bid_ns, brick: from });
     }
 
     /// A read that others were asked for, too, of blocks without a write in doubt.
-    pub(super) fn contend(&mut self, cx: &mut Context<'_>, read: ReadRequest) {
+    pub(super) fn enter(&mut self, cx: &mut Context<'_>, read: ReadRequest) -> Entry {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else {
-            return self.serve(cx, read, false, None);
+            return Entry::Alone(read);
         };
-        let Some(holders) = self.contests.holders(cx, &read, contest.holders) else {
+        let Some(holders) = self.holders(cx, &read, contest.holders) else {
             cx.counters.count("contested read that makes no sense served alone");
-            return self.serve(cx, read, false, None);
+            return Entry::Alone(read);
         };
-        if self.contests.at_disk.len() >= QUEUE_MAX {
-            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
+        if self.at_disk.len() >= QUEUE_MAX {
+            answer(cx, &read, ReadOutcome::Busy, Payload::new());
+            return Entry::Taken;
         }
         let attempt = attempt(gateway.0, contest.number);
-        if self.contests.heads_seen && read.content {
-            self.contests.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
-            return self.serve(cx, read, false, Some(Contested { attempt, holders }));
+        if self.heads_seen && read.content {
+            self.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
+            return Entry::AtDisk(read, Contested { attempt, holders });
         }
         // There is no arm whose way would depend on the sector.
         let (sector, data) =
             (read.span.lba * 8, (read.span.volume.0 << 24) ^ (read.span.lba / SPREAD_BLOCKS));
-        let event = match contest.tied {
-            true => Event::Tied { attempt, sector, holders, item: read },
-            false => Event::Read { attempt, data, sector, holders, item: read },
-        };
-        self.contest_step(cx, event);
+        self.step(
+            cx,
+            match contest.tied {
+                true => Event::Tied { attempt, sector, holders, item: read },
+                false => Event::Read { attempt, data, sector, holders, item: read },
+            },
+        );
+        Entry::Taken
     }
 
     /// From now on the disk shows its head, or does not.
-    pub fn see_heads(&mut self, seen: bool) {
-        self.contests.heads_seen = seen;
+    pub(super) fn see_heads(&mut self, seen: bool) {
+        self.heads_seen = seen;
     }
 
     /// The disk is about to serve a contested read.
-    pub fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
-        let Some(&(volume, lba)) = self.contests.at_disk.get(&attempt.read) else { return };
+    pub(super) fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
+        let Some(&(volume, lba)) = self.at_disk.get(&attempt.read) else { return };
         let (gateway, number) = (GatewayId(attempt.read.asker), attempt.read.sequence);
         let claim = Claim { gateway, number, volume, lba, bid_ns };
-        let others = holders.iter().filter(|brick| **brick != self.contests.me);
-        self.contests.out.extend(others.map(|brick| (*brick, claim)));
+        let others = holders.iter().filter(|brick| **brick != self.me);
+        self.out.extend(others.map(|brick| (*brick, claim)));
     }
 
     /// A read left the disk: served, or left to another member, which then needs no answer from here.
     pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_left: bool) -> bool {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
-        let was_there = self.contests.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
+        let was_there = self.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
         if was_there && is_left {
             cx.counters.count("read left to another member");
         }
@@ -235,75 +239,70 @@ impl Participant {
     pub(super) fn on_served(&mut self, cx: &mut Context<'_>, begun: Begun) {
         if begun.depth > 0 {
             let took_ns = u64::try_from(cx.now.since(begun.at).as_nanos()).unwrap_or(u64::MAX);
-            let access_ns = self.contests.calibration.access_of(begun.blocks, took_ns);
-            self.contests.claims.device_mut().end(begun.depth, access_ns);
+            let access_ns = self.calibration.access_of(begun.blocks, took_ns);
+            self.claims.device_mut().end(begun.depth, access_ns);
         }
         if begun.claimed {
-            self.contest_step(cx, Event::Done);
+            self.step(cx, Event::Done);
         }
     }
 
-    /// Serves what is this brick's turn, and what those who were expected to be first let pass. After a batch: of a brick that
-    /// stood still for a while the reads that others claimed meanwhile come with their claims.
-    pub fn settle_contests(&mut self, cx: &mut Context<'_>) {
-        let mut fx = core::mem::take(&mut self.contests.fx);
-        self.contests.claims.settle(cx.now, &mut fx);
+    /// Whose turn it is after a batch: each read that is issued goes to `serve`, which says whether the disk has it.
+    pub(super) fn settle(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut serve: impl FnMut(&mut Contests, &mut Context<'_>, ReadRequest) -> bool,
+    ) {
+        let mut fx = core::mem::take(&mut self.fx);
+        self.claims.settle(cx.now, &mut fx);
         while !fx.is_empty() {
-            self.contests.note_claims(&fx);
+            self.note_claims(&fx);
             let mut returned = 0;
             for effect in fx.drain(..) {
                 match effect {
-                    Effect::Claim { .. } => {}
-                    Effect::Issue { item } => returned += usize::from(!self.serve_claimed(cx, item)),
-                    Effect::Drop { item, why } => self.drop_contested(cx, &item, why),
+                    ClaimEffect::Claim { .. } => {}
+                    ClaimEffect::Issue { item } => returned += usize::from(!serve(self, cx, item)),
+                    ClaimEffect::Drop { item, why } => self.drop_read(cx, &item, why),
                 }
             }
             for _ in 0..returned {
-                self.contests.claims.step(cx.now, Event::Done, &mut fx);
+                self.claims.step(cx.now, Event::Done, &mut fx);
             }
-            self.contests.claims.settle(cx.now, &mut fx);
+            self.claims.settle(cx.now, &mut fx);
         }
-        self.contests.fx = fx;
+        self.fx = fx;
     }
 
     /// What a step leaves is dropped reads; claims and turns follow with the batch's end.
-    fn contest_step(&mut self, cx: &mut Context<'_>, event: Event<ReadRequest>) {
-        let mut fx = core::mem::take(&mut self.contests.fx);
-        self.contests.claims.step(cx.now, event, &mut fx);
+    fn step(&mut self, cx: &mut Context<'_>, event: Event<ReadRequest>) {
+        let mut fx = core::mem::take(&mut self.fx);
+        self.claims.step(cx.now, event, &mut fx);
         for effect in fx.drain(..) {
-            if let Effect::Drop { item, why } = effect {
-                self.drop_contested(cx, &item, why);
+            if let ClaimEffect::Drop { item, why } = effect {
+                self.drop_read(cx, &item, why);
             }
         }
-        self.contests.fx = fx;
+        self.fx = fx;
     }
 
-    fn drop_contested(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
-        self.contests.count_drop(cx, read, why);
+    fn drop_read(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
+        self.count_drop(cx, read, why);
         match why {
-            Dropped::Full => read_answer(cx, read, ReadOutcome::Busy, Payload::new()),
+            Dropped::Full => answer(cx, read, ReadOutcome::Busy, Payload::new()),
             // The claimer has the blocks in memory from now on.
-            Dropped::Claimed(_) => self.store(cx, Command::Forget { span: read.span }),
+            Dropped::Claimed(_) => cx.store(Command::Forget { span: read.span }),
             Dropped::Squashed | Dropped::Cancelled => {}
         }
     }
+}
 
-    /// It is this brick's turn to serve a read, unless things have changed while it waited. Says whether the disk has it.
-    fn serve_claimed(&mut self, cx: &mut Context<'_>, read: ReadRequest) -> bool {
-        if let Err(view) = admits(cx, &read) {
-            read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
-            return false;
-        }
-        if self.pending.in_doubt(read.span).next().is_none() {
-            self.serve(cx, read, true, None);
-            return true;
-        }
-        // The others have left it to this brick, so it does not leave it to them.
-        let read = ReadRequest { contest: None, ..read };
-        self.serial += 1;
-        self.hold_read(cx, self.serial, cx.now, read);
-        false
-    }
+/// Answers a reader.
+pub(super) fn answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
+    cx.send(read.from, Message::ReadDone { operation: read.operation, outcome }, content);
+}
+
+fn is_of(read: &ReadRequest, id: ReadId) -> bool {
+    read.from == NodeId::Gateway(GatewayId(id.asker)) && read.contest.is_some_and(|c| c.number == id.sequence)
 }
 
 fn attempt(gateway: u64, number: u64) -> Attempt {

@@ -1,11 +1,16 @@
 //! What the brick itself asks of a disk, to catch up, to scrub, to merge and to answer other bricks: its own blocks, past
 //! any reader; its stretches; the requests that took effect.
 
-use super::branches::Wanted;
-use super::{Context, HORIZON_KEY, Lookup, Participant, SETTLED_KEY};
-use base::{GroupId, RequestId, Stamp, VolumeId};
-use wire::disk::{Blocks, Command, StoreError};
-use wire::{Completion, Span, Wire};
+use super::branches::{Found, Look, Wanted};
+use super::copy_ups::{self, Merged, Merges};
+use super::disk::{Looking, MergeRequest, Noting, Staging};
+use super::writes::{Around, Writes};
+use crate::netraid::pending::WriteKey;
+use base::{GroupId, Stamp, VolumeId};
+use wire::disk::{Blocks, StoreError};
+use wire::{Completion, Span};
+
+const SETTLED_KEY: &[u8] = b"b";
 
 /// What was found, for the brick's own question of that number.
 #[derive(Debug)]
@@ -14,7 +19,7 @@ pub enum Own {
     Blocks(Result<Blocks, StoreError>),
     /// The stretches that hold stamps at one disk.
     Stretches(Result<Vec<(VolumeId, u64)>, StoreError>),
-    /// Whether effects of other members are on stable storage here.
+    /// Whether completions of other members are on stable storage here.
     Remembered(bool),
     /// Whether a block is marked as lost.
     Lost(Span, bool),
@@ -22,114 +27,136 @@ pub enum Own {
     CopiedUp(Span, Result<Vec<u32>, StoreError>),
 }
 
-impl Participant {
-    /// Looks up the stamps of own blocks; with `verify` checks what is on the disk, too.
-    pub fn examine(
-        &mut self,
-        cx: &mut Context<'_>,
-        job: u64,
-        group: GroupId,
-        span: Span,
-        width: u8,
-        verify: bool,
-    ) {
-        if self.pending.in_doubt(span).next().is_some() {
-            return self.own.push((job, Own::Blocks(Err(StoreError::Busy))));
+/// The brick's own questions to a disk.
+#[derive(Debug, Default)]
+pub(super) struct OwnJobs {
+    found: Vec<(u64, Own)>,
+    merges: Merges,
+}
+
+impl OwnJobs {
+    /// What was found since the last call.
+    pub(super) fn take(&mut self) -> Vec<(u64, Own)> {
+        core::mem::take(&mut self.found)
+    }
+
+    /// Looks up own blocks, unless a write of them is in doubt.
+    pub(super) fn examine(&mut self, writes: &Writes, at: &mut Around<'_, '_>, job: u64, look: Look) {
+        if writes.undecided().in_doubt(look.span).next().is_some() {
+            return self.on_blocks(job, Err(StoreError::Busy));
         }
-        let token = self.token();
-        let wanted = if verify { Wanted::Check } else { Wanted::Stamps };
-        self.descend_from(cx, token, group, span, width, wanted);
-        let command = match verify {
-            true => Command::Verify { token, span, width },
-            false => Command::Read { token, span, width, content: false, contested: None },
-        };
-        self.ask(cx, token, Lookup::Own { job }, command);
+        at.disk.look(at.cx, look, Looking::Own { job });
     }
 
-    /// Which stretches hold stamps on this disk?
-    pub fn list_stretches(&mut self, cx: &mut Context<'_>, job: u64, after: Option<(VolumeId, u64)>) {
-        let token = self.token();
-        self.ask(cx, token, Lookup::Own { job }, Command::Inventory { token, after });
+    pub(super) fn on_blocks(&mut self, job: u64, result: Result<Blocks, StoreError>) {
+        self.found.push((job, Own::Blocks(result)));
     }
 
-    /// At most `max` of the parts of requests that took effect here after `after`, in order.
-    pub fn list_completions(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<Completion> {
-        self.completions.page(after, max)
+    pub(super) fn on_stretches(&mut self, job: u64, result: Result<Vec<(VolumeId, u64)>, StoreError>) {
+        self.found.push((job, Own::Stretches(result)));
     }
 
-    /// Takes over which requests took effect at another member.
-    ///
-    /// The store forgets the effects with the earliest stamps first, and after a restart this member takes all that is
-    /// later than the earliest it remembers for known. Effects of others may be earlier than some of its own that it
-    /// forgot: so it durably notes first that it has no say about writes up to the latest of them.
-    pub fn remember(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
-        let latest = completions.iter().map(|completion| completion.stamp).max().unwrap_or_default();
-        if latest <= self.noted_horizon {
-            return self.remember_noted(cx, job, completions);
-        }
-        let token = self.token();
-        let (key, value) = (HORIZON_KEY.to_vec(), Some(latest.to_bytes()));
-        self.ask(
-            cx,
-            token,
-            Lookup::Horizon { job, latest, completions },
-            Command::Note { token, key, value },
-        );
+    pub(super) fn on_lost(&mut self, job: u64, span: Span, is_marked: bool) {
+        self.found.push((job, Own::Lost(span, is_marked)));
     }
 
+    /// What was to be remembered, or to go, is.
+    pub(super) fn on_durable(&mut self, job: u64, durable: bool) {
+        self.found.push((job, Own::Remembered(durable)));
+    }
+
+    /// The note of a horizon is durable: the completions behind it can be.
     pub(super) fn on_horizon(
         &mut self,
-        cx: &mut Context<'_>,
-        (job, latest, completions): (u64, Stamp, Vec<Completion>),
+        writes: &mut Writes,
+        at: &mut Around<'_, '_>,
+        (job, latest): (u64, Stamp),
+        completions: Vec<Completion>,
         durable: bool,
     ) {
         if !durable {
-            return self.own.push((job, Own::Remembered(false)));
+            return self.on_durable(job, false);
         }
-        self.noted_horizon = self.noted_horizon.max(latest);
-        self.remember_noted(cx, job, completions);
+        writes.outcomes_mut().raise_noted_horizon(latest);
+        at.disk.remember(at.cx, job, completions);
     }
 
-    fn remember_noted(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
-        let token = self.token();
-        self.ask(
-            cx,
-            token,
-            Lookup::Remember { job, completions: completions.clone() },
-            Command::Remember { token, completions },
-        );
-    }
-
-    pub(super) fn on_remembered(&mut self, job: u64, completions: Vec<Completion>, durable: bool) {
+    pub(super) fn on_remembered(
+        &mut self,
+        writes: &mut Writes,
+        job: u64,
+        completions: Vec<Completion>,
+        durable: bool,
+    ) {
         if durable {
-            for completion in completions {
-                self.completions.insert(completion);
-                self.applied.insert(completion.stamp);
-            }
+            completions.into_iter().for_each(|completion| writes.outcomes_mut().note(completion));
         }
-        self.own.push((job, Own::Remembered(durable)));
-    }
-
-    /// Gives a stretch of a branch back, once no write of it is under way.
-    pub fn discard_stretch(&mut self, cx: &mut Context<'_>, volume: VolumeId, stretch: u64) {
-        self.store(cx, Command::Discard { volume, stretch: Some(stretch) });
+        self.on_durable(job, durable);
     }
 
     /// Says so once all that was asked of the disk so far is durable.
-    pub fn settle(&mut self, cx: &mut Context<'_>, job: u64) {
-        let token = self.token();
-        let (key, value) = (SETTLED_KEY.to_vec(), Some(token.to_le_bytes().to_vec()));
-        let completions = Vec::new();
-        self.ask(cx, token, Lookup::Remember { job, completions }, Command::Note { token, key, value });
+    pub(super) fn settle(at: &mut Around<'_, '_>, job: u64) {
+        at.disk.note_serial(at.cx, SETTLED_KEY, Noting::Settle { job });
     }
 
-    /// What was found since the last call.
-    pub fn take_own(&mut self) -> Vec<(u64, Own)> {
-        core::mem::take(&mut self.own)
+    /// Copies the blocks of `from`, an ancestor, up that the branch of `span` lacks.
+    pub(super) fn merge(
+        &mut self,
+        writes: &mut Writes,
+        at: &mut Around<'_, '_>,
+        (job, group): (u64, GroupId),
+        (span, width): (Span, u8),
+        from: VolumeId,
+    ) {
+        if writes.undecided().overlapping(span).next().is_some() {
+            return self.found.push((job, Own::CopiedUp(span, Err(StoreError::Busy))));
+        }
+        let key = writes.hold(at.disk, group, span);
+        let look = Look { group, span, width, wanted: Wanted::Content };
+        at.disk.look(at.cx, look, Looking::Merge(MergeRequest { job, key, span, width, from }));
     }
 
-    /// Writes and reads that clients wait for here.
-    pub fn load(&self) -> usize {
-        self.pending.len() + self.waiting.len() + self.held.len()
+    pub(super) fn on_merge_found(
+        &mut self,
+        writes: &mut Writes,
+        at: &mut Around<'_, '_>,
+        request: MergeRequest,
+        result: Result<Found, StoreError>,
+    ) {
+        let found = match result {
+            Ok(found) => found,
+            Err(error) => return self.end_merge(writes, at, Merged { request, result: Err(error) }),
+        };
+        let MergeRequest { key, span, width, from, .. } = request;
+        let of_ancestor =
+            found.inherited.iter().filter(|(_, branch)| *branch == from).map(|(block, _)| *block);
+        let (unreadable, blocks): (Vec<u32>, Vec<u32>) =
+            of_ancestor.partition(|block| found.blocks.unreadable.contains(block));
+        let runs = copy_ups::runs(span, width, &found, blocks);
+        if runs.is_empty() {
+            return self.end_merge(writes, at, Merged { request, result: Ok(unreadable) });
+        }
+        self.merges.begin(request, runs.len(), unreadable);
+        for run in runs {
+            at.disk.stage(at.cx, Staging::Merge(key), |token| run.mend(token));
+        }
+    }
+
+    pub(super) fn on_merged(
+        &mut self,
+        writes: &mut Writes,
+        at: &mut Around<'_, '_>,
+        key: WriteKey,
+        result: Result<(), StoreError>,
+    ) {
+        if let Some(merged) = self.merges.on_run(key, result) {
+            self.end_merge(writes, at, merged);
+        }
+    }
+
+    fn end_merge(&mut self, writes: &mut Writes, at: &mut Around<'_, '_>, merged: Merged) {
+        let Merged { request: MergeRequest { job, key, span, .. }, result } = merged;
+        writes.end_hold(at, key);
+        self.found.push((job, Own::CopiedUp(span, result)));
     }
 }

@@ -1,125 +1,289 @@
 //! Reads: served from blocks without a write in doubt, held back where there is one.
 
-use super::branches::Looked;
-use super::contests::Begun;
-use super::views::bear_witness;
-use super::{Context, Lookup, Participant, QUEUE_MAX, ReadRequest, admits, read_answer};
-use base::{GroupId, NodeId, Payload, Time};
-use wire::disk::{Blocks, Command, Contested, StoreError};
-use wire::{Message, ReadOutcome, Span};
+use super::branches::{Look, Wanted};
+use super::contests::{Begun, Contests, Entry, answer};
+use super::context::{Context, ReadRequest};
+use super::disk::{Disk, Looking};
+use crate::distribute::claim::{Attempt, Counts, Holders};
+use crate::netraid::order::ts_wait::QUEUE_MAX;
+use crate::netraid::pending::PendingTable;
+use base::{BrickId, GroupId, NodeId, Payload, Time};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::disk::{Blocks, Contested, StoreError};
+use wire::{Claim, GroupView, ReadOutcome, Span, WriteId};
 
-impl Participant {
+/// How long a read waits for a decision before it says that it is in doubt.
+pub const READ_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A read that waits until the writes that touch it are decided.
+#[derive(Debug)]
+struct Held {
+    since: Time,
+    read: ReadRequest,
+}
+
+/// The reads of a disk. Which writes are in doubt is for the writes to say: each step is given them.
+pub(super) struct Reads {
+    /// By the order in which they came.
+    held: BTreeMap<u64, Held>,
+    /// Those that other members were asked for, too.
+    contests: Contests,
+}
+
+impl Reads {
+    pub(super) fn new(contests: Contests) -> Reads {
+        Reads { held: BTreeMap::new(), contests }
+    }
+
     /// A gateway asks for blocks.
-    pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadRequest) {
-        self.serial += 1;
+    pub(super) fn on_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        disk: &mut Disk,
+        undecided: &PendingTable,
+        read: ReadRequest,
+    ) {
+        let id = disk.draw();
         if !read.span.is_valid() || !(1..=32).contains(&read.width) {
-            return read_answer(cx, &read, ReadOutcome::Failed, Payload::new());
+            return answer(cx, &read, ReadOutcome::Failed, Payload::new());
         }
         if !read.content && !read.stamps {
             return bear_witness(cx, &read);
         }
-        self.admit_read(cx, self.serial, cx.now, read);
+        let since = cx.now;
+        self.admit(cx, disk, undecided, (id, Held { since, read }));
     }
 
-    pub(super) fn admit_read(&mut self, cx: &mut Context<'_>, id: u64, since: Time, read: ReadRequest) {
+    fn admit(
+        &mut self,
+        cx: &mut Context<'_>,
+        disk: &mut Disk,
+        undecided: &PendingTable,
+        (id, Held { since, read }): (u64, Held),
+    ) {
         if let Err(view) = admits(cx, &read) {
             if view.is_some() {
                 cx.counters.count("request under an old view refused");
             }
-            return read_answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
+            return answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
         }
-        if self.pending.in_doubt(read.span).next().is_none() {
-            return match read.contest {
-                Some(_) => self.contend(cx, read),
-                None => self.serve(cx, read, false, None),
-            };
+        if undecided.in_doubt(read.span).next().is_some() {
+            return hold(&mut self.held, cx, id, Held { since, read });
         }
-        self.hold_read(cx, id, since, read);
+        if read.contest.is_none() {
+            return serve(&mut self.contests, cx, disk, read, Service::OWN);
+        }
+        match self.contests.enter(cx, read) {
+            Entry::Alone(read) => serve(&mut self.contests, cx, disk, read, Service::OWN),
+            Entry::AtDisk(read, contested) => {
+                let service = Service { claimed: false, contested: Some(contested) };
+                serve(&mut self.contests, cx, disk, read, service);
+            }
+            Entry::Taken => {}
+        }
     }
 
-    /// Until the writes that touch it are decided.
-    pub(super) fn hold_read(&mut self, cx: &mut Context<'_>, id: u64, since: Time, read: ReadRequest) {
-        if self.held.len() >= QUEUE_MAX {
-            return read_answer(cx, &read, ReadOutcome::Busy, Payload::new());
-        }
-        cx.counters.count("read waited for a decision");
-        self.held.insert(id, (since, read));
-    }
-
-    /// Looks the blocks up; `claimed` where other members were asked as well and leave the read to
-    /// this one, `contested` where the disk is to find out which of them serves it.
-    pub(super) fn serve(
-        &mut self,
-        cx: &mut Context<'_>,
-        read: ReadRequest,
-        claimed: bool,
-        contested: Option<Contested>,
-    ) {
-        let begun = self.contests.begin(cx.now, claimed, read.content, read.span.count);
-        let ReadRequest { group, span, width, content, .. } = read;
-        let looked = Looked { group, span, width, content };
-        let lookup = Lookup::Read { request: read, leased: cx.leased, begun };
-        self.look_contested(cx, looked, contested, lookup);
-    }
-
-    pub(super) fn on_read_done(
+    /// The store answers a read.
+    pub(super) fn on_done(
         &mut self,
         cx: &mut Context<'_>,
         read: &ReadRequest,
         (leased, begun): (bool, Begun),
         result: Result<Blocks, StoreError>,
     ) {
-        self.on_served(cx, begun);
-        if self.left_disk(cx, read, matches!(result, Err(StoreError::Left))) {
-            return;
+        self.contests.on_served(cx, begun);
+        if !self.contests.left_disk(cx, read, matches!(result, Err(StoreError::Left))) {
+            answer_done(cx, read, leased, result);
         }
-        self.answer_read(cx, read, leased, result);
     }
 
-    fn answer_read(
+    /// Writes of these blocks were decided: what waited for that is tried again.
+    pub(super) fn release(
         &mut self,
         cx: &mut Context<'_>,
-        read: &ReadRequest,
-        leased: bool,
-        result: Result<Blocks, StoreError>,
-    ) {
-        // The group may have been left meanwhile, and its space given back.
-        if let Err(view) = admits(cx, read) {
-            return read_answer(cx, read, ReadOutcome::Stale { view }, Payload::new());
-        }
-        let blocks = match result {
-            Ok(blocks) => blocks,
-            // Left without a contest that knows of it: a packet came twice. It says nothing of the disk.
-            Err(StoreError::Busy | StoreError::Left) => {
-                return read_answer(cx, read, ReadOutcome::Busy, Payload::new());
-            }
-            Err(_) => return read_answer(cx, read, ReadOutcome::Failed, Payload::new()),
-        };
-        // The disk may have taken longer than the lease lasted.
-        let leased = leased && cx.leased;
-        if !leased {
-            cx.counters.count("read answered without a lease");
-        }
-        let stamps = if read.stamps { blocks.stamps } else { Vec::new() };
-        let outcome = ReadOutcome::Done { leased, stamps, unreadable: blocks.unreadable };
-        read_answer(cx, read, outcome, blocks.content);
-    }
-
-    /// Which blocks hold data? Only who is sure to know of every acknowledged write may call a block a hole.
-    pub fn on_allocation(
-        &mut self,
-        cx: &mut Context<'_>,
-        from: NodeId,
-        operation: u64,
-        group: GroupId,
+        disk: &mut Disk,
+        undecided: &PendingTable,
         span: Span,
     ) {
-        if !cx.leased || self.pending.in_doubt(span).next().is_some() {
-            let runs = Ok(vec![(span.count, true)]);
-            return cx.send(from, Message::AllocationDone { operation, runs }, Payload::new());
+        for id in self.held_where(|read| read.span.overlaps(&span)) {
+            let held = self.held.remove(&id).expect("listed");
+            self.admit(cx, disk, undecided, (id, held));
         }
-        let (token, above) = (self.token(), None);
-        let lookup = Lookup::Allocation { from, operation, group, span, above };
-        self.ask(cx, token, lookup, Command::Allocation { token, span });
     }
+
+    /// A view of the group ends: those that wait are refused.
+    pub(super) fn refuse(&mut self, cx: &mut Context<'_>, group: GroupId) {
+        for id in self.held_where(|read| read.group == group) {
+            let Held { read, .. } = self.held.remove(&id).expect("listed");
+            let view = cx.groups.serves(read.group, read.view).err().flatten();
+            answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
+        }
+    }
+
+    fn held_where(&self, is_it: impl Fn(&ReadRequest) -> bool) -> Vec<u64> {
+        self.held.iter().filter(|(_, held)| is_it(&held.read)).map(|(id, _)| *id).collect()
+    }
+
+    /// A node cannot be reached: its reads that wait are forgotten.
+    pub(super) fn forget_node(&mut self, node: NodeId) {
+        self.held.retain(|_, held| held.read.from != node);
+    }
+
+    /// Another member serves a read.
+    pub(super) fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
+        let asker = NodeId::Gateway(claim.gateway);
+        let is_it = |read: &ReadRequest| {
+            read.from == asker && read.contest.is_some_and(|contest| contest.number == claim.number)
+        };
+        // Who waits for a decision may leave it to someone who does not.
+        self.held.retain(|_, held| !is_it(&held.read));
+        self.contests.on_claim(cx, from, claim);
+    }
+
+    /// Serves what is this brick's turn, and what those who were expected to be first let pass.
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>, disk: &mut Disk, undecided: &PendingTable) {
+        let Reads { held, contests } = self;
+        contests.settle(cx, |contests, cx, read| {
+            // Things may have changed while it waited.
+            if let Err(view) = admits(cx, &read) {
+                answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
+                return false;
+            }
+            if undecided.in_doubt(read.span).next().is_none() {
+                serve(contests, cx, disk, read, Service { claimed: true, contested: None });
+                return true;
+            }
+            // The others have left it to this brick, so it does not leave it to them.
+            let (id, since) = (disk.draw(), cx.now);
+            hold(held, cx, id, Held { since, read: ReadRequest { contest: None, ..read } });
+            false
+        });
+    }
+
+    /// Answers the reads that waited long enough.
+    pub(super) fn wake(&mut self, cx: &mut Context<'_>, undecided: &PendingTable) {
+        while let Some(first) = self.held.first_entry()
+            && first.get().since + READ_PATIENCE <= cx.now
+        {
+            let read = first.remove().read;
+            let writes: Vec<WriteId> = undecided.in_doubt(read.span).map(|p| p.prepare.write).collect();
+            cx.counters.count("read in doubt");
+            answer(cx, &read, ReadOutcome::InDoubt { writes }, Payload::new());
+        }
+    }
+
+    /// When the first waiting read loses its patience, or one that was left to another member is due here.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let held = self.held.values().next().map(|held| held.since + READ_PATIENCE);
+        held.into_iter().chain(self.contests.deadline()).min()
+    }
+
+    /// How many wait for a decision.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Claims to be told, and whom.
+    pub(super) fn take_claims(&mut self) -> impl Iterator<Item = (BrickId, Claim)> + use<> {
+        self.contests.take_claims()
+    }
+
+    pub(super) fn contest_counts(&self) -> Counts {
+        self.contests.counts()
+    }
+
+    pub(super) fn see_heads(&mut self, seen: bool) {
+        self.contests.see_heads(seen);
+    }
+
+    pub(super) fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
+        self.contests.on_disk_claims(attempt, bid_ns, holders);
+    }
+
+    /// Asserts what must hold.
+    pub(super) fn check(&self, deep: bool) {
+        assert!(self.held.len() <= QUEUE_MAX, "reads that wait are bounded");
+        self.contests.check(deep);
+    }
+}
+
+/// How a read came to be served here.
+struct Service {
+    /// Other members were asked as well, and leave it to this one.
+    claimed: bool,
+    /// The disk is to find out which of the members serves it.
+    contested: Option<Contested>,
+}
+
+impl Service {
+    /// Nobody else was asked.
+    const OWN: Service = Service { claimed: false, contested: None };
+}
+
+/// Looks the blocks up.
+fn serve(
+    contests: &mut Contests,
+    cx: &mut Context<'_>,
+    disk: &mut Disk,
+    read: ReadRequest,
+    service: Service,
+) {
+    let begun = contests.begin(cx.now, service.claimed, read.content, read.span.count);
+    let ReadRequest { group, span, width, content, .. } = read;
+    let look = Look { group, span, width, wanted: Wanted::with(content) };
+    let looking = Looking::Read { request: read, leased: cx.leased, begun };
+    disk.look_contested(cx, look, service.contested, looking);
+}
+
+/// Until the writes that touch it are decided.
+fn hold(queue: &mut BTreeMap<u64, Held>, cx: &mut Context<'_>, id: u64, held: Held) {
+    if queue.len() >= QUEUE_MAX {
+        return answer(cx, &held.read, ReadOutcome::Busy, Payload::new());
+    }
+    cx.counters.count("read waited for a decision");
+    queue.insert(id, held);
+}
+
+fn answer_done(cx: &mut Context<'_>, read: &ReadRequest, leased: bool, result: Result<Blocks, StoreError>) {
+    // The group may have been left meanwhile, and its space given back.
+    if let Err(view) = admits(cx, read) {
+        return answer(cx, read, ReadOutcome::Stale { view }, Payload::new());
+    }
+    let blocks = match result {
+        Ok(blocks) => blocks,
+        // Left without a contest that knows of it: a packet came twice. It says nothing of the disk.
+        Err(StoreError::Busy | StoreError::Left) => {
+            return answer(cx, read, ReadOutcome::Busy, Payload::new());
+        }
+        Err(_) => return answer(cx, read, ReadOutcome::Failed, Payload::new()),
+    };
+    // The disk may have taken longer than the lease lasted.
+    let leased = leased && cx.leased;
+    if !leased {
+        cx.counters.count("read answered without a lease");
+    }
+    let stamps = if read.stamps { blocks.stamps } else { Vec::new() };
+    let outcome = ReadOutcome::Done { leased, stamps, unreadable: blocks.unreadable };
+    answer(cx, read, outcome, blocks.content);
+}
+
+/// Whether a read is served here; if not, the view to tell the reader.
+fn admits(cx: &Context<'_>, read: &ReadRequest) -> Result<(), Option<GroupView>> {
+    // Its own questions, to catch up, ask for what is here.
+    let admitted = match read.from == NodeId::Brick(cx.groups.me()) {
+        true => cx.groups.takes(read.group, read.view),
+        false => cx.groups.serves(read.group, read.view),
+    };
+    cx.groups.rules().serves_read(admitted, read.from)
+}
+
+/// Asked for neither content nor stamps: whether the view is in force here. A member that joins may say so too, as it needs
+/// to know no write for that: a reader without a lease relies on it (`crate::netraid::read`).
+fn bear_witness(cx: &mut Context<'_>, read: &ReadRequest) {
+    let outcome = match cx.groups.takes(read.group, read.view) {
+        Ok(()) => ReadOutcome::Done { leased: cx.leased, stamps: Vec::new(), unreadable: Vec::new() },
+        Err(view) => ReadOutcome::Stale { view },
+    };
+    answer(cx, read, outcome, Payload::new());
 }

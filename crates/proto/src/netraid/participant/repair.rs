@@ -20,121 +20,97 @@
 //! - The stamps of a block that is lost come as zeros, and anything may replace them. What was there was decided, and each
 //!   member that was asked after the loss was found had it staged or applied, so it is in what was fetched.
 
-use super::branches::Found;
-use super::own::Own;
-use super::{Context, Lookup, Participant, RepairAsker, RepairRequest};
-use crate::netraid::pending::{Pending, Prepare, State, WriteKey};
-use base::{GroupId, Payload, RequestId, Stamp, ViewNumber, VolumeId};
+use super::branches::{Found, Look, Wanted};
+use super::context::{Context, RepairAsker, RepairRequest};
+use super::disk::{Looking, Staging};
+use super::own::OwnJobs;
+use super::writes::{Around, Writes};
+use crate::netraid::pending::WriteKey;
+use base::{Payload, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
-use wire::{Change, Message, RepairOutcome, Scope, Span, WriteId};
+use wire::{Message, RepairOutcome, Span};
 
-impl Participant {
-    /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
-    pub fn on_repair(&mut self, cx: &mut Context<'_>, request: RepairRequest) {
-        let takes = cx.groups.takes(request.group, request.view).is_ok();
-        let bytes = if let RepairAsker::Lost(_) = request.asker { 0 } else { request.span.bytes() };
-        let fits = request.span.is_valid()
-            && (1..=32).contains(&request.width)
-            && request.content.len() == bytes
-            && request.stamps.len() == request.span.count as usize * usize::from(request.width);
-        if !takes || !fits || self.pending.overlapping(request.span).next().is_some() {
-            return self.repaired(cx, request.asker, request.span, RepairOutcome::Refused);
+/// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
+pub(super) fn begin(
+    writes: &mut Writes,
+    jobs: &mut OwnJobs,
+    at: &mut Around<'_, '_>,
+    request: RepairRequest,
+) {
+    let takes = at.cx.groups.takes(request.group, request.view).is_ok();
+    let bytes = if let RepairAsker::Lost(_) = request.asker { 0 } else { request.span.bytes() };
+    let fits = request.span.is_valid()
+        && (1..=32).contains(&request.width)
+        && request.content.len() == bytes
+        && request.stamps.len() == request.span.count as usize * usize::from(request.width);
+    if !takes || !fits || writes.undecided().overlapping(request.span).next().is_some() {
+        return tell(jobs, at.cx, request.asker, request.span, RepairOutcome::Refused);
+    }
+    let RepairRequest { group, span, width, .. } = request;
+    let key = writes.hold(at.disk, group, span);
+    let look = Look { group, span, width, wanted: Wanted::Content };
+    at.disk.look(at.cx, look, Looking::Repair { key, request: Box::new(request) });
+}
+
+/// What is here was looked up.
+pub(super) fn on_checked(
+    writes: &mut Writes,
+    jobs: &mut OwnJobs,
+    at: &mut Around<'_, '_>,
+    (key, request): (WriteKey, RepairRequest),
+    result: Result<Found, StoreError>,
+) {
+    let (fit, owner) = match result {
+        Ok(found) => (fit(&request, &found.blocks), owner(at.cx, &request, &found)),
+        Err(_) => (Fit::Later, request.span.volume),
+    };
+    let replaces = at.cx.groups.rules().repair_replaces(fit == Fit::Later);
+    // A later view may have begun while the disk looked, and the group have been left.
+    let takes = at.cx.groups.takes(request.group, request.view).is_ok();
+    if !takes || !replaces || fit == Fit::Same {
+        writes.end_hold(at, key);
+        let is_there = takes && fit == Fit::Same;
+        let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };
+        return tell(jobs, at.cx, request.asker, request.span, outcome);
+    }
+    let name = if fit == Fit::Lost { "unreadable blocks repaired" } else { "old blocks caught up" };
+    if matches!(request.asker, RepairAsker::Node(..)) {
+        at.cx.counters.count(name);
+    }
+    let RepairRequest { asker, span, width, stamps, content: payload, .. } = request;
+    let owned = Span { volume: owner, ..span };
+    at.disk.stage(at.cx, Staging::Mend { key, asker, span }, |token| Command::Mend {
+        token,
+        span: owned,
+        width,
+        stamps,
+        payload,
+    });
+}
+
+/// The content is in place, or not.
+pub(super) fn on_mended(
+    writes: &mut Writes,
+    jobs: &mut OwnJobs,
+    at: &mut Around<'_, '_>,
+    (key, asker): (WriteKey, RepairAsker),
+    (span, result): (Span, Result<(), StoreError>),
+) {
+    writes.end_hold(at, key);
+    let outcome = match result {
+        Ok(()) => RepairOutcome::Taken,
+        Err(StoreError::NoSpace) => RepairOutcome::NoSpace,
+        Err(_) => RepairOutcome::Refused,
+    };
+    tell(jobs, at.cx, asker, span, outcome);
+}
+
+fn tell(jobs: &mut OwnJobs, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
+    match asker {
+        RepairAsker::Node(to, operation) => {
+            cx.send(to, Message::Repaired { operation, outcome }, Payload::new());
         }
-        let (group, span, width) = (request.group, request.span, request.width);
-        let key = self.hold(cx, group, span);
-        let lookup = Lookup::RepairCheck { key, request: Box::new(request) };
-        self.look(cx, group, span, width, true, lookup);
-    }
-
-    /// Marks blocks as lost that nobody can make out, unless they are here, or something newer is.
-    pub fn lose(
-        &mut self,
-        cx: &mut Context<'_>,
-        job: u64,
-        (group, view): (GroupId, ViewNumber),
-        span: Span,
-        width: u8,
-        stamps: Vec<Stamp>,
-    ) {
-        let (asker, content) = (RepairAsker::Lost(job), Payload::new());
-        self.on_repair(cx, RepairRequest { asker, group, view, span, width, stamps, content });
-    }
-
-    /// Takes the place: writes that come meanwhile wait behind a place-holder, as its stamp is earlier than every real one.
-    pub(super) fn hold(&mut self, cx: &Context<'_>, group: GroupId, span: Span) -> WriteKey {
-        self.serial += 1;
-        let write = WriteId { group, span, stamp: Stamp(self.serial), scope: Scope::Row };
-        let prepare = Prepare {
-            reply_to: None,
-            view: ViewNumber(0),
-            write,
-            change: Change::Data,
-            base: None,
-            want_delta: false,
-            request: RequestId::default(),
-            part: 0,
-            payload: Payload::new(),
-        };
-        let (key, state) = (prepare.key(), State::Mending);
-        self.pending.insert(Pending { prepare, state, doomed: false, token: 0, since: cx.now, answer: None });
-        key
-    }
-
-    pub(super) fn on_repair_checked(
-        &mut self,
-        cx: &mut Context<'_>,
-        key: WriteKey,
-        request: RepairRequest,
-        result: Result<Found, StoreError>,
-    ) {
-        let (fit, owner) = match result {
-            Ok(found) => (fit(&request, &found.blocks), owner(cx, &request, &found)),
-            Err(_) => (Fit::Later, request.span.volume),
-        };
-        let replaces = cx.groups.rules().repair_replaces(fit == Fit::Later);
-        // A later view may have begun while the disk looked, and the group have been left.
-        let takes = cx.groups.takes(request.group, request.view).is_ok();
-        if !takes || !replaces || fit == Fit::Same {
-            self.remove(cx, key);
-            let is_there = takes && fit == Fit::Same;
-            let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };
-            return self.repaired(cx, request.asker, request.span, outcome);
-        }
-        let name = if fit == Fit::Lost { "unreadable blocks repaired" } else { "old blocks caught up" };
-        if matches!(request.asker, RepairAsker::Node(..)) {
-            cx.counters.count(name);
-        }
-        let token = self.token();
-        let lookup = Lookup::Repair { key, asker: request.asker, span: request.span };
-        let (width, stamps) = (request.width, request.stamps);
-        let span = Span { volume: owner, ..request.span };
-        self.ask(cx, token, lookup, Command::Mend { token, span, width, stamps, payload: request.content });
-    }
-
-    pub(super) fn on_mended(
-        &mut self,
-        cx: &mut Context<'_>,
-        (key, asker, span): (WriteKey, RepairAsker, Span),
-        result: Result<(), StoreError>,
-    ) {
-        self.remove(cx, key);
-        let outcome = match result {
-            Ok(()) => RepairOutcome::Taken,
-            Err(StoreError::NoSpace) => RepairOutcome::NoSpace,
-            Err(_) => RepairOutcome::Refused,
-        };
-        self.repaired(cx, asker, span, outcome);
-    }
-
-    fn repaired(&mut self, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
-        match asker {
-            RepairAsker::Node(to, operation) => {
-                cx.send(to, Message::Repaired { operation, outcome }, Payload::new());
-            }
-            RepairAsker::Lost(job) => {
-                self.own.push((job, Own::Lost(span, outcome == RepairOutcome::Taken)));
-            }
-        }
+        RepairAsker::Lost(job) => jobs.on_lost(job, span, outcome == RepairOutcome::Taken),
     }
 }
 

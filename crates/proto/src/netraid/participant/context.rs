@@ -1,0 +1,114 @@
+//! What a participant is asked, what it may look at in a step, and what it asks for in turn.
+
+use crate::counters::Counters;
+use crate::view::Groups;
+use base::{BrickId, GroupId, NodeId, Payload, Stamp, Time, ViewNumber};
+use wire::disk::{Attempt, Command};
+use wire::{Contest, Message, Packet, Span};
+
+/// What a participant asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Send this; it may get lost.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        packet: Packet,
+    },
+    /// Ask the disk's store.
+    Store(Command),
+    /// Another brick serves a contested read, which may wait at the disk.
+    Claimed {
+        /// Which read.
+        attempt: Attempt,
+        /// What it takes there, in nanoseconds.
+        bid_ns: u64,
+        /// Who serves it.
+        brick: BrickId,
+    },
+}
+
+/// What a step may look at and do beside the participant itself.
+pub struct Context<'a> {
+    /// When the step happens.
+    pub now: Time,
+    /// The brick's views.
+    pub groups: &'a Groups,
+    /// Whether the brick's lease is in force.
+    pub leased: bool,
+    /// Takes what is asked for.
+    pub fx: &'a mut Vec<Effect>,
+    /// The brick's counters.
+    pub counters: &'a mut Counters,
+}
+
+impl Context<'_> {
+    pub(super) fn send(&mut self, to: NodeId, message: Message, payload: Payload) {
+        self.fx.push(Effect::Send { to, packet: Packet { message, payload } });
+    }
+
+    pub(super) fn store(&mut self, command: Command) {
+        self.fx.push(Effect::Store(command));
+    }
+}
+
+/// A read as it was asked.
+#[derive(Clone, Debug)]
+pub struct ReadRequest {
+    /// Whom to answer.
+    pub from: NodeId,
+    /// Which question.
+    pub operation: u64,
+    /// The group.
+    pub group: GroupId,
+    /// The view under which it was asked.
+    pub view: ViewNumber,
+    /// The blocks.
+    pub span: Span,
+    /// Stamps a block.
+    pub width: u8,
+    /// Whether stamps are wanted.
+    pub stamps: bool,
+    /// Whether content is wanted.
+    pub content: bool,
+    /// Who else was asked the same.
+    pub contest: Option<Contest>,
+}
+
+/// A repair as it was asked.
+#[derive(Clone, Debug)]
+pub struct RepairRequest {
+    /// Whom to answer.
+    pub asker: RepairAsker,
+    /// The group.
+    pub group: GroupId,
+    /// The view under which it was asked.
+    pub view: ViewNumber,
+    /// The blocks.
+    pub span: Span,
+    /// Stamps a block.
+    pub width: u8,
+    /// The content's stamps.
+    pub stamps: Vec<Stamp>,
+    /// The content; none where the brick itself found that it is lost.
+    pub content: Payload,
+}
+
+/// Who wants blocks repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairAsker {
+    /// A gateway or brick that has good content, and which question it is.
+    Node(NodeId, u64),
+    /// This brick, which found a block lost, and for which job.
+    Lost(u64),
+}
+
+/// Who wants to know a write's fate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A gateway that settles it.
+    Gateway(NodeId, u64),
+    /// The making of a view: `(job, index)`.
+    View(u64, usize),
+}

@@ -1,0 +1,258 @@
+//! The way to the disk's store: each question has a token, and its answer goes to whoever asked.
+//!
+//! A question and its answer are a pair by type: what is staged or mended is a [`Staging`], what is looked up a
+//! [`Looking`], what is noted a [`Noting`]. An answer that nobody asked for breaks an invariant.
+
+use super::branches::{Descents, Found, Look, Step, Wanted};
+use super::contests::Begun;
+use super::context::{Asker, Context, ReadRequest, RepairAsker, RepairRequest};
+use crate::netraid::pending::WriteKey;
+use base::{GroupId, HashMap, NodeId, Stamp, VolumeId};
+use wire::disk::{Blocks, Command, Contested, StoreError, Token};
+use wire::{Completion, Span, WriteId};
+
+/// Who waits for a write to the disk.
+#[derive(Debug)]
+pub(super) enum Staging {
+    /// A write that is prepared.
+    Stage(WriteKey),
+    /// A parity delta, for the inherited blocks that it changes.
+    CopyUp(WriteKey),
+    /// A repair.
+    Mend { key: WriteKey, asker: RepairAsker, span: Span },
+    /// A merge, for what it copies up.
+    Merge(WriteKey),
+}
+
+/// Who waits for blocks.
+#[derive(Debug)]
+pub(super) enum Looking {
+    /// A write that is checked, and how many copies up were made before.
+    Check { key: WriteKey, copy_ups: u64 },
+    /// A reader.
+    Read { request: ReadRequest, leased: bool, begun: Begun },
+    /// A question for a write's fate.
+    Fate { asker: Asker, write: WriteId, width: u8 },
+    /// A repair, to see whether it fits.
+    Repair { key: WriteKey, request: Box<RepairRequest> },
+    /// The brick itself.
+    Own { job: u64 },
+    /// A merge, to see what it has to copy up.
+    Merge(MergeRequest),
+}
+
+/// The blocks of a branch that is to be given back which its heir lacks are to be copied up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MergeRequest {
+    pub(super) job: u64,
+    /// Of the place-holder.
+    pub(super) key: WriteKey,
+    /// The blocks, in the heir.
+    pub(super) span: Span,
+    pub(super) width: u8,
+    /// The branch that goes.
+    pub(super) from: VolumeId,
+}
+
+/// Who waits for a note.
+#[derive(Debug)]
+pub(super) enum Noting {
+    /// A question for a fate, until the refusal is final.
+    Seal { asker: Asker },
+    /// Nobody: a seal was dropped, and the floor raised instead.
+    SealDropped,
+    /// Completions from elsewhere: this brick says first up to which stamp it has no say.
+    Horizon { job: u64, latest: Stamp, completions: Vec<Completion> },
+    /// Completions from elsewhere.
+    Remember { job: u64, completions: Vec<Completion> },
+    /// The brick itself, for all that it asked before.
+    Settle { job: u64 },
+}
+
+/// A question which blocks hold data.
+#[derive(Debug)]
+pub(super) struct Allocating {
+    pub(super) from: NodeId,
+    pub(super) operation: u64,
+    pub(super) group: GroupId,
+    pub(super) span: Span,
+    /// What is known from the branches above.
+    pub(super) above: Option<Vec<bool>>,
+}
+
+/// Questions of one kind that the store has not answered.
+#[derive(Debug)]
+struct Asked<Q> {
+    by_token: HashMap<Token, Q>,
+}
+
+impl<Q> Default for Asked<Q> {
+    fn default() -> Asked<Q> {
+        Asked { by_token: HashMap::default() }
+    }
+}
+
+impl<Q> Asked<Q> {
+    fn ask(&mut self, token: Token, question: Q) {
+        let before = self.by_token.insert(token, question);
+        assert!(before.is_none(), "a token names one question");
+    }
+
+    fn answered(&mut self, token: Token) -> Q {
+        self.by_token.remove(&token).expect("a store answers what it was asked, once and in kind")
+    }
+}
+
+/// The questions to a disk.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    serial: u64,
+    stagings: Asked<Staging>,
+    lookups: Asked<Looking>,
+    notings: Asked<Noting>,
+    allocations: Asked<Allocating>,
+    /// The brick's own jobs that ask for stretches.
+    inventories: Asked<u64>,
+    descents: Descents,
+}
+
+impl Disk {
+    /// A number that was not drawn before: tokens, and the order of what has none.
+    pub(super) fn draw(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// Asks for what [`wire::disk::Reply::Staged`] answers.
+    pub(super) fn stage(
+        &mut self,
+        cx: &mut Context<'_>,
+        staging: Staging,
+        command: impl FnOnce(Token) -> Command,
+    ) {
+        let token = self.draw();
+        self.stagings.ask(token, staging);
+        cx.store(command(token));
+    }
+
+    /// Looks blocks up, and what they inherit.
+    pub(super) fn look(&mut self, cx: &mut Context<'_>, look: Look, looking: Looking) -> Token {
+        self.look_contested(cx, look, None, looking)
+    }
+
+    /// The same, where other bricks may claim it before this disk comes to it.
+    pub(super) fn look_contested(
+        &mut self,
+        cx: &mut Context<'_>,
+        look: Look,
+        contested: Option<Contested>,
+        looking: Looking,
+    ) -> Token {
+        let token = self.draw();
+        self.descents.begin(cx, token, look);
+        self.lookups.ask(token, looking);
+        let Look { span, width, wanted, .. } = look;
+        cx.store(match wanted {
+            Wanted::Check => Command::Verify { token, span, width },
+            _ => Command::Read { token, span, width, content: wanted == Wanted::Content, contested },
+        });
+        token
+    }
+
+    /// Looks up the stamps of one branch, without what it inherits.
+    pub(super) fn look_here(&mut self, cx: &mut Context<'_>, span: Span, width: u8, looking: Looking) {
+        let token = self.draw();
+        self.lookups.ask(token, looking);
+        cx.store(Command::Read { token, span, width, content: false, contested: None });
+    }
+
+    /// Puts a note on stable storage.
+    pub(super) fn note(
+        &mut self,
+        cx: &mut Context<'_>,
+        (key, value): (Vec<u8>, Option<Vec<u8>>),
+        noting: Noting,
+    ) {
+        let token = self.draw();
+        self.notings.ask(token, noting);
+        cx.store(Command::Note { token, key, value });
+    }
+
+    /// Puts a note of this name on stable storage that is different each time: its answer says that all that was asked
+    /// before is durable, too.
+    pub(super) fn note_serial(&mut self, cx: &mut Context<'_>, key: &[u8], noting: Noting) {
+        let token = self.draw();
+        self.notings.ask(token, noting);
+        cx.store(Command::Note { token, key: key.to_vec(), value: Some(token.to_le_bytes().to_vec()) });
+    }
+
+    /// Puts completions of other members on stable storage.
+    pub(super) fn remember(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
+        let token = self.draw();
+        self.notings.ask(token, Noting::Remember { job, completions: completions.clone() });
+        cx.store(Command::Remember { token, completions });
+    }
+
+    /// Asks which blocks hold data.
+    pub(super) fn allocation(&mut self, cx: &mut Context<'_>, allocating: Allocating) {
+        let (token, span) = (self.draw(), allocating.span);
+        self.allocations.ask(token, allocating);
+        cx.store(Command::Allocation { token, span });
+    }
+
+    /// Asks which stretches hold stamps.
+    pub(super) fn inventory(&mut self, cx: &mut Context<'_>, job: u64, after: Option<(VolumeId, u64)>) {
+        let token = self.draw();
+        self.inventories.ask(token, job);
+        cx.store(Command::Inventory { token, after });
+    }
+
+    /// Gives a stretch of a merged branch back once no read that began before now can come to it.
+    pub(super) fn discard_merged(
+        &mut self,
+        cx: &mut Context<'_>,
+        job: u64,
+        volume: VolumeId,
+        stretch: u64,
+    ) -> Vec<u64> {
+        self.descents.discard_late(self.serial, job, volume, stretch);
+        self.discard_due(cx)
+    }
+
+    /// Gives back what no read can come to any more, and names the jobs that asked for it.
+    pub(super) fn discard_due(&mut self, cx: &mut Context<'_>) -> Vec<u64> {
+        self.descents.discard_due(cx)
+    }
+
+    pub(super) fn staged(&mut self, token: Token) -> Staging {
+        self.stagings.answered(token)
+    }
+
+    /// The store has looked: who wanted to know, and what was found, once nothing more is inherited.
+    pub(super) fn found(
+        &mut self,
+        cx: &mut Context<'_>,
+        token: Token,
+        result: Result<Blocks, StoreError>,
+    ) -> Option<(Looking, Result<Found, StoreError>)> {
+        match self.descents.on_blocks(cx, token, result) {
+            Step::Down(command) => {
+                cx.store(command);
+                None
+            }
+            Step::End(found) => Some((self.lookups.answered(token), found)),
+        }
+    }
+
+    pub(super) fn noted(&mut self, token: Token) -> Noting {
+        self.notings.answered(token)
+    }
+
+    pub(super) fn allocated(&mut self, token: Token) -> Allocating {
+        self.allocations.answered(token)
+    }
+
+    pub(super) fn listed(&mut self, token: Token) -> u64 {
+        self.inventories.answered(token)
+    }
+}

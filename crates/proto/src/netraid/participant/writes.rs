@@ -1,0 +1,596 @@
+//! Writes in doubt: prepared here, and not decided. Put together from an *order* ([`TsWait`]: which write has its turn) and
+//! an *atomicity* ([`two_phase`]: what is checked before a write is staged, and [`Seals`]: what is refused for ever).
+//!
+//! Reading order: [`Writes::on_prepare`], [`Writes::on_checked`], [`Writes::on_staged`], [`Writes::on_decide`], then what a
+//! change of view means ([`Writes::fence`], [`Writes::activate`]), and what is told of a write's fate ([`Writes::on_query`]).
+
+use super::branches::{Found, Look, Wanted};
+use super::context::{Asker, Context};
+use super::copy_ups::{self, CopyUps, Turn as CopyUpTurn};
+use super::disk::{Disk, Looking, Noting, Staging};
+use super::outcomes::Outcomes;
+use super::reads::Reads;
+use crate::netraid::atomicity::seals::Seals;
+use crate::netraid::atomicity::two_phase::{self, refusal};
+use crate::netraid::order::ts_wait::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
+use crate::netraid::pending::{OldContent, Pending, PendingTable, Prepare, State, WriteKey};
+use base::{GroupId, NodeId, Payload, Stamp, Time, VolumeId};
+use wire::disk::{Blocks, Command, Recovered, StoreError, Token};
+use wire::{Change, Completion, Decision, Fate, GroupView, Message, PrepareOutcome, Scope, Span, WriteId};
+
+/// A fate that was found, for the making of a view.
+#[derive(Debug)]
+pub struct FoundFate {
+    /// The question of the brick.
+    pub job: u64,
+    /// Which of its writes.
+    pub index: usize,
+    /// What became of the write here.
+    pub fate: Fate,
+}
+
+/// What a step on the writes works with beside them: the disk, and the reads that wait for decisions.
+pub(super) struct Around<'a, 'c> {
+    pub(super) cx: &'a mut Context<'c>,
+    pub(super) disk: &'a mut Disk,
+    pub(super) reads: &'a mut Reads,
+}
+
+/// The writes of a disk that are not decided, and what is known of those that were.
+pub(super) struct Writes {
+    undecided: PendingTable,
+    order: TsWait,
+    seals: Seals,
+    outcomes: Outcomes,
+    copy_ups: CopyUps,
+    /// For the making of views.
+    fates: Vec<FoundFate>,
+}
+
+impl Writes {
+    /// What a store found again at `now`.
+    pub(super) fn recover(recovered: &Recovered, now: Time) -> Writes {
+        let mut undecided = PendingTable::default();
+        for staged in &recovered.staged {
+            let (prepare, state) = (Prepare::recovered(staged), State::recovered(now));
+            undecided.insert(Pending { prepare, state });
+        }
+        Writes {
+            undecided,
+            order: TsWait::default(),
+            seals: Seals::recover(&recovered.notes),
+            outcomes: Outcomes::recover(recovered),
+            copy_ups: CopyUps::default(),
+            fates: Vec::new(),
+        }
+    }
+
+    /// Drops writes that were found staged although they are sealed: a crash came between the seal and the drop.
+    pub(super) fn drop_sealed(&mut self, at: &mut Around<'_, '_>) {
+        for key in self.keys_where(|pending| self.seals.has(pending.prepare.write.stamp)) {
+            self.abort(at, key);
+        }
+    }
+
+    // ---- phase one ----
+
+    /// A gateway asks to prepare a write.
+    pub(super) fn on_prepare(&mut self, at: &mut Around<'_, '_>, prepare: Prepare, floor: u64) {
+        let cx = &mut *at.cx;
+        if let Err(view) = cx.groups.takes(prepare.write.group, prepare.view) {
+            if view.is_some() {
+                cx.counters.count("request under an old view refused");
+            }
+            return answer(cx, &prepare, PrepareOutcome::Stale { view });
+        }
+        if let Some(view) = cx.groups.active(prepare.write.group)
+            && !view.lineage.is_head(prepare.write.span.volume)
+        {
+            // A gateway that knows the view knows the heads: it has to look at it once more.
+            cx.counters.count("write to a frozen branch refused");
+            let view = Some(view.clone());
+            return answer(cx, &prepare, PrepareOutcome::Stale { view });
+        }
+        if !two_phase::is_well_formed(&prepare) {
+            cx.counters.count("malformed prepare refused");
+            return answer(cx, &prepare, PrepareOutcome::Failed);
+        }
+        self.outcomes.raise_floor(prepare.request.client, floor);
+        self.admit(at, prepare);
+    }
+
+    fn admit(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
+        let key = prepare.key();
+        if self.outcomes.is_over(prepare.request, prepare.part) {
+            at.cx.counters.count("duplicate request suppressed");
+            return answer(at.cx, &prepare, PrepareOutcome::Duplicate);
+        }
+        if self.seals.refuses(key.stamp) {
+            let newest = key.stamp.max(self.seals.floor());
+            return answer(at.cx, &prepare, PrepareOutcome::Late { newest });
+        }
+        if self.undecided.get(&key).is_some() {
+            return self.admit_again(at, key, prepare);
+        }
+        if let Some(waiting) = self.order.get_mut(&key) {
+            waiting.reply_to = prepare.reply_to;
+            return;
+        }
+        self.commit_implied(at, &prepare);
+        match self.order.turn(&self.undecided, &prepare) {
+            Turn::Now => self.check(at, prepare),
+            Turn::Die(newest) => {
+                at.cx.counters.count("write refused by wait-die");
+                answer(at.cx, &prepare, PrepareOutcome::Late { newest });
+            }
+            Turn::Full => answer(at.cx, &prepare, PrepareOutcome::Busy),
+            Turn::Wait => {
+                at.cx.counters.count("write waited behind an undecided one");
+                self.order.enqueue(prepare);
+            }
+        }
+    }
+
+    /// The same prepare came again: answer again if it was answered.
+    fn admit_again(&mut self, at: &mut Around<'_, '_>, key: WriteKey, prepare: Prepare) {
+        let pending = self.undecided.get_mut(&key).expect("looked up by the caller");
+        pending.prepare.reply_to = prepare.reply_to;
+        let State::Staged { old, looked_up, .. } = &mut pending.state else { return };
+        if !prepare.want_delta || old.is_some() {
+            return answer_prepared(at.cx, &pending.prepare, old.as_ref());
+        }
+        // Found again after a restart: the delta is computed anew from the committed content, still the old one.
+        let look = look_of(&prepare, Wanted::Content);
+        let looking = Looking::Check { key, copy_ups: self.copy_ups.made() };
+        *looked_up = Some(at.disk.look(at.cx, look, looking));
+        pending.prepare.want_delta = true;
+        pending.prepare.payload = prepare.payload;
+    }
+
+    /// A parity delta that follows on a write says that this write is decided: its data brick took it for committed.
+    fn commit_implied(&mut self, at: &mut Around<'_, '_>, prepare: &Prepare) {
+        let Change::Xor { previous, .. } = &prepare.change else { return };
+        for key in TsWait::implied(&self.undecided, prepare, previous) {
+            at.cx.counters.count("commit implied by the next delta");
+            self.commit(at, key);
+        }
+    }
+
+    /// Takes the place, and looks up what is there.
+    fn check(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
+        if self.undecided.len() >= QUEUE_MAX {
+            return answer(at.cx, &prepare, PrepareOutcome::Busy);
+        }
+        let (key, group, volume) = (prepare.key(), prepare.write.group, prepare.write.span.volume);
+        // A delta on an inherited block needs its content, to copy it up.
+        let inherits =
+            matches!(prepare.change, Change::Xor { .. }) && at.cx.groups.parent_of(group, volume).is_some();
+        let look = look_of(&prepare, Wanted::with(prepare.want_delta || inherits));
+        let looking = Looking::Check { key, copy_ups: self.copy_ups.made() };
+        let token = at.disk.look(at.cx, look, looking);
+        self.undecided.insert(Pending { prepare, state: State::Checking { token } });
+    }
+
+    /// What was looked up for a write when so many copies up were made.
+    pub(super) fn on_checked(
+        &mut self,
+        at: &mut Around<'_, '_>,
+        token: Token,
+        (key, copy_ups): (WriteKey, u64),
+        result: Result<Found, StoreError>,
+    ) {
+        let Some(pending) = self.undecided.get_mut(&key) else { return };
+        match &mut pending.state {
+            State::Checking { token: counts } if *counts == token => {}
+            State::Staged { old, looked_up: Some(counts), .. } if *counts == token => {
+                return answer_again(at.cx, &pending.prepare, old, result.map(|found| found.blocks));
+            }
+            // Given up meanwhile, or asked again.
+            _ => return,
+        }
+        let cx = &mut *at.cx;
+        let prepare = &pending.prepare;
+        let view = cx.groups.active(prepare.write.group);
+        let catches_up = view.is_some_and(|view| view.is_joining(cx.groups.me()));
+        let verdict = match &result {
+            Err(error) => Err(refusal(*error)),
+            Ok(found) => {
+                let by_stamps = two_phase::check(prepare, &found.blocks, catches_up);
+                cx.groups.rules().verdict(by_stamps)
+            }
+        };
+        if let Err(outcome) = verdict {
+            return self.refuse_checked(at, key, outcome);
+        }
+        let found = result.expect("checked");
+        if matches!(prepare.change, Change::Xor { .. }) && !found.inherited.is_empty() {
+            return self.copy_up(at, key, copy_ups, &found);
+        }
+        let old = prepare.want_delta.then(|| old_content(prepare, found.blocks));
+        self.stage(at, key, old);
+    }
+
+    fn refuse_checked(&mut self, at: &mut Around<'_, '_>, key: WriteKey, outcome: PrepareOutcome) {
+        if matches!(outcome, PrepareOutcome::Late { .. }) {
+            self.seals.note_late(key.stamp);
+        }
+        if self.undecided.get(&key).is_some_and(Pending::is_checking) {
+            let pending = self.remove(at, key);
+            answer(at.cx, &pending.prepare, outcome);
+        }
+    }
+
+    fn stage(&mut self, at: &mut Around<'_, '_>, key: WriteKey, old: Option<OldContent>) {
+        let pending = self.undecided.get_mut(&key).expect("checked");
+        pending.state = State::Staging { doomed: false, old };
+        let staged = pending.prepare.staged();
+        let payload = core::mem::take(&mut pending.prepare.payload);
+        let command = |token| Command::Stage { token, staged, payload };
+        at.disk.stage(at.cx, Staging::Stage(key), command);
+    }
+
+    /// A write is on stable storage, or not.
+    pub(super) fn on_staged(
+        &mut self,
+        at: &mut Around<'_, '_>,
+        key: WriteKey,
+        result: Result<(), StoreError>,
+    ) {
+        let pending = self.undecided.get_mut(&key).expect("it has its place until it is staged");
+        let State::Staging { doomed, old } = &mut pending.state else {
+            panic!("a write is staged once: {:?}", pending.prepare.write)
+        };
+        if let Err(error) = result {
+            let pending = self.remove(at, key);
+            return answer(at.cx, &pending.prepare, refusal(error));
+        }
+        let (doomed, old) = (*doomed, old.take());
+        if !doomed {
+            answer_prepared(at.cx, &pending.prepare, old.as_ref());
+        }
+        pending.state = State::Staged { since: at.cx.now, old, looked_up: None };
+        if doomed {
+            self.abort(at, key);
+        }
+    }
+
+    // ---- inherited blocks that a delta changes ----
+
+    /// A delta met inherited blocks: they are copied up, then it is checked again.
+    fn copy_up(&mut self, at: &mut Around<'_, '_>, key: WriteKey, made_before: u64, found: &Found) {
+        let pending = self.undecided.get(&key).expect("checked by the caller");
+        let (span, width) = (pending.prepare.write.span, pending.prepare.change.width());
+        let overlaps = |other: &WriteKey| {
+            self.undecided.get(other).is_some_and(|other| other.prepare.write.span.overlaps(&span))
+        };
+        match self.copy_ups.turn(key, made_before, overlaps) {
+            CopyUpTurn::Behind => {}
+            CopyUpTurn::LookAgain => self.look_again(at, key),
+            CopyUpTurn::Begin => {
+                at.cx.counters.count("inherited block copied up");
+                // Only what is inherited: blocks that are here may be changed meanwhile by deltas of other units.
+                let blocks = found.inherited.iter().map(|(block, _)| *block).collect();
+                let runs = copy_ups::runs(span, width, found, blocks);
+                self.copy_ups.begin(key, runs.len());
+                for run in runs {
+                    at.disk.stage(at.cx, Staging::CopyUp(key), |token| run.mend(token));
+                }
+            }
+        }
+    }
+
+    /// Blocks were copied up, or not.
+    pub(super) fn on_copied_up(
+        &mut self,
+        at: &mut Around<'_, '_>,
+        key: WriteKey,
+        result: Result<(), StoreError>,
+    ) {
+        let Some(ended) = self.copy_ups.on_run(key, result) else { return };
+        match ended.result {
+            Ok(()) => self.look_again(at, key),
+            Err(error) => self.refuse_checked(at, key, refusal(error)),
+        }
+        ended.behind.into_iter().for_each(|key| self.look_again(at, key));
+    }
+
+    fn look_again(&mut self, at: &mut Around<'_, '_>, key: WriteKey) {
+        let Some(pending) = self.undecided.get_mut(&key) else { return };
+        let State::Checking { token } = &mut pending.state else { return };
+        let looking = Looking::Check { key, copy_ups: self.copy_ups.made() };
+        *token = at.disk.look(at.cx, look_of(&pending.prepare, Wanted::Content), looking);
+    }
+
+    // ---- phase two ----
+
+    /// A write was decided, or given up.
+    pub(super) fn on_decide(&mut self, at: &mut Around<'_, '_>, decision: &Decision, commit: bool) {
+        let key = WriteKey::from(decision);
+        let Some(pending) = self.undecided.get(&key) else {
+            if !commit {
+                self.order.take(&key);
+            }
+            return;
+        };
+        match commit {
+            true if pending.is_staged() => self.commit(at, key),
+            true => at.cx.counters.count("commit of a write that is not staged ignored"),
+            // What a view change has listed as in doubt stays so until the view begins.
+            false if at.cx.groups.is_fenced(pending.prepare.write.group) => {
+                at.cx.counters.count("abort ignored under a fence");
+            }
+            false => self.abort(at, key),
+        }
+    }
+
+    fn commit(&mut self, at: &mut Around<'_, '_>, key: WriteKey) {
+        let pending = self.undecided.remove(&key).expect("checked by the caller");
+        at.cx.store(Command::Apply { stamp: key.stamp });
+        let Prepare { request, part, .. } = pending.prepare;
+        self.outcomes.note(Completion { request, part, stamp: key.stamp });
+        self.release(at, pending.prepare.write.span);
+    }
+
+    fn abort(&mut self, at: &mut Around<'_, '_>, key: WriteKey) {
+        let pending = self.undecided.get_mut(&key).expect("checked by the caller");
+        match &mut pending.state {
+            State::Staging { doomed, .. } => *doomed = true,
+            State::Mending => {}
+            State::Checking { .. } => drop(self.remove(at, key)),
+            State::Staged { .. } => {
+                at.cx.store(Command::Drop { stamp: key.stamp });
+                self.remove(at, key);
+            }
+        }
+    }
+
+    fn remove(&mut self, at: &mut Around<'_, '_>, key: WriteKey) -> Pending {
+        let pending = self.undecided.remove(&key).expect("checked by the caller");
+        self.release(at, pending.prepare.write.span);
+        pending
+    }
+
+    /// A place is free: those that waited for it try again, the earliest stamp first, then the reads.
+    fn release(&mut self, at: &mut Around<'_, '_>, span: Span) {
+        for key in self.order.behind(span) {
+            let Some(prepare) = self.order.take(&key) else { continue };
+            match at.cx.groups.takes(prepare.write.group, prepare.view) {
+                Ok(()) => self.admit(at, prepare),
+                Err(view) => answer(at.cx, &prepare, PrepareOutcome::Stale { view }),
+            }
+        }
+        at.reads.release(at.cx, at.disk, &self.undecided, span);
+    }
+
+    // ---- places of repairs ----
+
+    /// Takes the place: writes that come meanwhile wait behind a place-holder, as its stamp is earlier than every real one.
+    pub(super) fn hold(&mut self, disk: &mut Disk, group: GroupId, span: Span) -> WriteKey {
+        let prepare = Prepare::of(WriteId { group, span, stamp: Stamp(disk.draw()), scope: Scope::Row });
+        let key = prepare.key();
+        self.undecided.insert(Pending { prepare, state: State::Mending });
+        key
+    }
+
+    /// The repair is over.
+    pub(super) fn end_hold(&mut self, at: &mut Around<'_, '_>, key: WriteKey) {
+        self.remove(at, key);
+    }
+
+    // ---- views ----
+
+    /// A later view of `group` was promised: nothing more is prepared or read under the old one. Gives the writes
+    /// in doubt.
+    pub(super) fn fence(&mut self, at: &mut Around<'_, '_>, group: GroupId) -> Vec<WriteId> {
+        let of_group = self.keys_where(|pending| pending.prepare.write.group == group);
+        let is_staged = |pending: &Pending| pending.is_staged();
+        let (staged, others): (Vec<WriteKey>, Vec<WriteKey>) =
+            of_group.into_iter().partition(|key| self.undecided.get(key).is_some_and(is_staged));
+        for key in others {
+            if !self.undecided.get(&key).expect("nothing else ends it").is_mending() {
+                self.abort(at, key);
+            }
+        }
+        self.refuse_waiting(at, group);
+        staged.iter().filter_map(|key| self.undecided.get(key)).map(|pending| pending.prepare.write).collect()
+    }
+
+    /// A view begins: every write of the group that it does not commit is dropped.
+    pub(super) fn activate(&mut self, at: &mut Around<'_, '_>, view: &GroupView, commits: &[Decision]) {
+        let of_view = |pending: &Pending| pending.prepare.write.group == view.group && !pending.is_mending();
+        for key in self.keys_where(of_view) {
+            let Some(pending) = self.undecided.get(&key) else { continue };
+            let commit = commits.contains(&Decision::from(&pending.prepare.write));
+            if commit && pending.is_staged() {
+                at.cx.counters.count("write decided by a view change");
+                self.commit(at, key);
+            } else {
+                at.cx.counters.count("write dropped by a view change");
+                self.abort(at, key);
+            }
+        }
+        self.refuse_waiting(at, view.group);
+    }
+
+    fn refuse_waiting(&mut self, at: &mut Around<'_, '_>, group: GroupId) {
+        for prepare in self.order.take_group(group) {
+            let view = at.cx.groups.takes(group, prepare.view).err().flatten();
+            answer(at.cx, &prepare, PrepareOutcome::Stale { view });
+        }
+        at.reads.refuse(at.cx, group);
+    }
+
+    /// The volume is deleted: its writes end without an answer.
+    pub(super) fn discard(&mut self, at: &mut Around<'_, '_>, volume: VolumeId) {
+        self.order.forget_volume(volume);
+        for key in self.keys_where(|pending| pending.prepare.write.span.volume == volume) {
+            self.abort(at, key);
+        }
+        at.cx.store(Command::Discard { volume, stretch: None });
+    }
+
+    /// A node cannot be reached: its writes that wait are forgotten.
+    pub(super) fn forget_node(&mut self, node: NodeId) {
+        self.order.forget_node(node);
+    }
+
+    // ---- fates ----
+
+    /// What is the fate of `write` here? If it is not here, it never will be.
+    pub(super) fn on_query(&mut self, at: &mut Around<'_, '_>, asker: Asker, write: WriteId, width: u8) {
+        let key = WriteKey::of(&write);
+        if self.undecided.get(&key).is_some_and(Pending::is_staged) {
+            return self.tell(at.cx, asker, Fate::Prepared);
+        }
+        // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
+        // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
+        if self.order.has(&key) {
+            at.cx.counters.count("fate of a waiting write asked");
+            return;
+        }
+        at.disk.look_here(at.cx, write.span, width, Looking::Fate { asker, write, width });
+    }
+
+    /// What the blocks of a write show whose fate was asked for.
+    pub(super) fn on_fate(
+        &mut self,
+        at: &mut Around<'_, '_>,
+        asker: Asker,
+        (write, width): (WriteId, u8),
+        result: Result<Blocks, StoreError>,
+    ) {
+        let fate = match result {
+            _ if self.undecided.get(&WriteKey::of(&write)).is_some_and(Pending::is_staged) => {
+                Some(Fate::Prepared)
+            }
+            _ if self.outcomes.has_applied(write.stamp) => Some(Fate::Committed),
+            _ if self.seals.has(write.stamp) => None,
+            // It can say, but not now: whoever asks asks again.
+            Err(StoreError::Busy) => return,
+            Err(_) => Some(Fate::Unreadable),
+            Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
+            Ok(blocks) => two_phase::fate_by_stamps(&write, width, &blocks.stamps),
+        };
+        // What the blocks show took effect. For the rest a seal may have been here, and be part of the floor by now.
+        let fate = fate.filter(|fate| *fate != Fate::Unreadable || write.stamp > self.seals.floor());
+        // Newer writes wiped its traces; but what took effect here lately is remembered.
+        let is_known = self.outcomes.covers(write.stamp) || self.seals.was_late(write.stamp);
+        match fate {
+            Some(fate) if fate != Fate::Unreadable || !is_known => self.tell(at.cx, asker, fate),
+            _ => self.seal(at, asker, WriteKey::of(&write)),
+        }
+    }
+
+    fn seal(&mut self, at: &mut Around<'_, '_>, asker: Asker, key: WriteKey) {
+        at.cx.counters.count("write refused for ever");
+        let note = self.seals.seal(key.stamp);
+        if let Some(prepare) = self.order.take(&key) {
+            answer(at.cx, &prepare, PrepareOutcome::Late { newest: key.stamp });
+        }
+        if let Some(pending) = self.undecided.get(&key) {
+            answer(at.cx, &pending.prepare, PrepareOutcome::Late { newest: key.stamp });
+            self.abort(at, key);
+        }
+        at.disk.note(at.cx, note, Noting::Seal { asker });
+        // The floor must not rise above a write that is staged and may be acknowledged.
+        let staged = self.undecided.iter().filter(|pending| pending.is_staged());
+        let bound = staged.map(|pending| pending.prepare.write.stamp).min().unwrap_or(key.stamp);
+        while let Some(notes) = self.seals.drop_oldest(bound) {
+            for note in notes {
+                at.disk.note(at.cx, note, Noting::SealDropped);
+            }
+        }
+    }
+
+    /// Tells a fate that is final.
+    pub(super) fn tell(&mut self, cx: &mut Context<'_>, asker: Asker, fate: Fate) {
+        match asker {
+            Asker::Gateway(from, operation) => {
+                cx.send(from, Message::QueryDone { operation, fate: Ok(fate) }, Payload::new());
+            }
+            Asker::View(job, index) => self.fates.push(FoundFate { job, index, fate }),
+        }
+    }
+
+    /// The fates found since the last call, for the making of views.
+    pub(super) fn take_fates(&mut self) -> Vec<FoundFate> {
+        core::mem::take(&mut self.fates)
+    }
+
+    // ---- what is known ----
+
+    /// The writes that are not decided.
+    pub(super) fn undecided(&self) -> &PendingTable {
+        &self.undecided
+    }
+
+    /// What took effect.
+    pub(super) fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
+    }
+
+    /// The same, for what took effect elsewhere.
+    pub(super) fn outcomes_mut(&mut self) -> &mut Outcomes {
+        &mut self.outcomes
+    }
+
+    /// Writes that clients wait for here.
+    pub(super) fn load(&self) -> usize {
+        self.undecided.len() + self.order.len()
+    }
+
+    fn keys_where(&self, is_it: impl Fn(&Pending) -> bool) -> Vec<WriteKey> {
+        let those = self.undecided.iter().filter(|pending| is_it(pending));
+        those.map(|pending| pending.prepare.key()).collect()
+    }
+
+    /// Asserts what must hold; `deep` looks at every pair of writes.
+    pub(super) fn check_invariants(&self, deep: bool) {
+        assert!(self.order.len() <= QUEUE_MAX, "writes that wait are bounded");
+        if deep {
+            assert_one_a_block(&self.undecided);
+            let sealed =
+                self.undecided.iter().find(|p| p.is_staged() && self.seals.has(p.prepare.write.stamp));
+            assert!(sealed.is_none(), "a sealed write is staged: {sealed:?}");
+        }
+    }
+}
+
+fn look_of(prepare: &Prepare, wanted: Wanted) -> Look {
+    let WriteId { group, span, .. } = prepare.write;
+    Look { group, span, width: prepare.change.width(), wanted }
+}
+
+fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
+    let delta = two_phase::delta_of(prepare, &blocks);
+    OldContent { stamps: blocks.stamps, delta }
+}
+
+fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
+    if let Some((to, operation)) = prepare.reply_to {
+        cx.send(to, Message::Prepared { operation, outcome }, Payload::new());
+    }
+}
+
+/// A staged write was found again after a restart, and its delta computed anew from the old content.
+fn answer_again(
+    cx: &mut Context<'_>,
+    prepare: &Prepare,
+    old: &mut Option<OldContent>,
+    result: Result<Blocks, StoreError>,
+) {
+    match result {
+        Ok(blocks) if blocks.unreadable.is_empty() => {
+            *old = Some(old_content(prepare, blocks));
+            answer_prepared(cx, prepare, old.as_ref());
+        }
+        Ok(_) => answer(cx, prepare, PrepareOutcome::Unreadable),
+        Err(error) => answer(cx, prepare, refusal(error)),
+    }
+}
+
+fn answer_prepared(cx: &mut Context<'_>, prepare: &Prepare, old: Option<&OldContent>) {
+    let Some((to, operation)) = prepare.reply_to else { return };
+    let (previous, delta) = old.map(|old| (old.stamps.clone(), old.delta.clone())).unwrap_or_default();
+    cx.send(to, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { previous } }, delta);
+}
