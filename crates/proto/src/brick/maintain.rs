@@ -6,7 +6,7 @@
 use super::maintenance::{DiskQuestion, Effect};
 use super::{Brick, BrickEffect, reply};
 use crate::netraid::coordinator::Answer;
-use crate::netraid::participant::own::Own;
+use crate::netraid::participant::jobs::Finding;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
@@ -155,11 +155,12 @@ impl Brick {
 
     /// What the disks found.
     fn bring_own(&mut self, now: Time, fx: &mut Vec<BrickEffect>) -> bool {
-        let found: Vec<(u64, Own)> = self.participants.iter_mut().flat_map(|p| p.take_own()).collect();
+        let found: Vec<(u64, Finding)> =
+            self.participants.iter_mut().flat_map(|p| p.take_findings()).collect();
         let any = !found.is_empty();
         for (job, own) in found {
             match own {
-                Own::Stretches(page) if job & LISTING_JOB != 0 => self.on_listed(job, page, fx),
+                Finding::Stretches(page) if job & LISTING_JOB != 0 => self.on_listed(job, page, fx),
                 own => self.maintenance.on_own(now, DiskQuestion(job), own),
             }
         }
@@ -223,7 +224,7 @@ impl Brick {
             }
             Effect::Drop(view) => self.drop_group(now, &view, fx),
             Effect::NoteScrub(number) => self.note_scrub(number, fx),
-            Effect::Report => self.control.report_soon(now),
+            Effect::Report => self.membership.report_soon(now),
         }
     }
 

@@ -1,16 +1,17 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
-//! The data plane is a [`Participant`] a disk; this file routes packets to them. [`control`] speaks with the
-//! directory: heartbeats, leases, views; [`maintain`] with other bricks, for its [`Maintenance`]; [`pulse`] measures the brick.
+//! The data plane is a [`Participant`] a disk; this file routes packets to them. [`membership`] speaks with the
+//! directory: heartbeats, leases, views; [`maintain`] with other bricks, for its [`Maintenance`]; [`vitals`] measures the brick.
 
 #[cfg(test)]
 mod contested;
-mod control;
 mod maintain;
 mod maintenance;
-mod pulse;
+mod membership;
 #[cfg(test)]
 mod tests;
+mod tokens;
+mod vitals;
 
 use crate::counters::Counters;
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
@@ -20,11 +21,12 @@ use crate::netraid::participant::{
 use crate::netraid::pending::Prepare;
 use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
-use control::Control;
 use maintain::Listing;
 use maintenance::Maintenance;
-use pulse::Pulse;
+use membership::Membership;
 use std::collections::BTreeMap;
+use tokens::Asker as StoreAsker;
+use vitals::Vitals;
 use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, Packet, Span, disk};
 
 /// What happens to a brick.
@@ -117,8 +119,8 @@ pub struct BrickConfig {
 
 /// The machine.
 pub struct Brick {
-    control: Control,
-    pulse: Pulse,
+    membership: Membership,
+    vitals: Vitals,
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
@@ -145,7 +147,7 @@ impl Brick {
         let calibrations = config.disks.iter().copied().chain(core::iter::repeat(Calibration::default()));
         let mut brick = Brick {
             families: Families::recover(notes),
-            maintenance: Maintenance::new(config.id, recovered.len(), control::scrubbed(notes), now),
+            maintenance: Maintenance::new(config.id, recovered.len(), membership::scrubbed(notes), now),
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),
@@ -155,8 +157,8 @@ impl Brick {
                 .map(|(found, disk)| Participant::new(config.id, disk, found, now))
                 .collect(),
             asked: Vec::new(),
-            control: Control::new(config, notes, now),
-            pulse: Pulse::new(recovered.len()),
+            membership: Membership::new(config, notes, now),
+            vitals: Vitals::new(recovered.len()),
             lost: Vec::new(),
             counters,
             awake: false,
@@ -177,11 +179,11 @@ impl Brick {
     /// The identities of its disks, in order, before it is first woken. Where any is another than when its groups were
     /// noted it has lost what it took for them, and forgets them all: it must neither serve them nor speak for them.
     pub fn set_disks(&mut self, identities: Vec<u64>) {
-        self.control.status.disks = identities;
-        if self.control.has_other_disks() {
+        self.membership.status.disks = identities;
+        if self.membership.has_other_disks() {
             self.counters.count("groups forgotten with a disk");
             self.lost = self.groups.bury_all();
-            self.lost.iter().for_each(|view| self.control.note_later(view.group));
+            self.lost.iter().for_each(|view| self.membership.note_later(view.group));
         }
     }
 
@@ -193,10 +195,10 @@ impl Brick {
         fullest_percent: u8,
         unreadable_blocks: u64,
     ) {
-        self.control.status.fullest_percent = fullest_percent;
-        self.control.status.capacity_bytes = capacity_bytes;
-        self.control.status.used_bytes = used_bytes;
-        self.control.status.unreadable_blocks = unreadable_blocks;
+        self.membership.status.fullest_percent = fullest_percent;
+        self.membership.status.capacity_bytes = capacity_bytes;
+        self.membership.status.used_bytes = used_bytes;
+        self.membership.status.unreadable_blocks = unreadable_blocks;
     }
 
     /// What happened so far, by name.
@@ -224,12 +226,12 @@ impl Brick {
 
     /// Whether its lease is in force at `now`.
     pub fn is_leased(&self, now: Time) -> bool {
-        self.control.is_leased(now)
+        self.membership.is_leased(now)
     }
 
     /// What it says of itself with the next heartbeat.
     pub fn status(&self) -> &BrickStatus {
-        &self.control.status
+        &self.membership.status
     }
 
     /// The views that it holds.
@@ -318,7 +320,7 @@ impl Brick {
         disk: usize,
         work: impl FnOnce(&mut Participant, &mut Context<'_>),
     ) {
-        let leased = self.control.is_leased(now);
+        let leased = self.membership.is_leased(now);
         let Some(participant) = self.participants.get_mut(disk) else { return };
         let asked = &mut self.asked;
         work(
@@ -332,6 +334,23 @@ impl Brick {
                 BrickEffect::Claimed { disk, attempt, bid_ns, brick }
             }
         }));
+    }
+
+    /// A store answers whichever part of the brick asked.
+    fn on_store(&mut self, now: Time, disk: usize, reply: disk::Reply, fx: &mut Vec<BrickEffect>) {
+        if let disk::Reply::Noted { token, result } = &reply {
+            match StoreAsker::of(*token) {
+                StoreAsker::Vitals => return self.vitals.on_answered(now, disk, &reply),
+                StoreAsker::Membership => return self.on_note_or_barrier(*token, result.is_ok(), fx),
+                StoreAsker::Participant => {}
+            }
+        }
+        if let disk::Reply::Broken { why } = &reply {
+            self.membership.status.failed = Some(format!("disk {disk}: {why}"));
+        }
+        self.vitals.on_answered(now, disk, &reply);
+        self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
+        self.collect_fates(fx);
     }
 
     fn with_all(
@@ -355,13 +374,13 @@ impl Machine for Brick {
         match event {
             BrickEvent::Packet { from, packet } => self.on_packet(now, from, packet, fx),
             BrickEvent::Up(node) => {
-                self.control.on_up(now, node);
+                self.membership.on_up(now, node);
                 if let NodeId::Brick(brick) = node {
                     self.maintenance.on_up(brick);
                 }
             }
             BrickEvent::Down(node) => {
-                self.control.on_down(node);
+                self.membership.on_down(node);
                 if let NodeId::Brick(brick) = node {
                     self.maintenance.on_down(now, brick);
                 }
@@ -375,32 +394,10 @@ impl Machine for Brick {
                     participant.on_disk_claims(attempt, bid_ns, &holders);
                 });
             }
-            BrickEvent::Store { disk, reply: reply @ disk::Reply::Noted { token, .. } }
-                if self.pulse.is_probe(token) =>
-            {
-                self.pulse.on_answered(now, disk, &reply);
-            }
-            BrickEvent::Store { reply: disk::Reply::Noted { token, result }, .. }
-                if self.control.is_barrier(token) =>
-            {
-                self.on_barrier(token, result.is_ok(), fx);
-            }
-            BrickEvent::Store { disk: 0, reply: disk::Reply::Noted { token, result } }
-                if self.control.is_note(token) =>
-            {
-                self.on_noted(token, result.is_ok(), fx);
-            }
-            BrickEvent::Store { disk, reply } => {
-                if let disk::Reply::Broken { why } = &reply {
-                    self.control.status.failed = Some(format!("disk {disk}: {why}"));
-                }
-                self.pulse.on_answered(now, disk, &reply);
-                self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
-                self.collect_fates(fx);
-            }
+            BrickEvent::Store { disk, reply } => self.on_store(now, disk, reply, fx),
         }
         self.tend(now, begun, fx);
-        self.pulse.on_asked(now, &fx[begun..]);
+        self.vitals.on_asked(now, &fx[begun..]);
     }
 
     /// Claims of a batch go out together, one message to each brick.
@@ -416,15 +413,15 @@ impl Machine for Brick {
                 reply(fx, NodeId::Brick(brick), Message::Claims { claims: claims.to_vec() });
             }
         }
-        self.pulse.on_asked(now, &fx[begun..]);
+        self.vitals.on_asked(now, &fx[begun..]);
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         let begun = fx.len();
         // A read that came with this batch is due at once, and says nothing of the process.
-        let (due, _) = self.control.deadline().min(self.pulse.deadline());
+        let (due, _) = self.membership.deadline().min(self.vitals.deadline());
         if self.awake {
-            self.pulse.wake(now, due);
+            self.vitals.wake(now, due);
         }
         if !core::mem::replace(&mut self.awake, true) {
             self.with_all(now, fx, |participant, cx| participant.drop_sealed(cx));
@@ -437,13 +434,13 @@ impl Machine for Brick {
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
         self.tend(now, begun, fx);
-        self.pulse.on_asked(now, &fx[begun..]);
+        self.vitals.on_asked(now, &fx[begun..]);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a read waits for a decision"));
-        let own = self.control.deadline().min(self.pulse.deadline());
+        let own = self.membership.deadline().min(self.vitals.deadline());
         [reads, Some(own), self.maintenance.deadline()].into_iter().flatten().min()
     }
 

@@ -259,7 +259,7 @@ fn a_brick_with_another_disk_does_not_speak_for_what_it_lost() {
     other.wake(NOW + core::time::Duration::from_secs(1));
     assert!(!other.notes.iter().any(names_disks));
     let again = Bench::new(2, other.notes.clone());
-    assert!(again.brick.control.noted_disks() == Some(&[11, 12][..]), "a crash now changes nothing");
+    assert!(again.brick.membership.noted_disks() == Some(&[11, 12][..]), "a crash now changes nothing");
     for beat in 2..5 {
         other.answer_all();
         other.wake(NOW + core::time::Duration::from_secs(beat));

@@ -6,7 +6,7 @@
 //! before anyone relies on them: a promise is answered, and a view served, only once its note is.
 //!
 //! Applications and drops of writes are lazy in the store, and a note could overtake them. So each note of a group comes
-//! behind a barrier on every disk (`brick::control`): a write that is found staged after a crash was prepared under the
+//! behind a barrier on every disk (`brick::membership`): a write that is found staged after a crash was prepared under the
 //! view that the note says is in force, is listed when its promise is asked for once more, or was given up.
 //!
 //! Of a group that it left, or lost its blocks of, a brick keeps a *tombstone*: the promise without a view, so that no late

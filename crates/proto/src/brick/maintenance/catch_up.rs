@@ -21,7 +21,7 @@
 //! A brick that joins is a voter only from its view on. Of a write of that view that is not here it can say that it
 //! never was: it takes part in all of them. Of older ones it is not asked: the making of the view decided them, and
 //! settlers begin anew under it. The completions that it takes over only ever add knowledge, and it forgets its say about
-//! everything up to the latest of them (see [`crate::netraid::participant::own`]).
+//! everything up to the latest of them (see `netraid::participant::outcomes`).
 
 use super::context::Context;
 use super::lineage::heir;

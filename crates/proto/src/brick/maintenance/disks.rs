@@ -3,7 +3,7 @@
 //! question cannot be.
 
 use super::job::{Merge, SpanId, Stretch};
-use crate::netraid::participant::own::Own;
+use crate::netraid::participant::jobs::Finding;
 use base::{GroupId, Stamp, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Blocks, StoreError};
@@ -16,10 +16,10 @@ pub(crate) struct DiskQuestion(pub(crate) u64);
 /// What maintenance asks its brick to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// The stamps of own blocks, `width` a block; with `verify` the disk is checked, too. Answered by [`Own::Blocks`].
+    /// The stamps of own blocks, `width` a block; with `verify` the disk is checked, too. Answered by [`Finding::Blocks`].
     Examine { question: DiskQuestion, group: GroupId, span: Span, width: u8, verify: bool },
     /// Marks a block as lost that nobody can make out, under the stamps that it should have; `view` is the one under which
-    /// this is known. Answered by [`Own::Lost`].
+    /// this is known. Answered by [`Finding::Lost`].
     Lose {
         question: DiskQuestion,
         group: GroupId,
@@ -28,18 +28,18 @@ pub(crate) enum Effect {
         width: u8,
         stamps: Vec<Stamp>,
     },
-    /// Completions at other members, for every disk; each answers with [`Own::Remembered`].
+    /// Completions at other members, for every disk; each answers with [`Finding::Remembered`].
     Remember { question: DiskQuestion, completions: Vec<Completion> },
-    /// The stretches on one disk behind `after`, answered by [`Own::Stretches`].
+    /// The stretches on one disk behind `after`, answered by [`Finding::Stretches`].
     Stretches { question: DiskQuestion, disk: usize, after: Option<Stretch> },
     /// Gives a stretch of a branch back, on every disk.
     Discard { branch: VolumeId, stretch: u64 },
-    /// Copies blocks of the ancestor `from` up that the branch of `span` lacks, answered by [`Own::CopiedUp`].
+    /// Copies blocks of the ancestor `from` up that the branch of `span` lacks, answered by [`Finding::CopiedUp`].
     CopyUp { question: DiskQuestion, group: GroupId, span: Span, width: u8, from: VolumeId },
     /// Gives a stretch of a merged branch back once no read that began before can come to it; its disk answers with
-    /// [`Own::Remembered`].
+    /// [`Finding::Remembered`].
     DiscardMerged { question: DiskQuestion, branch: VolumeId, stretch: u64 },
-    /// Every disk says with [`Own::Remembered`] when all that was given back is gone for good.
+    /// Every disk says with [`Finding::Remembered`] when all that was given back is gone for good.
     Settle { question: DiskQuestion },
     /// Forgets a group of which this brick is no member any more, durably: [`super::Maintenance::on_dropped`] follows.
     Drop(GroupView),
@@ -142,9 +142,9 @@ impl Disks {
 
     /// What a disk answered, for whoever asked. Of a question to every disk the last answer counts, or the first that says
     /// that something is not durable.
-    pub(super) fn take(&mut self, question: DiskQuestion, own: Own) -> Option<Found> {
+    pub(super) fn take(&mut self, question: DiskQuestion, own: Finding) -> Option<Found> {
         let asked = self.asked.get_mut(&question)?;
-        if let (Asked::Remember { disks, .. } | Asked::Settle { disks }, Own::Remembered(true)) =
+        if let (Asked::Remember { disks, .. } | Asked::Settle { disks }, Finding::Remembered(true)) =
             (asked, &own)
             && *disks > 1
         {
@@ -170,15 +170,15 @@ impl Disks {
     }
 }
 
-fn pair(asked: Asked, own: Own) -> Found {
+fn pair(asked: Asked, own: Finding) -> Found {
     match (asked, own) {
-        (Asked::Examine(id), Own::Blocks(result)) => Found::Examined(id, result),
-        (Asked::Lose(id), Own::Lost(span, marked)) => Found::Lost(id, span, marked),
-        (Asked::Remember { group, .. }, Own::Remembered(durable)) => Found::Remembered(group, durable),
-        (Asked::Stretches, Own::Stretches(result)) => Found::Stretches(result),
-        (Asked::Settle { .. }, Own::Remembered(durable)) => Found::Settled(durable),
-        (Asked::CopyUp(merge), Own::CopiedUp(span, result)) => Found::CopiedUp(merge, span, result),
-        (Asked::DiscardMerged(merge), Own::Remembered(_)) => Found::Discarded(merge),
+        (Asked::Examine(id), Finding::Blocks(result)) => Found::Examined(id, result),
+        (Asked::Lose(id), Finding::Lost(span, marked)) => Found::Lost(id, span, marked),
+        (Asked::Remember { group, .. }, Finding::Remembered(durable)) => Found::Remembered(group, durable),
+        (Asked::Stretches, Finding::Stretches(result)) => Found::Stretches(result),
+        (Asked::Settle { .. }, Finding::Remembered(durable)) => Found::Settled(durable),
+        (Asked::CopyUp(merge), Finding::CopiedUp(span, result)) => Found::CopiedUp(merge, span, result),
+        (Asked::DiscardMerged(merge), Finding::Remembered(_)) => Found::Discarded(merge),
         (asked, own) => panic!("a disk was asked for {asked:?} and answered {own:?}"),
     }
 }

@@ -36,7 +36,7 @@ mod walks;
 pub(super) use disks::{DiskQuestion, Effect};
 
 use crate::netraid::coordinator::Answer;
-use crate::netraid::participant::own::Own;
+use crate::netraid::participant::jobs::Finding;
 use crate::view::{Families, Groups};
 use base::{BrickId, GroupId, Time};
 use budget::SPANS_MAX_UNDER_LOAD;
@@ -144,7 +144,7 @@ impl Maintenance {
     }
 
     /// A disk of this brick answers.
-    pub(super) fn on_own(&mut self, now: Time, question: DiskQuestion, own: Own) {
+    pub(super) fn on_own(&mut self, now: Time, question: DiskQuestion, own: Finding) {
         self.cx.set_now(now);
         if let Some(found) = self.cx.disks().take(question, own) {
             self.on_found(found);

@@ -10,7 +10,7 @@
 //! A participant is put together from parts, each with its own fields; this file passes to them what comes. From below to
 //! above: [`context`] (what a step may see and ask for), [`disk`] (questions to the store, and whose their answers are) with
 //! [`branches`] (what a block inherits), [`reads`] with [`contests`] (reads that other members were asked for too),
-//! [`outcomes`] (what took effect), [`writes`] (writes in doubt), then [`repair`] and [`own`] (what the brick itself asks).
+//! [`outcomes`] (what took effect), [`writes`] (writes in doubt), then [`repair`] and [`jobs`] (what the brick itself asks).
 //! Begin with [`writes`].
 
 mod allocation;
@@ -19,8 +19,8 @@ mod contests;
 pub mod context;
 mod copy_ups;
 mod disk;
+pub mod jobs;
 mod outcomes;
-pub mod own;
 mod reads;
 mod repair;
 mod writes;
@@ -35,7 +35,7 @@ use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, Time, ViewNumber
 use branches::{Found, Look, Wanted};
 use contests::Contests;
 use disk::{Allocating, Disk, Looking, Noting, Staging};
-use own::{Own, OwnJobs};
+use jobs::{Finding, Jobs};
 use reads::Reads;
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
 use wire::{Claim, Completion, Decision, Fate, GroupView, Span, WriteId};
@@ -46,7 +46,7 @@ pub struct Participant {
     disk: Disk,
     reads: Reads,
     writes: Writes,
-    jobs: OwnJobs,
+    jobs: Jobs,
 }
 
 /// Lends the parts that writes work with, beside the writes themselves.
@@ -63,7 +63,7 @@ impl Participant {
             disk: Disk::default(),
             reads: Reads::new(Contests::new(me, calibration)),
             writes: Writes::recover(recovered, now),
-            jobs: OwnJobs::default(),
+            jobs: Jobs::default(),
         }
     }
 
@@ -243,11 +243,11 @@ impl Participant {
 
     /// Says so once all that was asked of the disk so far is durable.
     pub fn settle(&mut self, cx: &mut Context<'_>, job: u64) {
-        OwnJobs::settle(around!(self, cx), job);
+        Jobs::settle(around!(self, cx), job);
     }
 
     /// What was found since the last call.
-    pub fn take_own(&mut self) -> Vec<(u64, Own)> {
+    pub fn take_findings(&mut self) -> Vec<(u64, Finding)> {
         self.jobs.take()
     }
 

@@ -23,7 +23,7 @@
 use super::branches::{Found, Look, Wanted};
 use super::context::{Context, RepairAsker, RepairRequest};
 use super::disk::{Looking, Staging};
-use super::own::OwnJobs;
+use super::jobs::Jobs;
 use super::writes::{Around, Writes};
 use crate::netraid::pending::WriteKey;
 use base::{Payload, VolumeId};
@@ -31,12 +31,7 @@ use wire::disk::{Blocks, Command, StoreError};
 use wire::{Message, RepairOutcome, Span};
 
 /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
-pub(super) fn begin(
-    writes: &mut Writes,
-    jobs: &mut OwnJobs,
-    at: &mut Around<'_, '_>,
-    request: RepairRequest,
-) {
+pub(super) fn begin(writes: &mut Writes, jobs: &mut Jobs, at: &mut Around<'_, '_>, request: RepairRequest) {
     let takes = at.cx.groups.takes(request.group, request.view).is_ok();
     let bytes = if let RepairAsker::Lost(_) = request.asker { 0 } else { request.span.bytes() };
     let fits = request.span.is_valid()
@@ -55,7 +50,7 @@ pub(super) fn begin(
 /// What is here was looked up.
 pub(super) fn on_checked(
     writes: &mut Writes,
-    jobs: &mut OwnJobs,
+    jobs: &mut Jobs,
     at: &mut Around<'_, '_>,
     (key, request): (WriteKey, RepairRequest),
     result: Result<Found, StoreError>,
@@ -91,7 +86,7 @@ pub(super) fn on_checked(
 /// The content is in place, or not.
 pub(super) fn on_mended(
     writes: &mut Writes,
-    jobs: &mut OwnJobs,
+    jobs: &mut Jobs,
     at: &mut Around<'_, '_>,
     (key, asker): (WriteKey, RepairAsker),
     (span, result): (Span, Result<(), StoreError>),
@@ -105,7 +100,7 @@ pub(super) fn on_mended(
     tell(jobs, at.cx, asker, span, outcome);
 }
 
-fn tell(jobs: &mut OwnJobs, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
+fn tell(jobs: &mut Jobs, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
     match asker {
         RepairAsker::Node(to, operation) => {
             cx.send(to, Message::Repaired { operation, outcome }, Payload::new());

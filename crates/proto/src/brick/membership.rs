@@ -3,6 +3,7 @@
 //! A lease runs from the moment at which the heartbeat was *sent*, so that it ends here before the directory, which
 //! counts from when it was received, believes that it has ended.
 
+use super::tokens::Asker as StoreAsker;
 use super::{Brick, BrickConfig, BrickEffect, reply};
 use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
@@ -17,8 +18,6 @@ pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
 const DOUBT_PATIENCE: Duration = Duration::from_millis(1000);
 /// The most doubts named in one message.
 const DOUBTS_MAX: usize = 256;
-/// Tokens of the control's notes have this bit, those of participants do not.
-const NOTE_TOKEN: Token = 1 << 63;
 
 /// What follows when a note is durable.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ struct Resolving {
     fates: Vec<Option<Fate>>,
 }
 
-pub(super) struct Control {
+pub(super) struct Membership {
     id: BrickId,
     pub(super) status: BrickStatus,
     /// The disks that the notes name.
@@ -105,9 +104,9 @@ pub(super) struct Control {
     serial: u64,
 }
 
-impl Control {
-    pub(super) fn new(config: BrickConfig, notes: &[(Vec<u8>, Vec<u8>)], now: Time) -> Control {
-        Control {
+impl Membership {
+    pub(super) fn new(config: BrickConfig, notes: &[(Vec<u8>, Vec<u8>)], now: Time) -> Membership {
+        Membership {
             id: config.id,
             status: BrickStatus {
                 address: config.address,
@@ -136,12 +135,8 @@ impl Control {
         now < self.lease_until
     }
 
-    pub(super) fn is_note(&self, token: Token) -> bool {
-        self.notes.contains_key(&token)
-    }
-
-    pub(super) fn is_barrier(&self, token: Token) -> bool {
-        token & NOTE_TOKEN != 0 && self.barred.iter().any(|barred| barred.token == token)
+    fn is_barrier(&self, token: Token) -> bool {
+        self.barred.iter().any(|barred| barred.token == token)
     }
 
     pub(super) fn deadline(&self) -> (Time, &'static str) {
@@ -189,38 +184,38 @@ impl Control {
 
     fn token(&mut self) -> Token {
         self.serial += 1;
-        NOTE_TOKEN | self.serial
+        StoreAsker::Membership.token(self.serial)
     }
 }
 
 impl Brick {
     pub(super) fn keep_lease(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
-        if now < self.control.next_heartbeat {
+        if now < self.membership.next_heartbeat {
             return;
         }
-        if self.control.lease_until != Time::ZERO && !self.control.is_leased(now) {
+        if self.membership.lease_until != Time::ZERO && !self.membership.is_leased(now) {
             self.counters.count("lease ran out");
-            self.control.lease_until = Time::ZERO;
+            self.membership.lease_until = Time::ZERO;
         }
-        self.control.next_heartbeat = now + HEARTBEAT;
+        self.membership.next_heartbeat = now + HEARTBEAT;
         self.note_disks(fx);
-        for (failed, what) in core::mem::take(&mut self.control.unnoted) {
+        for (failed, what) in core::mem::take(&mut self.membership.unnoted) {
             let again = match what {
                 Unnoted::Group(group) => self.note(group, Note::Learned { group }, fx),
                 Unnoted::Family(family) => self.note_family(family, fx),
                 Unnoted::Dropped(group) => self.note_dropped(group, fx),
             };
-            if let Some((_, tokens)) = &mut self.control.learning
+            if let Some((_, tokens)) = &mut self.membership.learning
                 && tokens.remove(&failed)
             {
                 tokens.insert(again);
             }
         }
-        self.control.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
-        self.maintenance.report(&mut self.control.status, &self.families, &self.groups);
-        self.pulse.probe(now, fx);
-        self.control.status.health = self.pulse.report(now);
-        let Control { id: brick, known, status, .. } = &self.control;
+        self.membership.status.in_doubt = self.participants.iter().map(|p| p.in_doubt() as u32).sum();
+        self.maintenance.report(&mut self.membership.status, &self.families, &self.groups);
+        self.vitals.probe(now, fx);
+        self.membership.status.health = self.vitals.report(now);
+        let Membership { id: brick, known, status, .. } = &self.membership;
         let heartbeat =
             Message::Heartbeat { brick: *brick, sent: now, known: *known, status: Box::new(status.clone()) };
         reply(fx, NodeId::Directory, heartbeat);
@@ -228,28 +223,28 @@ impl Brick {
 
     /// Asks a gateway to settle writes that have been in doubt for long; another one each time.
     pub(super) fn report_doubts(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
-        if now < self.control.next_report {
+        if now < self.membership.next_report {
             return;
         }
-        self.control.next_report = now + DOUBT_PATIENCE / 2;
+        self.membership.next_report = now + DOUBT_PATIENCE / 2;
         let before = now - DOUBT_PATIENCE;
-        let (groups, from) = (&self.groups, self.control.reported);
+        let (groups, from) = (&self.groups, self.membership.reported);
         let all = || {
             self.participants.iter().flat_map(|p| p.doubtful(before)).filter(|w| !groups.is_fenced(w.group))
         };
         let mut doubtful: Vec<WriteId> = all().skip(from).take(DOUBTS_MAX).collect();
         if doubtful.is_empty() && from > 0 {
             doubtful = all().take(DOUBTS_MAX).collect();
-            self.control.reported = 0;
+            self.membership.reported = 0;
         }
         // The next report goes on behind this one, so that none is hidden by others for ever.
-        self.control.reported += doubtful.len();
-        let gateways = &self.control.gateways;
+        self.membership.reported += doubtful.len();
+        let gateways = &self.membership.gateways;
         if doubtful.is_empty() || gateways.is_empty() {
             return;
         }
-        self.control.serial += 1;
-        let turn = self.control.serial as usize % gateways.len();
+        self.membership.serial += 1;
+        let turn = self.membership.serial as usize % gateways.len();
         let gateway = *gateways.iter().nth(turn).expect("fewer than there are");
         reply(fx, NodeId::Gateway(gateway), Message::Doubtful { writes: doubtful });
     }
@@ -264,7 +259,7 @@ impl Brick {
             Message::Recount => {
                 let groups = self.groups.states().cloned().collect();
                 let families = self.families.iter().cloned().collect();
-                let (brick, known) = (self.control.id, self.control.known);
+                let (brick, known) = (self.membership.id, self.membership.known);
                 reply(fx, NodeId::Directory, Message::Recounted { brick, known, groups, families });
             }
             Message::Activate { view, commits, aborts } => {
@@ -284,19 +279,20 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         if lease_ns > 0 && sent <= now {
-            self.control.lease_until = self.control.lease_until.max(sent + Duration::from_nanos(lease_ns));
+            self.membership.lease_until =
+                self.membership.lease_until.max(sent + Duration::from_nanos(lease_ns));
         }
         let Orders { families, left, bricks, care, is_slow } = orders;
-        self.pulse.on_heartbeat_done(now, sent, is_slow);
+        self.vitals.on_heartbeat_done(now, sent, is_slow);
         for (brick, address) in bricks {
             fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
         }
         self.maintenance.on_care(now, care);
         // An answer that was overtaken has old orders.
-        if version >= self.control.known {
+        if version >= self.membership.known {
             self.maintenance.on_left(left, &self.groups);
         }
-        if version <= self.control.known || self.control.learning.is_some() {
+        if version <= self.membership.known || self.membership.learning.is_some() {
             return;
         }
         let mut tokens = self.on_deleted(now, &deleted, fx);
@@ -310,10 +306,10 @@ impl Brick {
         }
         self.look_at_groups(now);
         if tokens.is_empty() {
-            self.control.known = version;
-            self.control.next_heartbeat = now;
+            self.membership.known = version;
+            self.membership.next_heartbeat = now;
         } else {
-            self.control.learning = Some((version, tokens));
+            self.membership.learning = Some((version, tokens));
         }
     }
 
@@ -339,7 +335,7 @@ impl Brick {
     /// Takes in a view that began without this brick.
     fn learn(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) -> Option<Token> {
         let current = self.groups.active(view.group).map_or(ViewNumber(0), |active| active.number);
-        if view.number <= current || view.is_writer(self.control.id) || !self.groups.activate(view) {
+        if view.number <= current || view.is_writer(self.membership.id) || !self.groups.activate(view) {
             return None;
         }
         self.counters.count("learned that it was left out of a view");
@@ -354,7 +350,8 @@ impl Brick {
             return self.counters.count("fence not answered for want of memory");
         }
         let began = self.groups.active(view.group).is_some_and(|active| active.number == view.number);
-        if view.slot_of(self.control.id).is_none() || !(began || self.groups.promise(view.group, view.number))
+        if view.slot_of(self.membership.id).is_none()
+            || !(began || self.groups.promise(view.group, view.number))
         {
             return;
         }
@@ -378,13 +375,13 @@ impl Brick {
         if !valid || self.groups.promised(group) != number {
             return;
         }
-        self.control.serial += 1;
-        let job = self.control.serial;
+        self.membership.serial += 1;
+        let job = self.membership.serial;
         // The directory asks again when it gets no answer; the earlier question is dropped.
-        self.control.resolving.retain(|_, resolving| resolving.group != group);
+        self.membership.resolving.retain(|_, resolving| resolving.group != group);
         let asked = writes.iter().map(|(write, _)| *write).collect();
         let fates = vec![None; writes.len()];
-        self.control.resolving.insert(job, Resolving { group, number, writes: asked, fates });
+        self.membership.resolving.insert(job, Resolving { group, number, writes: asked, fates });
         for (index, (write, width)) in writes.into_iter().enumerate() {
             self.with(now, fx, write.span, |participant, cx| {
                 participant.on_query(cx, Asker::View(job, index), write, width);
@@ -396,11 +393,11 @@ impl Brick {
     pub(super) fn collect_fates(&mut self, fx: &mut Vec<BrickEffect>) {
         let found = self.participants.iter_mut().flat_map(|p| p.take_fates()).collect::<Vec<_>>();
         for FoundFate { job, index, fate } in found {
-            let Some(resolving) = self.control.resolving.get_mut(&job) else { continue };
+            let Some(resolving) = self.membership.resolving.get_mut(&job) else { continue };
             resolving.fates[index] = Some(fate);
             if resolving.fates.iter().all(Option::is_some) {
                 let Resolving { group, number, writes, fates } =
-                    self.control.resolving.remove(&job).expect("just seen");
+                    self.membership.resolving.remove(&job).expect("just seen");
                 let fates = writes.into_iter().zip(fates.into_iter().flatten()).collect();
                 reply(fx, NodeId::Directory, Message::Resolved { group, number, fates });
             }
@@ -418,7 +415,7 @@ impl Brick {
         let began = self.groups.active(view.group).is_some_and(|active| active.number >= view.number);
         // Every view but a group's first is promised before it begins; who has lost its disks meanwhile did not.
         let promised = view.number == ViewNumber(1) || self.groups.promised(view.group) >= view.number;
-        if !view.is_writer(self.control.id) || !promised || (!began && !self.groups.activate(view)) {
+        if !view.is_writer(self.membership.id) || !promised || (!began && !self.groups.activate(view)) {
             return;
         }
         if !began {
@@ -444,8 +441,11 @@ impl Brick {
 
     /// The disks are noted once everything that was forgotten with others is noted.
     fn note_disks(&mut self, fx: &mut Vec<BrickEffect>) {
-        let disks = &self.control.status.disks;
-        if disks.is_empty() || self.control.noted_disks.as_ref() == Some(disks) || self.control.is_noting() {
+        let disks = &self.membership.status.disks;
+        if disks.is_empty()
+            || self.membership.noted_disks.as_ref() == Some(disks)
+            || self.membership.is_noting()
+        {
             return;
         }
         let disks = disks.clone();
@@ -455,27 +455,35 @@ impl Brick {
     /// Puts what is known of a group on stable storage, behind a barrier on every disk; `after` follows.
     fn note(&mut self, group: GroupId, after: Note, fx: &mut Vec<BrickEffect>) -> Token {
         let (key, value) = self.groups.note(group);
-        let (token, left) = (self.control.token(), self.participants.len());
+        let (token, left) = (self.membership.token(), self.participants.len());
         let active = self.groups.active(group).map(|active| (group, active.number));
-        self.control.telling.extend(active.map(|active| (token, active)));
-        self.control.barred.push_back(Barred { token, left, durable: true, key, value, after });
+        self.membership.telling.extend(active.map(|active| (token, active)));
+        self.membership.barred.push_back(Barred { token, left, durable: true, key, value, after });
         for disk in 0..left {
             fx.push(BrickEffect::Store { disk, command: Command::Barrier { token } });
         }
         token
     }
 
+    /// A disk answers a barrier before a note, or the first disk the note itself.
+    pub(super) fn on_note_or_barrier(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
+        match self.membership.is_barrier(token) {
+            true => self.on_barrier(token, durable, fx),
+            false => self.on_noted(token, durable, fx),
+        }
+    }
+
     /// A disk has all that was decided before a note. Notes follow in the order in which they were made: a later one says
     /// all that an earlier one does.
-    pub(super) fn on_barrier(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
-        if let Some(barred) = self.control.barred.iter_mut().find(|barred| barred.token == token) {
+    fn on_barrier(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
+        if let Some(barred) = self.membership.barred.iter_mut().find(|barred| barred.token == token) {
             barred.left -= 1;
             barred.durable &= durable;
         }
-        while self.control.barred.front().is_some_and(|barred| barred.left == 0) {
+        while self.membership.barred.front().is_some_and(|barred| barred.left == 0) {
             let Barred { token, durable, key, value, after, .. } =
-                self.control.barred.pop_front().expect("just seen");
-            self.control.notes.insert(token, after);
+                self.membership.barred.pop_front().expect("just seen");
+            self.membership.notes.insert(token, after);
             match durable {
                 true => fx.push(BrickEffect::Store { disk: 0, command: Command::Note { token, key, value } }),
                 false => self.on_noted(token, false, fx),
@@ -489,15 +497,15 @@ impl Brick {
         after: Note,
         fx: &mut Vec<BrickEffect>,
     ) -> Token {
-        let token = self.control.token();
-        self.control.notes.insert(token, after);
+        let token = self.membership.token();
+        self.membership.notes.insert(token, after);
         fx.push(BrickEffect::Store { disk: 0, command: Command::Note { token, key, value } });
         token
     }
 
-    pub(super) fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
-        let Some(note) = self.control.notes.remove(&token) else { return };
-        let told = self.control.telling.remove(&token);
+    fn on_noted(&mut self, token: Token, durable: bool, fx: &mut Vec<BrickEffect>) {
+        let note = self.membership.notes.remove(&token).expect("a note is answered once");
+        let told = self.membership.telling.remove(&token);
         if let Some((group, number)) = told.filter(|_| durable) {
             self.groups.on_noted(group, number);
         }
@@ -507,13 +515,13 @@ impl Brick {
             Note::Learned { group } | Note::Fence { group, .. } | Note::Activate { group, .. }
                 if !durable =>
             {
-                self.control.unnoted.push((token, Unnoted::Group(group)));
+                self.membership.unnoted.push((token, Unnoted::Group(group)));
             }
             Note::Family { family } if !durable => {
-                self.control.unnoted.push((token, Unnoted::Family(family)))
+                self.membership.unnoted.push((token, Unnoted::Family(family)))
             }
             Note::Dropped { group } if !durable => {
-                self.control.unnoted.push((token, Unnoted::Dropped(group)));
+                self.membership.unnoted.push((token, Unnoted::Dropped(group)));
             }
             Note::Scrubbed | Note::Disks(_) if !durable => {}
             Note::Fence { group, number, doubts } => {
@@ -525,17 +533,17 @@ impl Brick {
             Note::Learned { .. } | Note::Family { .. } => self.learned(token),
             Note::Dropped { group } => self.maintenance.on_dropped(group),
             Note::Scrubbed => {}
-            Note::Disks(disks) => self.control.noted_disks = Some(disks),
+            Note::Disks(disks) => self.membership.noted_disks = Some(disks),
         }
     }
 
     fn learned(&mut self, token: Token) {
-        let Some((version, tokens)) = &mut self.control.learning else { return };
+        let Some((version, tokens)) = &mut self.membership.learning else { return };
         tokens.remove(&token);
         if tokens.is_empty() {
-            self.control.known = *version;
-            self.control.learning = None;
-            self.control.next_heartbeat = Time::ZERO;
+            self.membership.known = *version;
+            self.membership.learning = None;
+            self.membership.next_heartbeat = Time::ZERO;
         }
     }
 }

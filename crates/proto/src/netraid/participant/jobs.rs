@@ -14,7 +14,7 @@ const SETTLED_KEY: &[u8] = b"b";
 
 /// What was found, for the brick's own question of that number.
 #[derive(Debug)]
-pub enum Own {
+pub enum Finding {
     /// Blocks as they are here, what they inherit included.
     Blocks(Result<Blocks, StoreError>),
     /// The stretches that hold stamps at one disk.
@@ -29,14 +29,14 @@ pub enum Own {
 
 /// The brick's own questions to a disk.
 #[derive(Debug, Default)]
-pub(super) struct OwnJobs {
-    found: Vec<(u64, Own)>,
+pub(super) struct Jobs {
+    found: Vec<(u64, Finding)>,
     merges: Merges,
 }
 
-impl OwnJobs {
+impl Jobs {
     /// What was found since the last call.
-    pub(super) fn take(&mut self) -> Vec<(u64, Own)> {
+    pub(super) fn take(&mut self) -> Vec<(u64, Finding)> {
         core::mem::take(&mut self.found)
     }
 
@@ -49,20 +49,20 @@ impl OwnJobs {
     }
 
     pub(super) fn on_blocks(&mut self, job: u64, result: Result<Blocks, StoreError>) {
-        self.found.push((job, Own::Blocks(result)));
+        self.found.push((job, Finding::Blocks(result)));
     }
 
     pub(super) fn on_stretches(&mut self, job: u64, result: Result<Vec<(VolumeId, u64)>, StoreError>) {
-        self.found.push((job, Own::Stretches(result)));
+        self.found.push((job, Finding::Stretches(result)));
     }
 
     pub(super) fn on_lost(&mut self, job: u64, span: Span, is_marked: bool) {
-        self.found.push((job, Own::Lost(span, is_marked)));
+        self.found.push((job, Finding::Lost(span, is_marked)));
     }
 
     /// What was to be remembered, or to go, is.
     pub(super) fn on_durable(&mut self, job: u64, durable: bool) {
-        self.found.push((job, Own::Remembered(durable)));
+        self.found.push((job, Finding::Remembered(durable)));
     }
 
     /// The note of a horizon is durable: the completions behind it can be.
@@ -109,7 +109,7 @@ impl OwnJobs {
         from: VolumeId,
     ) {
         if writes.undecided().overlapping(span).next().is_some() {
-            return self.found.push((job, Own::CopiedUp(span, Err(StoreError::Busy))));
+            return self.found.push((job, Finding::CopiedUp(span, Err(StoreError::Busy))));
         }
         let key = writes.hold(at.disk, group, span);
         let look = Look { group, span, width, wanted: Wanted::Content };
@@ -157,6 +157,6 @@ impl OwnJobs {
     fn end_merge(&mut self, writes: &mut Writes, at: &mut Around<'_, '_>, merged: Merged) {
         let Merged { request: MergeRequest { job, key, span, .. }, result } = merged;
         writes.end_hold(at, key);
-        self.found.push((job, Own::CopiedUp(span, result)));
+        self.found.push((job, Finding::CopiedUp(span, result)));
     }
 }

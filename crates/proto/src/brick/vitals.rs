@@ -6,13 +6,12 @@
 //! stopped now and then is otherwise on time whenever it looks.
 
 use super::BrickEffect;
+use super::tokens::Asker;
 use base::Time;
 use core::time::Duration;
 use wire::disk::{Command, Reply, Token};
 use wire::{Health, Wire};
 
-/// Tokens of probes have this bit; those of participants and of the control do not.
-const PROBE_TOKEN: Token = 1 << 62;
 /// The note that probes write.
 const PROBE_KEY: &[u8] = b"p";
 /// A disk without writes is probed after so many heartbeats; after each while the brick is left out for being slow.
@@ -68,7 +67,7 @@ struct Disk {
 
 /// What a brick measures of itself.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct Vitals {
     disks: Vec<Disk>,
     round_trips: Samples,
     late_us: u32,
@@ -78,10 +77,10 @@ pub(super) struct Pulse {
     serial: u64,
 }
 
-impl Pulse {
-    pub(super) fn new(disks: usize) -> Pulse {
+impl Vitals {
+    pub(super) fn new(disks: usize) -> Vitals {
         let disks = vec![Disk::default(); disks];
-        Pulse {
+        Vitals {
             disks,
             round_trips: Samples::default(),
             late_us: 0,
@@ -89,10 +88,6 @@ impl Pulse {
             next: Time::MAX,
             serial: 0,
         }
-    }
-
-    pub(super) fn is_probe(&self, token: Token) -> bool {
-        token & PROBE_TOKEN != 0 && token & !PROBE_TOKEN <= self.serial
     }
 
     /// Disks are asked.
@@ -139,7 +134,7 @@ impl Pulse {
     }
 
     pub(super) fn deadline(&self) -> (Time, &'static str) {
-        (self.next, "a slow brick feels its pulse")
+        (self.next, "a slow brick feels its vitals")
     }
 
     /// With each heartbeat: disks that nobody writes to are probed.
@@ -151,7 +146,7 @@ impl Pulse {
             }
             disk.quiet = 0;
             self.serial += 1;
-            let token = PROBE_TOKEN | self.serial;
+            let token = Asker::Vitals.token(self.serial);
             disk.writes.begin(now, token);
             let command =
                 Command::Note { token, key: PROBE_KEY.to_vec(), value: Some(self.serial.to_bytes()) };
@@ -188,9 +183,9 @@ mod tests {
         BrickEffect::Store { disk: 0, command: Command::Verify { token, span, width: 1 } }
     }
 
-    fn probes(pulse: &mut Pulse, now: Time) -> Vec<(usize, Token)> {
+    fn probes(vitals: &mut Vitals, now: Time) -> Vec<(usize, Token)> {
         let mut fx = Vec::new();
-        pulse.probe(now, &mut fx);
+        vitals.probe(now, &mut fx);
         let token = |effect| match effect {
             BrickEffect::Store { disk, command: Command::Note { token, .. } } => (disk, token),
             other => panic!("{other:?}"),
@@ -198,69 +193,69 @@ mod tests {
         fx.into_iter().map(token).collect()
     }
 
-    fn answer(pulse: &mut Pulse, now: Time, (disk, token): (usize, Token)) {
-        pulse.on_answered(now, disk, &Reply::Noted { token, result: Err(StoreError::NoSpace) });
+    fn answer(vitals: &mut Vitals, now: Time, (disk, token): (usize, Token)) {
+        vitals.on_answered(now, disk, &Reply::Noted { token, result: Err(StoreError::NoSpace) });
     }
 
     #[test]
     fn a_disk_that_nobody_writes_to_is_probed_seldom_and_often_when_the_brick_is_out() {
-        let mut pulse = Pulse::new(2);
-        let seldom: Vec<usize> = (0..20).map(|beat| probes(&mut pulse, ms(400 * beat)).len()).collect();
+        let mut vitals = Vitals::new(2);
+        let seldom: Vec<usize> = (0..20).map(|beat| probes(&mut vitals, ms(400 * beat)).len()).collect();
         assert_eq!(seldom.iter().sum::<usize>(), 2, "each once, and not again while that is under way");
-        let under_way = (1..=2).map(|serial| PROBE_TOKEN | serial);
-        under_way.zip(0..).for_each(|(token, disk)| answer(&mut pulse, ms(4000), (disk, token)));
-        pulse.on_heartbeat_done(ms(8000), ms(7999), true);
+        let under_way = (1..=2).map(|serial| Asker::Vitals.token(serial));
+        under_way.zip(0..).for_each(|(token, disk)| answer(&mut vitals, ms(4000), (disk, token)));
+        vitals.on_heartbeat_done(ms(8000), ms(7999), true);
         for beat in 20..24 {
-            let found = probes(&mut pulse, ms(400 * beat));
+            let found = probes(&mut vitals, ms(400 * beat));
             assert_eq!(found.len(), 2);
-            found.into_iter().for_each(|probe| answer(&mut pulse, ms(400 * beat + 3), probe));
+            found.into_iter().for_each(|probe| answer(&mut vitals, ms(400 * beat + 3), probe));
         }
-        assert_eq!(pulse.report(ms(9999)).write_us, 3000);
-        assert!(pulse.is_probe(PROBE_TOKEN | 1) && !pulse.is_probe(1) && !pulse.is_probe(PROBE_TOKEN | 99));
+        assert_eq!(vitals.report(ms(9999)).write_us, 3000);
+        assert_eq!(Asker::of(Asker::Vitals.token(1)), Asker::Vitals);
     }
 
     #[test]
     fn one_hiccup_is_none_and_what_is_never_answered_shows() {
-        let mut pulse = Pulse::new(1);
+        let mut vitals = Vitals::new(1);
         for read in 0..9 {
-            pulse.on_asked(ms(100 * read), &[verify(read), verify(77)]);
+            vitals.on_asked(ms(100 * read), &[verify(read), verify(77)]);
             let took = if read == 4 { 90 } else { 2 };
             let reply = Reply::Read { token: read, result: Err(StoreError::Busy) };
-            pulse.on_answered(ms(100 * read + took), 0, &reply);
+            vitals.on_answered(ms(100 * read + took), 0, &reply);
         }
-        assert_eq!(pulse.report(ms(1000)).read_us, 2000);
-        pulse.on_asked(ms(1000), &[verify(78)]);
-        assert_eq!(pulse.report(ms(31_000)).read_us, 30_000_000);
+        assert_eq!(vitals.report(ms(1000)).read_us, 2000);
+        vitals.on_asked(ms(1000), &[verify(78)]);
+        assert_eq!(vitals.report(ms(31_000)).read_us, 30_000_000);
     }
 
     #[test]
     fn the_worst_disk_counts() {
-        let mut pulse = Pulse::new(2);
-        pulse.on_heartbeat_done(ms(1), ms(1), true);
+        let mut vitals = Vitals::new(2);
+        vitals.on_heartbeat_done(ms(1), ms(1), true);
         for beat in 0..4 {
-            for probe in probes(&mut pulse, ms(400 * beat)) {
-                answer(&mut pulse, ms(400 * beat + if probe.0 == 1 { 40 } else { 1 }), probe);
+            for probe in probes(&mut vitals, ms(400 * beat)) {
+                answer(&mut vitals, ms(400 * beat + if probe.0 == 1 { 40 } else { 1 }), probe);
             }
         }
-        assert_eq!(pulse.report(ms(5000)).write_us, 40_000);
+        assert_eq!(vitals.report(ms(5000)).write_us, 40_000);
     }
 
     #[test]
     fn a_process_that_is_stopped_now_and_then_notices_when_it_is_out() {
-        let mut pulse = Pulse::new(1);
-        assert_eq!(pulse.deadline().0, Time::MAX);
-        pulse.on_heartbeat_done(ms(0), ms(0), true);
+        let mut vitals = Vitals::new(1);
+        assert_eq!(vitals.deadline().0, Time::MAX);
+        vitals.on_heartbeat_done(ms(0), ms(0), true);
         // It stands still from 200 to 400, from 600 to 800 and so on.
         let mut now = ms(0);
         let mut worst = 0;
         while now < ms(4000) {
-            let due = pulse.deadline().0;
+            let due = vitals.deadline().0;
             let in_turn = due.millis() % 400;
             now = if in_turn < 200 { due } else { ms(due.millis() - in_turn + 400) };
-            pulse.wake(now, due);
-            worst = worst.max(pulse.report(now).late_us);
+            vitals.wake(now, due);
+            worst = worst.max(vitals.report(now).late_us);
         }
         assert!(worst >= 150_000, "{worst}");
-        assert_eq!(pulse.report(now).late_us, 0, "told once");
+        assert_eq!(vitals.report(now).late_us, 0, "told once");
     }
 }

@@ -1,0 +1,37 @@
+//! Whose question to a store a token names. Notes and barriers are asked for by three parts of a brick, and answered alike.
+
+use wire::disk::Token;
+
+/// Which part of a brick asked a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// The disk's participant. It draws its tokens itself, from 1 upward.
+    Participant,
+    /// [`super::vitals`], for a probe.
+    Vitals,
+    /// [`super::membership`], for a note of what it knows, or the barrier before it.
+    Membership,
+}
+
+const VITALS: Token = 1 << 62;
+const MEMBERSHIP: Token = 1 << 63;
+
+impl Asker {
+    /// The token of the asker's question of that number.
+    pub(super) fn token(self, serial: u64) -> Token {
+        match self {
+            Asker::Participant => serial,
+            Asker::Vitals => VITALS | serial,
+            Asker::Membership => MEMBERSHIP | serial,
+        }
+    }
+
+    /// Who asked.
+    pub(super) fn of(token: Token) -> Asker {
+        match (token & MEMBERSHIP, token & VITALS) {
+            (0, 0) => Asker::Participant,
+            (0, _) => Asker::Vitals,
+            _ => Asker::Membership,
+        }
+    }
+}
