@@ -9,14 +9,20 @@ use base::{BLOCK, Checksum, Stamp, VolumeId, checksum::checksum_append};
 
 /// Blocks that a page describes.
 pub(crate) const PAGE_BLOCKS: u64 = 256;
+/// Page numbers of a volume are smaller: no volume is longer.
+pub(crate) const PAGE_MAX: u64 = 1 << 36;
 /// Slots that a page describes.
 pub(crate) const PAGE_SLOTS: u64 = PAGE_BLOCKS / SLOT_BLOCKS;
 const SECTOR: usize = 512;
+const SECTORS: usize = BLOCK / SECTOR;
 const SECTOR_BLOCKS: usize = 32;
 const ENTRIES_AT: usize = 128;
 const ENTRY: usize = 12;
 const MAGIC_PAGE: u32 = u32::from_le_bytes(*b"BWPG");
 const MAGIC_FREE: u32 = u32::from_le_bytes(*b"BWFR");
+/// The same, in the place of a page that was lost. Code that does not know these takes the page for lost still.
+const MAGIC_PAGE_LOST: u32 = u32::from_le_bytes(*b"BWPL");
+const MAGIC_FREE_LOST: u32 = u32::from_le_bytes(*b"BWFL");
 const NO_SLOT: u32 = u32::MAX;
 
 /// Names a page.
@@ -33,6 +39,15 @@ impl Key {
     pub(crate) fn of(volume: VolumeId, lba: u64, plane: u8) -> Key {
         Key { volume, page: lba / PAGE_BLOCKS, plane }
     }
+}
+
+/// A place in the page region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Site {
+    pub(crate) place: u32,
+    /// A page that was here could not be read any more. Nobody knows whose it was, and whatever is written here says so, or
+    /// its blocks would pass for never written.
+    pub(crate) is_after_loss: bool,
 }
 
 /// What is known of a block.
@@ -86,6 +101,8 @@ pub(crate) struct Decoded {
     pub(crate) page: Page,
     /// A bit for each sector that is damaged.
     pub(crate) damaged: u8,
+    /// Whether it says that a page was lost here.
+    pub(crate) is_after_loss: bool,
 }
 
 impl Page {
@@ -126,11 +143,12 @@ impl Page {
         (0..PAGE_SLOTS).filter(|&i| self.slots[i as usize] != NO_SLOT).fold(0, |mask, i| mask | 1 << i)
     }
 
-    /// Its bytes, for place number `place`.
-    pub(crate) fn encode(&self, key: Key, place: u32, seed: Checksum) -> Vec<u8> {
+    /// Its bytes, for a place.
+    pub(crate) fn encode(&self, key: Key, site: Site, seed: Checksum) -> Vec<u8> {
+        let magic = if site.is_after_loss { MAGIC_PAGE_LOST } else { MAGIC_PAGE };
         let mut bytes = vec![0; BLOCK];
         for (index, sector) in bytes.as_chunks_mut::<SECTOR>().0.iter_mut().enumerate() {
-            put_header(sector, MAGIC_PAGE, Some(key), place, index);
+            put_header(sector, magic, Some(key), site.place, index);
             self.encode_sector(sector, index);
             seal(sector, seed);
         }
@@ -138,10 +156,11 @@ impl Page {
     }
 
     /// The bytes that mark a place as free.
-    pub(crate) fn encode_free(place: u32, seed: Checksum) -> Vec<u8> {
+    pub(crate) fn encode_free(site: Site, seed: Checksum) -> Vec<u8> {
+        let magic = if site.is_after_loss { MAGIC_FREE_LOST } else { MAGIC_FREE };
         let mut bytes = vec![0; BLOCK];
         for (index, sector) in bytes.as_chunks_mut::<SECTOR>().0.iter_mut().enumerate() {
-            put_header(sector, MAGIC_FREE, None, place, index);
+            put_header(sector, magic, None, site.place, index);
             seal(sector, seed);
         }
         bytes
@@ -149,17 +168,24 @@ impl Page {
 
     /// Reads what is at `place`. Of a page torn between being free and being `key`'s, the free sectors are absent.
     pub(crate) fn decode(bytes: &[u8], place: u32, slot_count: u32, seed: Checksum) -> Decoded {
-        let mut decoded = Decoded { key: None, page: Page::of(Kind::Unknown), damaged: 0 };
-        for (index, sector) in bytes.as_chunks::<SECTOR>().0.iter().enumerate() {
-            let Some((magic, key)) = read_header(sector, place, index, seed) else {
+        let sectors = bytes.as_chunks::<SECTOR>().0;
+        let header = |index| read_header(sectors.get(index)?, place, index, seed);
+        let headers: [Option<(u32, Key)>; SECTORS] = core::array::from_fn(header);
+        // Whoever took the place of a lost page is its owner, also if some of the lost one can be read again.
+        let owner = |magic| headers.iter().flatten().find(|(m, _)| *m == magic).map(|&(_, key)| key);
+        let key = owner(MAGIC_PAGE_LOST).or_else(|| owner(MAGIC_PAGE));
+        let is_after_loss = headers.iter().flatten().any(|(magic, _)| is_lost(*magic));
+        let mut decoded = Decoded { key: None, page: Page::of(Kind::Unknown), damaged: 0, is_after_loss };
+        for (index, (sector, header)) in sectors.iter().zip(&headers).enumerate() {
+            let fits = header.filter(|(magic, of)| !is_page(*magic) || Some(*of) == key);
+            let Some((magic, of)) = fits else {
                 decoded.damaged |= 1 << index;
                 continue;
             };
-            let fits = magic == MAGIC_FREE || decoded.key.is_none_or(|known| known == key);
-            if !fits || !decoded.page.decode_sector(sector, index, magic, slot_count) {
+            if !decoded.page.decode_sector(sector, index, is_page(magic), slot_count) {
                 decoded.damaged |= 1 << index;
-            } else if magic == MAGIC_PAGE {
-                decoded.key = Some(key);
+            } else if is_page(magic) {
+                decoded.key = Some(of);
             }
         }
         decoded
@@ -178,10 +204,10 @@ impl Page {
     }
 
     /// False, and without effect, when the sector contradicts itself.
-    fn decode_sector(&mut self, sector: &[u8; SECTOR], index: usize, magic: u32, slot_count: u32) -> bool {
+    fn decode_sector(&mut self, sector: &[u8; SECTOR], index: usize, is_page: bool, slot_count: u32) -> bool {
         let mut entries = [Entry::default(); SECTOR_BLOCKS];
         let mut slots = [NO_SLOT; 2];
-        if magic == MAGIC_PAGE {
+        if is_page {
             slots = [u32_at(sector, 32), u32_at(sector, 36)];
             for (i, entry) in entries.iter_mut().enumerate() {
                 let Some(kind) = Kind::from_bits(sector[48 + i / 2] >> (i % 2 * 4) & 15) else {
@@ -217,7 +243,16 @@ fn read_header(sector: &[u8; SECTOR], place: u32, index: usize, seed: Checksum) 
     let whole = u32_at(sector, 0) == checksum_append(seed, &sector[4..]);
     let here = sector[25] as usize == index && u32_at(sector, 28) == place;
     let key = Key { volume: VolumeId(u64_at(sector, 8)), page: u64_at(sector, 16), plane: sector[24] };
-    (whole && here && [MAGIC_PAGE, MAGIC_FREE].contains(&magic)).then_some((magic, key))
+    let is_known = is_page(magic) || [MAGIC_FREE, MAGIC_FREE_LOST].contains(&magic);
+    (whole && here && is_known).then_some((magic, key))
+}
+
+fn is_page(magic: u32) -> bool {
+    [MAGIC_PAGE, MAGIC_PAGE_LOST].contains(&magic)
+}
+
+fn is_lost(magic: u32) -> bool {
+    [MAGIC_PAGE_LOST, MAGIC_FREE_LOST].contains(&magic)
 }
 
 fn seal(sector: &mut [u8; SECTOR], seed: Checksum) {
@@ -249,10 +284,31 @@ mod tests {
         (Key::of(VolumeId(3), 256 * 4 + 1, 0), page)
     }
 
+    fn site(place: u32) -> Site {
+        Site { place, is_after_loss: false }
+    }
+
+    #[test]
+    fn a_place_says_that_a_page_was_lost_there() {
+        let (key, page) = page();
+        let lost = Site { place: 4, is_after_loss: true };
+        let bytes = page.encode(key, lost, 1);
+        let decoded = Page::decode(&bytes, 4, 6, 1);
+        assert_eq!((decoded.key, decoded.damaged, decoded.is_after_loss), (Some(key), 0, true));
+        assert_eq!(decoded.page, page);
+        let free = Page::decode(&Page::encode_free(lost, 1), 4, 6, 1);
+        assert_eq!((free.key, free.damaged, free.is_after_loss), (None, 0, true));
+        // What was lost can be read again, beside a sector of the page that took its place.
+        let mut torn = page.encode(Key { plane: 1, ..key }, site(4), 1);
+        torn[3584..].copy_from_slice(&bytes[3584..]);
+        let decoded = Page::decode(&torn, 4, 6, 1);
+        assert_eq!((decoded.key, decoded.damaged, decoded.is_after_loss), (Some(key), 0x7f, true));
+    }
+
     #[test]
     fn comes_back_and_knows_its_place() {
         let (key, page) = page();
-        let bytes = page.encode(key, 11, 1);
+        let bytes = page.encode(key, site(11), 1);
         let decoded = Page::decode(&bytes, 11, 6, 1);
         assert_eq!((decoded.key, decoded.damaged), (Some(key), 0));
         assert_eq!(decoded.page, page);
@@ -264,7 +320,7 @@ mod tests {
     #[test]
     fn a_damaged_sector_costs_its_blocks_only() {
         let (key, page) = page();
-        let mut bytes = page.encode(key, 0, 1);
+        let mut bytes = page.encode(key, site(0), 1);
         bytes[600] ^= 1;
         let decoded = Page::decode(&bytes, 0, 6, 1);
         assert_eq!(decoded.key, Some(key));
@@ -276,11 +332,11 @@ mod tests {
     #[test]
     fn torn_between_free_and_used() {
         let (key, page) = page();
-        let mut bytes = page.encode(key, 4, 1);
-        bytes[..512].copy_from_slice(&Page::encode_free(4, 1)[..512]);
+        let mut bytes = page.encode(key, site(4), 1);
+        bytes[..512].copy_from_slice(&Page::encode_free(site(4), 1)[..512]);
         let decoded = Page::decode(&bytes, 4, 6, 1);
         assert_eq!((decoded.key, decoded.damaged), (Some(key), 0));
         assert_eq!(decoded.page, page);
-        assert_eq!(Page::decode(&Page::encode_free(4, 1), 4, 6, 1).key, None);
+        assert_eq!(Page::decode(&Page::encode_free(site(4), 1), 4, 6, 1).key, None);
     }
 }

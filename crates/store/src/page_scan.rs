@@ -2,16 +2,13 @@
 
 use crate::blocks::Blocks;
 use crate::frames::CHUNK;
-use crate::metadata::{PAGE_SLOTS, Page};
+use crate::metadata::{PAGE_MAX, PAGE_SLOTS, Page};
 use crate::open_error::OpenError;
 use crate::pages::Home;
 use crate::superblock::{Geometry, SLOT_BLOCKS};
 use base::{BLOCK, BLOCK_U64, Checksum, VolumeId};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-
-/// Page numbers of a volume are smaller: there are no longer volumes.
-const PAGE_MAX: u64 = 1 << 36;
 
 /// The places that were read.
 pub(crate) struct PageScan {
@@ -73,12 +70,12 @@ impl PageScan {
     fn take_page(&mut self, place: u32, bytes: &[u8], blocks: &mut Blocks) -> Result<(), OpenError> {
         let corrupt = OpenError::MetadataCorrupt { offset: self.geometry.page_offset(place) };
         let decoded = Page::decode(bytes, place, self.geometry.slot_count, self.seed);
-        let Some(key) = decoded.key.filter(|key| key.page < PAGE_MAX) else {
-            if decoded.damaged > 0 || bytes.is_empty() || decoded.key.is_some() {
-                blocks.pages.found_lost(place);
-            }
-            return Ok(());
-        };
+        let key = decoded.key.filter(|key| key.page < PAGE_MAX);
+        let is_lost = key.is_none() && (decoded.damaged > 0 || bytes.is_empty() || decoded.key.is_some());
+        if is_lost || decoded.is_after_loss {
+            blocks.pages.found_lost(place);
+        }
+        let Some(key) = key else { return Ok(()) };
         if !blocks.pages.found(key, Home { place, slots: decoded.page.slot_mask() }) {
             return Err(corrupt);
         }

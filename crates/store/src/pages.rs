@@ -2,7 +2,7 @@
 
 use crate::device::ReadId;
 use crate::discard::Region;
-use crate::metadata::{Key, Page};
+use crate::metadata::{Key, Page, Site};
 use crate::slots::Allocator;
 use base::HashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,9 +23,9 @@ pub(crate) struct Pages {
     places: Allocator,
     /// Places from this one on were never used.
     high: u32,
-    /// Places where a page was and cannot be read. It is not known whose it was, so no block that has no page counts as
-    /// never written.
-    lost: u32,
+    /// Places where a page was that could not be read. It is not known whose it was, so no block that has no page counts as
+    /// never written. What is written there says so.
+    lost: BTreeSet<u32>,
     /// Pages on their way in, and the reads that wait for them.
     loading: BTreeMap<Key, BTreeSet<ReadId>>,
     resident: HashMap<Key, Resident>,
@@ -47,7 +47,7 @@ impl Pages {
             index: BTreeMap::new(),
             places: Allocator::new(count),
             high: 0,
-            lost: 0,
+            lost: BTreeSet::new(),
             loading: BTreeMap::new(),
             resident: HashMap::default(),
             clock: VecDeque::new(),
@@ -70,15 +70,19 @@ impl Pages {
         self.index.insert(key, home).is_none()
     }
 
-    /// A page that cannot be read. It may have been any volume's, and its place is not used again.
+    /// A page cannot be read, or could not before something else took its place. It may have been any volume's.
     pub(crate) fn found_lost(&mut self, place: u32) {
-        self.lost += 1;
-        self.places.mark(place);
+        self.lost.insert(place);
     }
 
-    /// How many pages cannot be read: as long as there are any, blocks without a page are unknown.
-    pub(crate) fn lost(&self) -> u32 {
-        self.lost
+    /// How many pages were lost: if there are any, blocks without a page are unknown.
+    pub(crate) fn lost(&self) -> usize {
+        self.lost.len()
+    }
+
+    /// What is to be written at a place says whether a page was lost there.
+    pub(crate) fn site(&self, place: u32) -> Site {
+        Site { place, is_after_loss: self.lost.contains(&place) }
     }
 
     /// Which places are in use.

@@ -68,7 +68,7 @@ impl Running {
             destage: self.destage.stats(),
             pages: PageStats {
                 count: pages.count() as u64,
-                lost: u64::from(pages.lost()),
+                lost: pages.lost() as u64,
                 rewritten: self.destage.pages_rewritten(),
             },
         }

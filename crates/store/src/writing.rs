@@ -193,8 +193,9 @@ impl Writing {
 
     fn write_page(&mut self, key: Key, blocks: &mut Blocks, device: &mut Device) {
         let place = blocks.pages.home(key).expect("an updated page has a home").place;
+        let site = blocks.pages.site(place);
         let page = blocks.pages.get(key).expect("an updated page is in memory");
-        let bytes = page.encode(key, place, device.seed());
+        let bytes = page.encode(key, site, device.seed());
         blocks.pages.pin(key);
         let offset = device.geometry().page_offset(place);
         self.write(WritePurpose::Page(Some(key)), offset, Payload::from(aligned_copy(&bytes)), device);
@@ -208,7 +209,7 @@ impl Writing {
         blocks.pages.remove(key);
         self.freed_slots.extend(slots.unwrap_or_default());
         self.freed_places.push(home.place);
-        let bytes = aligned_copy(&Page::encode_free(home.place, device.seed()));
+        let bytes = aligned_copy(&Page::encode_free(blocks.pages.site(home.place), device.seed()));
         let offset = device.geometry().page_offset(home.place);
         self.write(WritePurpose::Page(None), offset, Payload::from(bytes), device);
     }

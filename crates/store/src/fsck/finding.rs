@@ -195,7 +195,7 @@ impl fmt::Display for What {
             What::Metadata { volume, lba, blocks } => {
                 write!(f, "metadata of {blocks} blocks of {volume} from block {lba} on are damaged")
             }
-            What::LostPage => write!(f, "a metadata page is damaged as a whole"),
+            What::LostPage => write!(f, "a metadata page is, or was, damaged as a whole"),
             What::PageTwice { volume, lba } => {
                 write!(f, "the metadata of {volume} from block {lba} on are there twice")
             }

@@ -1,6 +1,6 @@
 //! Runs a store over a disk for as long as it takes to bring home what its journal holds.
 
-use super::Sectors;
+use super::report::Sectors;
 use crate::config::StoreConfig;
 use crate::event::{StoreEffect, StoreEvent};
 use crate::io::{Io, IoDone, IoFault, IoKind};

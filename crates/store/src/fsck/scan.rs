@@ -1,11 +1,12 @@
 //! How a disk is looked through: superblocks, headers, journal, metadata pages, and behind each page its blocks.
 
 use super::finding::{Finding, State, What};
-use super::{FsckOptions, FsckReport, Owner, Sectors, repair};
+use super::repair;
+use super::report::{FsckOptions, FsckReport, Owner, Sectors};
 use crate::config::StoreConfig;
 use crate::header::Header;
 use crate::io::IoFault;
-use crate::metadata::{Decoded, Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
+use crate::metadata::{Decoded, Entry, Key, Kind, PAGE_BLOCKS, PAGE_MAX, PAGE_SLOTS, Page, Site};
 use crate::open_error::OpenError;
 use crate::overlay::Place;
 use crate::record::{Body, FrameHeader};
@@ -49,18 +50,7 @@ impl<'a> Scan<'a> {
     ) -> Result<Scan<'a>, OpenError> {
         let superblock = superblock(disk, options)?;
         let slots = Allocator::new(superblock.geometry.slot_count);
-        let report = FsckReport {
-            owner: owner(&superblock),
-            identity: superblock.identity(),
-            findings: Vec::new(),
-            left_out: 0,
-            journal_bytes: 0,
-            staged_writes: 0,
-            pages: 0,
-            blocks: 0,
-            lost_blocks: 0,
-            worst: None,
-        };
+        let report = FsckReport::new(owner(&superblock), superblock.identity());
         let repair = options.repair;
         let (pages_high, done, total, keys) = (0, 0, superblock.geometry.journal_bytes, BTreeSet::new());
         let mut scan =
@@ -172,7 +162,7 @@ impl<'a> Scan<'a> {
 
     /// Makes sure that a brick can open what was repaired.
     pub(super) fn end(mut self) -> Result<FsckReport, OpenError> {
-        if self.repair && self.report.worst >= Some(State::Repaired) {
+        if self.repair && self.report.is_damage_found() {
             self.sync()?;
             let was_refused = self.report.findings.iter().any(|f| matches!(f.what, What::Refused(_)));
             if !was_refused {
@@ -186,7 +176,7 @@ impl<'a> Scan<'a> {
 
     /// Damaged sectors of a page; a repair makes them sectors that say so.
     fn sectors(&mut self, place: u32, bytes: &[u8]) -> Result<(), OpenError> {
-        let Decoded { key, page, damaged } = self.decode(place, bytes);
+        let Decoded { key, page, damaged, is_after_loss } = self.decode(place, bytes);
         let Some(key) = key.filter(|_| damaged > 0) else { return Ok(()) };
         let offset = self.superblock.geometry.page_offset(place);
         let (volume, first) = (key.volume, key.page * PAGE_BLOCKS);
@@ -194,7 +184,8 @@ impl<'a> Scan<'a> {
             let what = What::Metadata { volume, lba: first + u64::from(sector) * 32, blocks: 32 };
             self.found(offset + u64::from(sector) * 512, what, true);
         }
-        self.write(offset, &page.encode(key, place, self.superblock.seed()))
+        let site = Site { place, is_after_loss };
+        self.write(offset, &page.encode(key, site, self.superblock.seed()))
     }
 
     fn decode(&self, place: u32, bytes: &[u8]) -> Decoded {
@@ -203,13 +194,13 @@ impl<'a> Scan<'a> {
 
     fn page(&mut self, place: u32, bytes: &[u8], opened: Option<&Running>) -> Result<(), OpenError> {
         let offset = self.superblock.geometry.page_offset(place);
-        let Decoded { key, mut page, damaged } = self.decode(place, bytes);
-        let Some(key) = key.filter(|key| key.page < 1 << 36) else {
-            if damaged > 0 || bytes.is_empty() || key.is_some() {
-                self.found(offset, What::LostPage, false);
-            }
-            return Ok(());
-        };
+        let Decoded { key, mut page, damaged, is_after_loss } = self.decode(place, bytes);
+        let is_lost = damaged > 0 || bytes.is_empty() || key.is_some();
+        let key = key.filter(|key| key.page < PAGE_MAX);
+        if is_after_loss || key.is_none() && is_lost {
+            self.found(offset, What::LostPage, false);
+        }
+        let Some(key) = key else { return Ok(()) };
         self.report.pages += 1;
         self.sectors(place, bytes)?;
         let first = key.page * PAGE_BLOCKS;
@@ -231,7 +222,8 @@ impl<'a> Scan<'a> {
             }
         }
         if has_changed {
-            self.write(offset, &page.encode(key, place, self.superblock.seed()))?;
+            let site = Site { place, is_after_loss };
+            self.write(offset, &page.encode(key, site, self.superblock.seed()))?;
         }
         Ok(())
     }
