@@ -10,7 +10,7 @@ use host::{DiskSpec, HostError, IoEngine};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
-use store::{Io, IoFault, IoKind};
+use store::{Io, IoFault, IoKind, IoToken};
 
 const BLOCKS: u64 = 64;
 const ENGINES: [IoEngine; 2] = [IoEngine::IoUring, IoEngine::Plain];
@@ -28,7 +28,7 @@ fn spec(folder: &Path) -> DiskSpec {
 fn run(engine: &mut DiskEngine, asked: Vec<IoKind>) -> BTreeMap<u64, Result<Bytes, IoFault>> {
     let count = asked.len();
     for (token, kind) in asked.into_iter().enumerate() {
-        engine.push(0, Io { token: token as u64, kind });
+        engine.push(0, Io { token: IoToken(token as u64), kind });
     }
     engine.submit();
     let mut done = Vec::new();
@@ -41,7 +41,7 @@ fn run(engine: &mut DiskEngine, asked: Vec<IoKind>) -> BTreeMap<u64, Result<Byte
         engine.submit();
     }
     assert_eq!(engine.in_flight(), 0);
-    done.into_iter().map(|(disk, done)| (disk as u64 + done.token, done.result)).collect()
+    done.into_iter().map(|(disk, done)| (disk as u64 + done.token.0, done.result)).collect()
 }
 
 /// `blocks` blocks that begin with `seed`, in pieces that are aligned, or not.
@@ -187,8 +187,10 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
     let mut emulation = Emulation::new(base::BrickId(1), &file, &disks, clock).unwrap();
     let mut engine = DiskEngine::new(IoEngine::Auto, disks).unwrap();
     let written = content(3, 8, true);
-    engine
-        .push(0, Io { token: 1, kind: IoKind::Write { offset: 0, payload: written.clone(), durable: true } });
+    engine.push(
+        0,
+        Io { token: IoToken(1), kind: IoKind::Write { offset: 0, payload: written.clone(), durable: true } },
+    );
     let mut done = Vec::new();
     while done.len() < 2 {
         engine.submit();
@@ -201,10 +203,10 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
         let before = done.len();
         emulation.complete(&mut engine, clock.now(), &mut done);
         if before == 0 && done.len() == 1 {
-            engine.push(0, Io { token: 2, kind: IoKind::read(0, 8 * BLOCK) });
+            engine.push(0, Io { token: IoToken(2), kind: IoKind::read(0, 8 * BLOCK) });
         }
     }
-    let tokens: Vec<u64> = done.iter().map(|(_, done)| done.token).collect();
+    let tokens: Vec<u64> = done.iter().map(|(_, done)| done.token.0).collect();
     assert_eq!(tokens, [1, 2]);
     assert_eq!(done[1].1.result.as_ref().unwrap()[..], written.to_vec()[..]);
     assert_eq!((emulation.timing().held(), emulation.timing().lateness().count()), (0, 2));

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use host::disk::{DiskEngine, DiskFile};
 use host::{DiskIdentity, DiskSpec, IoEngine};
 use power::Mounted;
-use store::{Io, IoKind};
+use store::{Io, IoKind, IoToken};
 use wire::Durability;
 
 const BLOCKS: u64 = 64;
@@ -17,7 +17,7 @@ const ENGINES: [IoEngine; 3] = [IoEngine::Auto, IoEngine::IoUring, IoEngine::Pla
 
 /// Asks for one request and waits for its answer.
 fn ask(engine: &mut DiskEngine, kind: IoKind) {
-    engine.push(0, Io { token: 7, kind });
+    engine.push(0, Io { token: IoToken(7), kind });
     let mut done = Vec::new();
     while done.is_empty() {
         engine.submit();
@@ -71,7 +71,7 @@ fn many_durable_writes_at_a_time_are_each_synced_before_their_answer() {
         // More than the ring has room for; each block has one content, however often it is written.
         let asked = 10 * BLOCKS;
         for token in 0..asked {
-            engine.push(0, Io { token, kind: write(token % BLOCKS, true) });
+            engine.push(0, Io { token: IoToken(token), kind: write(token % BLOCKS, true) });
         }
         let (mut done, mut answered) = (Vec::new(), 0);
         while answered < asked {
@@ -83,7 +83,7 @@ fn many_durable_writes_at_a_time_are_each_synced_before_their_answer() {
             for (_, io) in done.drain(..) {
                 answered += 1;
                 assert_eq!(io.result, Ok(Bytes::new()));
-                let number = io.token % BLOCKS;
+                let number = io.token.0 % BLOCKS;
                 assert!(mounted.survives(range(number)) == block(number), "{kind:?}: block {number} is lost");
             }
         }

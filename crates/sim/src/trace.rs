@@ -83,7 +83,7 @@ impl Trace {
             Input::Down(peer) => digest.number(node_number(*peer) ^ 2),
             Input::Disk { disk, done } => {
                 digest.number(*disk as u64);
-                digest.number(done.token);
+                digest.number(done.token.0);
                 let content = done.result.as_ref().ok().map(|bytes| base::Payload::from(bytes.clone()));
                 digest.payload(&content.unwrap_or_default());
             }
@@ -132,9 +132,9 @@ fn text(input: &Input, reason: &'static str) -> String {
         Input::Up(peer) => format!("{peer} can be reached"),
         Input::Down(peer) => format!("the connection to {peer} is gone"),
         Input::Disk { disk, done } => match &done.result {
-            Ok(bytes) if bytes.is_empty() => format!("disk {disk}: request {} done", done.token),
-            Ok(bytes) => format!("disk {disk}: request {} read {} B", done.token, bytes.len()),
-            Err(fault) => format!("disk {disk}: request {} failed: {fault}", done.token),
+            Ok(bytes) if bytes.is_empty() => format!("disk {disk}: request {} done", done.token.0),
+            Ok(bytes) => format!("disk {disk}: request {} read {} B", done.token.0, bytes.len()),
+            Err(fault) => format!("disk {disk}: request {} failed: {fault}", done.token.0),
         },
         Input::HeadsSeen => "its disks show their heads".to_owned(),
         Input::Claims { disk, attempt, .. } => {

@@ -5,7 +5,7 @@
 //! device is broken, and no answer counts.
 
 use crate::event::StoreEffect;
-use crate::io::{Io, IoDone, IoFault, IoKind};
+use crate::io::{Io, IoDone, IoFault, IoKind, IoToken};
 use crate::metadata::Key;
 use crate::stats::DiskStats;
 use crate::superblock::{Geometry, Superblock};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use wire::disk::{Contested, Reply, StoreError, Token};
 
 /// Requests of an open store are numbered from here on, so that a late answer to a request of opening finds nobody.
-const TOKENS_FROM: u64 = 1 << 32;
+const TOKENS_FROM: IoToken = IoToken(1 << 32);
 
 /// Names a read of blocks as long as it lasts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -96,8 +96,8 @@ pub(crate) struct Device {
     identity: u64,
     now: Time,
     out: Vec<StoreEffect>,
-    last_token: u64,
-    in_flight: HashMap<u64, Purpose>,
+    last_token: IoToken,
+    in_flight: HashMap<IoToken, Purpose>,
     is_broken: bool,
     stats: DiskStats,
 }
@@ -194,7 +194,7 @@ impl Device {
     }
 
     fn ask(&mut self, purpose: Purpose, kind: IoKind) {
-        self.last_token += 1;
+        self.last_token.0 += 1;
         self.in_flight.insert(self.last_token, purpose);
         self.out.push(StoreEffect::Io(Io { token: self.last_token, kind }));
     }

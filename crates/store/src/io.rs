@@ -4,11 +4,15 @@ use base::Payload;
 use bytes::Bytes;
 use wire::disk::Contested;
 
+/// Names a request to a disk until it is answered: no two requests that are outstanding at one disk have the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct IoToken(pub u64);
+
 /// A request to the disk. Offsets and lengths are multiples of 4096 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Io {
     /// Names the answer.
-    pub token: u64,
+    pub token: IoToken,
     /// What.
     pub kind: IoKind,
 }
@@ -51,7 +55,7 @@ impl IoKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoDone {
     /// Of the request.
-    pub token: u64,
+    pub token: IoToken,
     /// The bytes read (empty for writes and flushes), or why not.
     pub result: Result<Bytes, IoFault>,
 }

@@ -69,7 +69,7 @@ mod writing;
 pub use config::{Limits, StoreConfig};
 pub use event::{StoreEffect, StoreEvent};
 pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State, What, fsck};
-pub use io::{Io, IoDone, IoFault, IoKind};
+pub use io::{Io, IoDone, IoFault, IoKind, IoToken};
 pub use machine::Store;
 pub use open_error::OpenError;
 pub use stats::{DestageStats, DiskStats, JournalStats, PageStats, ReadStats, Space, Stats};

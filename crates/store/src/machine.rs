@@ -2,7 +2,7 @@
 
 use crate::config::StoreConfig;
 use crate::event::{StoreEffect, StoreEvent};
-use crate::io::{Io, IoFault, IoKind};
+use crate::io::{Io, IoFault, IoKind, IoToken};
 use crate::recovery::{Next, Recovery};
 use crate::refusal::refusal;
 use crate::running::Running;
@@ -17,7 +17,7 @@ pub struct Store {
 }
 
 enum Phase {
-    Opening { recovery: Box<Recovery>, next_token: u64, waiting: bool },
+    Opening { recovery: Box<Recovery>, last_token: IoToken, waiting: bool },
     Refused,
     Open(Box<Running>),
 }
@@ -26,7 +26,7 @@ impl Store {
     /// A store over a disk that was [formatted](crate::format).
     pub fn open(config: StoreConfig) -> Store {
         let recovery = Box::new(Recovery::new(config));
-        Store { phase: Phase::Opening { recovery, next_token: 0, waiting: false } }
+        Store { phase: Phase::Opening { recovery, last_token: IoToken::default(), waiting: false } }
     }
 
     /// What tells this disk, as it was formatted, from all others; `None` before it is open. Drawn by whoever formatted
@@ -50,7 +50,7 @@ impl Store {
 
     /// Goes on with opening: the first time, and with each answer of the disk.
     fn advance(&mut self, answer: Option<Result<Bytes, IoFault>>, fx: &mut Vec<StoreEffect>) {
-        let Phase::Opening { recovery, next_token, waiting } = &mut self.phase else { return };
+        let Phase::Opening { recovery, last_token, waiting } = &mut self.phase else { return };
         let kind = match recovery.advance(answer) {
             Next::Read { offset, length } => IoKind::read(offset, length),
             Next::Flush => IoKind::Flush,
@@ -63,9 +63,9 @@ impl Store {
                 return fx.push(StoreEffect::Opened(Err(error)));
             }
         };
-        *next_token += 1;
+        last_token.0 += 1;
         *waiting = true;
-        fx.push(StoreEffect::Io(Io { token: *next_token, kind }));
+        fx.push(StoreEffect::Io(Io { token: *last_token, kind }));
     }
 }
 
@@ -76,7 +76,7 @@ impl Machine for Store {
     fn step(&mut self, now: Time, event: StoreEvent, fx: &mut Vec<StoreEffect>) {
         match (&mut self.phase, event) {
             (Phase::Open(running), event) => running.step(now, event, fx),
-            (Phase::Opening { next_token, .. }, StoreEvent::Io(done)) if done.token == *next_token => {
+            (Phase::Opening { last_token, .. }, StoreEvent::Io(done)) if done.token == *last_token => {
                 self.advance(Some(done.result), fx);
             }
             (Phase::Opening { .. }, StoreEvent::Command(command)) => {

@@ -5,7 +5,7 @@ use crate::buffer::AlignedBuffer;
 use base::Payload;
 use bytes::Bytes;
 use std::io;
-use store::{Io, IoDone, IoFault, IoKind};
+use store::{Io, IoDone, IoFault, IoKind, IoToken};
 use wire::{DISK_FULL, Durability};
 
 /// Parts of a write that go to the disk as they are; one with more is bounced.
@@ -14,7 +14,7 @@ const PARTS_MAX: usize = 256;
 /// The request.
 pub(super) struct Operation {
     pub(super) disk: usize,
-    pub(super) token: u64,
+    pub(super) token: IoToken,
     pub(super) kind: Kind,
 }
 

@@ -7,11 +7,11 @@ use base::Payload;
 use bytes::Bytes;
 use model::{Disk, DiskConfig, DiskFault, DiskRequest, Draw, PowerCut};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{IoDone, IoFault, IoKind};
+use store::{IoDone, IoFault, IoKind, IoToken};
 use wire::disk::{Attempt, Contested};
 
 /// A request, by its disk and the store's token.
-type Request = (usize, u64);
+type Request = (usize, IoToken);
 
 /// The disks of one brick. They outlive its process.
 pub(crate) struct Bay {
@@ -47,7 +47,13 @@ impl Bay {
     }
 
     /// Takes a store's request: the disk's ticket, and when it is done, in nanoseconds from now.
-    pub(crate) fn submit(&mut self, disk: usize, token: u64, kind: IoKind, draw: &mut Draw) -> (u64, u64) {
+    pub(crate) fn submit(
+        &mut self,
+        disk: usize,
+        token: IoToken,
+        kind: IoKind,
+        draw: &mut Draw,
+    ) -> (u64, u64) {
         let request = match kind {
             IoKind::Read { offset, length, contested } => {
                 self.contested.extend(contested.map(|contested| ((disk, token), contested)));
@@ -60,17 +66,17 @@ impl Bay {
     }
 
     /// Whether a request is a read that may still be left to another brick.
-    pub(crate) fn is_contested(&self, disk: usize, token: u64) -> bool {
+    pub(crate) fn is_contested(&self, disk: usize, token: IoToken) -> bool {
         self.contested.contains_key(&(disk, token))
     }
 
     /// The disk chooses a contested read, if it still waits: what to claim.
-    pub(crate) fn choose(&mut self, disk: usize, token: u64) -> Option<Contested> {
+    pub(crate) fn choose(&mut self, disk: usize, token: IoToken) -> Option<Contested> {
         self.contested.remove(&(disk, token))
     }
 
     /// Another brick serves a read: the token of the request that is over with this, if it still waits.
-    pub(crate) fn leave(&mut self, disk: usize, attempt: Attempt) -> Option<u64> {
+    pub(crate) fn leave(&mut self, disk: usize, attempt: Attempt) -> Option<IoToken> {
         let is_it = |(request, contested): (&Request, &Contested)| {
             (request.0 == disk && contested.attempt.read == attempt.read).then_some(*request)
         };
@@ -81,7 +87,7 @@ impl Bay {
     }
 
     /// The answer to a request, by the store's `token`; none where it was left to another brick.
-    pub(crate) fn complete(&mut self, disk: usize, ticket: u64, token: u64) -> Option<IoDone> {
+    pub(crate) fn complete(&mut self, disk: usize, ticket: u64, token: IoToken) -> Option<IoDone> {
         self.contested.remove(&(disk, token));
         let result: Result<Bytes, IoFault> = self.disks[disk].complete(ticket).map_err(|fault| match fault {
             DiskFault::Unreadable => IoFault::Unreadable,

@@ -3,7 +3,7 @@
 use crate::faults::Fault;
 use base::{NodeId, Payload, VolumeId};
 use proto::distribute::claim::{Attempt, Holders};
-use store::IoDone;
+use store::{IoDone, IoToken};
 use wire::{Io, Packet};
 
 /// What happens to one node.
@@ -41,9 +41,9 @@ pub(crate) enum Event {
     /// A batch of inputs ends.
     Settle { node: usize, life: u32 },
     /// A request to a disk is done.
-    Disk { node: usize, life: u32, disk: usize, ticket: u64, token: u64 },
+    Disk { node: usize, life: u32, disk: usize, ticket: u64, token: IoToken },
     /// A disk comes to choose a contested read, if that still waits.
-    Choose { node: usize, life: u32, disk: usize, token: u64 },
+    Choose { node: usize, life: u32, disk: usize, token: IoToken },
     /// A put of the directory reached stable storage.
     Put { node: usize, life: u32, token: u64 },
     /// A node starts.

@@ -36,7 +36,7 @@ use physics::{Access, Physics};
 use proto::distribute::claim::Attempt;
 use role::{Output, Role};
 use std::collections::BTreeMap;
-use store::{IoDone, IoFault, IoKind};
+use store::{IoDone, IoFault, IoKind, IoToken};
 use timeline::Timeline;
 use wire::disk::Contested;
 use wire::{Message, Packet};
@@ -273,7 +273,7 @@ impl World {
     }
 
     /// A disk that shows its head is about to serve a contested read.
-    fn choose(&mut self, node: usize, disk: usize, token: u64) {
+    fn choose(&mut self, node: usize, disk: usize, token: IoToken) {
         if let Some(Contested { attempt, holders }) = self.nodes[node].disks_mut().choose(disk, token) {
             let bid_ns = self.physics.draw().below(MS);
             self.deliver(node, Input::Claims { disk, attempt, bid_ns, holders });

@@ -5,7 +5,7 @@ use super::bay::Bay;
 use super::net::Net;
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
-use store::IoKind;
+use store::{IoKind, IoToken};
 
 /// A disk's access that has begun.
 pub(super) struct Access {
@@ -62,7 +62,7 @@ impl Physics {
     }
 
     /// A disk begins an access.
-    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, token: u64, kind: IoKind) -> Access {
+    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, token: IoToken, kind: IoKind) -> Access {
         let kind = match kind {
             IoKind::Write { offset, payload, durable: true } => {
                 IoKind::Write { offset, payload, durable: self.durability == Durability::Honoured }

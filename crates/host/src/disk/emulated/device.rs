@@ -8,6 +8,7 @@ use model::drive::{Access, Drive, SECTOR_BYTES};
 use proto::distribute::claim::{Attempt, Claims, Config, Effect, Event, Holders};
 use std::ops::{Add, Range};
 use std::time::Duration;
+use store::IoToken;
 use wire::disk::Contested;
 
 /// The drive.
@@ -28,7 +29,7 @@ pub(super) struct Device {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     /// A request of the store that waits for it.
-    Request(u64),
+    Request(IoToken),
     /// Nobody waits: so many bytes leave the memory when it is done.
     Destage(u64),
 }
@@ -43,9 +44,9 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) enum Happening {
     /// The request with this token is done.
-    Done(Time, u64),
+    Done(Time, IoToken),
     /// The request with this token is left to another brick.
-    Left(u64),
+    Left(IoToken),
     /// The others are to be told that this read is served here, and how long that takes.
     Claim(Attempt, u64, Holders),
 }
@@ -132,7 +133,13 @@ impl Device {
     }
 
     /// Queues a read that comes now. `false` when these bytes cost no time.
-    pub(super) fn read(&mut self, offset: u64, bytes: u64, token: u64, contested: Option<Contested>) -> bool {
+    pub(super) fn read(
+        &mut self,
+        offset: u64,
+        bytes: u64,
+        token: IoToken,
+        contested: Option<Contested>,
+    ) -> bool {
         let Some(access) = self.map.access(offset, bytes, false) else { return false };
         let item = Waiting { access, owner: Owner::Request(token) };
         let sector = access.sector;
@@ -148,7 +155,7 @@ impl Device {
 
     /// Queues a write that comes now. `false` when it is answered at once: its bytes are none of the drive's, or the
     /// memory before the drive has room for them.
-    pub(super) fn write(&mut self, offset: u64, bytes: u64, token: u64) -> bool {
+    pub(super) fn write(&mut self, offset: u64, bytes: u64, token: IoToken) -> bool {
         let Some(access) = self.map.access(offset, bytes, true) else { return false };
         let has_room = bytes <= self.nvram_left;
         let owner = if has_room { Owner::Destage(bytes) } else { Owner::Request(token) };

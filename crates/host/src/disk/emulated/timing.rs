@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::time::Duration;
-use store::{Io, IoDone, IoFault, IoKind};
+use store::{Io, IoDone, IoFault, IoKind, IoToken};
 
 /// The emulated disks of a brick.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Timing {
     /// Empty where no drive is emulated.
     devices: Vec<Device>,
     /// What takes its turn at a drive, by disk and token: what is known of its end.
-    turns: HashMap<(usize, u64), Turn>,
+    turns: HashMap<(usize, IoToken), Turn>,
     /// Answers that wait for nothing: reads left to other bricks.
     left: Completions,
     claims: Vec<DiskClaim>,
@@ -115,7 +115,7 @@ impl Timing {
         self.advance(now);
         self.past = self.served();
         self.devices.clear();
-        let mut waiting: Vec<(usize, u64)> = self.turns.keys().copied().collect();
+        let mut waiting: Vec<(usize, IoToken)> = self.turns.keys().copied().collect();
         waiting.sort_unstable();
         waiting.into_iter().for_each(|(disk, token)| self.done_by_drive(disk, token, now));
         (self.settings, self.began) = (settings, None);
@@ -258,7 +258,7 @@ impl Timing {
     }
 
     /// Another brick has it: the store need not wait, whatever the real disk still does.
-    fn leave(&mut self, disk: usize, token: u64) {
+    fn leave(&mut self, disk: usize, token: IoToken) {
         let Some(turn) = self.turns.get_mut(&(disk, token)) else { return };
         turn.is_left = true;
         if turn.answer.is_some() {
@@ -267,7 +267,7 @@ impl Timing {
         self.left.push((disk, IoDone { token, result: Err(IoFault::Left) }));
     }
 
-    fn done_by_drive(&mut self, disk: usize, token: u64, end: Time) {
+    fn done_by_drive(&mut self, disk: usize, token: IoToken, end: Time) {
         if let Some(turn) = self.turns.get_mut(&(disk, token)) {
             turn.done = Some(end);
             self.meet(disk, token);
@@ -275,7 +275,7 @@ impl Timing {
     }
 
     /// Drive and real disk have both done their part, or one is waited for.
-    fn meet(&mut self, disk: usize, token: u64) {
+    fn meet(&mut self, disk: usize, token: IoToken) {
         let both = |turn: &Turn| turn.done.is_some() && turn.answer.is_some();
         if !self.turns.get(&(disk, token)).is_some_and(both) {
             return;
@@ -306,7 +306,7 @@ mod tests {
     const ME: BrickId = BrickId(3);
 
     fn answer(token: u64) -> IoDone {
-        IoDone { token, result: Ok(Bytes::new()) }
+        IoDone { token: IoToken(token), result: Ok(Bytes::new()) }
     }
 
     fn late(late: Duration) -> Settings {
@@ -320,7 +320,7 @@ mod tests {
     fn tokens(timing: &mut Timing, now: Time) -> Vec<u64> {
         let mut done = Vec::new();
         timing.due(now, &mut done);
-        done.into_iter().map(|(_, done)| done.token).collect()
+        done.into_iter().map(|(_, done)| done.token.0).collect()
     }
 
     #[test]
@@ -350,16 +350,19 @@ mod tests {
     }
 
     fn read_of(token: u64, offset: u64) -> Io {
-        Io { token, kind: IoKind::read(offset, 4096) }
+        Io { token: IoToken(token), kind: IoKind::read(offset, 4096) }
     }
 
     fn contested_read(token: u64, offset: u64, attempt: Attempt) -> Io {
         let contested = Some(Contested { attempt, holders: [ME, BrickId(7)].into() });
-        Io { token, kind: IoKind::Read { offset, length: 4096, contested } }
+        Io { token: IoToken(token), kind: IoKind::Read { offset, length: 4096, contested } }
     }
 
     fn write(token: u64, offset: u64) -> Io {
-        Io { token, kind: IoKind::Write { offset, payload: base::Payload::zeros(4096), durable: false } }
+        Io {
+            token: IoToken(token),
+            kind: IoKind::Write { offset, payload: base::Payload::zeros(4096), durable: false },
+        }
     }
 
     /// Runs until nothing is held: `(token, when it was due)`.
@@ -374,7 +377,7 @@ mod tests {
 
     fn ask(timing: &mut Timing, now: Time, io: &Io) {
         timing.asked(now, 0, io);
-        timing.answered(now, 0, answer(io.token));
+        timing.answered(now, 0, answer(io.token.0));
     }
 
     #[test]
@@ -382,7 +385,7 @@ mod tests {
         let mut timing = timing(atlas("[drive]"));
         ask(&mut timing, Time(0), &write(1, 0));
         ask(&mut timing, Time(0), &read_of(2, 66 << 20));
-        ask(&mut timing, Time(0), &Io { token: 3, kind: IoKind::Flush });
+        ask(&mut timing, Time(0), &Io { token: IoToken(3), kind: IoKind::Flush });
         assert_eq!(tokens(&mut timing, Time(0)), [1, 2, 3]);
         (4..20).for_each(|token| ask(&mut timing, Time(0), &read_of(token, (token << 21) + (1 << 20))));
         let seen = run(&mut timing);
@@ -464,7 +467,7 @@ mod tests {
         timing.claimed(Time(1_000), 0, *other, (MS, BrickId(7)));
         let mut done = Vec::new();
         timing.due(Time(1_000), &mut done);
-        let left = IoDone { token: other.read.sequence, result: Err(IoFault::Left) };
+        let left = IoDone { token: IoToken(other.read.sequence), result: Err(IoFault::Left) };
         assert_eq!(done, [(0, left)]);
         assert_eq!(run(&mut timing).len(), 2);
         let late = contested(&mut timing, Time(900 * MS), 4, 4 << 23);
@@ -503,7 +506,7 @@ mod tests {
         // Journal, metadata, a flush, and a block that memory takes: as good as the real disk.
         ask(&mut timing, Time(0), &write(1, 0));
         ask(&mut timing, Time(0), &read_of(2, 66 << 20));
-        ask(&mut timing, Time(0), &Io { token: 3, kind: IoKind::Flush });
+        ask(&mut timing, Time(0), &Io { token: IoToken(3), kind: IoKind::Flush });
         ask(&mut timing, Time(0), &write(4, 1 << 20));
         assert_eq!(tokens(&mut timing, Time(0)), [1, 2, 3, 4]);
         assert_eq!(timing.lateness().count(), 0);
@@ -512,7 +515,7 @@ mod tests {
         run(&mut timing);
         assert_eq!(timing.lateness().count(), 2, "a read, and a write for which memory had no room");
         timing.set(Time(100 * MS), late(Duration::from_millis(20)));
-        ask(&mut timing, Time(100 * MS), &Io { token: 7, kind: IoKind::Flush });
+        ask(&mut timing, Time(100 * MS), &Io { token: IoToken(7), kind: IoKind::Flush });
         assert_eq!(tokens(&mut timing, Time(123 * MS)), [7]);
         assert_eq!((timing.lateness().count(), timing.lateness().sum()), (3, Duration::from_millis(3)));
     }
