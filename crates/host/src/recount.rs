@@ -1,10 +1,11 @@
 //! Makes a lost directory anew: listens where it did, asks the bricks that call what they know, and writes a new store.
 
+use crate::directory::store;
 use crate::disk::file::sync_folder_of;
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
-use crate::{HostError, NodeOptions, Ready, Shutdown, directory};
+use crate::{HostError, NodeOptions, Ready, Shutdown};
 use base::{NodeId, Time};
 use proto::directory::rebuild::Recount;
 use proto::directory::{DirectoryEffect, DirectoryEvent, Put};
@@ -49,7 +50,7 @@ pub fn write_store(path: &Path, puts: &[Put]) -> Result<(), HostError> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(system(error)),
         _ => {}
     }
-    directory::create(&draft, puts).map_err(failed)?;
+    store::create_store(&draft, puts).map_err(failed)?;
     std::fs::rename(&draft, path).map_err(system)?;
     sync_folder_of(path).map_err(system)
 }
@@ -96,9 +97,9 @@ mod tests {
         std::fs::write(path.with_extension("rebuilding"), "cut short").unwrap();
         let puts = [(b"k".to_vec(), Some(b"v".to_vec()))];
         write_store(&path, &puts).unwrap();
-        assert_eq!(directory::contents(&path).unwrap(), [(b"k".to_vec(), b"v".to_vec())]);
+        assert_eq!(store::Store::open(&path).unwrap().contents().unwrap(), [(b"k".to_vec(), b"v".to_vec())]);
         let error = write_store(&path, &[]).unwrap_err().to_string();
         assert!(error.contains("directory.db") && error.contains("move the file away"), "{error}");
-        assert_eq!(directory::contents(&path).unwrap().len(), 1);
+        assert_eq!(store::Store::open(&path).unwrap().contents().unwrap().len(), 1);
     }
 }

@@ -307,6 +307,21 @@ pub struct ClusterStatus {
     pub care: Care,
     /// What an operator should know, in words.
     pub warnings: Vec<String>,
+    /// The directory's own store fails: nothing can be made or changed.
+    pub store: Option<StoreFailure>,
+}
+
+/// The directory's own store cannot be written. The directory tries again by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreFailure {
+    /// What the latest try said.
+    pub why: String,
+    /// Milliseconds since the first try that failed.
+    pub since_ms: u64,
+    /// All tries, the first included.
+    pub tries: u32,
+    /// Records that wait to be stored.
+    pub waiting: u32,
 }
 
 /// A volume's health.
@@ -590,7 +605,8 @@ wire_struct!(BrickEntry {
     status
 });
 wire_struct!(GatewayStatus { id, address, silent_ms });
-wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings });
+wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store });
+wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
     0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, nonce },

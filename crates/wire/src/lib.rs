@@ -19,7 +19,7 @@ pub use codec::{DecodeError, Reader, Wire};
 pub use directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability,
     Family, GatewayStatus, GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry,
-    VolumeInfo, VolumeMap,
+    StoreFailure, VolumeInfo, VolumeMap,
 };
 pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, Packet,

@@ -241,7 +241,15 @@ mod tests {
         let (gateways, volumes, warnings) = (Vec::new(), Vec::new(), Vec::new());
         let care = wire::Care::default();
         Outcome::of(
-            &ClusterStatus { bricks: vec![brick], gateways, volumes, version: 1, care, warnings },
+            &ClusterStatus {
+                bricks: vec![brick],
+                gateways,
+                volumes,
+                version: 1,
+                care,
+                warnings,
+                store: None,
+            },
             4,
             true,
         )

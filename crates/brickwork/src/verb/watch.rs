@@ -288,6 +288,7 @@ mod tests {
             version: 1,
             care: wire::Care::default(),
             warnings: Vec::new(),
+            store: None,
         }
     }
 

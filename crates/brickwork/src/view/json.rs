@@ -36,8 +36,19 @@ pub fn status_json(status: &ClusterStatus) -> Value {
     json!({
         "healthy": problems(status).is_empty(), "problems": problems(status), "version": status.version,
         "bricks": bricks, "gateways": gateways, "volumes": volumes, "lost": lost_json(&lost_ranges(status)),
-        "care": care_json(status),
+        "care": care_json(status), "store": store_json(status),
     })
+}
+
+/// The directory's own store.
+fn store_json(status: &ClusterStatus) -> Value {
+    match &status.store {
+        None => json!({ "failing": false }),
+        Some(failure) => json!({
+            "failing": true, "why": failure.why, "since_ms": failure.since_ms, "tries": failure.tries,
+            "waiting_records": failure.waiting,
+        }),
+    }
 }
 
 /// How bricks look after their blocks.

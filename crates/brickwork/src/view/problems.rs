@@ -5,7 +5,7 @@ use crate::config::Period;
 use crate::output;
 use std::collections::BTreeMap;
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{ClusterStatus, SlowEntry};
+use wire::{ClusterStatus, SlowEntry, StoreFailure};
 
 /// The most ranges of lost bytes that are told one by one.
 const LOST_MAX: usize = 8;
@@ -14,6 +14,7 @@ const LOST_MAX: usize = 8;
 /// directory warns of by itself (bricks that fill up, groups that find no brick) stands behind it.
 pub fn problems(status: &ClusterStatus) -> Vec<String> {
     let mut problems = lost_problems(status);
+    problems.extend(status.store.as_ref().map(store_problem));
     if status.bricks.is_empty() {
         problems
             .push("There is no brick yet: `brickwork brick init` on a storage server makes one.".to_owned());
@@ -48,6 +49,16 @@ fn lost_problems(status: &ClusterStatus) -> Vec<String> {
         ));
     }
     told
+}
+
+fn store_problem(failure: &StoreFailure) -> String {
+    format!(
+        "The directory has not been able to store changes for {}: {}. Volumes serve on, but nothing can be made or changed, \
+         and writes to the groups of a brick that dies wait. Free space where its store lies, or mend that file system or \
+         disk: the directory tries again every second.",
+        ago(failure.since_ms),
+        failure.why
+    )
 }
 
 /// Volumes share the groups of their family, so that what is wrong with them is told once: with all their names.
@@ -246,6 +257,7 @@ mod tests {
             version: 1,
             care: wire::Care::default(),
             warnings: Vec::new(),
+            store: None,
         }
     }
 
@@ -332,6 +344,18 @@ mod tests {
         status.bricks[1].stale_groups = 0;
         assert_eq!(brick_state(&status.bricks[1]), "serving, slow");
         assert!(told(&status).contains("cannot spare it"));
+    }
+
+    #[test]
+    fn a_store_that_fails_is_told_with_its_reason() {
+        let mut status = cluster();
+        let why = "No space left on device (os error 28)".to_owned();
+        status.store = Some(StoreFailure { why, since_ms: 90_000, tries: 80, waiting: 3 });
+        let told = told(&status);
+        assert!(told.contains("store changes for 90 s: No space left on device (os error 28). V"), "{told}");
+        let json = status_json(&status);
+        assert_eq!((&json["healthy"], &json["store"]["failing"]), (&false.into(), &true.into()));
+        assert_eq!(json["store"]["tries"], 80);
     }
 
     #[test]

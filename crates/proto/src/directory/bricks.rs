@@ -1,18 +1,13 @@
 //! Commands about bricks: they are admitted, evicted, readmitted, replaced; how they look after their blocks.
 
 use super::records::BrickRecord;
-use super::{After, Answered, Directory, DirectoryEffect};
-use base::{BrickId, NodeId, Time};
-use wire::{AdminError, AdminReply, AdminRequest, Care, Message};
+use super::store::{After, Asker};
+use super::{Answered, Directory, DirectoryEffect};
+use base::{BrickId, Time};
+use wire::{AdminError, AdminReply, AdminRequest, Care};
 
 impl Directory {
-    pub(super) fn admit(
-        &mut self,
-        from: NodeId,
-        operation: u64,
-        nonce: u64,
-        fx: &mut Vec<DirectoryEffect>,
-    ) -> Answered {
+    pub(super) fn admit(&mut self, asker: Asker, nonce: u64, fx: &mut Vec<DirectoryEffect>) -> Answered {
         if let Some((id, _)) = self.records.bricks.iter().find(|(_, record)| record.nonce == nonce) {
             return Some(Ok(AdminReply::Brick(*id)));
         }
@@ -20,8 +15,7 @@ impl Directory {
         self.records.counts.next_brick += 1;
         self.records.bricks.insert(id, BrickRecord::new(nonce));
         let puts = vec![self.records.put_brick(id), self.records.put_counts()];
-        let done = Message::AdminDone { operation, result: Ok(AdminReply::Brick(id)) };
-        self.store(puts, vec![After::Send(from, done)], fx);
+        self.put(puts, vec![After::Answer(asker, Ok(AdminReply::Brick(id)))], fx);
         None
     }
 
@@ -34,8 +28,7 @@ impl Directory {
     pub(super) fn evict(
         &mut self,
         now: Time,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         brick: BrickId,
         by: Option<BrickId>,
         fx: &mut Vec<DirectoryEffect>,
@@ -59,7 +52,7 @@ impl Directory {
                  have come back or are rebuilt (`brickwork status`)"
             ))));
         }
-        self.alter_brick(from, operation, brick, fx, |record| {
+        self.alter_brick(asker, brick, fx, |record| {
             record.evicted = true;
             record.substitute = by;
         })
@@ -67,12 +60,11 @@ impl Directory {
 
     pub(super) fn readmit(
         &mut self,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        self.alter_brick(from, operation, brick, fx, |record| {
+        self.alter_brick(asker, brick, fx, |record| {
             record.evicted = false;
             record.substitute = None;
         })
@@ -80,8 +72,7 @@ impl Directory {
 
     fn alter_brick(
         &mut self,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         brick: BrickId,
         fx: &mut Vec<DirectoryEffect>,
         change: impl FnOnce(&mut BrickRecord),
@@ -91,8 +82,7 @@ impl Directory {
         };
         change(record);
         let put = self.records.put_brick(brick);
-        let done = Message::AdminDone { operation, result: Ok(AdminReply::Done) };
-        self.store(vec![put], vec![After::Send(from, done)], fx);
+        self.put(vec![put], vec![After::Answer(asker, Ok(AdminReply::Done))], fx);
         None
     }
 
@@ -105,8 +95,7 @@ impl Directory {
     pub(super) fn set_care(
         &mut self,
         now: Time,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         request: &AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
@@ -131,7 +120,7 @@ impl Directory {
         self.records.care = Some(care);
         let put = self.records.put_care();
         let result = Ok(AdminReply::Status(self.cluster_status(now)));
-        self.store(vec![put], vec![After::Send(from, Message::AdminDone { operation, result })], fx);
+        self.put(vec![put], vec![After::Answer(asker, result)], fx);
         None
     }
 }

@@ -6,12 +6,13 @@
 
 use super::members::following;
 use super::records::VolumeRecord;
+use super::store::{After, Asker};
 use super::volumes::{check_name, invalid};
-use super::{After, Answered, Directory, DirectoryEffect, Put, send};
+use super::{Answered, Directory, DirectoryEffect, Put};
 use crate::member::change::Step;
-use base::{GroupId, NodeId, Time, VolumeId};
+use base::{GroupId, Time, VolumeId};
 use core::time::Duration;
-use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, Message, VolumeInfo};
+use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, VolumeInfo};
 
 /// How long a request waits for the groups to be in order.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -25,8 +26,7 @@ const REFUSED_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Wish {
     until: Time,
-    from: NodeId,
-    operation: u64,
+    pub(super) asker: Asker,
     request: AdminRequest,
 }
 
@@ -55,6 +55,7 @@ struct Cut {
     /// Who is answered when it is made.
     volume: VolumeId,
     puts: Vec<Put>,
+    after: Vec<After>,
 }
 
 impl Directory {
@@ -64,8 +65,7 @@ impl Directory {
     pub(super) fn on_cut_request(
         &mut self,
         now: Time,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
@@ -73,11 +73,11 @@ impl Directory {
         if nonce_of(&request).is_some_and(|nonce| self.refused_cuts.contains(&nonce)) {
             return Some(Err(not_now()));
         }
-        match self.try_cut(now, from, operation, &request, fx) {
+        match self.try_cut(now, asker, &request, fx) {
             Some(Err(AdminError::Busy)) => {
-                let same = |wish: &Wish| wish.from == from && wish.operation == operation;
+                let same = |wish: &Wish| wish.asker == asker;
                 if !self.wishes.iter().any(same) {
-                    self.wishes.push(Wish { until: now + PATIENCE, from, operation, request });
+                    self.wishes.push(Wish { until: now + PATIENCE, asker, request });
                 }
                 None
             }
@@ -87,8 +87,11 @@ impl Directory {
 
     /// Tries again what had to wait.
     pub(super) fn grant_wishes(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        if self.store.is_failing() {
+            return;
+        }
         for wish in core::mem::take(&mut self.wishes) {
-            let result = match self.try_cut(now, wish.from, wish.operation, &wish.request, fx) {
+            let result = match self.try_cut(now, wish.asker, &wish.request, fx) {
                 None => continue,
                 Some(Err(AdminError::Busy)) if now < wish.until => {
                     self.wishes.push(wish);
@@ -103,21 +106,20 @@ impl Directory {
                 }
                 Some(result) => result,
             };
-            send(fx, wish.from, Message::AdminDone { operation: wish.operation, result });
+            self.answer_behind(wish.asker, result, fx);
         }
     }
 
     fn try_cut(
         &mut self,
         now: Time,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         request: &AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
         let planned = match request {
             // What is being moved or let go in the background must end first.
-            AdminRequest::DeleteVolume { name } => return self.delete(from, operation, name, fx),
+            AdminRequest::DeleteVolume { name } => return self.delete(asker, name, fx),
             AdminRequest::Snapshot { volume, snapshot, nonce } => {
                 self.plan_snapshot(now, volume, snapshot, *nonce)
             }
@@ -128,11 +130,11 @@ impl Directory {
         match planned {
             Ok(Planned::Done(volume)) => Some(Ok(AdminReply::Volume(volume))),
             Ok(Planned::UnderWay(volume)) => {
-                self.creating.entry(volume).or_default().push((from, operation));
+                self.creating.entry(volume).or_default().push(asker);
                 None
             }
             Ok(Planned::Cut(cut)) => {
-                self.creating.entry(cut.volume).or_default().push((from, operation));
+                self.creating.entry(cut.volume).or_default().push(asker);
                 self.begin_cut(now, cut, fx);
                 None
             }
@@ -163,7 +165,7 @@ impl Directory {
         let origin = Some(of.id);
         let info = VolumeInfo { id: frozen, name, read_only: true, origin, is_snapshot: true, ..of };
         let puts = self.enter(info, nonce);
-        Ok(Planned::Cut(Cut { family, lineage, volume: frozen, puts }))
+        Ok(Planned::Cut(Cut { family, lineage, volume: frozen, puts, after: Vec::new() }))
     }
 
     fn plan_clone(
@@ -185,7 +187,7 @@ impl Directory {
         let (name, origin) = (name.to_owned(), Some(of.id));
         let info = VolumeInfo { id, name, read_only: false, origin, is_snapshot: false, ..of };
         let puts = self.enter(info, nonce);
-        Ok(Planned::Cut(Cut { family, lineage, volume: id, puts }))
+        Ok(Planned::Cut(Cut { family, lineage, volume: id, puts, after: Vec::new() }))
     }
 
     fn plan_rollback(&mut self, now: Time, snapshot: &str, nonce: u64) -> Result<Planned, AdminError> {
@@ -203,15 +205,23 @@ impl Directory {
         move_head(&mut lineage, info.id, head);
         lineage.parents.push((head, to.id));
         let volume = info.id;
+        let rolled_back = VolumeInfo { size_bytes: to.size_bytes, ..info.clone() };
+        self.hold_back(info);
         if let Some(record) = self.records.volumes.get_mut(&volume) {
-            record.info.size_bytes = to.size_bytes;
+            record.info = rolled_back.clone();
         }
         if let Some(record) = self.records.families.get_mut(&family) {
             record.doomed.push(dropped);
         }
         self.records.note_nonce(nonce);
         let puts = vec![self.records.put_volume(volume), self.records.put_counts()];
-        Ok(Planned::Cut(Cut { family, lineage, volume, puts }))
+        Ok(Planned::Cut(Cut {
+            family,
+            lineage,
+            volume,
+            puts,
+            after: vec![After::Settled(Box::new(rolled_back))],
+        }))
     }
 
     /// A volume of that name that this very request made. A request that comes again after what it made was deleted does
@@ -290,7 +300,7 @@ impl Directory {
         record.next = Some(Lineage { number: record.lineage.number + 1, ..cut.lineage });
         let mut puts = cut.puts;
         puts.push(self.records.put_family(cut.family));
-        self.store(puts, Vec::new(), fx);
+        self.put(puts, cut.after, fx);
         self.continue_cut(now, cut.family, fx);
     }
 
@@ -361,12 +371,11 @@ impl Directory {
         for info in volumes {
             puts.push(self.records.put_volume(info.id));
             after.push(After::Changed(info.id));
-            for (to, operation) in self.creating.remove(&info.id).unwrap_or_default() {
-                let result = Ok(AdminReply::Volume(info.clone()));
-                after.push(After::Send(to, Message::AdminDone { operation, result }));
+            for asker in self.creating.remove(&info.id).unwrap_or_default() {
+                after.push(After::Answer(asker, Ok(AdminReply::Volume(info.clone()))));
             }
         }
-        self.store(puts, after, fx);
+        self.put(puts, after, fx);
     }
 
     /// Something of the family changed: bricks are to learn of it.
@@ -405,7 +414,13 @@ impl Directory {
             [] => {}
             [_] if lineage.merging.is_empty() => {
                 next.merging.push(branch);
-                return Some(Cut { family, lineage: next, volume: branch, puts: Vec::new() });
+                return Some(Cut {
+                    family,
+                    lineage: next,
+                    volume: branch,
+                    puts: Vec::new(),
+                    after: Vec::new(),
+                });
             }
             [child] if lineage.merging.contains(&branch) && self.is_merged(family, branch) => {
                 let parent = lineage.parent_of(branch);
@@ -423,7 +438,7 @@ impl Directory {
             record.doomed.retain(|of| *of != branch);
         }
         let puts = vec![self.records.put_deleted(version), self.records.put_counts()];
-        Some(Cut { family, lineage: next, volume: branch, puts })
+        Some(Cut { family, lineage: next, volume: branch, puts, after: Vec::new() })
     }
 
     /// Whether no writer has anything left in the branch that its child lacks.

@@ -9,7 +9,7 @@
 //! one and [`LEASES_MAX`] times the configured length. So a brick on a bad link is not left out for its link, and one on a
 //! good link is found dead quickly.
 
-use super::DirectoryConfig;
+use super::event::DirectoryConfig;
 use base::{BrickId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

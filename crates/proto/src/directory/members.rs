@@ -160,7 +160,7 @@ impl Directory {
         };
         for (brick, group) in lost.filter(has_left).collect::<Vec<_>>() {
             let puts = self.forget_lost(brick, group).into_iter().collect();
-            self.store(puts, Vec::new(), fx);
+            self.put(puts, Vec::new(), fx);
         }
     }
 
@@ -351,7 +351,7 @@ impl Directory {
             record.former.retain(|(of, since)| *of != brick || since > number);
             if record.former.len() < before {
                 let put = self.records.put_group(*group);
-                self.store(vec![put], Vec::new(), fx);
+                self.put(vec![put], Vec::new(), fx);
             }
         }
     }
@@ -389,7 +389,7 @@ impl Directory {
         }
         let has_lost = !record.lost.is_empty();
         let put = self.records.put_brick(brick);
-        self.store(vec![put], Vec::new(), fx);
+        self.put(vec![put], Vec::new(), fx);
         has_lost
     }
 }

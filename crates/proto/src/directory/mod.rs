@@ -6,141 +6,54 @@
 
 mod admin;
 mod bricks;
+mod event;
 mod families;
+mod gateways;
 mod leases;
 mod members;
 pub mod rebuild;
 mod records;
 mod slow;
 mod status;
+mod store;
 #[cfg(test)]
 mod tests;
 mod views;
 mod volumes;
 
+pub use event::{DirectoryConfig, DirectoryEffect, DirectoryEvent, Put, StoreToken};
+
 use crate::counters::Counters;
 use crate::member::change::Change;
 use crate::rules::{Rules, SOUND};
-use base::{BrickId, Depth, GatewayId, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
+use base::{BrickId, Depth, GroupId, Machine, NodeId, Time, VolumeId};
 use core::time::Duration;
+use event::send;
 use families::Wish;
+use gateways::{Gateways, Heard, Registration};
 use leases::Leases;
 use records::Records;
 use slow::Slowness;
 use std::collections::{BTreeMap, VecDeque};
+use store::{After, Asker, Store, Write};
 use wire::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, Care, Family, GroupView, Message, Orders, Packet,
-    VolumeInfo,
+    AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupView, Message, Orders, VolumeInfo,
 };
-
-/// What happens to the directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DirectoryEvent {
-    /// A packet came. `from` is what the transport has authenticated.
-    Packet {
-        /// The sender.
-        from: NodeId,
-        /// What it says.
-        packet: Packet,
-    },
-    /// The connection to a peer is gone.
-    Down(NodeId),
-    /// A [`DirectoryEffect::Store`] is on stable storage, or why not.
-    Stored {
-        /// Which.
-        token: u64,
-        /// What became of it.
-        result: Result<(), String>,
-    },
-}
-
-/// A change of the directory's store: `None` removes the key.
-pub type Put = (Vec<u8>, Option<Vec<u8>>);
-
-/// What the directory asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DirectoryEffect {
-    /// Send this; it may get lost.
-    Send {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        packet: Packet,
-    },
-    /// Put all of these on stable storage, or none. Asked in order; answered in order.
-    Store {
-        /// Names the answer.
-        token: u64,
-        /// The changes.
-        puts: Vec<Put>,
-    },
-}
-
-/// What the directory is told when it starts.
-#[derive(Clone, Debug)]
-pub struct DirectoryConfig {
-    /// For how long a brick may trust its views after a heartbeat.
-    pub lease_ns: u64,
-    /// By how much clocks may differ in rate, in parts per million.
-    pub drift_ppm: u32,
-    /// Failure-domain labels, the widest first.
-    pub domains: Vec<String>,
-    /// How bricks look after their blocks, until a command says otherwise.
-    pub care: Care,
-    /// For how long a brick that was left out for being slow must be well again before it returns: doubled each time,
-    /// between these.
-    pub slow_hold_ns: (u64, u64),
-}
-
-impl Default for DirectoryConfig {
-    fn default() -> DirectoryConfig {
-        DirectoryConfig {
-            lease_ns: 2_000_000_000,
-            drift_ppm: 10_000,
-            domains: vec!["rack".to_owned(), "host".to_owned()],
-            care: Care::default(),
-            slow_hold_ns: (10_000_000_000, 600_000_000_000),
-        }
-    }
-}
-
-/// What follows when a change is on stable storage.
-#[derive(Debug)]
-enum After {
-    /// Answer.
-    Send(NodeId, Message),
-    /// The view to come of a group is stored.
-    Change(GroupId, ViewNumber),
-    /// The active view of a group is stored: publish it.
-    Publish(GroupId),
-    /// It is stored that the view to come of a group is not revoked any more.
-    Confirmed(GroupId, ViewNumber),
-    /// Tell gateways of a volume that changed.
-    Changed(VolumeId),
-    /// Tell gateways of a volume that is gone.
-    Deleted(VolumeId),
-}
 
 /// The answer to a command, unless it has to wait for something.
 type Answered = Option<Result<AdminReply, AdminError>>;
-
-/// A gateway that is known to live.
-#[derive(Debug)]
-struct GatewayEntry {
-    address: String,
-    first_writer: u16,
-    heard: Time,
-}
 
 /// The machine.
 pub struct Directory {
     config: DirectoryConfig,
     records: Records,
     leases: Leases,
-    gateways: BTreeMap<GatewayId, GatewayEntry>,
+    gateways: Gateways,
     changes: BTreeMap<GroupId, Change>,
     /// Who waits for a volume to be ready.
-    creating: BTreeMap<VolumeId, Vec<(NodeId, u64)>>,
+    creating: BTreeMap<VolumeId, Vec<Asker>>,
+    /// Volumes whose latest change is not stored yet, as they may be told.
+    told: BTreeMap<VolumeId, VolumeInfo>,
     /// Requests that wait for groups to be in order.
     wishes: Vec<Wish>,
     /// Nonces of requests for cuts that were refused, the latest ones.
@@ -151,21 +64,14 @@ pub struct Directory {
     slowness: Slowness,
     /// Bricks that did not answer when they were to join a group, and until when they may not.
     refused: BTreeMap<(GroupId, BrickId), Time>,
-    /// What follows on a store, and the map's version that it makes durable.
-    after: BTreeMap<u64, (u64, Vec<After>)>,
-    serial: u64,
+    store: Store,
     next_tick: Time,
-    /// The map's version that is on stable storage: bricks are told of nothing later.
-    durable: u64,
-    broken: Option<String>,
     counters: Counters,
     rules: &'static dyn Rules,
 }
 
 const TICK: Duration = Duration::from_millis(100);
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-/// A gateway that did not register again for this long is forgotten.
-const GATEWAY_SILENCE: Duration = Duration::from_secs(10);
 
 impl Directory {
     /// A directory whose store holds `contents`, by key.
@@ -181,19 +87,17 @@ impl Directory {
             leases: Leases::new(&config, now),
             config,
             records,
-            gateways: BTreeMap::new(),
+            gateways: Gateways::default(),
             changes: BTreeMap::new(),
             creating: BTreeMap::new(),
+            told: BTreeMap::new(),
             wishes: Vec::new(),
             refused_cuts: VecDeque::new(),
             away: BTreeMap::new(),
             slowness: Slowness::default(),
             refused: BTreeMap::new(),
-            after: BTreeMap::new(),
-            serial: 0,
+            store: Store::new(records_version),
             next_tick: now,
-            durable: records_version,
-            broken: None,
             counters: Counters::default(),
             rules: SOUND,
         };
@@ -212,9 +116,9 @@ impl Directory {
         self.rules = rules;
     }
 
-    /// Why its store failed, if it did: it does nothing any more and must be restarted.
-    pub fn broken(&self) -> Option<&str> {
-        self.broken.as_deref()
+    /// Whether its store fails: it is tried again, and nothing can be made or changed meanwhile.
+    pub fn store_is_failing(&self) -> bool {
+        self.store.is_failing()
     }
 
     /// The views in force.
@@ -233,7 +137,7 @@ impl Directory {
             (NodeId::Gateway(gateway), Message::Register { gateway: named, address, writers, held })
                 if gateway == named =>
             {
-                self.on_register(now, gateway, (address, writers, held), fx);
+                self.on_register(now, Registration { gateway, address, writers, held }, fx);
             }
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
                 self.slowness.on_observed(now, gateway, members);
@@ -251,7 +155,7 @@ impl Directory {
                 send(fx, from, Message::AdminDone { operation, result });
             }
             (NodeId::Client(_), Message::Admin { operation, request }) => {
-                self.on_admin(now, from, operation, request, fx)
+                self.on_admin(now, Asker { node: from, operation }, request, fx)
             }
             (_, Message::Ping { nonce }) => send(fx, from, Message::Pong { nonce }),
             _ => self.counters.count("message from a stranger to this role ignored"),
@@ -292,7 +196,7 @@ impl Directory {
             record.address.clone_from(&status.address);
             record.labels.clone_from(&status.labels);
             let put = self.records.put_brick(from);
-            self.store(vec![put], Vec::new(), fx);
+            self.put(vec![put], Vec::new(), fx);
             self.publish_addresses(fx);
         }
         let has_lost = self.on_disks(now, from, &status.disks, fx);
@@ -302,7 +206,7 @@ impl Directory {
             .filter_map(|group| group.active.clone())
             .filter(|view| view.slot_of(from).is_some())
             .collect();
-        let version = self.durable;
+        let version = self.store.durable();
         let since = self.records.deleted.iter().filter(|(at, _)| (known + 1..version + 1).contains(at));
         let deleted = since.map(|(_, volume)| *volume).collect();
         // A brick may trust its views again once it knows of all that left it out, and only while none is being made
@@ -337,7 +241,7 @@ impl Directory {
         let families = self.records.families.iter().filter(|(_, record)| {
             let mut of_brick = record.groups.iter().filter(|group| is_member(group)).peekable();
             let concerns = of_brick.peek().is_some() && (record.changed > known || of_brick.any(has_changed));
-            concerns && record.changed <= self.durable
+            concerns && record.changed <= self.store.durable()
         });
         let families = families.map(|(family, record)| Family {
             number: record.changed,
@@ -345,7 +249,7 @@ impl Directory {
             groups: record.groups.clone(),
         });
         let left = self.records.groups.values().filter(|record| {
-            record.changed <= self.durable && record.former.iter().any(|(brick, _)| *brick == to)
+            record.changed <= self.store.durable() && record.former.iter().any(|(brick, _)| *brick == to)
         });
         let left = left.filter_map(|record| record.active.clone()).filter(|view| view.slot_of(to).is_none());
         Orders {
@@ -358,82 +262,99 @@ impl Directory {
     }
 
     fn is_durable(&self, group: GroupId) -> bool {
-        self.records.groups.get(&group).is_some_and(|record| record.changed <= self.durable)
+        self.records.groups.get(&group).is_some_and(|record| record.changed <= self.store.durable())
     }
 
-    fn on_register(
-        &mut self,
-        now: Time,
-        gateway: GatewayId,
-        (address, writers, held): (String, u16, Option<u16>),
-        fx: &mut Vec<DirectoryEffect>,
-    ) {
-        if let Some(entry) = self.gateways.get_mut(&gateway) {
-            entry.heard = now;
-            entry.address = address;
-            let first_writer = entry.first_writer;
-            return send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
-        }
-        if let Some(first_writer) = held {
-            // It registered before the directory restarted, and goes on under its number.
-            self.gateways.insert(gateway, GatewayEntry { address, first_writer, heard: now });
-            return send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
-        }
-        let first_writer = self.free_writers(writers.clamp(1, 64));
-        self.records.counts.next_writer = (first_writer + writers.clamp(1, 64)) % StampClock::WRITERS;
-        self.gateways.insert(gateway, GatewayEntry { address, first_writer, heard: now });
-        let answer = Message::Registered { first_writer };
-        let put = self.records.put_counts();
-        self.store(vec![put], vec![After::Send(NodeId::Gateway(gateway), answer)], fx);
-    }
-
-    /// The next run of numbers that no gateway known to live has.
-    fn free_writers(&self, count: u16) -> u16 {
-        let mut first = self.records.counts.next_writer;
-        loop {
-            if first + count > StampClock::WRITERS {
-                first = 0;
+    fn on_register(&mut self, now: Time, said: Registration, fx: &mut Vec<DirectoryEffect>) {
+        let gateway = said.gateway;
+        match self.gateways.hear(now, said) {
+            Heard::Known(first_writer) => {
+                send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
             }
-            let taken = |entry: &GatewayEntry| (first..first + count).contains(&entry.first_writer);
-            if !self.gateways.values().any(taken) {
-                return first;
+            Heard::Waits => {}
+            // It asks again. What is begun now would have to be kept until the store works.
+            Heard::New(_) if self.store.is_failing() => {}
+            Heard::New(said) => {
+                let run = self.gateways.enter(now, said, self.records.counts.next_writer);
+                self.records.counts.next_writer = run.next_writer;
+                let put = self.records.put_counts();
+                self.put(vec![put], vec![After::Registered(gateway)], fx);
             }
-            first += count;
         }
     }
 
     // ---- storage ----
 
-    fn store(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
-        self.serial += 1;
-        self.after.insert(self.serial, (self.records.counts.version, after));
-        fx.push(DirectoryEffect::Store { token: self.serial, puts });
+    fn put(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
+        self.store.put(Write::new(puts, self.records.counts.version, after), fx);
     }
 
     fn on_stored(
         &mut self,
         now: Time,
-        token: u64,
+        token: StoreToken,
         result: Result<(), String>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let Some((version, after)) = self.after.remove(&token) else { return };
-        if let Err(why) = result {
-            // What is in memory is no longer what is stored: nothing may follow from it.
-            self.broken.get_or_insert(why);
-            return;
-        }
-        self.durable = self.durable.max(version);
-        for after in after {
+        for after in self.store.on_stored(now, token, result, fx) {
             match after {
-                After::Send(to, message) => send(fx, to, message),
+                After::Answer(asker, result) => answer(fx, asker, result),
+                After::Registered(gateway) => {
+                    if let Some(first_writer) = self.gateways.on_stored(gateway) {
+                        send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
+                    }
+                }
                 After::Change(group, number) => self.on_change_stored(now, group, number, fx),
                 After::Confirmed(group, number) => self.on_confirmed(now, group, number, fx),
                 After::Publish(group) => self.on_active_stored(group, fx),
+                After::Settled(info) => self.on_settled(*info),
                 After::Changed(volume) => self.publish_volume(volume, fx),
                 After::Deleted(volume) => self.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx),
             }
         }
+    }
+
+    /// Tries a store that fails again, and tells those that have waited for it too long.
+    fn keep_store(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        let Some(mut askers) = self.store.take_impatient(now) else { return self.store.retry(now, fx) };
+        askers.extend(core::mem::take(&mut self.creating).into_values().flatten());
+        askers.extend(core::mem::take(&mut self.wishes).into_iter().map(|wish| wish.asker));
+        let refusal = self.store.refusal().expect("it fails");
+        askers.into_iter().for_each(|asker| answer(fx, asker, Err(refusal.clone())));
+        self.store.retry(now, fx);
+    }
+
+    /// The answer to a command that has changed something or been refused for the state of something: it may rest on what
+    /// is not stored yet, and goes out behind that.
+    fn answer_behind(
+        &mut self,
+        asker: Asker,
+        result: Result<AdminReply, AdminError>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if let Some(After::Answer(asker, result)) = self.store.follow(After::Answer(asker, result)) {
+            answer(fx, asker, result);
+        }
+    }
+
+    // ---- what is told of volumes ----
+
+    /// A volume is about to change: until that is stored it is told as it was.
+    fn hold_back(&mut self, info: VolumeInfo) {
+        self.told.entry(info.id).or_insert(info);
+    }
+
+    fn on_settled(&mut self, info: VolumeInfo) {
+        if self.store.is_changing(&Records::volume_key(info.id)) {
+            self.told.insert(info.id, info);
+        } else {
+            self.told.remove(&info.id);
+        }
+    }
+
+    /// A volume as a restart would not take it back.
+    fn shown<'a>(&'a self, info: &'a VolumeInfo) -> &'a VolumeInfo {
+        self.told.get(&info.id).unwrap_or(info)
     }
 
     // ---- publishing ----
@@ -451,8 +372,8 @@ impl Directory {
     }
 
     fn publish_volume(&self, volume: VolumeId, fx: &mut Vec<DirectoryEffect>) {
-        let volumes =
-            self.records.volumes.get(&volume).map(|record| record.info.clone()).into_iter().collect();
+        let volumes = self.records.volumes.get(&volume).map(|record| self.shown(&record.info).clone());
+        let volumes = volumes.into_iter().collect();
         self.tell_gateways(Vec::new(), volumes, Vec::new(), fx);
     }
 
@@ -468,8 +389,8 @@ impl Directory {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let message = Message::Published { views, volumes, deleted, bricks: self.addresses() };
-        for gateway in self.gateways.keys() {
-            send(fx, NodeId::Gateway(*gateway), message.clone());
+        for gateway in self.gateways.ids() {
+            send(fx, NodeId::Gateway(gateway), message.clone());
         }
     }
 
@@ -483,8 +404,8 @@ impl Directory {
     }
 }
 
-fn send(fx: &mut Vec<DirectoryEffect>, to: NodeId, message: Message) {
-    fx.push(DirectoryEffect::Send { to, packet: message.into() });
+fn answer(fx: &mut Vec<DirectoryEffect>, asker: Asker, result: Result<AdminReply, AdminError>) {
+    send(fx, asker.node, Message::AdminDone { operation: asker.operation, result });
 }
 
 impl Machine for Directory {
@@ -492,9 +413,6 @@ impl Machine for Directory {
     type Effect = DirectoryEffect;
 
     fn step(&mut self, now: Time, event: DirectoryEvent, fx: &mut Vec<DirectoryEffect>) {
-        if self.broken.is_some() {
-            return;
-        }
         match event {
             DirectoryEvent::Packet { from, packet } => self.on_packet(now, from, packet.message, fx),
             DirectoryEvent::Down(_) => {}
@@ -505,7 +423,8 @@ impl Machine for Directory {
     fn settle(&mut self, _now: Time, _fx: &mut Vec<DirectoryEffect>) {}
 
     fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
-        if now < self.next_tick || self.broken.is_some() {
+        self.keep_store(now, fx);
+        if now < self.next_tick {
             return;
         }
         // A directory that did not run for a while has heard nobody: that is no sign that they are dead.
@@ -514,7 +433,7 @@ impl Machine for Directory {
             self.leases.renew_grace(now);
         }
         self.next_tick = now + TICK;
-        self.gateways.retain(|_, entry| now.since(entry.heard) < GATEWAY_SILENCE);
+        self.gateways.forget_silent(now);
         self.keep_members(now, fx);
         self.keep_families(now, fx);
         self.grant_wishes(now, fx);
@@ -522,7 +441,9 @@ impl Machine for Directory {
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
-        Some((self.next_tick, "leases are looked at"))
+        let tick = (self.next_tick, "leases are looked at");
+        let retry = self.store.deadline().map(|at| (at, "the store is tried again"));
+        retry.into_iter().chain([tick]).min_by_key(|(at, _)| *at)
     }
 
     fn check(&self, _depth: Depth) {

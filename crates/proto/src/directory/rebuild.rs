@@ -9,8 +9,8 @@
 //!
 //! Each group gets a further view, of those that answered, which settles what was in doubt; the others may join again.
 
+use super::event::{DirectoryEffect, DirectoryEvent, Put, send};
 use super::records::{BrickRecord, FamilyRecord, GroupRecord, Records, VolumeRecord};
-use super::{DirectoryEffect, DirectoryEvent, Put, send};
 use crate::layout::Layout;
 use base::{BrickId, Depth, GroupId, Machine, NodeId, StampClock, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};

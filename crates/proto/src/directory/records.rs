@@ -4,7 +4,7 @@
 //! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
 //! counters), `c` (the care).
 
-use super::Put;
+use super::event::Put;
 use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
@@ -260,9 +260,13 @@ impl Records {
         (key(b's', &id), self.slow.get(&id).map(Wire::to_bytes))
     }
 
+    pub(super) fn volume_key(id: VolumeId) -> Vec<u8> {
+        key(b'v', &id)
+    }
+
     /// The put that makes a volume's record, or its absence, durable.
     pub(super) fn put_volume(&self, id: VolumeId) -> Put {
-        (key(b'v', &id), self.volumes.get(&id).map(Wire::to_bytes))
+        (Records::volume_key(id), self.volumes.get(&id).map(Wire::to_bytes))
     }
 
     /// The put that makes a family's record, or its absence, durable.

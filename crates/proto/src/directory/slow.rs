@@ -241,7 +241,7 @@ impl Directory {
             None => drop(self.records.slow.remove(&brick)),
         }
         let put = self.records.put_slow(brick);
-        self.store(vec![put], Vec::new(), fx);
+        self.put(vec![put], Vec::new(), fx);
     }
 
     // ---- telling ----

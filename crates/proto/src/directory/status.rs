@@ -5,26 +5,19 @@ use super::members::{full, fullness};
 use super::records::VolumeRecord;
 use base::{BrickId, Time};
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{BrickStatus, ClusterStatus, GatewayStatus, GroupView};
+use wire::{BrickStatus, ClusterStatus, GroupView};
 
 impl Directory {
     /// What an operator sees.
     pub(super) fn cluster_status(&self, now: Time) -> ClusterStatus {
         ClusterStatus {
             bricks: self.records.bricks.keys().map(|brick| self.brick_entry(now, *brick)).collect(),
-            gateways: self
-                .gateways
-                .iter()
-                .map(|(id, entry)| GatewayStatus {
-                    id: *id,
-                    address: entry.address.clone(),
-                    silent_ms: now.since(entry.heard).as_millis() as u64,
-                })
-                .collect(),
+            gateways: self.gateways.status(now),
             volumes: self.records.volumes.values().map(|record| self.volume_status(now, record)).collect(),
             version: self.records.counts.version,
             care: self.care(),
             warnings: self.warnings(now),
+            store: self.store.failure(now),
         }
     }
 
@@ -56,7 +49,7 @@ impl Directory {
         let lost = |view: &GroupView| view.members.len() as u8 - view.current.len();
         let count = |is: &dyn Fn(&GroupView) -> bool| views.iter().filter(|view| is(view)).count() as u32;
         VolumeStatus {
-            volume: record.info.clone(),
+            volume: self.shown(&record.info).clone(),
             groups: groups.len() as u32,
             degraded: count(&|view| lost(view) > 0),
             unavailable: groups.iter().filter(|group| self.changes.contains_key(group)).count() as u32,

@@ -1,12 +1,13 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
 mod slow;
+mod storage;
 
 use super::records::Records;
 use super::*;
-use base::ClientId;
+use base::{ClientId, GatewayId};
 use std::collections::VecDeque;
-use wire::{CatchUp, Decision, Fate, Scope, Slots, Span, WriteId};
+use wire::{Care, CatchUp, Decision, Fate, Scope, Slots, Span, WriteId};
 
 const ADMIN: NodeId = NodeId::Client(ClientId(1));
 
@@ -15,6 +16,8 @@ struct Stage {
     now: Time,
     directory: Directory,
     stored: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Why nothing can be stored, if so.
+    storage_fails: Option<String>,
     /// What each brick says of itself; those without an entry are dead.
     bricks: BTreeMap<BrickId, BrickStatus>,
     /// Bricks that do not answer a question about views.
@@ -26,6 +29,9 @@ struct Stage {
     /// All that was sent to bricks about views.
     sent: Vec<(BrickId, Message)>,
     answers: VecDeque<Result<AdminReply, AdminError>>,
+    /// Effects that are still to be carried out: in order, as a driver does it.
+    effects: VecDeque<DirectoryEffect>,
+    is_following: bool,
 }
 
 impl Stage {
@@ -36,12 +42,15 @@ impl Stage {
             now: Time(1_000_000_000),
             directory: Directory::new(config, Vec::new(), Time(1_000_000_000)).expect("an empty store"),
             stored: BTreeMap::new(),
+            storage_fails: None,
             bricks: BTreeMap::new(),
             mute: Vec::new(),
             mutes_activation: false,
             doubts: BTreeMap::new(),
             sent: Vec::new(),
             answers: VecDeque::new(),
+            effects: VecDeque::new(),
+            is_following: false,
         };
         for brick in 1..=bricks {
             stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
@@ -127,8 +136,16 @@ impl Stage {
     }
 
     fn follow(&mut self, fx: Vec<DirectoryEffect>) {
-        for effect in fx {
+        self.effects.extend(fx);
+        if core::mem::replace(&mut self.is_following, true) {
+            return;
+        }
+        while let Some(effect) = self.effects.pop_front() {
             match effect {
+                DirectoryEffect::Store { token, .. } if self.storage_fails.is_some() => {
+                    let why = self.storage_fails.clone().expect("just looked at");
+                    self.event(DirectoryEvent::Stored { token, result: Err(why) });
+                }
                 DirectoryEffect::Store { token, puts } => {
                     for (key, value) in puts {
                         match value {
@@ -149,6 +166,7 @@ impl Stage {
                 DirectoryEffect::Send { .. } => {}
             }
         }
+        self.is_following = false;
     }
 
     fn puppet(&mut self, brick: BrickId, message: Message) {

@@ -2,7 +2,9 @@
 //!
 //! Who is in the view to come is decided in [`super::members`], on which branches in [`super::families`].
 
-use super::{ASK_AGAIN, After, Directory, DirectoryEffect, Put, send};
+use super::event::send;
+use super::store::After;
+use super::{ASK_AGAIN, Directory, DirectoryEffect, Put};
 use crate::layout::{Geometry, Layout};
 use crate::member::change::{Change, Step};
 use base::{GroupId, Time, ViewNumber, VolumeId};
@@ -70,7 +72,7 @@ impl Directory {
     fn confirm(&mut self, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(number) = self.records.revocable.remove(&group) else { return };
         let put = self.records.put_revocable(group);
-        self.store(vec![put], vec![After::Confirmed(group, number)], fx);
+        self.put(vec![put], vec![After::Confirmed(group, number)], fx);
     }
 
     pub(super) fn on_confirmed(
@@ -118,7 +120,7 @@ impl Directory {
         record.next = Some(next.clone());
         puts.push(self.records.put_group(group));
         self.changes.insert(group, Change::new(next, geometry, voters, holds, now));
-        self.store(puts, vec![After::Change(group, number)], fx);
+        self.put(puts, vec![After::Change(group, number)], fx);
     }
 
     pub(super) fn on_change_stored(
@@ -181,7 +183,7 @@ impl Directory {
         record.next = None;
         record.changed = version;
         let puts = vec![self.records.put_group(group), self.records.put_counts()];
-        self.store(puts, vec![After::Publish(group)], fx);
+        self.put(puts, vec![After::Publish(group)], fx);
     }
 
     /// The new view is in force.

@@ -1,12 +1,13 @@
 //! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::families`].
 
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
-use super::{After, Answered, Directory, DirectoryEffect, Put};
+use super::store::{After, Asker};
+use super::{Answered, Directory, DirectoryEffect, Put};
 use crate::layout::placement::{self, Candidate};
 use crate::layout::{Geometry, Layout};
-use base::{BLOCK_U64, BrickId, GroupId, NodeId, Time, ViewNumber, VolumeId};
+use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeSet;
-use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, Message, Slots, VolumeInfo, VolumeMap};
+use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, Slots, VolumeInfo, VolumeMap};
 
 const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
@@ -16,8 +17,7 @@ impl Directory {
     pub(super) fn create(
         &mut self,
         now: Time,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
@@ -40,7 +40,7 @@ impl Directory {
             if known.ready {
                 return Some(Ok(AdminReply::Volume(known.info.clone())));
             }
-            self.creating.entry(known.info.id).or_default().push((from, operation));
+            self.creating.entry(known.info.id).or_default().push(asker);
             return None;
         }
         if self.records.counts.recent.contains(&nonce) {
@@ -64,7 +64,7 @@ impl Directory {
         };
         match self.plan(now, &info, groups) {
             Ok(members) => {
-                self.creating.entry(info.id).or_default().push((from, operation));
+                self.creating.entry(info.id).or_default().push(asker);
                 self.begin_volume(now, info, nonce, members, fx);
                 None
             }
@@ -136,7 +136,7 @@ impl Directory {
         // One write makes the volume known; each group's own change begins behind it.
         let puts =
             vec![self.records.put_volume(volume), self.records.put_family(volume), self.records.put_counts()];
-        self.store(puts, Vec::new(), fx);
+        self.put(puts, Vec::new(), fx);
         for (group, members) in groups.into_iter().zip(members) {
             let record = GroupRecord {
                 volume,
@@ -154,13 +154,7 @@ impl Directory {
         }
     }
 
-    pub(super) fn delete(
-        &mut self,
-        from: NodeId,
-        operation: u64,
-        name: &str,
-        fx: &mut Vec<DirectoryEffect>,
-    ) -> Answered {
+    pub(super) fn delete(&mut self, asker: Asker, name: &str, fx: &mut Vec<DirectoryEffect>) -> Answered {
         let Some(record) = self.records.volume_named(name) else {
             return Some(Err(AdminError::NoVolume(name.to_owned())));
         };
@@ -179,8 +173,9 @@ impl Directory {
             puts.extend(self.touch_family(info.family));
         }
         self.creating.remove(&info.id);
-        let done = Message::AdminDone { operation, result: Ok(AdminReply::Done) };
-        self.store(puts, vec![After::Deleted(info.id), After::Send(from, done)], fx);
+        self.told.remove(&info.id);
+        let done = After::Answer(asker, Ok(AdminReply::Done));
+        self.put(puts, vec![After::Deleted(info.id), done], fx);
         None
     }
 
@@ -227,8 +222,7 @@ impl Directory {
 
     pub(super) fn alter(
         &mut self,
-        from: NodeId,
-        operation: u64,
+        asker: Asker,
         name: &str,
         fx: &mut Vec<DirectoryEffect>,
         change: impl FnOnce(&mut VolumeInfo) -> Result<(), AdminError>,
@@ -244,18 +238,20 @@ impl Directory {
         }
         let volume = info.id;
         if let Some(record) = self.records.volumes.get_mut(&volume) {
-            record.info = info.clone();
+            let before = core::mem::replace(&mut record.info, info.clone());
+            self.hold_back(before);
         }
-        let done = Message::AdminDone { operation, result: Ok(AdminReply::Volume(info.clone())) };
+        let done = After::Answer(asker, Ok(AdminReply::Volume(info.clone())));
+        let settled = After::Settled(Box::new(info.clone()));
         let mut puts = self.touch_family(info.family);
         puts.push(self.records.put_volume(volume));
-        self.store(puts, vec![After::Changed(volume), After::Send(from, done)], fx);
+        self.put(puts, vec![settled, After::Changed(volume), done], fx);
         None
     }
 
     pub(super) fn list(&self) -> AdminReply {
         let ready = self.records.volumes.values().filter(|record| record.ready);
-        AdminReply::Volumes(ready.map(|record| record.info.clone()).collect())
+        AdminReply::Volumes(ready.map(|record| self.shown(&record.info).clone()).collect())
     }
 
     pub(super) fn volume_map(&self, name: &str) -> Result<VolumeMap, AdminError> {
@@ -266,7 +262,7 @@ impl Directory {
             .ok_or_else(|| AdminError::NoVolume(name.to_owned()))?;
         let groups = self.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
         let groups = groups.iter().filter_map(|group| self.active(*group).cloned()).collect();
-        Ok(VolumeMap { volume: record.info.clone(), groups, bricks: self.addresses() })
+        Ok(VolumeMap { volume: self.shown(&record.info).clone(), groups, bricks: self.addresses() })
     }
 }
 

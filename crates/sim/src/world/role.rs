@@ -6,7 +6,7 @@ use base::{Depth, Machine, NodeId, Payload, Time, VolumeId};
 use node::BrickNode;
 use proto::Counters;
 use proto::client::{Client, ClientEffect, ClientEvent};
-use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put};
+use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 use proto::distribute::claim::Attempt;
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ fn directory_event(input: Input) -> Option<DirectoryEvent> {
     Some(match input {
         Input::Packet { from, packet } => DirectoryEvent::Packet { from, packet },
         Input::Down(node) => DirectoryEvent::Down(node),
-        Input::Stored { token } => DirectoryEvent::Stored { token, result: Ok(()) },
+        Input::Stored { token } => DirectoryEvent::Stored { token: StoreToken(token), result: Ok(()) },
         _ => return None,
     })
 }
@@ -195,7 +195,7 @@ fn client_event(input: Input) -> Option<ClientEvent> {
 fn directory_output(effect: DirectoryEffect) -> Output {
     match effect {
         DirectoryEffect::Send { to, packet } => Output::Send { to, packet },
-        DirectoryEffect::Store { token, puts } => Output::Store { token, puts },
+        DirectoryEffect::Store { token, puts } => Output::Store { token: token.0, puts },
     }
 }
 

@@ -1,0 +1,80 @@
+//! The directory daemon: its machine, its peers, and its [`store`].
+
+pub(crate) mod store;
+
+use crate::disk::file::sync_folder_of;
+use crate::metrics::Meter;
+use crate::transport::{PeerEvent, Peers};
+use crate::turn::{Core, Driver, Role, World, draw_id};
+use crate::{DirectoryOptions, HostError, Ready, Shutdown};
+use base::{NodeId, Time};
+use proto::directory::{Directory, DirectoryEffect, DirectoryEvent};
+use store::Store;
+use wire::GroupView;
+
+/// Runs the directory until the shutdown is requested.
+///
+/// # Errors
+/// When an address, a certificate, a socket or the store cannot be used.
+pub fn run_directory(
+    options: DirectoryOptions,
+    shutdown: &Shutdown,
+    on_ready: impl FnOnce(&Ready),
+) -> Result<(), HostError> {
+    let core = Core::new(shutdown)?;
+    let node = &options.node;
+    let failed = |why: String| HostError::Store { path: options.store.clone(), why };
+    let store = Store::open(&options.store).map_err(failed)?;
+    // The store syncs what it writes, but not the name of a file that it has made.
+    sync_folder_of(&options.store).map_err(|error| failed(format!("cannot sync its folder: {error}")))?;
+    let contents = store.contents().map_err(failed)?;
+    let machine = Directory::new(options.config.clone(), contents, core.clock.now()).map_err(failed)?;
+    let mut peers = Peers::new(NodeId::Directory, node.cluster, &node.security, core.registry(), draw_id())?;
+    let bound = peers.listen(&options.listen.parse()?)?;
+    let meter = Meter::new(node.metrics)?;
+    on_ready(&Ready { name: "directory".to_owned(), addresses: vec![bound.to_string()] });
+    Driver::new(core, peers, machine, DirectoryRole { store, transactions: 0 }, meter).run()
+}
+
+struct DirectoryRole {
+    store: Store,
+    transactions: u64,
+}
+
+impl Role for DirectoryRole {
+    type Machine = Directory;
+
+    fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
+        match event {
+            PeerEvent::Packet { from, packet } => Some(DirectoryEvent::Packet { from, packet }),
+            PeerEvent::Down(node) => Some(DirectoryEvent::Down(node)),
+            PeerEvent::Up(_) => None,
+        }
+    }
+
+    fn effect(&mut self, effect: DirectoryEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {
+        match effect {
+            DirectoryEffect::Send { to, packet } => world.peers.send(to, &packet),
+            // Changes are rare and small: the loop waits for them, and no order can be lost.
+            DirectoryEffect::Store { token, puts } => {
+                let result = self.store.put(token, &puts);
+                self.transactions += u64::from(result.is_ok());
+                world.inbox.push(DirectoryEvent::Stored { token, result });
+            }
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, machine: &Directory, _now: Time, meter: &mut Meter) {
+        meter.counter("brickwork_directory_transactions_total", self.transactions);
+        meter.counters(machine.counters());
+        let groups = |of: fn(&GroupView) -> bool| machine.views().filter(|view| of(view)).count() as f64;
+        meter.gauge("brickwork_groups", groups(|_| true));
+        meter
+            .gauge("brickwork_groups_degraded", groups(|view| view.current.len() < view.members.len() as u8));
+        meter.gauge("brickwork_groups_rebuilding", groups(|view| !view.joining.is_empty()));
+        let is_failing = if machine.store_is_failing() { 1.0 } else { 0.0 };
+        meter.gauge("brickwork_directory_store_failing", is_failing);
+        meter.gauge("brickwork_bricks_slow", machine.slow_bricks() as f64);
+    }
+}

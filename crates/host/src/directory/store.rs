@@ -1,0 +1,326 @@
+//! The directory's store on disk: an embedded database (redb) in one file.
+//!
+//! The database refuses all work after its first I/O error, so that it is opened anew before the next try. The file
+//! itself stays open and locked all the time: no other directory can take it over in between, nor write what this one
+//! does not know of.
+
+use proto::directory::{Put, StoreToken};
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A key and its value.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
+/// The machine's keys and values.
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("directory");
+/// Room of the database's own cache: the machine holds all of it in memory anyway.
+const CACHE_BYTES: usize = 1 << 20;
+/// A store that goes on failing is logged so often: an operator sees that it lasts, and the log does not fill up.
+const LOG_EVERY: Duration = Duration::from_secs(30);
+/// How much of the file is read and written at a time when all of it is written again.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The file, open and locked, and what its latest sync said. Clones share both.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreFile {
+    file: Arc<File>,
+    /// A write or sync failed. The kernel then takes pages for clean that never reached the disk, and a later sync says
+    /// nothing of them.
+    is_doubtful: Arc<AtomicBool>,
+}
+
+impl StoreFile {
+    fn open(path: &Path) -> Result<StoreFile, String> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| error.to_string())?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let why =
+                    "is in use by another directory; stop that one, or give this one a store of its own";
+                return Err(why.to_owned());
+            }
+            Err(TryLockError::Error(error)) => return Err(error.to_string()),
+        }
+        Ok(StoreFile { file: Arc::new(file), is_doubtful: Arc::new(AtomicBool::new(false)) })
+    }
+
+    /// Opens the database in the file. What the kernel may have lost of it is written again first.
+    fn database(&self) -> Result<Database, String> {
+        self.settle_doubts().map_err(|error| error.to_string())?;
+        create(self.clone()).map_err(|error| error.to_string())
+    }
+
+    fn settle_doubts(&self) -> io::Result<()> {
+        if !self.is_doubtful.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let (length, mut offset) = (self.file.metadata()?.len(), 0);
+        let mut piece = vec![0; PIECE_BYTES];
+        while offset < length {
+            let count = usize::try_from(length - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            self.file.read_exact_at(&mut piece[..count], offset)?;
+            self.file.write_all_at(&piece[..count], offset)?;
+            offset += count as u64;
+        }
+        self.file.sync_data()?;
+        self.is_doubtful.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn noting<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.is_err() {
+            self.is_doubtful.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+/// The lock is this file's own, held for as long as it is open.
+impl StorageBackend for StoreFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.noting(self.file.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.noting(self.file.sync_data())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.noting(self.file.write_all_at(data, offset))
+    }
+}
+
+fn create(backend: impl StorageBackend) -> Result<Database, DatabaseError> {
+    Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend)
+}
+
+/// Opens the database anew.
+type Open = Box<dyn Fn() -> Result<Database, String>>;
+
+/// A store that failed and has not worked since.
+struct Trouble {
+    /// The first change that failed: nothing behind it is stored ahead of it.
+    first: StoreToken,
+    since: Instant,
+    logged: Instant,
+    tries: u32,
+}
+
+/// The store, which is opened anew after an error.
+pub(crate) struct Store {
+    path: PathBuf,
+    open: Open,
+    database: Option<Database>,
+    trouble: Option<Trouble>,
+}
+
+impl Store {
+    pub(crate) fn open(path: &Path) -> Result<Store, String> {
+        let file = StoreFile::open(path)?;
+        Store::with(path, Box::new(move || file.database()))
+    }
+
+    fn with(path: &Path, open: Open) -> Result<Store, String> {
+        let database = Some(open()?);
+        Ok(Store { path: path.to_owned(), open, database, trouble: None })
+    }
+
+    /// All that it holds.
+    pub(crate) fn contents(&self) -> Result<Vec<Pair>, String> {
+        let database = self.database.as_ref().ok_or("the store is not open")?;
+        load(database).map_err(|error| error.to_string())
+    }
+
+    /// All changes on stable storage, or none. After an error only the change that failed is tried again.
+    pub(crate) fn put(&mut self, token: StoreToken, puts: &[Put]) -> Result<(), String> {
+        if self.trouble.as_ref().is_some_and(|trouble| trouble.first != token) {
+            return Err("an earlier change is not stored yet".to_owned());
+        }
+        let result = self.attempt(puts);
+        match &result {
+            Ok(()) => self.on_success(),
+            Err(why) => self.on_error(token, why),
+        }
+        result
+    }
+
+    fn attempt(&mut self, puts: &[Put]) -> Result<(), String> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => (self.open)()?,
+        };
+        write(&database, puts).map_err(|error| error.to_string())?;
+        self.database = Some(database);
+        Ok(())
+    }
+
+    fn on_success(&mut self) {
+        let Some(trouble) = self.trouble.take() else { return };
+        tracing::info!(
+            store = %self.path.display(), tries = trouble.tries, seconds = trouble.since.elapsed().as_secs(),
+            "the directory's store works again; all that waited is stored"
+        );
+    }
+
+    fn on_error(&mut self, token: StoreToken, why: &str) {
+        let now = Instant::now();
+        let is_first = self.trouble.is_none();
+        let trouble = self.trouble.get_or_insert(Trouble { first: token, since: now, logged: now, tries: 0 });
+        trouble.tries += 1;
+        if is_first || now - trouble.logged >= LOG_EVERY {
+            trouble.logged = now;
+            tracing::error!(
+                store = %self.path.display(), why, tries = trouble.tries,
+                "the directory cannot store changes: nothing can be made or changed, and writes to groups of a brick that \
+                 dies wait. Free space there, or mend its file system or disk: it tries again every second"
+            );
+        }
+    }
+}
+
+/// A new store that holds `puts`, on stable storage.
+pub(crate) fn create_store(path: &Path, puts: &[Put]) -> Result<(), String> {
+    Store::open(path)?.attempt(puts)
+}
+
+fn load(database: &Database) -> Result<Vec<Pair>, redb::Error> {
+    let transaction = database.begin_read()?;
+    let table = match transaction.open_table(TABLE) {
+        Ok(table) => table,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut pairs = Vec::new();
+    for entry in table.iter()? {
+        let (key, value) = entry?;
+        pairs.push((key.value().to_vec(), value.value().to_vec()));
+    }
+    Ok(pairs)
+}
+
+fn write(database: &Database, puts: &[Put]) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut table = transaction.open_table(TABLE)?;
+        for (key, value) in puts {
+            match value {
+                Some(value) => drop(table.insert(&key[..], &value[..])?),
+                None => drop(table.remove(&key[..])?),
+            }
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicI32;
+
+    fn put(key: &str, value: Option<&str>) -> Put {
+        (key.as_bytes().to_vec(), value.map(|v| v.as_bytes().to_vec()))
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<Pair> {
+        pairs.iter().map(|(k, v)| (k.as_bytes().to_vec(), v.as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn the_store_keeps_what_it_acknowledged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("directory.redb");
+        let mut store = Store::open(&path).unwrap();
+        assert_eq!(store.contents().unwrap(), vec![]);
+        let first = [put("b", Some("2")), put("a", Some("1")), put("c", Some("3"))];
+        store.put(StoreToken(1), &first).unwrap();
+        store.put(StoreToken(2), &[put("b", None), put("a", Some("one"))]).unwrap();
+        let second = Store::open(&path).err().unwrap();
+        assert!(second.contains("in use by another directory"), "{second}");
+        drop(store);
+        assert_eq!(Store::open(&path).unwrap().contents().unwrap(), pairs(&[("a", "one"), ("c", "3")]));
+    }
+
+    /// A file whose writes or syncs fail with the error that is set, if any.
+    #[derive(Clone, Debug)]
+    struct Faulty {
+        file: StoreFile,
+        writes: Arc<AtomicI32>,
+        syncs: Arc<AtomicI32>,
+    }
+
+    impl Faulty {
+        fn fault(&self, of: &AtomicI32) -> io::Result<()> {
+            match of.load(Ordering::Relaxed) {
+                0 => Ok(()),
+                error => self.file.noting(Err(io::Error::from_raw_os_error(error))),
+            }
+        }
+    }
+
+    impl StorageBackend for Faulty {
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.file.read(offset, out)
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.fault(&self.writes).and_then(|()| self.file.set_len(len))
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.fault(&self.syncs).and_then(|()| self.file.sync_data())
+        }
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.fault(&self.writes).and_then(|()| self.file.write(offset, data))
+        }
+    }
+
+    /// The disk is full, read-only, or broken, when it is written or when it is synced; then it works again.
+    #[test]
+    fn it_works_again_after_an_error_and_stores_nothing_out_of_order() {
+        for error in [libc::ENOSPC, libc::EROFS, libc::EIO] {
+            for syncs in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("directory.redb");
+                let file = StoreFile::open(&path).unwrap();
+                let (writes, sync) = (Arc::default(), Arc::default());
+                let faulty =
+                    Faulty { file: file.clone(), writes: Arc::clone(&writes), syncs: Arc::clone(&sync) };
+                let open = move || {
+                    faulty.file.settle_doubts().map_err(|error| error.to_string())?;
+                    create(faulty.clone()).map_err(|error| error.to_string())
+                };
+                let mut store = Store::with(&path, Box::new(open)).unwrap();
+                store.put(StoreToken(1), &[put("a", Some("1"))]).unwrap();
+                if syncs { &sync } else { &writes }.store(error, Ordering::Relaxed);
+                let why = store.put(StoreToken(2), &[put("a", Some("2"))]).unwrap_err();
+                assert!(why.contains(&format!("os error {error}")), "{why}");
+                store.put(StoreToken(2), &[put("a", Some("2"))]).unwrap_err();
+                if syncs { &sync } else { &writes }.store(0, Ordering::Relaxed);
+                store.put(StoreToken(3), &[put("b", Some("3"))]).unwrap_err();
+                store.put(StoreToken(2), &[put("a", Some("2")), put("b", Some("3"))]).unwrap();
+                store.put(StoreToken(4), &[put("c", Some("4"))]).unwrap();
+                assert!(!file.is_doubtful.load(Ordering::Relaxed), "all of it was written again");
+                drop((store, file));
+                let contents = Store::open(&path).unwrap().contents().unwrap();
+                assert_eq!(contents, pairs(&[("a", "2"), ("b", "3"), ("c", "4")]));
+            }
+        }
+    }
+}

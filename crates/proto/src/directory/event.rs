@@ -1,0 +1,84 @@
+//! What happens to the directory, and what it asks for.
+
+use base::NodeId;
+use wire::{Care, Message, Packet};
+
+/// What happens to the directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectoryEvent {
+    /// A packet came. `from` is what the transport has authenticated.
+    Packet {
+        /// The sender.
+        from: NodeId,
+        /// What it says.
+        packet: Packet,
+    },
+    /// The connection to a peer is gone.
+    Down(NodeId),
+    /// A [`DirectoryEffect::Store`] is on stable storage, or why not.
+    Stored {
+        /// As in the effect.
+        token: StoreToken,
+        /// An error in words that an operator understands.
+        result: Result<(), String>,
+    },
+}
+
+/// A change of the directory's store: `None` removes the key.
+pub type Put = (Vec<u8>, Option<Vec<u8>>);
+
+/// Names a [`DirectoryEffect::Store`] and its answer; grows with each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoreToken(pub u64);
+
+/// What the directory asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectoryEffect {
+    /// Send this; it may get lost.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// What it says.
+        packet: Packet,
+    },
+    /// Put all of these on stable storage, or none. Asked in order, and answered in order. Where one has failed, all that
+    /// were asked after it fail as well, until its token is asked for again: no later change is stored ahead of it.
+    Store {
+        /// Names the answer.
+        token: StoreToken,
+        /// The changes.
+        puts: Vec<Put>,
+    },
+}
+
+/// What the directory is told when it starts.
+#[derive(Clone, Debug)]
+pub struct DirectoryConfig {
+    /// For how long a brick may trust its views after a heartbeat.
+    pub lease_ns: u64,
+    /// By how much clocks may differ in rate, in parts per million.
+    pub drift_ppm: u32,
+    /// Failure-domain labels, the widest first.
+    pub domains: Vec<String>,
+    /// How bricks look after their blocks, until a command says otherwise.
+    pub care: Care,
+    /// For how long a brick that was left out for being slow must be well again before it returns: doubled each time,
+    /// between these.
+    pub slow_hold_ns: (u64, u64),
+}
+
+impl Default for DirectoryConfig {
+    fn default() -> DirectoryConfig {
+        DirectoryConfig {
+            lease_ns: 2_000_000_000,
+            drift_ppm: 10_000,
+            domains: vec!["rack".to_owned(), "host".to_owned()],
+            care: Care::default(),
+            slow_hold_ns: (10_000_000_000, 600_000_000_000),
+        }
+    }
+}
+
+pub(super) fn send(fx: &mut Vec<DirectoryEffect>, to: NodeId, message: Message) {
+    fx.push(DirectoryEffect::Send { to, packet: message.into() });
+}

@@ -1,0 +1,114 @@
+//! Gateways that are known to live, and the runs of writer numbers by which their stamps differ.
+
+use base::{GatewayId, StampClock, Time};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::GatewayStatus;
+
+/// A gateway that did not register again for this long is forgotten.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The most numbers that one gateway gets.
+const WRITERS_MAX: u16 = 64;
+
+#[derive(Debug)]
+struct Entry {
+    address: String,
+    first_writer: u16,
+    heard: Time,
+    /// Whether it is stored that nobody else gets its numbers: before that it must not use them.
+    is_durable: bool,
+}
+
+/// What a gateway says when it registers.
+#[derive(Clone, Debug)]
+pub(super) struct Registration {
+    pub(super) gateway: GatewayId,
+    pub(super) address: String,
+    /// How many numbers it wants.
+    pub(super) writers: u16,
+    /// The first of those that it has already, from before the directory restarted.
+    pub(super) held: Option<u16>,
+}
+
+/// What is to be done about a gateway that registers.
+pub(super) enum Heard {
+    /// It has its numbers, from this one on.
+    Known(u16),
+    /// Its numbers are being stored.
+    Waits,
+    /// It is new and has none.
+    New(Registration),
+}
+
+/// A run of numbers that is given to a new gateway.
+pub(super) struct Run {
+    /// The first number that the next one may get: to be stored before the run is told.
+    pub(super) next_writer: u16,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Gateways {
+    entries: BTreeMap<GatewayId, Entry>,
+}
+
+impl Gateways {
+    pub(super) fn ids(&self) -> impl Iterator<Item = GatewayId> {
+        self.entries.keys().copied()
+    }
+
+    pub(super) fn hear(&mut self, now: Time, said: Registration) -> Heard {
+        if let Some(entry) = self.entries.get_mut(&said.gateway) {
+            entry.heard = now;
+            entry.address = said.address;
+            return if entry.is_durable { Heard::Known(entry.first_writer) } else { Heard::Waits };
+        }
+        let Some(first_writer) = said.held else { return Heard::New(said) };
+        // It registered before the directory restarted, and goes on under its numbers.
+        let entry = Entry { address: said.address, first_writer, heard: now, is_durable: true };
+        self.entries.insert(said.gateway, entry);
+        Heard::Known(first_writer)
+    }
+
+    /// Gives a new gateway the next run of numbers that no gateway known to live has.
+    pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Run {
+        let count = said.writers.clamp(1, WRITERS_MAX);
+        let first_writer = self.free_run(next_writer, count);
+        let entry = Entry { address: said.address, first_writer, heard: now, is_durable: false };
+        self.entries.insert(said.gateway, entry);
+        Run { next_writer: (first_writer + count) % StampClock::WRITERS }
+    }
+
+    fn free_run(&self, next_writer: u16, count: u16) -> u16 {
+        let mut first = next_writer;
+        loop {
+            if first + count > StampClock::WRITERS {
+                first = 0;
+            }
+            let taken = |entry: &Entry| (first..first + count).contains(&entry.first_writer);
+            if !self.entries.values().any(taken) {
+                return first;
+            }
+            first += count;
+        }
+    }
+
+    /// A gateway's numbers are stored: the first of them, if it is still there.
+    pub(super) fn on_stored(&mut self, gateway: GatewayId) -> Option<u16> {
+        let entry = self.entries.get_mut(&gateway)?;
+        entry.is_durable = true;
+        Some(entry.first_writer)
+    }
+
+    pub(super) fn forget_silent(&mut self, now: Time) {
+        self.entries.retain(|_, entry| now.since(entry.heard) < SILENCE);
+    }
+
+    pub(super) fn status(&self, now: Time) -> Vec<GatewayStatus> {
+        let status = |(id, entry): (&GatewayId, &Entry)| GatewayStatus {
+            id: *id,
+            address: entry.address.clone(),
+            silent_ms: now.since(entry.heard).as_millis() as u64,
+        };
+        self.entries.iter().map(status).collect()
+    }
+}
