@@ -19,9 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// The most branches of a family, dead ones included: every view names them all.
 const BRANCHES_MAX: usize = 256;
 
-/// Refused requests that are remembered.
-const REFUSED_MAX: usize = 64;
-
 /// A request for a cut that has to wait.
 #[derive(Debug)]
 pub(super) struct Wish {
@@ -69,10 +66,6 @@ impl Directory {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        // A copy that was on its way when the request was refused must not do later what nobody expects any more.
-        if nonce_of(&request).is_some_and(|nonce| self.refused_cuts.contains(&nonce)) {
-            return Some(Err(not_now()));
-        }
         match self.try_cut(now, asker, &request, fx) {
             Some(Err(AdminError::Busy)) => {
                 let same = |wish: &Wish| wish.asker == asker;
@@ -81,8 +74,28 @@ impl Directory {
                 }
                 None
             }
+            Some(Err(why)) => {
+                self.refuse(asker, &request, why, fx);
+                None
+            }
             answered => answered,
         }
+    }
+
+    /// Answers that a request is refused, once it is stored that it is: a copy that was on its way meanwhile must not do
+    /// later what nobody expects any more.
+    fn refuse(
+        &mut self,
+        asker: Asker,
+        request: &AdminRequest,
+        why: AdminError,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if let Some(nonce) = nonce_of(request).filter(|nonce| self.records.refusal(*nonce).is_none()) {
+            let put = self.records.refuse(nonce, why.clone());
+            self.put(vec![put], Vec::new(), fx);
+        }
+        self.answer_behind(asker, Err(why), fx);
     }
 
     /// Tries again what had to wait.
@@ -91,22 +104,13 @@ impl Directory {
             return;
         }
         for wish in core::mem::take(&mut self.wishes) {
-            let result = match self.try_cut(now, wish.asker, &wish.request, fx) {
-                None => continue,
-                Some(Err(AdminError::Busy)) if now < wish.until => {
-                    self.wishes.push(wish);
-                    continue;
-                }
-                Some(Err(AdminError::Busy)) => {
-                    if self.refused_cuts.len() >= REFUSED_MAX {
-                        self.refused_cuts.pop_front();
-                    }
-                    self.refused_cuts.extend(nonce_of(&wish.request));
-                    Err(not_now())
-                }
-                Some(result) => result,
-            };
-            self.answer_behind(wish.asker, result, fx);
+            match self.try_cut(now, wish.asker, &wish.request, fx) {
+                None => {}
+                Some(Err(AdminError::Busy)) if now < wish.until => self.wishes.push(wish),
+                Some(Err(AdminError::Busy)) => self.refuse(wish.asker, &wish.request, not_now(), fx),
+                Some(Err(why)) => self.refuse(wish.asker, &wish.request, why, fx),
+                Some(result) => self.answer_behind(wish.asker, result, fx),
+            }
         }
     }
 
@@ -117,6 +121,9 @@ impl Directory {
         request: &AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
+        if let Some(why) = nonce_of(request).and_then(|nonce| self.records.refusal(nonce)) {
+            return Some(Err(why.clone()));
+        }
         let planned = match request {
             // What is being moved or let go in the background must end first.
             AdminRequest::DeleteVolume { name } => return self.delete(asker, name, fx),

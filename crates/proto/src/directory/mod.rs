@@ -34,7 +34,7 @@ use gateways::{Gateways, Heard, Registration};
 use leases::Leases;
 use records::Records;
 use slow::Slowness;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use store::{After, Asker, Store, Write};
 use wire::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupView, Message, Orders, VolumeInfo,
@@ -56,8 +56,6 @@ pub struct Directory {
     told: BTreeMap<VolumeId, VolumeInfo>,
     /// Requests that wait for groups to be in order.
     wishes: Vec<Wish>,
-    /// Nonces of requests for cuts that were refused, the latest ones.
-    refused_cuts: VecDeque<u64>,
     /// Since when bricks have been away, as far as is known since the start.
     away: BTreeMap<BrickId, Time>,
     /// What is known of slow bricks beside the records.
@@ -92,7 +90,6 @@ impl Directory {
             creating: BTreeMap::new(),
             told: BTreeMap::new(),
             wishes: Vec::new(),
-            refused_cuts: VecDeque::new(),
             away: BTreeMap::new(),
             slowness: Slowness::default(),
             refused: BTreeMap::new(),

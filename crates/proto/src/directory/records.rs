@@ -2,12 +2,12 @@
 //! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
 //! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
-//! counters), `c` (the care).
+//! counters), `c` (the care), `x` (commands that were refused).
 
 use super::event::Put;
 use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
-use wire::{BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
+use wire::{AdminError, BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
 
 /// A brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +94,14 @@ pub(super) struct Counts {
 
 const RECENT_MAX: usize = 256;
 
+/// A command that was refused: a copy of it that comes late is refused as well, whatever has become possible since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    nonce: u64,
+    why: AdminError,
+}
+
+wire_struct!(Refusal { nonce, why });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(SlowRecord { is_out, since, why, relapses });
 wire_struct!(VolumeRecord { info, nonce, ready });
@@ -134,10 +142,13 @@ pub(super) struct Records {
     pub(super) counts: Counts,
     /// How bricks look after their blocks, once that was changed.
     pub(super) care: Option<Care>,
+    /// The latest refusals.
+    refusals: Vec<Refusal>,
 }
 
 const COUNTS_KEY: &[u8] = b"m";
 const CARE_KEY: &[u8] = b"c";
+const REFUSALS_KEY: &[u8] = b"x";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
     let mut key = vec![prefix];
@@ -166,6 +177,7 @@ impl Records {
             deleted: BTreeMap::new(),
             counts,
             care: None,
+            refusals: Vec::new(),
         };
         for (key, value) in contents {
             records
@@ -240,6 +252,7 @@ impl Records {
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'm' => self.counts = Wire::from_bytes(value)?,
             b'c' => self.care = Some(Wire::from_bytes(value)?),
+            b'x' => self.refusals = Wire::from_bytes(value)?,
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }
         Ok(())
@@ -306,6 +319,20 @@ impl Records {
         if self.counts.recent.len() > RECENT_MAX {
             self.counts.recent.remove(0);
         }
+    }
+
+    /// Why the command of this nonce was refused, if it was.
+    pub(super) fn refusal(&self, nonce: u64) -> Option<&AdminError> {
+        self.refusals.iter().find(|refusal| refusal.nonce == nonce).map(|refusal| &refusal.why)
+    }
+
+    /// The command of this nonce is refused for good; the put that makes that durable.
+    pub(super) fn refuse(&mut self, nonce: u64, why: AdminError) -> Put {
+        self.refusals.push(Refusal { nonce, why });
+        if self.refusals.len() > RECENT_MAX {
+            self.refusals.remove(0);
+        }
+        (REFUSALS_KEY.to_vec(), Some(self.refusals.to_bytes()))
     }
 
     pub(super) fn volume_named(&self, name: &str) -> Option<&VolumeRecord> {

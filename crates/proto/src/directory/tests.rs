@@ -494,6 +494,54 @@ fn a_copy_of_a_refused_rollback_does_not_do_it_later() {
     stage.ask(AdminRequest::Rollback { snapshot: "v@s".to_owned(), nonce: 10 }).expect("asked for anew");
 }
 
+/// Refused at once, for what a later moment would not refuse; the directory may have been restarted since.
+#[test]
+fn a_copy_of_a_cut_that_was_refused_at_once_does_not_do_it_later() {
+    for restarts in [false, true] {
+        let mut stage = Stage::new(3);
+        let first = stage.ask(snapshot("s", 5));
+        assert_eq!(first, Err(AdminError::NoVolume("v".to_owned())));
+        stage.volume("raid1x3", 2);
+        if restarts {
+            stage.restart();
+            stage.run(5000);
+        }
+        assert_eq!(stage.ask(snapshot("s", 5)), first, "restarts: {restarts}");
+        stage.run(1000);
+        assert!(stage.view().lineage.parents.is_empty(), "restarts: {restarts}");
+        stage.ask(snapshot("s", 6)).expect("asked for anew");
+    }
+}
+
+#[test]
+fn a_cut_that_was_refused_after_waiting_stays_so_over_a_restart_and_for_a_copy_that_waits_longer() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 2);
+    let away = brick_at(&stage.view(), 0);
+    let status = stage.bricks.remove(&away).expect("a brick");
+    stage.run(5000);
+    stage.mute = vec![brick_at(&stage.view(), 1)];
+    stage.bricks.insert(away, status);
+    stage.run(500);
+    let packet = Message::Admin { operation: 2, request: snapshot("s", 5) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.run(10_000);
+    // The same command from a client that has lost its connection.
+    let packet = Message::Admin { operation: 3, request: snapshot("s", 5) }.into();
+    stage.event(DirectoryEvent::Packet { from: ADMIN, packet });
+    stage.run(6000);
+    let first = stage.answers.pop_front().expect("it has waited long enough");
+    assert!(matches!(first, Err(AdminError::NotNow(_))), "{first:?}");
+    stage.mute.clear();
+    stage.catch_up(away);
+    stage.run(10_000);
+    assert_eq!(stage.answers.pop_front(), Some(first.clone()), "the copy is refused as well");
+    stage.restart();
+    stage.run(5000);
+    assert_eq!(stage.ask(snapshot("s", 5)), first);
+    assert!(stage.view().lineage.parents.is_empty());
+}
+
 #[test]
 fn a_read_policy_is_kept_and_told() {
     let mut stage = Stage::new(3);
