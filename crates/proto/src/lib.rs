@@ -12,7 +12,6 @@ pub mod distribute;
 pub mod gateway;
 pub mod heads;
 pub mod layout;
-pub mod member;
 pub mod netraid;
 #[cfg(feature = "planted")]
 pub mod planted;

@@ -1,12 +1,14 @@
-//! Commands, and who carries them out: [`super::volumes`], [`super::families`], [`super::bricks`], [`super::status`].
+//! Commands, and who carries them out: [`super::volumes`], [`super::cuts`], [`super::bricks`], [`super::status`].
 
+use super::cluster::{Answered, answer};
+use super::desk::Desk;
+use super::event::DirectoryEffect;
 use super::store::Asker;
 use super::volumes::{check_size, invalid, round_up};
-use super::{Answered, Directory, DirectoryEffect, answer};
 use base::Time;
 use wire::{AdminReply, AdminRequest};
 
-impl Directory {
+impl Desk {
     pub(super) fn on_admin(
         &mut self,
         now: Time,
@@ -17,7 +19,7 @@ impl Directory {
         if let Some(result) = self.read(now, &request) {
             return answer(fx, asker, result);
         }
-        if let Some(refusal) = self.store.refusal() {
+        if let Some(refusal) = self.cluster.store.refusal() {
             // Who waits is told when what it has begun is stored, or when that takes too long.
             if !self.waits(asker) {
                 answer(fx, asker, Err(refusal));
@@ -60,7 +62,7 @@ impl Directory {
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => self.set_care(now, asker, &request, fx),
         };
         if let Some(result) = answered {
-            self.answer_behind(asker, result, fx);
+            self.cluster.answer_behind(asker, result, fx);
         }
     }
 
@@ -76,8 +78,6 @@ impl Directory {
 
     /// Whether the command is under way.
     fn waits(&self, asker: Asker) -> bool {
-        self.store.will_answer(asker)
-            || self.creating.values().flatten().any(|of| *of == asker)
-            || self.wishes.iter().any(|wish| wish.asker == asker)
+        self.cluster.store.will_answer(asker) || self.waiting.has(asker)
     }
 }

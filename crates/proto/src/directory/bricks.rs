@@ -1,27 +1,24 @@
 //! Commands about bricks: they are admitted, evicted, readmitted, replaced; how they look after their blocks.
 
+use super::cluster::Answered;
+use super::desk::Desk;
+use super::event::DirectoryEffect;
 use super::records::BrickRecord;
 use super::store::{After, Asker};
-use super::{Answered, Directory, DirectoryEffect};
 use base::{BrickId, Time};
-use wire::{AdminError, AdminReply, AdminRequest, Care};
+use wire::{AdminError, AdminReply, AdminRequest};
 
-impl Directory {
+impl Desk {
     pub(super) fn admit(&mut self, asker: Asker, nonce: u64, fx: &mut Vec<DirectoryEffect>) -> Answered {
-        if let Some((id, _)) = self.records.bricks.iter().find(|(_, record)| record.nonce == nonce) {
+        if let Some((id, _)) = self.cluster.records.bricks.iter().find(|(_, record)| record.nonce == nonce) {
             return Some(Ok(AdminReply::Brick(*id)));
         }
-        let id = BrickId(self.records.counts.next_brick);
-        self.records.counts.next_brick += 1;
-        self.records.bricks.insert(id, BrickRecord::new(nonce));
-        let puts = vec![self.records.put_brick(id), self.records.put_counts()];
-        self.put(puts, vec![After::Answer(asker, Ok(AdminReply::Brick(id)))], fx);
+        let id = BrickId(self.cluster.records.counts.next_brick);
+        self.cluster.records.counts.next_brick += 1;
+        self.cluster.records.bricks.insert(id, BrickRecord::new(nonce));
+        let puts = vec![self.cluster.records.put_brick(id), self.cluster.records.put_counts()];
+        self.cluster.put(puts, vec![After::Answer(asker, Ok(AdminReply::Brick(id)))], fx);
         None
-    }
-
-    /// Whether the brick may get groups at all.
-    pub(super) fn takes_groups(&self, brick: BrickId) -> bool {
-        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted) && !self.is_slow(brick)
     }
 
     /// Evicts a brick, or replaces it: `by` names who is to get its groups.
@@ -33,20 +30,20 @@ impl Directory {
         by: Option<BrickId>,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        if !self.records.bricks.contains_key(&brick) {
+        if !self.cluster.records.bricks.contains_key(&brick) {
             return Some(Err(AdminError::NoBrick(brick)));
         }
-        if let Some(by) = by.filter(|by| !self.takes_groups(*by) || *by == brick) {
-            return Some(Err(match self.records.bricks.contains_key(&by) {
+        if let Some(by) = by.filter(|by| !self.cluster.takes_groups(*by) || *by == brick) {
+            return Some(Err(match self.cluster.records.bricks.contains_key(&by) {
                 false => AdminError::NoBrick(by),
-                true if self.is_slow(by) => AdminError::NotNow(format!(
+                true if self.cluster.is_slow(by) => AdminError::NotNow(format!(
                     "{by} is slow and left out; wait until it is well again (`brickwork status`) or name another"
                 )),
                 true if by == brick => AdminError::Invalid(format!("{brick} cannot replace itself")),
                 true => AdminError::NotNow(format!("{by} is evicted; readmit it first")),
             }));
         }
-        if let Some(group) = self.group_that_needs(now, brick) {
+        if let Some(group) = self.members.group_that_needs(&self.cluster, now, brick) {
             return Some(Err(AdminError::NotNow(format!(
                 "{brick} holds blocks of {group} that no other brick has any more: wait until those that are away \
                  have come back or are rebuilt (`brickwork status`)"
@@ -77,18 +74,13 @@ impl Directory {
         fx: &mut Vec<DirectoryEffect>,
         change: impl FnOnce(&mut BrickRecord),
     ) -> Answered {
-        let Some(record) = self.records.bricks.get_mut(&brick) else {
+        let Some(record) = self.cluster.records.bricks.get_mut(&brick) else {
             return Some(Err(AdminError::NoBrick(brick)));
         };
         change(record);
-        let put = self.records.put_brick(brick);
-        self.put(vec![put], vec![After::Answer(asker, Ok(AdminReply::Done))], fx);
+        let put = self.cluster.records.put_brick(brick);
+        self.cluster.put(vec![put], vec![After::Answer(asker, Ok(AdminReply::Done))], fx);
         None
-    }
-
-    /// How bricks look after their blocks.
-    pub(super) fn care(&self) -> Care {
-        self.records.care.unwrap_or(self.config.care)
     }
 
     /// Changes the care, or asks for a scrub.
@@ -99,7 +91,7 @@ impl Directory {
         request: &AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        let mut care = self.care();
+        let mut care = self.cluster.care();
         match *request {
             AdminRequest::Scrub => care.scrub += 1,
             AdminRequest::SetCare {
@@ -117,10 +109,10 @@ impl Directory {
             }
             _ => {}
         }
-        self.records.care = Some(care);
-        let put = self.records.put_care();
+        self.cluster.records.care = Some(care);
+        let put = self.cluster.records.put_care();
         let result = Ok(AdminReply::Status(self.cluster_status(now)));
-        self.put(vec![put], vec![After::Answer(asker, result)], fx);
+        self.cluster.put(vec![put], vec![After::Answer(asker, result)], fx);
         None
     }
 }

@@ -11,8 +11,9 @@
 //! last, twice as long each time that it was left out again; an hour of good conduct forgets that. It returns before
 //! that where another loss makes its groups need it. Records are durable, so a restart begins the wait again at most.
 
+use super::cluster::{Cluster, TICK};
+use super::event::DirectoryEffect;
 use super::records::SlowRecord;
-use super::{Directory, DirectoryEffect, TICK};
 use base::{BrickId, GatewayId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ const TIMES: u32 = 3;
 
 /// What is known of slow bricks beside the records.
 #[derive(Debug, Default)]
-pub(super) struct Slowness {
+pub(super) struct Slow {
     /// What gateways said last, and when.
     observed: BTreeMap<GatewayId, (Time, BTreeMap<BrickId, Observed>)>,
     /// Bricks that are held for slow and not left out (yet), since when, and why.
@@ -46,7 +47,7 @@ pub(super) struct Slowness {
     well: BTreeMap<BrickId, Time>,
 }
 
-impl Slowness {
+impl Slow {
     pub(super) fn on_observed(&mut self, now: Time, gateway: GatewayId, members: Vec<Observed>) {
         let members = members.into_iter().take(OBSERVED_MAX).map(|member| (member.brick, member)).collect();
         self.observed.insert(gateway, (now, members));
@@ -58,74 +59,68 @@ impl Slowness {
         let slow = || all().filter(|member| member.is_slow);
         (slow().count(), all().count(), slow().max_by_key(|member| member.prepare_us))
     }
-}
-
-impl Directory {
-    /// Whether the brick is left out for being slow, or is to be.
-    pub(super) fn is_slow(&self, brick: BrickId) -> bool {
-        self.records.slow.get(&brick).is_some_and(|record| record.is_out)
-    }
 
     /// Looks at who is slow, and who is not any more.
-    pub(super) fn keep_slow(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
-        self.slowness.observed.retain(|_, (heard, _)| now.since(*heard) < OBSERVED_FOR);
-        for brick in self.records.bricks.keys().copied().collect::<Vec<_>>() {
-            match self.is_slow(brick) {
-                true => self.look_at_slow(now, brick, fx),
-                false => self.look_for_slow(now, brick, fx),
+    pub(super) fn keep(&mut self, cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.observed.retain(|_, (heard, _)| now.since(*heard) < OBSERVED_FOR);
+        for brick in cluster.records.bricks.keys().copied().collect::<Vec<_>>() {
+            match cluster.is_slow(brick) {
+                true => self.look_at_slow(cluster, now, brick, fx),
+                false => self.look_for_slow(cluster, now, brick, fx),
             }
         }
     }
 
-    /// How many bricks are left out for being slow, or are to be.
-    pub fn slow_bricks(&self) -> usize {
-        self.records.slow.values().filter(|record| record.is_out).count()
-    }
-
     // ---- leaving ----
 
-    fn look_for_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
-        let Some(why) = self.verdict(brick) else {
-            self.slowness.suspects.remove(&brick);
-            return self.forget_good_conduct(now, brick, fx);
+    fn look_for_slow(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let Some(why) = self.verdict(cluster, brick) else {
+            self.suspects.remove(&brick);
+            return self.forget_good_conduct(cluster, now, brick, fx);
         };
-        let first = !self.slowness.suspects.contains_key(&brick);
+        let first = !self.suspects.contains_key(&brick);
         let (since, _) = self
-            .slowness
             .suspects
             .entry(brick)
             .and_modify(|entry| entry.1.clone_from(&why))
             .or_insert((now, why.clone()));
         let lasted = now.since(*since);
-        let is_current = self.writing(brick).any(|view| view.is_current(brick));
-        if self.is_silent(now, brick) || (!is_current && lasted < JOINING_PATIENCE) {
+        let is_current = self.writing(cluster, brick).any(|view| view.is_current(brick));
+        if self.is_silent(cluster, now, brick) || (!is_current && lasted < JOINING_PATIENCE) {
             return;
         }
-        if !self.bear_absence(now, brick) {
+        if !self.bear_absence(cluster, now, brick) {
             if first {
-                self.counters.count("slow member kept where its groups need it");
+                cluster.counters.count("slow member kept where its groups need it");
             }
             return;
         }
-        self.slowness.suspects.remove(&brick);
-        self.slowness.well.remove(&brick);
-        self.counters.count("member held for slow");
-        let relapses = self.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
+        self.suspects.remove(&brick);
+        self.well.remove(&brick);
+        cluster.counters.count("member held for slow");
+        let relapses = cluster.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
         let record = SlowRecord { is_out: true, since: now, why, relapses };
-        self.set_slow(brick, Some(record), fx);
+        self.set_slow(cluster, brick, Some(record), fx);
     }
 
     /// Who says nothing is about to lose its lease: it is left out for that, and returns when it is heard again.
-    fn is_silent(&self, now: Time, brick: BrickId) -> bool {
-        let silence = Duration::from_nanos(self.config.lease_ns / 2);
-        self.leases.get(brick).is_none_or(|lease| now.since(lease.heard) > silence)
+    fn is_silent(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
+        let silence = Duration::from_nanos(cluster.config.lease_ns / 2);
+        cluster.leases.get(brick).is_none_or(|lease| now.since(lease.heard) > silence)
     }
 
     /// Why the brick is held for slow, if it is.
-    fn verdict(&self, brick: BrickId) -> Option<String> {
-        let (slow, all, worst) = self.slowness.votes(brick);
+    fn verdict(&self, cluster: &Cluster, brick: BrickId) -> Option<String> {
+        let (slow, all, worst) = self.votes(brick);
         let worst = worst?;
-        let confirmed = self.status(brick).is_some_and(|status| !self.writes_well(brick, &status.health));
+        let confirmed =
+            cluster.status(brick).is_some_and(|status| !self.writes_well(cluster, brick, &status.health));
         let agreed = slow * 2 > all || confirmed;
         let ms = |us: u32| f64::from(us) / 1000.0;
         agreed.then(|| {
@@ -138,127 +133,159 @@ impl Directory {
     }
 
     /// Views, in force or to come, that the brick writes in.
-    fn writing(&self, brick: BrickId) -> impl Iterator<Item = &GroupView> {
-        let groups = self.records.groups.keys();
-        groups.filter_map(|group| self.latest_view(*group)).filter(move |view| view.is_writer(brick))
+    fn writing<'a>(
+        &self,
+        cluster: &'a Cluster,
+        brick: BrickId,
+    ) -> impl Iterator<Item = &'a GroupView> + use<'a> {
+        let groups = cluster.records.groups.keys();
+        groups.filter_map(|group| cluster.latest_view(*group)).filter(move |view| view.is_writer(brick))
     }
 
     /// Whether all groups of a brick bear that it leaves, beside those that are or may be away.
-    fn bear_absence(&self, now: Time, brick: BrickId) -> bool {
-        let stays = |of: BrickId| of != brick && self.leases.is_alive(now, of) && self.takes_groups(of);
-        self.writing(brick).all(|view| {
+    fn bear_absence(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
+        let stays = |of: BrickId| of != brick && cluster.leases.is_alive(now, of) && cluster.takes_groups(of);
+        self.writing(cluster, brick).all(|view| {
             let left = view.current.iter().filter(|slot| stays(view.members[usize::from(*slot)])).count();
-            !view.is_current(brick) || self.bears(view, left)
+            !view.is_current(brick) || self.bears(cluster, view, left)
         })
     }
 
     /// Whether a group may go on with so many current members for no other reason than slowness.
-    fn bears(&self, view: &GroupView, left: usize) -> bool {
-        let tolerates = self.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
-        // Slowness alone does not bring a group to where one failure more loses data, if its layout has more to give.
+    fn bears(&self, cluster: &Cluster, view: &GroupView, left: usize) -> bool {
+        let tolerates = cluster.geometry(view.volume).map_or(0, |geometry| geometry.layout().tolerates());
+        // Slow alone does not bring a group to where one failure more loses data, if its layout has more to give.
         let lost_max = usize::from(tolerates).min(usize::from(tolerates.saturating_sub(1)).max(1));
         view.members.len() - left <= lost_max
     }
 
     // ---- returning ----
 
-    fn look_at_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
-        if self.is_needed(now, brick) {
-            self.counters.count("slow member needed again");
-            return self.readmit_slow(now, brick, fx);
+    fn look_at_slow(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if self.is_needed(cluster, now, brick) {
+            cluster.counters.count("slow member needed again");
+            return self.readmit_slow(cluster, now, brick, fx);
         }
-        let is_well = self.is_well(now, brick);
-        let since = self.slowness.well.entry(brick).or_insert(now);
+        let is_well = self.is_well(cluster, now, brick);
+        let since = self.well.entry(brick).or_insert(now);
         if !is_well {
             *since = now.min(*since + TICK * ILL_TICKS);
         }
         // As long as it is a member it has not been left out yet.
         let lasted = now.since(*since);
-        if is_well && lasted >= self.hold(brick) && self.writing(brick).next().is_none() {
-            self.counters.count("slow member came back");
-            self.readmit_slow(now, brick, fx);
+        if is_well && lasted >= self.hold(cluster, brick) && self.writing(cluster, brick).next().is_none() {
+            cluster.counters.count("slow member came back");
+            self.readmit_slow(cluster, now, brick, fx);
         }
     }
 
-    fn readmit_slow(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
-        self.slowness.well.remove(&brick);
-        let Some(record) = self.records.slow.get(&brick).cloned() else { return };
-        self.set_slow(brick, Some(SlowRecord { is_out: false, since: now, ..record }), fx);
+    fn readmit_slow(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        self.well.remove(&brick);
+        let Some(record) = cluster.records.slow.get(&brick).cloned() else { return };
+        self.set_slow(cluster, brick, Some(SlowRecord { is_out: false, since: now, ..record }), fx);
     }
 
     /// For how long it must have been well.
-    fn hold(&self, brick: BrickId) -> Duration {
-        let relapses = self.records.slow.get(&brick).map_or(0, |record| record.relapses);
-        let (least_ns, most_ns) = self.config.slow_hold_ns;
+    fn hold(&self, cluster: &Cluster, brick: BrickId) -> Duration {
+        let relapses = cluster.records.slow.get(&brick).map_or(0, |record| record.relapses);
+        let (least_ns, most_ns) = cluster.config.slow_hold_ns;
         Duration::from_nanos(least_ns.saturating_mul(1 << relapses.min(20)).clamp(least_ns, most_ns))
     }
 
     /// Whether a group cannot bear its absence any more.
-    fn is_needed(&self, now: Time, brick: BrickId) -> bool {
-        if self.writing(brick).any(|view| view.is_current(brick)) {
-            return !self.bear_absence(now, brick);
+    fn is_needed(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
+        if self.writing(cluster, brick).any(|view| view.is_current(brick)) {
+            return !self.bear_absence(cluster, now, brick);
         }
         let missing = |view: &&GroupView| view.slot_of(brick).is_some() && !view.is_writer(brick);
-        self.views().filter(missing).any(|view| !self.bears(view, usize::from(view.current.len())))
+        cluster
+            .views()
+            .filter(missing)
+            .any(|view| !self.bears(cluster, view, usize::from(view.current.len())))
     }
 
-    fn is_well(&self, now: Time, brick: BrickId) -> bool {
-        let Some(lease) = self.leases.get(brick).filter(|_| self.leases.is_alive(now, brick)) else {
+    fn is_well(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
+        let Some(lease) = cluster.leases.get(brick).filter(|_| cluster.leases.is_alive(now, brick)) else {
             return false;
         };
         let health = &lease.status.health;
-        let of_others = self.median_of_others(brick, |health| health.round_trip_us);
-        lease.is_regular(self.config.lease_ns)
-            && self.writes_well(brick, health)
+        let of_others = self.median_of_others(cluster, brick, |health| health.round_trip_us);
+        lease.is_regular(cluster.config.lease_ns)
+            && self.writes_well(cluster, brick, health)
             && health.late_us <= LATE_WELL_US
             && health.round_trip_us <= ROUND_TRIP_WELL_US.max(of_others.saturating_mul(TIMES))
     }
 
     /// Whether its disk writes about as fast as others'.
-    fn writes_well(&self, brick: BrickId, health: &Health) -> bool {
-        let of_others = self.median_of_others(brick, |health| health.write_us);
+    fn writes_well(&self, cluster: &Cluster, brick: BrickId, health: &Health) -> bool {
+        let of_others = self.median_of_others(cluster, brick, |health| health.write_us);
         health.write_us <= WRITE_WELL_US.max(of_others.saturating_mul(TIMES))
     }
 
     /// The upper median; 0 of none.
-    fn median_of_others(&self, brick: BrickId, of: impl Fn(&Health) -> u32) -> u32 {
-        let others = self.records.bricks.keys().filter(|other| **other != brick && !self.is_slow(**other));
+    fn median_of_others(&self, cluster: &Cluster, brick: BrickId, of: impl Fn(&Health) -> u32) -> u32 {
+        let others =
+            cluster.records.bricks.keys().filter(|other| **other != brick && !cluster.is_slow(**other));
         let mut values: Vec<u32> =
-            others.filter_map(|other| self.status(*other)).map(|status| of(&status.health)).collect();
+            others.filter_map(|other| cluster.status(*other)).map(|status| of(&status.health)).collect();
         values.sort_unstable();
         values.get(values.len() / 2).copied().unwrap_or(0)
     }
 
-    fn forget_good_conduct(&mut self, now: Time, brick: BrickId, fx: &mut Vec<DirectoryEffect>) {
-        if self.records.slow.get(&brick).is_some_and(|record| now.since(record.since) > GOOD_CONDUCT) {
-            self.set_slow(brick, None, fx);
+    fn forget_good_conduct(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        brick: BrickId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if cluster.records.slow.get(&brick).is_some_and(|record| now.since(record.since) > GOOD_CONDUCT) {
+            self.set_slow(cluster, brick, None, fx);
         }
     }
 
-    fn set_slow(&mut self, brick: BrickId, record: Option<SlowRecord>, fx: &mut Vec<DirectoryEffect>) {
+    fn set_slow(
+        &mut self,
+        cluster: &mut Cluster,
+        brick: BrickId,
+        record: Option<SlowRecord>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         match record {
-            Some(record) => drop(self.records.slow.insert(brick, record)),
-            None => drop(self.records.slow.remove(&brick)),
+            Some(record) => drop(cluster.records.slow.insert(brick, record)),
+            None => drop(cluster.records.slow.remove(&brick)),
         }
-        let put = self.records.put_slow(brick);
-        self.put(vec![put], Vec::new(), fx);
+        let put = cluster.records.put_slow(brick);
+        cluster.put(vec![put], Vec::new(), fx);
     }
 
     // ---- telling ----
 
-    pub(super) fn slow_entry(&self, now: Time, brick: BrickId) -> Option<SlowEntry> {
-        let hold_s = self.hold(brick).as_secs();
-        let record = self.records.slow.get(&brick);
+    pub(super) fn entry(&self, cluster: &Cluster, now: Time, brick: BrickId) -> Option<SlowEntry> {
+        let hold_s = self.hold(cluster, brick).as_secs();
+        let record = cluster.records.slow.get(&brick);
         let relapses = record.map_or(0, |record| record.relapses);
         let millis = |since: Time| now.since(since).as_millis() as u64;
         if let Some(record) = record.filter(|record| record.is_out) {
-            let well_ms = self.slowness.well.get(&brick).map(|since| millis(*since)).filter(|ms| *ms > 0);
+            let well_ms = self.well.get(&brick).map(|since| millis(*since)).filter(|ms| *ms > 0);
             let (since_ms, why) = (millis(record.since), record.why.clone());
             return Some(SlowEntry { is_out: true, since_ms, why, relapses, hold_s, well_ms });
         }
-        let (since, why) = self.slowness.suspects.get(&brick)?;
+        let (since, why) = self.suspects.get(&brick)?;
         // Who catches up is slow because of that.
-        self.writing(brick).find(|view| view.is_current(brick))?;
+        self.writing(cluster, brick).find(|view| view.is_current(brick))?;
         let (since_ms, why) = (millis(*since), why.clone());
         Some(SlowEntry { is_out: false, since_ms, why, relapses, hold_s, well_ms: None })
     }

@@ -1,77 +1,95 @@
 //! The cluster at a glance.
 
-use super::Directory;
+use super::desk::Desk;
 use super::members::{full, fullness};
 use super::records::VolumeRecord;
 use base::{BrickId, Time};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{BrickStatus, ClusterStatus, GroupView};
 
-impl Directory {
+impl Desk {
     /// What an operator sees.
     pub(super) fn cluster_status(&self, now: Time) -> ClusterStatus {
         ClusterStatus {
-            bricks: self.records.bricks.keys().map(|brick| self.brick_entry(now, *brick)).collect(),
-            gateways: self.gateways.status(now),
-            volumes: self.records.volumes.values().map(|record| self.volume_status(now, record)).collect(),
-            version: self.records.counts.version,
-            care: self.care(),
+            bricks: self.cluster.records.bricks.keys().map(|brick| self.brick_entry(now, *brick)).collect(),
+            gateways: self.cluster.gateways.status(now),
+            volumes: self
+                .cluster
+                .records
+                .volumes
+                .values()
+                .map(|record| self.volume_status(now, record))
+                .collect(),
+            version: self.cluster.records.counts.version,
+            care: self.cluster.care(),
             warnings: self.warnings(now),
-            store: self.store.failure(now),
+            store: self.cluster.store.failure(now),
         }
     }
 
     fn brick_entry(&self, now: Time, id: BrickId) -> BrickEntry {
-        let lease = self.leases.get(id);
-        let views = || self.views().filter(|view| view.slot_of(id).is_some());
+        let lease = self.cluster.leases.get(id);
+        let views = || self.cluster.views().filter(|view| view.slot_of(id).is_some());
         let mut status = lease.map(|lease| lease.status.clone()).unwrap_or_default();
-        if let Some(record) = self.records.bricks.get(&id).filter(|_| lease.is_none()) {
+        if let Some(record) = self.cluster.records.bricks.get(&id).filter(|_| lease.is_none()) {
             status.address.clone_from(&record.address);
             status.labels.clone_from(&record.labels);
         }
         BrickEntry {
             id,
-            alive: self.leases.is_alive(now, id),
+            alive: self.cluster.leases.is_alive(now, id),
             silent_ms: lease.map(|lease| now.since(lease.heard).as_millis() as u64),
             groups: views().count() as u32,
             stale_groups: views().filter(|view| !view.is_current(id)).count() as u32,
             joining_groups: views().filter(|view| view.is_joining(id)).count() as u32,
-            evicted: self.records.bricks.get(&id).is_some_and(|record| record.evicted),
-            slow: self.slow_entry(now, id),
+            evicted: self.cluster.records.bricks.get(&id).is_some_and(|record| record.evicted),
+            slow: self.slow.entry(&self.cluster, now, id),
             status,
         }
     }
 
     fn volume_status(&self, now: Time, record: &VolumeRecord) -> VolumeStatus {
-        let tolerates = self.geometry(record.info.family).map_or(0, |geometry| geometry.layout().tolerates());
-        let groups = self.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
-        let views: Vec<&GroupView> = groups.iter().filter_map(|group| self.active(*group)).collect();
+        let tolerates =
+            self.cluster.geometry(record.info.family).map_or(0, |geometry| geometry.layout().tolerates());
+        let groups =
+            self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
+        let views: Vec<&GroupView> = groups.iter().filter_map(|group| self.cluster.active(*group)).collect();
         let lost = |view: &GroupView| view.members.len() as u8 - view.current.len();
         let count = |is: &dyn Fn(&GroupView) -> bool| views.iter().filter(|view| is(view)).count() as u32;
         VolumeStatus {
-            volume: self.shown(&record.info).clone(),
+            volume: self.cluster.shown(&record.info).clone(),
             groups: groups.len() as u32,
             degraded: count(&|view| lost(view) > 0),
-            unavailable: groups.iter().filter(|group| self.changes.contains_key(group)).count() as u32,
+            unavailable: groups.iter().filter(|group| self.views.is_changing(**group)).count() as u32,
             can_lose: views
                 .iter()
                 .map(|view| tolerates.saturating_sub(lost(view)))
                 .min()
                 .unwrap_or(tolerates),
             rebuilding: count(&|view| !view.joining.is_empty()),
-            unplaced: count(&|view| self.is_unplaced(now, view)),
+            unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, view)),
         }
     }
 
     /// What an operator should know, in words.
     fn warnings(&self, now: Time) -> Vec<String> {
-        let bricks = self.records.bricks.keys().filter_map(|brick| Some((*brick, self.status(*brick)?)));
+        let bricks = self
+            .cluster
+            .records
+            .bricks
+            .keys()
+            .filter_map(|brick| Some((*brick, self.cluster.status(*brick)?)));
         let mut warnings: Vec<String> =
             bricks.flat_map(|(brick, status)| warnings_of(brick, status)).collect();
-        for (family, record) in &self.records.families {
-            let views = record.groups.iter().filter_map(|group| self.active(*group));
-            let unplaced = views.filter(|view| self.is_unplaced(now, view)).count();
-            let name = self.records.volumes_of(*family).next().map_or("", |volume| volume.info.name.as_str());
+        for (family, record) in &self.cluster.records.families {
+            let views = record.groups.iter().filter_map(|group| self.cluster.active(*group));
+            let unplaced = views.filter(|view| self.members.is_unplaced(&self.cluster, now, view)).count();
+            let name = self
+                .cluster
+                .records
+                .volumes_of(*family)
+                .next()
+                .map_or("", |volume| volume.info.name.as_str());
             if unplaced > 0 {
                 warnings.push(format!(
                     "{unplaced} groups of volume '{name}' have lost a brick and no other can take its place: \

@@ -5,9 +5,9 @@ mod storage;
 
 use super::records::Records;
 use super::*;
-use base::{ClientId, GatewayId};
-use std::collections::VecDeque;
-use wire::{Care, CatchUp, Decision, Fate, Scope, Slots, Span, WriteId};
+use base::{ClientId, GatewayId, VolumeId};
+use std::collections::{BTreeMap, VecDeque};
+use wire::{AdminReply, BrickStatus, Care, CatchUp, Decision, Fate, Scope, Slots, Span, VolumeInfo, WriteId};
 
 const ADMIN: NodeId = NodeId::Client(ClientId(1));
 
@@ -64,7 +64,7 @@ impl Stage {
 
     fn restart(&mut self) {
         let contents = self.stored.clone().into_iter().collect();
-        let config = self.directory.config.clone();
+        let config = self.directory.desk.cluster.config.clone();
         self.directory = Directory::new(config, contents, self.now).expect("its own store");
     }
 

@@ -1,28 +1,69 @@
 //! The directory's part in view changes: how one is stored, made, repeated and published.
 //!
-//! Who is in the view to come is decided in [`super::members`], on which branches in [`super::families`].
+//! Who is in the view to come is decided in [`super::members`], on which branches in [`super::cuts`].
 
-use super::event::send;
+use super::change::{Change, Step};
+use super::cluster::Cluster;
+use super::event::{DirectoryEffect, Put, send};
 use super::store::After;
-use super::{ASK_AGAIN, Directory, DirectoryEffect, Put};
-use crate::layout::{Geometry, Layout};
-use crate::member::change::{Change, Step};
-use base::{GroupId, Time, ViewNumber, VolumeId};
-use wire::GroupView;
+use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{GroupView, Slots};
 
-impl Directory {
+/// A question to a member that is not answered is repeated after this: several round trips of a busy network.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// The changes of views that are under way.
+#[derive(Default)]
+pub(super) struct Views {
+    changes: BTreeMap<GroupId, Change>,
+}
+
+impl Views {
+    pub(super) fn is_changing(&self, group: GroupId) -> bool {
+        self.changes.contains_key(&group)
+    }
+
+    pub(super) fn are_changing(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
+    /// Whether a view is being made that leaves out this brick.
+    pub(super) fn leave_out(&self, cluster: &Cluster, brick: BrickId) -> bool {
+        self.changes.values().any(|change| {
+            let before = cluster.active(change.next.group);
+            before.is_some_and(|view| view.is_writer(brick)) && !change.next.is_writer(brick)
+        })
+    }
+
+    /// Views to come that have waited longer than `patience` for nobody but members that join, and for which.
+    pub(super) fn stuck_for_joiners(&self, now: Time, patience: Duration) -> Vec<(GroupView, Slots)> {
+        self.changes
+            .values()
+            .filter(|change| now.since(change.began) > patience)
+            .map(|change| (change.next.clone(), change.missing()))
+            .filter(|(next, missing)| !missing.is_empty() && missing.and(next.joining) == *missing)
+            .collect()
+    }
+
+    /// A group is deleted.
+    pub(super) fn forget(&mut self, group: GroupId) {
+        self.changes.remove(&group);
+    }
+
     /// Changes that were under way when the directory stopped begin again.
-    pub(super) fn resume_changes(&mut self, now: Time) {
-        let resumed: Vec<(GroupId, Change)> = self
+    pub(super) fn resume(&mut self, cluster: &mut Cluster, now: Time) {
+        let resumed: Vec<(GroupId, Change)> = cluster
             .records
             .groups
             .iter()
             .filter_map(|(group, record)| {
-                let geometry = self.geometry(record.volume)?;
+                let geometry = cluster.geometry(record.volume)?;
                 let voters = record.active.as_ref().map(|_| record.voters);
                 let next = record.next.clone()?;
-                let holds = self.moves_branches(&next);
-                let is_revocable = self.records.revocable.get(group) == Some(&next.number);
+                let holds = cluster.moves_branches(&next);
+                let is_revocable = cluster.records.revocable.get(group) == Some(&next.number);
                 let mut change = Change::new(next, geometry, voters, holds, now);
                 if is_revocable {
                     change = change.revocable();
@@ -32,47 +73,33 @@ impl Directory {
             })
             .collect();
         if !resumed.is_empty() {
-            self.counters.count("directory restarted inside a view change");
+            cluster.counters.count("directory restarted inside a view change");
         }
         self.changes.extend(resumed);
     }
 
-    /// Of the volumes of a family: they all have the same.
-    pub(super) fn geometry(&self, family: VolumeId) -> Option<Geometry> {
-        let info = &self.records.volumes_of(family).next()?.info;
-        let layout: Layout = info.layout.parse().ok()?;
-        Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks).ok()
-    }
-
-    /// The view that is being made, or else the one in force. One that may be revoked is not sure to come: the one in
-    /// force counts.
-    pub(super) fn latest_view(&self, group: GroupId) -> Option<&GroupView> {
-        let record = self.records.groups.get(&group)?;
-        record.next.as_ref().filter(|_| !self.is_revocable(group)).or(record.active.as_ref())
-    }
-
-    /// Whether the view to come may be revoked: no member can have begun it.
-    pub(super) fn is_revocable(&self, group: GroupId) -> bool {
-        let next = self.records.groups.get(&group).and_then(|record| record.next.as_ref());
-        next.is_some_and(|next| self.records.revocable.get(&group) == Some(&next.number))
-    }
-
     /// Leaves out members that are alive, from a view in force: who remains must promise before it is sure to come.
-    pub(super) fn begin_revocable(&mut self, now: Time, next: GroupView, fx: &mut Vec<DirectoryEffect>) {
+    pub(super) fn begin_revocable(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        next: GroupView,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
         let group = next.group;
-        self.records.revocable.insert(group, next.number);
-        let put = self.records.put_revocable(group);
-        self.begin_change(now, next, vec![put], fx);
+        cluster.records.revocable.insert(group, next.number);
+        let put = cluster.records.put_revocable(group);
+        self.begin_change(cluster, now, next, vec![put], fx);
         if let Some(change) = self.changes.remove(&group) {
             self.changes.insert(group, change.revocable());
         }
     }
 
     /// All that remain have promised, so all of them are there: from now on the change is not revoked.
-    fn confirm(&mut self, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
-        let Some(number) = self.records.revocable.remove(&group) else { return };
-        let put = self.records.put_revocable(group);
-        self.put(vec![put], vec![After::Confirmed(group, number)], fx);
+    fn confirm(&mut self, cluster: &mut Cluster, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+        let Some(number) = cluster.records.revocable.remove(&group) else { return };
+        let put = cluster.records.put_revocable(group);
+        cluster.put(vec![put], vec![After::Confirmed(group, number)], fx);
     }
 
     pub(super) fn on_confirmed(
@@ -92,6 +119,7 @@ impl Directory {
     /// Stores a view to come, together with `puts`, and then makes it.
     pub(super) fn begin_change(
         &mut self,
+        cluster: &mut Cluster,
         now: Time,
         mut next: GroupView,
         mut puts: Vec<Put>,
@@ -99,28 +127,28 @@ impl Directory {
     ) {
         let group = next.group;
         // Of a change that is revoked members may have promised the number, and nothing else has come of it.
-        let is_revoked = self.is_revocable(group);
-        if let Some(pending) = self.records.groups.get(&group).and_then(|record| record.next.as_ref())
+        let is_revoked = cluster.is_revocable(group);
+        if let Some(pending) = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref())
             && is_revoked
         {
-            self.counters.count("view change revoked");
+            cluster.counters.count("view change revoked");
             next.number = next.number.max(ViewNumber(pending.number.0 + 1));
-            self.records.revocable.remove(&group);
-            puts.push(self.records.put_revocable(group));
+            cluster.records.revocable.remove(&group);
+            puts.push(cluster.records.put_revocable(group));
         }
         let number = next.number;
-        let Some(geometry) = self.geometry(next.volume) else { return };
-        let holds = self.moves_branches(&next);
-        let Some(record) = self.records.groups.get_mut(&group) else { return };
+        let Some(geometry) = cluster.geometry(next.volume) else { return };
+        let holds = cluster.moves_branches(&next);
+        let Some(record) = cluster.records.groups.get_mut(&group) else { return };
         let voters = record.active.as_ref().map(|active| {
             let before = if record.next.is_some() && !is_revoked { record.voters } else { active.writers() };
             before.and(next.writers())
         });
         record.voters = voters.unwrap_or_default();
         record.next = Some(next.clone());
-        puts.push(self.records.put_group(group));
+        puts.push(cluster.records.put_group(group));
         self.changes.insert(group, Change::new(next, geometry, voters, holds, now));
-        self.put(puts, vec![After::Change(group, number)], fx);
+        cluster.put(puts, vec![After::Change(group, number)], fx);
     }
 
     pub(super) fn on_change_stored(
@@ -137,7 +165,7 @@ impl Directory {
         }
     }
 
-    pub(super) fn ask(&mut self, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+    fn ask(&mut self, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get_mut(&group) else { return };
         change.due = now + ASK_AGAIN;
         change.questions().into_iter().for_each(|(to, message)| send(fx, to, message));
@@ -153,6 +181,7 @@ impl Directory {
     /// A member answered; when that completes a step, the next one begins.
     pub(super) fn advance(
         &mut self,
+        cluster: &mut Cluster,
         now: Time,
         group: GroupId,
         fx: &mut Vec<DirectoryEffect>,
@@ -163,38 +192,95 @@ impl Directory {
             return;
         }
         match change.step {
-            Step::Finishing => self.finish(group, fx),
-            Step::Held => self.release_family(now, group, fx),
-            Step::Confirming => self.confirm(group, fx),
+            Step::Finishing => self.finish(cluster, group, fx),
+            Step::Held => self.release_family(cluster, now, group, fx),
+            Step::Confirming => self.confirm(cluster, group, fx),
             _ => self.ask(now, group, fx),
         }
     }
 
-    fn finish(&mut self, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+    fn finish(&mut self, cluster: &mut Cluster, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get(&group) else { return };
         let (committed, aborted) = change.decisions();
-        (0..committed).for_each(|_| self.counters.count("write decided by a view change"));
-        (0..aborted).for_each(|_| self.counters.count("write aborted by a view change"));
-        let version = self.records.bump();
+        (0..committed).for_each(|_| cluster.counters.count("write decided by a view change"));
+        (0..aborted).for_each(|_| cluster.counters.count("write aborted by a view change"));
+        let version = cluster.records.bump();
         let next = change.next.clone();
-        let Some(record) = self.records.groups.get_mut(&group) else { return };
+        let Some(record) = cluster.records.groups.get_mut(&group) else { return };
         record.voters = next.writers();
         record.active = Some(next);
         record.next = None;
         record.changed = version;
-        let puts = vec![self.records.put_group(group), self.records.put_counts()];
-        self.put(puts, vec![After::Publish(group)], fx);
+        let puts = vec![cluster.records.put_group(group), cluster.records.put_counts()];
+        cluster.put(puts, vec![After::Publish(group)], fx);
     }
 
-    /// The new view is in force.
-    pub(super) fn on_active_stored(&mut self, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+    /// The new view is in force. Gives the family of its group.
+    pub(super) fn on_active_stored(
+        &mut self,
+        cluster: &Cluster,
+        group: GroupId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Option<VolumeId> {
         // A further change may have begun meanwhile.
         if self.changes.get(&group).is_some_and(|change| change.step == Step::Finishing) {
             self.changes.remove(&group);
         }
-        self.publish(group, None, fx);
-        if let Some(family) = self.records.groups.get(&group).map(|record| record.volume) {
-            self.on_family_advanced(family, fx);
+        cluster.publish(group, None, fx);
+        cluster.records.groups.get(&group).map(|record| record.volume)
+    }
+
+    // ---- the groups of a family fence together ----
+
+    /// A group of the family has fenced: if all have, they go on.
+    fn release_family(
+        &mut self,
+        cluster: &Cluster,
+        now: Time,
+        group: GroupId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let family = cluster.records.groups.get(&group).map(|record| record.volume);
+        let Some(record) = family.and_then(|family| cluster.records.families.get(&family)) else { return };
+        // Who has come to the lineage had promised on the way there, whatever is being changed since.
+        let has_promised = |group: &GroupId| {
+            let is_there = |view: &GroupView| Some(&view.lineage) == record.next.as_ref();
+            cluster.active(*group).is_some_and(is_there)
+                || (self.changes.get(group))
+                    .is_some_and(|change| !matches!(change.step, Step::Storing | Step::Fencing))
+        };
+        if !record.groups.iter().all(has_promised) {
+            return;
+        }
+        for group in record.groups.clone() {
+            if let Some(change) = self.changes.get_mut(&group).filter(|change| change.step == Step::Held) {
+                change.release();
+                self.ask(now, group, fx);
+            }
         }
     }
+
+    /// What holds a group may have ended while another one was busy with a change of its own.
+    pub(super) fn release_held(
+        &mut self,
+        cluster: &Cluster,
+        now: Time,
+        family: VolumeId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let groups = cluster.records.families.get(&family).map_or(&[][..], |record| &record.groups);
+        let is_held =
+            |group: &&GroupId| self.changes.get(group).is_some_and(|change| change.step == Step::Held);
+        if let Some(group) = groups.iter().find(is_held).copied() {
+            self.release_family(cluster, now, group, fx);
+        }
+    }
+}
+
+/// The view that follows on `view`, with a change.
+pub(super) fn following(view: &GroupView, change: impl FnOnce(&mut GroupView)) -> GroupView {
+    let mut next = view.clone();
+    next.number = ViewNumber(view.number.0 + 1);
+    change(&mut next);
+    next
 }

@@ -1,8 +1,10 @@
-//! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::families`].
+//! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::cuts`].
 
+use super::cluster::Answered;
+use super::desk::Desk;
+use super::event::{DirectoryEffect, Put};
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
-use super::{Answered, Directory, DirectoryEffect, Put};
 use crate::layout::placement::{self, Candidate};
 use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
@@ -13,7 +15,7 @@ const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
 const GROUPS_MAX: u32 = 1024;
 
-impl Directory {
+impl Desk {
     pub(super) fn create(
         &mut self,
         now: Time,
@@ -33,38 +35,38 @@ impl Directory {
         else {
             return None;
         };
-        if let Some(known) = self.records.volume_named(&name) {
+        if let Some(known) = self.cluster.records.volume_named(&name) {
             if known.nonce != nonce {
                 return Some(Err(AdminError::Exists(name)));
             }
             if known.ready {
                 return Some(Ok(AdminReply::Volume(known.info.clone())));
             }
-            self.creating.entry(known.info.id).or_default().push(asker);
+            self.waiting.for_volume(known.info.id, asker);
             return None;
         }
-        if self.records.counts.recent.contains(&nonce) {
+        if self.cluster.records.counts.recent.contains(&nonce) {
             return Some(Err(AdminError::NotNow(format!(
                 "'{name}' was made by this request and is deleted since"
             ))));
         }
         let unit = if stripe_unit_blocks == 0 { Geometry::STRIPE_UNIT_BLOCKS } else { stripe_unit_blocks };
         let info = VolumeInfo {
-            id: VolumeId(self.records.counts.next_volume),
+            id: VolumeId(self.cluster.records.counts.next_volume),
             name,
             size_bytes: round_up(size_bytes),
             layout,
             stripe_unit_blocks: unit,
             column_blocks: Geometry::COLUMN_BLOCKS,
             read_only: false,
-            family: VolumeId(self.records.counts.next_volume),
+            family: VolumeId(self.cluster.records.counts.next_volume),
             origin: None,
             is_snapshot: false,
             read_policy,
         };
         match self.plan(now, &info, groups) {
             Ok(members) => {
-                self.creating.entry(info.id).or_default().push(asker);
+                self.waiting.for_volume(info.id, asker);
                 self.begin_volume(now, info, nonce, members, fx);
                 None
             }
@@ -80,15 +82,16 @@ impl Directory {
         let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks)
             .map_err(|error| invalid(error.to_string()))?;
         let candidates: Vec<Candidate> = self
+            .cluster
             .records
             .bricks
             .keys()
-            .filter(|brick| self.leases.is_alive(now, **brick))
+            .filter(|brick| self.cluster.leases.is_alive(now, **brick))
             .filter_map(|brick| {
-                let status = &self.leases.get(*brick)?.status;
+                let status = &self.cluster.leases.get(*brick)?.status;
                 Some(Candidate { id: *brick, weight: status.capacity_bytes, labels: status.labels.clone() })
             })
-            .filter(|candidate| candidate.weight > 0 && self.takes_groups(candidate.id))
+            .filter(|candidate| candidate.weight > 0 && self.cluster.takes_groups(candidate.id))
             .collect();
         let (needed, available) = (u32::from(layout.width()), candidates.len() as u32);
         if available < needed {
@@ -101,7 +104,7 @@ impl Directory {
         if count > GROUPS_MAX {
             return Err(invalid(format!("{count} groups are too many: at most {GROUPS_MAX}")));
         }
-        let domains: Vec<&str> = self.config.domains.iter().map(String::as_str).collect();
+        let domains: Vec<&str> = self.cluster.config.domains.iter().map(String::as_str).collect();
         (0..count)
             .map(|group| {
                 placement::choose(info.id, group, layout.width(), &candidates, &domains)
@@ -118,25 +121,28 @@ impl Directory {
         members: Vec<Vec<BrickId>>,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        let (volume, head) = (self.draw_id(), self.draw_id());
-        let first = self.records.counts.next_group;
+        let (volume, head) = (self.cluster.draw_id(), self.cluster.draw_id());
+        let first = self.cluster.records.counts.next_group;
         let groups: Vec<GroupId> = (first..first + members.len() as u64).map(GroupId).collect();
-        self.records.counts.next_group += members.len() as u64;
+        self.cluster.records.counts.next_group += members.len() as u64;
         let lineage = Lineage { heads: vec![(volume, head)], ..Lineage::default() };
         let family = FamilyRecord {
             groups: groups.clone(),
             lineage: lineage.clone(),
             next: None,
             doomed: Vec::new(),
-            changed: self.records.bump(),
+            changed: self.cluster.records.bump(),
         };
-        self.records.volumes.insert(volume, VolumeRecord { info, nonce, ready: false });
-        self.records.families.insert(volume, family);
-        self.records.note_nonce(nonce);
+        self.cluster.records.volumes.insert(volume, VolumeRecord { info, nonce, ready: false });
+        self.cluster.records.families.insert(volume, family);
+        self.cluster.records.note_nonce(nonce);
         // One write makes the volume known; each group's own change begins behind it.
-        let puts =
-            vec![self.records.put_volume(volume), self.records.put_family(volume), self.records.put_counts()];
-        self.put(puts, Vec::new(), fx);
+        let puts = vec![
+            self.cluster.records.put_volume(volume),
+            self.cluster.records.put_family(volume),
+            self.cluster.records.put_counts(),
+        ];
+        self.cluster.put(puts, Vec::new(), fx);
         for (group, members) in groups.into_iter().zip(members) {
             let record = GroupRecord {
                 volume,
@@ -146,46 +152,47 @@ impl Directory {
                 changed: 0,
                 former: Vec::new(),
             };
-            self.records.groups.insert(group, record);
+            self.cluster.records.groups.insert(group, record);
             let (number, joining) = (ViewNumber(1), Slots::default());
             let (current, lineage) = (Slots::all(members.len() as u8), lineage.clone());
             let view = GroupView { group, volume, number, members, current, joining, lineage };
-            self.begin_change(now, view, Vec::new(), fx);
+            self.views.begin_change(&mut self.cluster, now, view, Vec::new(), fx);
         }
     }
 
     pub(super) fn delete(&mut self, asker: Asker, name: &str, fx: &mut Vec<DirectoryEffect>) -> Answered {
-        let Some(record) = self.records.volume_named(name) else {
+        let Some(record) = self.cluster.records.volume_named(name) else {
             return Some(Err(AdminError::NoVolume(name.to_owned())));
         };
         let info = record.info.clone();
         if let Err(error) = self.may_delete(&info) {
             return Some(Err(error));
         }
-        self.records.volumes.remove(&info.id);
-        let mut puts = vec![self.records.put_volume(info.id)];
-        if self.records.volumes_of(info.family).next().is_none() {
+        self.cluster.records.volumes.remove(&info.id);
+        let mut puts = vec![self.cluster.records.put_volume(info.id)];
+        if self.cluster.records.volumes_of(info.family).next().is_none() {
             puts.extend(self.drop_family(info.family));
         } else {
-            if let Some(family) = self.records.families.get_mut(&info.family) {
+            if let Some(family) = self.cluster.records.families.get_mut(&info.family) {
                 family.doomed.push(family.lineage.branch_of(info.id));
             }
-            puts.extend(self.touch_family(info.family));
+            puts.extend(self.cluster.touch_family(info.family));
         }
-        self.creating.remove(&info.id);
-        self.told.remove(&info.id);
+        self.waiting.take_for(info.id);
+        self.cluster.forget_told(info.id);
         let done = After::Answer(asker, Ok(AdminReply::Done));
-        self.put(puts, vec![After::Deleted(info.id), done], fx);
+        self.cluster.put(puts, vec![After::Deleted(info.id), done], fx);
         None
     }
 
     /// Whether nothing else needs the volume's or snapshot's blocks by name.
     fn may_delete(&self, info: &VolumeInfo) -> Result<(), AdminError> {
-        let family = self.records.families.get(&info.family);
+        let family = self.cluster.records.families.get(&info.family);
         if family.is_some_and(|family| family.next.is_some()) {
             return Err(AdminError::Busy);
         }
-        let of_it = self.records.volumes_of(info.family).filter(|record| record.info.origin == Some(info.id));
+        let of_it =
+            self.cluster.records.volumes_of(info.family).filter(|record| record.info.origin == Some(info.id));
         let names: Vec<&str> = of_it.map(|record| record.info.name.as_str()).collect();
         let kind = if info.is_snapshot { "clones of it" } else { "snapshots of it" };
         if !names.is_empty() {
@@ -199,24 +206,24 @@ impl Directory {
 
     /// Forgets a family that has no volume any more, and all its groups.
     fn drop_family(&mut self, family: VolumeId) -> Vec<Put> {
-        let Some(record) = self.records.families.remove(&family) else { return Vec::new() };
-        let mut puts = vec![self.records.put_family(family)];
+        let Some(record) = self.cluster.records.families.remove(&family) else { return Vec::new() };
+        let mut puts = vec![self.cluster.records.put_family(family)];
         let lineage = record.next.as_ref().unwrap_or(&record.lineage);
         let mut branches: BTreeSet<VolumeId> = lineage.heads.iter().map(|(_, head)| *head).collect();
         branches.extend(lineage.parents.iter().flat_map(|(child, parent)| [*child, *parent]));
         branches.extend(record.doomed);
         branches.insert(family);
         for branch in branches {
-            let version = self.records.bump();
-            self.records.deleted.insert(version, branch);
-            puts.push(self.records.put_deleted(version));
+            let version = self.cluster.records.bump();
+            self.cluster.records.deleted.insert(version, branch);
+            puts.push(self.cluster.records.put_deleted(version));
         }
         for group in record.groups {
-            self.records.groups.remove(&group);
-            self.changes.remove(&group);
-            puts.push(self.records.put_group(group));
+            self.cluster.records.groups.remove(&group);
+            self.views.forget(group);
+            puts.push(self.cluster.records.put_group(group));
         }
-        puts.push(self.records.put_counts());
+        puts.push(self.cluster.records.put_counts());
         puts
     }
 
@@ -227,7 +234,7 @@ impl Directory {
         fx: &mut Vec<DirectoryEffect>,
         change: impl FnOnce(&mut VolumeInfo) -> Result<(), AdminError>,
     ) -> Answered {
-        let Some(mut info) = self.records.volume_named(name).map(|record| record.info.clone()) else {
+        let Some(mut info) = self.cluster.records.volume_named(name).map(|record| record.info.clone()) else {
             return Some(Err(AdminError::NoVolume(name.to_owned())));
         };
         if info.is_snapshot {
@@ -237,32 +244,38 @@ impl Directory {
             return Some(Err(error));
         }
         let volume = info.id;
-        if let Some(record) = self.records.volumes.get_mut(&volume) {
+        if let Some(record) = self.cluster.records.volumes.get_mut(&volume) {
             let before = core::mem::replace(&mut record.info, info.clone());
-            self.hold_back(before);
+            self.cluster.hold_back(before);
         }
         let done = After::Answer(asker, Ok(AdminReply::Volume(info.clone())));
         let settled = After::Settled(Box::new(info.clone()));
-        let mut puts = self.touch_family(info.family);
-        puts.push(self.records.put_volume(volume));
-        self.put(puts, vec![settled, After::Changed(volume), done], fx);
+        let mut puts = self.cluster.touch_family(info.family);
+        puts.push(self.cluster.records.put_volume(volume));
+        self.cluster.put(puts, vec![settled, After::Changed(volume), done], fx);
         None
     }
 
     pub(super) fn list(&self) -> AdminReply {
-        let ready = self.records.volumes.values().filter(|record| record.ready);
-        AdminReply::Volumes(ready.map(|record| self.shown(&record.info).clone()).collect())
+        let ready = self.cluster.records.volumes.values().filter(|record| record.ready);
+        AdminReply::Volumes(ready.map(|record| self.cluster.shown(&record.info).clone()).collect())
     }
 
     pub(super) fn volume_map(&self, name: &str) -> Result<VolumeMap, AdminError> {
         let record = self
+            .cluster
             .records
             .volume_named(name)
             .filter(|record| record.ready)
             .ok_or_else(|| AdminError::NoVolume(name.to_owned()))?;
-        let groups = self.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
-        let groups = groups.iter().filter_map(|group| self.active(*group).cloned()).collect();
-        Ok(VolumeMap { volume: self.shown(&record.info).clone(), groups, bricks: self.addresses() })
+        let groups =
+            self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
+        let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
+        Ok(VolumeMap {
+            volume: self.cluster.shown(&record.info).clone(),
+            groups,
+            bricks: self.cluster.addresses(),
+        })
     }
 }
 

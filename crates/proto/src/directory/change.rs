@@ -30,7 +30,7 @@ use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
 
 /// How far a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(super) enum Step {
     /// The view to come is being stored.
     Storing,
     /// Members promise.
@@ -49,15 +49,15 @@ pub enum Step {
 
 /// A change under way.
 #[derive(Debug)]
-pub struct Change {
+pub(super) struct Change {
     /// The view to come.
-    pub next: GroupView,
+    pub(super) next: GroupView,
     /// How far it is.
-    pub step: Step,
+    pub(super) step: Step,
     /// When to repeat what is unanswered.
-    pub due: Time,
+    pub(super) due: Time,
     /// When it was begun.
-    pub began: Time,
+    pub(super) began: Time,
     /// Whether the group had a view before: then its members are fenced first.
     fences: bool,
     voters: Slots,
@@ -76,7 +76,13 @@ pub struct Change {
 impl Change {
     /// To `next`; `voters` are `None` when it is the group's first. With `holds` it waits to be released once all have
     /// promised.
-    pub fn new(next: GroupView, geometry: Geometry, voters: Option<Slots>, holds: bool, now: Time) -> Change {
+    pub(super) fn new(
+        next: GroupView,
+        geometry: Geometry,
+        voters: Option<Slots>,
+        holds: bool,
+        now: Time,
+    ) -> Change {
         assert!(
             voters.is_none_or(|voters| next.current.and(voters) == next.current),
             "who is to be current has a say: {next:?}, voters {voters:?}"
@@ -101,12 +107,12 @@ impl Change {
     }
 
     /// The same; it goes on from fencing only once it is confirmed.
-    pub fn revocable(self) -> Change {
+    pub(super) fn revocable(self) -> Change {
         Change { is_revocable: true, ..self }
     }
 
     /// It is stored that it is not revoked any more: go on.
-    pub fn on_confirmed(&mut self) {
+    pub(super) fn on_confirmed(&mut self) {
         self.is_revocable = false;
         if self.step == Step::Confirming {
             self.ask_for_fates();
@@ -114,13 +120,13 @@ impl Change {
     }
 
     /// The view to come is stored: begin.
-    pub fn on_stored(&mut self) {
+    pub(super) fn on_stored(&mut self) {
         self.step = if self.fences { Step::Fencing } else { Step::Activating };
         self.answered = Slots::default();
     }
 
     /// Whom it waits for now.
-    pub fn missing(&self) -> Slots {
+    pub(super) fn missing(&self) -> Slots {
         match self.step {
             Step::Fencing | Step::Resolving | Step::Activating => {
                 Slots(self.next.writers().0 & !self.answered.0)
@@ -130,7 +136,7 @@ impl Change {
     }
 
     /// What to send to members that have not answered.
-    pub fn questions(&self) -> Vec<(NodeId, Message)> {
+    pub(super) fn questions(&self) -> Vec<(NodeId, Message)> {
         let waiting = self.next.writing_bricks().filter(|(slot, _)| !self.answered.has(*slot));
         waiting.filter_map(|(slot, brick)| Some((NodeId::Brick(brick), self.question(slot)?))).collect()
     }
@@ -167,7 +173,7 @@ impl Change {
     }
 
     /// A member promised. True when the step changed.
-    pub fn on_fenced(&mut self, from: BrickId, number: ViewNumber, doubts: Vec<WriteId>) -> bool {
+    pub(super) fn on_fenced(&mut self, from: BrickId, number: ViewNumber, doubts: Vec<WriteId>) -> bool {
         let Some(slot) = self.slot(from, number, Step::Fencing) else { return false };
         let is_voter = self.voters.has(slot);
         for write in doubts.into_iter().filter(|write| is_voter && write.group == self.next.group) {
@@ -185,7 +191,7 @@ impl Change {
     }
 
     /// All groups of the family have promised: go on.
-    pub fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         self.holds = false;
         if self.step == Step::Held {
             self.ask_for_fates();
@@ -210,7 +216,12 @@ impl Change {
     }
 
     /// A member said what it knows. True when the step changed.
-    pub fn on_resolved(&mut self, from: BrickId, number: ViewNumber, fates: Vec<(WriteId, Fate)>) -> bool {
+    pub(super) fn on_resolved(
+        &mut self,
+        from: BrickId,
+        number: ViewNumber,
+        fates: Vec<(WriteId, Fate)>,
+    ) -> bool {
         let Some(slot) = self.slot(from, number, Step::Resolving) else { return false };
         let Some(asked) = self.asked.get(&slot) else { return false };
         // An answer to an earlier making of this view does not count.
@@ -238,7 +249,7 @@ impl Change {
     }
 
     /// A member began. True when all have.
-    pub fn on_activated(&mut self, from: BrickId, number: ViewNumber) -> bool {
+    pub(super) fn on_activated(&mut self, from: BrickId, number: ViewNumber) -> bool {
         let Some(slot) = self.slot(from, number, Step::Activating) else { return false };
         let complete = self.answered_by(slot);
         if complete {
@@ -248,7 +259,7 @@ impl Change {
     }
 
     /// How many writes it committed and aborted.
-    pub fn decisions(&self) -> (usize, usize) {
+    pub(super) fn decisions(&self) -> (usize, usize) {
         (self.commits.len(), self.aborts.len())
     }
 }

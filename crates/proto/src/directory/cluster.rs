@@ -1,0 +1,219 @@
+//! The cluster as the directory knows it: its records and what is on its way to the store, leases, gateways. All parts of
+//! the directory look at this; none of it knows of them.
+
+use super::event::{DirectoryConfig, DirectoryEffect, Put, send};
+use super::gateways::Gateways;
+use super::leases::Leases;
+use super::records::Records;
+use super::store::{After, Asker, Store, Write};
+use crate::counters::Counters;
+use crate::layout::{Geometry, Layout};
+use crate::rules::{Rules, SOUND};
+use base::{BrickId, GroupId, NodeId, Time, VolumeId};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, VolumeInfo};
+
+/// Between two looks at leases, members and families.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+
+/// The answer to a command, unless it has to wait for something.
+pub(super) type Answered = Option<Result<AdminReply, AdminError>>;
+
+pub(super) struct Cluster {
+    pub(super) config: DirectoryConfig,
+    pub(super) records: Records,
+    pub(super) store: Store,
+    pub(super) leases: Leases,
+    pub(super) gateways: Gateways,
+    pub(super) counters: Counters,
+    pub(super) rules: &'static dyn Rules,
+    /// Volumes whose latest change is not stored yet, as they may be told.
+    told: BTreeMap<VolumeId, VolumeInfo>,
+}
+
+impl Cluster {
+    pub(super) fn new(config: DirectoryConfig, records: Records, now: Time) -> Cluster {
+        Cluster {
+            leases: Leases::new(&config, now),
+            store: Store::new(records.counts.version),
+            config,
+            records,
+            gateways: Gateways::default(),
+            counters: Counters::default(),
+            rules: SOUND,
+            told: BTreeMap::new(),
+        }
+    }
+
+    // ---- storage ----
+
+    pub(super) fn put(&mut self, puts: Vec<Put>, after: Vec<After>, fx: &mut Vec<DirectoryEffect>) {
+        self.store.put(Write::new(puts, self.records.counts.version, after), fx);
+    }
+
+    /// The answer to a command that has changed something or been refused for the state of something: it may rest on what
+    /// is not stored yet, and goes out behind that.
+    pub(super) fn answer_behind(
+        &mut self,
+        asker: Asker,
+        result: Result<AdminReply, AdminError>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if let Some(After::Answer(asker, result)) = self.store.follow(After::Answer(asker, result)) {
+            answer(fx, asker, result);
+        }
+    }
+
+    // ---- what is told of volumes ----
+
+    /// A volume is about to change: until that is stored it is told as it was.
+    pub(super) fn hold_back(&mut self, info: VolumeInfo) {
+        self.told.entry(info.id).or_insert(info);
+    }
+
+    pub(super) fn on_settled(&mut self, info: VolumeInfo) {
+        if self.store.is_changing(&Records::volume_key(info.id)) {
+            self.told.insert(info.id, info);
+        } else {
+            self.told.remove(&info.id);
+        }
+    }
+
+    /// A volume is deleted: nothing is told of it any more.
+    pub(super) fn forget_told(&mut self, volume: VolumeId) {
+        self.told.remove(&volume);
+    }
+
+    /// A volume as a restart would not take it back.
+    pub(super) fn shown<'a>(&'a self, info: &'a VolumeInfo) -> &'a VolumeInfo {
+        self.told.get(&info.id).unwrap_or(info)
+    }
+
+    // ---- views ----
+
+    /// The views in force.
+    pub(super) fn views(&self) -> impl Iterator<Item = &GroupView> {
+        self.records.groups.values().filter_map(|group| group.active.as_ref())
+    }
+
+    pub(super) fn active(&self, group: GroupId) -> Option<&GroupView> {
+        self.records.groups.get(&group)?.active.as_ref()
+    }
+
+    /// The view that is being made, or else the one in force. One that may be revoked is not sure to come: the one in
+    /// force counts.
+    pub(super) fn latest_view(&self, group: GroupId) -> Option<&GroupView> {
+        let record = self.records.groups.get(&group)?;
+        record.next.as_ref().filter(|_| !self.is_revocable(group)).or(record.active.as_ref())
+    }
+
+    /// Whether the view to come may be revoked: no member can have begun it.
+    pub(super) fn is_revocable(&self, group: GroupId) -> bool {
+        let next = self.records.groups.get(&group).and_then(|record| record.next.as_ref());
+        next.is_some_and(|next| self.records.revocable.get(&group) == Some(&next.number))
+    }
+
+    /// Of the volumes of a family: they all have the same.
+    pub(super) fn geometry(&self, family: VolumeId) -> Option<Geometry> {
+        let info = &self.records.volumes_of(family).next()?.info;
+        let layout: Layout = info.layout.parse().ok()?;
+        Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks).ok()
+    }
+
+    pub(super) fn is_durable(&self, group: GroupId) -> bool {
+        self.records.groups.get(&group).is_some_and(|record| record.changed <= self.store.durable())
+    }
+
+    /// Whether a view to come moves a volume to another head: then all groups fence before any goes on.
+    pub(super) fn moves_branches(&self, next: &GroupView) -> bool {
+        let Some(active) = self.active(next.group) else { return false };
+        let moves_a_head = active.lineage.heads.iter().any(|(volume, head)| {
+            let moved = next.lineage.heads.iter().find(|(of, _)| of == volume);
+            moved.is_some_and(|(_, to)| to != head)
+        });
+        self.rules.fences_family(moves_a_head)
+    }
+
+    // ---- bricks and volumes ----
+
+    pub(super) fn draw_id(&mut self) -> VolumeId {
+        self.records.counts.next_volume += 1;
+        VolumeId(self.records.counts.next_volume - 1)
+    }
+
+    /// Something of the family changed: bricks are to learn of it.
+    pub(super) fn touch_family(&mut self, family: VolumeId) -> Vec<Put> {
+        let version = self.records.bump();
+        if let Some(record) = self.records.families.get_mut(&family) {
+            record.changed = version;
+        }
+        vec![self.records.put_family(family), self.records.put_counts()]
+    }
+
+    /// Whether the brick may get groups at all.
+    pub(super) fn takes_groups(&self, brick: BrickId) -> bool {
+        self.records.bricks.get(&brick).is_some_and(|record| !record.evicted) && !self.is_slow(brick)
+    }
+
+    /// How bricks look after their blocks.
+    pub(super) fn care(&self) -> Care {
+        self.records.care.unwrap_or(self.config.care)
+    }
+
+    /// Whether the brick is left out for being slow, or is to be.
+    pub(super) fn is_slow(&self, brick: BrickId) -> bool {
+        self.records.slow.get(&brick).is_some_and(|record| record.is_out)
+    }
+
+    /// What the brick said last.
+    pub(super) fn status(&self, brick: BrickId) -> Option<&BrickStatus> {
+        self.leases.get(brick).map(|lease| &lease.status)
+    }
+
+    // ---- publishing ----
+
+    pub(super) fn publish(&self, group: GroupId, to: Option<NodeId>, fx: &mut Vec<DirectoryEffect>) {
+        let views: Vec<GroupView> = self.active(group).cloned().into_iter().collect();
+        match to {
+            _ if views.is_empty() => {}
+            Some(to) => {
+                let (volumes, deleted, bricks) = (Vec::new(), Vec::new(), self.addresses());
+                send(fx, to, Message::Published { views, volumes, deleted, bricks });
+            }
+            None => self.tell_gateways(views, Vec::new(), Vec::new(), fx),
+        }
+    }
+
+    pub(super) fn publish_volume(&self, volume: VolumeId, fx: &mut Vec<DirectoryEffect>) {
+        let volumes = self.records.volumes.get(&volume).map(|record| self.shown(&record.info).clone());
+        let volumes = volumes.into_iter().collect();
+        self.tell_gateways(Vec::new(), volumes, Vec::new(), fx);
+    }
+
+    pub(super) fn publish_addresses(&self, fx: &mut Vec<DirectoryEffect>) {
+        self.tell_gateways(Vec::new(), Vec::new(), Vec::new(), fx);
+    }
+
+    pub(super) fn tell_gateways(
+        &self,
+        views: Vec<GroupView>,
+        volumes: Vec<VolumeInfo>,
+        deleted: Vec<VolumeId>,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let message = Message::Published { views, volumes, deleted, bricks: self.addresses() };
+        for gateway in self.gateways.ids() {
+            send(fx, NodeId::Gateway(gateway), message.clone());
+        }
+    }
+
+    pub(super) fn addresses(&self) -> Vec<(BrickId, String)> {
+        let known = self.records.bricks.iter().filter(|(_, record)| !record.address.is_empty());
+        known.map(|(id, record)| (*id, record.address.clone())).collect()
+    }
+}
+
+pub(super) fn answer(fx: &mut Vec<DirectoryEffect>, asker: Asker, result: Result<AdminReply, AdminError>) {
+    send(fx, asker.node, Message::AdminDone { operation: asker.operation, result });
+}
