@@ -33,7 +33,7 @@ pub fn run_attach(
     let now = core.clock.now();
     peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
     let listen = vec![Address::Unix(options.socket).to_string()];
-    let nbd = NbdServer::new(&NbdOptions { listen, tls: None }, core.registry())?;
+    let nbd = NbdServer::new(&NbdOptions { listen, tls: None, group: options.group }, core.registry())?;
     let machine = Client::new(ClientConfig { id, volume: options.volume.clone(), window: WINDOW }, now);
     let ready = Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() };
     let meter = Meter::new(node.metrics)?;

@@ -22,6 +22,12 @@ pub enum HostError {
         /// Why.
         why: String,
     },
+    /// A group that this machine does not know.
+    #[error("there is no group '{group}' in /etc/group; name one that is there, or give its number")]
+    Group {
+        /// As configured.
+        group: String,
+    },
     /// Certificates that cannot be used.
     #[error("TLS file '{}': {why}", path.display())]
     Tls {

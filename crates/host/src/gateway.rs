@@ -5,7 +5,7 @@ use crate::metrics::Meter;
 use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
-use crate::{GatewayOptions, HostError, Ready, Shutdown};
+use crate::{GatewayOptions, HostError, Ready, Security, Shutdown};
 use base::{GatewayId, NodeId, Time};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
 
@@ -27,6 +27,7 @@ pub fn run_gateway(
     let directory: Address = options.directory.parse()?;
     let now = core.clock.now();
     peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
+    warn_of_plain_nbd(&options);
     let nbd = NbdServer::new(&options.nbd, core.registry())?;
     let address = options.advertise.unwrap_or_else(|| bound.to_string());
     let machine = Gateway::new(GatewayConfig { id, address }, now);
@@ -34,6 +35,20 @@ pub fn run_gateway(
     let meter = Meter::new(node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
     Driver::new(core, peers, machine, GatewayRole { nbd }, meter).run()
+}
+
+/// In a cluster with TLS, a plain TCP endpoint is a door without a lock for every user of the machine.
+fn warn_of_plain_nbd(options: &GatewayOptions) {
+    if matches!(options.node.security, Security::Plain) || options.nbd.tls.is_some() {
+        return;
+    }
+    for endpoint in options.nbd.listen.iter().filter(|endpoint| !endpoint.starts_with("unix:")) {
+        tracing::warn!(
+            endpoint,
+            "NBD without TLS over TCP: every local user of this machine can read and write every volume; use a unix socket \
+             (nbd = [\"unix:nbd.sock\"]) or nbd_tls"
+        );
+    }
 }
 
 struct GatewayRole {

@@ -7,8 +7,8 @@
 //! let node = NodeOptions { cluster, security, metrics: None };       // security: Plain | Tls(TlsFiles { ca, cert, key })
 //! run_directory(DirectoryOptions { node, listen, store, config }, &shutdown, on_ready)?;
 //! run_brick(BrickOptions { node, id, listen, advertise, directory, disks, .. }, &shutdown, on_ready)?;
-//! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls } }, &shutdown, on_ready)?;
-//! run_attach(AttachOptions { node, directory, volume, socket }, &shutdown, on_ready)?;
+//! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls, group } }, &shutdown, on_ready)?;
+//! run_attach(AttachOptions { node, directory, volume, socket, group }, &shutdown, on_ready)?;
 //! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::Status)?;   // blocks
 //! run_recount(&node, listen, &shutdown, on_ready, |recount| enough(recount))?;  // and write_store(path, &puts): a lost directory
 //! format_disk(&DiskSpec { path, size_bytes }, &DiskIdentity { cluster, brick, index: 0, journal_bytes: None })?;

@@ -85,6 +85,8 @@ pub struct NbdOptions {
     pub listen: Vec<String>,
     /// Certificates for TCP clients, who then must show one of that authority. Unix sockets stay plain.
     pub tls: Option<TlsFiles>,
+    /// The group that may use its unix sockets, by name or number; without one, only the daemon's own user may.
+    pub group: Option<String>,
 }
 
 /// What [`crate::run_gateway`] is told.
@@ -126,6 +128,8 @@ pub struct AttachOptions {
     pub volume: String,
     /// The unix socket to serve it on.
     pub socket: PathBuf,
+    /// The group that may use the socket, by name or number; without one, only the daemon's own user may.
+    pub group: Option<String>,
 }
 
 /// What [`crate::admin_call`] is told.

@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A connection.
 #[derive(Debug)]
@@ -143,10 +143,19 @@ pub(crate) enum Listener {
 
 impl Listener {
     /// Opens and registers it. The file of a unix socket that nobody listens on any more is replaced.
-    pub(crate) fn open(address: &Address, registry: &Registry, token: Token) -> Result<Listener, HostError> {
+    /// Whoever may open that file reads and writes all that is served behind it: its owner may, and `group` if there is one.
+    pub(crate) fn open(
+        address: &Address,
+        group: Option<libc::gid_t>,
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Listener, HostError> {
         let failed =
             |error: io::Error| HostError::Listen { address: address.to_string(), why: error.to_string() };
         let mut listener = Listener::bind(address).map_err(failed)?;
+        if let (Listener::Unix(_, path), Some(group)) = (&listener, group) {
+            share(path, group).map_err(failed)?;
+        }
         let source: &mut dyn Source = match &mut listener {
             Listener::Tcp(listener) => listener,
             Listener::Unix(listener, _) => listener,
@@ -159,10 +168,10 @@ impl Listener {
         match address {
             Address::Tcp(place) => Ok(Listener::Tcp(TcpListener::bind(resolve(place)?)?)),
             Address::Unix(path) => {
-                let bound = match UnixListener::bind(path) {
+                let bound = match bind_private(path) {
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_abandoned(path) => {
                         std::fs::remove_file(path)?;
-                        UnixListener::bind(path)
+                        bind_private(path)
                     }
                     other => other,
                 };
@@ -206,7 +215,58 @@ impl Drop for Listener {
     }
 }
 
-fn is_abandoned(path: &std::path::Path) -> bool {
+/// Binds a socket that only its owner may use, from its first moment on.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    // SAFETY: umask takes no pointers. Files that other threads make meanwhile get fewer permissions, never more.
+    let before = unsafe { libc::umask(0o177) };
+    let bound = UnixListener::bind(path);
+    // SAFETY: as above.
+    unsafe { libc::umask(before) };
+    bound
+}
+
+/// Lets a group use a socket.
+fn share(path: &Path, group: libc::gid_t) -> io::Result<()> {
+    std::os::unix::fs::chown(path, None, Some(group))?;
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o660))
+}
+
+/// The number of a group that is given by name or number.
+pub(crate) fn group_id(group: &str) -> Result<libc::gid_t, HostError> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut lines = groups.lines().map(|line| line.split(':'));
+    let number =
+        lines.find_map(|mut fields| (fields.next()? == group).then(|| fields.nth(1)?.parse().ok())?);
+    number.ok_or_else(|| HostError::Group { group: group.to_owned() })
+}
+
+fn is_abandoned(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     std::os::unix::net::UnixStream::connect(path).err().is_some_and(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    #[test]
+    fn a_unix_socket_is_its_owners_unless_a_group_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let poll = mio::Poll::new().unwrap();
+        let address = Address::Unix(folder.path().join("socket"));
+        let own = std::fs::metadata(folder.path()).unwrap().gid();
+        for (group, mode) in [(None, 0o600), (Some(own), 0o660)] {
+            let listener = Listener::open(&address, group, poll.registry(), Token(1)).unwrap();
+            let found = std::fs::metadata(folder.path().join("socket")).unwrap();
+            assert_eq!((found.permissions().mode() & 0o777, found.gid()), (mode, own));
+            drop(listener);
+        }
+        assert_eq!((group_id("root").unwrap(), group_id("4711").unwrap()), (0, 4711));
+        let error = group_id("no-such-group").unwrap_err().to_string();
+        assert!(error.contains("no-such-group"), "{error}");
+    }
 }

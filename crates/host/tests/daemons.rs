@@ -205,7 +205,7 @@ fn start_gateway(directory: &str, tls: Option<TlsFiles>) -> Daemon {
         listen: "127.0.0.1:0".to_owned(),
         advertise: None,
         directory: directory.to_owned(),
-        nbd: NbdOptions { listen: vec!["tcp:127.0.0.1:0".to_owned()], tls },
+        nbd: NbdOptions { listen: vec!["tcp:127.0.0.1:0".to_owned()], tls, group: None },
     };
     Daemon::start(move |shutdown, on_ready| run_gateway(options, shutdown, on_ready))
 }
@@ -333,6 +333,7 @@ fn a_volume_is_written_through_one_front_and_read_through_another() {
         directory: cluster.directory.addresses[0].clone(),
         volume: "v".to_owned(),
         socket: socket.clone(),
+        group: None,
     };
     let _attach = Daemon::start(move |shutdown, on_ready| run_attach(options, shutdown, on_ready));
     let mut attached = NbdClient::unix(&socket, "v");

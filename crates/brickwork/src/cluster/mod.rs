@@ -285,6 +285,7 @@ impl Cluster {
             listen,
             advertise: None,
             nbd: vec![format!("tcp:{nbd}")],
+            nbd_group: None,
         };
         let (file, path) = gateway::init(&init).with_context(|| format!("cannot make {name}"))?;
         self.nbd.extend(file.nbd);

@@ -155,6 +155,9 @@ pub struct GatewayFile {
     /// NBD endpoints: `tcp:127.0.0.1:10809`, `unix:/run/brickwork/nbd.sock`.
     #[serde(default)]
     pub nbd: Vec<String>,
+    /// The group that may use the unix sockets of `nbd`; without one, only the gateway's own user may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nbd_group: Option<String>,
     /// Where Prometheus reads metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
@@ -302,6 +305,7 @@ impl Configuration for GatewayFile {
         "directory",
         "cluster",
         "nbd",
+        "nbd_group",
         "metrics",
         "plaintext",
         "nbd_tls.ca",

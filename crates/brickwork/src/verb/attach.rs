@@ -23,6 +23,9 @@ pub struct Args {
     /// The unix socket to listen on
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
+    /// A group whose members may use the socket too; otherwise only the user who runs this may
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
 }
 
 /// Runs the daemon.
@@ -35,6 +38,7 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         directory: file.directory,
         volume: args.volume,
         socket: args.socket,
+        group: args.group,
     };
     host::run_attach(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
     Ok(())

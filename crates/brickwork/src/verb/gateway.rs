@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use host::{GatewayOptions, NbdOptions, Shutdown};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -24,7 +24,8 @@ Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins
   advertise   HOST:PORT that others use for `listen`, when it is not the same
   directory   HOST:PORT of the directory
   cluster     the cluster's id, 32 hexadecimal digits
-  nbd         NBD endpoints, [\"tcp:127.0.0.1:10809\", \"unix:/run/brickwork/nbd.sock\"]   default none
+  nbd         NBD endpoints, [\"unix:nbd.sock\", \"tcp:127.0.0.1:10809\"]                   default none
+  nbd_group   the group that may use unix endpoints, besides the gateway's own user         default none
   nbd_tls     { ca, cert, key }: NBD over TCP with TLS; clients need a certificate of `ca`   default none
   metrics     HOST:PORT for Prometheus                                                     default none
   tls         { ca, cert, key }, PEM files
@@ -33,7 +34,7 @@ Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins
 Examples:
   brickwork gateway init --dir /var/lib/brickwork --listen 10.0.0.5:7004 --nbd tcp:10.0.0.5:10809 --join TOKEN
   brickwork gateway --config /var/lib/brickwork/gateway.toml
-  nbdinfo --list nbd://127.0.0.1:10809"
+  nbdinfo --list 'nbd+unix://?socket=/var/lib/brickwork/nbd.sock'"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -62,6 +63,9 @@ struct Flags {
     /// Overrides `nbd`; may be repeated
     #[arg(long, value_name = "ENDPOINT")]
     nbd: Vec<String>,
+    /// Overrides `nbd_group`
+    #[arg(long, value_name = "GROUP")]
+    nbd_group: Option<String>,
     /// Overrides `metrics`
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
@@ -70,8 +74,10 @@ struct Flags {
 /// `gateway init`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-NBD over TCP beyond loopback always speaks TLS, with the certificate of this gateway; its clients need a certificate
-of the cluster (`brickwork client init`). Unix sockets and loopback are plain.
+Without --nbd, NBD is served on a unix socket in DIR that only the user of the gateway may open; --nbd-group lets a
+group in. NBD over TCP beyond loopback always speaks TLS, with the certificate of this gateway; its clients need a
+certificate of the cluster (`brickwork client init`). TCP on loopback is plain: every local user can then read and
+write every volume.
 
 Examples:
   brickwork gateway init --dir gw --join TOKEN
@@ -86,9 +92,12 @@ pub struct Init {
     /// The address that others use for --listen, when it is not the same
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
-    /// An NBD endpoint, tcp:HOST:PORT or unix:/PATH; may be repeated
-    #[arg(long, value_name = "ENDPOINT", default_value = "tcp:127.0.0.1:10809")]
+    /// An NBD endpoint, unix:/PATH (unix:PATH lies in DIR) or tcp:HOST:PORT; may be repeated
+    #[arg(long, value_name = "ENDPOINT", default_value = "unix:nbd.sock")]
     pub nbd: Vec<String>,
+    /// A group whose members may use unix endpoints
+    #[arg(long, value_name = "GROUP")]
+    pub nbd_group: Option<String>,
 }
 
 /// Runs the verb.
@@ -119,6 +128,7 @@ pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
         cluster: admission.cluster,
         nbd_tls: nbd_tls(&args.nbd, tls.as_ref()),
         nbd: args.nbd.clone(),
+        nbd_group: args.nbd_group.clone(),
         metrics: None,
         plaintext: tls.is_none(),
         tls,
@@ -143,12 +153,24 @@ fn print_init(global: &Global, args: &Init) -> Result<()> {
         output::print_json(&json!({ "cluster": file.cluster, "config": path, "nbd": file.nbd }));
     } else {
         println!(
-            "This is a gateway of cluster {}.\nStart it:\n  brickwork gateway --config {}",
+            "This is a gateway of cluster {}.\nStart it:\n  brickwork gateway --config {}\nUse it:",
             file.cluster,
             path.display()
         );
+        file.nbd
+            .iter()
+            .for_each(|endpoint| println!("  nbdinfo --list '{}'", uri(endpoint, &args.joining.dir)));
     }
     Ok(())
+}
+
+/// How an NBD client names the endpoint.
+fn uri(endpoint: &str, dir: &Path) -> String {
+    match endpoint.strip_prefix("unix:") {
+        Some(socket) => format!("nbd+unix://?socket={}", dir.join(socket).display()),
+        None if is_local(endpoint) => endpoint.replacen("tcp:", "nbd://", 1),
+        None => endpoint.replacen("tcp:", "nbds://", 1),
+    }
 }
 
 fn serve(global: &Global, args: Flags) -> Result<()> {
@@ -159,6 +181,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         ("advertise", daemon::text(args.advertise.as_ref())),
         ("directory", daemon::text(args.directory.as_ref())),
         ("nbd", nbd),
+        ("nbd_group", daemon::text(args.nbd_group.as_ref())),
         ("metrics", daemon::text(args.metrics.as_ref())),
     ]);
     let file: GatewayFile = config::load(Some(path), flags)?;
@@ -169,7 +192,11 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         listen: file.listen,
         advertise: file.advertise,
         directory: file.directory,
-        nbd: NbdOptions { listen: file.nbd, tls: file.nbd_tls.as_ref().map(daemon::tls_files) },
+        nbd: NbdOptions {
+            listen: file.nbd,
+            tls: file.nbd_tls.as_ref().map(daemon::tls_files),
+            group: file.nbd_group,
+        },
     };
     host::run_gateway(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
     Ok(())

@@ -16,7 +16,7 @@ use crate::channel::Channel;
 use crate::metrics::{Latency, Meter};
 use crate::refusals::refused;
 use crate::slots::Slots;
-use crate::socket::{Listener, Socket};
+use crate::socket::{Listener, Socket, group_id};
 use crate::tls::TlsConfigs;
 use crate::{HostError, NbdOptions};
 use base::{Payload, Time, VolumeId};
@@ -83,13 +83,14 @@ impl NbdServer {
     /// Opens the listeners.
     pub(crate) fn new(options: &NbdOptions, registry: &Registry) -> Result<NbdServer, HostError> {
         let tls = options.tls.as_ref().map(TlsConfigs::load).transpose()?;
+        let group = options.group.as_deref().map(group_id).transpose()?;
         let mut listeners = Vec::new();
         for text in &options.listen {
             let address: Address = text.parse()?;
             if tls.is_none() {
                 address.require_local()?;
             }
-            listeners.push(Listener::open(&address, registry, Token(LISTENERS + listeners.len()))?);
+            listeners.push(Listener::open(&address, group, registry, Token(LISTENERS + listeners.len()))?);
         }
         Ok(NbdServer {
             registry: registry.try_clone().map_err(crate::error::system("epoll"))?,

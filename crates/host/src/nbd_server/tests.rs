@@ -30,7 +30,8 @@ impl Bed {
         let folder = tempfile::tempdir().unwrap();
         let poll = Poll::new().unwrap();
         let listen = vec![format!("unix:{}", folder.path().join("nbd").display())];
-        let server = NbdServer::new(&NbdOptions { listen, tls: None }, poll.registry()).unwrap();
+        let server =
+            NbdServer::new(&NbdOptions { listen, ..NbdOptions::default() }, poll.registry()).unwrap();
         Bed { poll, server, folder, asked: Vec::new(), longest_turn: Duration::ZERO }
     }
 

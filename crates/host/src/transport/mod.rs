@@ -152,7 +152,7 @@ impl Peers {
         if self.tls.is_none() {
             address.require_local()?;
         }
-        let listener = Listener::open(address, &self.registry, LISTENER)?;
+        let listener = Listener::open(address, None, &self.registry, LISTENER)?;
         let bound = listener
             .address()
             .map_err(|error| HostError::Listen { address: address.to_string(), why: error.to_string() })?;

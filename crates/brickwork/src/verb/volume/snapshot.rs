@@ -19,7 +19,7 @@ It is named VOLUME@NAME, listed below its volume, and served read-only over NBD 
 
 Examples:
   brickwork volume snapshot first monday
-  nbdcopy nbd://127.0.0.1:10809/first@monday backup.raw
+  nbdcopy 'nbd+unix:///first@monday?socket=/run/brickwork-nbd.sock' backup.raw
   brickwork volume delete first@monday")]
 pub(super) struct Snapshot {
     /// The volume
