@@ -1,38 +1,54 @@
 //! `cargo xtask fuzz`: every cargo-fuzz target, a bounded time each.
 
-use crate::process::{Job, installed};
-use crate::report::{Outcome, Report};
+use crate::words::{Words, unknown};
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use job::process::{Job, installed};
+use job::report::{Outcome, Report};
 use std::process::Command;
 use std::time::Duration;
 
 /// What to fuzz, and for how long.
-#[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds for each target
-    #[arg(long, default_value_t = 600)]
+    /// Seconds for each target.
     seconds: u64,
-    /// One target instead of all
+    /// One target instead of all.
     target: Option<String>,
+}
+
+impl Options {
+    /// From the command line.
+    pub(crate) fn read(mut words: Words) -> Result<Options> {
+        let mut options = Options { seconds: 600, target: None };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--seconds" => options.seconds = words.value("--seconds")?,
+                _ if word.starts_with('-') || options.target.is_some() => return unknown(word),
+                _ => options.target = Some(word),
+            }
+        }
+        Ok(options)
+    }
 }
 
 /// Runs the targets one after another and prints a table of what came of each.
 pub(crate) fn verb(options: &Options) -> Result<()> {
     let mut report = Report::default();
-    let ready = report.step("tools: nightly, cargo-fuzz", || install().map(|()| Outcome::Passed(1)));
-    if !ready {
-        return report.close();
-    }
     let targets = match &options.target {
         Some(one) => vec![one.clone()],
         None => targets()?,
     };
-    for target in targets {
-        report.step(&format!("fuzz {target}"), || fuzz(&target, options.seconds));
-    }
+    run(&mut report, &targets, options.seconds);
     report.close()
+}
+
+/// Fuzzes so many seconds with each target, a step each.
+pub(crate) fn run(report: &mut Report, targets: &[String], seconds: u64) {
+    if report.step("tools: nightly, cargo-fuzz", || install().map(|()| Outcome::Passed(1))) {
+        for target in targets {
+            report.step(&format!("fuzz {target}"), || fuzz(target, seconds));
+        }
+    }
 }
 
 /// The targets that `fuzz/Cargo.toml` names.
@@ -49,7 +65,7 @@ pub(crate) fn targets() -> Result<Vec<String>> {
 }
 
 /// Whether a nightly toolchain is here.
-pub(crate) fn nightly() -> bool {
+fn nightly() -> bool {
     let output = Command::new("rustup").args(["toolchain", "list"]).output();
     output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("nightly"))
 }

@@ -1,72 +1,44 @@
 //! `cargo xtask`: the one door to checking, testing, measuring and fuzzing.
 //!
-//! Reading order: `tidy` (what the sources must keep), `test` (everything that must be green), `clients` (real programs
-//! against a real cluster, with `cluster` to start one), `soak`, `partition` and `rot` (what is done to real daemons, with
-//! `history` and `porcupine` to judge what clients saw), `bench` (figures beside their bounds), `fuzz`.
+//! Reading order: `tidy` (what the sources must keep), `test` (everything that must be green), `fuzz`, `words` (the command
+//! line), `workspace` (building). Runs of real processes are `crates/rig`, which `clients`, `soak`, `partition`, `rot` and
+//! `bench` build and start.
 
-mod bench;
-mod clients;
-mod cluster;
 mod fuzz;
-mod history;
-mod nbd;
-mod noise;
-mod partition;
-mod porcupine;
-mod process;
-mod report;
-mod rot;
-mod soak;
-mod stamp;
 mod test;
 mod tidy;
+mod words;
 mod workspace;
 
-use anyhow::Result;
-use clap::{Parser, Subcommand};
+use anyhow::{Result, bail};
 use std::process::ExitCode;
+use words::Words;
 
-#[derive(Parser)]
-#[command(name = "cargo xtask", about = "Checks, tests, measures and fuzzes Brickwork", version)]
-struct Arguments {
-    #[command(subcommand)]
-    verb: Verb,
-}
+const HELP: &str = "\
+Checks, tests, measures and fuzzes Brickwork
 
-#[derive(Subcommand)]
-enum Verb {
-    /// Checks the sources: arrows between crates, pure crates, forbidden words, file lengths, links
-    Tidy,
-    /// Runs every test; installs what they need first
-    Test(test::Options),
-    /// Runs only the tests with real NBD clients against a real cluster
-    Clients(clients::Options),
-    /// Kills, stops and restarts daemons under load, and has the history judged by porcupine
-    Soak(soak::Options),
-    /// Cuts the network between daemons under load, heals it, and has the history judged by porcupine
-    Partition(partition::Options),
-    /// Changes bytes anywhere in the bricks' disks, reads everything back, scrubs
-    Rot(rot::Options),
-    /// Measures, side by side with what the machine can do
-    #[command(subcommand)]
-    Bench(Bench),
-    /// Fuzzes every target in fuzz/, or the one named
-    Fuzz(fuzz::Options),
-}
+Usage: cargo xtask VERB [OPTIONS]
 
-#[derive(Subcommand)]
-enum Bench {
-    /// Block volumes beside nbdkit and the bare disk
-    Block(bench::Options),
-    /// A lost brick, rebuilt under client load, beside a plain copy
-    Rebuild(bench::rebuild::Options),
-    /// One slow brick of several: what clients see, and when it leaves
-    Failslow(bench::failslow::Options),
-}
+  tidy         Check the sources: arrows between crates, pure crates, forbidden words, file lengths, links
+  test         Run the tests; install what they need first
+                 --all         also what takes long: soak, partition, rot, all clients, more seeds, fuzzing
+                 --quick       only what needs no real processes
+                 --start N     the first of the fresh seeds of the torture; drawn from the clock when absent
+                 --seeds N     how many fresh seeds: 40, with --all 150
+                 --fuzz-seconds N   for each fuzz target of --all: 600
+  clients      Run real NBD clients against a real cluster
+  soak         Kill, stop and restart daemons under load; porcupine judges the history
+  partition    Cut the network between daemons under load, heal it; porcupine judges the history
+  rot          Change bytes anywhere in the bricks' disks, read everything back, scrub
+  bench        block, rebuild or failslow: measure, side by side with what the machine can do
+  fuzz         Fuzz every target in fuzz/, or the one named
+                 --seconds N   for each target: 600
+
+`cargo xtask clients --help` and its like list the options of the other verbs.";
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().verb) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(Words::of_this_process()) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
@@ -74,20 +46,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Verb) -> Result<()> {
-    if !matches!(verb, Verb::Tidy) {
-        workspace::sweep()?;
+fn run(mut words: Words) -> Result<ExitCode> {
+    let Some(verb) = words.next() else {
+        println!("{HELP}");
+        return Ok(ExitCode::from(2));
+    };
+    match verb.as_str() {
+        "help" | "-h" | "--help" => println!("{HELP}"),
+        "tidy" => words.end().and_then(|()| tidy::verb())?,
+        "test" => test::verb(&test::Options::read(words)?)?,
+        "fuzz" => fuzz::verb(&fuzz::Options::read(words)?)?,
+        "clients" | "soak" | "partition" | "rot" => return workspace::rig(test::PROFILE, &verb, words),
+        // Figures are those of the build that users run.
+        "bench" => return workspace::rig("release", &verb, words),
+        other => bail!("there is no `cargo xtask {other}`; `cargo xtask --help` lists what there is"),
     }
-    match verb {
-        Verb::Tidy => tidy::verb(),
-        Verb::Test(options) => test::verb(&options),
-        Verb::Clients(options) => clients::verb(&options),
-        Verb::Soak(options) => soak::verb(&options),
-        Verb::Partition(options) => partition::verb(&options),
-        Verb::Rot(options) => rot::verb(&options),
-        Verb::Bench(Bench::Block(options)) => bench::verb(&options),
-        Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
-        Verb::Bench(Bench::Failslow(options)) => bench::failslow::verb(&options),
-        Verb::Fuzz(options) => fuzz::verb(&options),
-    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,11 @@
-//! Where things are: the workspace, its target folder, the binaries built from it.
+//! Where things are: the workspace, the programs built from it.
 
-use crate::process::Job;
+use crate::words::Words;
 use anyhow::{Context, Result};
+use job::process::Job;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -34,49 +35,17 @@ pub(crate) fn metadata() -> Result<&'static Value> {
     Ok(METADATA.get_or_init(|| value))
 }
 
-/// Cargo's target folder.
-pub(crate) fn target() -> Result<PathBuf> {
-    let path =
-        metadata()?["target_directory"].as_str().context("cargo metadata names no target_directory")?;
-    Ok(PathBuf::from(path))
+/// The folder of what is built in a profile.
+pub(crate) fn built(profile: &str) -> Result<PathBuf> {
+    Ok(job::target()?.join(if profile == "dev" { "debug" } else { profile }))
 }
 
-/// A folder for what xtask leaves behind (logs, clusters, images), on the disk of the target folder.
-pub(crate) fn scratch(name: &str) -> Result<PathBuf> {
-    let path = target()?.join("xtask").join(name);
-    std::fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
-    Ok(path)
-}
-
-/// Removes what earlier runs left: logs and clusters begin with the id of a process, and that one has ended.
-pub(crate) fn sweep() -> Result<()> {
-    for folder in ["log", "clusters"] {
-        for entry in std::fs::read_dir(scratch(folder)?)?.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let owner = name.split('-').next().unwrap_or_default();
-            if !Path::new("/proc").join(owner).exists() {
-                // What is still mounted or in use stays, and costs nothing but space.
-                let _ = std::fs::remove_dir_all(entry.path()).or_else(|_| std::fs::remove_file(entry.path()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The binary that was given, or one built in a profile.
-pub(crate) fn binary(given: Option<&Path>, profile: &str) -> Result<PathBuf> {
-    match given {
-        Some(path) => path.canonicalize().with_context(|| format!("no binary {}", path.display())),
-        None => build(profile),
-    }
-}
-
-/// Builds the binary in a profile and says where it lies.
-pub(crate) fn build(profile: &str) -> Result<PathBuf> {
-    let mut command = cargo(&["build", "-p", "brickwork", "--profile", profile]);
-    Job::spawn(&format!("build-{profile}"), &mut command)?
+/// Builds the binary and what drives it, and runs the latter with the words that are left.
+pub(crate) fn rig(profile: &str, verb: &str, words: Words) -> Result<ExitCode> {
+    let build = ["build", "-p", "brickwork", "-p", "brickwork-rig", "--profile", profile];
+    Job::spawn(&format!("build-{profile}"), &mut cargo(&build))?
         .wait_showing(Duration::from_secs(1500))?
         .success()?;
-    let folder = if profile == "dev" { "debug" } else { profile };
-    Ok(target()?.join(folder).join("brickwork"))
+    let status = Command::new(built(profile)?.join("rig")).arg(verb).args(words).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,32 +1,42 @@
 //! Programs that the tests drive. What is missing is installed if this machine lets us; what cannot be is named, and the
 //! steps that need it are skipped.
 
-use crate::process::{Job, installed};
-use crate::report::{Outcome, Report};
 use anyhow::{Result, bail};
+use job::process::{Job, installed};
+use job::report::{Outcome, Report};
 use std::process::Command;
 use std::time::Duration;
 
-/// A program and the Debian package that holds it.
-const PROGRAMS: [(&str, &str); 18] = [
-    ("fio", "fio"),
-    ("nbdkit", "nbdkit"),
-    ("nbdinfo", "libnbd-bin"),
-    ("nbdcopy", "libnbd-bin"),
-    ("nbdfuse", "nbdfuse"),
-    ("qemu-img", "qemu-utils"),
-    ("qemu-io", "qemu-utils"),
-    ("mkfs.ext4", "e2fsprogs"),
-    ("fsck.ext4", "e2fsprogs"),
-    ("losetup", "mount"),
-    ("strace", "strace"),
-    ("node", "nodejs"),
-    ("openssl", "openssl"),
-    ("git", "git"),
-    ("go", "golang-go"),
-    ("ip", "iproute2"),
-    ("nft", "nftables"),
-    ("pg_ctlcluster", "postgresql"),
+/// A program, the Debian package that holds it, and which steps run it.
+struct Program {
+    name: &'static str,
+    package: &'static str,
+    why: &'static str,
+}
+
+const fn program(name: &'static str, package: &'static str, why: &'static str) -> Program {
+    Program { name, package, why }
+}
+
+const PROGRAMS: [Program; 18] = [
+    program("fio", "fio", "real clients: random writes that are read back and compared; bench"),
+    program("nbdkit", "nbdkit", "bench: another NBD server to compare with"),
+    program("nbdinfo", "libnbd-bin", "real clients: what an export says of itself, plainly and over TLS"),
+    program("nbdcopy", "libnbd-bin", "real clients: images copied in and out"),
+    program("nbdfuse", "nbdfuse", "real clients: ext4 and PostgreSQL on a volume without the kernel's NBD"),
+    program("qemu-img", "qemu-utils", "real clients: images converted and compared"),
+    program("qemu-io", "qemu-utils", "real clients: patterns, discards, reconnecting"),
+    program("mkfs.ext4", "e2fsprogs", "real clients: a file system on a volume"),
+    program("fsck.ext4", "e2fsprogs", "real clients: that file system checked after a brick was killed"),
+    program("losetup", "mount", "real clients: that file system mounted"),
+    program("strace", "strace", "bench: flushes for each acknowledged write"),
+    program("node", "nodejs", "wasm: a seed run in wasm has the trace hash that it has natively"),
+    program("openssl", "openssl", "real clients: certificates of strangers"),
+    program("git", "git", "tidy: which files belong to the repository"),
+    program("go", "golang-go", "soak, partition: porcupine judges what clients saw"),
+    program("ip", "iproute2", "partition: daemons in network namespaces"),
+    program("nft", "nftables", "partition: packets dropped between them"),
+    program("pg_ctlcluster", "postgresql", "real clients: pgbench while a brick and the server are killed"),
 ];
 
 const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];
@@ -42,31 +52,30 @@ pub(super) fn install(report: &mut Report) {
 
 fn programs() -> Result<Outcome> {
     let missing = missing();
+    for Program { name, package, why } in &missing {
+        eprintln!("    {name} is not here; installing Debian's {package}. It is for {why}");
+    }
     if missing.is_empty() {
         return Ok(Outcome::Passed(1));
     }
-    eprintln!("    missing: {}", missing.join(" "));
-    if let Err(error) = apt_install(&missing) {
-        return Ok(Outcome::Skipped(format!("cannot install {}: {error:#}", missing.join(" "))));
+    let refused = apt_install(&missing).err().map(|error| format!(" ({error:#})")).unwrap_or_default();
+    let left = self::missing();
+    if left.is_empty() {
+        return Ok(Outcome::Passed(1));
     }
-    match self::missing() {
-        left if left.is_empty() => Ok(Outcome::Passed(1)),
-        left => Ok(Outcome::Skipped(format!("still missing: {}", left.join(" ")))),
-    }
+    let told = left.iter().map(|program| format!("{}: without it no {}", program.name, program.why));
+    Ok(Outcome::Skipped(format!("cannot be installed{refused}: {}", told.collect::<Vec<_>>().join("; "))))
 }
 
-fn missing() -> Vec<&'static str> {
-    let absent = PROGRAMS.iter().filter(|(program, _)| !installed(program));
-    let mut packages: Vec<_> = absent.map(|(_, package)| *package).collect();
-    packages.dedup();
-    packages
+fn missing() -> Vec<&'static Program> {
+    PROGRAMS.iter().filter(|program| !installed(program.name)).collect()
 }
 
-fn apt_install(packages: &[&str]) -> Result<()> {
+fn apt_install(programs: &[&Program]) -> Result<()> {
     if !installed("apt-get") {
         bail!("no apt-get here; install them by other means");
     }
-    let root = rustix::process::geteuid().is_root();
+    let root = job::process::is_root();
     if !root && !installed("sudo") {
         bail!("neither root nor sudo");
     }
@@ -81,8 +90,8 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     apt(&["update", "-q"])?;
     // One by one, and what counts is whether the program is there afterwards: releases differ in what a package holds
     // (nbdfuse is in libnbd-bin in some), and a name that is missing must not cost the others.
-    for package in packages {
-        let _ = apt(&["install", "-y", "-q", "--no-install-recommends", package]);
+    for program in programs.iter().filter(|program| !installed(program.name)) {
+        let _ = apt(&["install", "-y", "-q", "--no-install-recommends", program.package]);
     }
     Ok(())
 }

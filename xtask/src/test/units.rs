@@ -1,23 +1,26 @@
 //! Unit, property and integration tests of the workspace: `cargo test`, its counts added up.
 
-use crate::process::{Job, tail};
-use crate::report::{Outcome, Report};
 use crate::workspace;
 use anyhow::{Result, bail};
+use job::process::{Job, tail};
+use job::report::{Outcome, Report};
 use std::time::Duration;
 
-/// Runs them all, also after a failure.
-pub(super) fn run(report: &mut Report) {
-    let mut ignored = 0;
-    report.step("cargo test", || {
-        let counts = cargo_test()?;
-        ignored = counts.ignored;
-        Ok(match counts.failed {
-            0 => Outcome::Passed(counts.passed),
-            failed => Outcome::Failed { passed: counts.passed, failed, why: counts.why },
-        })
+/// Compiles and runs them all, also after a failure. False when something does not compile: then there is no binary either.
+pub(super) fn run(report: &mut Report, profile: &str) -> bool {
+    let compile = ["test", "--workspace", "--profile", profile, "--no-run"];
+    let compiles = report.step("compile all tests and programs", || {
+        let mut command = workspace::cargo(&compile);
+        Job::spawn("cargo-test-no-run", &mut command)?.wait_showing(Duration::from_secs(1800))?.success()?;
+        Ok(Outcome::Passed(1))
     });
-    report.also_skipped(ignored);
+    if compiles {
+        report.step("unit, property and integration tests", || {
+            let Counts { passed, failed, ignored, why } = cargo_test(profile)?;
+            Ok(Outcome::Mixed { passed, failed, skipped: ignored, why })
+        });
+    }
+    compiles
 }
 
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -28,8 +31,8 @@ struct Counts {
     why: String,
 }
 
-fn cargo_test() -> Result<Counts> {
-    let mut command = workspace::cargo(&["test", "--workspace", "--no-fail-fast"]);
+fn cargo_test(profile: &str) -> Result<Counts> {
+    let mut command = workspace::cargo(&["test", "--workspace", "--profile", profile, "--no-fail-fast"]);
     let finished = Job::spawn("cargo-test", &mut command)?.wait_showing(Duration::from_secs(1500))?;
     let mut counts = count(&finished.stdout);
     if !finished.status.success() && counts.failed == 0 {

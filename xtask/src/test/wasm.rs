@@ -2,10 +2,10 @@
 
 use super::tools::WASM;
 use super::torture;
-use crate::process::{self, Job, installed};
-use crate::report::{Outcome, Report};
 use crate::workspace;
 use anyhow::{Context, Result, ensure};
+use job::process::{self, Job, installed};
+use job::report::{Outcome, Report};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn build(profile: &str) -> Result<Outcome> {
 }
 
 fn hashes(binary: &Path, profile: &str) -> Result<Outcome> {
-    let folder = workspace::target()?.join(WASM).join(profile);
+    let folder = job::target()?.join(WASM).join(profile);
     let names = ["brickwork_simwasm.wasm", "simwasm.wasm"].map(|name| folder.join(name));
     let module = names.iter().find(|path| path.is_file()).context("the wasm build left no module")?;
     let script = workspace::root().join("tests/wasm/trace_hash.mjs");

@@ -21,11 +21,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
     ("lab", &["base", "proto", "model", "sim", "trace"]),
+    ("job", &[]),
+    ("rig", &["base", "wire", "proto", "host", "sim", "job"]),
     (
         "brickwork",
-        &["base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace", "lab"],
+        &[
+            "base", "wire", "proto", "store", "node", "model", "code", "nbd", "sim", "host", "trace", "lab",
+            "rig",
+        ],
     ),
-    ("xtask", &[]),
+    ("xtask", &["job"]),
 ];
 
 /// A complaint for each arrow that is not allowed. Takes what `cargo metadata --no-deps` prints.

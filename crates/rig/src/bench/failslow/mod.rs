@@ -1,0 +1,235 @@
+//! `cargo xtask bench failslow`: one slow brick of several, and what clients see of it.
+//!
+//! Reading order: [`verb`] (what is run, in which order), `state` (what ails a brick), `load` (what clients do), `awake`, `reads`
+//! (under each read policy; the slow brick stays, as nothing is written), `writes` (the slow brick leaves: when, and before
+//! and after), `claims` (what must hold), `table`. Clusters are real daemons on this machine, with disks whose lateness is
+//! emulated; so figures of states are to be compared with each other, not with other machines.
+
+mod awake;
+mod claims;
+mod load;
+mod reads;
+mod state;
+mod table;
+mod writes;
+
+use crate::{clients, place};
+use anyhow::Result;
+use awake::Awake;
+use clap::Args;
+use load::{Kind, Load};
+use reads::Reads;
+use rig::cluster::{Cluster, Spec};
+use serde_json::json;
+use state::State;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use writes::Writes;
+
+/// Paced jobs, and what they ask for a second together.
+const JOBS: u64 = 16;
+const READ_RATE: f64 = 320.0;
+const WRITE_RATE: f64 = 80.0;
+/// Requests under way when throughput is measured.
+const DEPTH: u64 = 4;
+/// Small enough that nearly all reads go to the disks.
+const CACHE_BYTES: u64 = 4 << 20;
+/// How often it is asked whether the fill is in its place, at most.
+const HOME_ROUNDS: u32 = 30;
+/// How often reads of a new cluster are tried, at most, until they became no faster twice.
+const STEADY_ROUNDS: u32 = 12;
+const MIRROR: &str = "raid1x3";
+/// The policy that is to dodge a slow brick.
+const CLAIM: &str = "claim";
+/// All read policies.
+pub(super) const POLICIES: [&str; 8] =
+    [CLAIM, "shortest-queue", "hash", "weighted-hash", "lard", "hedged", "tied", "probing"];
+
+/// How to measure.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  cargo xtask bench failslow --quick
+  cargo xtask bench failslow --json > failslow.json
+  cargo xtask bench failslow --policy claim --policy hash --layout raid1x3")]
+pub(crate) struct Options {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Some five minutes instead of an hour: few states and policies, to see that it works, not to quote
+    #[arg(long)]
+    quick: bool,
+    /// A binary to use instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Only this read policy; may be repeated
+    #[arg(long = "policy", value_parser = POLICIES)]
+    policies: Vec<String>,
+    /// Only this layout; may be repeated
+    #[arg(long = "layout")]
+    layouts: Vec<String>,
+    /// Only this state of the brick; may be repeated
+    #[arg(long = "state", value_parser = State::NAMES)]
+    states: Vec<String>,
+    /// Only reads, or only writes
+    #[arg(long, value_parser = ["reads", "writes"])]
+    only: Option<String>,
+    /// How often all states are looked at in turn (reads under `claim`), and runs of the closed loop (writes) [default: 5]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    turns: Option<u32>,
+}
+
+/// How much of it.
+struct Plan {
+    bytes: u64,
+    /// Of paced reads in each state, a turn.
+    read_span: Duration,
+    /// Of one run of the closed loop.
+    closed_span: Duration,
+    /// How often all states are looked at.
+    turns: usize,
+    /// Of paced writes before the brick begins to ail, and after it has left.
+    write_span: Duration,
+    policies: Vec<String>,
+    layouts: Vec<String>,
+    states: Vec<State>,
+    reads: bool,
+    writes: bool,
+}
+
+impl Plan {
+    fn new(options: &Options) -> Plan {
+        let quick = options.quick;
+        let given = |given: &[String], quick_default: &[&str], default: &[&str]| match given {
+            [] => if quick { quick_default } else { default }.iter().map(|name| (*name).to_owned()).collect(),
+            given => given.to_vec(),
+        };
+        let seconds = |full, few| Duration::from_secs(if quick { few } else { full });
+        let states = given(&options.states, &["healthy", "late-20", "stopped", "dead"], &State::NAMES);
+        Plan {
+            bytes: if quick { 128 << 20 } else { 256 << 20 },
+            read_span: seconds(5, 3),
+            closed_span: seconds(3, 1),
+            turns: options.turns.map_or(if quick { 1 } else { 5 }, |turns| turns as usize),
+            write_span: seconds(15, 5),
+            policies: given(&options.policies, &[CLAIM, "hash"], &POLICIES),
+            layouts: given(&options.layouts, &[MIRROR], &[MIRROR, "raid5-4+1", "rs-4+2"]),
+            states: State::ALL.into_iter().filter(|state| states.contains(&state.option())).collect(),
+            reads: options.only.as_deref() != Some("writes"),
+            writes: options.only.as_deref() != Some("reads"),
+        }
+    }
+
+    /// How often all states are looked at under a read policy; less often where nothing is demanded of it.
+    fn turns_of(&self, policy: &str) -> usize {
+        if policy == CLAIM { self.turns } else { self.turns.min(2) }
+    }
+
+    /// Read policies matter where there are several copies; elsewhere one is measured.
+    fn policies_of(&self, layout: &str) -> Vec<&str> {
+        let all = self.policies.iter().map(String::as_str);
+        let count = if layout.starts_with("raid1") { self.policies.len() } else { 1 };
+        all.take(count).collect()
+    }
+}
+
+/// All that was measured.
+#[derive(Default)]
+struct Results {
+    reads: Vec<Reads>,
+    writes: Vec<Writes>,
+}
+
+/// Measures and prints.
+pub(crate) fn verb(options: &Options) -> Result<()> {
+    let binary = place::binary(options.binary.as_deref())?;
+    let plan = Plan::new(options);
+    let mut results = Results::default();
+    for layout in &plan.layouts {
+        if plan.reads {
+            results.reads.extend(reads::measure(&binary, layout, &plan)?);
+        }
+        if plan.writes {
+            for state in &plan.states {
+                let writes = writes::measure(&binary, layout, *state, &plan)?;
+                eprintln!("{}", table::writes_line(&writes));
+                results.writes.push(writes);
+            }
+        }
+    }
+    let claims = claims::all(&results);
+    if options.json {
+        println!("{}", as_json(options, &results, &claims));
+    } else {
+        table::print(&results, &claims);
+    }
+    Ok(())
+}
+
+/// A cluster just as wide as the layout, whose disks can be made late, with a volume that is written all over.
+fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
+    let disk_bytes = plan.bytes / clients::data(layout) * 5 / 4 + (512 << 20);
+    let spec = Spec {
+        bricks: clients::width(layout),
+        disk_bytes,
+        cache_bytes: CACHE_BYTES,
+        emulation: true,
+        metrics: true,
+        ..Spec::default()
+    };
+    let cluster = Cluster::start(binary, &spec)?;
+    cluster.create("v", plan.bytes, layout)?;
+    drop(cluster.connect_patiently(0, "v")?);
+    load(&cluster, Kind::Write).fill(plan.bytes)?;
+    wait_until_home(&cluster);
+    wait_until_steady(&cluster, plan)?;
+    Ok(cluster)
+}
+
+/// A new cluster's first reads take longer: the file system still gives back the blocks of the cluster before it, and writes
+/// what was filled. What is measured first would seem slower than what comes after.
+fn wait_until_steady(cluster: &Cluster, plan: &Plan) -> Result<()> {
+    let load = load(cluster, Kind::Read);
+    rustix::fs::sync();
+    let (mut best_ms, mut worse) = (f64::INFINITY, 0);
+    for _ in 0..STEADY_ROUNDS {
+        let awake = Awake::begin()?;
+        let p99_ms = load.paced(JOBS, READ_RATE, plan.closed_span)?.p99_ms;
+        awake.end()?;
+        load.closed(DEPTH, plan.closed_span)?;
+        worse += u32::from(p99_ms >= best_ms);
+        if worse == 2 {
+            return Ok(());
+        }
+        best_ms = best_ms.min(p99_ms);
+    }
+    Ok(())
+}
+
+/// What the journals hold of the fill goes to its place first: it would be measured with the first state. Daemons that keep
+/// some of it for later are not waited for long.
+fn wait_until_home(cluster: &Cluster) {
+    for _ in 0..HOME_ROUNDS {
+        let before = cluster.metrics();
+        std::thread::sleep(reads::RENEWED);
+        if cluster.metrics().grown(&before, "brickwork_store_destaged_blocks_total") == 0.0 {
+            return;
+        }
+    }
+}
+
+fn load(cluster: &Cluster, kind: Kind) -> Load {
+    Load::new(cluster.gateways[0].nbd_port, "v", kind)
+}
+
+fn as_json(options: &Options, results: &Results, claims: &[claims::Claim]) -> serde_json::Value {
+    json!({
+        "machine": { "processors": std::thread::available_parallelism().map_or(0, usize::from) },
+        "quick": options.quick,
+        "paced_jobs": JOBS, "reads_per_second": READ_RATE, "writes_per_second": WRITE_RATE, "depth": DEPTH,
+        "cache_bytes_per_brick": CACHE_BYTES,
+        "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
+        "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),
+        "claims": claims.iter().map(claims::Claim::json).collect::<Vec<_>>(),
+    })
+}

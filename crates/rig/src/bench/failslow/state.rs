@@ -1,0 +1,128 @@
+//! What ails one brick.
+
+use anyhow::Result;
+use job::process::send;
+use rig::cluster::Cluster;
+use rustix::process::Signal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The brick that ails, counted from 1.
+pub(super) const BRICK: usize = 1;
+/// A stopped brick stands still for so long, and runs for as long.
+const STOP: Duration = Duration::from_millis(200);
+
+/// A state of the brick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Nothing ails it.
+    Healthy,
+    /// Its disk is so many milliseconds late on each access.
+    Late(u64),
+    /// Its process stands still for 200 of every 400 ms.
+    Stopped,
+    /// It is killed.
+    Dead,
+}
+
+impl State {
+    /// All that are measured.
+    pub(super) const ALL: [State; 5] =
+        [State::Healthy, State::Late(20), State::Late(50), State::Stopped, State::Dead];
+
+    /// Whether the brick is slow and alive.
+    pub(super) fn is_slow(self) -> bool {
+        matches!(self, State::Late(_) | State::Stopped)
+    }
+
+    /// For command lines.
+    pub(super) const NAMES: [&str; 5] = ["healthy", "late-20", "late-50", "stopped", "dead"];
+
+    /// For tables.
+    pub(super) fn name(self) -> String {
+        match self {
+            State::Healthy => "healthy".to_owned(),
+            State::Late(ms) => format!("late {ms} ms"),
+            State::Stopped => "stopped".to_owned(),
+            State::Dead => "dead".to_owned(),
+        }
+    }
+
+    /// As in [`State::NAMES`].
+    pub(super) fn option(self) -> String {
+        self.name().trim_end_matches(" ms").replace(' ', "-")
+    }
+
+    /// Lets it begin.
+    pub(super) fn begin(self, cluster: &mut Cluster) -> Result<Trouble> {
+        let mut trouble = Trouble { state: self, stops: None };
+        match self {
+            State::Healthy => {}
+            State::Late(ms) => cluster.set_late(BRICK, ms)?,
+            State::Stopped => trouble.stops = Some(Stops::begin(cluster.bricks[BRICK - 1].pid())),
+            State::Dead => cluster.bricks[BRICK - 1].kill()?,
+        }
+        Ok(trouble)
+    }
+}
+
+/// A state that lasts.
+pub(super) struct Trouble {
+    state: State,
+    stops: Option<Stops>,
+}
+
+impl Trouble {
+    /// The brick is well again.
+    pub(super) fn end(mut self, cluster: &mut Cluster) -> Result<()> {
+        drop(self.stops.take());
+        match self.state {
+            State::Late(_) => cluster.set_late(BRICK, 0),
+            State::Dead => cluster.bricks[BRICK - 1].restart(),
+            State::Healthy | State::Stopped => Ok(()),
+        }
+    }
+}
+
+/// A process that is stopped and goes on in turn, until this is dropped.
+struct Stops {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stops {
+    fn begin(pid: u32) -> Stops {
+        let over = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&over);
+        let turns = move || {
+            while !flag.load(Ordering::Relaxed) {
+                let _ = send(pid, Signal::STOP);
+                thread::sleep(STOP);
+                let _ = send(pid, Signal::CONT);
+                thread::sleep(STOP);
+            }
+        };
+        Stops { over, thread: Some(thread::spawn(turns)) }
+    }
+}
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_name() {
+        assert_eq!(State::ALL.map(State::option).as_slice(), State::NAMES);
+    }
+}

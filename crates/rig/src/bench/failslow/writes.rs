@@ -1,0 +1,125 @@
+//! Writes beside a slow brick: every member must have them, so they are slow until it has left.
+
+use super::awake::Awake;
+use super::load::{Kind, Percentiles, Rate};
+use super::state::{BRICK, State};
+use super::{DEPTH, JOBS, Plan, WRITE_RATE, cluster, load};
+use anyhow::{Context, Result};
+use rig::cluster::{Cluster, of_brick};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Whoever has not left by then stays.
+const LEAVES_WITHIN: Duration = Duration::from_secs(15);
+/// The last writes that waited for the brick are not of the time after it left.
+const AFTER: Duration = Duration::from_millis(300);
+const POLL: Duration = Duration::from_millis(100);
+
+/// One state.
+pub(super) struct Writes {
+    pub(super) layout: String,
+    pub(super) state: State,
+    /// Paced jobs before the brick began to ail.
+    pub(super) before: Percentiles,
+    /// While it ailed and had not left; to the end, where it does not leave.
+    pub(super) during: Percentiles,
+    /// After it had left; of a healthy brick the same as before.
+    pub(super) after: Percentiles,
+    /// From its first ailing until the directory held it for slow, and until no group had it.
+    pub(super) noticed: Option<Duration>,
+    pub(super) left: Option<Duration>,
+    /// Requests a second at [`DEPTH`], after it had left.
+    pub(super) iops: Rate,
+    /// Whether it was still out at the end, having left once.
+    pub(super) stays_out: bool,
+    /// From its recovery until all data were redundant again.
+    pub(super) back: Option<Duration>,
+}
+
+impl Writes {
+    pub(super) fn json(&self) -> Value {
+        let part = |part: &Percentiles| {
+            json!({
+                "requests": part.samples, "p50_ms": part.p50_ms, "p99_ms": part.p99_ms, "p999_ms": part.p999_ms,
+                "most_ms": part.most_ms, "load_late_p99_ms": part.overslept_ms,
+            })
+        };
+        let seconds = |span: Option<Duration>| span.map(|span| span.as_secs_f64());
+        json!({
+            "layout": self.layout, "state": self.state.name(), "before": part(&self.before),
+            "until_it_left": part(&self.during), "after_it_left": part(&self.after),
+            "noticed_s": seconds(self.noticed), "left_s": seconds(self.left), "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs,
+            "stays_out": self.stays_out, "back_s": seconds(self.back),
+        })
+    }
+}
+
+/// Measures a layout in one state, on a cluster of its own: how long a brick stays out depends on how often it has been.
+pub(super) fn measure(binary: &Path, layout: &str, state: State, plan: &Plan) -> Result<Writes> {
+    let mut cluster = cluster(binary, layout, plan)?;
+    in_state(&mut cluster, layout, state, plan)
+        .with_context(|| format!("{layout} written, one brick {}", state.name()))
+}
+
+fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> Result<Writes> {
+    let load = load(cluster, Kind::Write);
+    let (span, within) =
+        (plan.write_span, if state == State::Healthy { Duration::ZERO } else { LEAVES_WITHIN });
+    let awake = Awake::begin()?;
+    let paced = load.start(JOBS, WRITE_RATE, span + within + span)?;
+    sleep(span);
+    let ill = paced.began.elapsed();
+    let trouble = state.begin(cluster)?;
+    let (noticed, left) = watch(cluster, state)?;
+    let samples = paced.finish()?;
+    awake.end()?;
+    let end = span + within + span;
+    let out = left.map_or(end, |left| ill + left + AFTER);
+    let before = Percentiles::of(&samples, Duration::ZERO, ill);
+    let after = match state {
+        State::Healthy => Percentiles::of(&samples, ill, end),
+        _ => Percentiles::of(&samples, out, end),
+    };
+    let iops = load.throughput(DEPTH, plan.closed_span, plan.turns)?;
+    let stays_out = is_out(&cluster.status()?, &cluster.brick_id(BRICK)?, state).1;
+    trouble.end(cluster)?;
+    let back = cluster.wait_until_redundant(Duration::from_secs(120))?;
+    cluster.all_alive()?;
+    Ok(Writes {
+        layout: layout.to_owned(),
+        state,
+        before,
+        during: Percentiles::of(&samples, ill, out.min(end)),
+        after,
+        noticed,
+        left,
+        iops,
+        stays_out,
+        back: (state != State::Healthy).then_some(back),
+    })
+}
+
+/// Waits until the brick is held for slow, and until it has left.
+fn watch(cluster: &Cluster, state: State) -> Result<(Option<Duration>, Option<Duration>)> {
+    let (began, id) = (Instant::now(), cluster.brick_id(BRICK)?);
+    let (mut noticed, mut left) = (None, None);
+    while state != State::Healthy && left.is_none() && began.elapsed() < LEAVES_WITHIN {
+        let (is_slow, is_left) = is_out(&cluster.status()?, &id, state);
+        let now = began.elapsed();
+        noticed = noticed.or(is_slow.then_some(now));
+        left = left.or(is_left.then_some(now));
+        sleep(POLL);
+    }
+    Ok((noticed, left))
+}
+
+/// Whether a brick is held for slow, and whether it is in no group any more, having left for the first time.
+fn is_out(status: &Value, id: &str, state: State) -> (bool, bool) {
+    let brick = of_brick(status, id);
+    let slow = &brick["slow"];
+    let is_gone = brick["stale_groups"] == brick["groups"] && brick["joining_groups"] == 0;
+    let is_slow = slow["left_out"] == true;
+    (is_slow, is_gone && (!state.is_slow() || (is_slow && slow["relapses"] == 0)))
+}

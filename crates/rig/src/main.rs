@@ -1,0 +1,72 @@
+//! `rig`: runs of real processes. `cargo xtask clients`, `soak`, `partition`, `rot` and `bench` build and start it.
+//!
+//! Reading order: `clients` (real programs against a real cluster), `soak`, `partition` and `rot` (what is done to real
+//! daemons, with `history` and `porcupine` to judge what clients saw), `bench` (figures beside their bounds).
+
+mod bench;
+mod clients;
+mod history;
+mod partition;
+mod place;
+mod porcupine;
+mod rot;
+mod soak;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tests and measures real Brickwork processes", version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Runs the tests with real NBD clients against a real cluster
+    Clients(clients::Options),
+    /// Kills, stops and restarts daemons under load, and has the history judged by porcupine
+    Soak(soak::Options),
+    /// Cuts the network between daemons under load, heals it, and has the history judged by porcupine
+    Partition(partition::Options),
+    /// Changes bytes anywhere in the bricks' disks, reads everything back, scrubs
+    Rot(rot::Options),
+    /// Measures, side by side with what the machine can do
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// Block volumes beside nbdkit and the bare disk
+    Block(bench::Options),
+    /// A lost brick, rebuilt under client load, beside a plain copy
+    Rebuild(bench::rebuild::Options),
+    /// One slow brick of several: what clients see, and when it leaves
+    Failslow(bench::failslow::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("rig: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<()> {
+    job::sweep()?;
+    match verb {
+        Verb::Clients(options) => clients::verb(&options),
+        Verb::Soak(options) => soak::verb(&options),
+        Verb::Partition(options) => partition::verb(&options),
+        Verb::Rot(options) => rot::verb(&options),
+        Verb::Bench(Bench::Block(options)) => bench::verb(&options),
+        Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
+        Verb::Bench(Bench::Failslow(options)) => bench::failslow::verb(&options),
+    }
+}

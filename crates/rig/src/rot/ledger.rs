@@ -1,0 +1,105 @@
+//! What every block of a volume must hold, and reading all of it back.
+
+use anyhow::{Result, ensure};
+use rig::nbd::{Nbd, command};
+use rig::noise::Noise;
+use rig::stamp::{self, BLOCK_BYTES};
+use std::collections::BTreeSet;
+
+/// Blocks that are read in one request, as long as all is well.
+const RUN: u64 = 256;
+/// The error of a block that cannot be made out.
+const EIO: u32 = 5;
+
+/// A volume's content.
+pub(super) struct Ledger {
+    values: Vec<u64>,
+    next: u64,
+}
+
+impl Ledger {
+    /// A volume of so many blocks that was never written.
+    pub(super) fn new(blocks: u64) -> Ledger {
+        Ledger { values: vec![0; blocks as usize], next: 1 }
+    }
+
+    /// How many blocks.
+    pub(super) fn blocks(&self) -> u64 {
+        self.values.len() as u64
+    }
+
+    /// What a block holds.
+    pub(super) fn content(&self, block: u64) -> Vec<u8> {
+        stamp::content(self.values[block as usize], block)
+    }
+
+    /// Writes every block.
+    pub(super) fn fill(&mut self, nbd: &mut Nbd) -> Result<()> {
+        (0..self.blocks()).step_by(RUN as usize).try_for_each(|block| self.write(nbd, block, RUN))
+    }
+
+    /// Writes so many short runs in random places.
+    pub(super) fn scribble(&mut self, nbd: &mut Nbd, runs: u64, noise: &mut Noise) -> Result<()> {
+        (0..runs).try_for_each(|_| {
+            let count = if noise.below(8) == 0 { 1 + noise.below(64) } else { 1 };
+            self.write(nbd, noise.below(self.blocks() - count), count)
+        })
+    }
+
+    fn write(&mut self, nbd: &mut Nbd, block: u64, count: u64) -> Result<()> {
+        let count = count.min(self.blocks() - block);
+        let mut data = Vec::with_capacity((count * BLOCK_BYTES) as usize);
+        for index in block..block + count {
+            self.values[index as usize] = self.next;
+            data.extend(stamp::content(self.next, index));
+            self.next += 1;
+        }
+        nbd.write(block * BLOCK_BYTES, &data)
+    }
+
+    /// Reads every block: those that cannot be read. A block with other bytes than were written is an error.
+    pub(super) fn verify(&self, nbd: &mut Nbd) -> Result<BTreeSet<u64>> {
+        let mut unreadable = BTreeSet::new();
+        for block in (0..self.blocks()).step_by(RUN as usize) {
+            let count = RUN.min(self.blocks() - block);
+            match read(nbd, block, count)? {
+                Some(data) => self.compare(block, &data)?,
+                None => unreadable.extend(self.verify_singly(nbd, block, count)?),
+            }
+        }
+        Ok(unreadable)
+    }
+
+    fn verify_singly(&self, nbd: &mut Nbd, block: u64, count: u64) -> Result<Vec<u64>> {
+        let mut unreadable = Vec::new();
+        for block in block..block + count {
+            match read(nbd, block, 1)? {
+                Some(data) => self.compare(block, &data)?,
+                None => unreadable.push(block),
+            }
+        }
+        Ok(unreadable)
+    }
+
+    fn compare(&self, block: u64, data: &[u8]) -> Result<()> {
+        for (block, data) in (block..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
+            let (expected, found) = (self.values[block as usize], stamp::value(data, block));
+            ensure!(
+                found.as_ref().is_ok_and(|value| *value == expected),
+                "WRONG BYTES: block {block} must hold {expected} and holds {found:?}"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What is there; nothing when it is answered with EIO.
+fn read(nbd: &mut Nbd, block: u64, count: u64) -> Result<Option<Vec<u8>>> {
+    let length = count * BLOCK_BYTES;
+    nbd.request(command::READ, block, block * BLOCK_BYTES, length as u32)?;
+    match nbd.reply()?.error {
+        0 => nbd.payload(length as usize).map(Some),
+        EIO => Ok(None),
+        error => anyhow::bail!("reading {count} blocks at {block}: error {error}, which is not EIO"),
+    }
+}
