@@ -19,7 +19,7 @@ use real::Tier;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The one profile in which tests, the binary and the torture are compiled: each further one costs minutes.
-pub(crate) const PROFILE: &str = "torture";
+pub(crate) const PROFILE: &str = "ci";
 
 /// Fresh seeds of the torture, and how many with `--all`.
 const SEEDS: u64 = 40;
