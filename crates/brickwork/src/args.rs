@@ -2,7 +2,7 @@
 
 use crate::verb::{
     attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man, rebuild,
-    scrub, sim, soak, status, trace, volume,
+    scrub, sim, status, trace, volume,
 };
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -140,8 +140,6 @@ pub enum Verb {
     Trace(trace::Args),
     /// Run the published experiments behind Brickwork, and one's own, in simulation
     Lab(lab::Args),
-    /// Run real processes, kill them at random, and check the history of what clients saw
-    Soak(soak::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
     /// Write manual pages

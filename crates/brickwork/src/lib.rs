@@ -1,20 +1,16 @@
 //! Brickwork's command line: a file a verb, wiring only. Protocols live in `proto`, loops in `host`.
 //!
 //! Reading order: [`args`] (what can be asked), [`verb`] (what is done about it), [`config`] (files, environment,
-//! flags), [`security`] and [`join`] (certificates, tokens, how a machine becomes part of a cluster), then
-//! [`cluster`], [`nbd_client`], [`pattern`] and [`load`] (real processes under verified load, for `demo` and `soak`).
+//! flags), [`security`] and [`join`] (certificates, tokens, how a machine becomes part of a cluster). Real processes under
+//! verified load, for `demo` and `lab run --live`, are in `rig`.
 //!
 //! Deliberately absent: decisions about data. A verb that begins to think belongs in another crate.
 
 pub mod args;
-pub mod cluster;
 pub mod config;
 pub mod join;
 pub mod live;
-pub mod load;
-pub mod nbd_client;
 pub mod output;
-pub mod pattern;
 pub mod security;
 pub mod verb;
 pub mod view;

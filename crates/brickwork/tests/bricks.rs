@@ -63,7 +63,7 @@ fn a_brick_that_comes_back_catches_up_with_what_it_missed() {
     let (state, code) = site.json("rebuild");
     assert_eq!((&state["redundant"], code), (&json!(false), 1), "{state}");
 
-    site.cluster.restart("brick-2").expect("it is started");
+    site.cluster.start_again("brick-2").expect("it is started");
     let (state, code) = site.json("rebuild --wait --timeout 60s");
     assert_eq!((&state["redundant"], &state["done"], code), (&json!(true), &json!(true), 0), "{state}");
     wait_for_state(&site, 2, "serving");
@@ -109,7 +109,7 @@ fn an_exchanged_disk_is_formatted_and_filled_again() {
     std::fs::remove_file(site.disk(3)).expect("the disk breaks");
     let formatted = site.text(&format!("brick format --config {}", config.display()));
     assert!(formatted.contains("for brick-3"), "{formatted}");
-    site.cluster.restart("brick-3").expect("it is started");
+    site.cluster.start_again("brick-3").expect("it is started");
     site.text("rebuild --wait --timeout 60s");
     for other in ["brick-1", "brick-2"] {
         site.cluster.kill(other).expect("it is killed");
@@ -185,10 +185,10 @@ fn a_lost_directory_is_made_anew_from_what_the_bricks_know() {
     assert!(refused["objections"].to_string().contains("brick-3 could have gone on"), "{refused}");
     assert!(!site.dir.path().join("directory.db").exists(), "nothing is written");
 
-    site.cluster.restart("brick-3").expect("it is started");
+    site.cluster.start_again("brick-3").expect("it is started");
     let (rebuilt, code) = site.json(&format!("directory rebuild --dir {dir} --bricks 3"));
     assert_eq!((code, &rebuilt["answered"]), (0, &json!([1, 2, 3])), "{rebuilt}");
-    site.cluster.restart("directory").expect("it is started");
+    site.cluster.start_again("directory").expect("it is started");
     site.cluster.wait_ready().expect("it serves");
     site.text("rebuild --wait --timeout 60s");
     let list = site.text("volume list");

@@ -6,7 +6,7 @@ use common::Site;
 use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 48] = [
+const VERBS: [&str; 47] = [
     "",
     "demo",
     "cluster init",
@@ -53,7 +53,6 @@ const VERBS: [&str; 48] = [
     "trace info",
     "trace convert",
     "trace generate",
-    "soak",
     "completions",
 ];
 

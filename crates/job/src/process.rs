@@ -33,6 +33,16 @@ pub struct Finished {
     pub took: Duration,
 }
 
+/// Where a program's output goes, and whether the program outlives this one.
+pub struct Place {
+    /// What it prints; made anew.
+    pub stdout: PathBuf,
+    /// What it complains of; appended to.
+    pub stderr: PathBuf,
+    /// Whether it goes on when this process ends.
+    pub outlives: bool,
+}
+
 impl Job {
     /// Starts a program whose output goes to `target/xtask/log`.
     pub fn spawn(name: &str, command: &mut Command) -> Result<Job> {
@@ -40,14 +50,26 @@ impl Job {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let base = crate::scratch("log")?.join(format!("{}-{number:04}-{name}", std::process::id()));
         let (stdout, stderr) = (base.with_extension("out"), base.with_extension("err"));
-        let child = tied_to_us(command)
-            .stdin(Stdio::null())
-            .stdout(File::create(&stdout)?)
-            .stderr(File::create(&stderr)?)
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("starting {name}: {:?}", command.get_program()))?;
+        Job::spawn_at(name, command, Place { stdout, stderr, outlives: false })
+    }
+
+    /// Starts a program whose output goes to a place of its own.
+    pub fn spawn_at(name: &str, command: &mut Command, place: Place) -> Result<Job> {
+        let Place { stdout, stderr, outlives } = place;
+        let log = File::options().create(true).append(true).open(&stderr);
+        // A process group of its own, so that Ctrl-C reaches this process first.
+        command.stdin(Stdio::null()).stdout(File::create(&stdout)?).stderr(log?).process_group(0);
+        if !outlives {
+            end_with_parent(command);
+        }
+        let child =
+            command.spawn().with_context(|| format!("starting {name}: {:?}", command.get_program()))?;
         Ok(Job { name: name.to_owned(), child, stdout, stderr, started: Instant::now() })
+    }
+
+    /// Lets it go on when this value is gone.
+    pub fn leave(self) {
+        std::mem::forget(self);
     }
 
     /// Its process id.
@@ -153,6 +175,25 @@ pub fn run(name: &str, command: &mut Command, limit_s: u64) -> Result<Finished> 
     Job::spawn(name, command)?.wait(Duration::from_secs(limit_s))?.success()
 }
 
+/// Runs a program that says little to its good end, and leaves no log.
+pub fn capture(name: &str, command: &mut Command, limit: Duration) -> Result<Finished> {
+    let started = Instant::now();
+    end_with_parent(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let child = command.spawn().with_context(|| format!("starting {name}: {:?}", command.get_program()))?;
+    let (pid, (done, ended)) = (child.id(), std::sync::mpsc::channel());
+    // A thread reads both pipes, so that neither fills up while the program is waited for.
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    let Ok(output) = ended.recv_timeout(limit) else {
+        send(pid, Signal::KILL)?;
+        bail!("{name} did not end within {} s", limit.as_secs());
+    };
+    let output = output?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr, took) = (text(&output.stdout), text(&output.stderr), started.elapsed());
+    Finished { name: name.to_owned(), status: output.status, stdout, stderr, took }.success()
+}
+
 /// The last lines of a text.
 pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
@@ -235,32 +276,20 @@ pub fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The command as a child that the kernel kills when the thread that started it ends, however that happens: a test that is
-/// itself killed leaves nothing behind.
-pub fn tied_to_us(command: &Command) -> Command {
-    if !installed("setpriv") {
-        let mut same = Command::new(command.get_program());
-        copy(command, &mut same);
-        return same;
-    }
-    let mut tied = Command::new("setpriv");
-    tied.args(["--pdeathsig", "KILL", "--"]).arg(command.get_program());
-    copy(command, &mut tied);
-    tied
-}
-
-/// Takes over arguments, environment and folder.
-fn copy(from: &Command, to: &mut Command) {
-    to.args(from.get_args());
-    for (name, value) in from.get_envs() {
-        match value {
-            Some(value) => to.env(name, value),
-            None => to.env_remove(name),
-        };
-    }
-    if let Some(folder) = from.get_current_dir() {
-        to.current_dir(folder);
-    }
+/// The kernel kills the child when the thread that starts it ends, however that happens: a test that is itself killed
+/// leaves nothing behind.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = rustix::process::Pid::from_raw(std::process::id() as i32);
+    let tie = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have ended before the line above.
+        if rustix::process::getppid() != parent {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only makes system calls that may be made between fork and exec, and allocates nothing.
+    unsafe { command.pre_exec(tie) };
 }
 
 fn read_lossy(path: &Path) -> String {

@@ -4,9 +4,10 @@
 //! Reading order: [`History`], [`Client`] (who asks), [`Tally`] (how far writes get on).
 
 use anyhow::{Context, Result, ensure};
+use base::BLOCK_U64;
 use rig::nbd::Nbd;
 use rig::noise::Noise;
-use rig::stamp::{self, BLOCK_BYTES};
+use rig::pattern;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -142,7 +143,7 @@ impl<'a> Client<'a> {
         }
         let value = self.history.values.fetch_add(1, Ordering::Relaxed);
         let asked_ns = self.history.now_ns();
-        let done = nbd.write(block * BLOCK_BYTES, &stamp::content(value, block)).is_ok();
+        let done = nbd.write(block * BLOCK_U64, &pattern::content(value, block)).is_ok();
         let answered_ns = done.then(|| self.history.now_ns());
         tally.count(asked_ns, done);
         self.history.push(
@@ -159,9 +160,9 @@ impl<'a> Client<'a> {
 
     fn read(&mut self, nbd: &mut Nbd, block: u64) -> Result<Option<u64>> {
         let asked_ns = self.history.now_ns();
-        let Ok(data) = nbd.read(block * BLOCK_BYTES, BLOCK_BYTES as u32) else { return Ok(None) };
+        let Ok(data) = nbd.read(block * BLOCK_U64, BLOCK_U64 as u32) else { return Ok(None) };
         let answered_ns = Some(self.history.now_ns());
-        let value = match stamp::value(&data, block) {
+        let value = match pattern::value_at(&data, block) {
             Ok(value) => value,
             Err(error) => {
                 lock(&self.history.torn).push(error.to_string());

@@ -2,14 +2,14 @@
 
 use super::figures;
 use super::plan::{self, Plan};
-use crate::cluster::{Cluster, Instruments, Shape, process};
 use crate::config::Bytes;
-use crate::load::{self, Next, Operation, Outcome, Workload};
-use crate::nbd_client::{self, Command};
-use crate::pattern;
 use crate::security::files;
 use anyhow::{Context, Result, bail, ensure};
 use base::BLOCK;
+use rig::cluster::{self, Cluster, Emulation, Page, Spec};
+use rig::load::{self, Next, Operation, Outcome, Workload};
+use rig::nbd::{Command, Nbd};
+use rig::pattern;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Folder {
     pub(super) fn make(plan: &Plan) -> Result<Folder> {
         files::make_dir(&plan.folder)?;
         let folder = Folder(plan.folder.clone());
-        process::end_on_signal(folder.cluster(), Some(plan.folder.clone()))?;
+        cluster::end_on_signal(folder.cluster(), Some(plan.folder.clone()))?;
         Ok(folder)
     }
 
@@ -76,34 +76,39 @@ impl Bed {
         let emulation = plan.folder.join("emulation.toml");
         files::replace(&emulation, b"")?;
         // Every applied block goes home at once, where the drive's scheduler has it: as in the paper.
-        let instruments = Instruments { emulation: emulation.clone(), destage: Bytes(plan::REQUEST_BYTES) };
-        let shape = Shape {
-            bricks: plan::BRICKS,
-            gateways: 1,
-            disk: Bytes(plan.volume.0 + plan.volume.0 / 8 + JOURNAL.0 + SPARE),
-            journal: JOURNAL,
-            cache: Bytes(0),
-            keep: false,
-            instruments: Some(instruments),
+        let spec = Spec {
+            name: "live",
+            folder: Some(folder.cluster()),
+            bricks: plan::BRICKS as usize,
+            disk_bytes: plan.volume.0 + plan.volume.0 / 8 + JOURNAL.0 + SPARE,
+            journal_bytes: JOURNAL.0,
+            cache_bytes: 0,
+            destage_bytes: Some(plan::REQUEST_BYTES),
+            emulation: Emulation::File(emulation.clone()),
+            metrics: true,
+            ..Spec::default()
         };
-        let cluster = Cluster::start(&folder.cluster(), &shape)?;
-        cluster.create_volume(VOLUME, plan.volume, &format!("raid1x{}", plan::BRICKS))?;
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let cluster = Cluster::start(&program, &spec)?;
+        cluster.create(VOLUME, plan.volume.0, &format!("raid1x{}", plan::BRICKS))?;
         Ok(Bed { cluster, emulation })
     }
 
     /// Where clients connect.
     pub(super) fn endpoint(&self) -> String {
-        self.cluster.nbd()[0].clone()
+        self.cluster.endpoint(0)
     }
 
-    /// Where bricks say how they are.
-    pub(super) fn metrics(&self) -> &[String] {
-        self.cluster.metrics()
+    /// What bricks say of themselves.
+    pub(super) fn pages(&self) -> Result<Vec<Page>> {
+        self.cluster.brick_pages()
     }
 
     /// Writes every block once, at the speed of the real disks.
     pub(super) fn fill(&self, plan: &Plan) -> Result<()> {
-        let (sender, receiver, size) = nbd_client::connect(&self.endpoint(), VOLUME)?;
+        let nbd = Nbd::open(&self.endpoint(), VOLUME)?;
+        let size = nbd.size;
+        let (sender, receiver) = nbd.split()?;
         ensure!(size == plan.volume.0, "the volume has {size} bytes, not {}", plan.volume.0);
         let mut fill = Fill { next: 0, blocks: plan.blocks(), failed: None };
         load::drive(sender, receiver, FILL_DEPTH, &mut fill)?;
@@ -131,14 +136,14 @@ impl Bed {
         self.wait("stop emulating their drives", |page| figures::clock_s(page) <= 0.0)
     }
 
-    fn wait(&mut self, what: &str, state: impl Fn(&figures::Page) -> bool) -> Result<()> {
+    fn wait(&mut self, what: &str, state: impl Fn(&Page) -> bool) -> Result<()> {
         let end = Instant::now() + PATIENCE;
-        while !figures::pages(self.metrics())?.iter().all(&state) {
-            self.cluster.check_alive()?;
+        while !self.pages()?.iter().all(&state) {
+            self.cluster.all_alive()?;
             ensure!(
                 Instant::now() < end,
                 "not all bricks {what}; look into {}",
-                self.cluster.dir().join("logs").display()
+                self.cluster.dir.join("logs").display()
             );
             std::thread::sleep(Duration::from_millis(50));
         }

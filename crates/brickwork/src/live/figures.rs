@@ -2,18 +2,9 @@
 
 use super::load::Seen;
 use super::plan::Plan;
-use anyhow::{Context, Result};
+use rig::cluster::Page;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
-
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The figures of one brick: each a name, with its labels.
-pub(super) type Page = BTreeMap<String, f64>;
-/// All bricks'.
-pub(super) type Pages = Vec<Page>;
 
 /// What a row has, times in the drives' own time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,35 +25,13 @@ pub(super) struct Figures {
     pub device_reads_per_read: f64,
 }
 
-/// Asks all bricks.
-pub(super) fn pages(addresses: &[String]) -> Result<Pages> {
-    let page =
-        |address: &String| fetch(address).with_context(|| format!("cannot read the metrics at {address}"));
-    addresses.iter().map(page).collect()
-}
-
-fn fetch(address: &str) -> Result<Page> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(parse(&text))
-}
-
-fn parse(text: &str) -> Page {
-    let lines = text.lines().filter(|line| line.starts_with("brickwork_"));
-    let pairs = lines.filter_map(|line| line.rsplit_once(' '));
-    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect()
-}
-
 /// How long a brick has emulated its drives, in their time; 0 while it does not.
 pub(super) fn clock_s(page: &Page) -> f64 {
     get(page, "brickwork_emulated_drive_clock_seconds")
 }
 
 /// What happened between two looks.
-pub(super) fn between(plan: &Plan, before: &Pages, after: &Pages, seen: &Seen) -> Figures {
+pub(super) fn between(plan: &Plan, before: &[Page], after: &[Page], seen: &Seen) -> Figures {
     let bricks: Vec<[f64; 3]> =
         before.iter().zip(after).map(|(before, after)| drive(before, after)).collect();
     let total = |name: &str| sum(after, name) - sum(before, name);
@@ -98,7 +67,7 @@ fn drive(before: &Page, after: &Page) -> [f64; 3] {
 }
 
 /// The bound of the first bucket that holds 99% of the answers that bricks held back.
-fn late_p99_s(before: &Pages, after: &Pages) -> f64 {
+fn late_p99_s(before: &[Page], after: &[Page]) -> f64 {
     let prefix = "brickwork_emulation_lateness_seconds_bucket{le=\"";
     let mut buckets: Vec<(f64, f64)> = Vec::new();
     for name in after.iter().flat_map(BTreeMap::keys).filter(|name| name.starts_with(prefix)) {
@@ -117,7 +86,7 @@ fn get(page: &Page, name: &str) -> f64 {
     page.get(name).copied().unwrap_or(0.0)
 }
 
-fn sum(pages: &Pages, name: &str) -> f64 {
+fn sum(pages: &[Page], name: &str) -> f64 {
     pages.iter().map(|page| get(page, name)).sum()
 }
 
@@ -128,14 +97,14 @@ mod tests {
     #[test]
     fn lateness_is_of_the_time_between() {
         let page = |low: u64, high: u64| {
-            parse(&format!(
+            rig::cluster::page(&format!(
                 "# TYPE x\nbrickwork_emulation_lateness_seconds_bucket{{le=\"0.001\"}} {low}\n\
                  brickwork_emulation_lateness_seconds_bucket{{le=\"0.002\"}} {high}\n\
                  brickwork_emulation_lateness_seconds_bucket{{le=\"+Inf\"}} {high}\nother 3\n"
             ))
         };
-        assert_eq!(late_p99_s(&vec![page(0, 1000)], &vec![page(990, 1990)]), 0.001);
-        assert_eq!(late_p99_s(&vec![page(0, 1000)], &vec![page(980, 2000)]), 0.002);
-        assert_eq!(late_p99_s(&vec![Page::new()], &vec![Page::new()]), 0.0);
+        assert_eq!(late_p99_s(&[page(0, 1000)], &[page(990, 1990)]), 0.001);
+        assert_eq!(late_p99_s(&[page(0, 1000)], &[page(980, 2000)]), 0.002);
+        assert_eq!(late_p99_s(&[Page::new()], &[Page::new()]), 0.0);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::bed::{self, TAG, VOLUME};
 use super::plan::{self, Plan};
-use crate::load::{self, Next, Operation, Outcome, Workload};
-use crate::nbd_client::{self, Command};
-use crate::pattern;
 use anyhow::{Result, anyhow, ensure};
 use base::Rng;
+use rig::load::{self, Next, Operation, Outcome, Workload};
+use rig::nbd::{Command, Nbd};
+use rig::pattern;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -49,7 +49,7 @@ impl Answered {
 
 /// Begins.
 pub(super) fn start(plan: &Plan, endpoint: &str) -> Result<Client> {
-    let (sender, receiver, _) = nbd_client::connect(endpoint, VOLUME)?;
+    let (sender, receiver) = Nbd::open(endpoint, VOLUME)?.split()?;
     let flags = Arc::new(Flags::default());
     let mut random = Random::new(plan, flags.clone());
     let thread = std::thread::spawn(move || {

@@ -21,6 +21,7 @@ use figures::Figures;
 use lab::outcome::Outcome;
 use outcome::Comparison;
 use predict::Prediction;
+use rig::cluster::Page;
 use std::time::{Duration, Instant};
 use wire::ReadPolicy;
 
@@ -71,13 +72,13 @@ fn measure(plan: &Plan, bed: &mut Bed, policy: ReadPolicy) -> Result<Figures> {
     bed.read_by(policy)?;
     bed.emulate(plan)?;
     let client = load::start(plan, &bed.endpoint())?;
-    let window = || -> Result<(figures::Pages, figures::Pages)> {
+    let window = || -> Result<(Vec<Page>, Vec<Page>)> {
         client.sleep(plan.real(plan.warm_up))?;
         client.measure(true);
-        let before = figures::pages(bed.metrics())?;
+        let before = bed.pages()?;
         client.sleep(plan.real(plan.measure))?;
         client.measure(false);
-        Ok((before, figures::pages(bed.metrics())?))
+        Ok((before, bed.pages()?))
     };
     let result = window();
     let seen = client.stop();

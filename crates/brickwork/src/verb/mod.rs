@@ -17,7 +17,6 @@ pub mod man;
 pub mod rebuild;
 pub mod scrub;
 pub mod sim;
-pub mod soak;
 pub mod status;
 pub mod trace;
 pub mod volume;
@@ -52,7 +51,6 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Sim(args) => sim::run_verb(global, args),
         Verb::Trace(args) => trace::run(global, args).map(done),
         Verb::Lab(args) => lab::run_verb(global, args),
-        Verb::Soak(args) => soak::run(global, args),
         Verb::Completions(args) => completions::run(args).map(done),
         Verb::Man(args) => man::run(args).map(done),
     }

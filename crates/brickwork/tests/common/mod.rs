@@ -3,9 +3,8 @@
 // Each test file is a program of its own, and none uses all of this.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use brickwork_cli::cluster::{Cluster, Shape};
-use brickwork_cli::config::Bytes;
-use brickwork_cli::nbd_client::{self, Command, Receiver, Request, Sender};
+use rig::cluster::{Cluster, Spec};
+use rig::nbd::{Nbd, command};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -23,17 +22,15 @@ impl Site {
     /// Starts so many bricks and a gateway.
     pub fn start(bricks: u32) -> Site {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-        let shape = Shape {
-            bricks,
-            gateways: 1,
-            disk: Bytes(128 << 20),
-            journal: Bytes(16 << 20),
-            cache: Bytes(4 << 20),
-            keep: false,
-            instruments: None,
+        let spec = Spec {
+            folder: Some(dir.path().to_owned()),
+            bricks: bricks as usize,
+            disk_bytes: 128 << 20,
+            journal_bytes: 16 << 20,
+            cache_bytes: 4 << 20,
+            ..Spec::default()
         };
-        let cluster =
-            Cluster::start_with(Some(Path::new(BINARY)), dir.path(), &shape).expect("the cluster starts");
+        let cluster = Cluster::start(Path::new(BINARY), &spec).expect("the cluster starts");
         Site { cluster, dir }
     }
 
@@ -78,9 +75,8 @@ impl Site {
 
     /// Opens an export of the gateway.
     pub fn open(&self, export: &str) -> Client {
-        let (sender, receiver, size) =
-            nbd_client::connect(&self.cluster.nbd()[0], export).expect("the export opens");
-        Client { sender, receiver, size }
+        let nbd = Nbd::open(&self.cluster.endpoint(0), export).expect("the export opens");
+        Client { size: nbd.size, nbd }
     }
 
     /// Where a brick keeps its disk.
@@ -91,33 +87,23 @@ impl Site {
 
 /// An NBD client with one request at a time.
 pub struct Client {
-    sender: Sender,
-    receiver: Receiver,
+    nbd: Nbd,
     pub size: u64,
 }
 
 impl Client {
     /// Writes; the errno of the answer, 0 for none.
     pub fn write(&mut self, offset: u64, content: &[u8]) -> u32 {
-        self.ask(Command::Write, offset, content.len(), content)
+        self.nbd.send_write(1, offset, content).expect("the request is sent");
+        self.nbd.reply().expect("it is answered").error
     }
 
     /// Reads; the errno instead if there is one.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, u32> {
-        match self.ask(Command::Read, offset, length, &[]) {
-            0 => {
-                let mut content = vec![0; length];
-                self.receiver.payload(&mut content).expect("the payload follows");
-                Ok(content)
-            }
+        match self.nbd.ask(command::READ, offset, length as u32).expect("it is answered") {
+            0 => Ok(self.nbd.payload(length).expect("the payload follows")),
             error => Err(error),
         }
-    }
-
-    fn ask(&mut self, command: Command, offset: u64, length: usize, payload: &[u8]) -> u32 {
-        let request = Request { command, cookie: 1, offset, length: length as u32 };
-        self.sender.send(request, payload).expect("the request is sent");
-        self.receiver.reply().expect("it is answered").error
     }
 }
 

@@ -9,7 +9,7 @@ use crate::place;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use job::process::{Job, run};
-use rig::cluster::{Cluster, Spec, is_whole};
+use rig::cluster::{Cluster, Spec, is_redundant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ fn rebuild(cluster: &mut Cluster, clients: &Clients, rate: Option<f64>) -> Resul
     let started = Instant::now();
     cluster.admin(&["brick", "replace", &lost, "--by", &empty])?;
     let limit = Duration::from_secs(120 + clients.bytes / (1 << 20));
-    cluster.wait_for("the rebuild is done", limit, |status| is_whole(&status["volumes"][0]))?;
+    cluster.wait_until("the rebuild is done", limit, |status| status.volumes.iter().all(is_redundant))?;
     let took = started.elapsed().as_secs_f64();
     load.signal(Signal::INT)?;
     let report = fio_report(load.wait(Duration::from_secs(60))?)?;

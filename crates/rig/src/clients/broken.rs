@@ -102,7 +102,7 @@ pub(super) fn unknown_key(binary: &Path) -> Result<()> {
     let files = [
         ("brick", cluster.brick_config(1)),
         ("gateway", cluster.dir.join("gateway-1/gateway.toml")),
-        ("directory", cluster.dir.join("cluster/directory.toml")),
+        ("directory", cluster.dir.join("directory.toml")),
     ];
     for (verb, path) in files {
         let broken = path.with_file_name("broken.toml");

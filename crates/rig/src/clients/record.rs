@@ -2,9 +2,10 @@
 //! the last acknowledged stamp, or one that was sent later and never answered.
 
 use anyhow::{Result, bail, ensure};
+use base::BLOCK_U64;
 use rig::nbd::{Nbd, command};
 use rig::noise::Noise;
-use rig::stamp::{BLOCK_BYTES, content};
+use rig::pattern::{self, content};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -62,7 +63,7 @@ impl Recorder {
         depth: usize,
         mut stop: impl FnMut(u64) -> bool,
     ) -> Result<Ended> {
-        let end = (self.first_block + self.blocks.len() as u64) * BLOCK_BYTES;
+        let end = (self.first_block + self.blocks.len() as u64) * BLOCK_U64;
         ensure!(end <= nbd.size, "the export has {} bytes, {end} are needed", nbd.size);
         let mut in_flight: HashMap<u64, InFlight> = HashMap::new();
         let ended = loop {
@@ -104,7 +105,7 @@ impl Recorder {
         let stamp = self.stamp;
         in_flight.insert(stamp, InFlight { block, stamp, since: Instant::now() });
         let place = self.first_block + block as u64;
-        nbd.send_write(stamp, place * BLOCK_BYTES, &content(stamp, place))
+        nbd.send_write(stamp, place * BLOCK_U64, &content(stamp, place))
     }
 
     fn on_acknowledged(&mut self, write: &InFlight) {
@@ -118,10 +119,10 @@ impl Recorder {
         let mut wrong = Vec::new();
         for (index, expected) in self.blocks.iter().enumerate() {
             let place = self.first_block + index as u64;
-            nbd.request(command::READ, place, place * BLOCK_BYTES, BLOCK_BYTES as u32)?;
+            nbd.request(command::READ, place, place * BLOCK_U64, BLOCK_U64 as u32)?;
             let reply = nbd.reply()?;
             ensure!(reply.error == 0, "reading block {place}: error {}", reply.error);
-            let data = nbd.payload(BLOCK_BYTES as usize)?;
+            let data = nbd.payload(BLOCK_U64 as usize)?;
             wrong.extend(complaint(&data, place, expected));
         }
         ensure!(wrong.is_empty(), "{} blocks lost or torn; the first: {}", wrong.len(), wrong[0]);
@@ -137,16 +138,12 @@ fn complaint(data: &[u8], place: u64, expected: &Expected) -> Option<String> {
 }
 
 fn describe(data: &[u8], place: u64, expected: &Expected) -> String {
-    let words: Vec<u64> = data
-        .chunks_exact(16)
-        .map(|chunk| u64::from_le_bytes(chunk[..8].try_into().unwrap_or_default()))
-        .collect();
-    let torn = if words.iter().all(|word| *word == words[0]) { "" } else { ", and mixes stamps" };
+    let found = match pattern::value_at(data, place) {
+        Ok(stamp) => format!("holds stamp {stamp}"),
+        Err(damage) => format!("is damaged: {damage}"),
+    };
     let (stamp, unanswered) = (expected.acknowledged, &expected.unanswered);
-    format!(
-        "block {place} holds stamp {}{torn}; acknowledged is {stamp}, unanswered {unanswered:?}",
-        words[0]
-    )
+    format!("block {place} {found}; acknowledged is {stamp}, unanswered {unanswered:?}")
 }
 
 /// Runs a well-behaved client beside something hostile: it must see no error, get on, and find all it wrote.
@@ -195,6 +192,6 @@ mod tests {
         assert!(complaint(&content(5, 8), 9, &expected).is_some(), "another block's");
         let mut torn = content(5, 9);
         torn[2048..].copy_from_slice(&content(7, 9)[2048..]);
-        assert!(complaint(&torn, 9, &expected).is_some_and(|said| said.contains("mixes")));
+        assert!(complaint(&torn, 9, &expected).is_some_and(|said| said.contains("torn")));
     }
 }

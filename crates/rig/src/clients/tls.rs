@@ -40,7 +40,7 @@ fn refused(uri: &str, who: &str) -> Result<()> {
 
 /// The administrator's certificate under the names that libnbd looks for.
 fn certificates(cluster: &Cluster) -> Result<PathBuf> {
-    let (admin, folder) = (cluster.dir.join("cluster/admin"), cluster.dir.join("certificates"));
+    let (admin, folder) = (cluster.dir.join("admin"), cluster.dir.join("certificates"));
     fs::create_dir_all(&folder)?;
     let files =
         [("../ca.pem", "ca-cert.pem"), ("client.pem", "client-cert.pem"), ("client.key", "client-key.pem")];

@@ -87,7 +87,7 @@ fn kill_when_busy(cluster: &Cluster, killed: &AtomicBool, done: &AtomicBool) {
 }
 
 fn what_daemons_said(cluster: &Cluster) -> String {
-    let said = cluster.daemons().into_iter().map(|daemon| (daemon.name.clone(), daemon.said()));
+    let said = cluster.daemons().into_iter().map(|daemon| (daemon.name().to_owned(), daemon.said()));
     let lines =
         said.filter(|(_, words)| !words.is_empty()).map(|(name, words)| format!("\n--- {name}\n{words}"));
     lines.collect()

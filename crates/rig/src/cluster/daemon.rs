@@ -1,9 +1,10 @@
 //! One daemon: started, waited for, killed, started again.
 
+use super::home::Home;
 use anyhow::{Context, Result, bail};
 use job::process::{self, Finished, Job, send, tail};
 use rustix::process::Signal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -19,38 +20,66 @@ pub enum Wrapper {
     Namespace(String),
 }
 
+/// How a daemon is started, each time.
+pub(super) struct Start {
+    pub(super) name: String,
+    pub(super) binary: PathBuf,
+    pub(super) arguments: Vec<String>,
+    pub(super) wrapper: Option<Wrapper>,
+    /// Where it leaves its log and its pid; in the target folder, and no pid, when there is none.
+    pub(super) home: Option<Home>,
+}
+
 /// A daemon; it ends with this value.
 pub struct Daemon {
-    /// What it is called here.
-    pub name: String,
-    binary: PathBuf,
-    arguments: Vec<String>,
-    wrapper: Option<Wrapper>,
+    start: Start,
     job: Option<Job>,
 }
 
 impl Daemon {
-    /// Starts it and waits until it says that it is ready.
-    pub fn start(name: &str, binary: &Path, arguments: &[&str], wrapper: Option<Wrapper>) -> Result<Daemon> {
-        let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
-        let (name, binary) = (name.to_owned(), binary.to_owned());
-        let mut daemon = Daemon { name, binary, arguments, wrapper, job: None };
-        daemon.restart()?;
+    /// Starts it, and does not wait until it serves.
+    pub(super) fn start(start: Start) -> Result<Daemon> {
+        let mut daemon = Daemon { start, job: None };
+        daemon.start_again()?;
         Ok(daemon)
     }
 
-    /// Starts it again, with the same words.
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.start.name
+    }
+
+    /// Starts it again with the same words, and waits until it says that it serves.
     pub fn restart(&mut self) -> Result<()> {
-        let mut job = Job::spawn(&self.name, &mut self.command())?;
-        wait_ready(&mut job, &self.name, READY_LIMIT)?;
+        self.start_again()?;
+        self.wait_ready()
+    }
+
+    /// Starts it again with the same words, and does not wait.
+    pub fn start_again(&mut self) -> Result<()> {
+        let (name, mut command) = (&self.start.name, self.command());
+        let job = match &self.start.home {
+            None => Job::spawn(name, &mut command)?,
+            Some(home) => {
+                let job = Job::spawn_at(name, &mut command, home.place(name))?;
+                home.note(name, job.pid())?;
+                job
+            }
+        };
         self.job = Some(job);
         Ok(())
+    }
+
+    /// Waits until it has said that it serves; one that was killed is not waited for.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        let name = &self.start.name;
+        self.job.as_mut().map_or(Ok(()), |job| wait_ready(job, name, READY_LIMIT))
     }
 
     /// The process that serves (not one that runs around it).
     pub fn pid(&self) -> u32 {
         let pid = self.job.as_ref().map_or(0, Job::pid);
-        match &self.wrapper {
+        match &self.start.wrapper {
             Some(Wrapper::CountFlushes) => process::children(pid).first().copied().unwrap_or(pid),
             // `ip netns exec` becomes the program that it runs.
             Some(Wrapper::Namespace(_)) | None => pid,
@@ -71,7 +100,7 @@ impl Daemon {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        send(self.pid(), signal).with_context(|| format!("{} is not running", self.name))
+        send(self.pid(), signal).with_context(|| format!("{} is not running", self.start.name))
     }
 
     /// Collects it after a kill.
@@ -79,13 +108,30 @@ impl Daemon {
         if let Some(job) = self.job.take() {
             let _ = job.wait(END_LIMIT);
         }
+        self.forget_pid();
+    }
+
+    /// Lets it go on when this value is gone.
+    pub(super) fn leave(&mut self) {
+        if let Some(job) = self.job.take() {
+            job.leave();
+        }
+    }
+
+    fn forget_pid(&self) {
+        if let Some(home) = &self.start.home {
+            home.forget(&self.start.name);
+        }
     }
 
     /// Asks it to end (SIGTERM); an error if it does not end well in time.
     pub fn stop(&mut self) -> Result<Finished> {
         self.signal(Signal::TERM)?;
-        let job = self.job.take().with_context(|| format!("{} is not running", self.name))?;
-        job.wait(END_LIMIT)?.success().with_context(|| format!("{} did not end well on SIGTERM", self.name))
+        let job = self.job.take().with_context(|| format!("{} is not running", self.start.name))?;
+        self.forget_pid();
+        job.wait(END_LIMIT)?
+            .success()
+            .with_context(|| format!("{} did not end well on SIGTERM", self.start.name))
     }
 
     /// Ends it if it runs, whatever state it is in.
@@ -95,13 +141,18 @@ impl Daemon {
         }
     }
 
+    /// Whether it was started and has not been collected since.
+    pub(super) fn was_started(&self) -> bool {
+        self.job.is_some()
+    }
+
     /// An error with its last words if it has ended by itself.
     pub fn alive(&mut self) -> Result<()> {
         let Some(job) = self.job.as_mut() else { return Ok(()) };
         if job.running() {
             return Ok(());
         }
-        bail!("{} ended by itself:\n{}", self.name, tail(&job.stderr(), 20))
+        bail!("{} ended by itself:\n{}", self.start.name, tail(&job.stderr(), 20))
     }
 
     /// Its last words.
@@ -110,11 +161,11 @@ impl Daemon {
     }
 
     fn command(&self) -> Command {
-        let mut command = match &self.wrapper {
-            None => Command::new(&self.binary),
+        let mut command = match &self.start.wrapper {
+            None => Command::new(&self.start.binary),
             Some(Wrapper::Namespace(namespace)) => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace]).arg(&self.binary);
+                command.args(["netns", "exec", namespace]).arg(&self.start.binary);
                 command
             }
             Some(Wrapper::CountFlushes) => {
@@ -128,11 +179,12 @@ impl Daemon {
                     "-e",
                     "trace=fdatasync,fsync,pwritev2",
                 ]);
-                command.arg(&self.binary);
+                command.arg(&self.start.binary);
                 command
             }
         };
-        command.args(&self.arguments);
+        command.args(&self.start.arguments);
+        super::own_environment(&mut command);
         command
     }
 }
@@ -146,7 +198,7 @@ impl Drop for Daemon {
 /// Waits for the line that begins with `ready`.
 pub(super) fn wait_ready(job: &mut Job, name: &str, limit: Duration) -> Result<()> {
     let started = Instant::now();
-    while !job.stdout().lines().any(|line| line.starts_with("ready")) {
+    while !job.stdout().lines().any(|line| line.starts_with("ready ")) {
         if !job.running() {
             bail!(
                 "{name} ended instead of getting ready:\n{}",

@@ -8,11 +8,11 @@ use std::io::{Read, Write};
 /// How often a daemon is asked before it counts as gone.
 const TRIES: u32 = 3;
 
-/// The metrics without labels of one daemon.
-pub(super) type Page = BTreeMap<String, f64>;
+/// The metrics of one daemon: each a name, with its labels.
+pub type Page = BTreeMap<String, f64>;
 
 /// The metrics of all bricks and gateways, each a page: bricks first, in their order. Who does not answer has an empty one.
-pub struct Metrics(pub Vec<Page>);
+pub struct Metrics(pub(super) Vec<Page>);
 
 impl Metrics {
     /// By how much it grew since `before`, over all that answered both times.
@@ -23,22 +23,24 @@ impl Metrics {
 }
 
 /// Asks the daemon at a port.
-pub(super) fn fetch(port: u16) -> Page {
-    let text = || -> Result<String> {
-        let mut stream = connect(port)?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text).context("waiting for metrics")?;
-        Ok(text)
-    };
-    // One that stands still now and then answers the next time.
-    let answers = (0..TRIES).find_map(|_| text().ok().filter(|text| text.contains("brickwork_")));
-    parse(&answers.unwrap_or_default())
+pub(super) fn ask(port: u16) -> Result<Page> {
+    let mut stream = connect(port)?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).with_context(|| format!("waiting for the metrics at port {port}"))?;
+    Ok(page(&text))
 }
 
-fn parse(text: &str) -> Page {
+/// The same; one that stands still now and then answers the next time.
+pub(super) fn fetch(port: u16) -> Page {
+    let answered = (0..TRIES).find_map(|_| ask(port).ok().filter(|page| !page.is_empty()));
+    answered.unwrap_or_default()
+}
+
+/// What is told in this text.
+pub fn page(text: &str) -> Page {
     let lines = text.lines().filter(|line| line.starts_with("brickwork_"));
-    let pairs = lines.filter_map(|line| line.split_once(' '));
+    let pairs = lines.filter_map(|line| line.rsplit_once(' '));
     pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect()
 }
 
@@ -46,10 +48,10 @@ fn parse(text: &str) -> Page {
 mod tests {
     #[test]
     fn figures_are_found_among_comments() {
-        let page = super::parse(
+        let found = super::page(
             "HTTP/1.1 200 OK\r\n\r\n# TYPE brickwork_a counter\nbrickwork_a 7\nother 3\n\nbrickwork_b 0.5\n",
         );
-        assert_eq!(page.get("brickwork_a"), Some(&7.0));
-        assert_eq!((page.len(), page["brickwork_b"]), (2, 0.5));
+        assert_eq!(found.get("brickwork_a"), Some(&7.0));
+        assert_eq!((found.len(), found["brickwork_b"]), (2, 0.5));
     }
 }

@@ -1,30 +1,52 @@
-//! A real cluster on loopback for tests and measurements: each daemon a process of its own, disks as files on the disk of
-//! the target folder. All of it ends when the value is dropped.
+//! A real cluster on this machine for the demo, tests and measurements: each daemon a process of its own, made by the commands
+//! that operators use (init, join, start), disks as files. All of it ends when the value is dropped.
 //!
-//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `metrics`, `network`
-//! (namespaces between which packets may be dropped).
+//! Reading order: [`Spec`], [`Cluster::start`], the verbs on a running cluster, then `daemon` (one process), `home` (logs and
+//! pids), `metrics`, `network` (namespaces between which packets may be dropped).
 
 mod daemon;
+mod home;
 mod metrics;
 mod network;
+mod ports;
 
 pub use daemon::{Daemon, Wrapper};
-pub use metrics::Metrics;
+pub use home::{GRACE, end_on_signal, stop};
+pub use metrics::{Metrics, Page, page};
 pub use network::Network;
+pub use ports::free_port;
 
 use crate::nbd::Nbd;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use base::ClusterId;
+use daemon::Start;
+use home::Home;
+use host::{AdminOptions, NodeOptions, Security, TlsFiles};
 use job::process::{self, Finished, Job};
 use serde_json::Value;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use wire::directory::{BrickEntry, VolumeStatus};
+use wire::{AdminReply, AdminRequest, ClusterStatus, VolumeInfo};
+
+/// How long a command waits for the directory.
+const DIRECTORY_LIMIT: Duration = Duration::from_secs(20);
+/// How long bricks may take until the directory knows them.
+const KNOWN_WITHIN: Duration = Duration::from_secs(30);
+/// How long a command of an operator may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a cluster consists of.
 #[derive(Clone)]
 pub struct Spec {
+    /// Its name, for people.
+    pub name: &'static str,
+    /// Where it keeps its files, logs and pids for somebody to look at; in the target folder, and removed at its end, when
+    /// there is none.
+    pub folder: Option<PathBuf>,
     /// Number of bricks, each on a host of its own.
     pub bricks: usize,
     /// Bytes of each brick's disk.
@@ -33,6 +55,8 @@ pub struct Spec {
     pub cache_bytes: u64,
     /// Bytes of the journal on each brick's disk.
     pub journal_bytes: u64,
+    /// Bytes of journalled content at which a disk writes it back; what is usual when there is none.
+    pub destage_bytes: Option<u64>,
     /// `auto`, `io_uring` or `plain`.
     pub io: &'static str,
     /// Number of gateways.
@@ -43,29 +67,46 @@ pub struct Spec {
     pub nbd_tls: bool,
     /// What runs around each brick.
     pub brick_wrapper: Option<Wrapper>,
-    /// Whether each brick's disks can be made late while it runs ([`Cluster::set_late`]).
-    pub emulation: bool,
+    /// What says how bricks' disks behave.
+    pub emulation: Emulation,
     /// Whether bricks and gateways answer with their metrics ([`Cluster::metrics`]).
     pub metrics: bool,
     /// Whether each daemon has a network namespace of its own. Then they speak TLS, and NBD is on unix sockets.
     pub namespaces: bool,
+    /// Whether the processes go on when this one ends ([`Cluster::leave_running`]); wants a folder.
+    pub outlives: bool,
+}
+
+/// Disks that answer later than they could.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Emulation {
+    /// Disks are as they are.
+    None,
+    /// Each brick's can be made late while it runs ([`Cluster::set_late`]).
+    Late,
+    /// All bricks' are as this file says, which is there when they start.
+    File(PathBuf),
 }
 
 impl Default for Spec {
     fn default() -> Spec {
         Spec {
+            name: "rig",
+            folder: None,
             bricks: 3,
             disk_bytes: 512 << 20,
             cache_bytes: 64 << 20,
             journal_bytes: 64 << 20,
+            destage_bytes: None,
             io: "auto",
             gateways: 1,
             tls: false,
             nbd_tls: false,
             brick_wrapper: None,
-            emulation: false,
+            emulation: Emulation::None,
             metrics: false,
             namespaces: false,
+            outlives: false,
         }
     }
 }
@@ -87,6 +128,7 @@ pub struct Cluster {
     /// Where its files are.
     pub dir: PathBuf,
     binary: PathBuf,
+    home: Option<Home>,
     /// The directory.
     pub directory: Daemon,
     /// Where the directory listens.
@@ -99,6 +141,8 @@ pub struct Cluster {
     pub brick_ports: Vec<u16>,
     /// The gateways.
     pub gateways: Vec<Gateway>,
+    /// Further processes, such as `attach`.
+    others: Vec<Daemon>,
     /// Where each brick, and then each gateway, tells its metrics, if they do.
     metrics_ports: Vec<u16>,
     network: Option<Network>,
@@ -108,64 +152,62 @@ pub struct Cluster {
 impl Cluster {
     /// Makes a cluster from nothing and waits until every daemon serves.
     pub fn start(binary: &Path, spec: &Spec) -> Result<Cluster> {
-        let dir = fresh_folder()?;
+        let dir = match &spec.folder {
+            Some(dir) => std::path::absolute(dir)?,
+            None => scratch_folder()?,
+        };
+        let home = match &spec.folder {
+            Some(_) => Some(Home::make(&dir, spec.outlives)?),
+            None => None,
+        };
         let mut network = if spec.namespaces { Some(Network::new(&dir)?) } else { None };
         let (host, wrapper) = place(&mut network, "directory")?;
         let (directory_port, join_port) = (free_port()?, free_port()?);
-        let tls = spec.tls || spec.namespaces;
-        init_cluster(binary, &dir, (&host, directory_port), (&host, join_port), tls)?;
-        let config = dir.join("cluster/directory.toml");
-        let arguments = ["directory", "--config", text(&config)?];
-        let directory = Daemon::start("directory", binary, &arguments, wrapper)?;
-        let (binary, bricks, gateways) = (binary.to_owned(), Vec::new(), Vec::new());
-        let brick_ports = Vec::new();
+        init_cluster(binary, &dir, spec, (&host, directory_port), (&host, join_port))?;
+        let config = dir.join("directory.toml");
+        let directory = Daemon::start(Start {
+            name: "directory".to_owned(),
+            binary: binary.to_owned(),
+            arguments: words(&["directory", "--config", text(&config)?]),
+            wrapper,
+            home: home.clone(),
+        })?;
         let mut cluster = Cluster {
             dir,
-            binary,
+            binary: binary.to_owned(),
+            home,
             directory,
             directory_port,
             join_port,
-            bricks,
-            brick_ports,
-            gateways,
+            bricks: Vec::new(),
+            brick_ports: Vec::new(),
+            gateways: Vec::new(),
+            others: Vec::new(),
             metrics_ports: Vec::new(),
             network,
-            keeps_files: false,
+            keeps_files: spec.folder.is_some(),
         };
+        cluster.wait_ready()?;
         for number in 1..=spec.bricks {
             cluster.add_brick(number, spec)?;
         }
         for number in 1..=spec.gateways {
             cluster.add_gateway(number, spec)?;
         }
-        cluster.wait_for_bricks(spec.bricks)?;
+        cluster.wait_ready()?;
+        // A brick is known once the directory has heard from it, a moment after it is ready.
+        cluster.wait_until("the directory knows every brick", KNOWN_WITHIN, |status| {
+            status.bricks.iter().filter(|brick| brick.alive).count() >= spec.bricks
+        })?;
         Ok(cluster)
-    }
-
-    /// A brick is known once the directory has heard from it, a moment after it is ready.
-    fn wait_for_bricks(&self, count: usize) -> Result<()> {
-        let started = Instant::now();
-        loop {
-            let status = self.status()?;
-            let bricks = status["bricks"].as_array().map(Vec::as_slice).unwrap_or_default();
-            if bricks.iter().filter(|brick| brick["alive"] == true).count() >= count {
-                return Ok(());
-            }
-            ensure!(
-                started.elapsed() < Duration::from_secs(30),
-                "the directory does not know all bricks: {status}"
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 
     /// Makes one more brick, counted from 1, and starts it.
     pub fn add_brick(&mut self, number: usize, spec: &Spec) -> Result<()> {
         let (folder, port) = (self.dir.join(format!("brick-{number}")), free_port()?);
         let disk = format!("{}:{}", self.disk(number).display(), spec.disk_bytes);
-        let name = format!("brick-{number}");
-        let (host, wrapper) = place(&mut self.network, &name)?;
-        let (listen, label) = (format!("{host}:{port}"), format!("host=h{number}"));
+        let (host, wrapper) = place(&mut self.network, &format!("brick-{number}"))?;
+        let (listen, label) = (format!("{host}:{port}"), format!("host=host-{number}"));
         let (cache, journal) = (spec.cache_bytes.to_string(), spec.journal_bytes.to_string());
         let token = self.token()?;
         let mut arguments = vec!["brick", "init", "--dir", text(&folder)?, "--join", &token, "--disk", &disk];
@@ -173,16 +215,17 @@ impl Cluster {
         arguments.extend(["--cache-bytes", &cache, "--journal-bytes", &journal]);
         run(&self.binary, &arguments)?;
         let config = folder.join("brick.toml");
-        let mut arguments = vec!["brick", "--config", text(&config)?, "--io", spec.io];
-        let emulation = self.emulation(number);
-        if spec.emulation {
-            self.set_late(number, 0)?;
-            arguments.extend(["--emulation", text(&emulation)?]);
+        let mut arguments = words(&["brick", "--config", text(&config)?, "--io", spec.io]);
+        arguments.extend(self.emulation_words(number, &spec.emulation)?);
+        if let Some(bytes) = spec.destage_bytes {
+            arguments.extend(["--destage-bytes".to_owned(), bytes.to_string()]);
         }
-        let metrics = self.place_of_metrics(spec)?;
-        arguments.extend(metrics.iter().flat_map(|address| ["--metrics", address]));
+        arguments.extend(self.metrics_words(spec)?);
+        // The directory chooses ids; a process is called like its brick.
+        let name = format!("brick-{}", self.brick_id(number)?);
         let wrapper = wrapper.or_else(|| spec.brick_wrapper.clone());
-        self.bricks.push(Daemon::start(&name, &self.binary, &arguments, wrapper)?);
+        let daemon = self.launch(name, arguments, wrapper)?;
+        self.bricks.push(daemon);
         self.brick_ports.push(port);
         Ok(())
     }
@@ -206,26 +249,54 @@ impl Cluster {
         if spec.nbd_tls {
             demand_nbd_certificates(&config)?;
         }
-        let mut arguments = vec!["gateway", "--config", text(&config)?];
-        let metrics = self.place_of_metrics(spec)?;
-        arguments.extend(metrics.iter().flat_map(|address| ["--metrics", address]));
-        let daemon = Daemon::start(&name, &self.binary, &arguments, wrapper)?;
+        let mut arguments = words(&["gateway", "--config", text(&config)?]);
+        arguments.extend(self.metrics_words(spec)?);
+        let daemon = self.launch(name, arguments, wrapper)?;
         self.gateways.push(Gateway { daemon, nbd_port, socket, port });
         Ok(())
     }
 
-    fn place_of_metrics(&mut self, spec: &Spec) -> Result<Option<String>> {
+    /// Starts a further process of this cluster, such as an `attach`; does not wait until it serves.
+    pub fn spawn(&mut self, name: &str, arguments: &[&str]) -> Result<()> {
+        let daemon = self.launch(name.to_owned(), words(arguments), None)?;
+        self.others.push(daemon);
+        Ok(())
+    }
+
+    fn launch(&self, name: String, arguments: Vec<String>, wrapper: Option<Wrapper>) -> Result<Daemon> {
+        let (binary, home) = (self.binary.clone(), self.home.clone());
+        Daemon::start(Start { name, binary, arguments, wrapper, home })
+    }
+
+    fn emulation_words(&self, number: usize, emulation: &Emulation) -> Result<Vec<String>> {
+        let file = match emulation {
+            Emulation::None => return Ok(Vec::new()),
+            Emulation::File(file) => file.clone(),
+            Emulation::Late => {
+                self.set_late(number, 0)?;
+                self.emulation(number)
+            }
+        };
+        Ok(words(&["--emulation", text(&file)?]))
+    }
+
+    fn metrics_words(&mut self, spec: &Spec) -> Result<Vec<String>> {
         if !spec.metrics {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let port = free_port()?;
         self.metrics_ports.push(port);
-        Ok(Some(format!("127.0.0.1:{port}")))
+        Ok(words(&["--metrics", &format!("127.0.0.1:{port}")]))
     }
 
     /// What bricks and gateways measure of themselves; they renew it once a second.
     pub fn metrics(&self) -> Metrics {
         Metrics(self.metrics_ports.iter().map(|port| metrics::fetch(*port)).collect())
+    }
+
+    /// What bricks measure of themselves, in their order. An error if one does not answer.
+    pub fn brick_pages(&self) -> Result<Vec<Page>> {
+        self.metrics_ports.iter().take(self.bricks.len()).map(|port| metrics::ask(*port)).collect()
     }
 
     fn emulation(&self, number: usize) -> PathBuf {
@@ -241,15 +312,14 @@ impl Cluster {
 
     /// A token with which one more machine may join.
     pub fn token(&self) -> Result<String> {
-        let folder = self.dir.join("cluster");
-        let output = run(&self.binary, &["cluster", "token", "--dir", text(&folder)?])?;
+        let output = run(&self.binary, &["cluster", "token", "--dir", text(&self.dir)?])?;
         let token = output.stdout.split_whitespace().last().context("`cluster token` printed nothing")?;
         Ok(token.to_owned())
     }
 
     /// Where a brick's disk lies; bricks are counted from 1.
     pub fn disk(&self, number: usize) -> PathBuf {
-        self.dir.join(format!("brick-{number}.disk"))
+        self.dir.join(format!("brick-{number}/disk"))
     }
 
     /// A brick's configuration; bricks are counted from 1.
@@ -266,7 +336,7 @@ impl Cluster {
 
     /// The configuration of those who administer the cluster.
     pub fn client_config(&self) -> PathBuf {
-        self.dir.join("cluster/admin/client.toml")
+        self.dir.join("admin/client.toml")
     }
 
     /// The binary all daemons run.
@@ -282,27 +352,68 @@ impl Cluster {
         Ok(run(&self.binary, &all)?.stdout)
     }
 
-    /// Makes a volume.
-    pub fn create(&self, name: &str, bytes: u64, layout: &str) -> Result<()> {
-        self.admin(&["volume", "create", name, "--size", &bytes.to_string(), "--layout", layout]).map(drop)
+    /// Asks the directory, as an operator.
+    pub fn call(&self, request: AdminRequest) -> Result<AdminReply> {
+        Ok(host::admin_call(&admin_options(&self.client_config())?, request)?)
     }
 
-    /// The cluster's status as JSON.
+    /// Makes a volume.
+    pub fn create(&self, name: &str, bytes: u64, layout: &str) -> Result<VolumeInfo> {
+        let request = AdminRequest::CreateVolume {
+            name: name.to_owned(),
+            size_bytes: bytes,
+            layout: layout.to_owned(),
+            stripe_unit_blocks: 0,
+            groups: 0,
+            read_policy: wire::ReadPolicy::default(),
+            nonce: nonce(),
+        };
+        match self.call(request).with_context(|| format!("cannot make the volume '{name}'"))? {
+            AdminReply::Volume(volume) => Ok(volume),
+            other => bail!("the directory answered the creation of '{name}' with {other:?}"),
+        }
+    }
+
+    /// How it is.
+    pub fn health(&self) -> Result<ClusterStatus> {
+        match self.call(AdminRequest::Status)? {
+            AdminReply::Status(status) => Ok(status),
+            other => bail!("the directory answered a question about its status with {other:?}"),
+        }
+    }
+
+    /// How it is, as `brickwork status --json` says.
     pub fn status(&self) -> Result<Value> {
         serde_json::from_str(&self.admin(&["--json", "status"])?).context("reading `status --json`")
     }
 
     /// Waits until every brick is there and every volume has its full redundancy; says how long it took.
     pub fn wait_until_redundant(&self, within: Duration) -> Result<Duration> {
-        self.wait_for("all data are redundant", within, |status| {
-            let all = |list: &str, good: fn(&Value) -> bool| {
-                status[list].as_array().is_some_and(|entries| entries.iter().all(good))
-            };
-            all("bricks", |brick| brick["alive"] == true) && all("volumes", is_whole)
-        })
+        self.wait_until("all data are redundant", within, is_whole)
     }
 
-    /// Waits until the status is as it should be; says how long it took.
+    /// Waits until it is as it should be; says how long it took.
+    pub fn wait_until(
+        &self,
+        what: &str,
+        within: Duration,
+        state: impl Fn(&ClusterStatus) -> bool,
+    ) -> Result<Duration> {
+        let started = Instant::now();
+        while !state(&self.health()?) {
+            ensure!(
+                started.elapsed() < within,
+                "waited {} s until {what}; files are in {}; {}",
+                within.as_secs(),
+                self.dir.display(),
+                self.status()?
+            );
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(started.elapsed())
+    }
+
+    /// Waits until what `brickwork status --json` says is as it should be; says how long it took.
     pub fn wait_for(&self, what: &str, within: Duration, state: impl Fn(&Value) -> bool) -> Result<Duration> {
         let started = Instant::now();
         loop {
@@ -316,8 +427,16 @@ impl Cluster {
                 within.as_secs(),
                 status["problems"]
             );
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Where a gateway, counted from 0, serves NBD: `tcp:HOST:PORT` or `unix:/PATH`.
+    pub fn endpoint(&self, gateway: usize) -> String {
+        let Gateway { nbd_port, socket, .. } = &self.gateways[gateway];
+        socket
+            .as_ref()
+            .map_or_else(|| format!("tcp:127.0.0.1:{nbd_port}"), |path| format!("unix:{}", path.display()))
     }
 
     /// Where a gateway serves a volume.
@@ -383,36 +502,75 @@ impl Cluster {
     /// All processes.
     pub fn daemons(&self) -> Vec<&Daemon> {
         let gateways = self.gateways.iter().map(|gateway| &gateway.daemon);
-        std::iter::once(&self.directory).chain(&self.bricks).chain(gateways).collect()
+        std::iter::once(&self.directory).chain(&self.bricks).chain(gateways).chain(&self.others).collect()
+    }
+
+    fn daemons_mut(&mut self) -> impl Iterator<Item = &mut Daemon> {
+        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
+        std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways).chain(&mut self.others)
+    }
+
+    /// The names of all processes.
+    pub fn names(&self) -> Vec<String> {
+        self.daemons().iter().map(|daemon| daemon.name().to_owned()).collect()
+    }
+
+    /// A process by its name.
+    pub fn daemon(&mut self, name: &str) -> Result<&mut Daemon> {
+        let mut all = self.daemons_mut();
+        all.find(|daemon| daemon.name() == name).with_context(|| format!("no process is called '{name}'"))
+    }
+
+    /// Kills a process (SIGKILL).
+    pub fn kill(&mut self, name: &str) -> Result<()> {
+        self.daemon(name)?.kill()
+    }
+
+    /// Starts a process again that was killed; does not wait until it serves.
+    pub fn start_again(&mut self, name: &str) -> Result<()> {
+        self.daemon(name)?.start_again()
+    }
+
+    /// Waits until every process that runs has said that it serves.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        self.daemons_mut().try_for_each(Daemon::wait_ready)
     }
 
     /// An error that names the first daemon that has ended by itself.
     pub fn all_alive(&mut self) -> Result<()> {
-        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
-        for daemon in std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways) {
-            daemon.alive()?;
-        }
-        Ok(())
+        self.daemons_mut().try_for_each(Daemon::alive)
     }
 
-    /// Kills every daemon at once.
+    /// Kills every daemon at once, but not what is beside the cluster.
     pub fn kill_all(&mut self) -> Result<()> {
-        self.daemons().iter().try_for_each(|daemon| daemon.send_kill())?;
-        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
-        std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways).for_each(Daemon::reap);
+        let others = self.others.len();
+        let count = self.daemons().len() - others;
+        self.daemons().iter().take(count).try_for_each(|daemon| daemon.send_kill())?;
+        self.daemons_mut().take(count).for_each(Daemon::reap);
         Ok(())
     }
 
-    /// Starts every daemon again.
+    /// Starts every daemon again that does not run.
     pub fn restart_all(&mut self) -> Result<()> {
-        let gateways = self.gateways.iter_mut().map(|gateway| &mut gateway.daemon);
-        let all = std::iter::once(&mut self.directory).chain(&mut self.bricks).chain(gateways);
-        all.into_iter().try_for_each(Daemon::restart)
+        self.daemons_mut().filter(|daemon| !daemon.was_started()).try_for_each(Daemon::start_again)?;
+        self.wait_ready()
+    }
+
+    /// Lets the processes go on when this value is gone; [`stop`] ends them.
+    pub fn leave_running(mut self) {
+        self.daemons_mut().for_each(Daemon::leave);
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        home::wait_if_interrupted();
+        if self.keeps_files && self.home.is_some() {
+            // Nobody needs what it holds any more; whoever does looks at its files.
+            self.daemons_mut().for_each(|daemon| drop(daemon.kill()));
+            return;
+        }
+        self.others.clear();
         self.gateways.clear();
         self.bricks.clear();
         self.directory.end();
@@ -428,16 +586,25 @@ pub fn of_brick<'a>(status: &'a Value, id: &str) -> &'a Value {
     bricks.iter().find(|entry| entry["id"].as_u64() == id.parse().ok()).unwrap_or(&Value::Null)
 }
 
-/// Whether a volume of `status` has its full redundancy.
-pub fn is_whole(volume: &Value) -> bool {
-    ["degraded", "unavailable", "rebuilding"].iter().all(|what| volume[*what].as_u64().unwrap_or(0) == 0)
+/// Whether every brick is there, and every volume has its full redundancy and keeps it.
+pub fn is_whole(status: &ClusterStatus) -> bool {
+    let stays = |brick: &BrickEntry| brick.alive && !(brick.evicted && brick.groups > 0);
+    status.bricks.iter().all(stays) && status.volumes.iter().all(is_redundant)
+}
+
+/// Whether a volume has its full redundancy.
+pub fn is_redundant(volume: &VolumeStatus) -> bool {
+    volume.degraded + volume.unavailable + volume.rebuilding == 0
 }
 
 /// Runs the binary to its good end.
 pub fn run(binary: &Path, arguments: &[&str]) -> Result<Finished> {
     let name = arguments.iter().filter(|word| word.chars().all(|c| c.is_ascii_lowercase())).take(2);
     let name = name.copied().collect::<Vec<_>>().join("-");
-    process::run(&name, Command::new(binary).args(arguments), 60)
+    let mut command = Command::new(binary);
+    own_environment(command.args(arguments));
+    // A command that ends says all in its result: it needs no log, and the product has no place for one.
+    process::capture(&name, &mut command, COMMAND_LIMIT)
 }
 
 /// Starts `brickwork attach` for a volume and waits until its socket is there.
@@ -450,17 +617,13 @@ pub fn attach(cluster: &Cluster, volume: &str, socket: &Path) -> Result<Job> {
     Ok(job)
 }
 
-/// A port that nobody listens on, below the range from which the kernel draws ports for clients.
-pub fn free_port() -> Result<u16> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let start = 11_000 + (std::process::id() * 61) % 8_000;
-    for _ in 0..5_000 {
-        let port = 11_000 + ((start - 11_000 + NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000);
-        if TcpListener::bind(("127.0.0.1", port as u16)).is_ok() {
-            return Ok(port as u16);
+/// A child's configuration is its file alone: what the environment says is meant for this process.
+pub(crate) fn own_environment(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("BRICKWORK_") {
+            command.env_remove(name);
         }
     }
-    anyhow::bail!("no free port between 11000 and 31000")
 }
 
 /// A path as text.
@@ -475,21 +638,57 @@ fn place(network: &mut Option<Network>, name: &str) -> Result<(String, Option<Wr
     Ok((address, Some(Wrapper::Namespace(namespace))))
 }
 
-fn init_cluster(binary: &Path, dir: &Path, listen: (&str, u16), join: (&str, u16), tls: bool) -> Result<()> {
-    let folder = dir.join("cluster");
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn init_cluster(
+    binary: &Path,
+    dir: &Path,
+    spec: &Spec,
+    listen: (&str, u16),
+    join: (&str, u16),
+) -> Result<()> {
     let (listen, join) = (format!("{}:{}", listen.0, listen.1), format!("{}:{}", join.0, join.1));
-    let mut arguments = vec!["cluster", "init", "--dir", text(&folder)?, "--name", "xtask"];
+    let mut arguments = vec!["cluster", "init", "--dir", text(dir)?, "--name", spec.name];
     arguments.extend(["--listen", &listen, "--join-listen", &join]);
-    if !tls {
+    if !(spec.tls || spec.namespaces) {
         arguments.push("--plaintext");
     }
     run(binary, &arguments)?;
     ensure!(
-        folder.join("directory.toml").is_file(),
+        dir.join("directory.toml").is_file(),
         "`cluster init` left no directory.toml in {}",
-        folder.display()
+        dir.display()
     );
     Ok(())
+}
+
+/// What tells a command that is repeated from a new one.
+fn nonce() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 ^ u64::from(std::process::id()) << 48
+}
+
+/// How the directory is asked by whoever has this `client.toml`.
+fn admin_options(config: &Path) -> Result<AdminOptions> {
+    let table: toml::Table =
+        std::fs::read_to_string(config).with_context(|| format!("reading {}", config.display()))?.parse()?;
+    let named = |table: &toml::Table, key: &str| {
+        let value = table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+        value.with_context(|| format!("{} has no {key}", config.display()))
+    };
+    let folder = config.parent().unwrap_or(Path::new("."));
+    let security = match table.get("tls").and_then(toml::Value::as_table) {
+        None => Security::Plain,
+        Some(tls) => {
+            let file = |key| named(tls, key).map(|name| folder.join(name));
+            Security::Tls(TlsFiles { ca: file("ca")?, cert: file("cert")?, key: file("key")? })
+        }
+    };
+    let id = u128::from_str_radix(&named(&table, "cluster")?, 16).context("the cluster's id")?;
+    let node = NodeOptions { cluster: ClusterId(id.to_be_bytes()), security, metrics: None };
+    Ok(AdminOptions { node, directory: named(&table, "directory")?, timeout: DIRECTORY_LIMIT })
 }
 
 /// On loopback NBD is plain unless the configuration says otherwise.
@@ -499,7 +698,7 @@ fn demand_nbd_certificates(config: &Path) -> Result<()> {
     Ok(std::fs::write(config, format!("{tls}{own}"))?)
 }
 
-fn fresh_folder() -> Result<PathBuf> {
+fn scratch_folder() -> Result<PathBuf> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let dir = job::scratch("clusters")?.join(format!("{}-{number}", std::process::id()));

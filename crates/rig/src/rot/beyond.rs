@@ -4,8 +4,8 @@
 use super::{Arena, damage::damage_content};
 use crate::clients::data;
 use anyhow::{Context, Result, ensure};
+use base::BLOCK_U64;
 use rig::noise::Noise;
-use rig::stamp::BLOCK_BYTES;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn check(arena: &mut Arena, concerned: &BTreeSet<u64>, noise: &mut Noise) -> Res
 fn concerned(arena: &Arena, layout: &str, noise: &mut Noise) -> Result<BTreeSet<u64>> {
     let info: Value = serde_json::from_str(&arena.cluster.admin(&["--json", "volume", "info", "v"])?)?;
     let unit_bytes = info["stripe_unit_bytes"].as_u64().context("`volume info` names no stripe unit")?;
-    let (unit, columns) = (unit_bytes / BLOCK_BYTES, data(layout));
+    let (unit, columns) = (unit_bytes / BLOCK_U64, data(layout));
     let mut chosen = BTreeSet::new();
     while (chosen.len() as u64) < super::BEYOND {
         if columns == 1 {

@@ -1,9 +1,10 @@
 //! What every block of a volume must hold, and reading all of it back.
 
 use anyhow::{Result, ensure};
+use base::BLOCK_U64;
 use rig::nbd::{Nbd, command};
 use rig::noise::Noise;
-use rig::stamp::{self, BLOCK_BYTES};
+use rig::pattern;
 use std::collections::BTreeSet;
 
 /// Blocks that are read in one request, as long as all is well.
@@ -30,7 +31,7 @@ impl Ledger {
 
     /// What a block holds.
     pub(super) fn content(&self, block: u64) -> Vec<u8> {
-        stamp::content(self.values[block as usize], block)
+        pattern::content(self.values[block as usize], block)
     }
 
     /// Writes every block.
@@ -48,13 +49,13 @@ impl Ledger {
 
     fn write(&mut self, nbd: &mut Nbd, block: u64, count: u64) -> Result<()> {
         let count = count.min(self.blocks() - block);
-        let mut data = Vec::with_capacity((count * BLOCK_BYTES) as usize);
+        let mut data = Vec::with_capacity((count * BLOCK_U64) as usize);
         for index in block..block + count {
             self.values[index as usize] = self.next;
-            data.extend(stamp::content(self.next, index));
+            data.extend(pattern::content(self.next, index));
             self.next += 1;
         }
-        nbd.write(block * BLOCK_BYTES, &data)
+        nbd.write(block * BLOCK_U64, &data)
     }
 
     /// Reads every block: those that cannot be read. A block with other bytes than were written is an error.
@@ -82,8 +83,8 @@ impl Ledger {
     }
 
     fn compare(&self, block: u64, data: &[u8]) -> Result<()> {
-        for (block, data) in (block..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
-            let (expected, found) = (self.values[block as usize], stamp::value(data, block));
+        for (block, data) in (block..).zip(data.chunks_exact(BLOCK_U64 as usize)) {
+            let (expected, found) = (self.values[block as usize], pattern::value_at(data, block));
             ensure!(
                 found.as_ref().is_ok_and(|value| *value == expected),
                 "WRONG BYTES: block {block} must hold {expected} and holds {found:?}"
@@ -95,8 +96,8 @@ impl Ledger {
 
 /// What is there; nothing when it is answered with EIO.
 fn read(nbd: &mut Nbd, block: u64, count: u64) -> Result<Option<Vec<u8>>> {
-    let length = count * BLOCK_BYTES;
-    nbd.request(command::READ, block, block * BLOCK_BYTES, length as u32)?;
+    let length = count * BLOCK_U64;
+    nbd.request(command::READ, block, block * BLOCK_U64, length as u32)?;
     match nbd.reply()?.error {
         0 => nbd.payload(length as usize).map(Some),
         EIO => Ok(None),

@@ -172,7 +172,7 @@ impl Arena {
         };
         let cluster = Cluster::start(binary, &spec)?;
         cluster.create("v", VOLUME_BYTES, layout)?;
-        let mut ledger = Ledger::new(VOLUME_BYTES / rig::stamp::BLOCK_BYTES);
+        let mut ledger = Ledger::new(VOLUME_BYTES / base::BLOCK_U64);
         ledger.fill(&mut cluster.connect(0, "v")?)?;
         Ok(Arena { cluster, tolerates, ledger })
     }

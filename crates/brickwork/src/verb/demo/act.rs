@@ -1,14 +1,15 @@
 //! The load of the demo: both volumes at once, a connection each.
 
 use super::comeback::Comeback;
-use crate::cluster::Cluster;
 use crate::config::Bytes;
-use crate::load::stats::Meter;
-use crate::load::verified::{Ledger, Phase, Verified};
-use crate::load::{self};
-use crate::{nbd_client, output};
+use crate::output;
 use anyhow::{Context, Result, ensure};
 use base::BLOCK_U64;
+use rig::cluster::Cluster;
+use rig::load::stats::Meter;
+use rig::load::verified::{Ledger, Phase, Verified};
+use rig::load::{self};
+use rig::nbd::Nbd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -79,7 +80,7 @@ impl Act {
         let progress = Arc::new(AtomicU64::new(0));
         let running = Arc::new(AtomicU64::new(self.volumes.len() as u64));
         let total: u64 = self.volumes.iter().map(|volume| volume.ledger.blocks() * BLOCK_U64).sum();
-        let endpoint = cluster.nbd()[0].clone();
+        let endpoint = cluster.endpoint(0);
         let (victim, after) = (&mut self.victim, &mut self.bytes_after_kill);
         std::thread::scope(|scope| {
             let work = |volume| {
@@ -119,7 +120,9 @@ fn phase(stage: Stage, stop: &Arc<AtomicBool>) -> Phase {
 }
 
 fn drive(volume: &mut Volume, endpoint: &str, phase: Phase, progress: Arc<AtomicU64>) -> Result<()> {
-    let (sender, receiver, size) = nbd_client::connect(endpoint, volume.name)?;
+    let nbd = Nbd::open(endpoint, volume.name)?;
+    let size = nbd.size;
+    let (sender, receiver) = nbd.split()?;
     let blocks = volume.ledger.blocks();
     ensure!(
         size >= blocks * BLOCK_U64,
@@ -159,7 +162,7 @@ fn watch(
     while running.load(Ordering::Acquire) > 0 {
         bar.set_position(progress.load(Ordering::Relaxed));
         std::thread::sleep(Duration::from_millis(20));
-        cluster.check_alive()?;
+        cluster.all_alive()?;
     }
     bar.finish_and_clear();
     Ok(())
@@ -185,7 +188,7 @@ fn strike(
     wait(start + before + after, start, &bar);
     *bytes_after_kill = progress.load(Ordering::Relaxed) - halfway;
     bar.finish_and_clear();
-    cluster.check_alive()
+    cluster.all_alive()
 }
 
 fn wait(until: Instant, start: Instant, bar: &indicatif::ProgressBar) {
@@ -197,7 +200,7 @@ fn wait(until: Instant, start: Instant, bar: &indicatif::ProgressBar) {
 
 /// The brick in most groups, so that its death hurts.
 fn busiest_brick(cluster: &Cluster) -> Result<String> {
-    let status = cluster.status()?;
+    let status = cluster.health()?;
     let brick = status.bricks.iter().max_by_key(|brick| brick.groups).context("there is no brick")?;
     Ok(brick.id.to_string())
 }

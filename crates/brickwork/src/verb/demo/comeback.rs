@@ -1,9 +1,9 @@
 //! The killed brick comes back: it fetches what it missed, and nothing else.
 
-use crate::cluster::Cluster;
 use crate::verb::watch::Fetched;
 use crate::{output, view};
 use anyhow::{Context, Result};
+use rig::cluster::Cluster;
 use std::time::{Duration, Instant};
 
 /// How long the brick may take. It has a few thousand blocks to fetch.
@@ -25,13 +25,12 @@ pub(super) struct Comeback {
 /// Starts the brick again, and waits until every volume has its full redundancy.
 pub(super) fn run(cluster: &mut Cluster, name: &str) -> Result<Comeback> {
     let mut fetched = Fetched::default();
-    fetched.note(&cluster.status()?);
+    fetched.note(&cluster.health()?);
     let start = Instant::now();
-    cluster.restart(name)?;
-    cluster.wait_ready()?;
+    cluster.daemon(name)?.restart()?;
     let bar = output::progress(100, &format!("{name} catches up"), false);
     loop {
-        let status = cluster.status()?;
+        let status = cluster.health()?;
         fetched.note(&status);
         let brick = status.bricks.iter().find(|brick| brick.id.to_string() == name);
         let brick = brick.with_context(|| format!("the directory forgot {name}"))?;
@@ -47,6 +46,6 @@ pub(super) fn run(cluster: &mut Cluster, name: &str) -> Result<Comeback> {
             });
         }
         std::thread::sleep(LOOK);
-        cluster.check_alive()?;
+        cluster.all_alive()?;
     }
 }

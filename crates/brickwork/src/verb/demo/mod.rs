@@ -9,13 +9,13 @@ mod comeback;
 mod report;
 
 use crate::args::Global;
-use crate::cluster::{Cluster, Shape, process};
 use crate::config::Bytes;
 use crate::output;
 use crate::security::files;
 use act::{Act, Stage};
 use anyhow::{Context, Result, ensure};
 use report::Report;
+use rig::cluster::{self, Cluster, Spec};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -71,20 +71,22 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
     ensure!(args.volume_size.0 >= 1 << 20, "--volume-size is {}; the least is 1 MiB", args.volume_size);
     let start = Instant::now();
     let dir = Workspace::new(args.dir.as_deref(), args.keep)?;
-    process::end_on_signal(dir.path.clone(), dir.ours.then(|| dir.path.clone()))?;
+    cluster::end_on_signal(dir.path.clone(), dir.ours.then(|| dir.path.clone()))?;
     let report = Report::new(global.json);
     report.opening(&dir.path, args.bricks);
-    let shape = Shape {
-        bricks: args.bricks,
-        gateways: 1,
-        disk: DISK,
-        journal: JOURNAL,
-        cache: CACHE,
-        keep: args.keep,
-        instruments: None,
+    let spec = Spec {
+        name: "demo",
+        folder: Some(dir.path.clone()),
+        bricks: args.bricks as usize,
+        disk_bytes: DISK.0,
+        journal_bytes: JOURNAL.0,
+        cache_bytes: CACHE.0,
+        outlives: args.keep,
+        ..Spec::default()
     };
-    let mut cluster = Cluster::start(&dir.path, &shape).context("the demo's cluster did not start")?;
-    report.started(&shape, start.elapsed());
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut cluster = Cluster::start(&program, &spec).context("the demo's cluster did not start")?;
+    report.started(spec.bricks, start.elapsed());
     let act = play(&mut cluster, &report, args.volume_size)?;
     let good = report.closing(&act, start.elapsed());
     if args.keep {
@@ -99,7 +101,7 @@ pub fn run(global: &Global, args: Args) -> Result<ExitCode> {
 
 fn play(cluster: &mut Cluster, report: &Report, size: Bytes) -> Result<Act> {
     for (name, layout) in VOLUMES {
-        cluster.create_volume(name, size, layout)?;
+        cluster.create(name, size.0, layout)?;
     }
     report.created(size);
     let mut act = Act::new(&VOLUMES, size);
@@ -115,7 +117,7 @@ fn play(cluster: &mut Cluster, report: &Report, size: Bytes) -> Result<Act> {
 }
 
 fn stop(global: &Global, dir: &Path) -> Result<ExitCode> {
-    let ended = process::stop(dir, process::GRACE)?;
+    let ended = cluster::stop(dir, cluster::GRACE)?;
     if global.json {
         output::print_json(&json!({ "ended": ended, "dir": dir }));
     } else {

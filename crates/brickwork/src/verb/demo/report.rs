@@ -2,9 +2,9 @@
 
 use super::VOLUMES;
 use super::act::Act;
-use crate::cluster::{Cluster, Shape};
 use crate::config::Bytes;
 use crate::output;
+use rig::cluster::Cluster;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -28,8 +28,8 @@ impl Report {
         ));
     }
 
-    pub(super) fn started(&self, shape: &Shape, took: Duration) {
-        let what = format!("a directory, {} bricks, a gateway: {} processes", shape.bricks, shape.bricks + 2);
+    pub(super) fn started(&self, bricks: usize, took: Duration) {
+        let what = format!("a directory, {} bricks, a gateway: {} processes", bricks, bricks + 2);
         self.line("Started", &format!("{what} on loopback, in {}", seconds(took)));
     }
 
@@ -122,7 +122,7 @@ impl Report {
     }
 
     pub(super) fn how_to_attach(&self, cluster: &Cluster, dir: &Path) {
-        let endpoint = cluster.nbd()[0].trim_start_matches("tcp:").to_owned();
+        let endpoint = cluster.endpoint(0).trim_start_matches("tcp:").to_owned();
         let (host, port) = endpoint.rsplit_once(':').unwrap_or((&endpoint, ""));
         let uri = format!("nbd://{endpoint}/mirror");
         self.say(&format!(

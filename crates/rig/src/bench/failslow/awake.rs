@@ -3,7 +3,7 @@
 //! closed loops, which leave no time to doze, are measured without.
 
 use anyhow::{Context, Result, bail};
-use job::process::tied_to_us;
+use job::process::end_with_parent;
 use std::process::{Child, Command, Stdio};
 
 /// Processors are awake until this ends.
@@ -16,7 +16,7 @@ impl Awake {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             let mut spinning = Command::new("chrt");
             spinning.args(["--idle", "0", "sh", "-c", "while :; do :; done"]);
-            let mut spinning = tied_to_us(&spinning);
+            end_with_parent(&mut spinning);
             let spinning = spinning.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
             awake.0.push(spinning.context(HINT)?);
         }

@@ -19,7 +19,7 @@ use awake::Awake;
 use clap::Args;
 use load::{Kind, Load};
 use reads::Reads;
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Emulation, Spec};
 use serde_json::json;
 use state::State;
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
         bricks: clients::width(layout),
         disk_bytes,
         cache_bytes: CACHE_BYTES,
-        emulation: true,
+        emulation: Emulation::Late,
         metrics: true,
         ..Spec::default()
     };

@@ -3,7 +3,7 @@
 
 use super::stats::Meter;
 use super::{Next, Operation, Outcome, Workload};
-use crate::nbd_client::Command;
+use crate::nbd::Command;
 use crate::pattern;
 use base::{BLOCK, BLOCK_U64, Rng};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ pub mod shared;
 pub mod stats;
 pub mod verified;
 
-use crate::nbd_client::{Command, Receiver, Request, Sender};
+use crate::nbd::{Command, Receiver, Request, Sender};
 use anyhow::{Context, Result};
 use base::{BLOCK, BLOCK_U64};
 use std::collections::BTreeMap;
@@ -120,10 +120,10 @@ impl<'a, W> Flight<'a, W> {
 
 fn send_all<W: Workload>(shared: &Flight<'_, W>, sender: &mut Sender, depth: usize) -> Result<()> {
     let mut buffer = Vec::new();
-    for cookie in 1.. {
-        let Some(operation) = take(shared, cookie, depth, &mut buffer) else { break };
+    for handle in 1.. {
+        let Some(operation) = take(shared, handle, depth, &mut buffer) else { break };
         let (offset, length) = (operation.block * BLOCK_U64, operation.blocks * BLOCK as u32);
-        let request = Request { command: operation.command, cookie, offset, length };
+        let request = Request { command: operation.command, handle, offset, length };
         sender.send(request, &buffer).context("the connection broke while sending")?;
     }
     Ok(())
@@ -132,7 +132,7 @@ fn send_all<W: Workload>(shared: &Flight<'_, W>, sender: &mut Sender, depth: usi
 /// Waits for room, takes the next operation, and puts its content (of a write) into `buffer`.
 fn take<W: Workload>(
     shared: &Flight<'_, W>,
-    cookie: u64,
+    handle: u64,
     depth: usize,
     buffer: &mut Vec<u8>,
 ) -> Option<Operation> {
@@ -151,7 +151,7 @@ fn take<W: Workload>(
                         buffer.resize(operation.blocks as usize * BLOCK, 0);
                         state.workload.fill(&operation, buffer);
                     }
-                    state.ops.insert(cookie, (operation, Instant::now()));
+                    state.ops.insert(handle, (operation, Instant::now()));
                     shared.changed.notify_all();
                     return Some(operation);
                 }
@@ -165,7 +165,7 @@ fn receive_all<W: Workload>(shared: &Flight<'_, W>, mut receiver: Receiver) -> R
     let mut buffer = Vec::new();
     while wait_for_work(shared) {
         let reply = receiver.reply().context("the connection broke while waiting for an answer")?;
-        let found = shared.lock().ops.get(&reply.cookie).copied();
+        let found = shared.lock().ops.get(&reply.handle).copied();
         let (operation, start) = found.context("the server answered a question that nobody asked")?;
         buffer.clear();
         if operation.command == Command::Read && reply.error == 0 {
@@ -174,7 +174,7 @@ fn receive_all<W: Workload>(shared: &Flight<'_, W>, mut receiver: Receiver) -> R
         }
         let outcome = if reply.error == 0 { Outcome::Done } else { Outcome::Failed(reply.error) };
         let mut state = shared.lock();
-        state.ops.remove(&reply.cookie);
+        state.ops.remove(&reply.handle);
         state.workload.ended(&operation, start, outcome, &buffer);
         shared.changed.notify_all();
     }

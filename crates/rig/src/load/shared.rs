@@ -2,7 +2,7 @@
 //! history, in which a checker finds the order that explains it; nobody remembers what a block must hold.
 
 use super::{Next, Operation, Outcome, Workload};
-use crate::nbd_client::Command;
+use crate::nbd::Command;
 use crate::pattern;
 use base::{BLOCK, Rng};
 use sim::history::{self, History, Kind, Register};

@@ -1,11 +1,15 @@
-//! A bare NBD client, for what the real ones will not do: broken requests, and a record of what was acknowledged.
+//! The NBD client of tests, measurements and the demo: fixed newstyle, `NBD_OPT_GO`, simple replies. Numbers are those of the
+//! protocol's specification.
 //!
-//! Fixed newstyle, `NBD_OPT_GO`, simple replies only. Numbers are those of the protocol's specification.
+//! Reading order: [`Nbd`] (one request after another, also broken ones), [`Sender`] and [`Receiver`] (both halves of it, for
+//! load that keeps many requests outstanding: neither side waits for the other's full socket), `stream`.
+
+mod stream;
+
+pub use stream::{Stream, connect};
 
 use anyhow::{Context, Result, bail, ensure};
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,12 +23,32 @@ const OPTION_GO: u32 = 7;
 const REPLY_ACK: u32 = 1;
 const REPLY_INFO: u32 = 3;
 
+/// What is asked of a server that understands it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u16)]
+pub enum Command {
+    /// Reads.
+    Read = command::READ,
+    /// Writes.
+    Write = command::WRITE,
+    /// Ends the connection.
+    Disconnect = command::DISCONNECT,
+    /// Makes all acknowledged writes durable.
+    Flush = command::FLUSH,
+    /// Discards.
+    Trim = command::TRIM,
+    /// Zeroes.
+    WriteZeroes = command::WRITE_ZEROES,
+}
+
 /// Command numbers.
 pub mod command {
     /// Reads.
     pub const READ: u16 = 0;
     /// Writes.
     pub const WRITE: u16 = 1;
+    /// Ends the connection.
+    pub const DISCONNECT: u16 = 2;
     /// Makes all acknowledged writes durable.
     pub const FLUSH: u16 = 3;
     /// Discards.
@@ -45,34 +69,29 @@ pub mod error {
     pub const EOVERFLOW: u32 = 75;
 }
 
-/// A stream to a server.
-pub trait Stream: Read + Write + Send {
-    /// Bounds how long sending may block.
-    fn write_timeout(&self, timeout: Duration) -> Result<()>;
-}
-
-impl Stream for TcpStream {
-    fn write_timeout(&self, timeout: Duration) -> Result<()> {
-        Ok(self.set_write_timeout(Some(timeout))?)
-    }
-}
-
-impl Stream for UnixStream {
-    fn write_timeout(&self, timeout: Duration) -> Result<()> {
-        Ok(self.set_write_timeout(Some(timeout))?)
-    }
-}
-
 /// A connection that has been negotiated.
 pub struct Nbd {
-    stream: Box<dyn Stream>,
+    stream: Stream,
     /// Bytes in the export.
     pub size: u64,
     /// Transmission flags.
     pub flags: u16,
 }
 
-/// A reply to a request.
+/// A request as it goes over the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// What.
+    pub command: Command,
+    /// Names the reply.
+    pub handle: u64,
+    /// Where, in bytes.
+    pub offset: u64,
+    /// How much, in bytes.
+    pub length: u32,
+}
+
+/// A reply to a request, without its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reply {
     /// 0, or an error.
@@ -81,34 +100,49 @@ pub struct Reply {
     pub handle: u64,
 }
 
+/// The half of a connection that asks.
+pub struct Sender {
+    stream: Stream,
+}
+
+/// The half of a connection that gets the replies.
+pub struct Receiver {
+    stream: BufReader<Stream>,
+}
+
 impl Nbd {
-    /// Connects over TCP; every wait is bounded by 60 s.
+    /// Connects over TCP to a port of this machine; every wait is bounded.
     pub fn tcp(port: u16, export: &str) -> Result<Nbd> {
-        Nbd::negotiate(Box::new(connect(port)?), export)
+        Nbd::negotiate(Stream::Tcp(connect(port)?), export)
     }
 
-    /// Connects to a unix socket; every wait is bounded by 60 s.
+    /// Connects to a unix socket; every wait is bounded.
     pub fn unix(path: &Path, export: &str) -> Result<Nbd> {
-        let stream =
-            UnixStream::connect(path).with_context(|| format!("connecting to {}", path.display()))?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        stream.set_write_timeout(Some(Duration::from_secs(60)))?;
-        Nbd::negotiate(Box::new(stream), export)
+        Nbd::negotiate(Stream::unix(path)?, export)
     }
 
-    fn negotiate(mut stream: Box<dyn Stream>, export: &str) -> Result<Nbd> {
-        greet(&mut *stream)?;
+    /// Connects to `tcp:HOST:PORT` or `unix:/PATH`; every wait is bounded.
+    pub fn open(endpoint: &str, export: &str) -> Result<Nbd> {
+        let open = || Nbd::negotiate(Stream::open(endpoint)?, export);
+        open().with_context(|| format!("cannot open the NBD export '{export}' at {endpoint}"))
+    }
+
+    fn negotiate(mut stream: Stream, export: &str) -> Result<Nbd> {
+        greet(&mut stream)?;
         let mut data = Vec::from((export.len() as u32).to_be_bytes());
         data.extend_from_slice(export.as_bytes());
         data.extend_from_slice(&0u16.to_be_bytes());
-        send_option(&mut *stream, OPTION_GO, &data)?;
-        let (mut size, mut flags) = (0, 0);
+        send_option(&mut stream, OPTION_GO, &data)?;
+        let (mut size, mut flags) = (None, 0);
         loop {
-            let (kind, data) = read_option_reply(&mut *stream)?;
+            let (kind, data) = read_option_reply(&mut stream)?;
             match kind {
-                REPLY_ACK => return Ok(Nbd { stream, size, flags }),
+                REPLY_ACK => {
+                    let size = size.context("the server did not say how large the export is")?;
+                    return Ok(Nbd { stream, size, flags });
+                }
                 REPLY_INFO if data.len() >= 12 && data[..2] == [0, 0] => {
-                    size = u64::from_be_bytes(data[2..10].try_into()?);
+                    size = Some(u64::from_be_bytes(data[2..10].try_into()?));
                     flags = u16::from_be_bytes(data[10..12].try_into()?);
                 }
                 REPLY_INFO => {}
@@ -117,21 +151,25 @@ impl Nbd {
         }
     }
 
+    /// Both halves of the connection.
+    pub fn split(self) -> Result<(Sender, Receiver)> {
+        let receiver = Receiver { stream: BufReader::with_capacity(256 << 10, self.stream.try_clone()?) };
+        Ok((Sender { stream: self.stream }, receiver))
+    }
+
     /// Bounds how long sending may block.
     pub fn write_timeout(&self, timeout: Duration) -> Result<()> {
         self.stream.write_timeout(timeout)
     }
 
-    /// Sends the head of a request.
+    /// Sends the head of a request, of a command that there need not be.
     pub fn request(&mut self, command: u16, handle: u64, offset: u64, length: u32) -> Result<()> {
         Ok(self.stream.write_all(&head(command, handle, offset, length))?)
     }
 
     /// Sends a write with its payload.
     pub fn send_write(&mut self, handle: u64, offset: u64, data: &[u8]) -> Result<()> {
-        let mut message = Vec::from(head(command::WRITE, handle, offset, data.len() as u32));
-        message.extend_from_slice(data);
-        Ok(self.stream.write_all(&message)?)
+        Ok(write_both(&mut self.stream, &head(command::WRITE, handle, offset, data.len() as u32), data)?)
     }
 
     /// Sends bytes as they are.
@@ -141,11 +179,7 @@ impl Nbd {
 
     /// Receives the head of a reply.
     pub fn reply(&mut self) -> Result<Reply> {
-        let mut head = [0; 16];
-        self.stream.read_exact(&mut head).context("waiting for a reply")?;
-        ensure!(head[..4] == REPLY_MAGIC.to_be_bytes(), "a reply begins with {:02x?}", &head[..4]);
-        let error = u32::from_be_bytes(head[4..8].try_into()?);
-        Ok(Reply { error, handle: u64::from_be_bytes(head[8..].try_into()?) })
+        read_reply(&mut self.stream).context("waiting for a reply")
     }
 
     /// Receives a payload.
@@ -182,24 +216,43 @@ impl Nbd {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
             Ok(count) => count == 0,
-            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
         }
     }
 }
 
-/// A TCP connection to a port of this machine, with every wait bounded.
-pub fn connect(port: u16) -> Result<TcpStream> {
-    let address = ("127.0.0.1", port).to_socket_addrs()?.next().context("loopback has no address")?;
-    let stream = TcpStream::connect_timeout(&address, Duration::from_secs(20))
-        .with_context(|| format!("connecting to {address}"))?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(60)))?;
-    Ok(stream)
+impl Sender {
+    /// Sends a request; `payload` is what a write writes, and else empty.
+    pub fn send(&mut self, request: Request, payload: &[u8]) -> io::Result<()> {
+        let Request { command, handle, offset, length } = request;
+        write_both(&mut self.stream, &head(command as u16, handle, offset, length), payload)
+    }
+
+    /// Ends the connection politely.
+    pub fn disconnect(mut self) -> io::Result<()> {
+        self.send(Request { command: Command::Disconnect, handle: 0, offset: 0, length: 0 }, &[])
+    }
+
+    /// Breaks the connection, so that the receiving half ends too.
+    pub fn abort(&self) {
+        self.stream.shutdown();
+    }
+}
+
+impl Receiver {
+    /// The next reply. The payload of a read follows; get it with [`payload`](Receiver::payload).
+    pub fn reply(&mut self) -> io::Result<Reply> {
+        read_reply(&mut self.stream)
+    }
+
+    /// The payload of a read that succeeded.
+    pub fn payload(&mut self, out: &mut [u8]) -> io::Result<()> {
+        self.stream.read_exact(out)
+    }
 }
 
 /// Reads the server's greeting and answers with fixed newstyle, no zeroes.
-pub fn greet(stream: &mut dyn Stream) -> Result<()> {
+pub fn greet(stream: &mut (impl Read + Write)) -> Result<()> {
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting).context("waiting for the server's greeting")?;
     ensure!(greeting[..8] == *b"NBDMAGIC", "the greeting begins with {:02x?}", &greeting[..8]);
@@ -207,7 +260,7 @@ pub fn greet(stream: &mut dyn Stream) -> Result<()> {
 }
 
 /// Sends an option.
-pub fn send_option(stream: &mut dyn Stream, option: u32, data: &[u8]) -> Result<()> {
+pub fn send_option(stream: &mut (impl Read + Write), option: u32, data: &[u8]) -> Result<()> {
     let mut message = Vec::from(OPTION_MAGIC.to_be_bytes());
     message.extend_from_slice(&option.to_be_bytes());
     message.extend_from_slice(&(data.len() as u32).to_be_bytes());
@@ -216,7 +269,7 @@ pub fn send_option(stream: &mut dyn Stream, option: u32, data: &[u8]) -> Result<
 }
 
 /// Receives the reply to an option: its kind and data.
-pub fn read_option_reply(stream: &mut dyn Stream) -> Result<(u32, Vec<u8>)> {
+pub fn read_option_reply(stream: &mut (impl Read + Write)) -> Result<(u32, Vec<u8>)> {
     let mut head = [0; 20];
     stream.read_exact(&mut head).context("waiting for the reply to an option")?;
     ensure!(
@@ -229,6 +282,28 @@ pub fn read_option_reply(stream: &mut dyn Stream) -> Result<(u32, Vec<u8>)> {
     let mut data = vec![0; length];
     stream.read_exact(&mut data)?;
     Ok((u32::from_be_bytes(head[12..16].try_into()?), data))
+}
+
+fn read_reply(stream: &mut impl Read) -> io::Result<Reply> {
+    let mut head = [0; 16];
+    stream.read_exact(&mut head)?;
+    if head[..4] != REPLY_MAGIC.to_be_bytes() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the server's reply has a wrong magic number",
+        ));
+    }
+    let error = u32::from_be_bytes(head[4..8].try_into().expect("4 bytes"));
+    Ok(Reply { error, handle: u64::from_be_bytes(head[8..].try_into().expect("8 bytes")) })
+}
+
+/// Head and payload in one call to the kernel where it takes both.
+fn write_both(stream: &mut Stream, head: &[u8], payload: &[u8]) -> io::Result<()> {
+    let sent = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(payload)])?;
+    if sent < head.len() {
+        stream.write_all(&head[sent..])?;
+    }
+    stream.write_all(&payload[sent.saturating_sub(head.len())..])
 }
 
 fn head(command: u16, handle: u64, offset: u64, length: u32) -> [u8; 28] {

@@ -1,10 +1,10 @@
 //! Clients of a soak: which ways lead to a volume, and a client's life on one of them.
 
 use super::VOLUMES;
-use crate::cluster::Cluster;
-use crate::load::{self, shared::Arena, shared::Client, shared::Failures};
-use crate::nbd_client::{self, Command};
 use anyhow::{Context, Result, ensure};
+use rig::cluster::Cluster;
+use rig::load::{self, shared::Arena, shared::Client, shared::Failures};
+use rig::nbd::{Command, Nbd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,12 +24,13 @@ pub(super) struct Way {
 
 /// All ways to all volumes.
 pub(super) fn ways(cluster: &Cluster) -> Vec<Way> {
-    let socket = |name: &str| format!("unix:{}", cluster.dir().join(format!("{name}.sock")).display());
+    let socket = |name: &str| format!("unix:{}", cluster.dir.join(format!("{name}.sock")).display());
     let of_volume = |(volume, (name, _)): (usize, &(&str, &str))| {
         let mut ways = vec![Way { endpoints: vec![socket(name)], attach: true, volume }];
         // Each client prefers another gateway, and takes the other one when that is dead.
-        for first in 0..cluster.nbd().len() {
-            let mut endpoints = cluster.nbd().to_vec();
+        let gateways: Vec<String> = (0..cluster.gateways.len()).map(|one| cluster.endpoint(one)).collect();
+        for first in 0..gateways.len() {
+            let mut endpoints = gateways.clone();
             endpoints.rotate_left(first);
             ways.push(Way { endpoints, attach: false, volume });
         }
@@ -47,7 +48,7 @@ pub(super) fn live(arena: &Arc<Arena>, way: &Way, seed: u64, think: Duration) ->
         if arena.is_stopped() {
             break;
         }
-        let Ok((sender, receiver, _)) = nbd_client::connect(endpoint, name) else {
+        let Ok((sender, receiver)) = Nbd::open(endpoint, name).and_then(Nbd::split) else {
             std::thread::sleep(Duration::from_millis(20));
             continue;
         };
@@ -77,7 +78,7 @@ pub(super) fn read_all(arena: &Arc<Arena>, ways: &[Way]) -> Result<()> {
 }
 
 fn drive(way: &Way, client: &mut Client) -> Result<()> {
-    let (sender, receiver, _) = nbd_client::connect(&way.endpoints[0], VOLUMES[way.volume].0)?;
+    let (sender, receiver) = Nbd::open(&way.endpoints[0], VOLUMES[way.volume].0)?.split()?;
     load::drive(sender, receiver, 1, client)
 }
 

@@ -5,6 +5,8 @@ use base::BLOCK;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"brickwrk");
 const HEADER_BYTES: usize = 40;
+/// The tag of a volume that is the only one of its test.
+const ALONE: u64 = 0;
 
 /// Why a block is not what it should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -56,6 +58,20 @@ pub fn value(content: &[u8], tag: u64, block: u64) -> Result<u64, Damage> {
         return Err(Damage::Misplaced { tag: field(1), block: field(2) });
     }
     Ok(field(3))
+}
+
+/// What a block of a lone volume holds that was written with a value to a place; zeros are the value 0.
+pub fn content(value: u64, place: u64) -> Vec<u8> {
+    let mut content = vec![0; BLOCK];
+    if value != 0 {
+        fill(&mut content, ALONE, place, value);
+    }
+    content
+}
+
+/// The value that [`content`] wrote to a place.
+pub fn value_at(content: &[u8], place: u64) -> Result<u64, Damage> {
+    value(content, ALONE, place)
 }
 
 /// Over all but its own field.

@@ -1,8 +1,9 @@
 //! What is done to whom in a round: drawn as values first, so that it can be told, then carried out in order of time.
 
-use crate::cluster::Cluster;
 use anyhow::Result;
 use base::Rng;
+use rig::cluster::Cluster;
+use rustix::process::Signal;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -48,11 +49,10 @@ impl Round {
         loop {
             let hurt_bricks = if rng.u32(0..10) < 7 { rng.usize(0..=spare.min(bricks.len())) } else { 0 };
             let hurt_gateways = if rng.u32(0..10) < 4 { rng.usize(1..=gateways.len()) } else { 0 };
-            let mut names = rng.choose_multiple(bricks.iter(), hurt_bricks);
-            names.extend(rng.choose_multiple(gateways.iter(), hurt_gateways));
+            let mut names = choose(&bricks, hurt_bricks, rng);
+            names.extend(choose(&gateways, hurt_gateways, rng));
             let directory = (rng.u32(0..10) < 3).then(|| "directory".to_owned());
-            let blows: Vec<Blow> =
-                names.into_iter().chain(&directory).map(|name| Blow::draw(name, rng)).collect();
+            let blows: Vec<Blow> = names.iter().chain(&directory).map(|name| Blow::draw(name, rng)).collect();
             if !blows.is_empty() {
                 return Round { blows };
             }
@@ -93,16 +93,16 @@ impl Blow {
 
     fn begin(&self, cluster: &mut Cluster) -> Result<()> {
         match self.harm {
-            Harm::Kill => cluster.kill(&self.name),
-            Harm::Pause => cluster.pause(&self.name, true),
-            Harm::Restart => cluster.end(&self.name),
+            Harm::Kill => cluster.daemon(&self.name)?.kill(),
+            Harm::Pause => cluster.daemon(&self.name)?.signal(Signal::STOP),
+            Harm::Restart => cluster.daemon(&self.name)?.stop().map(drop),
         }
     }
 
     fn end(&self, cluster: &mut Cluster) -> Result<()> {
         match self.harm {
-            Harm::Kill | Harm::Restart => cluster.restart(&self.name),
-            Harm::Pause => cluster.pause(&self.name, false),
+            Harm::Kill | Harm::Restart => cluster.daemon(&self.name)?.start_again(),
+            Harm::Pause => cluster.daemon(&self.name)?.signal(Signal::CONT),
         }
     }
 }
@@ -120,6 +120,13 @@ impl fmt::Display for Round {
         }
         Ok(())
     }
+}
+
+fn choose(names: &[String], count: usize, rng: &mut Rng) -> Vec<String> {
+    let mut left = names.to_vec();
+    rng.shuffle(&mut left);
+    left.truncate(count);
+    left
 }
 
 fn length_ms(lengths: &[(u32, std::ops::Range<u64>)], rng: &mut Rng) -> u64 {
