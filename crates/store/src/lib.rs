@@ -10,7 +10,7 @@
 //! - `blocks`: where blocks are: `layers` of content in memory, `pages` and `slots`, `discard`, `cache`, and `room`;
 //! - `log`: the `queue` of records, the group in flight, `writes` and `works` that are not over, `barrier`, `facts`;
 //! - `destage` with `writing` and `heal`: cycles that bring journalled content to its final place;
-//! - `read`: reads that are not answered;
+//! - `read` with `pass`: reads that are not answered;
 //! - `running`: the router, with `commit` (from a command to stable storage) and `apply` (what makes content committed).
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` and `header` (what is where), `record` and `journal` (how
@@ -49,6 +49,7 @@ mod open_error;
 mod overlay;
 mod page_scan;
 mod pages;
+mod pass;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod queue;

@@ -9,9 +9,9 @@
 use crate::blocks::{Blocks, Source};
 use crate::device::{Device, ReadId, ReadPurpose, Run};
 use crate::metadata::Key;
+use crate::pass::Pass;
 use crate::record::WIDTH_MAX;
 use crate::stats::ReadStats;
-use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum, Stamp, checksum};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -189,7 +189,7 @@ impl ReadOp {
                 pass.push_from(buffer, offset);
                 pass.cache_hits += 1;
             }
-            None => miss(&mut pass.runs, index, physical, sum),
+            None => pass.miss(index, physical, sum),
         }
         true
     }
@@ -225,51 +225,6 @@ pub(crate) struct Base {
     /// The delta's write.
     pub(crate) stamp: Stamp,
     pub(crate) blocks: Content,
-}
-
-/// What a pass over a read's blocks has found, and what it misses.
-#[derive(Default)]
-struct Pass {
-    blocks: Content,
-    pages: Vec<Key>,
-    runs: Vec<Run>,
-    cache_hits: u64,
-    /// A stretch of one buffer that is still growing. Neighbours in a buffer leave as one part, which costs one reference
-    /// for all of them.
-    stretch: Option<Stretch>,
-}
-
-struct Stretch {
-    buffer: Bytes,
-    from: usize,
-    to: usize,
-}
-
-impl Pass {
-    /// Adds one block that stands alone.
-    fn push(&mut self, block: Bytes) {
-        self.close();
-        self.blocks.content.push(block);
-    }
-
-    /// Adds the block at `offset` of a buffer.
-    fn push_from(&mut self, buffer: &Bytes, offset: usize) {
-        match &mut self.stretch {
-            Some(open) if open.to == offset && open.buffer.as_ptr() == buffer.as_ptr() => open.to += BLOCK,
-            _ => {
-                self.close();
-                let to = offset + BLOCK;
-                self.stretch = Some(Stretch { buffer: buffer.clone(), from: offset, to });
-            }
-        }
-    }
-
-    /// Ends the growing stretch.
-    fn close(&mut self) {
-        if let Some(Stretch { buffer, from, to }) = self.stretch.take() {
-            self.blocks.content.push(buffer.slice(from..to));
-        }
-    }
 }
 
 /// The reads that are not answered.
@@ -453,18 +408,6 @@ impl Reads {
 fn zero_block() -> Bytes {
     static ZEROS: [u8; BLOCK] = [0; BLOCK];
     Bytes::from_static(&ZEROS)
-}
-
-/// Adds a block to the runs to be read; a run stays within one slot.
-fn miss(runs: &mut Vec<Run>, index: u32, physical: u64, sum: Checksum) {
-    match runs.last_mut() {
-        Some(run)
-            if run.first + run.blocks.len() as u64 == physical && !physical.is_multiple_of(SLOT_BLOCKS) =>
-        {
-            run.blocks.push((index, sum));
-        }
-        _ => runs.push(Run { first: physical, blocks: vec![(index, sum)] }),
-    }
 }
 
 /// Whether a block is what was written.
