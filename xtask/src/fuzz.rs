@@ -83,21 +83,21 @@ fn install() -> Result<()> {
     Ok(())
 }
 
+/// Where new inputs are kept, and the committed ones to begin with, if there are any.
+fn corpora(target: &str) -> Result<Vec<String>> {
+    let (kept, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
+    std::fs::create_dir_all(workspace::root().join(&kept))?;
+    let has_seeds = workspace::root().join(&seeds).is_dir();
+    Ok(if has_seeds { vec![kept, seeds] } else { vec![kept] })
+}
+
 fn fuzz(target: &str, seconds: u64) -> Result<Outcome> {
     let time = format!("-max_total_time={seconds}");
     let mut command = Command::new("cargo");
     command.current_dir(workspace::root());
-    command.args([
-        "+nightly",
-        "fuzz",
-        "run",
-        target,
-        "--",
-        &time,
-        "-rss_limit_mb=2048",
-        "-timeout=10",
-        "-print_final_stats=1",
-    ]);
+    command.args(["+nightly", "fuzz", "run", target]);
+    command.args(corpora(target)?);
+    command.args(["--", &time, "-rss_limit_mb=2048", "-timeout=10", "-print_final_stats=1"]);
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     let finished = Job::spawn(&format!("fuzz-{target}"), &mut command)?
         .wait_showing(Duration::from_secs(seconds + 1200))?

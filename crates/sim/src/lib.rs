@@ -17,6 +17,7 @@ mod digest;
 mod failover;
 mod faults;
 pub mod history;
+pub mod hostile;
 pub mod options;
 pub mod perf;
 pub mod plants;

@@ -12,7 +12,7 @@ mod node;
 mod operator;
 mod physics;
 mod power;
-mod role;
+pub(crate) mod role;
 mod timeline;
 mod transport;
 

@@ -1,0 +1,76 @@
+//! Peers that lie: the committed corpus of each fuzz target, and mutations of it from a fixed seed.
+
+use base::Rng;
+use sim::hostile::{self, Victim};
+use std::path::Path;
+
+/// Mutations of a victim's corpus that are tried, and the seed of them. Longer searches set the variables
+/// `HOSTILE_MUTATIONS` and `HOSTILE_SEED`.
+const MUTATIONS: u64 = 40;
+const SEED: u64 = 11;
+
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |value| value.parse().expect("a number"))
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    files.iter().map(|file| std::fs::read(file).unwrap()).collect()
+}
+
+/// A part of one input behind a part of another, with some bytes changed.
+fn mutate(inputs: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
+    let mut pick = || {
+        let input = &inputs[rng.usize(..inputs.len())];
+        let at = rng.usize(..=input.len());
+        (input[..at].to_vec(), input[at..].to_vec())
+    };
+    let (mut bytes, (_, tail)) = (pick().0, pick());
+    bytes.extend(tail);
+    bytes.truncate(400);
+    for _ in 0..rng.usize(..24) {
+        if !bytes.is_empty() {
+            let at = rng.usize(..bytes.len());
+            bytes[at] = rng.u8(..);
+        }
+    }
+    bytes
+}
+
+fn try_one(victim: Victim, input: &[u8]) {
+    if std::panic::catch_unwind(|| hostile::run(victim, input)).is_err() {
+        let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
+        panic!("{victim:?} does not bear this input:\n{hex}");
+    }
+}
+
+fn replay(victim: Victim) {
+    let (_, target) = Victim::ALL.into_iter().find(|(other, _)| *other == victim).expect("all are listed");
+    let inputs = corpus(target);
+    assert!(!inputs.is_empty());
+    inputs.iter().for_each(|input| try_one(victim, input));
+    let mut rng = Rng::with_seed(setting("HOSTILE_SEED", SEED));
+    for _ in 0..setting("HOSTILE_MUTATIONS", MUTATIONS) {
+        try_one(victim, &mutate(&inputs, &mut rng));
+    }
+}
+
+#[test]
+fn a_brick_bears_lies() {
+    replay(Victim::Brick);
+}
+
+#[test]
+fn the_directory_bears_lies() {
+    replay(Victim::Directory);
+}
+
+#[test]
+fn a_gateway_bears_lies() {
+    replay(Victim::Gateway);
+}
