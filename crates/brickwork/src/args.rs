@@ -1,12 +1,16 @@
-//! The command line. Each verb's own arguments stand in its file under [`crate::verb`].
+//! The command line, and which verb answers it. Each verb's own arguments stand in its file under [`crate::verb`], and what
+//! holds for all of them in [`crate::global`]: no verb knows this file.
 
+use crate::global::Global;
+use crate::output;
 use crate::verb::{
     attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man, rebuild,
     scrub, sim, status, trace, volume,
 };
+use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -42,67 +46,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
-}
-
-/// What holds for every verb.
-#[derive(clap::Args, Clone, Debug)]
-pub struct Global {
-    /// Print JSON instead of text
-    #[arg(long, global = true, help_heading = "Global options")]
-    pub json: bool,
-    /// The configuration file (TOML) of this daemon or client
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "BRICKWORK_CONFIG",
-        help_heading = "Global options"
-    )]
-    pub config: Option<PathBuf>,
-    /// How logs are written to standard error
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value = "text",
-        env = "BRICKWORK_LOG_FORMAT",
-        help_heading = "Global options"
-    )]
-    pub log_format: LogFormat,
-    /// The least important log line to write
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        default_value = "info",
-        env = "BRICKWORK_LOG_LEVEL",
-        help_heading = "Global options"
-    )]
-    pub log_level: LogLevel,
-}
-
-/// How logs are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// Which log lines are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LogLevel {
-    /// What went wrong.
-    Error,
-    /// And what may.
-    Warn,
-    /// And what happens.
-    Info,
-    /// And why.
-    Debug,
-    /// And everything else.
-    Trace,
 }
 
 /// What to do.
@@ -151,10 +94,49 @@ pub fn parse() -> Cli {
     Cli::parse()
 }
 
+/// Does what the command line says.
+pub fn run(cli: Cli) -> Result<ExitCode> {
+    let global = &cli.global;
+    let done = |()| ExitCode::SUCCESS;
+    if is_for_reading(&cli.verb) {
+        output::end_with_reader();
+    }
+    match cli.verb {
+        Verb::Demo(args) => demo::run(global, args),
+        Verb::Cluster(args) => cluster::run(global, args).map(done),
+        Verb::Directory(args) => directory::run(global, args),
+        Verb::Brick(args) => brick::run(global, args),
+        Verb::Gateway(args) => gateway::run(global, args).map(done),
+        Verb::Client(args) => client::run(global, args).map(done),
+        Verb::Attach(args) => attach::run(global, args).map(done),
+        Verb::Volume(args) => volume::run(global, args).map(done),
+        Verb::Status(args) => status::run(global, args),
+        Verb::Rebuild(args) => rebuild::run(global, args),
+        Verb::Scrub(args) => scrub::run(global, args),
+        Verb::Fsck(args) => fsck::run(global, &args),
+        Verb::Disk(args) => disk::run(global, args),
+        Verb::Sim(args) => sim::run_verb(global, args),
+        Verb::Trace(args) => trace::run(global, args).map(done),
+        Verb::Lab(args) => lab::run_verb(global, args),
+        Verb::Completions(args) => completions::run(args, &mut Cli::command()).map(done),
+        Verb::Man(args) => man::run(args, Cli::command()).map(done),
+    }
+}
+
+/// Whether nobody notices the end of the verb but who reads what it prints: it starts no daemon and has no peers. Verbs that
+/// ask the directory see to that themselves ([`client::call`]), and so does [`fsck`].
+fn is_for_reading(verb: &Verb) -> bool {
+    match verb {
+        Verb::Cluster(_) => true,
+        Verb::Disk(_) | Verb::Sim(_) | Verb::Trace(_) | Verb::Completions(_) | Verb::Man(_) => true,
+        Verb::Lab(args) => !args.is_live(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {

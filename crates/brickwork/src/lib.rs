@@ -1,13 +1,14 @@
 //! Brickwork's command line: a file a verb, wiring only. Protocols live in `proto`, loops in `host`.
 //!
-//! Reading order: [`args`] (what can be asked), [`verb`] (what is done about it), [`config`] (files, environment,
-//! flags), [`security`] and [`join`] (certificates, tokens, how a machine becomes part of a cluster). Real processes under
-//! verified load, for `demo` and `lab run --live`, are in `rig`.
+//! Reading order: [`args`] (what can be asked, and who answers), [`verb`] (what is done about it), [`global`] and [`config`]
+//! (what holds for every verb; files, environment, flags), [`security`] and [`join`] (certificates, tokens, how a machine
+//! becomes part of a cluster). Real processes under verified load, for `demo` and `lab run --live`, are in `rig`.
 //!
 //! Deliberately absent: decisions about data. A verb that begins to think belongs in another crate.
 
 pub mod args;
 pub mod config;
+pub mod global;
 pub mod join;
 pub mod live;
 pub mod output;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 /// 2 is a command line that makes no sense.
 pub fn run() -> ExitCode {
     let cli = args::parse();
-    match verb::run(cli) {
+    match args::run(cli) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("brickwork: {error:#}");

@@ -1,7 +1,7 @@
 //! `brickwork attach`: an NBD socket beside the client, which goes on through another gateway when one dies.
 
 use super::{client, daemon};
-use crate::args::Global;
+use crate::global::Global;
 use anyhow::{Context, Result};
 use host::{AttachOptions, Shutdown};
 use std::path::PathBuf;

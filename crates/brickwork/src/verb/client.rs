@@ -1,8 +1,8 @@
 //! `brickwork client`: gives a machine what `attach`, `volume` and `status` need; and how those verbs find it.
 
 use super::daemon::{self, Joining};
-use crate::args::Global;
 use crate::config::{self, ClientFile};
+use crate::global::Global;
 use crate::output;
 use crate::security::token::JoinRole;
 use anyhow::{Context, Result, bail};

@@ -1,8 +1,8 @@
 //! `brickwork cluster`: begins a cluster (its authority, the directory's and the operator's certificates, the
 //! directory's configuration) and prints tokens with which machines join.
 
-use crate::args::Global;
 use crate::config::{self, Bytes, ClientFile, DirectoryFile, Period, TlsFile, keys};
+use crate::global::Global;
 use crate::output;
 use crate::security::token::JoinRole;
 use crate::security::{Authority, Role, Secrets, Token, files, hex, random};

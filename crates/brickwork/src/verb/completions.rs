@@ -1,8 +1,6 @@
 //! `brickwork completions`: a script that teaches a shell the command line.
 
-use crate::args::Cli;
 use anyhow::Result;
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 /// Arguments.
@@ -17,8 +15,8 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
-pub fn run(args: Args) -> Result<()> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "brickwork", &mut std::io::stdout());
+/// Prints the script for a command line.
+pub fn run(args: Args, command_line: &mut clap::Command) -> Result<()> {
+    clap_complete::generate(args.shell, command_line, "brickwork", &mut std::io::stdout());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What all daemons share: logs, the cluster's identity, the `ready` line; and what all `init`s share: joining.
 
-use crate::args::{Global, LogFormat, LogLevel};
 use crate::config::{TlsFile, keys};
+use crate::global::{Global, LogFormat, LogLevel};
 use crate::join::{Admission, JoinRequest, client};
 use crate::security::token::JoinRole;
 use crate::security::{Token, certificates, files, random};

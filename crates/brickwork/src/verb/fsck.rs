@@ -1,8 +1,8 @@
 //! `brickwork fsck`: checks a brick's disks while the brick does not run, and repairs them when asked.
 
 use super::daemon;
-use crate::args::Global;
 use crate::config::{self, BrickFile, keys};
+use crate::global::Global;
 use crate::output;
 use anyhow::{Result, ensure};
 use base::BrickId;

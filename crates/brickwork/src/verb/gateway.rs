@@ -1,8 +1,8 @@
 //! `brickwork gateway`: NBD in front of the bricks; `gateway init` makes one.
 
 use super::daemon::{self, Joining};
-use crate::args::Global;
 use crate::config::{self, GatewayFile, TlsFile};
+use crate::global::Global;
 use crate::output;
 use crate::security::token::JoinRole;
 use anyhow::{Context, Result, ensure};

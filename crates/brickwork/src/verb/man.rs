@@ -1,9 +1,7 @@
 //! `brickwork man`: manual pages, one a verb.
 
-use crate::args::Cli;
 use crate::security::files;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use std::path::PathBuf;
 
 /// Arguments.
@@ -18,9 +16,9 @@ pub struct Args {
     dir: PathBuf,
 }
 
-/// Writes the pages.
-pub fn run(args: Args) -> Result<()> {
+/// Writes the pages of a command line.
+pub fn run(args: Args, command_line: clap::Command) -> Result<()> {
     files::make_dir(&args.dir)?;
-    clap_mangen::generate_to(Cli::command(), &args.dir)
+    clap_mangen::generate_to(command_line, &args.dir)
         .with_context(|| format!("cannot write manual pages into {}", args.dir.display()))
 }

@@ -1,8 +1,8 @@
 //! `brickwork rebuild`: how bricks catch up, and how lost ones are rebuilt onto others.
 
 use super::{client, watch};
-use crate::args::Global;
 use crate::config::{Bytes, Period, keys};
+use crate::global::Global;
 use crate::{output, view};
 use anyhow::Result;
 use base::BLOCK_U64;

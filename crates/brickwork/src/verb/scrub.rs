@@ -2,8 +2,8 @@
 
 use super::rebuild::parse_rate;
 use super::{client, watch};
-use crate::args::Global;
 use crate::config::{Bytes, Period};
+use crate::global::Global;
 use crate::{output, view};
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `brickwork sim`: the very machines that serve real data, in a world full of faults.
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;

@@ -1,8 +1,8 @@
 //! `brickwork status`: how bricks, gateways and volumes are.
 
 use super::client;
-use crate::args::Global;
 use crate::config::Bytes;
+use crate::global::Global;
 use crate::{output, view};
 use anyhow::Result;
 use std::process::ExitCode;

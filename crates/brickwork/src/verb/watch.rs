@@ -4,8 +4,8 @@
 //! is enough.
 
 use super::client;
-use crate::args::Global;
 use crate::config::{Bytes, Period};
+use crate::global::Global;
 use crate::{output, view};
 use anyhow::Result;
 use base::{BLOCK_U64, BrickId};

@@ -1,8 +1,8 @@
 //! `brickwork brick init`: joins a cluster as a brick and formats its disks; `brick format` formats exchanged ones.
 
-use crate::args::Global;
 use crate::config::keys::IoChoice;
 use crate::config::{self, BrickFile, Bytes, DiskFile, keys};
+use crate::global::Global;
 use crate::output;
 use crate::security::token::JoinRole;
 use crate::verb::daemon::{self, Joining};

@@ -1,6 +1,6 @@
 //! `brickwork brick list | evict | readmit | replace`: which bricks take part.
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::verb::{client, confirm, watch};
 use crate::{output, view};
 use anyhow::{Context, Result, bail};

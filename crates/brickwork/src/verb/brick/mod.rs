@@ -9,9 +9,9 @@ mod members;
 pub use init::{Init, init};
 
 use super::daemon;
-use crate::args::Global;
 use crate::config::keys::IoChoice;
 use crate::config::{self, BrickFile, Bytes, DiskFile};
+use crate::global::Global;
 use anyhow::{Context, Result};
 use base::{BLOCK, BrickId};
 use clap::Subcommand;

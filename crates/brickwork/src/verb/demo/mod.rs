@@ -8,8 +8,8 @@ mod act;
 mod comeback;
 mod report;
 
-use crate::args::Global;
 use crate::config::Bytes;
+use crate::global::Global;
 use crate::output;
 use crate::security::files;
 use act::{Act, Stage};

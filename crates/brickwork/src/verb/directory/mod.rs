@@ -3,8 +3,8 @@
 mod rebuild;
 
 use super::{cluster, daemon};
-use crate::args::Global;
 use crate::config::{self, DirectoryFile};
+use crate::global::Global;
 use crate::join::service::{self, Admit, JoinService};
 use anyhow::{Context, Result};
 use base::BrickId;

@@ -1,7 +1,7 @@
 //! `brickwork directory rebuild`: the directory's disk is lost; its store is made anew from what the bricks know.
 
-use crate::args::Global;
 use crate::config::{self, Bytes, DirectoryFile, Period};
+use crate::global::Global;
 use crate::verb::daemon;
 use crate::{output, view};
 use anyhow::{Context, Result, ensure};

@@ -2,7 +2,7 @@
 
 use super::checks::{Check, check_inside};
 use super::reference::{Kind, Reference};
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;

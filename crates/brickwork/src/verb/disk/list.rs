@@ -1,7 +1,7 @@
 //! `brickwork disk list`: the models that come with Brickwork.
 
 use super::ms;
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::Result;
 use model::drive::{DriveModel, Entry, Summary, library};

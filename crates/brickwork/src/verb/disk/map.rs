@@ -1,6 +1,6 @@
 //! `brickwork disk map`: where sectors lie.
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Result, bail, ensure};
 use model::drive::{DriveModel, Place};

@@ -12,7 +12,7 @@ mod reference;
 mod show;
 mod validate;
 
-use crate::args::Global;
+use crate::global::Global;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use model::drive::{self, DriveModel};

@@ -1,7 +1,7 @@
 //! `brickwork disk show`: one drive in numbers.
 
 use super::ms;
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::Result;
 use model::drive::{DriveModel, Summary};

@@ -3,7 +3,7 @@
 use super::checks::{Check, address_map, log, measured, seeks};
 use super::curves::{Compared, curve_checks, curves};
 use super::reference::{Kind, read};
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Result, ensure};
 use model::drive::DriveModel;

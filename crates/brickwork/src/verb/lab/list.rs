@@ -1,6 +1,6 @@
 //! `brickwork lab list`.
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::Result;
 use lab::experiment::Experiment;

@@ -7,7 +7,7 @@ mod report;
 mod run;
 mod show;
 
-use crate::args::Global;
+use crate::global::Global;
 use anyhow::Result;
 use clap::Subcommand;
 use lab::experiment::{Experiment, Scale};

@@ -1,7 +1,7 @@
 //! `brickwork lab report`.
 
 use super::{Manner, experiments};
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Result};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `brickwork lab run`.
 
 use super::{Manner, experiments, show};
-use crate::args::Global;
+use crate::global::Global;
 use crate::live::{ASSUMPTIONS, Plan};
 use crate::output;
 use anyhow::{Result, ensure};

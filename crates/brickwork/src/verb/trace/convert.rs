@@ -2,7 +2,7 @@
 
 use super::reading::{self, Reading};
 use super::writing::{Writing, is_standard};
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::Result;
 use serde_json::json;

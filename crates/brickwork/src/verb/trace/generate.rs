@@ -1,7 +1,7 @@
 //! `brickwork trace generate`.
 
 use super::writing::{Writing, is_standard};
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `brickwork trace info`.
 
 use super::reading::{self, Reading};
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::Result;
 use serde_json::{Value, json};

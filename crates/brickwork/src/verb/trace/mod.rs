@@ -8,7 +8,7 @@ mod info;
 mod reading;
 mod writing;
 
-use crate::args::Global;
+use crate::global::Global;
 use anyhow::Result;
 use clap::Subcommand;
 

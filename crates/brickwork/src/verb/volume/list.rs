@@ -1,7 +1,7 @@
 //! `brickwork volume list`: volumes by name, snapshots below theirs.
 
-use crate::args::Global;
 use crate::config::Bytes;
+use crate::global::Global;
 use crate::verb::client;
 use crate::{output, view};
 use anyhow::{Result, bail};

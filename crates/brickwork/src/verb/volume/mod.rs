@@ -6,8 +6,8 @@ mod list;
 mod snapshot;
 
 use super::{client, confirm};
-use crate::args::Global;
 use crate::config::Bytes;
+use crate::global::Global;
 use crate::security::random;
 use crate::{output, view};
 use anyhow::{Context, Result, anyhow, bail, ensure};

@@ -1,6 +1,6 @@
 //! `brickwork volume snapshot | clone | rollback`.
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::security::random;
 use crate::verb::{client, confirm};
 use crate::{output, view};

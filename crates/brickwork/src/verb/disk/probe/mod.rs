@@ -6,7 +6,7 @@ mod fit;
 mod measure;
 mod target;
 
-use crate::args::Global;
+use crate::global::Global;
 use crate::output;
 use anyhow::{Result, ensure};
 use fit::Model;
