@@ -59,6 +59,7 @@ impl Options {
 
 /// Runs all steps; the process ends with 1 if one failed.
 pub(crate) fn verb(options: &Options) -> Result<()> {
+    job::sweep()?;
     let mut report = Report::default();
     let start = options.start.unwrap_or_else(fresh_seed);
     eprintln!("Repeat with: cargo xtask test --start {start} --seeds {}", options.seeds());
