@@ -100,6 +100,7 @@ impl Cluster {
             stripe_unit_blocks: 0,
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
             nonce: 1,
         };
         while let Err(error) = self.admin(request.clone()) {

@@ -2,6 +2,7 @@
 //! is asked again, under its own id, through the next gateway.
 
 use crate::counters::Counters;
+use crate::gateway::GIVEN_UP_KEPT;
 use base::{ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,8 @@ pub struct Client {
     outstanding: BTreeMap<u64, Outstanding>,
     sequence: u64,
     serial: u64,
+    /// Requests that a gateway gave up, and when: they count as unanswered for a while.
+    given_up: BTreeMap<u64, Time>,
     heard: Time,
     next_tick: Time,
     next_refresh: Time,
@@ -123,6 +126,7 @@ impl Client {
             outstanding: BTreeMap::new(),
             sequence: 0,
             serial: 0,
+            given_up: BTreeMap::new(),
             heard: now,
             next_tick: now,
             next_refresh: now,
@@ -209,6 +213,9 @@ impl Client {
         fx: &mut Vec<ClientEffect>,
     ) {
         let Some(request) = self.outstanding.remove(&sequence) else { return };
+        if result == Err(IoError::TimedOut) {
+            self.given_up.insert(sequence, self.heard);
+        }
         fx.push(ClientEffect::Reply { tag: request.tag, result, payload });
     }
 
@@ -241,7 +248,9 @@ impl Client {
 
     fn ask(&mut self, now: Time, sequence: u64, fx: &mut Vec<ClientEffect>) {
         let (Some(gateway), Some(volume)) = (self.gateway(), &self.volume) else { return };
-        let floor = self.outstanding.keys().next().copied().unwrap_or(sequence);
+        self.given_up.retain(|_, since| now < *since + GIVEN_UP_KEPT);
+        let unanswered = self.outstanding.keys().next().into_iter().chain(self.given_up.keys().next());
+        let floor = unanswered.min().copied().unwrap_or(sequence);
         let Some(request) = self.outstanding.get_mut(&sequence) else { return };
         request.sent = now;
         let id = RequestId { client: self.config.id, sequence };

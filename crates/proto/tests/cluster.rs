@@ -6,7 +6,7 @@ mod common;
 use base::{BLOCK, BrickId, NodeId, Payload, VolumeId};
 use common::Cluster;
 use core::time::Duration;
-use wire::{Io, IoError, IoReply, Message};
+use wire::{AdminRequest, Io, IoError, IoReply, IoTimeout, Message};
 
 const LAYOUTS: [(&str, u32); 7] = [
     ("raid0x2", 2),
@@ -122,6 +122,65 @@ fn a_write_waits_for_all_current_members_and_a_read_does_not() {
     assert_eq!(cluster.read(1, volume, 0, 4096), pattern(1, BLOCK));
     cluster.run(Duration::from_secs(3));
     assert_eq!(cluster.reply(write).expect("an answer under the new view").0, Ok(IoReply::Done));
+}
+
+fn set_timeout(cluster: &mut Cluster, name: &str, io_timeout: IoTimeout) {
+    cluster.admin(AdminRequest::SetIoTimeout { name: name.to_owned(), io_timeout }).expect("set");
+    cluster.run(Duration::from_secs(3));
+}
+
+/// Found from outside: clients of a group below its quorum waited without end.
+#[test]
+fn what_cannot_be_served_ends_with_an_error_after_the_volume_s_time() {
+    for (layout, bricks) in [("raid1x1", 1), ("raid1x2", 2), ("raid5-4+1", 5)] {
+        let mut cluster = Cluster::new(bricks, 2);
+        let volume = cluster.volume(layout, SIZE);
+        let name = layout.replace('+', "p");
+        set_timeout(&mut cluster, &name, IoTimeout::After(Duration::from_secs(20)));
+        cluster.write(1, volume, 0, pattern(1, 2 * BLOCK)).expect("written");
+        (1..=bricks).for_each(|brick| cluster.kill(NodeId::Brick(BrickId(brick))));
+        let mut asked: Vec<_> = (0..3)
+            .map(|_| cluster.begin(1, volume, Io::Write { offset: 512 }, Payload::from(pattern(2, 512))))
+            .collect();
+        asked.push(cluster.begin(1, volume, Io::Write { offset: 0 }, Payload::from(pattern(3, BLOCK))));
+        asked.push(cluster.begin(2, volume, Io::Read { offset: 0, length: 4096 }, Payload::new()));
+        cluster.run(Duration::from_secs(19));
+        assert!(asked.iter().all(|of| cluster.reply(*of).is_none()), "{layout}: too early");
+        cluster.run(Duration::from_secs(2));
+        for of in asked {
+            let (result, _) = cluster.reply(of).expect("an answer in time");
+            assert_eq!(result, Err(IoError::TimedOut), "{layout}");
+        }
+        assert!(cluster.gateways.values().all(|gateway| gateway.requests_under_way() == 0));
+        (1..=bricks).for_each(|brick| cluster.revive(NodeId::Brick(BrickId(brick))));
+        cluster.run(Duration::from_secs(20));
+        // In doubt: each is there or not, and stays as it was read first.
+        let found = cluster.read(1, volume, 0, 2 * BLOCK as u32);
+        assert_eq!(found[BLOCK..], pattern(1, 2 * BLOCK)[BLOCK..]);
+        cluster.run(Duration::from_secs(90));
+        assert_eq!(cluster.read(2, volume, 0, 2 * BLOCK as u32), found, "{layout}");
+        cluster.write(2, volume, 0, pattern(4, BLOCK)).expect("written");
+        cluster.run(Duration::from_secs(90));
+        assert_eq!(
+            cluster.read(1, volume, 0, BLOCK as u32),
+            pattern(4, BLOCK),
+            "{layout}: nothing of before comes back"
+        );
+    }
+}
+
+#[test]
+fn a_volume_that_waits_without_end_does() {
+    let mut cluster = Cluster::new(2, 1);
+    let volume = cluster.volume("raid1x2", SIZE);
+    set_timeout(&mut cluster, "raid1x2", IoTimeout::Never);
+    (1..=2).for_each(|brick| cluster.kill(NodeId::Brick(BrickId(brick))));
+    let of = cluster.begin(1, volume, Io::Write { offset: 0 }, Payload::from(pattern(1, BLOCK)));
+    cluster.run(Duration::from_secs(900));
+    assert_eq!(cluster.reply(of), None);
+    (1..=2).for_each(|brick| cluster.revive(NodeId::Brick(BrickId(brick))));
+    cluster.run(Duration::from_secs(20));
+    assert_eq!(cluster.reply(of).expect("served").0, Ok(IoReply::Done));
 }
 
 #[test]

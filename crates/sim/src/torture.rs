@@ -174,6 +174,7 @@ impl World {
                 stripe_unit_blocks: plan.unit_blocks,
                 groups: plan.groups(),
                 read_policy: plan.read_policy,
+                io_timeout: wire::IoTimeout::default(),
                 nonce: self.physics.draw().bits(),
             };
             match self.administer(vec![request])?.remove(0) {

@@ -1,6 +1,6 @@
 //! What the directory keeps and says of the cluster.
 
-use crate::{DecodeError, GroupView, ReadPolicy, Reader, Wire, wire_enum, wire_struct};
+use crate::{DecodeError, GroupView, IoTimeout, ReadPolicy, Reader, Wire, wire_enum, wire_struct};
 use base::{BrickId, GatewayId, GroupId, ViewNumber, VolumeId};
 
 /// A volume as its users see it.
@@ -28,6 +28,8 @@ pub struct VolumeInfo {
     pub is_snapshot: bool,
     /// Who serves a read of it.
     pub read_policy: ReadPolicy,
+    /// After how long a request that cannot be served is answered with an error.
+    pub io_timeout: IoTimeout,
 }
 
 /// A family of volumes and its groups: what bricks keep, so that a lost directory can be made again.
@@ -360,6 +362,8 @@ pub enum AdminRequest {
         groups: u32,
         /// Who serves its reads.
         read_policy: ReadPolicy,
+        /// After how long its requests end with an error.
+        io_timeout: IoTimeout,
         /// Tells a retry from a second command.
         nonce: u64,
     },
@@ -388,6 +392,13 @@ pub enum AdminRequest {
         name: String,
         /// Who.
         read_policy: ReadPolicy,
+    },
+    /// Says after how long a volume's requests end with an error from now on.
+    SetIoTimeout {
+        /// Its name.
+        name: String,
+        /// How long.
+        io_timeout: IoTimeout,
     },
     /// All volumes.
     ListVolumes,
@@ -511,8 +522,9 @@ pub enum AdminError {
     Busy,
 }
 
-/// All of it but what shares its last byte: whether it is a snapshot (the lowest bit), and the number of its read policy
-/// above that. Records of before there were policies have 0 there.
+/// All of it but what shares its last byte: whether it is a snapshot (the lowest bit), the number of its read policy above
+/// that, and whether an I/O timeout follows that is not the default one (the highest bit). Records of before there were
+/// policies and timeouts have 0 there.
 impl Wire for VolumeInfo {
     fn encode(&self, out: &mut Vec<u8>) {
         self.id.encode(out);
@@ -524,7 +536,11 @@ impl Wire for VolumeInfo {
         self.read_only.encode(out);
         self.family.encode(out);
         self.origin.encode(out);
-        out.push(u8::from(self.is_snapshot) | self.read_policy.code() << 1);
+        let has_timeout = self.io_timeout != IoTimeout::DEFAULT;
+        out.push(u8::from(self.is_snapshot) | self.read_policy.code() << 1 | u8::from(has_timeout) << 7);
+        if has_timeout {
+            self.io_timeout.encode(out);
+        }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<VolumeInfo, DecodeError> {
         let mut info = VolumeInfo {
@@ -539,10 +555,14 @@ impl Wire for VolumeInfo {
             origin: Wire::decode(reader)?,
             is_snapshot: false,
             read_policy: ReadPolicy::default(),
+            io_timeout: IoTimeout::DEFAULT,
         };
         let last = u8::decode(reader)?;
         info.is_snapshot = last & 1 == 1;
-        info.read_policy = ReadPolicy::of_code(last >> 1)?;
+        info.read_policy = ReadPolicy::of_code((last & 0x7f) >> 1)?;
+        if last >> 7 == 1 {
+            info.io_timeout = IoTimeout::decode(reader)?;
+        }
         Ok(info)
     }
 }
@@ -609,7 +629,7 @@ wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings,
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
-    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, nonce },
+    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, io_timeout, nonce },
     1 => DeleteVolume { name },
     2 => ResizeVolume { name, size_bytes },
     3 => SetReadOnly { name, read_only },
@@ -626,6 +646,7 @@ wire_enum!(AdminRequest {
     14 => SetCare { rebuild_bytes_per_second, scrub_bytes_per_second, scrub_interval_s, rebuild_after_s },
     15 => Scrub,
     16 => SetReadPolicy { name, read_policy },
+    17 => SetIoTimeout { name, io_timeout },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
@@ -652,6 +673,17 @@ mod tests {
             origin: None,
             is_snapshot,
             read_policy,
+            io_timeout: IoTimeout::DEFAULT,
+        }
+    }
+
+    #[test]
+    fn a_volume_comes_back_with_its_timeout_and_the_default_one_takes_no_room() {
+        let plain = volume(false, ReadPolicy::Claim);
+        for ms in [0, 1, 300_000, 86_400_000] {
+            let info = VolumeInfo { io_timeout: IoTimeout::of_ms(ms), ..plain.clone() };
+            assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info.clone()));
+            assert_eq!(info.to_bytes().len() - plain.to_bytes().len(), if ms == 300_000 { 0 } else { 8 });
         }
     }
 

@@ -12,6 +12,7 @@ pub mod disk;
 pub mod frame;
 pub mod message;
 pub mod policy;
+mod timeout;
 pub mod view;
 pub mod write;
 
@@ -26,5 +27,6 @@ pub use message::{
     PrepareOutcome, ReadOutcome, RepairOutcome,
 };
 pub use policy::{ReadPolicy, UnknownPolicy};
+pub use timeout::IoTimeout;
 pub use view::{GroupView, Lineage, Slots};
 pub use write::{Change, Completion, Decision, Fate, Scope, Span, WriteId};

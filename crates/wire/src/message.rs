@@ -565,6 +565,9 @@ pub enum IoReply {
 /// Why a client's I/O failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IoError {
+    /// The volume's [`crate::IoTimeout`] is over. A write may have taken effect, or may yet: it is in doubt.
+    #[error("not served within the volume's io timeout; a write may have taken effect or not")]
+    TimedOut,
     /// Bytes outside the volume, or a length of zero.
     #[error("the request is outside the volume")]
     OutOfRange,
@@ -644,7 +647,7 @@ wire_enum!(Io {
     0 => Read { offset, length }, 1 => Write { offset }, 2 => Zero { offset, length }, 3 => Allocation { offset, length },
 });
 wire_enum!(IoReply { 0 => Done, 1 => Allocation { runs } });
-wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed, 5 => ReadOnly });
+wire_enum!(IoError { 0 => OutOfRange, 1 => NoSpace, 2 => Unreadable, 3 => NoVolume, 4 => Failed, 5 => ReadOnly, 6 => TimedOut });
 
 #[cfg(test)]
 mod tests {

@@ -236,6 +236,7 @@ mod tests {
             origin: None,
             is_snapshot: name.contains('@'),
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
         };
         VolumeStatus {
             volume,

@@ -408,7 +408,7 @@ fn errno(error: IoError) -> Errno {
         IoError::NoSpace => Errno::NoSpace,
         IoError::NoVolume => Errno::Shutdown,
         IoError::ReadOnly => Errno::NotPermitted,
-        IoError::Unreadable | IoError::Failed => Errno::Io,
+        IoError::Unreadable | IoError::Failed | IoError::TimedOut => Errno::Io,
     }
 }
 

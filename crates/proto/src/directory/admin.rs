@@ -51,6 +51,10 @@ impl Desk {
             AdminRequest::ListVolumes | AdminRequest::VolumeMap { .. } | AdminRequest::Status => {
                 unreachable!("answered above")
             }
+            AdminRequest::SetIoTimeout { name, io_timeout } => self.alter(asker, &name, fx, |info| {
+                info.io_timeout = io_timeout;
+                Ok(())
+            }),
             AdminRequest::AdmitBrick { nonce } => self.admit(asker, nonce, fx),
             AdminRequest::DeleteVolume { .. }
             | AdminRequest::Snapshot { .. }

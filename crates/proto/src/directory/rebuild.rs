@@ -376,6 +376,7 @@ mod tests {
             origin: None,
             is_snapshot: false,
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
         }
     }
 

@@ -97,6 +97,7 @@ impl Stage {
             stripe_unit_blocks: 0,
             groups,
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
             nonce: 1,
         };
         match self.ask(request) {
@@ -543,12 +544,15 @@ fn a_cut_that_was_refused_after_waiting_stays_so_over_a_restart_and_for_a_copy_t
 }
 
 #[test]
-fn a_read_policy_is_kept_and_told() {
+fn a_read_policy_and_a_timeout_are_kept_and_told() {
     let mut stage = Stage::new(3);
     stage.volume("raid1x3", 1);
     let set = AdminRequest::SetReadPolicy { name: "v".to_owned(), read_policy: wire::ReadPolicy::Tied };
     let Ok(AdminReply::Volume(info)) = stage.ask(set) else { panic!("not set") };
     assert_eq!(info.read_policy, wire::ReadPolicy::Tied);
+    let set = AdminRequest::SetIoTimeout { name: "v".to_owned(), io_timeout: wire::IoTimeout::Never };
+    let Ok(AdminReply::Volume(info)) = stage.ask(set) else { panic!("not set") };
+    assert_eq!(info.io_timeout, wire::IoTimeout::Never);
     stage.restart();
     let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
     assert_eq!(volumes, [info]);

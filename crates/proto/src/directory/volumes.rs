@@ -30,6 +30,7 @@ impl Desk {
             stripe_unit_blocks,
             groups,
             read_policy,
+            io_timeout,
             nonce,
         } = request
         else {
@@ -63,6 +64,7 @@ impl Desk {
             origin: None,
             is_snapshot: false,
             read_policy,
+            io_timeout,
         };
         match self.plan(now, &info, groups) {
             Ok(members) => {

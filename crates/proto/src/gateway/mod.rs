@@ -14,6 +14,7 @@ use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
+pub(crate) use requests::GIVEN_UP_KEPT;
 use requests::{Origins, Requests};
 use wire::{AdminError, Io, IoError, IoReply, Message, Packet, VolumeInfo};
 
@@ -176,6 +177,18 @@ impl Gateway {
         }
     }
 
+    /// Answers requests whose volume's time for them is over.
+    fn give_up(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
+        if !self.requests.expire(now) {
+            return;
+        }
+        self.coordinator.shared.counters.count("requests given up at their volume's time");
+        // What waited for its turn begins when that before it ends.
+        while self.coordinator.abandon_parts(|request| self.requests.is_given_up(request)) {
+            self.collect(fx);
+        }
+    }
+
     fn on_packet(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
         match from {
             NodeId::Brick(brick) => self.on_brick(brick, packet),
@@ -285,6 +298,7 @@ impl Machine for Gateway {
 
     fn wake(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
         self.on_time(now, fx);
+        self.give_up(now, fx);
         self.coordinator.wake();
         self.metadata.wake(&mut self.coordinator.shared, fx);
         self.collect(fx);
@@ -292,7 +306,8 @@ impl Machine for Gateway {
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
-        [self.coordinator.deadline(), Some(self.metadata.deadline())].into_iter().flatten().min()
+        let others = [self.coordinator.deadline(), self.requests.deadline()];
+        others.into_iter().flatten().chain([self.metadata.deadline()]).min()
     }
 
     fn check(&self, _depth: Depth) {

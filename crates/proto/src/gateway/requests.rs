@@ -2,7 +2,8 @@
 //!
 //! A request begins a bounded number of parts at a time. A write of less than a block is a *patch*: the block is
 //! read, changed and written back on condition that it is still what was read; patches of one block by this gateway
-//! take turns.
+//! take turns. A request that is not served within its volume's time is given up: its parts end, what they left in doubt is
+//! settled by whoever meets it, and the answer is an error.
 
 use super::metadata::{Metadata, OpenVolume};
 use super::{GatewayEffect, send};
@@ -13,15 +14,21 @@ use crate::netraid::coordinator::{Coordinator, Operation, Outcome, Parent};
 use crate::netraid::read::{ReadOperation, is_mirrored};
 use crate::netraid::write::{Content, Origin, WriteOperation};
 use base::{
-    BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, VolumeId,
+    BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time,
+    VolumeId,
 };
+use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Io, IoError, IoReply, Message, Scope, Span};
+use wire::{Io, IoError, IoReply, IoTimeout, Message, Scope, Span};
 
 /// Blocks cut into parts at a time.
 const CHUNK_BLOCKS: u64 = 2048;
 /// Parts under way above which no further chunk begins.
 const PARTS_LOW: usize = 64;
+
+/// How long the number of a write that was given up counts as unanswered: the bricks remember until then whether it took
+/// effect, longer than any of its messages is still on its way to one.
+pub(crate) const GIVEN_UP_KEPT: Duration = Duration::from_secs(60);
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +60,8 @@ struct Request {
     parts: BTreeMap<u64, Work>,
     under_way: usize,
     error: Option<IoError>,
+    /// When it is given up.
+    due: Option<Time>,
 }
 
 pub(super) struct Requests {
@@ -64,6 +73,10 @@ pub(super) struct Requests {
     remote: HashMap<RequestId, u64>,
     closed: BTreeSet<u64>,
     patches: BTreeMap<(VolumeId, u64), VecDeque<(u64, u64)>>,
+    /// When requests are given up.
+    due: BTreeSet<(Time, u64)>,
+    /// Sequences of own clients' requests that were given up, and until when they count as unanswered.
+    given_up: BTreeSet<(Time, u64)>,
 }
 
 impl Requests {
@@ -81,7 +94,39 @@ impl Requests {
             remote: HashMap::default(),
             closed: BTreeSet::new(),
             patches: BTreeMap::new(),
+            due: BTreeSet::new(),
+            given_up: BTreeSet::new(),
         }
+    }
+
+    /// When the next request is given up.
+    pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
+        self.due.first().map(|(due, _)| (*due, "a request is given up"))
+    }
+
+    /// Marks the requests whose time is over; says whether there are any. Their parts are to be ended.
+    pub(super) fn expire(&mut self, now: Time) -> bool {
+        while let Some(&(until, sequence)) = self.given_up.first()
+            && until <= now
+        {
+            self.given_up.pop_first();
+            self.outstanding.remove(&sequence);
+        }
+        let mut any = false;
+        while let Some(&(due, serial)) = self.due.first()
+            && due <= now
+        {
+            self.due.pop_first();
+            let request = self.table.get_mut(&serial).expect("what is due is under way");
+            request.error = Some(IoError::TimedOut);
+            any = true;
+        }
+        any
+    }
+
+    /// Whether a request's time is over.
+    pub(super) fn is_given_up(&self, serial: u64) -> bool {
+        self.table.get(&serial).is_some_and(Request::is_given_up)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -135,6 +180,10 @@ impl Requests {
         self.serial += 1;
         let next = start / BLOCK_U64;
         let parts = BTreeMap::new();
+        let due = match open.info.io_timeout {
+            IoTimeout::Never => None,
+            IoTimeout::After(time) => Some(coordinator.shared.now + time),
+        };
         let request = Request {
             origin,
             id,
@@ -148,11 +197,13 @@ impl Requests {
             parts,
             under_way: 0,
             error: None,
+            due,
         };
         if let Origins::Client { request, .. } = origin {
             self.remote.insert(request, self.serial);
         }
         self.table.insert(self.serial, request);
+        self.due.extend(due.map(|due| (due, self.serial)));
         self.cut(coordinator, open, self.serial);
     }
 
@@ -249,10 +300,16 @@ impl Requests {
 
     fn end(&mut self, serial: u64, fx: &mut Vec<GatewayEffect>) {
         let Some(request) = self.table.remove(&serial) else { return };
+        if let Some(due) = request.due {
+            self.due.remove(&(due, serial));
+        }
         match request.origin {
             Origins::Client { request: id, .. } => drop(self.remote.remove(&id)),
             Origins::Session { session, .. } => {
-                self.outstanding.remove(&request.id.sequence);
+                match request.due.filter(|_| request.is_given_up()) {
+                    Some(due) => drop(self.given_up.insert((due + GIVEN_UP_KEPT, request.id.sequence))),
+                    None => drop(self.outstanding.remove(&request.id.sequence)),
+                }
                 if self.closed.contains(&session) {
                     let waits = |r: &Request| matches!(r.origin, Origins::Session { session: of, .. } if of == session);
                     if !self.table.values().any(waits) {
@@ -347,12 +404,20 @@ impl Request {
         Some((block, work, patch_read(self.volume, group, &piece)))
     }
 
+    fn is_given_up(&self) -> bool {
+        self.error == Some(IoError::TimedOut)
+    }
+
     fn origin_of(&self, part: u64) -> Origin {
         Origin { request: self.id, floor: self.floor, part }
     }
 
     /// What follows on the end of a part's operation; nothing when the part is done.
     fn on_part(&mut self, open: Option<&OpenVolume>, part: u64, outcome: Outcome) -> Vec<(u64, Operation)> {
+        if self.is_given_up() {
+            self.parts.remove(&part);
+            return Vec::new();
+        }
         match (self.parts.get_mut(&part), outcome) {
             (Some(Work::Read { content, .. }), Outcome::Read { content: found, .. }) => {
                 *content = Some(found)

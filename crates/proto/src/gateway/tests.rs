@@ -38,6 +38,7 @@ fn info(id: VolumeId, name: &str) -> VolumeInfo {
         origin: None,
         is_snapshot: false,
         read_policy: wire::ReadPolicy::default(),
+        io_timeout: wire::IoTimeout::default(),
     }
 }
 

@@ -269,6 +269,7 @@ impl Cluster {
             stripe_unit_blocks: 0,
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
             nonce: nonce_of(&name),
         };
         let created = self.admin(request);

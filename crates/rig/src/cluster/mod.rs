@@ -366,6 +366,7 @@ impl Cluster {
             stripe_unit_blocks: 0,
             groups: 0,
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
             nonce: nonce(),
         };
         match self.call(request).with_context(|| format!("cannot make the volume '{name}'"))? {

@@ -37,7 +37,7 @@ pub fn check_error(error: IoError, excuses: Excuses, what: &str) -> Result<(), V
         IoError::NoSpace => excuses.full,
         IoError::Unreadable | IoError::Failed => excuses.unreadable,
         IoError::NoVolume => excuses.deleted,
-        IoError::OutOfRange | IoError::ReadOnly => false,
+        IoError::OutOfRange | IoError::ReadOnly | IoError::TimedOut => false,
     };
     if excused { Ok(()) } else { Err(Violation::new(NAME, format!("{what} was answered with '{error}'"))) }
 }

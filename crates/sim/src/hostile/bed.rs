@@ -145,6 +145,7 @@ impl Bed {
             stripe_unit_blocks: 4,
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
             nonce: 77,
         });
         self.pass(Duration::from_secs(3));

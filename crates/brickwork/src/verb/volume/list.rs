@@ -98,6 +98,7 @@ mod tests {
             origin: origin.map(VolumeId),
             is_snapshot: name.contains('@'),
             read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
         }
     }
 

@@ -6,7 +6,7 @@ mod list;
 mod snapshot;
 
 use super::{client, confirm};
-use crate::config::Bytes;
+use crate::config::{Bytes, Period};
 use crate::global::Global;
 use crate::security::random;
 use crate::{output, view};
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::BLOCK_U64;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, ReadPolicy, VolumeMap};
+use wire::{AdminReply, AdminRequest, IoTimeout, ReadPolicy, VolumeMap};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -88,8 +88,11 @@ Examples:
         /// The volume
         name: String,
         /// Who serves its reads
-        #[arg(long, value_name = "POLICY")]
-        read_policy: ReadPolicy,
+        #[arg(long, value_name = "POLICY", required_unless_present = "io_timeout")]
+        read_policy: Option<ReadPolicy>,
+        /// After how long a request that cannot be served ends with an error (EIO); off waits without end
+        #[arg(long, value_name = "TIME")]
+        io_timeout: Option<Period>,
     },
     /// Refuse writes to a volume, or allow them again
     #[command(after_help = "Examples:\n  brickwork volume read-only first on")]
@@ -114,10 +117,14 @@ Read policies, of volumes whose blocks are on several bricks:
   tied            two bricks, of which the first to begin calls the other off
   probing         the better of a few by their queues and latest answers
 
+A request that cannot be served, because too many bricks of a group are away, ends with EIO after the volume's I/O
+timeout. A write that ended that way may have taken effect or not. `off` waits until the bricks are back.
+
 Gateways follow within seconds; nothing is moved.
 
 Examples:
-  brickwork volume set first --read-policy claim";
+  brickwork volume set first --read-policy claim
+  brickwork volume set first --io-timeout off";
 
 /// On or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -161,6 +168,9 @@ struct Create {
     /// Who serves its reads: see 'brickwork volume set --help'
     #[arg(long, default_value_t = ReadPolicy::default(), value_name = "POLICY")]
     read_policy: ReadPolicy,
+    /// After how long a request that cannot be served ends with an error (EIO); off waits without end
+    #[arg(long, default_value = "5m", value_name = "TIME")]
+    io_timeout: Period,
 }
 
 /// Runs the verb.
@@ -177,10 +187,7 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         Command::Snapshot(args) => snapshot::snapshot(global, args),
         Command::Clone(args) => snapshot::clone(global, args),
         Command::Rollback(args) => snapshot::rollback(global, args),
-        Command::Set { name, read_policy } => {
-            client::call(global, AdminRequest::SetReadPolicy { name: name.clone(), read_policy })?;
-            done(global, &name, &format!("read by the policy '{read_policy}'"))
-        }
+        Command::Set { name, read_policy, io_timeout } => set(global, &name, read_policy, io_timeout),
         Command::ReadOnly { name, state } => {
             let read_only = state == Switch::On;
             client::call(global, AdminRequest::SetReadOnly { name: name.clone(), read_only })?;
@@ -204,6 +211,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
             .map_err(|_| anyhow!("--stripe-unit is too large"))?,
         groups: args.groups,
         read_policy: args.read_policy,
+        io_timeout: timeout(args.io_timeout),
         nonce: u64::from_le_bytes(random()),
     };
     match client::call(global, request)? {
@@ -214,6 +222,27 @@ fn create(global: &Global, args: Create) -> Result<()> {
         _ => return done(global, &args.name, "made"),
     }
     Ok(())
+}
+
+fn set(global: &Global, name: &str, policy: Option<ReadPolicy>, period: Option<Period>) -> Result<()> {
+    let mut what = Vec::new();
+    if let Some(read_policy) = policy {
+        client::call(global, AdminRequest::SetReadPolicy { name: name.to_owned(), read_policy })?;
+        what.push(format!("read by the policy '{read_policy}'"));
+    }
+    if let Some(period) = period {
+        let io_timeout = timeout(period);
+        client::call(global, AdminRequest::SetIoTimeout { name: name.to_owned(), io_timeout })?;
+        what.push(match io_timeout {
+            IoTimeout::Never => "served without a time after which requests end with an error".to_owned(),
+            IoTimeout::After(_) => format!("served with an error after {period}"),
+        });
+    }
+    done(global, name, &what.join(", and "))
+}
+
+fn timeout(period: Period) -> IoTimeout {
+    IoTimeout::of_ms(period.seconds.saturating_mul(1000))
 }
 
 fn info(global: &Global, name: String) -> Result<()> {
@@ -231,8 +260,8 @@ fn info(global: &Global, name: String) -> Result<()> {
 fn print_map(map: &VolumeMap) {
     let [name, size, layout, unit, policy, writes] = list::row(&map.volume);
     println!(
-        "Volume '{name}' ({}): {size}, {layout}, stripe unit {unit}, reads by {policy}, writes {writes}\n",
-        map.volume.id
+        "Volume '{name}' ({}): {size}, {layout}, stripe unit {unit}, reads by {policy}, writes {writes}, I/O timeout {}\n",
+        map.volume.id, map.volume.io_timeout
     );
     let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
     for group in &map.groups {
