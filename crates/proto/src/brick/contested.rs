@@ -97,6 +97,21 @@ fn a_read_that_is_its_own_turn_is_claimed_and_served_at_once() {
     assert_eq!(answers(&mut bench), [(7, true)]);
 }
 
+/// The other half, from `brick.toml`'s `model` to the calibration, is tested beside the verb that reads it.
+#[test]
+fn a_first_bid_is_what_the_calibration_says_of_the_disk() {
+    for access_ns in [100_000, 5_400_000] {
+        let mut bench = Bench::calibrated(vec![Calibration { access_ns, block_ns: 0 }], Vec::new());
+        bench.begin(1, 3);
+        bench.answer_all();
+        ask(&mut bench, 0, 7, true);
+        // Whoever is expected to be first stays silent.
+        bench.wake(NOW + LONG);
+        let bids: Vec<u64> = told(&mut bench).iter().map(|(_, claim)| claim.bid_ns).collect();
+        assert_eq!(bids, [access_ns]);
+    }
+}
+
 #[test]
 fn what_others_claimed_while_a_brick_stood_still_is_not_served_when_it_wakes() {
     let (_, own) = places();

@@ -23,13 +23,18 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(disks: usize, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
-        let mut recovered = vec![Recovered::default(); disks];
+        Bench::calibrated(vec![Calibration::default(); disks], notes)
+    }
+
+    /// With what is known of each disk's speed.
+    pub(super) fn calibrated(disks: Vec<Calibration>, notes: Vec<(Vec<u8>, Vec<u8>)>) -> Bench {
+        let mut recovered = vec![Recovered::default(); disks.len()];
         recovered[0].notes = notes.clone();
         let config = BrickConfig {
             id: BrickId(1),
             address: String::new(),
             labels: Vec::new(),
-            disks: Vec::new(),
+            disks,
             durability: Vec::new(),
         };
         let brick = Brick::new(config, recovered, NOW);
