@@ -124,7 +124,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
 }
 
 /// Whether nobody notices the end of the verb but who reads what it prints: it starts no daemon and has no peers. Verbs that
-/// ask the directory see to that themselves ([`client::call`]), and so does [`fsck`].
+/// ask the directory see to that themselves ([`client::call`]). [`fsck`] goes on: its exit code is the answer.
 fn is_for_reading(verb: &Verb) -> bool {
     match verb {
         Verb::Cluster(_) => true,

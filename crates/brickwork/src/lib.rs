@@ -6,12 +6,15 @@
 //!
 //! Deliberately absent: decisions about data. A verb that begins to think belongs in another crate.
 
+// First: what it says of printing holds for all modules below.
+#[macro_use]
+pub mod output;
+
 pub mod args;
 pub mod config;
 pub mod global;
 pub mod join;
 pub mod live;
-pub mod output;
 pub mod security;
 pub mod verb;
 pub mod view;
@@ -23,6 +26,12 @@ use std::process::ExitCode;
 pub fn run() -> ExitCode {
     let cli = args::parse();
     match args::run(cli) {
+        Ok(_) if !output::is_complete() => {
+            eprintln!(
+                "brickwork: the verb has done its work, but its output could not be written; is there room for it?"
+            );
+            ExitCode::FAILURE
+        }
         Ok(code) => code,
         Err(error) => {
             eprintln!("brickwork: {error:#}");

@@ -3,7 +3,58 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
-use std::io::IsTerminal;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Something that was printed could not be written, for another reason than that nobody reads it.
+static IS_INCOMPLETE: AtomicBool = AtomicBool::new(false);
+
+// The standard macros of these names panic when nobody reads the output any more: a verb that had done its work, or was in the
+// middle of it, would end with 101. In this crate they print what can be printed, and the verb goes on to its own end.
+
+/// Prints a line to standard output.
+macro_rules! println {
+    () => { $crate::output::say(::std::format_args!("\n")) };
+    ($($text:tt)*) => { $crate::output::say(::std::format_args!("{}\n", ::std::format_args!($($text)*))) };
+}
+
+/// Prints to standard output.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::output::say(::std::format_args!($($text)*)) };
+}
+
+/// Prints a line to standard error.
+macro_rules! eprintln {
+    ($($text:tt)*) => { $crate::output::complain(::std::format_args!("{}\n", ::std::format_args!($($text)*))) };
+}
+
+/// Prints to standard error.
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::output::complain(::std::format_args!($($text)*)) };
+}
+
+/// What `println!` of this crate does.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    note(io::stdout().lock().write_fmt(text));
+}
+
+/// What `eprintln!` of this crate does. Where nobody can be told of an error there is nothing left to do about it.
+pub(crate) fn complain(text: fmt::Arguments<'_>) {
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// Whether all that was printed was written, as far as anybody reads it.
+pub(crate) fn is_complete() -> bool {
+    note(io::stdout().lock().flush());
+    !IS_INCOMPLETE.load(Ordering::Relaxed)
+}
+
+fn note(result: io::Result<()>) {
+    if result.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        IS_INCOMPLETE.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Columns when the terminal does not say how many it has.
 const COLUMNS: u16 = 80;

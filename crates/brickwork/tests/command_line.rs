@@ -241,3 +241,50 @@ fn a_reader_that_has_gone_is_no_error() {
         assert_eq!(text(&output.stderr), "", "{verb}");
     }
 }
+
+/// Runs a verb of which nobody reads what it prints, not even its errors. Where the output is a pipe its other end is closed;
+/// otherwise it is a device on which there is never room.
+fn unheard(site: &Site, verb: &str, is_pipe: bool) -> Option<i32> {
+    let output = || match is_pipe {
+        true => {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            Stdio::from(writer)
+        }
+        false => std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device").into(),
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+    command.args(verb.split_whitespace()).env("BRICKWORK_CONFIG", site.dir.path().join("admin/client.toml"));
+    command.stdout(output()).stderr(output()).status().expect("the binary runs").code()
+}
+
+/// Found from outside: these ended with 101 and no word, their work done or half done.
+#[test]
+fn verbs_that_do_something_do_it_whether_or_not_anybody_listens() {
+    let site = Site::start(1);
+    let dir = site.dir.path().display();
+    let token = site.text(&format!("cluster token --dir {dir}"));
+    let token = token.split_whitespace().last().expect("a token");
+    for (name, is_pipe) in [("heard-by-none", true), ("full", false)] {
+        // What could not be printed for lack of room is an error; that nobody reads is none.
+        let end = if is_pipe { Some(0) } else { Some(1) };
+        let made = |verb: &str, file: &str| {
+            assert_eq!(unheard(&site, verb, is_pipe), end, "{verb}");
+            assert!(site.dir.path().join(name).join(file).exists(), "{verb}: {file}");
+        };
+        made(&format!("cluster init --dir {dir}/{name}/new --name new"), "new/directory.toml");
+        made(&format!("gateway init --dir {dir}/{name}/g --join {token}"), "g/gateway.toml");
+        made(&format!("client init --dir {dir}/{name}/c --join {token}"), "c/client.toml");
+        made(
+            &format!("brick init --dir {dir}/{name}/b --disk {dir}/{name}/b/disk:64MiB --join {token}"),
+            "b/brick.toml",
+        );
+        assert_eq!(unheard(&site, &format!("fsck {dir}/{name}/b/disk"), is_pipe), end);
+        assert_eq!(unheard(&site, &format!("fsck {dir}/nothing"), true), Some(8));
+        assert_eq!(
+            unheard(&site, "brick --config nowhere.toml", is_pipe),
+            Some(1),
+            "no panic over its error"
+        );
+    }
+}

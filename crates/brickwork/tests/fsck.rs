@@ -123,6 +123,19 @@ fn refuses_what_it_must_not_touch() {
     assert_eq!(code(&brick.fsck(&[])), 1, "which disks?");
 }
 
+#[test]
+fn repairs_though_nobody_reads_what_it_says() {
+    let brick = Brick::new("unread");
+    brick.spoil(20);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));
+    command.args(["fsck", "disk", "--repair"]).current_dir(&brick.dir).env_remove("BRICKWORK_CONFIG");
+    let status = command.stdout(writer).status().expect("the binary runs");
+    assert_eq!(status.code(), Some(1), "repaired, and it says so by its code");
+    assert_eq!(code(&brick.fsck(&["disk"])), 0);
+}
+
 fn replace(path: &Path, from: &str, to: &str) {
     let text = std::fs::read_to_string(path).expect("the configuration");
     std::fs::write(path, text.replace(from, to)).expect("the configuration");

@@ -98,3 +98,70 @@ fn noise_and_silence_cost_nobody_else_anything() {
     assert!(matches!(closed, Ok(0) | Err(_)), "a length beyond the bound ends the connection: {closed:?}");
     client::join(&token, &request(&token, JoinRole::Brick)).expect("admitted beside the silent ones");
 }
+
+/// A small file system of its own, unmounted when this is dropped; `None`, and a word why, where mounts are not permitted.
+struct Tmpfs(tempfile::TempDir);
+
+impl Tmpfs {
+    fn mount(bytes: u64) -> Option<Tmpfs> {
+        let folder = tempfile::tempdir().expect("a directory");
+        let size = format!("size={bytes}");
+        let arguments = ["-t", "tmpfs", "-o", &size, "tmpfs"];
+        let mounted = std::process::Command::new("mount").args(arguments).arg(folder.path()).output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Tmpfs(folder)),
+            other => {
+                eprintln!("skipped: cannot mount a tmpfs: {other:?}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+/// Found from outside: a `brick init` without room left a registered brick that nobody was, and a full file system.
+#[test]
+fn a_brick_init_without_room_leaves_neither_files_nor_a_registered_brick() {
+    let Some(small) = Tmpfs::mount(16 << 20) else { return };
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let admitted = std::sync::Arc::new(AtomicU32::new(0));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
+    let address = listener.local_addr().expect("address").to_string();
+    let service = JoinService {
+        cluster: CLUSTER.to_owned(),
+        directory: "127.0.0.1:7000".to_owned(),
+        authority: dir.path().to_owned(),
+        identity: None,
+        admit: Box::new({
+            let admitted = admitted.clone();
+            move |_| Ok(base::BrickId(admitted.fetch_add(1, Ordering::SeqCst) + 1))
+        }),
+    };
+    serve(service, listener).expect("serve");
+    let token = Token::new(CLUSTER.to_owned(), address, None, None);
+    Secrets::at(dir.path()).add(&token.secret, None, Duration::from_secs(60)).expect("record");
+    let init = |disks: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_brickwork"));
+        command.args(["brick", "init", "--dir"]).arg(small.0.path().join("brick"));
+        for disk in disks {
+            command.arg("--disk").arg(small.0.path().join(disk));
+        }
+        command.env("BRICKWORK_JOIN", token.to_string()).output().expect("the binary runs")
+    };
+    // Each fits, and both together do not.
+    let output = init(&["a:10MiB", "b:10MiB"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("are wanted for the brick's disks"), "{said}");
+    assert_eq!(admitted.load(Ordering::SeqCst), 0, "a brick was registered");
+    let left: Vec<_> = std::fs::read_dir(small.0.path()).expect("readable").collect();
+    assert!(left.is_empty(), "{left:?}");
+    let output = init(&["a:10MiB"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(admitted.load(Ordering::SeqCst), 1);
+}

@@ -22,6 +22,15 @@ pub struct DiskIdentity {
     pub journal_bytes: Option<u64>,
 }
 
+/// Takes the room of a disk that is to be formatted later; a file is created where there is none. What fails leaves nothing
+/// behind.
+///
+/// # Errors
+/// As [`format_disk`].
+pub fn reserve_disk(spec: &DiskSpec) -> Result<(), HostError> {
+    DiskFile::create(spec).map(drop)
+}
+
 /// Formats a disk; what was on it is lost. A file is created where there is none, with all its blocks allocated. Returns
 /// the size of the disk in bytes, once all of it is on stable storage.
 ///

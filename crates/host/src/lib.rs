@@ -77,7 +77,7 @@ pub use brick::run_brick;
 pub use directory::run_directory;
 pub use disk::IoEngine;
 pub use error::HostError;
-pub use format::{DiskIdentity, format_disk};
+pub use format::{DiskIdentity, format_disk, reserve_disk};
 pub use gateway::run_gateway;
 pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions,

@@ -211,3 +211,19 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
     assert_eq!(done[1].1.result.as_ref().unwrap()[..], written.to_vec()[..]);
     assert_eq!((emulation.timing().held(), emulation.timing().lateness().count()), (0, 2));
 }
+
+/// Found from outside: a disk for which there was no room filled the file system, and stayed.
+#[test]
+fn a_disk_that_does_not_fit_leaves_nothing_behind() {
+    let folder = folder();
+    // More than a file can have: an attempt at less would fill the file system for a while.
+    let too_large = DiskSpec { size_bytes: Some(1 << 60), ..spec(folder.path()) };
+    let error = DiskFile::create(&too_large).unwrap_err().to_string();
+    assert!(error.contains("cannot allocate"), "{error}");
+    assert!(!too_large.path.exists());
+    std::fs::write(&too_large.path, vec![7; 8192]).unwrap();
+    assert!(DiskFile::create(&too_large).is_err());
+    assert_eq!(std::fs::read(&too_large.path).unwrap(), vec![7; 8192], "what was there is as it was");
+    let nameless = DiskSpec { path: folder.path().join("new"), size_bytes: None };
+    assert!(DiskFile::create(&nameless).is_err() && !nameless.path.exists());
+}

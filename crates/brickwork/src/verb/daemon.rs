@@ -36,6 +36,8 @@ pub fn start_logs(global: &Global) {
     let colours = std::io::stderr().is_terminal();
     let logs =
         tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(colours);
+    // It would complain of a standard error that is closed or full on that same standard error, and panic.
+    let logs = logs.log_internal_errors(false);
     match global.log_format {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().init(),

@@ -53,8 +53,6 @@ pub fn run(global: &Global, args: &Args) -> Result<ExitCode> {
     let targets = targets(global, args)?;
     let check = |target| (target, check(target, args.repair, global.json));
     let checked: Vec<_> = targets.iter().map(check).collect();
-    // Not before: who stops to read must not keep a disk from being repaired.
-    output::end_with_reader();
     let code = checked.iter().map(|(_, result)| exit_code(result)).fold(0, |all, code| all | code);
     if global.json {
         let disks: Vec<_> = checked.iter().map(|(target, result)| to_json(target, result)).collect();

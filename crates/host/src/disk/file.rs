@@ -50,13 +50,22 @@ impl DiskFile {
     }
 
     /// Makes a disk of its size, or opens what is there (a block device; a file, which is made larger where needed).
-    /// All its blocks are allocated, so that later writes change no metadata of the file system.
+    /// All its blocks are allocated, so that later writes change no metadata of the file system. What fails leaves the file
+    /// as it was, or none.
     ///
     /// # Errors
     /// As [`DiskFile::open`]; also when there is no room, or no size was given for a new file.
     pub fn create(spec: &DiskSpec) -> Result<DiskFile, HostError> {
-        let failed = |why: String| HostError::Disk { path: spec.path.clone(), why };
-        let disk = DiskFile::open_any(&spec.path, libc::O_CREAT)?;
+        let before = std::fs::metadata(&spec.path).ok().map(|metadata| metadata.len());
+        let created = DiskFile::open_any(&spec.path, libc::O_CREAT)?.made_whole(spec);
+        if created.is_err() {
+            undo(&spec.path, before);
+        }
+        created
+    }
+
+    fn made_whole(self, spec: &DiskSpec) -> Result<DiskFile, HostError> {
+        let (failed, disk) = (|why: String| HostError::Disk { path: spec.path.clone(), why }, self);
         let wanted = spec.size_bytes.unwrap_or(disk.size_bytes) / BLOCK_U64 * BLOCK_U64;
         if wanted == 0 {
             return Err(failed("how large shall it be? Give its size as PATH:SIZE".to_owned()));
@@ -215,6 +224,24 @@ fn direct_alignment(file: &File) -> usize {
     };
     let known = result == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0 && stat.stx_dio_offset_align > 0;
     if known { stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize } else { base::BLOCK }
+}
+
+/// Takes back what an allocation that failed half-way has taken of the file system.
+fn undo(path: &Path, before: Option<u64>) {
+    let undone = match before {
+        None => std::fs::remove_file(path),
+        // A device is as large as it is.
+        Some(0) => Ok(()),
+        Some(bytes) => {
+            OpenOptions::new().write(true).open(path).and_then(|file| match file.metadata()?.len() {
+                length if length > bytes => file.set_len(bytes),
+                _ => Ok(()),
+            })
+        }
+    };
+    if let Err(error) = undone {
+        tracing::warn!(disk = %path.display(), %error, "what was allocated in vain could not be given back");
+    }
 }
 
 /// Puts the name of a new file on stable storage: `fsync` of the file alone need not.

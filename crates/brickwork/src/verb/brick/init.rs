@@ -1,8 +1,10 @@
 //! `brickwork brick init`: joins a cluster as a brick and formats its disks; `brick format` formats exchanged ones.
 
+use super::room;
 use crate::config::keys::IoChoice;
 use crate::config::{self, BrickFile, Bytes, DiskFile, keys};
 use crate::global::Global;
+use crate::join::Admission;
 use crate::output;
 use crate::security::token::JoinRole;
 use crate::verb::daemon::{self, Joining};
@@ -71,13 +73,25 @@ pub(super) struct Format {
     force: bool,
 }
 
-/// Makes a brick; returns its configuration and where that is.
+/// Makes a brick; returns its configuration and where that is. Its disks have their room before the directory is asked for an
+/// id, so that a lack of it leaves neither files nor a registered brick that nobody is.
 pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
     if !args.force {
         args.disks.iter().try_for_each(require_blank)?;
     }
+    room::require(&args.joining.dir, &args.disks)?;
+    crate::security::files::make_dir(&args.joining.dir)?;
+    let new = NewFiles::reserve(&args.disks)?;
     let admission = daemon::join(&args.joining, JoinRole::Brick, "brick", Vec::new())?;
     let id = admission.brick.context("the directory gave this brick no id; it is of another version")?;
+    let made = finish(args, admission, id).with_context(|| {
+        format!("brick-{id} has its id and no disks yet; init with the same --dir goes on with it")
+    })?;
+    new.keep();
+    Ok(made)
+}
+
+fn finish(args: &Init, admission: Admission, id: u32) -> Result<(BrickFile, PathBuf)> {
     let file = BrickFile {
         listen: args.listen.clone(),
         advertise: args.advertise.clone(),
@@ -99,6 +113,36 @@ pub fn init(args: &Init) -> Result<(BrickFile, PathBuf)> {
     format(&file)?;
     let path = daemon::write_config(&args.joining.dir, "brick", &file)?;
     Ok((file, path))
+}
+
+/// Disk files that an `init` has made, and takes back unless it comes to its end.
+struct NewFiles(Vec<PathBuf>);
+
+impl NewFiles {
+    /// Takes the room of all disks.
+    fn reserve(disks: &[DiskFile]) -> Result<NewFiles> {
+        let mut new = NewFiles(Vec::new());
+        for disk in disks {
+            let is_new = !disk.path.exists();
+            host::reserve_disk(&super::spec(disk)).context("cannot make the brick's disks")?;
+            new.0.extend(is_new.then(|| disk.path.clone()));
+        }
+        Ok(new)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            if let Err(error) = std::fs::remove_file(path) {
+                eprintln!("cannot remove {}, which is of no use: {error}", path.display());
+            }
+        }
+    }
 }
 
 /// Formats exchanged disks of a brick that exists.

@@ -1,10 +1,11 @@
 //! `brickwork brick`: a storage server.
 //!
-//! Reading order: this file (the daemon), [`init`] (making one, and its disks), [`members`] (all bricks of a cluster, and
+//! Reading order: this file (the daemon), [`init`] (making one, and its disks), [`room`] (for these), [`members`] (all bricks of a cluster, and
 //! which of them take part).
 
 mod init;
 mod members;
+mod room;
 
 pub use init::{Init, init};
 
@@ -135,7 +136,13 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
     let file: BrickFile = config::load(Some(path), flags)?;
     daemon::start_logs(global);
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
-    let options = BrickOptions {
+    host::run_brick(options(file)?, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    Ok(())
+}
+
+/// The configuration as the host takes it.
+fn options(file: BrickFile) -> Result<BrickOptions> {
+    Ok(BrickOptions {
         node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
         id: BrickId(file.id),
         listen: file.listen,
@@ -148,9 +155,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         emulation: file.emulation,
         cache_bytes: file.cache_bytes.0,
         labels: file.labels.into_iter().collect(),
-    };
-    host::run_brick(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
-    Ok(())
+    })
 }
 
 /// A path of the command line begins where that was typed, not where the configuration is.
@@ -180,4 +185,28 @@ fn calibration(disk: &DiskFile) -> Result<Calibration> {
     let AccessTime { read_ns, bytes_per_second, .. } = model.mean_access();
     let block_ns = bytes_per_second.map_or(0, |rate| (BLOCK as f64 / rate * 1e9) as u64);
     Ok(Calibration { access_ns: read_ns, block_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::distribute::claim::estimate::Estimate;
+
+    /// The other half, from the calibration to the bid that others are told, is tested with the brick's machine.
+    #[test]
+    fn a_model_in_brick_toml_is_what_its_disk_bids_by() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("brick.toml");
+        let text = "listen = \"127.0.0.1:7003\"\ndirectory = \"127.0.0.1:7001\"\nid = 3\nplaintext = true\n\
+            cluster = \"0102030405060708090a0b0c0d0e0f10\"\n\
+            disks = [{ path = \"/a\", model = \"quantum-atlas-10k\" }, { path = \"/b\" }]\n";
+        std::fs::write(&path, text).expect("written");
+        let file: BrickFile = config::load(Some(&path), toml::Table::new()).expect("a configuration");
+        let options = options(file).expect("options");
+        let bids: Vec<u64> =
+            options.calibrations.iter().map(|disk| Estimate::new(disk.access_ns).next_ns()).collect();
+        let drive = crate::verb::disk::model_of("quantum-atlas-10k").expect("a drive").mean_access().read_ns;
+        assert_eq!(bids, [drive, Calibration::default().access_ns]);
+        assert!(drive > 3_000_000, "a drive with an arm takes milliseconds: {drive} ns");
+    }
 }
