@@ -153,6 +153,7 @@ fn create(directory: &str, timeout: Duration, number: u64) -> Result<AdminReply,
         stripe_unit_blocks: 0,
         groups: 1,
         read_policy: wire::ReadPolicy::default(),
+        io_timeout: wire::IoTimeout::default(),
         nonce: number,
     };
     admin(directory, timeout, request)

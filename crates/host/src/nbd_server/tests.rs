@@ -83,6 +83,7 @@ fn volume() -> VolumeInfo {
         origin: None,
         is_snapshot: false,
         read_policy: wire::ReadPolicy::default(),
+        io_timeout: wire::IoTimeout::default(),
     }
 }
 
