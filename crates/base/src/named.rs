@@ -13,6 +13,7 @@ macro_rules! named {
 
         impl $name {
             /// All of them, as listed.
+            #[allow(dead_code, reason = "not every list is walked over")]
             $visibility const ALL: &[$name] = &[$($name::$variant),+];
 
             /// What people see.

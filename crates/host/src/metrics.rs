@@ -54,8 +54,8 @@ impl Meter {
     /// What a machine counts, by name.
     pub(crate) fn counters(&mut self, counters: &Counters) {
         self.publish(|| {
-            for (&event, &count) in counters.all() {
-                metrics::counter!("brickwork_protocol_events_total", "event" => event).absolute(count);
+            for (event, count) in counters.all() {
+                metrics::counter!("brickwork_protocol_events_total", "event" => event.text()).absolute(count);
             }
         });
     }

@@ -5,7 +5,7 @@
 
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
-use proto::counters::Counters;
+use proto::counters::{Counter, Counters};
 use proto::distribute::claim::{Attempt, Holders};
 use std::collections::{BTreeSet, VecDeque};
 use store::{Io, IoDone, Store, StoreConfig, StoreEffect, StoreEvent};
@@ -253,7 +253,7 @@ impl BrickNode {
             brick.step(now, BrickEvent::HeadsSeen(self.heads_seen), &mut none);
             brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
             if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
-                brick.count("torn journal tail at recovery");
+                brick.count(Counter::TornJournalTailAtRecovery);
             }
             self.phase = Phase::Running(Box::new(brick));
             let reached = core::mem::take(&mut self.reached);

@@ -1,7 +1,7 @@
 //! A client: keeps one volume's I/O going through any gateway (`brickwork attach`). A request that was not answered
 //! is asked again, under its own id, through the next gateway.
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::gateway::GIVEN_UP_KEPT;
 use base::{ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
 use core::time::Duration;
@@ -230,7 +230,7 @@ impl Client {
             return;
         };
         if after.is_some_and(|before| before != gateway) {
-            self.counters.count("client went to another gateway");
+            self.counters.count(Counter::ClientWentToAnotherGateway);
         }
         self.gateway = Some(gateway);
         self.heard = now;
@@ -279,7 +279,7 @@ impl Client {
             .map(|(sequence, _)| *sequence)
             .collect();
         for sequence in late {
-            self.counters.count("client asked again");
+            self.counters.count(Counter::ClientAskedAgain);
             self.ask(now, sequence, fx);
         }
     }

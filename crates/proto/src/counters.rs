@@ -1,24 +1,130 @@
 //! Counts of what happened in a machine: for metrics, and for the torture, which demands that rare states are reached.
+//!
+//! What is counted is listed here once, with the text under which operators see it.
 
-use std::collections::BTreeMap;
+base::named! {
+    /// Something that machines count.
+    pub enum Counter {
+        AbortIgnoredUnderAFence: "abort ignored under a fence",
+        BaseOfAPatchHadChanged: "base of a patch had changed",
+        BlockThatNobodyCanMakeOutMarkedAsLost: "block that nobody can make out marked as lost",
+        BranchMergedIntoItsChild: "branch merged into its child",
+        BrickCameWithOtherDisks: "brick came with other disks",
+        BrickCaughtUpAndBecameCurrent: "brick caught up and became current",
+        BrickLetsItselfBeCaughtUp: "brick lets itself be caught up",
+        CatchingUpStoppedForLackOfRoom: "catching up stopped for lack of room",
+        CaughtUpWithAGroup: "caught up with a group",
+        ClaimOvertookItsRead: "claim overtook its read",
+        ClientAskedAgain: "client asked again",
+        ClientWentToAnotherGateway: "client went to another gateway",
+        CommitImpliedByTheNextDelta: "commit implied by the next delta",
+        CommitOfAWriteThatIsNotStagedIgnored: "commit of a write that is not staged ignored",
+        ContestedReadCameTwice: "contested read came twice",
+        ContestedReadCancelled: "contested read cancelled",
+        ContestedReadFoundTheQueueFull: "contested read found the queue full",
+        ContestedReadThatMakesNoSenseServedAlone: "contested read that makes no sense served alone",
+        CutBegun: "cut begun",
+        DegradedReadMetAWriteUnderWay: "degraded read met a write under way",
+        DirectoryRestartedInsideAViewChange: "directory restarted inside a view change",
+        DirectoryWasPaused: "directory was paused",
+        DiskFailed: "disk failed",
+        DuplicateAnswersToARead: "duplicate answers to a read",
+        DuplicateRequestSuppressed: "duplicate request suppressed",
+        FateOfAWaitingWriteAsked: "fate of a waiting write asked",
+        FenceNotAnsweredForWantOfMemory: "fence not answered for want of memory",
+        GatewayWasPaused: "gateway was paused",
+        GroupLeft: "group left",
+        GroupsForgottenWithADisk: "groups forgotten with a disk",
+        HeartbeatOfABrickThatWasNeverAdmitted: "heartbeat of a brick that was never admitted",
+        InDoubtWriteSettledByAnotherGateway: "in-doubt write settled by another gateway",
+        InheritedBlockCopiedUp: "inherited block copied up",
+        JoiningBrickLost: "joining brick lost",
+        LearnedThatItWasLeftOutOfAView: "learned that it was left out of a view",
+        LeaseRanOut: "lease ran out",
+        MalformedPrepareRefused: "malformed prepare refused",
+        MemberHeldForSlow: "member held for slow",
+        MembersTimesToldToTheDirectory: "members' times told to the directory",
+        MessageFromAStrangerToThisRoleIgnored: "message from a stranger to this role ignored",
+        NoSpace: "no space",
+        NoSpaceAtAJoiningMember: "no space at a joining member",
+        OldBlocksCaughtUp: "old blocks caught up",
+        ParityHadChanged: "parity had changed",
+        ReadAnsweredWithoutALease: "read answered without a lease",
+        ReadConfirmedWithoutALease: "read confirmed without a lease",
+        ReadInDoubt: "read in doubt",
+        ReadLeftToAnotherMember: "read left to another member",
+        ReadMetWritesInDoubt: "read met writes in doubt",
+        ReadRescued: "read rescued",
+        ReadWaitedForADecision: "read waited for a decision",
+        ReadWentAroundABrickThatDidNotAnswer: "read went around a brick that did not answer",
+        ReadWentAroundASlowBrick: "read went around a slow brick",
+        RecoveredWithWritesInDoubt: "recovered with writes in doubt",
+        RepairRefusedAndOfferedAgain: "repair refused and offered again",
+        RepairTakenByAMember: "repair taken by a member",
+        RequestHadTakenEffectBefore: "request had taken effect before",
+        RequestUnderAnOldView: "request under an old view",
+        RequestUnderAnOldViewRefused: "request under an old view refused",
+        ScrubCompleted: "scrub completed",
+        ScrubFoundNoRoomForARepair: "scrub found no room for a repair",
+        SlotGivenToAnotherBrick: "slot given to another brick",
+        SlowMemberCameBack: "slow member came back",
+        SlowMemberKeptWhereItsGroupsNeedIt: "slow member kept where its groups need it",
+        SlowMemberLeftOut: "slow member left out",
+        SlowMemberNeededAgain: "slow member needed again",
+        StretchGivenBack: "stretch given back",
+        TornJournalTailAtRecovery: "torn journal tail at recovery",
+        UnitReconstructedFromItsRow: "unit reconstructed from its row",
+        UnreadableBlocksMetByARead: "unreadable blocks met by a read",
+        UnreadableBlocksRepaired: "unreadable blocks repaired",
+        ViewChangeBegun: "view change begun",
+        ViewChangeRevoked: "view change revoked",
+        ViewChangeWentOnWithoutAJoiningBrick: "view change went on without a joining brick",
+        VolumeUnknownToAView: "volume unknown to a view",
+        WriteAbortedByAViewChange: "write aborted by a view change",
+        WriteCameTooLateAndWasTriedAgain: "write came too late and was tried again",
+        WriteDecidedByAViewChange: "write decided by a view change",
+        WriteDroppedByAViewChange: "write dropped by a view change",
+        WriteGaveWayToOthers: "write gave way to others",
+        WriteInDoubtAborted: "write in doubt aborted",
+        WriteInDoubtCommitted: "write in doubt committed",
+        WriteMetUnreadableBlocks: "write met unreadable blocks",
+        WriteRefusedByWaitDie: "write refused by wait-die",
+        WriteRefusedForEver: "write refused for ever",
+        WriteToAFrozenBranchRefused: "write to a frozen branch refused",
+        WriteWaitedBehindAnUndecidedOne: "write waited behind an undecided one",
+        WriteWhileItsDataBrickIsAway: "write while its data brick is away",
+        WriteWhileItsDataBrickJoins: "write while its data brick joins",
+    }
+}
 
-/// Named counts. Names are fixed texts, so a count costs no allocation after its first.
-#[derive(Clone, Debug, Default)]
-pub struct Counters(BTreeMap<&'static str, u64>);
+/// How often each happened.
+#[derive(Clone, Debug)]
+pub struct Counters([u64; Counter::ALL.len()]);
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters([0; Counter::ALL.len()])
+    }
+}
 
 impl Counters {
-    /// One more of `name`.
-    pub fn count(&mut self, name: &'static str) {
-        *self.0.entry(name).or_default() += 1;
+    /// One more.
+    pub fn count(&mut self, counter: Counter) {
+        self.0[counter as usize] += 1;
     }
 
-    /// All counts, by name.
-    pub fn all(&self) -> &BTreeMap<&'static str, u64> {
-        &self.0
+    /// All that happened at least once, in the order of their texts.
+    pub fn all(&self) -> impl Iterator<Item = (Counter, u64)> {
+        Counter::ALL.iter().copied().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// The count of `name`.
-    pub fn get(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
+    /// What another run or machine counted, too.
+    pub fn add(&mut self, other: &Counters) {
+        self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+
+    /// How often this happened.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
     }
 }

@@ -6,6 +6,7 @@ mod common;
 use base::{BLOCK, BrickId, GatewayId, NodeId, VolumeId};
 use common::Cluster;
 use core::time::Duration;
+use proto::counters::Counter;
 use wire::{IoReply, Message};
 
 const BACK: BrickId = BrickId(2);
@@ -41,7 +42,7 @@ fn reads_go_on_while_a_member_joins_and_the_directory_is_away() {
         assert_eq!(cluster.read(2, volume, 0, BLOCK as u32), vec![2; BLOCK], "{layout}");
         assert_eq!(cluster.write(1, volume, 0, vec![3; BLOCK]), Ok(IoReply::Done));
         assert_eq!(cluster.read(2, volume, 0, BLOCK as u32), vec![3; BLOCK], "{layout}");
-        let counts = |id| cluster.bricks[&BrickId(id)].0.counters().get("read answered without a lease");
+        let counts = |id| cluster.bricks[&BrickId(id)].0.counters().get(Counter::ReadAnsweredWithoutALease);
         assert!((1..=bricks).map(counts).sum::<u64>() > 0, "{layout}");
     }
 }

@@ -1,6 +1,7 @@
 //! The administrator: gives commands to the directory while everything else goes on, and remembers what came of them.
 
 use crate::checkers::Violation;
+use crate::faults::Incident;
 use crate::history::{Kind, Operation, Register};
 use crate::options::VolumePlan;
 use crate::world::event::Event;
@@ -309,15 +310,15 @@ impl World {
         let Command { request, asked_ns, volume } = command;
         let answered_ns = self.time.now_ns();
         match (request, reply) {
-            (AdminRequest::EvictBrick { .. }, _) => self.faults.count("bricks evicted"),
-            (AdminRequest::ReplaceBrick { .. }, _) => self.faults.count("bricks replaced"),
+            (AdminRequest::EvictBrick { .. }, _) => self.faults.count(Incident::BricksEvicted),
+            (AdminRequest::ReplaceBrick { .. }, _) => self.faults.count(Incident::BricksReplaced),
             (AdminRequest::ReadmitBrick { brick }, _) => {
                 self.administrator.evicted.remove(&brick);
-                self.faults.count("bricks readmitted");
+                self.faults.count(Incident::BricksReadmitted);
             }
-            (AdminRequest::Scrub, _) => self.faults.count("scrubs asked for"),
+            (AdminRequest::Scrub, _) => self.faults.count(Incident::ScrubsAskedFor),
             (AdminRequest::Snapshot { .. }, AdminReply::Volume(info)) => {
-                self.faults.count("snapshots");
+                self.faults.count(Incident::Snapshots);
                 let snapshot = self.add_branch(volume, &info, false);
                 self.administrator.snapshots.push(Cut { snapshot, volume, asked_ns, answered_ns });
                 if self.administrator.draw.percent(30) {
@@ -325,20 +326,20 @@ impl World {
                 }
             }
             (AdminRequest::Clone { .. }, AdminReply::Volume(info)) => {
-                self.faults.count("clones");
+                self.faults.count(Incident::Clones);
                 let clone = self.add_branch(volume, &info, true);
                 let cut = Cut { snapshot: volume, volume: clone, asked_ns, answered_ns };
                 self.administrator.restored.push(cut);
                 (0..2).for_each(|_| self.add_writer(clone));
             }
             (AdminRequest::Rollback { .. }, AdminReply::Volume(_)) => {
-                self.faults.count("rollbacks");
+                self.faults.count(Incident::Rollbacks);
                 let source = self.administrator.snapshots.iter().find(|cut| cut.snapshot == volume);
                 let of = source.expect("a snapshot that was taken").volume;
                 let cut = Cut { snapshot: volume, volume: of, asked_ns, answered_ns };
                 self.administrator.restored.push(cut);
             }
-            (AdminRequest::DeleteVolume { .. }, _) => self.faults.count("snapshots deleted"),
+            (AdminRequest::DeleteVolume { .. }, _) => self.faults.count(Incident::SnapshotsDeleted),
             _ => {}
         }
         Ok(())
@@ -349,7 +350,7 @@ impl World {
         match (&command.request, error) {
             // It was asked again after the answer was lost. Only this administrator deletes, and each snapshot once.
             (AdminRequest::DeleteVolume { .. }, AdminError::NoVolume(_)) => {
-                self.faults.count("snapshots deleted");
+                self.faults.count(Incident::SnapshotsDeleted);
                 return Ok(());
             }
             (_, AdminError::NotNow(_) | AdminError::Busy | AdminError::TooFewBricks { .. }) => {}
@@ -362,7 +363,7 @@ impl World {
                 return Err(Violation::new("live", what));
             }
         }
-        self.faults.count("commands refused");
+        self.faults.count(Incident::CommandsRefused);
         match &command.request {
             AdminRequest::DeleteVolume { .. } => drop(self.administrator.deleted.remove(&command.volume)),
             AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } => {

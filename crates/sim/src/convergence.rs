@@ -90,12 +90,14 @@ impl World {
 
     fn judge_scrub(&self, brick: &BrickEntry, is_clean: bool) -> Result<(), Violation> {
         let (id, scrub) = (brick.id, &brick.status.scrub);
-        let wrong = |what: &str| Err(Violation::new("scrub", format!("{id} {what}: {:?}", brick.status)));
-        match () {
-            () if brick.status.lost_blocks > 0 => wrong("names blocks that nobody can make out"),
-            () if scrub.found_blocks > scrub.repaired_blocks => wrong("could not repair what it found"),
-            () if is_clean && scrub.found_blocks > 0 => wrong("finds what an earlier scrub left"),
-            () => Ok(()),
+        let wrongs = [
+            (brick.status.lost_blocks > 0, "names blocks that nobody can make out"),
+            (scrub.found_blocks > scrub.repaired_blocks, "could not repair what it found"),
+            (is_clean && scrub.found_blocks > 0, "finds what an earlier scrub left"),
+        ];
+        match wrongs.iter().find(|(is_so, _)| *is_so) {
+            Some((_, what)) => Err(Violation::new("scrub", format!("{id} {what}: {:?}", brick.status))),
+            None => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@
 //! rely on run, and no view is being made. The next fault ends the watch without a verdict.
 
 use crate::checkers::Violation;
+use crate::rare::Seen;
 use crate::world::event::Event;
 use crate::world::{Kind, SECOND, World};
 use base::GatewayId;
@@ -69,7 +70,7 @@ impl World {
     /// A watched request is answered.
     pub(crate) fn end_failover(&mut self, tag: u64) {
         if self.judges.failover().requests.remove(&tag).is_some() {
-            self.judges.count_rare("client served within seconds after its gateway was killed");
+            self.judges.count_rare(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled);
         }
     }
 

@@ -1,61 +1,130 @@
 //! The rare states that a full run must reach: a test that cannot get there proves nothing.
 //!
-//! Machines count them by these very names (`proto::Counters`); a few are counted by the world itself.
+//! Machines count most of them ([`Counter`]); a few only the world can see ([`Seen`]). Each is named once, where it is
+//! declared.
 
+use proto::Counters;
+use proto::counters::Counter;
 use std::collections::BTreeMap;
 
 /// From so many seeds on, a run in which one of [`REQUIRED`] was never reached fails.
 pub const SEEDS_MIN: u64 = 1000;
 
-/// The names.
-pub const REQUIRED: &[&str] = &[
-    "base of a patch had changed",
-    "brick came with other disks",
-    "brick caught up and became current",
-    "claim overtook its read",
-    "client served within seconds after its gateway was killed",
-    "client went to another gateway",
-    "cut begun",
-    "directory restarted inside a view change",
-    "disk left a read to another brick",
-    "disks lost in the middle of a rebuild",
-    "duplicate answers to a read",
-    "duplicate request suppressed",
-    "ENOSPC answered",
-    "in-doubt write settled by another gateway",
-    "joiner crashed while catching up",
-    "joining brick lost",
-    "lease ran out",
-    "read answered without a lease",
-    "read confirmed without a lease",
-    "read in doubt",
-    "read left to another member",
-    "read rescued",
-    "read went around a slow brick",
-    "recovered with writes in doubt",
-    "repair taken by a member",
-    "request under an old view refused",
-    "rotten brick scrubbed clean",
-    "slot given to another brick",
-    "slow member came back",
-    "slow member left out",
-    "slow member needed again",
-    "source crashed while another caught up",
-    "torn journal tail at recovery",
-    "unit reconstructed from its row",
-    "unreadable blocks repaired",
-    "view change revoked",
-    "write aborted by a view change",
-    "write decided by a view change",
-    "write dropped by a view change",
-    "write gave way to others",
-    "write refused by wait-die",
-    "write refused for ever",
-    "write waited behind an undecided one",
-    "write while its data brick joins",
+base::named! {
+    /// A rare state that only the world can see.
+    pub enum Seen {
+        NoSpaceAnswered: "ENOSPC answered",
+        ClientServedWithinSecondsAfterItsGatewayWasKilled: "client served within seconds after its gateway was killed",
+        DiskLeftAReadToAnotherBrick: "disk left a read to another brick",
+        DisksLostInTheMiddleOfARebuild: "disks lost in the middle of a rebuild",
+        JoinerCrashedWhileCatchingUp: "joiner crashed while catching up",
+        RottenBrickScrubbedClean: "rotten brick scrubbed clean",
+        SourceCrashedWhileAnotherCaughtUp: "source crashed while another caught up",
+    }
+}
+
+/// A rare state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rare {
+    /// One that machines count.
+    Machine(Counter),
+    /// One that the world counts.
+    World(Seen),
+}
+
+impl Rare {
+    /// What people see.
+    pub fn text(self) -> &'static str {
+        match self {
+            Rare::Machine(counter) => counter.text(),
+            Rare::World(seen) => seen.text(),
+        }
+    }
+}
+
+/// Those that a full run must reach.
+pub const REQUIRED: &[Rare] = &[
+    Rare::Machine(Counter::BaseOfAPatchHadChanged),
+    Rare::Machine(Counter::BrickCameWithOtherDisks),
+    Rare::Machine(Counter::BrickCaughtUpAndBecameCurrent),
+    Rare::Machine(Counter::ClaimOvertookItsRead),
+    Rare::World(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled),
+    Rare::Machine(Counter::ClientWentToAnotherGateway),
+    Rare::Machine(Counter::CutBegun),
+    Rare::Machine(Counter::DirectoryRestartedInsideAViewChange),
+    Rare::World(Seen::DiskLeftAReadToAnotherBrick),
+    Rare::World(Seen::DisksLostInTheMiddleOfARebuild),
+    Rare::Machine(Counter::DuplicateAnswersToARead),
+    Rare::Machine(Counter::DuplicateRequestSuppressed),
+    Rare::World(Seen::NoSpaceAnswered),
+    Rare::Machine(Counter::InDoubtWriteSettledByAnotherGateway),
+    Rare::World(Seen::JoinerCrashedWhileCatchingUp),
+    Rare::Machine(Counter::JoiningBrickLost),
+    Rare::Machine(Counter::LeaseRanOut),
+    Rare::Machine(Counter::ReadAnsweredWithoutALease),
+    Rare::Machine(Counter::ReadConfirmedWithoutALease),
+    Rare::Machine(Counter::ReadInDoubt),
+    Rare::Machine(Counter::ReadLeftToAnotherMember),
+    Rare::Machine(Counter::ReadRescued),
+    Rare::Machine(Counter::ReadWentAroundASlowBrick),
+    Rare::Machine(Counter::RecoveredWithWritesInDoubt),
+    Rare::Machine(Counter::RepairTakenByAMember),
+    Rare::Machine(Counter::RequestUnderAnOldViewRefused),
+    Rare::World(Seen::RottenBrickScrubbedClean),
+    Rare::Machine(Counter::SlotGivenToAnotherBrick),
+    Rare::Machine(Counter::SlowMemberCameBack),
+    Rare::Machine(Counter::SlowMemberLeftOut),
+    Rare::Machine(Counter::SlowMemberNeededAgain),
+    Rare::World(Seen::SourceCrashedWhileAnotherCaughtUp),
+    Rare::Machine(Counter::TornJournalTailAtRecovery),
+    Rare::Machine(Counter::UnitReconstructedFromItsRow),
+    Rare::Machine(Counter::UnreadableBlocksRepaired),
+    Rare::Machine(Counter::ViewChangeRevoked),
+    Rare::Machine(Counter::WriteAbortedByAViewChange),
+    Rare::Machine(Counter::WriteDecidedByAViewChange),
+    Rare::Machine(Counter::WriteDroppedByAViewChange),
+    Rare::Machine(Counter::WriteGaveWayToOthers),
+    Rare::Machine(Counter::WriteRefusedByWaitDie),
+    Rare::Machine(Counter::WriteRefusedForEver),
+    Rare::Machine(Counter::WriteWaitedBehindAnUndecidedOne),
+    Rare::Machine(Counter::WriteWhileItsDataBrickJoins),
 ];
 
-/// Those that were never reached.
+/// Those that were never reached, by how often each was.
 pub fn missing(reached: &BTreeMap<String, u64>) -> Vec<&'static str> {
-    REQUIRED.iter().copied().filter(|name| reached.get(*name).is_none_or(|&count| count == 0)).collect()
+    let texts = REQUIRED.iter().map(|rare| rare.text());
+    texts.filter(|text| reached.get(*text).is_none_or(|&count| count == 0)).collect()
+}
+
+/// How often each state was reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reached {
+    machines: Counters,
+    world: BTreeMap<Seen, u64>,
+}
+
+impl Reached {
+    /// One more that the world saw.
+    pub(crate) fn count(&mut self, seen: Seen) {
+        *self.world.entry(seen).or_default() += 1;
+    }
+
+    /// What a machine counted.
+    pub(crate) fn add(&mut self, counters: &Counters) {
+        self.machines.add(counters);
+    }
+
+    pub(crate) fn get(&self, rare: Rare) -> u64 {
+        match rare {
+            Rare::Machine(counter) => self.machines.get(counter),
+            Rare::World(seen) => self.world.get(&seen).copied().unwrap_or(0),
+        }
+    }
+
+    /// All that was reached, for people.
+    pub(crate) fn by_text(&self) -> BTreeMap<String, u64> {
+        let machines = self.machines.all().map(|(counter, count)| (counter.text(), count));
+        let world = self.world.iter().map(|(seen, count)| (seen.text(), *count));
+        machines.chain(world).map(|(text, count)| (text.to_owned(), count)).collect()
+    }
 }

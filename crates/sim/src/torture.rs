@@ -1,11 +1,14 @@
 //! One seed: a cluster is set up, hurt, healed and judged.
 
 use crate::checkers::{Violation, live};
+use crate::faults::Incident;
 use crate::history::History;
 use crate::options::{Options, Shape};
+use crate::rare::{Rare, Reached};
 use crate::trace::Trace;
 use crate::world::{MS, Question, SECOND, World};
 use base::NodeId;
+use proto::counters::Counter;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,13 +17,13 @@ use wire::{AdminError, AdminRequest, Message, Packet};
 
 /// After healing, every request is answered within this time.
 const LIVE_NS: u64 = 40 * SECOND;
-const CRASHES: [&str; 6] = [
-    "bricks killed",
-    "bricks without power",
-    "power cuts of all",
-    "gateways killed",
-    "directory killed",
-    "clients killed",
+const CRASHES: [Incident; 6] = [
+    Incident::BricksKilled,
+    Incident::BricksWithoutPower,
+    Incident::PowerCutsOfAll,
+    Incident::GatewaysKilled,
+    Incident::DirectoryKilled,
+    Incident::ClientsKilled,
 ];
 const SETUP_NS: u64 = 60 * SECOND;
 
@@ -65,26 +68,23 @@ pub fn run(seed: u64, options: &Options, lines: Option<Box<dyn Write>>) -> (Outc
 }
 
 /// The figures of a run by which it is judged how much was asked of the cluster.
-fn summary(
-    faults: &BTreeMap<&'static str, u64>,
-    rare: &BTreeMap<&'static str, u64>,
-) -> BTreeMap<&'static str, u64> {
-    let sum = |counts: &BTreeMap<&'static str, u64>, names: &[&str]| {
-        names.iter().filter_map(|name| counts.get(name)).sum::<u64>()
-    };
-    BTreeMap::from([
-        ("crashes", sum(faults, &CRASHES)),
-        ("partitions", sum(faults, &["partitions", "one-way partitions"])),
-        ("evictions", sum(faults, &["bricks evicted", "bricks replaced"])),
-        ("disks lost", sum(faults, &["bricks lost for good", "disks exchanged"])),
-        ("rejoins", sum(rare, &["brick lets itself be caught up"])),
-        ("slots given to another brick", sum(rare, &["slot given to another brick"])),
-        ("rebuilds completed", sum(rare, &["brick caught up and became current"])),
-        ("blocks rotted", sum(faults, &["rotten sectors", "unreadable sectors"])),
-        ("blocks repaired", sum(rare, &["repair taken by a member"])),
-        ("snapshots", sum(faults, &["snapshots"])),
-        ("clones and rollbacks", sum(faults, &["clones", "rollbacks"])),
-    ])
+fn summary(faults: &BTreeMap<Incident, u64>, reached: &Reached) -> BTreeMap<String, u64> {
+    let faults = |incidents: &[Incident]| incidents.iter().filter_map(|of| faults.get(of)).sum::<u64>();
+    let counted = |counter| reached.get(Rare::Machine(counter));
+    let figures = [
+        ("crashes", faults(&CRASHES)),
+        ("partitions", faults(&[Incident::Partitions, Incident::OneWayPartitions])),
+        ("evictions", faults(&[Incident::BricksEvicted, Incident::BricksReplaced])),
+        ("disks lost", faults(&[Incident::BricksLostForGood, Incident::DisksExchanged])),
+        ("rejoins", counted(Counter::BrickLetsItselfBeCaughtUp)),
+        ("slots given to another brick", counted(Counter::SlotGivenToAnotherBrick)),
+        ("rebuilds completed", counted(Counter::BrickCaughtUpAndBecameCurrent)),
+        ("blocks rotted", faults(&[Incident::RottenSectors, Incident::UnreadableSectors])),
+        ("blocks repaired", counted(Counter::RepairTakenByAMember)),
+        ("snapshots", faults(&[Incident::Snapshots])),
+        ("clones and rollbacks", faults(&[Incident::Clones, Incident::Rollbacks])),
+    ];
+    figures.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 impl World {
@@ -249,6 +249,7 @@ impl World {
             counts.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect()
         };
         let answered = |op: &&crate::history::Operation| op.answered_ns.is_some();
+        let reached = self.reached();
         let outcome = Outcome {
             seed,
             cluster: self.shape.describe(),
@@ -256,9 +257,9 @@ impl World {
             events: self.trace.count(),
             operations: self.workload.history().operations().iter().filter(answered).count() as u64,
             answers: owned(self.workload.answers()),
-            faults: owned(self.faults.counts()),
-            summary: owned(&summary(self.faults.counts(), &self.all_counters())),
-            rare: owned(&self.all_counters()),
+            faults: self.faults.counts().iter().map(|(of, count)| (of.text().to_owned(), *count)).collect(),
+            summary: summary(self.faults.counts(), &reached),
+            rare: reached.by_text(),
             trace_hash: self.trace.hash(),
             violation: self.judges.take_violation(),
         };

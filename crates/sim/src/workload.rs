@@ -9,6 +9,7 @@ use crate::checkers::bytes;
 use crate::checkers::live;
 use crate::history::{History, Kind, Operation, Register};
 use crate::options::{Shape, VolumePlan};
+use crate::rare::Seen;
 use crate::world::event::{Event, Input};
 use crate::world::{Kind as NodeKind, MS, SECOND, World};
 use ::bytes::BytesMut;
@@ -445,7 +446,7 @@ impl World {
         self.workload.actors[actor].client = self.workload.fresh();
         if error == IoError::NoSpace {
             self.workload.count("no space");
-            self.judges.count_rare("ENOSPC answered");
+            self.judges.count_rare(Seen::NoSpaceAnswered);
         } else {
             self.workload.count("errors");
         }

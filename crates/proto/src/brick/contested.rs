@@ -2,6 +2,7 @@
 
 use super::tests::{Bench, GATEWAY, GROUP, NOW, VOLUME};
 use super::*;
+use crate::counters::Counter;
 use base::{GatewayId, ViewNumber};
 use core::time::Duration;
 use wire::disk::Command;
@@ -136,7 +137,7 @@ fn a_read_that_another_claims_is_dropped_without_a_word() {
     let forgets =
         |(_, command): &(usize, Command)| matches!(command, Command::Forget { span } if span.lba == others);
     assert!(bench.asked.iter().any(forgets), "the claimer has it in memory");
-    assert_eq!(bench.brick.counters().get("read left to another member"), 1);
+    assert_eq!(bench.brick.counters().get(Counter::ReadLeftToAnotherMember), 1);
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn a_claim_that_overtakes_its_read_spares_the_disk_and_a_rescue_does_not_care() 
     ask(&mut bench, own, 7, true);
     bench.wake(NOW + LONG);
     assert_eq!(reads(&bench), 0);
-    assert_eq!(bench.brick.counters().get("claim overtook its read"), 1);
+    assert_eq!(bench.brick.counters().get(Counter::ClaimOvertookItsRead), 1);
     ask(&mut bench, own, 7, false);
     assert_eq!(reads(&bench), 1, "whoever is asked alone serves, claimed or not");
     bench.answer_all();

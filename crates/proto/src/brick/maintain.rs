@@ -5,6 +5,7 @@
 
 use super::maintenance::{DiskQuestion, Effect};
 use super::{Brick, BrickEffect, reply};
+use crate::counters::Counter;
 use crate::netraid::coordinator::Answer;
 use crate::netraid::participant::jobs::Finding;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
@@ -57,7 +58,7 @@ impl Brick {
             }
             _ => match Answer::from_packet(packet) {
                 Some((operation, answer)) => self.maintenance.on_answer(now, operation, answer),
-                None => self.counters.count("message from a stranger to this role ignored"),
+                None => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
             },
         }
     }
@@ -230,7 +231,7 @@ impl Brick {
 
     /// Of a group that this brick left nothing is served any more.
     fn drop_group(&mut self, now: Time, view: &GroupView, fx: &mut Vec<BrickEffect>) {
-        self.counters.count("group left");
+        self.counters.count(Counter::GroupLeft);
         self.groups.bury(view.group, view.number);
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
         self.note_dropped(view.group, fx);

@@ -5,6 +5,7 @@
 
 use super::tokens::Asker as StoreAsker;
 use super::{Brick, BrickConfig, BrickEffect, reply};
+use crate::counters::Counter;
 use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
@@ -194,7 +195,7 @@ impl Brick {
             return;
         }
         if self.membership.lease_until != Time::ZERO && !self.membership.is_leased(now) {
-            self.counters.count("lease ran out");
+            self.counters.count(Counter::LeaseRanOut);
             self.membership.lease_until = Time::ZERO;
         }
         self.membership.next_heartbeat = now + HEARTBEAT;
@@ -265,7 +266,7 @@ impl Brick {
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)
             }
-            _ => self.counters.count("message from a stranger to this role ignored"),
+            _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
     }
 
@@ -338,7 +339,7 @@ impl Brick {
         if view.number <= current || view.is_writer(self.membership.id) || !self.groups.activate(view) {
             return None;
         }
-        self.counters.count("learned that it was left out of a view");
+        self.counters.count(Counter::LearnedThatItWasLeftOutOfAView);
         self.with_all(now, fx, |participant, cx| participant.activate(cx, view, &[]));
         self.look_at_groups(now);
         Some(self.note(view.group, Note::Learned { group: view.group }, fx))
@@ -347,7 +348,7 @@ impl Brick {
     fn on_fence(&mut self, now: Time, view: &GroupView, speaks: bool, fx: &mut Vec<BrickEffect>) {
         // With its disks it has lost what it took: its silence about a write would be taken for a refusal.
         if speaks && self.groups.active(view.group).is_none() {
-            return self.counters.count("fence not answered for want of memory");
+            return self.counters.count(Counter::FenceNotAnsweredForWantOfMemory);
         }
         let began = self.groups.active(view.group).is_some_and(|active| active.number == view.number);
         if view.slot_of(self.membership.id).is_none()

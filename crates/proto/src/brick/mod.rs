@@ -13,7 +13,7 @@ mod tests;
 mod tokens;
 mod vitals;
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
 use crate::netraid::participant::{
     self, Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest,
@@ -142,7 +142,7 @@ impl Brick {
         let notes = recovered.first().map_or(&[][..], |first| &first.notes);
         let mut counters = Counters::default();
         if recovered.iter().any(|disk| !disk.staged.is_empty()) {
-            counters.count("recovered with writes in doubt");
+            counters.count(Counter::RecoveredWithWritesInDoubt);
         }
         let calibrations = config.disks.iter().copied().chain(core::iter::repeat(Calibration::default()));
         let mut brick = Brick {
@@ -181,7 +181,7 @@ impl Brick {
     pub fn set_disks(&mut self, identities: Vec<u64>) {
         self.membership.status.disks = identities;
         if self.membership.has_other_disks() {
-            self.counters.count("groups forgotten with a disk");
+            self.counters.count(Counter::GroupsForgottenWithADisk);
             self.lost = self.groups.bury_all();
             self.lost.iter().for_each(|view| self.membership.note_later(view.group));
         }
@@ -219,9 +219,9 @@ impl Brick {
         })
     }
 
-    /// One more of `name`: what happened around it counts as its own.
-    pub fn count(&mut self, name: &'static str) {
-        self.counters.count(name);
+    /// What happened around it counts as its own.
+    pub fn count(&mut self, counter: Counter) {
+        self.counters.count(counter);
     }
 
     /// Whether its lease is in force at `now`.
@@ -244,7 +244,7 @@ impl Brick {
             NodeId::Gateway(_) => self.on_gateway(now, from, packet, fx),
             NodeId::Directory => self.on_directory(now, packet.message, fx),
             NodeId::Brick(brick) => self.on_brick(now, brick, packet, fx),
-            NodeId::Client(_) => self.counters.count("message from a stranger to this role ignored"),
+            NodeId::Client(_) => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
     }
 
@@ -275,7 +275,7 @@ impl Brick {
                 Ok(()) => {}
                 Err(view) => {
                     if view.is_some() {
-                        self.counters.count("request under an old view refused");
+                        self.counters.count(Counter::RequestUnderAnOldViewRefused);
                     }
                     reply(fx, from, Message::QueryDone { operation, fate: Err(view) });
                 }
@@ -293,7 +293,7 @@ impl Brick {
                 }),
                 Err(view) => reply(fx, from, Message::AllocationDone { operation, runs: Err(view) }),
             },
-            _ => self.counters.count("message from a stranger to this role ignored"),
+            _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
     }
 

@@ -12,6 +12,7 @@ use super::store::{After, Asker};
 use super::views::following;
 use super::volumes::{check_name, invalid};
 use super::waiting::Wish;
+use crate::counters::Counter;
 use base::{GroupId, Time, VolumeId};
 use core::time::Duration;
 use wire::{AdminError, AdminReply, AdminRequest, Lineage, VolumeInfo};
@@ -290,7 +291,7 @@ impl Desk {
     // ---- cuts ----
 
     fn begin_cut(&mut self, now: Time, cut: Cut, fx: &mut Vec<DirectoryEffect>) {
-        self.cluster.counters.count("cut begun");
+        self.cluster.counters.count(Counter::CutBegun);
         let Some(record) = self.cluster.records.families.get_mut(&cut.family) else { return };
         record.next = Some(Lineage { number: record.lineage.number + 1, ..cut.lineage });
         let mut puts = cut.puts;

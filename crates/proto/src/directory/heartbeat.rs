@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, send};
 use super::views::Views;
+use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
 use std::collections::BTreeSet;
 use wire::{BrickStatus, Family, GroupView, Message, Orders};
@@ -26,7 +27,7 @@ pub(super) fn on_heartbeat(
 ) {
     let Heartbeat { from, sent, known, status } = heartbeat;
     let Some(record) = cluster.records.bricks.get_mut(&from) else {
-        return cluster.counters.count("heartbeat of a brick that was never admitted");
+        return cluster.counters.count(Counter::HeartbeatOfABrickThatWasNeverAdmitted);
     };
     if !record.fits(&status) {
         record.address.clone_from(&status.address);
@@ -135,7 +136,7 @@ fn on_disks(
     record.disks = disks.to_vec();
     if !is_first {
         record.lost = writes.into_iter().collect();
-        cluster.counters.count("brick came with other disks");
+        cluster.counters.count(Counter::BrickCameWithOtherDisks);
     }
     let has_lost = !record.lost.is_empty();
     let put = cluster.records.put_brick(brick);

@@ -7,6 +7,7 @@
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, Put};
 use super::views::{Views, following};
+use crate::counters::Counter;
 use crate::layout::placement::{self, Candidate};
 use base::{BrickId, GroupId, Time};
 use core::time::Duration;
@@ -113,9 +114,9 @@ impl Members {
             let is_better =
                 |next: &GroupView| next.writers() != from.writers() && self.is_viable(cluster, next);
             let Some(next) = next.into_iter().find(is_better) else { continue };
-            cluster.counters.count("view change begun");
+            cluster.counters.count(Counter::ViewChangeBegun);
             if !from.joining.is_empty() && next.joining != from.joining {
-                cluster.counters.count("joining brick lost");
+                cluster.counters.count(Counter::JoiningBrickLost);
             }
             let mut puts = Vec::new();
             for (brick, _) in lost.iter().filter(|(brick, of)| *of == group && !next.is_writer(*brick)) {
@@ -148,8 +149,8 @@ impl Members {
             if next.writers() == from.writers() || !self.is_viable(cluster, &next) {
                 continue;
             }
-            cluster.counters.count("view change begun");
-            cluster.counters.count("slow member left out");
+            cluster.counters.count(Counter::ViewChangeBegun);
+            cluster.counters.count(Counter::SlowMemberLeftOut);
             views.begin_revocable(cluster, now, next, fx);
         }
     }
@@ -166,7 +167,7 @@ impl Members {
         self.refused.retain(|_, until| *until > now);
         let stuck = views.stuck_for_joiners(now, patience);
         for (view, missing) in stuck {
-            cluster.counters.count("view change went on without a joining brick");
+            cluster.counters.count(Counter::ViewChangeWentOnWithoutAJoiningBrick);
             for slot in missing.iter() {
                 self.refused.insert((view.group, view.members[usize::from(slot)]), now + REFUSED);
             }
@@ -233,7 +234,7 @@ impl Members {
         if joining == view.joining {
             return false;
         }
-        cluster.counters.count("catching up stopped for lack of room");
+        cluster.counters.count(Counter::CatchingUpStoppedForLackOfRoom);
         views.begin_change(cluster, now, following(view, |next| next.joining = joining), Vec::new(), fx);
         true
     }
@@ -262,7 +263,7 @@ impl Members {
         if done.is_empty() {
             return false;
         }
-        cluster.counters.count("brick caught up and became current");
+        cluster.counters.count(Counter::BrickCaughtUpAndBecameCurrent);
         let next = following(view, |next| {
             next.current = Slots(next.current.0 | done.0);
             next.joining = Slots(next.joining.0 & !done.0);
@@ -287,7 +288,7 @@ impl Members {
         if joining == view.joining {
             return false;
         }
-        cluster.counters.count("brick lets itself be caught up");
+        cluster.counters.count(Counter::BrickLetsItselfBeCaughtUp);
         views.begin_change(cluster, now, following(view, |next| next.joining = joining), Vec::new(), fx);
         true
     }
@@ -327,7 +328,7 @@ impl Members {
         for slot in gone {
             let Some(substitute) = self.substitute(cluster, now, view, slot) else { continue };
             let former = view.members[usize::from(slot)];
-            cluster.counters.count("slot given to another brick");
+            cluster.counters.count(Counter::SlotGivenToAnotherBrick);
             let next = following(view, |next| {
                 next.members[usize::from(slot)] = substitute;
                 next.joining = next.joining.with(slot);

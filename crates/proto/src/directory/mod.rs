@@ -36,7 +36,7 @@ mod waiting;
 
 pub use event::{DirectoryConfig, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 #[cfg(feature = "planted")]
 use crate::rules::Rules;
 use base::{BrickId, Depth, Machine, NodeId, Time};
@@ -135,7 +135,7 @@ impl Directory {
                 self.desk.on_admin(now, Asker { node: from, operation }, request, fx)
             }
             (_, Message::Ping { nonce }) => send(fx, from, Message::Pong { nonce }),
-            _ => self.desk.cluster.counters.count("message from a stranger to this role ignored"),
+            _ => self.desk.cluster.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
     }
 
@@ -245,7 +245,7 @@ impl Machine for Directory {
         }
         // A directory that did not run for a while has heard nobody: that is no sign that they are dead.
         if now.since(self.next_tick) > Duration::from_nanos(self.desk.cluster.config.lease_ns / 4) {
-            self.desk.cluster.counters.count("directory was paused");
+            self.desk.cluster.counters.count(Counter::DirectoryWasPaused);
             self.desk.cluster.leases.renew_grace(now);
         }
         self.next_tick = now + TICK;

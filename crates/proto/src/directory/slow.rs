@@ -14,6 +14,7 @@
 use super::cluster::{Cluster, TICK};
 use super::event::DirectoryEffect;
 use super::records::SlowRecord;
+use crate::counters::Counter;
 use base::{BrickId, GatewayId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -97,13 +98,13 @@ impl Slow {
         }
         if !self.bear_absence(cluster, now, brick) {
             if first {
-                cluster.counters.count("slow member kept where its groups need it");
+                cluster.counters.count(Counter::SlowMemberKeptWhereItsGroupsNeedIt);
             }
             return;
         }
         self.suspects.remove(&brick);
         self.well.remove(&brick);
-        cluster.counters.count("member held for slow");
+        cluster.counters.count(Counter::MemberHeldForSlow);
         let relapses = cluster.records.slow.get(&brick).map_or(0, |record| record.relapses.saturating_add(1));
         let record = SlowRecord { is_out: true, since: now, why, relapses };
         self.set_slow(cluster, brick, Some(record), fx);
@@ -169,7 +170,7 @@ impl Slow {
         fx: &mut Vec<DirectoryEffect>,
     ) {
         if self.is_needed(cluster, now, brick) {
-            cluster.counters.count("slow member needed again");
+            cluster.counters.count(Counter::SlowMemberNeededAgain);
             return self.readmit_slow(cluster, now, brick, fx);
         }
         let is_well = self.is_well(cluster, now, brick);
@@ -180,7 +181,7 @@ impl Slow {
         // As long as it is a member it has not been left out yet.
         let lasted = now.since(*since);
         if is_well && lasted >= self.hold(cluster, brick) && self.writing(cluster, brick).next().is_none() {
-            cluster.counters.count("slow member came back");
+            cluster.counters.count(Counter::SlowMemberCameBack);
             self.readmit_slow(cluster, now, brick, fx);
         }
     }

@@ -6,6 +6,7 @@ use super::change::{Change, Step};
 use super::cluster::Cluster;
 use super::event::{DirectoryEffect, Put, send};
 use super::store::After;
+use crate::counters::Counter;
 use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -73,7 +74,7 @@ impl Views {
             })
             .collect();
         if !resumed.is_empty() {
-            cluster.counters.count("directory restarted inside a view change");
+            cluster.counters.count(Counter::DirectoryRestartedInsideAViewChange);
         }
         self.changes.extend(resumed);
     }
@@ -131,7 +132,7 @@ impl Views {
         if let Some(pending) = cluster.records.groups.get(&group).and_then(|record| record.next.as_ref())
             && is_revoked
         {
-            cluster.counters.count("view change revoked");
+            cluster.counters.count(Counter::ViewChangeRevoked);
             next.number = next.number.max(ViewNumber(pending.number.0 + 1));
             cluster.records.revocable.remove(&group);
             puts.push(cluster.records.put_revocable(group));
@@ -202,8 +203,8 @@ impl Views {
     fn finish(&mut self, cluster: &mut Cluster, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get(&group) else { return };
         let (committed, aborted) = change.decisions();
-        (0..committed).for_each(|_| cluster.counters.count("write decided by a view change"));
-        (0..aborted).for_each(|_| cluster.counters.count("write aborted by a view change"));
+        (0..committed).for_each(|_| cluster.counters.count(Counter::WriteDecidedByAViewChange));
+        (0..aborted).for_each(|_| cluster.counters.count(Counter::WriteAbortedByAViewChange));
         let version = cluster.records.bump();
         let next = change.next.clone();
         let Some(record) = cluster.records.groups.get_mut(&group) else { return };

@@ -4,6 +4,7 @@
 //! volumes needs no directory while their views last.
 
 use super::{GatewayConfig, GatewayEffect, send};
+use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
 use crate::netraid::coordinator::{Coordinator, Shared};
 use base::{NodeId, StampClock, Time, VolumeId};
@@ -120,7 +121,7 @@ impl Metadata {
     /// Tells the directory how long members take beside each other, while there are writes.
     pub(super) fn report(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
         if let Some(members) = shared.lateness.take_report(shared.now) {
-            shared.counters.count("members' times told to the directory");
+            shared.counters.count(Counter::MembersTimesToldToTheDirectory);
             send(fx, NodeId::Directory, Message::Observed { members });
         }
     }

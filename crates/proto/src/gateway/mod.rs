@@ -8,7 +8,7 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::netraid::coordinator::{Answer, Coordinator};
 use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
@@ -170,7 +170,7 @@ impl Gateway {
         if away < PAUSED {
             return;
         }
-        self.coordinator.shared.counters.count("gateway was paused");
+        self.coordinator.shared.counters.count(Counter::GatewayWasPaused);
         // What waited for its turn begins when that before it ends.
         while self.coordinator.abandon_parts(|request| self.requests.is_remote(request)) {
             self.collect(fx);

@@ -14,7 +14,7 @@ use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use super::write::WriteOperation;
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 use crate::distribute::Policies;
 use crate::layout::extent::Geometry;
 use crate::rules::{Rules, SOUND};
@@ -282,7 +282,7 @@ impl Shared {
         let branch = view.lineage.branch_of(volume);
         let is_known = view.lineage.heads.is_empty() || view.lineage.knows(branch);
         if !is_known {
-            self.counters.count("volume unknown to a view");
+            self.counters.count(Counter::VolumeUnknownToAView);
             self.stale.insert(view.group);
         }
         is_known.then_some(branch)
@@ -382,7 +382,7 @@ impl Shared {
         if let Answer::Read(ReadOutcome::Done { .. }, content) = answer
             && !content.is_empty()
         {
-            self.counters.count("duplicate answers to a read");
+            self.counters.count(Counter::DuplicateAnswersToARead);
             self.traffic.duplicate_answers += 1;
             self.traffic.bytes_received += content.len() as u64;
         }
@@ -454,7 +454,7 @@ impl Shared {
 
     /// A member showed its view: takes it if it is newer, and asks the directory if it is not.
     pub fn on_stale(&mut self, group: GroupId, view: Option<GroupView>) {
-        self.counters.count("request under an old view");
+        self.counters.count(Counter::RequestUnderAnOldView);
         match view {
             Some(view) if view.group == group => self.adopt(view),
             _ => self.stale.insert(group),

@@ -19,6 +19,7 @@ use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participan
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::settle_foreign;
+use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, Payload, Stamp, Time, VolumeId};
 use core::time::Duration;
@@ -162,7 +163,7 @@ impl ReadOperation {
     ) -> Option<Outcome> {
         let is_asked = self.asked.has(slot);
         if unreadable && is_asked {
-            shared.counters.count("unreadable blocks met by a read");
+            shared.counters.count(Counter::UnreadableBlocksMetByARead);
             self.bad = self.bad.with(slot);
             shared.forget_calls();
             return self.start(shared);
@@ -183,7 +184,7 @@ impl ReadOperation {
             }
             if !self.confirm {
                 // Without a lease it takes the others' word; begin again and ask them all.
-                shared.counters.count("read confirmed without a lease");
+                shared.counters.count(Counter::ReadConfirmedWithoutALease);
                 self.confirm = true;
                 shared.forget_calls();
                 return self.start(shared);
@@ -235,7 +236,7 @@ impl ReadOperation {
 
     fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
         self.doubts += 1;
-        shared.counters.count("read met writes in doubt");
+        shared.counters.count(Counter::ReadMetWritesInDoubt);
         shared.forget_calls();
         if self.doubts >= DOUBTS_BEFORE_SETTLING {
             self.settling = settle_foreign(shared, self.group, self.span, writes);

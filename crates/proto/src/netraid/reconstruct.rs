@@ -8,6 +8,7 @@
 
 use super::coordinator::{Answer, Operate, Outcome, Shared, width_at};
 use super::settle::settle_foreign;
+use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BLOCK, GroupId, Payload, Stamp};
 use code::Code;
@@ -80,7 +81,7 @@ impl ReconstructOperation {
             return shared.again_after(SOON);
         }
         let Some(vectors) = self.consistent_stamps(&geometry) else {
-            shared.counters.count("degraded read met a write under way");
+            shared.counters.count(Counter::DegradedReadMetAWriteUnderWay);
             return shared.again_after(SOON);
         };
         let layout = geometry.layout();
@@ -93,7 +94,7 @@ impl ReconstructOperation {
         let Ok(content) = Code::new(data, layout.parity()).reconstruct(&shards, self.wanted) else {
             return Some(Outcome::Failed(IoError::Unreadable));
         };
-        shared.counters.count("unit reconstructed from its row");
+        shared.counters.count(Counter::UnitReconstructedFromItsRow);
         let width = usize::from(data);
         let stamps = match self.wanted < data {
             true => vectors.chunks(width).map(|vector| vector[usize::from(self.wanted)]).collect(),

@@ -12,6 +12,7 @@
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
 use super::read::{ReadOperation, is_mirrored};
 use super::reconstruct::ReconstructOperation;
+use crate::counters::Counter;
 use base::{GroupId, Payload, Stamp};
 use core::time::Duration;
 use wire::{IoError, Message, ReadOutcome, RepairOutcome, Slots, Span};
@@ -127,7 +128,7 @@ impl Operate for RepairOperation {
         }
         let Answer::Repaired(outcome) = answer else { return None };
         if outcome == RepairOutcome::Taken {
-            shared.counters.count("repair taken by a member");
+            shared.counters.count(Counter::RepairTakenByAMember);
             return Some(Outcome::Written);
         }
         if !self.is_patient || self.offers >= OFFERS_MAX {
@@ -136,7 +137,7 @@ impl Operate for RepairOperation {
                 _ => Outcome::Changed,
             });
         }
-        shared.counters.count("repair refused and offered again");
+        shared.counters.count(Counter::RepairRefusedAndOfferedAgain);
         self.good = None;
         self.offers += 1;
         shared.again_after(Duration::from_millis(1 << self.offers.min(5)))

@@ -4,6 +4,7 @@
 //! then it may have been acknowledged and is committed, or it never can be, and is aborted. Both answers stay true.
 
 use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participants, width_at};
+use crate::counters::Counter;
 use base::{GroupId, Payload};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -90,10 +91,10 @@ impl SettleOperation {
             () if all => any(Fate::Prepared),
             () => return None,
         };
-        let name = if commit { "write in doubt committed" } else { "write in doubt aborted" };
+        let name = if commit { Counter::WriteInDoubtCommitted } else { Counter::WriteInDoubtAborted };
         shared.counters.count(name);
         if !shared.is_own_writer(self.write.stamp) {
-            shared.counters.count("in-doubt write settled by another gateway");
+            shared.counters.count(Counter::InDoubtWriteSettledByAnotherGateway);
         }
         let view = shared.view(self.write.group);
         shared.decide(&view, self.asked, &self.write, commit);

@@ -18,6 +18,7 @@ use super::read::{UNKNOWN_VOLUME, is_mirrored};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::SettleOperation;
+use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, RequestId, Stamp, Time, VolumeId};
 use code::Code;
@@ -218,8 +219,8 @@ impl WriteOperation {
             return;
         }
         shared.counters.count(match view.joining.has(slot) {
-            true => "write while its data brick joins",
-            false => "write while its data brick is away",
+            true => Counter::WriteWhileItsDataBrickJoins,
+            false => Counter::WriteWhileItsDataBrickIsAway,
         });
         self.phase = Phase::Reading;
         let reconstruct = ReconstructOperation::new(self.group, self.span, index, Slots::default());
@@ -321,7 +322,7 @@ impl WriteOperation {
 
     /// The request took effect by an earlier attempt; this one must not.
     fn on_duplicate(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        shared.counters.count("request had taken effect before");
+        shared.counters.count(Counter::RequestHadTakenEffectBefore);
         if self.legs.len() > 1 {
             shared.begin_alone(Operation::Settle(SettleOperation::new(self.id())));
         }
@@ -369,7 +370,7 @@ impl WriteOperation {
 
     /// A member cannot read what the change builds on, or only joins and lacks it: it is repaired first.
     fn on_unreadable(&mut self, shared: &mut Shared, slot: u8) -> Option<Outcome> {
-        shared.counters.count("write met unreadable blocks");
+        shared.counters.count(Counter::WriteMetUnreadableBlocks);
         let is_current = shared.view(self.group).current.has(slot);
         self.unreadable += u32::from(is_current);
         if self.geometry(shared).layout().tolerates() == 0 || self.unreadable > UNREADABLE_MAX {
@@ -403,10 +404,10 @@ impl WriteOperation {
     /// A current member without room fails the write; one that joins has it wait until the directory leaves that one out.
     fn on_no_space(&mut self, shared: &mut Shared, slot: u8) -> Option<Outcome> {
         if shared.view(self.group).joining.has(slot) {
-            shared.counters.count("no space at a joining member");
+            shared.counters.count(Counter::NoSpaceAtAJoiningMember);
             return self.settle(shared, slot, After::Again);
         }
-        shared.counters.count("no space");
+        shared.counters.count(Counter::NoSpace);
         self.settle(shared, slot, After::Fail(IoError::NoSpace))
     }
 }
@@ -450,16 +451,16 @@ impl Operate for WriteOperation {
             PrepareOutcome::Prepared { previous } => self.on_prepared(shared, slot, &previous, &delta),
             PrepareOutcome::Duplicate => self.on_duplicate(shared),
             PrepareOutcome::Late { newest } => {
-                shared.counters.count("write came too late and was tried again");
+                shared.counters.count(Counter::WriteCameTooLateAndWasTriedAgain);
                 shared.see(newest);
                 self.settle(shared, slot, After::Again)
             }
             PrepareOutcome::Changed if self.base.is_some() => {
-                shared.counters.count("base of a patch had changed");
+                shared.counters.count(Counter::BaseOfAPatchHadChanged);
                 self.settle(shared, slot, After::Changed)
             }
             PrepareOutcome::Changed => {
-                shared.counters.count("parity had changed");
+                shared.counters.count(Counter::ParityHadChanged);
                 self.settle(shared, slot, After::Again)
             }
             PrepareOutcome::Stale { view } => {
@@ -469,7 +470,7 @@ impl Operate for WriteOperation {
             }
             // Members with full queues may hold what each other waits for: give way after a while.
             PrepareOutcome::Busy if self.attempt > BUSY_MAX => {
-                shared.counters.count("write gave way to others");
+                shared.counters.count(Counter::WriteGaveWayToOthers);
                 self.settle(shared, slot, After::Again)
             }
             PrepareOutcome::Busy => {
@@ -525,7 +526,7 @@ impl Operate for WriteOperation {
 impl WriteOperation {
     fn on_old_content(&mut self, shared: &mut Shared, old: &Payload, stamps: &[Stamp]) -> Option<Outcome> {
         if self.base.is_some_and(|base| stamps.first() != Some(&base)) {
-            shared.counters.count("base of a patch had changed");
+            shared.counters.count(Counter::BaseOfAPatchHadChanged);
             return Some(Outcome::Changed);
         }
         if let Some(newest) = stamps.iter().copied().max().filter(|newest| *newest >= self.stamp) {

@@ -4,6 +4,7 @@
 //! network are free: disks survive them. What is lost for good (a brick that never returns, exchanged disks, rotten
 //! blocks) is bounded by what each layout promises to survive at that moment: [`tolerance`].
 
+mod incident;
 mod network;
 mod nodes;
 mod rot;
@@ -14,6 +15,7 @@ use crate::options::Shape;
 use crate::world::event::Event;
 use crate::world::{Kind, MS, SECOND, World};
 use base::BrickId;
+pub(crate) use incident::Incident;
 use model::link::Arrivals;
 use model::{Draw, LinkConfig};
 use rot::Rot;
@@ -38,7 +40,7 @@ pub(crate) enum Fault {
 /// Draws faults and keeps count.
 pub(crate) struct Faults {
     /// How often each kind happened.
-    counts: BTreeMap<&'static str, u64>,
+    counts: BTreeMap<Incident, u64>,
     /// What lasts.
     harm: Harm,
     /// Blocks that rotted.
@@ -103,10 +105,10 @@ impl Faults {
             KINDS.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(kind, _)| *kind).collect();
         let mut counts = BTreeMap::new();
         if shape.skew_ppm > 0 {
-            counts.insert("skewed clocks", u64::from(shape.bricks + shape.gateways + 1));
+            counts.insert(Incident::SkewedClocks, u64::from(shape.bricks + shape.gateways + 1));
         }
         if shape.small_disks {
-            counts.insert("small disks", u64::from(shape.bricks * shape.disks));
+            counts.insert(Incident::SmallDisks, u64::from(shape.bricks * shape.disks));
         }
         Faults {
             counts,
@@ -127,20 +129,20 @@ impl Faults {
     /// Counts what the network did to a packet.
     pub(crate) fn note_arrivals(&mut self, arrivals: &Arrivals) {
         match arrivals {
-            Arrivals { first_ns: None, .. } => self.count("packets lost"),
+            Arrivals { first_ns: None, .. } => self.count(Incident::PacketsLost),
             Arrivals { second_ns, reordered, .. } => {
                 if second_ns.is_some() {
-                    self.count("packets repeated");
+                    self.count(Incident::PacketsRepeated);
                 }
                 if *reordered {
-                    self.count("packets reordered");
+                    self.count(Incident::PacketsReordered);
                 }
             }
         }
     }
 
     /// How often each kind of fault happened.
-    pub(crate) fn counts(&self) -> &BTreeMap<&'static str, u64> {
+    pub(crate) fn counts(&self) -> &BTreeMap<Incident, u64> {
         &self.counts
     }
 
@@ -184,7 +186,7 @@ impl Faults {
         self.until_ns > 0
     }
 
-    pub(crate) fn count(&mut self, what: &'static str) {
+    pub(crate) fn count(&mut self, what: Incident) {
         *self.counts.entry(what).or_default() += 1;
     }
 }

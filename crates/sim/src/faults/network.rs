@@ -1,5 +1,6 @@
 //! What the network does: partitions, noise, connections that break.
 
+use super::Incident;
 use super::{Fault, SETTLE_NS};
 use crate::world::event::Event;
 use crate::world::{Kind, MS, SECOND, World};
@@ -36,7 +37,7 @@ impl World {
         if both_ways {
             pairs.extend(pairs.clone().into_iter().map(|(a, b)| (b, a)));
         }
-        self.faults.count(if both_ways { "partitions" } else { "one-way partitions" });
+        self.faults.count(if both_ways { Incident::Partitions } else { Incident::OneWayPartitions });
         self.cut(pairs, span_ns);
     }
 
@@ -74,7 +75,7 @@ impl World {
         if !self.may_disturb(&bricks) {
             return;
         }
-        self.faults.count("noisy networks");
+        self.faults.count(Incident::NoisyNetworks);
         let draw = &mut self.faults.draw;
         let config = LinkConfig {
             latency_ns: draw.between(50_000, 5 * MS),
@@ -93,7 +94,7 @@ impl World {
     pub(super) fn reset_one(&mut self) {
         let standing = self.physics.net().standing();
         if !standing.is_empty() {
-            self.faults.count("connections reset");
+            self.faults.count(Incident::ConnectionsReset);
             let pair = *self.faults.draw.pick(&standing);
             self.reset(pair, 0);
         }

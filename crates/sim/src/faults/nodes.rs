@@ -1,6 +1,8 @@
 //! What happens to nodes: crashes, pauses, disks that are slow, exchanged or never come back.
 
+use super::Incident;
 use super::{Fault, SETTLE_NS};
+use crate::rare::Seen;
 use crate::world::event::Event;
 use crate::world::{Kind, MS, SECOND, World};
 use base::BrickId;
@@ -41,14 +43,14 @@ impl World {
         let Some(id) = self.nodes[node].brick().filter(|id| self.may_disturb(&[*id])) else { return };
         let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns());
         self.faults.count(match cut {
-            PowerCut::ProcessOnly => "bricks killed",
-            _ => "bricks without power",
+            PowerCut::ProcessOnly => Incident::BricksKilled,
+            _ => Incident::BricksWithoutPower,
         });
         if self.judges.views().newest().values().any(|view| view.is_joining(id)) {
-            self.judges.count_rare("joiner crashed while catching up");
+            self.judges.count_rare(Seen::JoinerCrashedWhileCatchingUp);
         }
         if self.judges.views().newest().values().any(|view| !view.joining.is_empty() && view.is_current(id)) {
-            self.judges.count_rare("source crashed while another caught up");
+            self.judges.count_rare(Seen::SourceCrashedWhileAnotherCaughtUp);
         }
         self.crash(node, cut);
         self.faults.unsettle(id, self.time.now_ns() + outage_ns + SETTLE_NS);
@@ -62,7 +64,7 @@ impl World {
         if !self.may_disturb(&bricks) {
             return;
         }
-        self.faults.count("power cuts of all");
+        self.faults.count(Incident::PowerCutsOfAll);
         for node in self.nodes.matching(|node| node.is_alive() && *node.kind() != Kind::Operator) {
             let (cut, outage_ns) = (self.draw_cut(), self.draw_outage_ns().min(3 * SECOND));
             if let Some(id) = self.nodes[node].brick() {
@@ -89,7 +91,7 @@ impl World {
 
     pub(super) fn crash_gateway(&mut self) {
         let Some(node) = self.draw_one(&self.running_gateways()) else { return };
-        self.faults.count("gateways killed");
+        self.faults.count(Incident::GatewaysKilled);
         // Often nothing else goes wrong until its clients must have been served by another one.
         if self.watch_failover(node) && self.faults.draw.percent(60) {
             self.faults.quiet_until_ns = self.time.now_ns() + 7 * SECOND;
@@ -99,7 +101,7 @@ impl World {
     }
 
     pub(super) fn crash_directory(&mut self) {
-        self.faults.count("directory killed");
+        self.faults.count(Incident::DirectoryKilled);
         let outage_ns = self.draw_outage_ns().min(6 * SECOND);
         self.crash(0, PowerCut::ProcessOnly);
         self.later(outage_ns, Event::Boot { node: 0 });
@@ -108,7 +110,7 @@ impl World {
     pub(super) fn crash_client(&mut self) {
         let clients = self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Client(..)));
         let Some(node) = self.draw_one(&clients) else { return };
-        self.faults.count("clients killed");
+        self.faults.count(Incident::ClientsKilled);
         let outage_ns = self.faults.draw.between(20 * MS, 2 * SECOND);
         self.crash_any(node, PowerCut::ProcessOnly, outage_ns);
     }
@@ -121,7 +123,7 @@ impl World {
         if !has_spare || self.shape.small_disks || !self.may_lose(id) {
             return;
         }
-        self.faults.count("bricks lost for good");
+        self.faults.count(Incident::BricksLostForGood);
         self.note_loss_in_rebuild(id);
         self.note_wiped(id);
         self.faults.harm.lost.insert(id);
@@ -137,7 +139,7 @@ impl World {
         if self.shape.small_disks || !self.may_lose(id) {
             return;
         }
-        self.faults.count("disks exchanged");
+        self.faults.count(Incident::DisksExchanged);
         self.note_loss_in_rebuild(id);
         self.note_wiped(id);
         let outage_ns = self.draw_outage_ns();
@@ -151,7 +153,7 @@ impl World {
     fn note_loss_in_rebuild(&mut self, id: BrickId) {
         let views = self.judges.views().newest().values();
         if views.into_iter().any(|view| view.is_writer(id) && !view.joining.is_empty()) {
-            self.judges.count_rare("disks lost in the middle of a rebuild");
+            self.judges.count_rare(Seen::DisksLostInTheMiddleOfARebuild);
         }
     }
 
@@ -171,7 +173,7 @@ impl World {
             }
             self.faults.unsettle(id, self.time.now_ns() + span_ns + SETTLE_NS);
         }
-        self.faults.count("pauses");
+        self.faults.count(Incident::Pauses);
         self.faults.disturb(self.time.now_ns() + span_ns);
         self.pause(node);
         self.later(span_ns, Event::Resume { node });
@@ -184,7 +186,7 @@ impl World {
         if !self.may_hinder(node, span_ns) {
             return;
         }
-        self.faults.count("slow disks");
+        self.faults.count(Incident::SlowDisks);
         self.faults.hinder(self.time.now_ns() + span_ns);
         self.set_slowness(node, percent);
         self.note(node, &format!("has disks of {percent} percent latency"));
@@ -201,7 +203,7 @@ impl World {
         if !self.may_hinder(node, span_ns) {
             return;
         }
-        self.faults.count("slow bricks");
+        self.faults.count(Incident::SlowBricks);
         self.faults.hinder(self.time.now_ns() + span_ns);
         let what = if by_disk { "disks" } else { "messages" };
         self.note(node, &format!("has {what} that are {} ms late", late_ns / MS));

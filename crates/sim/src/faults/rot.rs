@@ -1,6 +1,8 @@
 //! Rot: stable pages that hold a block change their content, or cannot be read any more.
 
 use super::Fault;
+use super::Incident;
+use crate::rare::Seen;
 use crate::world::event::Event;
 use crate::world::{SECOND, World};
 use base::BrickId;
@@ -56,7 +58,7 @@ impl World {
 
     fn rot_one(&mut self, node: usize, id: BrickId, disk: usize, pages: &[u64]) {
         let bad_sector = self.faults.draw.percent(25);
-        self.faults.count(if bad_sector { "unreadable sectors" } else { "rotten sectors" });
+        self.faults.count(if bad_sector { Incident::UnreadableSectors } else { Incident::RottenSectors });
         let page = *self.faults.draw.pick(pages);
         self.faults.rot.pages.entry(id).or_default().push((disk, page));
         self.faults.rot.scrubs.remove(&id);
@@ -93,7 +95,7 @@ impl World {
             rot.scrubs.insert(brick, *scrub);
         } else if scrub.completed >= wanted && !scrub.running && scrub.found_blocks == scrub.repaired_blocks {
             rot.clear(brick);
-            self.judges.count_rare("rotten brick scrubbed clean");
+            self.judges.count_rare(Seen::RottenBrickScrubbedClean);
         }
     }
 

@@ -5,8 +5,9 @@ use crate::checkers::Violation;
 use crate::checkers::evicted::Evicted;
 use crate::checkers::once::Once;
 use crate::failover::Watched;
+use crate::rare::{Reached, Seen};
 use base::NodeId;
-use std::collections::BTreeMap;
+use proto::Counters;
 use wire::Message;
 
 /// The judges.
@@ -17,7 +18,7 @@ pub(crate) struct Judges {
     evicted: Evicted,
     failover: Watched,
     /// Rare states that machines of past runs, and the world itself, have reached.
-    rare: BTreeMap<&'static str, u64>,
+    reached: Reached,
 }
 
 impl Judges {
@@ -62,17 +63,17 @@ impl Judges {
     }
 
     /// One more of a rare state.
-    pub(crate) fn count_rare(&mut self, name: &'static str) {
-        *self.rare.entry(name).or_default() += 1;
+    pub(crate) fn count_rare(&mut self, seen: Seen) {
+        self.reached.count(seen);
     }
 
     /// What a machine has counted that runs no more.
-    pub(super) fn keep<'a>(&mut self, counters: impl Iterator<Item = (&'a &'static str, &'a u64)>) {
-        counters.for_each(|(name, count)| *self.rare.entry(name).or_default() += count);
+    pub(super) fn keep(&mut self, counters: &Counters) {
+        self.reached.add(counters);
     }
 
     /// What machines of past runs, and the world itself, have counted.
-    pub(super) fn rare(&self) -> &BTreeMap<&'static str, u64> {
-        &self.rare
+    pub(super) fn reached(&self) -> &Reached {
+        &self.reached
     }
 }

@@ -21,6 +21,7 @@ use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX};
 use crate::faults::Faults;
 use crate::options::Shape;
+use crate::rare::{Reached, Seen};
 use crate::trace::Trace;
 use crate::workload::Workload;
 use base::{BrickId, ClientId, Depth, GatewayId, NodeId};
@@ -35,7 +36,6 @@ pub(crate) use physics::Durability;
 use physics::{Access, Physics};
 use proto::distribute::claim::Attempt;
 use role::{Output, Role};
-use std::collections::BTreeMap;
 use store::{IoDone, IoFault, IoKind, IoToken};
 use timeline::Timeline;
 use wire::disk::Contested;
@@ -152,10 +152,9 @@ impl World {
     }
 
     /// What the machines that run now have counted, with all that was counted before.
-    pub(crate) fn all_counters(&self) -> BTreeMap<&'static str, u64> {
-        let mut all = self.judges.rare().clone();
-        let running = self.nodes.iter().flat_map(|node| node.counters());
-        running.flatten().for_each(|(name, count)| *all.entry(name).or_default() += count);
+    pub(crate) fn reached(&self) -> Reached {
+        let mut all = self.judges.reached().clone();
+        self.nodes.iter().filter_map(Node::counters).for_each(|counters| all.add(counters));
         all
     }
 
@@ -283,7 +282,7 @@ impl World {
     /// Another brick serves a read that waits at a disk that shows its head.
     fn leave(&mut self, node: usize, disk: usize, attempt: Attempt) {
         if let Some(token) = self.nodes[node].disks_mut().leave(disk, attempt) {
-            self.judges.count_rare("disk left a read to another brick");
+            self.judges.count_rare(Seen::DiskLeftAReadToAnotherBrick);
             let (life, delay_ns) = (self.nodes[node].life(), self.physics.draw().below(BATCH_NS));
             let done = IoDone { token, result: Err(IoFault::Left) };
             self.later(delay_ns, Event::Node { node, life, input: Input::Disk { disk, done } });

@@ -9,7 +9,7 @@ use crate::checkers::bounded::WAKES_MAX;
 use base::{BrickId, Depth, GatewayId, HashMap, NodeId, Time};
 use core::ops::{Index, IndexMut};
 use model::Clock;
-use std::collections::BTreeMap;
+use proto::Counters;
 
 /// A node.
 pub(crate) struct Node {
@@ -201,10 +201,10 @@ impl Node {
         if role.deadline().is_none_or(|at| at > now) {
             return Wake::Early;
         }
-        *wakes = match wakes.at_ns == now_ns {
-            true => Wakes { count: wakes.count + 1, ..*wakes },
-            false => Wakes { at_ns: now_ns, count: 1 },
-        };
+        if wakes.at_ns != now_ns {
+            *wakes = Wakes { at_ns: now_ns, count: 0 };
+        }
+        wakes.count += 1;
         if wakes.count > WAKES_MAX { Wake::ForEver(role.reason()) } else { Wake::Due }
     }
 
@@ -250,9 +250,9 @@ impl Node {
         })
     }
 
-    /// What its machines have counted in this run.
-    pub(super) fn counters(&self) -> Vec<&BTreeMap<&'static str, u64>> {
-        self.process.as_ref().map_or_else(Vec::new, |process| process.role.counters())
+    /// What its machine has counted in this run.
+    pub(super) fn counters(&self) -> Option<&Counters> {
+        self.process.as_ref()?.role.counters()
     }
 
     /// The operator that it is.

@@ -86,8 +86,9 @@ impl World {
         if !self.nodes[node].is_alive() {
             return;
         }
-        let counters = self.nodes[node].counters();
-        self.judges.keep(counters.into_iter().flatten());
+        if let Some(counters) = self.nodes[node].counters() {
+            self.judges.keep(counters);
+        }
         self.note(node, &format!("crashes: {cut:?}"));
         let this = &mut self.nodes[node];
         this.stop();

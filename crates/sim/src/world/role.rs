@@ -9,7 +9,6 @@ use proto::client::{Client, ClientEffect, ClientEvent};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put, StoreToken};
 use proto::distribute::claim::Attempt;
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
-use std::collections::BTreeMap;
 use wire::{IoError, IoReply, Packet};
 
 /// What a node asks of the world.
@@ -135,13 +134,13 @@ impl Role {
     }
 
     /// What it counted.
-    pub(crate) fn counters(&self) -> Vec<&BTreeMap<&'static str, u64>> {
+    pub(crate) fn counters(&self) -> Option<&Counters> {
         match self {
-            Role::Operator(_) => vec![],
-            Role::Directory(machine, _) => vec![machine.counters().all()],
-            Role::Brick(machine, _) => machine.counters().into_iter().map(Counters::all).collect(),
-            Role::Gateway(machine, _) => vec![machine.counters().all()],
-            Role::Client(machine, _) => vec![machine.counters().all()],
+            Role::Operator(_) => None,
+            Role::Directory(machine, _) => Some(machine.counters()),
+            Role::Brick(machine, _) => machine.counters(),
+            Role::Gateway(machine, _) => Some(machine.counters()),
+            Role::Client(machine, _) => Some(machine.counters()),
         }
     }
 }

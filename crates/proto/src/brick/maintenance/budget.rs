@@ -54,10 +54,12 @@ impl Budget {
     }
 
     pub(super) fn scrub_spans_max(&self, is_urgent: bool) -> usize {
-        match is_urgent {
-            _ if self.load > 0 => SCRUB_SPANS_MAX_UNDER_LOAD,
-            true => SPANS_MAX,
-            false => SCRUB_SPANS_MAX_UNASKED,
+        if self.load > 0 {
+            SCRUB_SPANS_MAX_UNDER_LOAD
+        } else if is_urgent {
+            SPANS_MAX
+        } else {
+            SCRUB_SPANS_MAX_UNASKED
         }
     }
 

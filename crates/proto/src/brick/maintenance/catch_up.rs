@@ -28,6 +28,7 @@ use super::lineage::heir;
 use super::members::{Column, Page};
 use super::turn::Turn;
 use super::walk::{Route, Visit, Walk};
+use crate::counters::Counter;
 use crate::netraid::list::Listed;
 use crate::view::Families;
 use base::{BrickId, GroupId, RequestId, Time, ViewNumber, VolumeId};
@@ -144,9 +145,10 @@ impl CatchUps {
     /// A view began: a group is caught up with from the beginning, or not any more. Gives the walk that was made under
     /// the view before.
     pub(super) fn on_view(&mut self, view: &GroupView, me: BrickId) -> Option<Walk> {
-        let before = match view.is_joining(me) {
-            true => self.runs.insert(view.group, CatchUpRun::new(view, me)),
-            false => self.runs.remove(&view.group),
+        let before = if view.is_joining(me) {
+            self.runs.insert(view.group, CatchUpRun::new(view, me))
+        } else {
+            self.runs.remove(&view.group)
         };
         match before?.phase {
             Phase::Comparing(walk) | Phase::Done(walk) => Some(walk),
@@ -259,7 +261,7 @@ impl CatchUps {
         if let Phase::Comparing(walk) = core::mem::replace(&mut run.phase, nothing) {
             run.phase = Phase::Done(walk);
         }
-        cx.count("caught up with a group");
+        cx.count(Counter::CaughtUpWithAGroup);
         cx.report();
     }
 }

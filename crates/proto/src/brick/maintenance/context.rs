@@ -3,6 +3,7 @@
 use super::budget::Budget;
 use super::disks::{Disks, Effect};
 use super::members::Members;
+use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +104,7 @@ impl Context {
         self.disks.tell(Effect::Report);
     }
 
-    pub(super) fn count(&mut self, name: &'static str) {
-        self.members.counters().count(name);
+    pub(super) fn count(&mut self, counter: Counter) {
+        self.members.counters().count(counter);
     }
 }

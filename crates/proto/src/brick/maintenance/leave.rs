@@ -10,6 +10,7 @@
 use super::context::Context;
 use super::disks::Effect;
 use super::job::Stretch;
+use crate::counters::Counter;
 use crate::view::{Families, Groups};
 use base::{GroupId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
@@ -126,9 +127,10 @@ impl Leaving {
         let Some(Pass::Listing { disk, after, found, is_waiting }) = &mut self.pass else { return };
         *is_waiting = false;
         let Ok(page) = result else { return self.pass_again(now) };
-        match page.len() < INVENTORY_MAX {
-            true => (*disk, *after) = (*disk + 1, None),
-            false => *after = page.last().copied(),
+        if page.len() < INVENTORY_MAX {
+            (*disk, *after) = (*disk + 1, None);
+        } else {
+            *after = page.last().copied();
         }
         found.extend(page);
     }
@@ -136,7 +138,7 @@ impl Leaving {
     fn discard(&mut self, cx: &mut Context, found: Vec<Stretch>, groups: &Groups, families: &Families) {
         for (branch, stretch) in found {
             if !self.keeps(branch, stretch, groups, families) {
-                cx.count("stretch given back");
+                cx.count(Counter::StretchGivenBack);
                 cx.disks().tell(Effect::Discard { branch, stretch });
             }
         }

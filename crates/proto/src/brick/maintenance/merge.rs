@@ -10,6 +10,7 @@ use super::lineage::child_of;
 use super::members::{Column, Page};
 use super::turn::Turn;
 use super::walk::span_blocks;
+use crate::counters::Counter;
 use crate::netraid::coordinator::width_at;
 use crate::view::Families;
 use base::{GroupId, Time, VolumeId};
@@ -118,7 +119,7 @@ impl Merging {
     fn end(&mut self, cx: &mut Context, merge: Merge) {
         self.runs.remove(&merge);
         self.merged.push(merge);
-        cx.count("branch merged into its child");
+        cx.count(Counter::BranchMergedIntoItsChild);
         cx.report();
     }
 

@@ -8,6 +8,7 @@ use super::lineage::heir;
 use super::members::{Column, Page};
 use super::turn::Turn;
 use super::walk::{Progress, Route, Visit, Walk};
+use crate::counters::Counter;
 use crate::view::Families;
 use base::{BrickId, GroupId, Time};
 use core::time::Duration;
@@ -288,7 +289,7 @@ impl Scrub {
     fn end(&mut self, cx: &mut Context) {
         let running = self.running.take();
         self.completed += 1;
-        cx.count("scrub completed");
+        cx.count(Counter::ScrubCompleted);
         if running.is_some_and(|running| running.is_urgent) {
             cx.disks().tell(Effect::NoteScrub(self.number));
         }

@@ -5,6 +5,7 @@ use super::job::{Owner, Place, SpanId};
 use super::members::{Column, Expected, Repaired};
 use super::walk::{AGAIN_DOUBLINGS_MAX, Visit, fetch_bytes};
 use super::walks::Walks;
+use crate::counters::Counter;
 use crate::netraid::coordinator::width_at;
 use crate::rules::{Rules, SOUND};
 use base::{GroupId, Stamp};
@@ -289,7 +290,7 @@ impl Spans {
         let Some(stamps) = repairing.expected_of(span, run.lba) else { return false };
         let Some(view) = cx.view(group).cloned() else { return false };
         repairing.runs.push(run);
-        cx.count("block that nobody can make out marked as lost");
+        cx.count(Counter::BlockThatNobodyCanMakeOutMarkedAsLost);
         cx.disks().lose(id, &view, run, stamps);
         true
     }
@@ -320,7 +321,7 @@ impl Spans {
         if !job.is_scrub() || job.visit.attempts < AGAIN_DOUBLINGS_MAX {
             return self.on_refused(id, lba);
         }
-        cx.count("scrub found no room for a repair");
+        cx.count(Counter::ScrubFoundNoRoomForARepair);
         self.end_run(id, lba);
     }
 

@@ -202,17 +202,12 @@ pub(super) fn fetch_bytes(geometry: &Geometry) -> u64 {
 /// How many blocks from `lba` on are looked at together: all in one stripe unit (mirrors have none) and one extent.
 pub(super) fn span_blocks(geometry: &Geometry, lba: u64) -> u64 {
     let extent_end = geometry.lbas(geometry.extent_of_lba(lba)).end;
-    let unit = match geometry.layout().copies() > 1 {
-        true => u64::from(Span::BLOCKS_MAX),
-        false => u64::from(geometry.stripe_unit_blocks().min(Span::BLOCKS_MAX)),
-    };
+    let most = u64::from(Span::BLOCKS_MAX);
+    if geometry.layout().copies() > 1 {
+        return extent_end.min((lba / most + 1) * most) - lba;
+    }
     // A stripe unit may be longer than a span may be.
-    let unit_end = match geometry.layout().copies() > 1 {
-        true => (lba / unit + 1) * unit,
-        false => {
-            let stripe = u64::from(geometry.stripe_unit_blocks());
-            ((lba / stripe + 1) * stripe).min(lba + unit)
-        }
-    };
+    let unit = u64::from(geometry.stripe_unit_blocks());
+    let unit_end = ((lba / unit + 1) * unit).min(lba + most);
     extent_end.min(unit_end) - lba
 }

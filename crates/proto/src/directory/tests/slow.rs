@@ -1,6 +1,7 @@
 //! Bricks that hold up writes: who is left out, who stays, who returns, and when.
 
 use super::*;
+use crate::counters::Counter;
 use wire::{Health, Observed, SlowEntry};
 
 const FIRST: GatewayId = GatewayId(1);
@@ -38,7 +39,7 @@ impl Stage {
     }
 
     fn leavings(&self) -> u64 {
-        self.directory.counters().all().get("member held for slow").copied().unwrap_or(0)
+        self.directory.counters().get(Counter::MemberHeldForSlow)
     }
 
     /// One brick of a mirror is out for being slow, and measures so.

@@ -5,6 +5,7 @@
 //! other read. So a claim that is lost, late or a lie costs a second service, or the asker's patience, and no more.
 
 use super::context::{Context, Effect, ReadRequest};
+use crate::counters::Counter;
 use crate::distribute::claim::{
     Attempt, Claims, Config, Counts, Dropped, Effect as ClaimEffect, Event, Holders, ReadId,
     estimate::{Calibration, Estimate},
@@ -129,11 +130,11 @@ impl Contests {
     fn count_drop(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
         let number = read.contest.map_or(0, |contest| contest.number);
         cx.counters.count(match why {
-            Dropped::Claimed(_) => "read left to another member",
-            Dropped::Squashed if self.early.contains(&(read.from, number)) => "claim overtook its read",
-            Dropped::Squashed => "contested read came twice",
-            Dropped::Full => "contested read found the queue full",
-            Dropped::Cancelled => "contested read cancelled",
+            Dropped::Claimed(_) => Counter::ReadLeftToAnotherMember,
+            Dropped::Squashed if self.early.contains(&(read.from, number)) => Counter::ClaimOvertookItsRead,
+            Dropped::Squashed => Counter::ContestedReadCameTwice,
+            Dropped::Full => Counter::ContestedReadFoundTheQueueFull,
+            Dropped::Cancelled => Counter::ContestedReadCancelled,
         });
     }
 
@@ -186,7 +187,7 @@ impl Contests {
             return Entry::Alone(read);
         };
         let Some(holders) = self.holders(cx, &read, contest.holders) else {
-            cx.counters.count("contested read that makes no sense served alone");
+            cx.counters.count(Counter::ContestedReadThatMakesNoSenseServedAlone);
             return Entry::Alone(read);
         };
         if self.at_disk.len() >= QUEUE_MAX {
@@ -230,7 +231,7 @@ impl Contests {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
         let was_there = self.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
         if was_there && is_left {
-            cx.counters.count("read left to another member");
+            cx.counters.count(Counter::ReadLeftToAnotherMember);
         }
         was_there && is_left
     }

@@ -30,6 +30,7 @@ pub use reads::READ_PATIENCE;
 pub use writes::FoundFate;
 
 use super::pending::{Pending, Prepare};
+use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
 use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use branches::{Found, Look, Wanted};
@@ -273,7 +274,7 @@ impl Participant {
                 let job = self.disk.listed(token);
                 self.jobs.on_stretches(job, result);
             }
-            Reply::Broken { .. } => cx.counters.count("disk failed"),
+            Reply::Broken { .. } => cx.counters.count(Counter::DiskFailed),
         }
     }
 

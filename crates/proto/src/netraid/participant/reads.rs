@@ -4,6 +4,7 @@ use super::branches::{Look, Wanted};
 use super::contests::{Begun, Contests, Entry, answer};
 use super::context::{Context, ReadRequest};
 use super::disk::{Disk, Looking};
+use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders};
 use crate::netraid::order::ts_wait::QUEUE_MAX;
 use crate::netraid::pending::PendingTable;
@@ -64,7 +65,7 @@ impl Reads {
     ) {
         if let Err(view) = admits(cx, &read) {
             if view.is_some() {
-                cx.counters.count("request under an old view refused");
+                cx.counters.count(Counter::RequestUnderAnOldViewRefused);
             }
             return answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
         }
@@ -168,7 +169,7 @@ impl Reads {
         {
             let read = first.remove().read;
             let writes: Vec<WriteId> = undecided.in_doubt(read.span).map(|p| p.prepare.write).collect();
-            cx.counters.count("read in doubt");
+            cx.counters.count(Counter::ReadInDoubt);
             answer(cx, &read, ReadOutcome::InDoubt { writes }, Payload::new());
         }
     }
@@ -241,7 +242,7 @@ fn hold(queue: &mut BTreeMap<u64, Held>, cx: &mut Context<'_>, id: u64, held: He
     if queue.len() >= QUEUE_MAX {
         return answer(cx, &held.read, ReadOutcome::Busy, Payload::new());
     }
-    cx.counters.count("read waited for a decision");
+    cx.counters.count(Counter::ReadWaitedForADecision);
     queue.insert(id, held);
 }
 
@@ -261,7 +262,7 @@ fn answer_done(cx: &mut Context<'_>, read: &ReadRequest, leased: bool, result: R
     // The disk may have taken longer than the lease lasted.
     let leased = leased && cx.leased;
     if !leased {
-        cx.counters.count("read answered without a lease");
+        cx.counters.count(Counter::ReadAnsweredWithoutALease);
     }
     let stamps = if read.stamps { blocks.stamps } else { Vec::new() };
     let outcome = ReadOutcome::Done { leased, stamps, unreadable: blocks.unreadable };

@@ -25,6 +25,7 @@ use super::context::{Context, RepairAsker, RepairRequest};
 use super::disk::{Looking, Staging};
 use super::jobs::Jobs;
 use super::writes::{Around, Writes};
+use crate::counters::Counter;
 use crate::netraid::pending::WriteKey;
 use base::{Payload, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
@@ -68,7 +69,7 @@ pub(super) fn on_checked(
         let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };
         return tell(jobs, at.cx, request.asker, request.span, outcome);
     }
-    let name = if fit == Fit::Lost { "unreadable blocks repaired" } else { "old blocks caught up" };
+    let name = if fit == Fit::Lost { Counter::UnreadableBlocksRepaired } else { Counter::OldBlocksCaughtUp };
     if matches!(request.asker, RepairAsker::Node(..)) {
         at.cx.counters.count(name);
     }

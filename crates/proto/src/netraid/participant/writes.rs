@@ -10,6 +10,7 @@ use super::copy_ups::{self, CopyUps, Turn as CopyUpTurn};
 use super::disk::{Disk, Looking, Noting, Staging};
 use super::outcomes::Outcomes;
 use super::reads::Reads;
+use crate::counters::Counter;
 use crate::netraid::atomicity::seals::Seals;
 use crate::netraid::atomicity::two_phase::{self, refusal};
 use crate::netraid::order::ts_wait::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
@@ -79,7 +80,7 @@ impl Writes {
         let cx = &mut *at.cx;
         if let Err(view) = cx.groups.takes(prepare.write.group, prepare.view) {
             if view.is_some() {
-                cx.counters.count("request under an old view refused");
+                cx.counters.count(Counter::RequestUnderAnOldViewRefused);
             }
             return answer(cx, &prepare, PrepareOutcome::Stale { view });
         }
@@ -87,12 +88,12 @@ impl Writes {
             && !view.lineage.is_head(prepare.write.span.volume)
         {
             // A gateway that knows the view knows the heads: it has to look at it once more.
-            cx.counters.count("write to a frozen branch refused");
+            cx.counters.count(Counter::WriteToAFrozenBranchRefused);
             let view = Some(view.clone());
             return answer(cx, &prepare, PrepareOutcome::Stale { view });
         }
         if !two_phase::is_well_formed(&prepare) {
-            cx.counters.count("malformed prepare refused");
+            cx.counters.count(Counter::MalformedPrepareRefused);
             return answer(cx, &prepare, PrepareOutcome::Failed);
         }
         self.outcomes.raise_floor(prepare.request.client, floor);
@@ -102,7 +103,7 @@ impl Writes {
     fn admit(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
         let key = prepare.key();
         if self.outcomes.is_over(prepare.request, prepare.part) {
-            at.cx.counters.count("duplicate request suppressed");
+            at.cx.counters.count(Counter::DuplicateRequestSuppressed);
             return answer(at.cx, &prepare, PrepareOutcome::Duplicate);
         }
         if self.seals.refuses(key.stamp) {
@@ -120,12 +121,12 @@ impl Writes {
         match self.order.turn(&self.undecided, &prepare) {
             Turn::Now => self.check(at, prepare),
             Turn::Die(newest) => {
-                at.cx.counters.count("write refused by wait-die");
+                at.cx.counters.count(Counter::WriteRefusedByWaitDie);
                 answer(at.cx, &prepare, PrepareOutcome::Late { newest });
             }
             Turn::Full => answer(at.cx, &prepare, PrepareOutcome::Busy),
             Turn::Wait => {
-                at.cx.counters.count("write waited behind an undecided one");
+                at.cx.counters.count(Counter::WriteWaitedBehindAnUndecidedOne);
                 self.order.enqueue(prepare);
             }
         }
@@ -151,7 +152,7 @@ impl Writes {
     fn commit_implied(&mut self, at: &mut Around<'_, '_>, prepare: &Prepare) {
         let Change::Xor { previous, .. } = &prepare.change else { return };
         for key in TsWait::implied(&self.undecided, prepare, previous) {
-            at.cx.counters.count("commit implied by the next delta");
+            at.cx.counters.count(Counter::CommitImpliedByTheNextDelta);
             self.commit(at, key);
         }
     }
@@ -267,7 +268,7 @@ impl Writes {
             CopyUpTurn::Behind => {}
             CopyUpTurn::LookAgain => self.look_again(at, key),
             CopyUpTurn::Begin => {
-                at.cx.counters.count("inherited block copied up");
+                at.cx.counters.count(Counter::InheritedBlockCopiedUp);
                 // Only what is inherited: blocks that are here may be changed meanwhile by deltas of other units.
                 let blocks = found.inherited.iter().map(|(block, _)| *block).collect();
                 let runs = copy_ups::runs(span, width, found, blocks);
@@ -314,10 +315,10 @@ impl Writes {
         };
         match commit {
             true if pending.is_staged() => self.commit(at, key),
-            true => at.cx.counters.count("commit of a write that is not staged ignored"),
+            true => at.cx.counters.count(Counter::CommitOfAWriteThatIsNotStagedIgnored),
             // What a view change has listed as in doubt stays so until the view begins.
             false if at.cx.groups.is_fenced(pending.prepare.write.group) => {
-                at.cx.counters.count("abort ignored under a fence");
+                at.cx.counters.count(Counter::AbortIgnoredUnderAFence);
             }
             false => self.abort(at, key),
         }
@@ -402,10 +403,10 @@ impl Writes {
             let Some(pending) = self.undecided.get(&key) else { continue };
             let commit = commits.contains(&Decision::from(&pending.prepare.write));
             if commit && pending.is_staged() {
-                at.cx.counters.count("write decided by a view change");
+                at.cx.counters.count(Counter::WriteDecidedByAViewChange);
                 self.commit(at, key);
             } else {
-                at.cx.counters.count("write dropped by a view change");
+                at.cx.counters.count(Counter::WriteDroppedByAViewChange);
                 self.abort(at, key);
             }
         }
@@ -445,7 +446,7 @@ impl Writes {
         // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
         // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
         if self.order.has(&key) {
-            at.cx.counters.count("fate of a waiting write asked");
+            at.cx.counters.count(Counter::FateOfAWaitingWriteAsked);
             return;
         }
         at.disk.look_here(at.cx, write.span, width, Looking::Fate { asker, write, width });
@@ -482,7 +483,7 @@ impl Writes {
     }
 
     fn seal(&mut self, at: &mut Around<'_, '_>, asker: Asker, key: WriteKey) {
-        at.cx.counters.count("write refused for ever");
+        at.cx.counters.count(Counter::WriteRefusedForEver);
         let note = self.seals.seal(key.stamp);
         if let Some(prepare) = self.order.take(&key) {
             answer(at.cx, &prepare, PrepareOutcome::Late { newest: key.stamp });

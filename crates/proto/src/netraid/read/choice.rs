@@ -4,6 +4,7 @@
 //! that left a read to another may forget it. So each wait ends, the last one with all asked anew ([`Shared::retry_delay`]).
 
 use super::ReadOperation;
+use crate::counters::Counter;
 use crate::netraid::coordinator::{Operation, Shared};
 use crate::netraid::pace::Kind;
 use crate::netraid::reconstruct::ReconstructOperation;
@@ -59,7 +60,7 @@ impl ReadOperation {
             }
         }
         if !slow.is_empty() {
-            shared.counters.count("read went around a slow brick");
+            shared.counters.count(Counter::ReadWentAroundASlowBrick);
         }
         for (slot, brick) in slow {
             if shared.is_look_due(brick, self.kind()) {
@@ -160,7 +161,7 @@ impl ReadOperation {
         let Some((slot, _)) = ranked.into_iter().find(|(slot, _)| !self.direct.has(*slot)) else {
             return false;
         };
-        shared.counters.count("read rescued");
+        shared.counters.count(Counter::ReadRescued);
         shared.traffic.rescues += 1;
         self.ask_directly(shared, view, slot);
         let left = self.retry_at.since(shared.now);
@@ -227,8 +228,8 @@ impl ReadOperation {
         let is_slow = !is_lost && self.is_row_faster(shared, view, holders);
         if (is_lost || is_slow) && !self.is_reconstructing {
             shared.counters.count(match is_lost {
-                true => "read went around a brick that did not answer",
-                false => "read went around a slow brick",
+                true => Counter::ReadWentAroundABrickThatDidNotAnswer,
+                false => Counter::ReadWentAroundASlowBrick,
             });
             shared.traffic.reconstructions += u64::from(is_slow);
             self.stand_in(shared);

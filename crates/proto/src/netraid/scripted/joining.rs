@@ -1,6 +1,7 @@
 //! Members that join: they must have every write, serve no read, and fail no client.
 
 use super::{FAMILY, GROUP, Script, block, geometry, span, view};
+use crate::counters::Counter;
 use crate::netraid::coordinator::{Answer, Operation, Outcome, participants};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::{Content, Origin, WriteOperation};
@@ -273,9 +274,9 @@ fn a_member_that_joins_may_ask_to_settle_and_is_asked() {
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [0, 1]);
     script.answer(&asked[0], Answer::Fate(Ok(Fate::Prepared)));
-    assert_eq!(script.counted("write in doubt committed"), 0);
+    assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 0);
     script.answer(&asked[1], Answer::Fate(Ok(Fate::Refused)));
-    assert_eq!(script.counted("write in doubt aborted"), 1);
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 1);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod paused;
 mod policies;
 
 use super::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
+use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BLOCK, BrickId, GroupId, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
 use core::time::Duration;
@@ -183,8 +184,8 @@ impl Script {
         true
     }
 
-    pub(super) fn counted(&self, name: &str) -> u64 {
-        self.coordinator.shared.counters.get(name)
+    pub(super) fn counted(&self, counter: Counter) -> u64 {
+        self.coordinator.shared.counters.get(counter)
     }
 
     /// The slots that were told of a commit.

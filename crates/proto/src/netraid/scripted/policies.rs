@@ -1,6 +1,7 @@
 //! Who is asked for a read under each policy, and who else when that takes long.
 
 use super::{Asked, FAMILY, GROUP, Script, span};
+use crate::counters::Counter;
 use crate::netraid::coordinator::{Answer, Operation, Outcome};
 use crate::netraid::pace::Kind;
 use crate::netraid::read::ReadOperation;
@@ -62,7 +63,7 @@ fn a_claimed_read_is_asked_of_all_and_the_first_answer_counts() {
     script.shows(&asked[1], 7, &[], true);
     assert_eq!(content(&mut script), 7);
     script.shows(&asked[2], 7, &[], true);
-    assert_eq!(script.counted("duplicate answers to a read"), 1);
+    assert_eq!(script.counted(Counter::DuplicateAnswersToARead), 1);
     let traffic = script.coordinator.shared.traffic;
     assert_eq!((traffic.reads, traffic.questions, traffic.duplicate_answers), (1, 3, 1));
     assert!(script.wait().is_empty(), "nothing is left to ask");
@@ -90,7 +91,7 @@ fn a_read_that_nobody_answers_is_rescued_by_each_member_in_turn() {
     assert!(anew.len() == 1 && contest(&anew[0]).is_none(), "{anew:?}");
     script.shows(&anew[0], 3, &[], true);
     assert_eq!(content(&mut script), 3);
-    assert_eq!(script.counted("read rescued"), 3);
+    assert_eq!(script.counted(Counter::ReadRescued), 3);
 }
 
 #[test]
