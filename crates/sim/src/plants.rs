@@ -21,6 +21,7 @@ mod planted {
     use node::BrickNode;
     use proto::directory::Directory;
     use proto::planted::{Plant, rules};
+    use store::StoreConfig;
 
     fn plant_of(name: Option<&str>) -> Option<Plant> {
         Some(match name? {
@@ -34,12 +35,18 @@ mod planted {
     }
 
     impl World {
-        /// Breaks what is broken for all that runs on this thread, and the physics.
+        /// Breaks the physics.
         pub(crate) fn plant_all(&mut self) {
             let plant = self.shape.plant.as_deref();
-            store::planted::ignore_sums(plant == Some("checksum_on_read_off"));
             if plant == Some("journal_sync_off") {
                 self.physics.set_durability(Durability::Cached);
+            }
+        }
+
+        pub(crate) fn plant_store(&self, config: StoreConfig) -> StoreConfig {
+            match self.shape.plant.as_deref() {
+                Some("checksum_on_read_off") => StoreConfig { sum_check: store::planted::ANY_SUM, ..config },
+                _ => config,
             }
         }
 
@@ -58,10 +65,14 @@ mod planted {
     use crate::world::World;
     use node::BrickNode;
     use proto::directory::Directory;
+    use store::StoreConfig;
 
     impl World {
         pub(crate) fn plant_all(&mut self) {
             assert!(self.shape.plant.is_none(), "a build without the feature `planted` has no bugs to plant");
+        }
+        pub(crate) fn plant_store(&self, config: StoreConfig) -> StoreConfig {
+            config
         }
         pub(crate) fn plant_directory(&self, _directory: &mut Directory) {}
         pub(crate) fn plant_brick(&self, _brick: &mut BrickNode) {}

@@ -1,6 +1,6 @@
 //! Whose disk a store expects, and the bounds of its memory and queues.
 
-use base::{BrickId, ClusterId};
+use base::{BrickId, Checksum, ClusterId, checksum};
 
 /// Whose disk it is expected to be, and how much memory it may take.
 #[derive(Clone, Debug)]
@@ -17,6 +17,15 @@ pub struct StoreConfig {
     pub cache_bytes: usize,
     /// Bounds of its queues.
     pub limits: Limits,
+    /// Whether a block is what was written, by its checksum. Only tests of the checkers hand in another answer.
+    pub sum_check: SumCheck,
+}
+
+/// Tells whether a block fits its checksum.
+pub type SumCheck = fn(&[u8], Checksum) -> bool;
+
+fn fits(block: &[u8], sum: Checksum) -> bool {
+    checksum(block) == sum
 }
 
 /// Bounds of the queues of a store, and how long lazy work may wait.
@@ -60,6 +69,6 @@ impl StoreConfig {
     /// With default limits and 64 MiB of cache.
     pub fn new(cluster: ClusterId, brick: BrickId, disk_index: u16, disk_bytes: u64) -> StoreConfig {
         let limits = Limits::default();
-        StoreConfig { cluster, brick, disk_index, disk_bytes, cache_bytes: 64 << 20, limits }
+        StoreConfig { cluster, brick, disk_index, disk_bytes, cache_bytes: 64 << 20, limits, sum_check: fits }
     }
 }

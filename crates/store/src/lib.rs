@@ -67,7 +67,7 @@ mod works;
 mod writes;
 mod writing;
 
-pub use config::{Limits, StoreConfig};
+pub use config::{Limits, StoreConfig, SumCheck};
 pub use event::{StoreEffect, StoreEvent};
 pub use fsck::{Finding, FsckOptions, FsckReport, Outcome, Owner, Sectors, State, What, fsck};
 pub use io::{Io, IoDone, IoFault, IoKind, IoToken};

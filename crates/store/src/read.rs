@@ -7,12 +7,13 @@
 //! applies is the one to go on.
 
 use crate::blocks::{Blocks, Source};
+use crate::config::SumCheck;
 use crate::device::{Device, ReadId, ReadPurpose, Run};
 use crate::metadata::Key;
 use crate::pass::Pass;
 use crate::record::WIDTH_MAX;
 use crate::stats::ReadStats;
-use base::{BLOCK, Checksum, Stamp, checksum};
+use base::{BLOCK, Checksum, Stamp};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::Span;
@@ -194,7 +195,7 @@ impl ReadOp {
         true
     }
 
-    fn take_run(&mut self, run: &Run, bytes: &Bytes, blocks: &mut Blocks) {
+    fn take_run(&mut self, run: &Run, bytes: &Bytes, blocks: &mut Blocks, is_good: SumCheck) {
         let mut good = true;
         let buffer = self.buffers.len();
         let is_check = self.wanted == Wanted::Check;
@@ -230,6 +231,7 @@ pub(crate) struct Base {
 /// The reads that are not answered.
 pub(crate) struct Reads {
     max: usize,
+    is_good: SumCheck,
     by_id: BTreeMap<ReadId, ReadOp>,
     last: ReadId,
     /// Reads that wait for works on their blocks.
@@ -238,10 +240,10 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// None; at most `max` at a time.
-    pub(crate) fn new(max: usize) -> Reads {
+    /// None; at most `max` at a time, whose blocks are what was written where `is_good` says so.
+    pub(crate) fn new(max: usize, is_good: SumCheck) -> Reads {
         let (by_id, held) = (BTreeMap::new(), Vec::new());
-        Reads { max, by_id, last: ReadId::default(), held, stats: ReadStats::default() }
+        Reads { max, is_good, by_id, last: ReadId::default(), held, stats: ReadStats::default() }
     }
 
     pub(crate) fn stats(&self) -> ReadStats {
@@ -306,7 +308,7 @@ impl Reads {
         read.waiting -= 1;
         let expected = run.blocks.len() * BLOCK;
         match bytes.filter(|bytes| bytes.len() == expected) {
-            Some(bytes) => read.take_run(run, &bytes, blocks),
+            Some(bytes) => read.take_run(run, &bytes, blocks, self.is_good),
             None if run.blocks.len() > 1 => {
                 // One bad sector must not cost its neighbours: ask for each block alone.
                 read.waiting += run.blocks.len();
@@ -408,13 +410,4 @@ impl Reads {
 fn zero_block() -> Bytes {
     static ZEROS: [u8; BLOCK] = [0; BLOCK];
     Bytes::from_static(&ZEROS)
-}
-
-/// Whether a block is what was written.
-fn is_good(block: &[u8], sum: u32) -> bool {
-    #[cfg(feature = "planted")]
-    if crate::planted::ignores_sums() {
-        return true;
-    }
-    checksum(block) == sum
 }

@@ -46,7 +46,7 @@ impl Running {
             blocks: Blocks::new(&superblock.geometry, &bounds),
             log: Log::new(limits, journal),
             destage: Destage::new(limits),
-            reads: Reads::new(limits.reads_max),
+            reads: Reads::new(limits.reads_max, config.sum_check),
         }
     }
 

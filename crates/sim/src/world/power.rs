@@ -185,7 +185,7 @@ impl World {
         let shape = &self.shape;
         let limits = shape.store_limits;
         let config = StoreConfig::new(CLUSTER, brick, disk, shape.disk.bytes);
-        StoreConfig { cache_bytes: shape.cache_bytes, limits, ..config }
+        self.plant_store(StoreConfig { cache_bytes: shape.cache_bytes, limits, ..config })
     }
 
     /// Fresh disks for a brick.
