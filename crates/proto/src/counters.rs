@@ -64,6 +64,7 @@ base::named! {
         RequestHadTakenEffectBefore: "request had taken effect before",
         RequestUnderAnOldView: "request under an old view",
         RequestUnderAnOldViewRefused: "request under an old view refused",
+        RequestsGivenUpAtTheirVolumesTime: "requests given up at their volume's time",
         ScrubCompleted: "scrub completed",
         ScrubFoundNoRoomForARepair: "scrub found no room for a repair",
         SlotGivenToAnotherBrick: "slot given to another brick",

@@ -182,7 +182,7 @@ impl Gateway {
         if !self.requests.expire(now) {
             return;
         }
-        self.coordinator.shared.counters.count("requests given up at their volume's time");
+        self.coordinator.shared.counters.count(Counter::RequestsGivenUpAtTheirVolumesTime);
         // What waited for its turn begins when that before it ends.
         while self.coordinator.abandon_parts(|request| self.requests.is_given_up(request)) {
             self.collect(fx);

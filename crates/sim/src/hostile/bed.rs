@@ -112,6 +112,7 @@ impl Bed {
             address: id.to_string(),
             labels: vec![("host".to_owned(), id.to_string())],
             disks: Vec::new(),
+            durability: Vec::new(),
         };
         let format = FormatOptions {
             cluster: CLUSTER,
