@@ -14,11 +14,13 @@
 //! Begin with [`writes`].
 
 mod allocation;
+mod answers;
 mod branches;
 mod contests;
 pub mod context;
 mod copy_ups;
 mod disk;
+mod fates;
 pub mod jobs;
 mod outcomes;
 mod reads;
@@ -26,8 +28,8 @@ mod repair;
 mod writes;
 
 pub use context::{Asker, Context, Effect, ReadRequest, RepairAsker, RepairRequest};
+pub use fates::FoundFate;
 pub use reads::READ_PATIENCE;
-pub use writes::FoundFate;
 
 use super::pending::{Pending, Prepare};
 use crate::counters::Counter;
@@ -39,7 +41,7 @@ use disk::{Allocating, Disk, Looking, Noting, Staging};
 use jobs::{Finding, Jobs};
 use reads::Reads;
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
-use wire::{Claim, Completion, Decision, Fate, GroupView, Span, WriteId};
+use wire::{Claim, Completion, Decision, GroupView, Span, WriteId};
 use writes::{Around, Writes};
 
 /// The participant of one disk.
@@ -320,7 +322,7 @@ impl Participant {
         let noting = self.disk.noted(token);
         let (writes, jobs, at) = (&mut self.writes, &mut self.jobs, around!(self, cx));
         match noting {
-            Noting::Seal { asker } if durable => writes.tell(at.cx, asker, Fate::Refused),
+            Noting::Seal { asker } if durable => writes.on_sealed(at.cx, asker),
             // Whoever asks asks again; a seal that stays is one too many, which refuses what is earlier than the floor.
             Noting::Seal { .. } | Noting::SealDropped => {}
             Noting::Horizon { job, latest, completions } => {

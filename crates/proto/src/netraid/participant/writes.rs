@@ -1,34 +1,24 @@
 //! Writes in doubt: prepared here, and not decided. Put together from an *order* ([`TsWait`]: which write has its turn) and
-//! an *atomicity* ([`two_phase`]: what is checked before a write is staged, and [`Seals`]: what is refused for ever).
+//! an *atomicity* ([`two_phase`]: what is checked before a write is staged, and [`Fates`]: what is refused for ever).
 //!
 //! Reading order: [`Writes::on_prepare`], [`Writes::on_checked`], [`Writes::on_staged`], [`Writes::on_decide`], then what a
 //! change of view means ([`Writes::fence`], [`Writes::activate`]), and what is told of a write's fate ([`Writes::on_query`]).
 
+use super::answers::{answer, answer_again, answer_prepared, old_content};
 use super::branches::{Found, Look, Wanted};
 use super::context::{Asker, Context};
 use super::copy_ups::{self, CopyUps, Turn as CopyUpTurn};
-use super::disk::{Disk, Looking, Noting, Staging};
+use super::disk::{Disk, Looking, Staging};
+use super::fates::{Fates, FoundFate, Verdict};
 use super::outcomes::Outcomes;
 use super::reads::Reads;
 use crate::counters::Counter;
-use crate::netraid::atomicity::seals::Seals;
 use crate::netraid::atomicity::two_phase::{self, refusal};
 use crate::netraid::order::ts_wait::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
 use crate::netraid::pending::{OldContent, Pending, PendingTable, Prepare, State, WriteKey};
-use base::{GroupId, NodeId, Payload, Stamp, Time, VolumeId};
+use base::{GroupId, NodeId, Stamp, Time, VolumeId};
 use wire::disk::{Blocks, Command, Recovered, StoreError, Token};
-use wire::{Change, Completion, Decision, Fate, GroupView, Message, PrepareOutcome, Scope, Span, WriteId};
-
-/// A fate that was found, for the making of a view.
-#[derive(Debug)]
-pub struct FoundFate {
-    /// The question of the brick.
-    pub job: u64,
-    /// Which of its writes.
-    pub index: usize,
-    /// What became of the write here.
-    pub fate: Fate,
-}
+use wire::{Change, Completion, Decision, Fate, GroupView, PrepareOutcome, Scope, Span, WriteId};
 
 /// What a step on the writes works with beside them: the disk, and the reads that wait for decisions.
 pub(super) struct Around<'a, 'c> {
@@ -41,11 +31,10 @@ pub(super) struct Around<'a, 'c> {
 pub(super) struct Writes {
     undecided: PendingTable,
     order: TsWait,
-    seals: Seals,
+    /// What is told of them, and which are refused for ever.
+    fates: Fates,
     outcomes: Outcomes,
     copy_ups: CopyUps,
-    /// For the making of views.
-    fates: Vec<FoundFate>,
 }
 
 impl Writes {
@@ -59,16 +48,15 @@ impl Writes {
         Writes {
             undecided,
             order: TsWait::default(),
-            seals: Seals::recover(&recovered.notes),
+            fates: Fates::recover(&recovered.notes),
             outcomes: Outcomes::recover(recovered),
             copy_ups: CopyUps::default(),
-            fates: Vec::new(),
         }
     }
 
     /// Drops writes that were found staged although they are sealed: a crash came between the seal and the drop.
     pub(super) fn drop_sealed(&mut self, at: &mut Around<'_, '_>) {
-        for key in self.keys_where(|pending| self.seals.has(pending.prepare.write.stamp)) {
+        for key in self.keys_where(|pending| self.fates.is_sealed(pending.prepare.write.stamp)) {
             self.abort(at, key);
         }
     }
@@ -106,8 +94,7 @@ impl Writes {
             at.cx.counters.count(Counter::DuplicateRequestSuppressed);
             return answer(at.cx, &prepare, PrepareOutcome::Duplicate);
         }
-        if self.seals.refuses(key.stamp) {
-            let newest = key.stamp.max(self.seals.floor());
+        if let Some(newest) = self.fates.refuses(key.stamp) {
             return answer(at.cx, &prepare, PrepareOutcome::Late { newest });
         }
         if self.undecided.get(&key).is_some() {
@@ -213,7 +200,7 @@ impl Writes {
 
     fn refuse_checked(&mut self, at: &mut Around<'_, '_>, key: WriteKey, outcome: PrepareOutcome) {
         if matches!(outcome, PrepareOutcome::Late { .. }) {
-            self.seals.note_late(key.stamp);
+            self.fates.note_late(key.stamp);
         }
         if self.undecided.get(&key).is_some_and(Pending::is_checking) {
             let pending = self.remove(at, key);
@@ -441,7 +428,7 @@ impl Writes {
     pub(super) fn on_query(&mut self, at: &mut Around<'_, '_>, asker: Asker, write: WriteId, width: u8) {
         let key = WriteKey::of(&write);
         if self.undecided.get(&key).is_some_and(Pending::is_staged) {
-            return self.tell(at.cx, asker, Fate::Prepared);
+            return self.fates.tell(at.cx, asker, Fate::Prepared);
         }
         // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
         // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
@@ -460,31 +447,18 @@ impl Writes {
         (write, width): (WriteId, u8),
         result: Result<Blocks, StoreError>,
     ) {
-        let fate = match result {
-            _ if self.undecided.get(&WriteKey::of(&write)).is_some_and(Pending::is_staged) => {
-                Some(Fate::Prepared)
-            }
-            _ if self.outcomes.has_applied(write.stamp) => Some(Fate::Committed),
-            _ if self.seals.has(write.stamp) => None,
-            // It can say, but not now: whoever asks asks again.
-            Err(StoreError::Busy) => return,
-            Err(_) => Some(Fate::Unreadable),
-            Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
-            Ok(blocks) => two_phase::fate_by_stamps(&write, width, &blocks.stamps),
-        };
-        // What the blocks show took effect. For the rest a seal may have been here, and be part of the floor by now.
-        let fate = fate.filter(|fate| *fate != Fate::Unreadable || write.stamp > self.seals.floor());
-        // Newer writes wiped its traces; but what took effect here lately is remembered.
-        let is_known = self.outcomes.covers(write.stamp) || self.seals.was_late(write.stamp);
-        match fate {
-            Some(fate) if fate != Fate::Unreadable || !is_known => self.tell(at.cx, asker, fate),
-            _ => self.seal(at, asker, WriteKey::of(&write)),
+        let key = WriteKey::of(&write);
+        let is_staged = self.undecided.get(&key).is_some_and(Pending::is_staged);
+        match self.fates.verdict(&self.outcomes, is_staged, (write, width), result) {
+            Verdict::Tell(fate) => self.fates.tell(at.cx, asker, fate),
+            Verdict::Seal => self.seal(at, asker, key),
+            Verdict::Later => {}
         }
     }
 
     fn seal(&mut self, at: &mut Around<'_, '_>, asker: Asker, key: WriteKey) {
         at.cx.counters.count(Counter::WriteRefusedForEver);
-        let note = self.seals.seal(key.stamp);
+        let note = self.fates.seal(key.stamp);
         if let Some(prepare) = self.order.take(&key) {
             answer(at.cx, &prepare, PrepareOutcome::Late { newest: key.stamp });
         }
@@ -492,30 +466,20 @@ impl Writes {
             answer(at.cx, &pending.prepare, PrepareOutcome::Late { newest: key.stamp });
             self.abort(at, key);
         }
-        at.disk.note(at.cx, note, Noting::Seal { asker });
         // The floor must not rise above a write that is staged and may be acknowledged.
         let staged = self.undecided.iter().filter(|pending| pending.is_staged());
         let bound = staged.map(|pending| pending.prepare.write.stamp).min().unwrap_or(key.stamp);
-        while let Some(notes) = self.seals.drop_oldest(bound) {
-            for note in notes {
-                at.disk.note(at.cx, note, Noting::SealDropped);
-            }
-        }
+        self.fates.note_seal(at.cx, at.disk, (note, asker), bound);
     }
 
-    /// Tells a fate that is final.
-    pub(super) fn tell(&mut self, cx: &mut Context<'_>, asker: Asker, fate: Fate) {
-        match asker {
-            Asker::Gateway(from, operation) => {
-                cx.send(from, Message::QueryDone { operation, fate: Ok(fate) }, Payload::new());
-            }
-            Asker::View(job, index) => self.fates.push(FoundFate { job, index, fate }),
-        }
+    /// The seal of a write is durable: it is refused for ever.
+    pub(super) fn on_sealed(&mut self, cx: &mut Context<'_>, asker: Asker) {
+        self.fates.tell(cx, asker, Fate::Refused);
     }
 
     /// The fates found since the last call, for the making of views.
     pub(super) fn take_fates(&mut self) -> Vec<FoundFate> {
-        core::mem::take(&mut self.fates)
+        self.fates.take()
     }
 
     // ---- what is known ----
@@ -551,7 +515,7 @@ impl Writes {
         if deep {
             assert_one_a_block(&self.undecided);
             let sealed =
-                self.undecided.iter().find(|p| p.is_staged() && self.seals.has(p.prepare.write.stamp));
+                self.undecided.iter().find(|p| p.is_staged() && self.fates.is_sealed(p.prepare.write.stamp));
             assert!(sealed.is_none(), "a sealed write is staged: {sealed:?}");
         }
     }
@@ -560,38 +524,4 @@ impl Writes {
 fn look_of(prepare: &Prepare, wanted: Wanted) -> Look {
     let WriteId { group, span, .. } = prepare.write;
     Look { group, span, width: prepare.change.width(), wanted }
-}
-
-fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
-    let delta = two_phase::delta_of(prepare, &blocks);
-    OldContent { stamps: blocks.stamps, delta }
-}
-
-fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
-    if let Some((to, operation)) = prepare.reply_to {
-        cx.send(to, Message::Prepared { operation, outcome }, Payload::new());
-    }
-}
-
-/// A staged write was found again after a restart, and its delta computed anew from the old content.
-fn answer_again(
-    cx: &mut Context<'_>,
-    prepare: &Prepare,
-    old: &mut Option<OldContent>,
-    result: Result<Blocks, StoreError>,
-) {
-    match result {
-        Ok(blocks) if blocks.unreadable.is_empty() => {
-            *old = Some(old_content(prepare, blocks));
-            answer_prepared(cx, prepare, old.as_ref());
-        }
-        Ok(_) => answer(cx, prepare, PrepareOutcome::Unreadable),
-        Err(error) => answer(cx, prepare, refusal(error)),
-    }
-}
-
-fn answer_prepared(cx: &mut Context<'_>, prepare: &Prepare, old: Option<&OldContent>) {
-    let Some((to, operation)) = prepare.reply_to else { return };
-    let (previous, delta) = old.map(|old| (old.stamps.clone(), old.delta.clone())).unwrap_or_default();
-    cx.send(to, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { previous } }, delta);
 }
