@@ -6,6 +6,7 @@ base::named! {
     /// Something that machines count.
     pub enum Counter {
         AbortIgnoredUnderAFence: "abort ignored under a fence",
+        AnswerToAnotherQuestionThanWasAsked: "answer to another question than was asked",
         BaseOfAPatchHadChanged: "base of a patch had changed",
         BlockThatNobodyCanMakeOutMarkedAsLost: "block that nobody can make out marked as lost",
         BranchMergedIntoItsChild: "branch merged into its child",

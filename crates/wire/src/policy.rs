@@ -4,26 +4,52 @@ use crate::{DecodeError, Reader, Wire};
 use core::fmt;
 use core::str::FromStr;
 
-/// Who serves a read, among the members that could.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum ReadPolicy {
+/// The one list of policies: of each what it is, its variant and its name. The place of each, counted from 1, is its code in
+/// records and messages, so that a new one goes to the end.
+macro_rules! policies {
+    ($($(#[$meta:meta])+ $variant:ident = $name:literal,)+) => {
+        /// Who serves a read, among the members that could.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        pub enum ReadPolicy {
+            $($(#[$meta])+ $variant,)+
+        }
+
+        impl ReadPolicy {
+            /// All of them.
+            pub const ALL: [ReadPolicy; [$($name),+].len()] = [$(ReadPolicy::$variant),+];
+
+            /// Its name, as operators write it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ReadPolicy::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+policies! {
     /// It waits at all of them, and the first that can claims it (D-SPTF).
     #[default]
-    Claim,
+    Claim = "claim",
     /// The one that a hash of the address picks.
-    Hash,
+    Hash = "hash",
     /// The same, but who answers faster gets more addresses.
-    WeightedHash,
+    WeightedHash = "weighted-hash",
     /// The one that served this place before, while it is not overloaded and others are idle (LARD).
-    Lard,
+    Lard = "lard",
     /// The one with the fewest of the gateway's questions unanswered.
-    ShortestQueue,
+    ShortestQueue = "shortest-queue",
     /// One of them, and a second when the first takes longer than is usual.
-    Hedged,
+    Hedged = "hedged",
     /// Two of them, of which the first to begin calls the other off.
-    Tied,
+    Tied = "tied",
     /// The better of a few, by their queues and latest answers.
-    Probing,
+    Probing = "probing",
+    /// Any one, each as often as the others.
+    Random = "random",
+    /// Of two drawn at random the one with fewer of the gateway's questions unanswered.
+    TwoChoices = "two-choices",
 }
 
 /// No policy has this name.
@@ -32,32 +58,6 @@ pub enum ReadPolicy {
 pub struct UnknownPolicy(String);
 
 impl ReadPolicy {
-    /// All of them. The place of each, counted from 1, is its code.
-    pub const ALL: [ReadPolicy; 8] = [
-        ReadPolicy::Claim,
-        ReadPolicy::Hash,
-        ReadPolicy::WeightedHash,
-        ReadPolicy::Lard,
-        ReadPolicy::ShortestQueue,
-        ReadPolicy::Hedged,
-        ReadPolicy::Tied,
-        ReadPolicy::Probing,
-    ];
-
-    /// Its name, as operators write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReadPolicy::Claim => "claim",
-            ReadPolicy::Hash => "hash",
-            ReadPolicy::WeightedHash => "weighted-hash",
-            ReadPolicy::Lard => "lard",
-            ReadPolicy::ShortestQueue => "shortest-queue",
-            ReadPolicy::Hedged => "hedged",
-            ReadPolicy::Tied => "tied",
-            ReadPolicy::Probing => "probing",
-        }
-    }
-
     /// Its number in records, from 1.
     pub(crate) fn code(self) -> u8 {
         ReadPolicy::ALL.iter().position(|policy| *policy == self).map_or(0, |at| at as u8 + 1)
@@ -109,7 +109,7 @@ mod tests {
             assert_eq!(ReadPolicy::from_bytes(&policy.to_bytes()), Ok(policy));
         }
         assert_eq!(ReadPolicy::of_code(0), Ok(ReadPolicy::default()));
-        assert!(ReadPolicy::of_code(9).is_err());
+        assert!(ReadPolicy::of_code(ReadPolicy::ALL.len() as u8 + 1).is_err());
         let error = "claims".parse::<ReadPolicy>().expect_err("no such policy").to_string();
         assert!(error.contains("'claims'") && error.contains("claim, hash, weighted-hash"), "{error}");
     }

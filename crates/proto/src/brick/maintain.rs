@@ -6,7 +6,7 @@
 use super::maintenance::{DiskQuestion, Effect};
 use super::{Brick, BrickEffect, reply};
 use crate::counters::Counter;
-use crate::netraid::coordinator::Answer;
+use crate::netraid::answer::{Answer, Received};
 use crate::netraid::participant::jobs::Finding;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
@@ -57,8 +57,8 @@ impl Brick {
                 }
             }
             _ => match Answer::from_packet(packet) {
-                Some((operation, answer)) => self.maintenance.on_answer(now, operation, answer),
-                None => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
+                Received::Answer(call, answer) => self.maintenance.on_answer(now, call, answer),
+                Received::Other(_) => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
             },
         }
     }

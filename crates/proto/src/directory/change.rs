@@ -23,7 +23,7 @@
 //! that happens after a write to the new branch can be written to the old one.
 
 use crate::layout::Geometry;
-use crate::netraid::coordinator::{participants, width_at};
+use crate::netraid::members::{participants, width_at};
 use base::{BrickId, NodeId, Time, ViewNumber};
 use std::collections::BTreeMap;
 use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};

@@ -3,7 +3,22 @@
 //!
 //! The hash is taken with each brick, and the highest wins: when one is away, only its addresses go elsewhere.
 
-use base::BrickId;
+use super::load::Load;
+use super::policy::{Part, Policy};
+use base::{BrickId, Time};
+
+/// The holder that a hash of the place names.
+#[derive(Debug)]
+pub struct Hash {
+    /// How many bytes are one place, which is served by one brick.
+    pub granule: u64,
+}
+
+impl Policy for Hash {
+    fn one(&mut self, _now: Time, part: &Part<'_>, _load: &Load) -> Option<u8> {
+        choose(part.address / self.granule, part.holders)
+    }
+}
 
 /// The holder of `address` among `candidates` `(slot, brick)`.
 pub fn choose(address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {

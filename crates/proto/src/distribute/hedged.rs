@@ -4,8 +4,12 @@
 //! Where a gateway hedges, the first holder's answer that comes after the second's is not among the times: beside a brick
 //! that is always slow the delay stays that of quick answers, and more than the rest of the percentage ask twice.
 
+use super::load::Load;
+use super::policy::{Course, First, Next, Part, Plan, Policy, Told};
+use super::rescue;
 use super::shortest_queue::ShortestQueue;
-use base::{BrickId, octaves};
+use base::{Time, octaves};
+use core::time::Duration;
 
 /// Response times are known to an eighth.
 const PARTS: usize = 8;
@@ -16,7 +20,7 @@ const COUNTED_MAX: u32 = 8192;
 /// Who is asked first, and when and who second.
 #[derive(Debug)]
 pub struct Hedged {
-    queues: ShortestQueue,
+    first: ShortestQueue,
     percent: f64,
     counts: Vec<u32>,
     counted: u32,
@@ -26,19 +30,13 @@ pub struct Hedged {
 impl Hedged {
     /// Asks a second holder after the time in which `percent` of the reads are answered (the paper has 95), and not
     /// before `floor_ns` or a few are known.
-    pub fn new(percent: f64, floor_ns: u64) -> Hedged {
+    pub fn new(percent: f64, floor_ns: u64, first: ShortestQueue) -> Hedged {
         let percent = percent.clamp(0.0, 100.0);
-        Hedged { queues: ShortestQueue::default(), percent, counts: vec![0; BOXES], counted: 0, floor_ns }
-    }
-
-    /// The holder to ask among `candidates` `(slot, brick)`: the one with the shortest queue. For the second question
-    /// give the others.
-    pub fn choose(&self, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
-        self.queues.choose(address, candidates)
+        Hedged { first, percent, counts: vec![0; BOXES], counted: 0, floor_ns }
     }
 
     /// How long after the first question the second one goes out, in nanoseconds; `None` until enough is known.
-    pub fn delay_ns(&self) -> Option<u64> {
+    fn delay_ns(&self) -> Option<u64> {
         if self.counted < 32 {
             return None;
         }
@@ -51,40 +49,50 @@ impl Hedged {
         let reached_at = self.counts.iter().position(reached).unwrap_or(BOXES - 1);
         Some(octaves::greatest::<PARTS>(reached_at).max(self.floor_ns))
     }
+}
 
-    /// A read was answered, the first time, after `response_ns`.
-    pub fn answered(&mut self, response_ns: u64) {
-        self.counts[octaves::index::<PARTS>(response_ns)] += 1;
+impl Policy for Hedged {
+    fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        self.first.one(now, part, load)
+    }
+
+    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+        let first = First::One(self.one(now, part, load)?);
+        let delay_ns = if part.holders.len() > 1 { self.delay_ns() } else { None };
+        Some(Plan { first, wait: delay_ns.map(Duration::from_nanos) })
+    }
+
+    fn next(&mut self, now: Time, part: &Part<'_>, course: &Course, load: &Load) -> Next {
+        match course.direct.len() {
+            0 | 1 => rescue::next(now, part, course, load),
+            _ => Next::Nothing,
+        }
+    }
+
+    fn answered(&mut self, told: &Told) {
+        self.counts[octaves::index::<PARTS>(told.response_ns)] += 1;
         self.counted += 1;
         if self.counted >= COUNTED_MAX {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.counted = self.counts.iter().sum();
         }
     }
-
-    /// A question went to `brick`.
-    pub fn begin(&mut self, brick: BrickId) {
-        self.queues.begin(brick);
-    }
-
-    /// It was answered, or is of no interest any more.
-    pub fn end(&mut self, brick: BrickId) {
-        self.queues.end(brick);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::BrickId;
 
     #[test]
     fn the_delay_is_the_percentile_of_what_was_seen_lately() {
-        let mut policy = Hedged::new(95.0, 1000);
+        let mut policy = Hedged::new(95.0, 1000, ShortestQueue::default());
+        let told = |response_ns| Told { brick: BrickId(1), response_ns, service_ns: 0, queue: 0 };
         assert_eq!(policy.delay_ns(), None);
-        (1..=1000).for_each(|millionth| policy.answered(millionth * 10_000));
+        (1..=1000).for_each(|millionth| policy.answered(&told(millionth * 10_000)));
         let delay_ns = policy.delay_ns().expect("enough is known");
         assert!((9_500_000..10_900_000).contains(&delay_ns), "{delay_ns}");
-        (0..16_000).for_each(|_| policy.answered(50));
+        (0..16_000).for_each(|_| policy.answered(&told(50)));
         assert_eq!(policy.delay_ns(), Some(1000), "what is long ago is forgotten, and the floor holds");
     }
 }

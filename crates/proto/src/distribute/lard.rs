@@ -7,6 +7,8 @@
 //! slowness must outlast (section 5.2.2) and leaves it at that, when this has been so for `window`.
 
 use super::hash;
+use super::load::Load;
+use super::policy::{Part, Policy};
 use base::{BrickId, HashMap, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -36,38 +38,32 @@ impl Default for LardConfig {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Load {
-    reads: u32,
-    overloaded_since: Option<Time>,
-}
-
 /// The front end's memory.
 #[derive(Debug)]
 pub struct Lard {
     config: LardConfig,
     homes: HashMap<u64, BrickId>,
     oldest: VecDeque<u64>,
-    loads: HashMap<BrickId, Load>,
+    overloaded_since: HashMap<BrickId, Time>,
     moves: u64,
 }
 
 impl Lard {
     /// A front end that has seen no address.
     pub fn new(config: LardConfig) -> Lard {
-        let (homes, oldest, loads) = (HashMap::default(), VecDeque::new(), HashMap::default());
-        Lard { config, homes, oldest, loads, moves: 0 }
+        let (homes, oldest, overloaded_since) = (HashMap::default(), VecDeque::new(), HashMap::default());
+        Lard { config, homes, oldest, overloaded_since, moves: 0 }
     }
 
     /// The holder that serves `address` (in bytes) among `candidates` `(slot, brick)`.
-    pub fn choose(&mut self, now: Time, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
+    fn choose(&mut self, now: Time, address: u64, candidates: &[(u8, BrickId)], load: &Load) -> Option<u8> {
         let spread = |brick| core::cmp::Reverse(hash::weight(address, brick));
         let least =
-            candidates.iter().min_by_key(|(_, brick)| (self.load(*brick), spread(*brick))).copied()?;
+            candidates.iter().min_by_key(|(_, brick)| (load.queue(*brick), spread(*brick))).copied()?;
         let key = address / self.config.granule.max(1);
         let home = self.homes.get(&key).and_then(|home| candidates.iter().find(|(_, brick)| brick == home));
         match home.copied() {
-            Some((slot, home)) if !self.is_to_move(now, home, least.1) => return Some(slot),
+            Some((slot, home)) if !self.is_to_move(now, home, least.1, load) => return Some(slot),
             Some(_) => self.moves += 1,
             None => {}
         }
@@ -76,38 +72,20 @@ impl Lard {
     }
 
     /// Where `address` (in bytes) is served, when it was asked for before.
-    pub fn home(&self, address: u64) -> Option<BrickId> {
+    fn home_of(&self, address: u64) -> Option<BrickId> {
         self.homes.get(&(address / self.config.granule.max(1))).copied()
     }
 
-    /// How often an address has moved.
-    pub fn moves(&self) -> u64 {
-        self.moves
-    }
-
-    /// A read went to `brick`.
-    pub fn begin(&mut self, brick: BrickId) {
-        self.loads.entry(brick).or_default().reads += 1;
-    }
-
-    /// It was answered.
-    pub fn end(&mut self, brick: BrickId) {
-        let load = self.loads.entry(brick).or_default();
-        load.reads = load.reads.saturating_sub(1);
-    }
-
-    fn load(&self, brick: BrickId) -> u32 {
-        self.loads.get(&brick).map_or(0, |load| load.reads)
-    }
-
-    fn is_to_move(&mut self, now: Time, home: BrickId, least: BrickId) -> bool {
-        let (load, least) = (f64::from(self.load(home)), f64::from(self.load(least)));
+    fn is_to_move(&mut self, now: Time, home: BrickId, least: BrickId, load: &Load) -> bool {
+        let (at_home, least) = (f64::from(load.queue(home)), f64::from(load.queue(least)));
         let low = f64::from(self.config.low) * self.config.scale;
         let high = f64::from(self.config.high) * self.config.scale;
-        let overloaded = (load > high && least < low) || load >= 2.0 * high;
-        let since = &mut self.loads.entry(home).or_default().overloaded_since;
-        *since = overloaded.then(|| since.unwrap_or(now));
-        since.is_some_and(|since| now.since(since) >= self.config.window)
+        if !(at_home > high && least < low || at_home >= 2.0 * high) {
+            self.overloaded_since.remove(&home);
+            return false;
+        }
+        let since = *self.overloaded_since.entry(home).or_insert(now);
+        now.since(since) >= self.config.window
     }
 
     fn settle(&mut self, key: u64, brick: BrickId) {
@@ -123,46 +101,62 @@ impl Lard {
     }
 }
 
+impl Policy for Lard {
+    fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        self.choose(now, part.address, part.holders, load)
+    }
+
+    fn home(&self, part: &Part<'_>) -> Option<BrickId> {
+        self.home_of(part.address)
+    }
+
+    fn moves(&self) -> u64 {
+        self.moves
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const PAIR: [(u8, BrickId); 2] = [(0, BrickId(1)), (1, BrickId(2))];
 
-    fn loaded(window: Duration) -> Lard {
+    fn loaded(window: Duration) -> (Lard, Load) {
         let mut lard = Lard::new(LardConfig { window, ..LardConfig::default() });
-        assert_eq!(lard.choose(Time::ZERO, 0, &PAIR), Some(0));
-        (0..66).for_each(|_| lard.begin(BrickId(1)));
-        lard
+        let mut load = Load::default();
+        assert_eq!(lard.choose(Time::ZERO, 0, &PAIR, &load), Some(0));
+        (0..66).for_each(|_| load.begin(BrickId(1)));
+        (lard, load)
     }
 
     #[test]
     fn an_address_stays_until_its_brick_is_overloaded_and_another_is_not() {
-        let mut lard = loaded(Duration::ZERO);
-        lard.end(BrickId(1));
-        assert_eq!(lard.choose(Time(1), 100, &PAIR), Some(0), "65 are not more than 65");
-        lard.begin(BrickId(1));
-        (0..25).for_each(|_| lard.begin(BrickId(2)));
-        assert_eq!(lard.choose(Time(1), 100, &PAIR), Some(0), "25 are not less than 25");
-        lard.end(BrickId(2));
-        assert_eq!(lard.choose(Time(1), 100, &PAIR), Some(1));
-        assert_eq!((lard.home((1 << 20) - 1), lard.moves()), (Some(BrickId(2)), 1));
-        assert_eq!(lard.choose(Time(2), 100, &PAIR[..1]), Some(0), "a home that is away is no home");
+        let (mut lard, mut load) = loaded(Duration::ZERO);
+        load.end(BrickId(1));
+        assert_eq!(lard.choose(Time(1), 100, &PAIR, &load), Some(0), "65 are not more than 65");
+        load.begin(BrickId(1));
+        (0..25).for_each(|_| load.begin(BrickId(2)));
+        assert_eq!(lard.choose(Time(1), 100, &PAIR, &load), Some(0), "25 are not less than 25");
+        load.end(BrickId(2));
+        assert_eq!(lard.choose(Time(1), 100, &PAIR, &load), Some(1));
+        assert_eq!((lard.home_of((1 << 20) - 1), lard.moves()), (Some(BrickId(2)), 1));
+        assert_eq!(lard.choose(Time(2), 100, &PAIR[..1], &load), Some(0), "a home that is away is no home");
     }
 
     #[test]
     fn overload_must_outlast_the_window() {
-        let mut lard = loaded(Duration::from_nanos(10));
-        assert_eq!(lard.choose(Time(100), 0, &PAIR), Some(0));
-        assert_eq!(lard.choose(Time(109), 0, &PAIR), Some(0));
-        assert_eq!(lard.choose(Time(110), 0, &PAIR), Some(1));
+        let (mut lard, load) = loaded(Duration::from_nanos(10));
+        assert_eq!(lard.choose(Time(100), 0, &PAIR, &load), Some(0));
+        assert_eq!(lard.choose(Time(109), 0, &PAIR, &load), Some(0));
+        assert_eq!(lard.choose(Time(110), 0, &PAIR, &load), Some(1));
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut lard = Lard::new(LardConfig { addresses: 10, ..LardConfig::default() });
-        (0..100).for_each(|block| assert!(lard.choose(Time::ZERO, block << 20, &PAIR).is_some()));
+        let load = Load::default();
+        (0..100).for_each(|block| assert!(lard.choose(Time::ZERO, block << 20, &PAIR, &load).is_some()));
         assert_eq!((lard.homes.len(), lard.oldest.len()), (10, 10));
-        assert_eq!(lard.home(0), None);
+        assert_eq!(lard.home_of(0), None);
     }
 }

@@ -2,32 +2,51 @@
 //!
 //! | policy | who decides | when |
 //! |---|---|---|
-//! | [`claim`] | the bricks, by bids | when a disk is about to be free |
+//! | [`contest`] with [`claim`] | the bricks, by bids | when a disk is about to be free |
 //! | [`hash`], [`weighted_hash`] | the asker, by the address | at once |
 //! | [`lard`] | one front end, by the address and the loads that it sees | at once |
 //! | [`shortest_queue`] | the asker, by its questions unanswered | at once |
+//! | [`random`], [`two_choices`] | the asker, by draw | at once |
 //! | [`probing`] | the asker, by what answers told | at once |
 //! | [`hedged`] | as shortest queue, and a second holder | at once, and when it takes long |
 //! | [`tied`] | two of the bricks | when a disk is free |
 //!
-//! [`Policies`] is what a gateway knows for all of them. Each volume has one, by its name ([`ReadPolicy`]).
+//! Reading order: [`policy`] (what a policy is), a policy, [`Policies`] (what a gateway has). [`load`] and [`pace`] are what
+//! an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
+//!
+//! A new policy is a file here, a line in [`shipped`], and its name in [`ReadPolicy`].
 
 pub mod claim;
+pub mod contest;
 pub mod hash;
 pub mod hedged;
 pub mod lard;
+pub mod load;
+pub mod pace;
+pub mod policy;
 pub mod probing;
+pub mod random;
+pub mod rescue;
+pub mod row;
 pub mod shortest_queue;
 pub mod tied;
+pub mod two_choices;
 pub mod weighted_hash;
 
-use base::{BrickId, Time};
+use base::Time;
+use contest::Contest;
 use core::time::Duration;
+use hash::Hash;
 use hedged::Hedged;
 use lard::{Lard, LardConfig};
+use load::Load;
+use policy::{Course, Next, Part, Plan, Policy, Told};
 use probing::Probing;
+use random::Random;
 use shortest_queue::ShortestQueue;
-use weighted_hash::WeightedHash;
+use tied::Tied;
+use two_choices::TwoChoices;
+use weighted_hash::Measured;
 use wire::ReadPolicy;
 
 /// How many bytes are served by one brick, as far as the policies by address are concerned.
@@ -36,99 +55,80 @@ pub const GRANULE_BYTES: u64 = 64 << 10;
 pub const LARD_SCALE: f64 = 0.25;
 /// Addresses whose home LARD remembers.
 const LARD_ADDRESSES: usize = 1 << 17;
-/// No second question is asked sooner.
+/// The percentage of reads that is answered before a second question, as the paper has it; and none is asked sooner.
+const HEDGE_PERCENT: f64 = 95.0;
 const HEDGE_FLOOR_NS: u64 = 200_000;
-/// How long weights by measured speed hold.
-const WEIGHTS_EVERY: Duration = Duration::from_secs(1);
+/// How long a claim is on its way, about.
+const TIE_DELAY: Duration = Duration::from_micros(300);
 
-/// What a gateway knows for all policies together, since a volume's may change at any time.
+const QUEUES: ShortestQueue = ShortestQueue { granule: GRANULE_BYTES };
+
+/// Each policy as gateways have it: the one list.
+pub fn shipped(policy: ReadPolicy) -> Box<dyn Policy> {
+    match policy {
+        ReadPolicy::Claim => Box::new(Contest::rescued(QUEUES)),
+        ReadPolicy::Hash => Box::new(Hash { granule: GRANULE_BYTES }),
+        ReadPolicy::WeightedHash => Box::new(Measured::new(GRANULE_BYTES)),
+        ReadPolicy::Lard => Box::new(Lard::new(lard())),
+        ReadPolicy::ShortestQueue => Box::new(QUEUES),
+        ReadPolicy::Hedged => Box::new(Hedged::new(HEDGE_PERCENT, HEDGE_FLOOR_NS, QUEUES)),
+        ReadPolicy::Tied => Box::new(Tied { queues: QUEUES, delay: TIE_DELAY }),
+        ReadPolicy::Probing => Box::new(Probing::new(1)),
+        ReadPolicy::Random => Box::new(Random::new(1)),
+        ReadPolicy::TwoChoices => Box::new(TwoChoices::new(1)),
+    }
+}
+
+fn lard() -> LardConfig {
+    LardConfig {
+        scale: LARD_SCALE,
+        addresses: LARD_ADDRESSES,
+        granule: GRANULE_BYTES,
+        ..LardConfig::default()
+    }
+}
+
+/// All policies of a gateway: a volume's may change at any time, so each learns from all answers.
 #[derive(Debug)]
 pub struct Policies {
-    queues: ShortestQueue,
-    lard: Lard,
-    probing: Probing,
-    hedged: Hedged,
-    weighted: WeightedHash,
-    weighted_at: Option<Time>,
+    all: Vec<(ReadPolicy, Box<dyn Policy>)>,
 }
 
 impl Default for Policies {
     fn default() -> Policies {
-        let lard = LardConfig {
-            scale: LARD_SCALE,
-            addresses: LARD_ADDRESSES,
-            granule: GRANULE_BYTES,
-            ..LardConfig::default()
-        };
-        Policies {
-            queues: ShortestQueue::default(),
-            lard: Lard::new(lard),
-            probing: Probing::new(1),
-            hedged: Hedged::new(95.0, HEDGE_FLOOR_NS),
-            weighted: WeightedHash::default(),
-            weighted_at: None,
-        }
+        Policies { all: ReadPolicy::ALL.into_iter().map(|policy| (policy, shipped(policy))).collect() }
     }
 }
 
 impl Policies {
-    /// One of `candidates` `(slot, brick)` for what lies at `address` (in bytes), under a policy by which a gateway chooses
-    /// alone; `None` when there are none. `speed` says how long a brick's answers take, in nanoseconds.
-    pub fn choose(
+    fn of(&mut self, policy: ReadPolicy) -> &mut dyn Policy {
+        let found = self.all.iter_mut().find(|(of, _)| *of == policy);
+        &mut *found.expect("all are there").1
+    }
+
+    /// See [`Policy::one`].
+    pub fn one(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        self.of(policy).one(now, part, load)
+    }
+
+    /// See [`Policy::plan`].
+    pub fn plan(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+        self.of(policy).plan(now, part, load)
+    }
+
+    /// See [`Policy::next`].
+    pub fn next(
         &mut self,
-        now: Time,
         policy: ReadPolicy,
-        address: u64,
-        candidates: &[(u8, BrickId)],
-        speed: impl Fn(BrickId) -> Option<u64>,
-    ) -> Option<u8> {
-        match policy {
-            ReadPolicy::Hash => hash::choose(address / GRANULE_BYTES, candidates),
-            ReadPolicy::WeightedHash => {
-                self.weigh(now, candidates, speed);
-                self.weighted.choose(address / GRANULE_BYTES, candidates)
-            }
-            ReadPolicy::Lard => self.lard.choose(now, address, candidates),
-            ReadPolicy::Probing => self.probing.choose(candidates),
-            ReadPolicy::Claim | ReadPolicy::ShortestQueue | ReadPolicy::Hedged | ReadPolicy::Tied => {
-                self.queues.choose(address / GRANULE_BYTES, candidates)
-            }
-        }
+        now: Time,
+        part: &Part<'_>,
+        (course, load): (&Course, &Load),
+    ) -> Next {
+        self.of(policy).next(now, part, course, load)
     }
 
-    /// After how long a second holder is asked, when reads are hedged.
-    pub fn hedge_delay(&self) -> Option<Duration> {
-        self.hedged.delay_ns().map(Duration::from_nanos)
-    }
-
-    /// A question went to `brick`.
-    pub fn begin(&mut self, brick: BrickId) {
-        self.queues.begin(brick);
-        self.lard.begin(brick);
-        self.probing.begin(brick);
-    }
-
-    /// It was answered, or is of no interest any more.
-    pub fn end(&mut self, brick: BrickId) {
-        self.queues.end(brick);
-        self.lard.end(brick);
-        self.probing.end(brick);
-    }
-
-    /// `brick` gave the content that was asked of it after `response_ns`.
-    pub fn answered(&mut self, brick: BrickId, response_ns: u64) {
-        // Answers do not tell how much of that was the access.
-        self.probing.answered(brick, response_ns, response_ns, 0);
-        self.hedged.answered(response_ns);
-    }
-
-    /// Weighs bricks by their speed, now and then: what moves to another brick is not in its cache.
-    fn weigh(&mut self, now: Time, candidates: &[(u8, BrickId)], speed: impl Fn(BrickId) -> Option<u64>) {
-        let weight = |brick| speed(brick).map_or(1.0, |mean_ns| 1e6 / mean_ns.max(1) as f64);
-        candidates.iter().for_each(|(_, brick)| self.weighted.add(*brick, weight));
-        if self.weighted_at.is_none_or(|at| now >= at + WEIGHTS_EVERY) {
-            self.weighted_at = Some(now);
-            self.weighted.weigh_all(weight);
-        }
+    /// An answer came to a read under any of them.
+    pub fn answered(&mut self, told: &Told) {
+        self.all.iter_mut().for_each(|(_, policy)| policy.answered(told));
     }
 }

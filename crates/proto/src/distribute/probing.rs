@@ -2,12 +2,13 @@
 //! time, and the next read goes to the brick with the lowest score. The queue counts by its cube, so that a fast brick
 //! is not buried, and the reads that this asker itself has under way are counted for all askers.
 
-use base::{BrickId, HashMap};
+use super::load::Load;
+use super::policy::{Part, Policy, Told};
+use base::{BrickId, HashMap, Time};
 
 /// What is known of a brick: moving averages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    under_way: u32,
     response_ns: f64,
     service_ns: f64,
     queue: f64,
@@ -30,65 +31,54 @@ impl Probing {
         Probing { bricks: HashMap::default(), askers: f64::from(askers.max(1)) }
     }
 
-    /// The holder with the lowest score among `candidates` `(slot, brick)`. One that is not known is asked first, so
-    /// that it will be; among equals an early one.
-    pub fn choose(&self, candidates: &[(u8, BrickId)]) -> Option<u8> {
-        let score = |brick: BrickId| self.score(brick);
-        candidates.iter().min_by(|(_, a), (_, b)| score(*a).total_cmp(&score(*b))).map(|(slot, _)| *slot)
+    /// C3, section 3.1: response - service + (1 + outstanding * askers + queue)^3 * service.
+    fn score(&self, brick: BrickId, load: &Load) -> f64 {
+        let outstanding = f64::from(load.queue(brick));
+        let Some(known) = self.bricks.get(&brick).filter(|known| known.is_known) else { return outstanding };
+        let queue = 1.0 + outstanding * self.askers + known.queue;
+        known.response_ns - known.service_ns + queue * queue * queue * known.service_ns
+    }
+}
+
+impl Policy for Probing {
+    /// The holder with the lowest score. One that is not known is asked first, so that it will be; among equals an early one.
+    fn one(&mut self, _now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        let score = |brick: BrickId| self.score(brick, load);
+        part.holders.iter().min_by(|(_, a), (_, b)| score(*a).total_cmp(&score(*b))).map(|(slot, _)| *slot)
     }
 
-    /// A question went to `brick`.
-    pub fn begin(&mut self, brick: BrickId) {
-        self.bricks.entry(brick).or_default().under_way += 1;
-    }
-
-    /// It is of no interest any more.
-    pub fn end(&mut self, brick: BrickId) {
-        let known = self.bricks.entry(brick).or_default();
-        known.under_way = known.under_way.saturating_sub(1);
-    }
-
-    /// `brick` answered after `response_ns`, of which the access took `service_ns`, with `queue` reads before it.
-    pub fn answered(&mut self, brick: BrickId, response_ns: u64, service_ns: u64, queue: u32) {
-        let known = self.bricks.entry(brick).or_default();
+    fn answered(&mut self, told: &Told) {
+        let known = self.bricks.entry(told.brick).or_default();
         let newest = if known.is_known { NEWEST } else { 1.0 };
         let blend = |old: &mut f64, new: f64| *old += (new - *old) * newest;
-        blend(&mut known.response_ns, response_ns as f64);
-        blend(&mut known.service_ns, service_ns as f64);
-        blend(&mut known.queue, f64::from(queue));
+        blend(&mut known.response_ns, told.response_ns as f64);
+        blend(&mut known.service_ns, told.service_ns as f64);
+        blend(&mut known.queue, f64::from(told.queue));
         known.is_known = true;
-    }
-
-    /// C3, section 3.1: response - service + (1 + under way * askers + queue)^3 * service.
-    fn score(&self, brick: BrickId) -> f64 {
-        let known = self.bricks.get(&brick).copied().unwrap_or_default();
-        if !known.is_known {
-            return f64::from(known.under_way);
-        }
-        let queue = 1.0 + f64::from(known.under_way) * self.askers + known.queue;
-        known.response_ns - known.service_ns + queue * queue * queue * known.service_ns
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribute::pace::Kind;
 
     #[test]
     fn the_slow_brick_is_asked_only_when_the_fast_one_is_busy() {
-        let candidates = [(0, BrickId(1)), (1, BrickId(2))];
-        let mut policy = Probing::new(1);
-        policy.answered(BrickId(1), 8_000_000, 8_000_000, 0);
-        assert_eq!(policy.choose(&candidates), Some(1), "who is not known is asked");
-        policy.answered(BrickId(2), 1_000_000, 1_000_000, 0);
+        let holders = [(0, BrickId(1)), (1, BrickId(2))];
+        let part = Part { address: 0, kind: Kind::Read, holders: &holders };
+        let (mut policy, mut load) = (Probing::new(1), Load::default());
+        let told = |brick, ns| Told { brick, response_ns: ns, service_ns: ns, queue: 0 };
+        policy.answered(&told(BrickId(1), 8_000_000));
+        assert_eq!(policy.one(Time::ZERO, &part, &load), Some(1), "who is not known is asked");
+        policy.answered(&told(BrickId(2), 1_000_000));
         let mut asked = Vec::new();
         for _ in 0..3 {
-            let slot = policy.choose(&candidates).expect("two candidates");
+            let slot = policy.one(Time::ZERO, &part, &load).expect("two holders");
             asked.push(slot);
-            policy.begin(candidates[usize::from(slot)].1);
+            load.begin(holders[usize::from(slot)].1);
         }
-        assert_eq!(asked, [1, 0, 1], "two under way at the fast one cost as much as one at the slow one");
-        policy.end(BrickId(1));
-        assert_eq!(policy.choose(&[]), None);
+        assert_eq!(asked, [1, 0, 1], "two outstanding at the fast one cost as much as one at the slow one");
+        assert_eq!(policy.one(Time::ZERO, &Part { holders: &[], ..part }, &load), None);
     }
 }

@@ -2,40 +2,31 @@
 //! that is slow for whatever reason keeps questions longer and so gets fewer. Ties go to the brick that a hash of the
 //! address picks, so that a block tends to be cached at one brick.
 
-use base::{BrickId, HashMap};
+use super::load::Load;
+use super::policy::{Part, Policy};
+use base::{BLOCK_U64, Time};
 
-/// The queue lengths.
-#[derive(Debug, Default)]
+/// The holder with the shortest queue.
+#[derive(Debug)]
 pub struct ShortestQueue {
-    waiting: HashMap<BrickId, u32>,
+    /// How many bytes are one place, which tends to be served by one brick.
+    pub granule: u64,
 }
 
-impl ShortestQueue {
-    /// The one of `candidates` `(slot, brick)` to ask for the block at `address`; `None` when there are none.
-    pub fn choose(&self, address: u64, candidates: &[(u8, BrickId)]) -> Option<u8> {
-        let preferred = preferred(address, candidates.len())?;
-        candidates
+impl Default for ShortestQueue {
+    fn default() -> ShortestQueue {
+        ShortestQueue { granule: BLOCK_U64 }
+    }
+}
+
+impl Policy for ShortestQueue {
+    fn one(&mut self, _now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        let preferred = preferred(part.address / self.granule, part.holders.len())?;
+        part.holders
             .iter()
             .enumerate()
-            .min_by_key(|(index, (_, brick))| (self.length(*brick), *index != preferred))
+            .min_by_key(|(index, (_, brick))| (load.queue(*brick), *index != preferred))
             .map(|(_, (slot, _))| *slot)
-    }
-
-    /// Questions unanswered at `brick`.
-    pub fn length(&self, brick: BrickId) -> u32 {
-        self.waiting.get(&brick).copied().unwrap_or(0)
-    }
-
-    /// A question went to `brick`.
-    pub fn begin(&mut self, brick: BrickId) {
-        *self.waiting.entry(brick).or_default() += 1;
-    }
-
-    /// It was answered, or is of no interest any more.
-    pub fn end(&mut self, brick: BrickId) {
-        if let Some(waiting) = self.waiting.get_mut(&brick) {
-            *waiting = waiting.saturating_sub(1);
-        }
     }
 }
 
@@ -47,16 +38,19 @@ fn preferred(address: u64, candidates: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribute::pace::Kind;
+    use base::BrickId;
 
     #[test]
     fn a_brick_that_does_not_answer_gets_no_more() {
-        let candidates = [(0, BrickId(1)), (1, BrickId(2))];
-        let mut policy = ShortestQueue::default();
-        let first = policy.choose(7, &candidates).expect("two candidates");
-        policy.begin(candidates[usize::from(first)].1);
-        assert_ne!(policy.choose(7, &candidates), Some(first));
-        policy.end(candidates[usize::from(first)].1);
-        assert_eq!(policy.choose(7, &candidates), Some(first), "ties go by the address");
-        assert_eq!(policy.choose(7, &[]), None);
+        let holders = [(0, BrickId(1)), (1, BrickId(2))];
+        let part = Part { address: 7 << 12, kind: Kind::Read, holders: &holders };
+        let (mut policy, mut load) = (ShortestQueue::default(), Load::default());
+        let first = policy.one(Time::ZERO, &part, &load).expect("two holders");
+        load.begin(holders[usize::from(first)].1);
+        assert_ne!(policy.one(Time::ZERO, &part, &load), Some(first));
+        load.end(holders[usize::from(first)].1);
+        assert_eq!(policy.one(Time::ZERO, &part, &load), Some(first), "ties go by the address");
+        assert_eq!(policy.one(Time::ZERO, &Part { holders: &[], ..part }, &load), None);
     }
 }

@@ -2,7 +2,14 @@
 //! do not change (D-SPTF, section 5.2.1).
 
 use super::hash;
-use base::{BrickId, HashMap};
+use super::load::Load;
+use super::pace::Kind;
+use super::policy::{Part, Policy};
+use base::{BrickId, HashMap, Time};
+use core::time::Duration;
+
+/// How long weights by measured speed hold: what moves to another brick is not in its cache.
+const WEIGHTS_EVERY: Duration = Duration::from_secs(1);
 
 /// Weights of bricks; of one that is not listed it is 1.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +44,58 @@ impl WeightedHash {
     fn score(&self, address: u64, brick: BrickId) -> f64 {
         let uniform = ((hash::weight(address, brick) >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         -libm::log(uniform) / self.weights.get(&brick).copied().unwrap_or(1.0)
+    }
+}
+
+/// Shares by weights that the operator gives.
+#[derive(Debug)]
+pub struct Weighted {
+    /// The weights.
+    pub weights: WeightedHash,
+    /// How many bytes are one place.
+    pub granule: u64,
+}
+
+impl Policy for Weighted {
+    fn one(&mut self, _now: Time, part: &Part<'_>, _load: &Load) -> Option<u8> {
+        self.weights.choose(part.address / self.granule, part.holders)
+    }
+
+    fn home(&self, part: &Part<'_>) -> Option<BrickId> {
+        let slot = self.weights.choose(part.address / self.granule, part.holders)?;
+        part.holders.iter().find(|(holder, _)| *holder == slot).map(|(_, brick)| *brick)
+    }
+}
+
+/// Shares by the speed that was measured: who answers faster gets more.
+#[derive(Debug)]
+pub struct Measured {
+    weights: WeightedHash,
+    weighed_at: Option<Time>,
+    granule: u64,
+}
+
+impl Measured {
+    /// By places of `granule` bytes.
+    pub fn new(granule: u64) -> Measured {
+        Measured { weights: WeightedHash::default(), weighed_at: None, granule }
+    }
+
+    fn weigh(&mut self, now: Time, kind: Kind, holders: &[(u8, BrickId)], load: &Load) {
+        let speed = |brick| load.pace().measure(now, brick, kind).map(|measure| measure.mean_ns);
+        let weight = |brick| speed(brick).map_or(1.0, |mean_ns| 1e6 / mean_ns.max(1) as f64);
+        holders.iter().for_each(|(_, brick)| self.weights.add(*brick, weight));
+        if self.weighed_at.is_none_or(|at| now >= at + WEIGHTS_EVERY) {
+            self.weighed_at = Some(now);
+            self.weights.weigh_all(weight);
+        }
+    }
+}
+
+impl Policy for Measured {
+    fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        self.weigh(now, part.kind, part.holders, load);
+        self.weights.choose(part.address / self.granule, part.holders)
     }
 }
 

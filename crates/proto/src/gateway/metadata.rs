@@ -6,7 +6,7 @@
 use super::{GatewayConfig, GatewayEffect, send};
 use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
-use crate::netraid::coordinator::{Coordinator, Shared};
+use crate::netraid::coordinator::Coordinator;
 use base::{NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -68,13 +68,7 @@ impl Metadata {
     }
 
     /// A client wants a volume.
-    pub(super) fn open(
-        &mut self,
-        shared: &mut Shared,
-        waiter: Waiter,
-        name: String,
-        fx: &mut Vec<GatewayEffect>,
-    ) {
+    pub(super) fn open(&mut self, now: Time, waiter: Waiter, name: String, fx: &mut Vec<GatewayEffect>) {
         let known = self.volumes.values().find(|open| open.info.name == name);
         // Without a number for its stamps the gateway serves nobody.
         if let Some(open) = known.filter(|_| self.held.is_some()) {
@@ -84,7 +78,7 @@ impl Metadata {
         waiting.push(waiter);
         if waiting.len() == 1 {
             self.ask_for(name, fx);
-            self.next = self.next.min(shared.now + ASK_AGAIN);
+            self.next = self.next.min(now + ASK_AGAIN);
         }
     }
 
@@ -108,26 +102,26 @@ impl Metadata {
     }
 
     /// Asks for the views that turned out to be old, a few times a second at most.
-    pub(super) fn ask_for_views(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
-        if shared.stale.is_empty() || shared.now < self.views_asked + VIEWS_AGAIN {
+    pub(super) fn ask_for_views(&mut self, coordinator: &mut Coordinator, fx: &mut Vec<GatewayEffect>) {
+        if !coordinator.views().has_stale() || coordinator.now() < self.views_asked + VIEWS_AGAIN {
             return;
         }
-        self.views_asked = shared.now;
-        for group in core::mem::take(&mut shared.stale) {
+        self.views_asked = coordinator.now();
+        for group in coordinator.take_stale() {
             send(fx, NodeId::Directory, Message::GetView { group });
         }
     }
 
     /// Tells the directory how long members take beside each other, while there are writes.
-    pub(super) fn report(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
-        if let Some(members) = shared.lateness.take_report(shared.now) {
-            shared.counters.count(Counter::MembersTimesToldToTheDirectory);
+    pub(super) fn report(&mut self, coordinator: &mut Coordinator, fx: &mut Vec<GatewayEffect>) {
+        if let Some(members) = coordinator.take_report() {
+            coordinator.count(Counter::MembersTimesToldToTheDirectory);
             send(fx, NodeId::Directory, Message::Observed { members });
         }
     }
 
-    pub(super) fn wake(&mut self, shared: &mut Shared, fx: &mut Vec<GatewayEffect>) {
-        if shared.now < self.next {
+    pub(super) fn wake(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
+        if now < self.next {
             return;
         }
         let (gateway, address) = (self.config.id, self.config.address.clone());
@@ -143,14 +137,13 @@ impl Metadata {
             self.ask_for_list(fx);
         }
         let idle = self.held.is_some() && self.opening.is_empty() && self.listing.is_empty();
-        self.next = shared.now + if idle { REFRESH } else { ASK_AGAIN };
+        self.next = now + if idle { REFRESH } else { ASK_AGAIN };
     }
 
     /// A volume is no more. Its family's views stay while another volume of the family is open: they are the same.
     fn forget(&mut self, coordinator: &mut Coordinator, volume: VolumeId) {
         let Some(gone) = self.volumes.remove(&volume) else { return };
         coordinator.forget(volume);
-        coordinator.shared.policy_of.remove(&volume);
         let family = gone.info.family;
         if !self.volumes.values().any(|open| open.info.family == family) {
             coordinator.forget_family(family);
@@ -159,13 +152,13 @@ impl Metadata {
 
     fn on_opened(
         &mut self,
-        shared: &mut Shared,
+        coordinator: &mut Coordinator,
         operation: u64,
         map: Result<VolumeMap, AdminError>,
         fx: &mut Vec<GatewayEffect>,
     ) {
         let Some(name) = self.questions.remove(&operation) else { return };
-        let result = map.and_then(|map| self.take_in(shared, map, fx));
+        let result = map.and_then(|map| self.take_in(coordinator, map, fx));
         // Without a number for its stamps the gateway cannot serve yet; the waiters are answered on the next round.
         if result.is_ok() && self.held.is_none() {
             return;
@@ -177,7 +170,7 @@ impl Metadata {
 
     fn take_in(
         &mut self,
-        shared: &mut Shared,
+        coordinator: &mut Coordinator,
         map: VolumeMap,
         fx: &mut Vec<GatewayEffect>,
     ) -> Result<VolumeInfo, AdminError> {
@@ -192,12 +185,10 @@ impl Metadata {
             return Err(invalid("its groups do not fit its layout and family".to_owned()));
         }
         learn_addresses(map.bricks, fx);
-        shared.geometries.insert(map.volume.family, geometry);
+        coordinator.open_family(map.volume.family, geometry);
         let groups = map.groups.iter().map(|view| view.group).collect();
-        for view in map.groups {
-            shared.adopt(view);
-        }
-        shared.policy_of.insert(map.volume.id, map.volume.read_policy);
+        coordinator.set_policy(map.volume.id, map.volume.read_policy);
+        coordinator.on_views(map.groups);
         let open = OpenVolume { info: map.volume.clone(), geometry, groups };
         let before = self.volumes.insert(map.volume.id, open);
         if before.is_some_and(|before| before.info != map.volume) {
@@ -215,8 +206,8 @@ impl super::Gateway {
                 if metadata.held.is_none() && first_writer < StampClock::WRITERS =>
             {
                 metadata.held = Some(first_writer);
-                coordinator.shared.clock = Some(StampClock::new(first_writer));
-                metadata.next = coordinator.shared.now;
+                coordinator.register(StampClock::new(first_writer));
+                metadata.next = coordinator.now();
             }
             Message::VolumeOpened { operation, map } => {
                 if let Some(name) = metadata.questions.get(&operation) {
@@ -228,8 +219,7 @@ impl super::Gateway {
                         stale.map(|open| open.info.id).filter(|id| Some(*id) != now).collect();
                     stale.into_iter().for_each(|volume| metadata.forget(coordinator, volume));
                 }
-                metadata.on_opened(&mut coordinator.shared, operation, map, fx);
-                coordinator.on_views(Vec::new());
+                metadata.on_opened(coordinator, operation, map, fx);
             }
             Message::Published { views, volumes, deleted, bricks } => {
                 learn_addresses(bricks, fx);
@@ -237,7 +227,7 @@ impl super::Gateway {
                 for info in volumes {
                     if let Some(open) = metadata.volumes.get_mut(&info.id) {
                         open.info = info.clone();
-                        coordinator.shared.policy_of.insert(info.id, info.read_policy);
+                        coordinator.set_policy(info.id, info.read_policy);
                         fx.push(GatewayEffect::Changed { volume: info });
                     }
                 }

@@ -9,7 +9,8 @@ mod requests;
 mod tests;
 
 use crate::counters::{Counter, Counters};
-use crate::netraid::coordinator::{Answer, Coordinator};
+use crate::netraid::answer::{Answer, Received};
+use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
@@ -148,12 +149,12 @@ impl Gateway {
 
     /// What happened so far, by name.
     pub fn counters(&self) -> &Counters {
-        &self.coordinator.shared.counters
+        self.coordinator.counters()
     }
 
     /// What its reads cost it.
     pub fn traffic(&self) -> &Traffic {
-        &self.coordinator.shared.traffic
+        self.coordinator.traffic()
     }
 
     /// Requests of clients that are not answered yet.
@@ -165,12 +166,12 @@ impl Gateway {
     /// it, or ask again when they are told. So no write of long ago is made anew under a stamp of now; all other ideas of
     /// long ago are found out by the bricks (`docs/protocol`).
     fn on_time(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
-        self.coordinator.shared.now = now;
+        self.coordinator.set_now(now);
         let away = now.since(core::mem::replace(&mut self.ran, now));
         if away < PAUSED {
             return;
         }
-        self.coordinator.shared.counters.count(Counter::GatewayWasPaused);
+        self.coordinator.count(Counter::GatewayWasPaused);
         // What waited for its turn begins when that before it ends.
         while self.coordinator.abandon_parts(|request| self.requests.is_remote(request)) {
             self.collect(fx);
@@ -182,7 +183,7 @@ impl Gateway {
         if !self.requests.expire(now) {
             return;
         }
-        self.coordinator.shared.counters.count(Counter::RequestsGivenUpAtTheirVolumesTime);
+        self.coordinator.count(Counter::RequestsGivenUpAtTheirVolumesTime);
         // What waited for its turn begins when that before it ends.
         while self.coordinator.abandon_parts(|request| self.requests.is_given_up(request)) {
             self.collect(fx);
@@ -199,25 +200,19 @@ impl Gateway {
     }
 
     fn on_brick(&mut self, from: BrickId, packet: Packet) {
-        self.coordinator.shared.pace.heard(from);
-        let Packet { message, payload } = packet;
-        let (call, answer) = match message {
-            Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
-            Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
-            Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
-            Message::Repaired { operation, outcome } => (operation, Answer::Repaired(outcome)),
-            Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
-            Message::Doubtful { writes } => return self.coordinator.on_doubtful(from, writes),
-            _ => return,
-        };
-        self.coordinator.on_answer(call, answer);
+        self.coordinator.on_heard(from);
+        match Answer::from_packet(packet) {
+            Received::Answer(call, answer) => self.coordinator.on_answer(call, answer),
+            Received::Other(Message::Doubtful { writes }) => self.coordinator.on_doubtful(from, writes),
+            Received::Other(_) => self.coordinator.count(Counter::MessageFromAStrangerToThisRoleIgnored),
+        }
     }
 
     fn on_client(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
         match packet.message {
             Message::Attach { operation, volume } => {
                 let waiter = Waiter::Client { node: from, operation };
-                self.metadata.open(&mut self.coordinator.shared, waiter, volume, fx);
+                self.metadata.open(self.coordinator.now(), waiter, volume, fx);
             }
             Message::Request { id, floor, volume, io } if NodeId::Client(id.client) == from => {
                 let origin = Origins::Client { node: from, request: id, floor };
@@ -260,19 +255,15 @@ impl Machine for Gateway {
 
     fn step(&mut self, now: Time, event: GatewayEvent, fx: &mut Vec<GatewayEffect>) {
         self.on_time(now, fx);
-        let shared = &mut self.coordinator.shared;
         match event {
             GatewayEvent::Packet { from, packet } => self.on_packet(from, packet, fx),
-            GatewayEvent::Up(NodeId::Brick(brick)) => drop(shared.up.insert(brick)),
+            GatewayEvent::Up(NodeId::Brick(brick)) => self.coordinator.on_brick_up(brick),
             GatewayEvent::Up(NodeId::Directory) => self.metadata.ask_now(now),
             GatewayEvent::Up(_) => {}
-            GatewayEvent::Down(NodeId::Brick(brick)) => {
-                self.coordinator.shared.up.remove(&brick);
-                self.coordinator.on_brick_down(brick);
-            }
+            GatewayEvent::Down(NodeId::Brick(brick)) => self.coordinator.on_brick_down(brick),
             GatewayEvent::Down(_) => {}
             GatewayEvent::Open { session, name } => {
-                self.metadata.open(shared, Waiter::Session(session), name, fx);
+                self.metadata.open(now, Waiter::Session(session), name, fx);
             }
             GatewayEvent::List { session } => self.metadata.list(session, now, fx),
             GatewayEvent::Io { session, tag, volume, io, payload } => {
@@ -285,9 +276,9 @@ impl Machine for Gateway {
     }
 
     fn settle(&mut self, now: Time, fx: &mut Vec<GatewayEffect>) {
-        self.coordinator.shared.now = now;
-        self.metadata.ask_for_views(&mut self.coordinator.shared, fx);
-        self.metadata.report(&mut self.coordinator.shared, fx);
+        self.coordinator.set_now(now);
+        self.metadata.ask_for_views(&mut self.coordinator, fx);
+        self.metadata.report(&mut self.coordinator, fx);
         let messages = self.coordinator.take_messages();
         fx.extend(
             messages
@@ -300,7 +291,7 @@ impl Machine for Gateway {
         self.on_time(now, fx);
         self.give_up(now, fx);
         self.coordinator.wake();
-        self.metadata.wake(&mut self.coordinator.shared, fx);
+        self.metadata.wake(now, fx);
         self.collect(fx);
         self.settle(now, fx);
     }

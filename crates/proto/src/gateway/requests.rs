@@ -10,8 +10,11 @@ use super::{GatewayEffect, send};
 use crate::layout::placement;
 use crate::layout::{Part, Piece};
 use crate::netraid::allocation::AllocationOperation;
-use crate::netraid::coordinator::{Coordinator, Operation, Outcome, Parent};
-use crate::netraid::read::{ReadOperation, is_mirrored};
+use crate::netraid::coordinator::Coordinator;
+use crate::netraid::members::is_mirrored;
+use crate::netraid::operate::Operation;
+use crate::netraid::outcome::{Fetched, Outcome, Parent, Written};
+use crate::netraid::read::ReadOperation;
 use crate::netraid::write::{Content, Origin, WriteOperation};
 use base::{
     BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time,
@@ -43,6 +46,17 @@ enum Work {
     Write,
     Patch { piece: Piece, group: GroupId, from: usize, new: Payload },
     Allocation { runs: Vec<(u32, bool)> },
+}
+
+impl Work {
+    fn name(&self) -> &'static str {
+        match self {
+            Work::Read { .. } => "a read",
+            Work::Write => "a write",
+            Work::Patch { .. } => "a patch",
+            Work::Allocation { .. } => "a question about allocation",
+        }
+    }
 }
 
 struct Request {
@@ -182,7 +196,7 @@ impl Requests {
         let parts = BTreeMap::new();
         let due = match open.info.io_timeout {
             IoTimeout::Never => None,
-            IoTimeout::After(time) => Some(coordinator.shared.now + time),
+            IoTimeout::After(time) => Some(coordinator.now() + time),
         };
         let request = Request {
             origin,
@@ -340,7 +354,7 @@ impl Request {
             })),
             Io::Allocation { .. } => begun.extend(open.geometry.pieces(range.start, count).map(|piece| {
                 let operation = AllocationOperation::new(self.volume, group_of(open, piece.extent), piece);
-                (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::Allocation(operation))
+                (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::new(operation))
             })),
             Io::Write { .. } | Io::Zero { .. } => self.cut_write(open, range, begun),
         }
@@ -381,7 +395,7 @@ impl Request {
         let span = Span { volume, lba, count };
         let operation =
             WriteOperation::new(group_of(open, extent), span, scope, content, None, self.origin_of(first));
-        (first, Work::Write, Operation::Write(Box::new(operation)))
+        (first, Work::Write, Operation::new(operation))
     }
 
     /// What is written to whole blocks; `None` is zeros.
@@ -418,24 +432,27 @@ impl Request {
             self.parts.remove(&part);
             return Vec::new();
         }
-        match (self.parts.get_mut(&part), outcome) {
-            (Some(Work::Read { content, .. }), Outcome::Read { content: found, .. }) => {
-                *content = Some(found)
-            }
-            (Some(Work::Read { piece, .. }), Outcome::Failed(IoError::Unreadable)) if piece.count > 1 => {
+        let Some(work) = self.parts.get_mut(&part) else { return Vec::new() };
+        match (work, outcome) {
+            (Work::Read { content, .. }, Outcome::Read(Ok(fetched))) => *content = Some(fetched.content),
+            (Work::Read { piece, .. }, Outcome::Read(Err(IoError::Unreadable))) if piece.count > 1 => {
                 let piece = *piece;
                 return open.map_or_else(Vec::new, |open| self.split_read(open, piece));
             }
-            (Some(Work::Allocation { runs }), Outcome::Allocation(found)) => *runs = found,
-            (Some(Work::Patch { .. }), Outcome::Read { content, stamps }) => {
+            (Work::Allocation { runs }, Outcome::Allocation(found)) => *runs = found,
+            (Work::Patch { .. }, Outcome::Read(Ok(Fetched { content, stamps }))) => {
                 return open.map_or_else(Vec::new, |open| self.patch_write(open, part, &content, stamps));
             }
-            (Some(Work::Patch { piece, group, .. }), Outcome::Changed) => {
+            (Work::Patch { piece, group, .. }, Outcome::Written(Ok(Written::Changed))) => {
                 return vec![(part, patch_read(self.volume, *group, piece))];
             }
-            (Some(_), Outcome::Failed(error)) => self.error = Some(error),
-            (Some(Work::Write | Work::Patch { .. }), _) => drop(self.parts.remove(&part)),
-            _ => {}
+            (Work::Write | Work::Patch { .. }, Outcome::Written(Ok(Written::Done))) => {
+                self.parts.remove(&part);
+            }
+            (_, Outcome::Gone(error) | Outcome::Read(Err(error)) | Outcome::Written(Err(error))) => {
+                self.error = Some(error);
+            }
+            (work, outcome) => unreachable!("{} ended with {outcome:?}", work.name()),
         }
         Vec::new()
     }
@@ -478,7 +495,7 @@ impl Request {
         let content = Content::Blocks(Payload::from(block));
         let write =
             WriteOperation::new(*group, span, scope_of(open, piece), content, base, self.origin_of(part));
-        vec![(part, Operation::Write(Box::new(write)))]
+        vec![(part, Operation::new(write))]
     }
 
     fn into_reply(self) -> Result<(IoReply, Payload), IoError> {
@@ -532,7 +549,7 @@ fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {
 
 fn read(volume: VolumeId, group: GroupId, piece: &Piece, stamps: bool) -> Operation {
     let span = Span { volume, lba: piece.lba, count: piece.count };
-    Operation::Read(ReadOperation::new(group, span, piece.data_index, stamps))
+    Operation::new(ReadOperation::new(group, span, piece.data_index, stamps))
 }
 
 fn patch_read(volume: VolumeId, group: GroupId, piece: &Piece) -> Operation {

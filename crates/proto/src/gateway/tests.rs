@@ -202,7 +202,7 @@ fn a_deleted_volume_leaves_its_family_s_views_to_the_others() {
     play.publish(Vec::new(), vec![CLONE]);
     assert_eq!(play.reply(), Some(Err(IoError::NoVolume)));
     play.publish(groups(3), Vec::new());
-    assert!(play.gateway.coordinator.shared.views.is_empty(), "none is open");
+    assert!(play.gateway.coordinator.views().is_empty(), "none is open");
 }
 
 #[test]

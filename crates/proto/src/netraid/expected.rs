@@ -8,8 +8,10 @@
 //! business of the write itself, which is not acknowledged without the member that asks here. Where two members
 //! differ the later stamp counts: answers come from blocks without a write in doubt, so it is decided.
 
-use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, width_at};
-use super::read::is_mirrored;
+use super::answer::ReadAnswer;
+use super::members::{is_mirrored, width_at};
+use super::operate::{Context, Operate, retry_delay};
+use super::outcome::{Expected, Progress, Settled};
 use super::settle::SettleOperation;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
@@ -19,13 +21,19 @@ use wire::{GroupView, Message, ReadOutcome, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
 
+/// What a member said: a stamp an entry, and the blocks that it cannot say. Nothing of either where it has no say.
+#[derive(Default)]
+struct Said {
+    stamps: Vec<Stamp>,
+    unreadable: Vec<u32>,
+}
+
 /// Asks for the stamps that the blocks of `span` at `slot` should have.
-pub struct ExpectedOperation {
+pub(crate) struct ExpectedOperation {
     group: GroupId,
     slot: u8,
     span: Span,
-    /// What each member said: a stamp an entry, and the blocks that it cannot say.
-    answers: BTreeMap<u8, (Vec<Stamp>, Vec<u32>)>,
+    answers: BTreeMap<u8, Said>,
     asked: Slots,
     settling: usize,
     attempt: u32,
@@ -33,7 +41,7 @@ pub struct ExpectedOperation {
 
 impl ExpectedOperation {
     /// Of the member at `slot`; the span lies within one stripe unit, or on mirrors.
-    pub fn new(group: GroupId, slot: u8, span: Span) -> ExpectedOperation {
+    pub(crate) fn new(group: GroupId, slot: u8, span: Span) -> ExpectedOperation {
         let (answers, asked) = (BTreeMap::new(), Slots::default());
         ExpectedOperation { group, slot, span, answers, asked, settling: 0, attempt: 0 }
     }
@@ -51,21 +59,25 @@ impl ExpectedOperation {
         others.iter().filter(says).fold(Slots::default(), Slots::with)
     }
 
-    fn finish(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let geometry = shared.geometry(self.group);
+    fn has_all_answers(&self) -> bool {
+        self.asked.iter().all(|slot| self.answers.contains_key(&slot))
+    }
+
+    fn finish(&mut self, cx: &mut Context<'_>) -> Progress<Expected> {
+        let geometry = cx.views.geometry(self.group);
         let known = self.known(&geometry);
         let width = usize::from(width_at(&geometry, self.span.lba, self.slot));
         let unknown: Vec<u32> = (0..self.span.count)
             .filter(|block| known[*block as usize * width..][..width].contains(&None))
             .collect();
         if !unknown.is_empty() && is_mirrored(&geometry) {
-            let view = shared.view(self.group);
+            let view = cx.views.view(self.group);
             if !self.sources(&geometry, &view).is_empty() {
-                return self.start(shared);
+                return self.start(cx);
             }
         }
         let stamps = known.into_iter().map(Option::unwrap_or_default).collect();
-        Some(Outcome::Expected { stamps, unknown })
+        Progress::Ended(Expected { stamps, unknown })
     }
 
     /// Each entry of the member's stamps, as far as somebody knows it.
@@ -74,7 +86,7 @@ impl ExpectedOperation {
         let width = usize::from(width_at(geometry, lba, self.slot));
         let mine = geometry.data_index_at(lba, self.slot);
         let mut known: Vec<Option<Stamp>> = vec![None; count * width];
-        for (slot, (stamps, unreadable)) in &self.answers {
+        for (slot, Said { stamps, unreadable }) in &self.answers {
             let (their_width, theirs) =
                 (usize::from(width_at(geometry, lba, *slot)), geometry.data_index_at(lba, *slot));
             for (at, stamp) in stamps.iter().enumerate() {
@@ -96,13 +108,7 @@ impl ExpectedOperation {
         known
     }
 
-    fn again(&mut self, shared: &mut Shared, delay: Duration) -> Option<Outcome> {
-        shared.forget_calls();
-        shared.wake_after(delay);
-        None
-    }
-
-    fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
+    fn on_doubt(&mut self, cx: &mut Context<'_>, writes: Vec<WriteId>) -> Progress<Expected> {
         let known: Vec<WriteId> = writes
             .into_iter()
             .filter(|write| {
@@ -110,25 +116,29 @@ impl ExpectedOperation {
             })
             .collect();
         if known.is_empty() || self.attempt < 2 {
-            return self.again(shared, SOON);
+            return cx.again_after(SOON);
         }
-        shared.forget_calls();
+        cx.forget_calls();
         self.settling = known.len();
-        known.into_iter().for_each(|write| shared.begin(Operation::Settle(SettleOperation::new(write))));
-        None
+        known.into_iter().for_each(|write| cx.begin(SettleOperation::new(write)));
+        Progress::Waits
     }
 }
 
 impl Operate for ExpectedOperation {
-    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let (view, geometry) = (shared.view(self.group), shared.geometry(self.group));
+    type Answer = ReadAnswer;
+    type Child = Settled;
+    type Outcome = Expected;
+
+    fn start(&mut self, cx: &mut Context<'_>) -> Progress<Expected> {
+        let (view, geometry) = (cx.views.view(self.group), cx.views.geometry(self.group));
         self.asked = self.sources(&geometry, &view);
-        if self.asked.iter().all(|slot| self.answers.contains_key(&slot)) {
-            return self.finish(shared);
+        if self.has_all_answers() {
+            return self.finish(cx);
         }
         for slot in self.asked.iter().filter(|slot| !self.answers.contains_key(slot)) {
             let (group, span, width) = (self.group, self.span, width_at(&geometry, self.span.lba, slot));
-            shared.call(&view, slot, Payload::new(), |operation| Message::Read {
+            cx.call(&view, slot, Payload::new(), |operation| Message::Read {
                 operation,
                 group,
                 view: view.number,
@@ -139,57 +149,49 @@ impl Operate for ExpectedOperation {
                 contest: None,
             });
         }
-        shared.wake_to_retry(self.attempt);
-        None
+        Progress::WaitsFor(retry_delay(self.attempt))
     }
 
-    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
-        let Answer::Read(outcome, _) = answer else { return None };
-        let entries = |shared: &Shared| {
-            let geometry = shared.geometry(self.group);
-            self.span.count as usize * usize::from(width_at(&geometry, self.span.lba, slot))
-        };
-        match outcome {
-            ReadOutcome::Done { stamps, unreadable, .. } if stamps.len() == entries(shared) => {
-                self.answers.insert(slot, (stamps, unreadable));
+    fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: ReadAnswer) -> Progress<Expected> {
+        let geometry = cx.views.geometry(self.group);
+        let entries = self.span.count as usize * usize::from(width_at(&geometry, self.span.lba, slot));
+        let said = match answer.outcome {
+            ReadOutcome::Done { stamps, unreadable, .. } if stamps.len() == entries => {
+                Said { stamps, unreadable }
             }
             // It has no say.
-            ReadOutcome::Done { .. } | ReadOutcome::Failed => {
-                self.answers.insert(slot, (Vec::new(), Vec::new()));
-            }
-            ReadOutcome::InDoubt { writes } => return self.on_doubt(shared, writes),
+            ReadOutcome::Done { .. } | ReadOutcome::Failed => Said::default(),
+            ReadOutcome::InDoubt { writes } => return self.on_doubt(cx, writes),
             ReadOutcome::Stale { view } => {
-                shared.on_stale(self.group, view);
-                return self.again(shared, SOON * 2);
+                cx.on_stale(self.group, view);
+                return cx.again_after(SOON * 2);
             }
-            ReadOutcome::Busy => return self.again(shared, SOON),
-        }
-        match self.asked.iter().all(|slot| self.answers.contains_key(&slot)) {
-            true => self.finish(shared),
-            false => None,
-        }
+            ReadOutcome::Busy => return cx.again_after(SOON),
+        };
+        self.answers.insert(slot, said);
+        if self.has_all_answers() { self.finish(cx) } else { Progress::Waits }
     }
 
-    fn on_child(&mut self, shared: &mut Shared, _outcome: Outcome) -> Option<Outcome> {
+    fn on_child(&mut self, cx: &mut Context<'_>, _: Settled) -> Progress<Expected> {
         self.settling = self.settling.saturating_sub(1);
-        if self.settling == 0 { self.again(shared, Duration::ZERO) } else { None }
+        if self.settling == 0 { cx.again_after(Duration::ZERO) } else { Progress::Waits }
     }
 
-    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+    fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Expected> {
         self.attempt += 1;
-        shared.forget_calls();
-        self.start(shared)
+        cx.forget_calls();
+        self.start(cx)
     }
 
     fn group(&self) -> GroupId {
         self.group
     }
 
-    fn on_view(&mut self, shared: &mut Shared) -> Option<Outcome> {
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Expected> {
         // What was said under another view says nothing of this one.
         self.answers.clear();
         self.settling = 0;
-        shared.forget_calls();
-        self.start(shared)
+        cx.forget_calls();
+        self.start(cx)
     }
 }

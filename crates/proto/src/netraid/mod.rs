@@ -5,22 +5,26 @@
 //! [`order`] (which of the writes that want a block has its turn) and an [`atomicity`] (all members or none).
 //! Each protocol's coordinating side is a file of its own; `gw,ts,2pcw+read` is [`coordinator`].
 
-pub mod allocation;
+pub(crate) mod allocation;
+pub(crate) mod answer;
 pub mod atomicity;
 pub mod completions;
-pub mod coordinator;
-pub mod expected;
+pub(crate) mod context;
+pub(crate) mod coordinator;
+pub(crate) mod expected;
 pub mod lateness;
-pub mod list;
+pub(crate) mod list;
+pub(crate) mod members;
+pub(crate) mod operate;
 pub mod order;
-pub mod pace;
+pub(crate) mod outcome;
 pub mod participant;
 pub mod pending;
-pub mod read;
-pub mod reconstruct;
-pub mod repair;
+pub(crate) mod read;
+pub(crate) mod reconstruct;
+pub(crate) mod repair;
 #[cfg(test)]
 mod scripted;
-pub mod settle;
+pub(crate) mod settle;
 pub mod traffic;
-pub mod write;
+pub(crate) mod write;

@@ -6,17 +6,22 @@
 //! was read; otherwise writes are under way, and all is asked again. A member answers only without a write in doubt, so
 //! what fits is decided.
 
-use super::coordinator::{Answer, Operate, Outcome, Shared, width_at};
+use super::answer::ReadAnswer;
+use super::members::width_at;
+use super::operate::{Context, Operate, retry_delay};
+use super::outcome::{Fetched, Progress, Settled};
 use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::layout::Geometry;
-use base::{BLOCK, GroupId, Payload, Stamp};
+use base::{GroupId, Payload, Stamp};
 use code::Code;
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{IoError, Message, ReadOutcome, Slots, Span, WriteId};
+use wire::{GroupView, IoError, Message, ReadOutcome, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
+
+type Reconstructing = Progress<Result<Fetched, IoError>>;
 
 struct Shard {
     stamps: Vec<Stamp>,
@@ -24,95 +29,150 @@ struct Shard {
     leased: bool,
 }
 
-/// Reconstructs one shard of the rows of a span. Ends with [`Outcome::Read`]; its stamps are those of the shard:
+/// The members of the row that are asked, and what they said.
+#[derive(Default)]
+struct Row {
+    shards: BTreeMap<u8, Shard>,
+    asked: Slots,
+    /// Of these whose content is used: as many as there are data units, data before parity.
+    sources: Slots,
+}
+
+enum State {
+    /// For the time to ask.
+    Waiting,
+    Asking(Row),
+}
+
+/// Reconstructs one shard of the rows of a span. Ends with [`Fetched`]; its stamps are those of the shard:
 /// one a block for data, one a data unit and block for parity.
-pub struct ReconstructOperation {
+pub(super) struct ReconstructOperation {
     group: GroupId,
     span: Span,
     wanted: u8,
     excluded: Slots,
-    shards: BTreeMap<u8, Shard>,
-    asked: Slots,
-    sources: Vec<u8>,
+    state: State,
     /// Whether every writer is to answer, as leases are not in force.
     ask_all: bool,
+    /// Writes in doubt that are being settled; when all are, it asks anew.
     settling: usize,
     attempt: u32,
 }
 
 impl ReconstructOperation {
     /// Of shard `wanted` (data units first, then parity), without the help of the members at `excluded`.
-    pub fn new(group: GroupId, span: Span, wanted: u8, excluded: Slots) -> ReconstructOperation {
+    pub(super) fn new(group: GroupId, span: Span, wanted: u8, excluded: Slots) -> ReconstructOperation {
         ReconstructOperation {
             group,
             span,
             wanted,
             excluded,
-            shards: BTreeMap::new(),
-            asked: Slots::default(),
-            sources: Vec::new(),
+            state: State::Waiting,
             ask_all: false,
             settling: 0,
             attempt: 0,
         }
     }
 
-    fn geometry(&self, shared: &Shared) -> Geometry {
-        shared.geometry(self.group)
+    /// Whom to ask, where enough members can help.
+    fn row(&self, cx: &Context<'_>, view: &GroupView, geometry: &Geometry) -> Option<Row> {
+        let needed = geometry.layout().data();
+        let own = Slots::one(geometry.slot_of_shard(self.span.lba, self.wanted));
+        let helpers = Slots(view.current.0 & !self.excluded.0 & !own.0);
+        let is_up = |slot: &u8| cx.views.is_up(view.members[usize::from(*slot)]);
+        let reachable = helpers.iter().filter(is_up).fold(Slots::default(), Slots::with);
+        let near = self.sources(geometry, reachable);
+        let is_enough = near.len() == needed && !self.ask_all;
+        let (helpers, sources) =
+            if is_enough { (reachable, near) } else { (helpers, self.sources(geometry, helpers)) };
+        let asked = if self.ask_all { view.writers() } else { helpers };
+        (sources.len() == needed).then(|| Row { asked, sources, ..Row::default() })
     }
 
-    /// The slots whose content is used: as many as there are data units, data before parity.
-    fn sources(&self, geometry: &Geometry, helpers: Slots) -> Vec<u8> {
+    fn sources(&self, geometry: &Geometry, helpers: Slots) -> Slots {
         let layout = geometry.layout();
         (0..layout.data() + layout.parity())
             .filter(|shard| *shard != self.wanted)
             .map(|shard| geometry.slot_of_shard(self.span.lba, shard))
             .filter(|slot| helpers.has(*slot))
             .take(usize::from(layout.data()))
-            .collect()
+            .fold(Slots::default(), Slots::with)
     }
 
-    fn combine(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let geometry = self.geometry(shared);
-        let writers = shared.view(self.group).writers();
-        let all_answered = writers.and(self.asked) == writers;
-        if !all_answered && self.shards.values().any(|shard| !shard.leased) {
-            self.ask_all = true;
-            return shared.again_after(SOON);
+    /// Answers so far are of no interest; asks anew after `delay`.
+    fn again(&mut self, cx: &mut Context<'_>, delay: Duration) -> Reconstructing {
+        self.state = State::Waiting;
+        cx.again_after(delay)
+    }
+
+    fn on_shard(&mut self, cx: &mut Context<'_>, slot: u8, shard: Shard) -> Reconstructing {
+        let State::Asking(row) = &mut self.state else {
+            unreachable!("it asked nobody, and {slot} answered")
+        };
+        row.shards.insert(slot, shard);
+        if row.asked.iter().all(|slot| row.shards.contains_key(&slot)) {
+            return self.combine(cx);
         }
-        let Some(vectors) = self.consistent_stamps(&geometry) else {
-            shared.counters.count(Counter::DegradedReadMetAWriteUnderWay);
-            return shared.again_after(SOON);
+        Progress::Waits
+    }
+
+    fn combine(&mut self, cx: &mut Context<'_>) -> Reconstructing {
+        let State::Asking(row) = &self.state else { unreachable!("all answered who were asked") };
+        let geometry = cx.views.geometry(self.group);
+        let writers = cx.views.view(self.group).writers();
+        let all_answered = writers.and(row.asked) == writers;
+        if !all_answered && row.shards.values().any(|shard| !shard.leased) {
+            self.ask_all = true;
+            return self.again(cx, SOON);
+        }
+        let Some(vectors) = row.consistent_stamps(self.span, &geometry) else {
+            cx.counters.count(Counter::DegradedReadMetAWriteUnderWay);
+            return self.again(cx, SOON);
         };
         let layout = geometry.layout();
         let (data, lba) = (layout.data(), self.span.lba);
-        let shards: Vec<(u8, Payload)> = self
+        let shards: Vec<(u8, Payload)> = row
             .shards
             .iter()
             .filter_map(|(slot, shard)| Some((geometry.shard_at(lba, *slot), shard.content.clone()?)))
             .collect();
         let Ok(content) = Code::new(data, layout.parity()).reconstruct(&shards, self.wanted) else {
-            return Some(Outcome::Failed(IoError::Unreadable));
+            return Progress::Ended(Err(IoError::Unreadable));
         };
-        shared.counters.count(Counter::UnitReconstructedFromItsRow);
+        cx.counters.count(Counter::UnitReconstructedFromItsRow);
         let width = usize::from(data);
         let stamps = match self.wanted < data {
             true => vectors.chunks(width).map(|vector| vector[usize::from(self.wanted)]).collect(),
             false => vectors,
         };
-        Some(Outcome::Read { content, stamps })
+        Progress::Ended(Ok(Fetched { content, stamps }))
     }
 
+    fn on_doubt(&mut self, cx: &mut Context<'_>, writes: Vec<WriteId>) -> Reconstructing {
+        self.attempt += 1;
+        if self.attempt > 1 {
+            self.settling = settle_foreign(cx, self.group, self.span, writes);
+        }
+        if self.settling == 0 {
+            return self.again(cx, SOON);
+        }
+        self.state = State::Waiting;
+        cx.forget_calls();
+        Progress::Waits
+    }
+}
+
+impl Row {
     /// The stamps of all data units, a vector a block, if all members agree on them.
-    fn consistent_stamps(&self, geometry: &Geometry) -> Option<Vec<Stamp>> {
-        let (data, lba) = (geometry.layout().data(), self.span.lba);
-        let mut vectors: Vec<Option<Stamp>> = vec![None; self.span.count as usize * usize::from(data)];
+    fn consistent_stamps(&self, span: Span, geometry: &Geometry) -> Option<Vec<Stamp>> {
+        let (data, lba) = (geometry.layout().data(), span.lba);
+        let mut vectors: Vec<Option<Stamp>> = vec![None; span.count as usize * usize::from(data)];
         for (slot, shard) in &self.shards {
             let width = usize::from(width_at(geometry, lba, *slot));
             if shard.stamps.is_empty() {
                 continue;
             }
-            if shard.stamps.len() != self.span.count as usize * width {
+            if shard.stamps.len() != span.count as usize * width {
                 return None;
             }
             let index = geometry.data_index_at(lba, *slot);
@@ -129,44 +189,26 @@ impl ReconstructOperation {
         }
         vectors.into_iter().collect()
     }
-
-    fn on_doubt(&mut self, shared: &mut Shared, writes: Vec<WriteId>) -> Option<Outcome> {
-        shared.forget_calls();
-        self.attempt += 1;
-        if self.attempt > 1 {
-            self.settling = settle_foreign(shared, self.group, self.span, writes);
-        }
-        if self.settling == 0 { shared.again_after(SOON) } else { None }
-    }
 }
 
 impl Operate for ReconstructOperation {
-    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let (view, geometry) = (shared.view(self.group), self.geometry(shared));
-        self.shards.clear();
-        let own = Slots::one(geometry.slot_of_shard(self.span.lba, self.wanted));
-        let helpers = Slots(view.current.0 & !self.excluded.0 & !own.0);
-        let reachable = helpers
-            .iter()
-            .filter(|slot| shared.up.contains(&view.members[usize::from(*slot)]))
-            .fold(Slots::default(), Slots::with);
-        let near = self.sources(&geometry, reachable);
-        let enough = near.len() == usize::from(geometry.layout().data()) && !self.ask_all;
-        let (helpers, sources) =
-            if enough { (reachable, near) } else { (helpers, self.sources(&geometry, helpers)) };
-        if sources.len() < usize::from(geometry.layout().data()) {
+    type Answer = ReadAnswer;
+    type Child = Settled;
+    type Outcome = Result<Fetched, IoError>;
+
+    fn start(&mut self, cx: &mut Context<'_>) -> Reconstructing {
+        let (view, geometry) = (cx.views.view(self.group), cx.views.geometry(self.group));
+        let Some(row) = self.row(cx, &view, &geometry) else {
             return match self.excluded.is_empty() {
-                false => Some(Outcome::Failed(IoError::Unreadable)),
-                true => shared.again_after(Duration::from_millis(100)),
+                false => Progress::Ended(Err(IoError::Unreadable)),
+                true => self.again(cx, Duration::from_millis(100)),
             };
-        }
-        self.asked = if self.ask_all { view.writers() } else { helpers };
-        self.sources = sources;
-        for slot in self.asked.iter() {
+        };
+        for slot in row.asked.iter() {
             let (group, span) = (self.group, self.span);
             let width = width_at(&geometry, span.lba, slot);
-            let content = self.sources.contains(&slot);
-            shared.call(&view, slot, Payload::new(), |operation| Message::Read {
+            let content = row.sources.has(slot);
+            cx.call(&view, slot, Payload::new(), |operation| Message::Read {
                 operation,
                 group,
                 view: view.number,
@@ -177,47 +219,45 @@ impl Operate for ReconstructOperation {
                 contest: None,
             });
         }
-        shared.wake_to_retry(self.attempt);
-        None
+        self.state = State::Asking(row);
+        Progress::WaitsFor(retry_delay(self.attempt))
     }
 
-    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
-        let Answer::Read(outcome, content) = answer else { return None };
-        match outcome {
+    fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: ReadAnswer) -> Reconstructing {
+        let State::Asking(row) = &self.state else { unreachable!("it asked nobody, and {slot} answered") };
+        match answer.outcome {
             ReadOutcome::Done { leased, mut stamps, unreadable }
-                if unreadable.is_empty() || !self.sources.contains(&slot) =>
+                if unreadable.is_empty() || !row.sources.has(slot) =>
             {
-                if !unreadable.is_empty() || !shared.view(self.group).current.has(slot) {
+                if !unreadable.is_empty() || !cx.views.view(self.group).current.has(slot) {
                     // It shows that no later view had begun, and has no say about the content.
                     stamps.clear();
                 }
-                let content = (content.len() == self.span.count as usize * BLOCK).then_some(content);
-                self.shards.insert(slot, Shard { stamps, content, leased });
-                let complete = self.asked.iter().all(|slot| self.shards.contains_key(&slot));
-                if complete { self.combine(shared) } else { None }
+                let content = Some(answer.content).filter(|content| content.len() == self.span.bytes());
+                self.on_shard(cx, slot, Shard { stamps, content, leased })
             }
             ReadOutcome::Done { .. } | ReadOutcome::Failed => {
                 self.excluded = self.excluded.with(slot);
-                shared.again_after(Duration::ZERO)
+                self.again(cx, Duration::ZERO)
             }
-            ReadOutcome::InDoubt { writes } => self.on_doubt(shared, writes),
+            ReadOutcome::InDoubt { writes } => self.on_doubt(cx, writes),
             ReadOutcome::Stale { view } => {
-                shared.on_stale(self.group, view);
-                shared.again_after(SOON)
+                cx.on_stale(self.group, view);
+                self.again(cx, SOON)
             }
-            ReadOutcome::Busy => shared.again_after(SOON),
+            ReadOutcome::Busy => self.again(cx, SOON),
         }
     }
 
-    fn on_child(&mut self, shared: &mut Shared, _outcome: Outcome) -> Option<Outcome> {
+    fn on_child(&mut self, cx: &mut Context<'_>, _: Settled) -> Reconstructing {
         self.settling = self.settling.saturating_sub(1);
-        if self.settling == 0 { shared.again_after(Duration::ZERO) } else { None }
+        if self.settling == 0 { self.again(cx, Duration::ZERO) } else { Progress::Waits }
     }
 
-    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+    fn on_timer(&mut self, cx: &mut Context<'_>) -> Reconstructing {
         self.attempt += 1;
-        shared.forget_calls();
-        self.start(shared)
+        cx.forget_calls();
+        self.start(cx)
     }
 
     fn group(&self) -> GroupId {

@@ -3,29 +3,36 @@
 //! A member that does not have the write refuses it for ever, durably; so either all members that can say have it,
 //! then it may have been acknowledged and is committed, or it never can be, and is aborted. Both answers stay true.
 
-use super::coordinator::{Answer, Operate, Operation, Outcome, Shared, participants, width_at};
+use super::answer::{Answer, FromAnswer};
+use super::context::stamps::Stamps;
+use super::members::{participants, width_at};
+use super::operate::{Context, Operate, retry_delay};
+use super::outcome::{NoChild, Progress, Settled};
 use crate::counters::Counter;
 use base::{GroupId, Payload};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Fate, Message, Slots, Span, WriteId};
+use wire::{Fate, GroupView, Message, Slots, Span, WriteId};
 
 /// Begins to settle those of `writes` that hold up a reader of `span`, on behalf of the current operation; how many. Not
 /// those of this gateway's own writers: they are at work on them.
-pub fn settle_foreign(shared: &mut Shared, group: GroupId, span: Span, writes: Vec<WriteId>) -> usize {
+pub(super) fn settle_foreign(
+    cx: &mut Context<'_>,
+    group: GroupId,
+    span: Span,
+    writes: Vec<WriteId>,
+) -> usize {
     let holds_up =
         |write: &WriteId| write.group == group && write.span.volume == span.volume && write.span.is_valid();
     let foreign: Vec<WriteId> =
-        writes.into_iter().filter(|write| holds_up(write) && !shared.own.contains(&write.stamp)).collect();
+        writes.into_iter().filter(|write| holds_up(write) && !cx.stamps.is_own(write.stamp)).collect();
     let count = foreign.len();
-    for write in foreign {
-        shared.begin(Operation::Settle(SettleOperation::new(write)));
-    }
+    foreign.into_iter().for_each(|write| cx.begin(SettleOperation::new(write)));
     count
 }
 
 /// Finds out and tells a write's fate.
-pub struct SettleOperation {
+pub(super) struct SettleOperation {
     write: WriteId,
     asked: Slots,
     fates: BTreeMap<u8, Fate>,
@@ -38,7 +45,7 @@ pub struct SettleOperation {
 
 impl SettleOperation {
     /// Of this write.
-    pub fn new(write: WriteId) -> SettleOperation {
+    pub(super) fn new(write: WriteId) -> SettleOperation {
         SettleOperation {
             write,
             asked: Slots::default(),
@@ -50,31 +57,26 @@ impl SettleOperation {
     }
 
     /// Of this write, which the member at `slot` refused.
-    pub fn refused(write: WriteId, slot: u8) -> SettleOperation {
+    pub(super) fn refused(write: WriteId, slot: u8) -> SettleOperation {
         SettleOperation { refused_by: Some(slot), ..SettleOperation::new(write) }
     }
 
-    /// The write's stamp.
-    pub fn stamp(&self) -> base::Stamp {
-        self.write.stamp
-    }
-
-    fn ask(&mut self, shared: &mut Shared) {
-        let view = shared.view(self.write.group);
-        let geometry = shared.geometry(self.write.group);
+    fn ask(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
+        let view = cx.views.view(self.write.group);
+        let geometry = cx.views.geometry(self.write.group);
         for slot in self.asked.iter().filter(|slot| !self.fates.contains_key(slot)) {
             let (write, width) = (self.write, width_at(&geometry, self.write.span.lba, slot));
-            shared.call(&view, slot, Payload::new(), |operation| Message::Query {
+            cx.call(&view, slot, Payload::new(), |operation| Message::Query {
                 operation,
                 view: view.number,
                 write,
                 width,
             });
         }
-        shared.wake_to_retry(self.attempt);
+        Progress::WaitsFor(retry_delay(self.attempt))
     }
 
-    fn decide(&mut self, shared: &mut Shared) -> Option<Outcome> {
+    fn decide(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
         let any = |fate| self.fates.values().any(|known| *known == fate);
         let all = self.asked.iter().all(|slot| self.fates.contains_key(&slot));
         if all && any(Fate::Prepared) && any(Fate::Unreadable) && !self.asked_again {
@@ -82,61 +84,76 @@ impl SettleOperation {
             // who had it before may not have it any more.
             self.asked_again = true;
             self.fates.retain(|_, fate| *fate != Fate::Prepared);
-            self.ask(shared);
-            return None;
+            return self.ask(cx);
         }
         let commit = match () {
             () if any(Fate::Committed) => true,
             () if any(Fate::Refused) => false,
             () if all => any(Fate::Prepared),
-            () => return None,
+            () => return Progress::Waits,
         };
-        let name = if commit { Counter::WriteInDoubtCommitted } else { Counter::WriteInDoubtAborted };
-        shared.counters.count(name);
-        if !shared.is_own_writer(self.write.stamp) {
-            shared.counters.count(Counter::InDoubtWriteSettledByAnotherGateway);
+        cx.counters.count(if commit { Counter::WriteInDoubtCommitted } else { Counter::WriteInDoubtAborted });
+        if !cx.stamps.is_own_writer(self.write.stamp) {
+            cx.counters.count(Counter::InDoubtWriteSettledByAnotherGateway);
         }
-        let view = shared.view(self.write.group);
-        shared.decide(&view, self.asked, &self.write, commit);
-        Some(Outcome::Settled(Some(commit)))
+        let view = cx.views.view(self.write.group);
+        cx.decisions.decide(cx.now, &view, self.asked, &self.write, commit);
+        Progress::Ended(if commit { Settled::Committed } else { Settled::Aborted })
+    }
+}
+
+/// What a member says of the write: its fate there, or the view under which it would answer.
+pub(super) struct FateAnswer(Result<Fate, Option<GroupView>>);
+
+impl FromAnswer for FateAnswer {
+    fn from_answer(answer: Answer) -> Option<FateAnswer> {
+        match answer {
+            Answer::Fate(fate) => Some(FateAnswer(fate)),
+            _ => None,
+        }
     }
 }
 
 impl Operate for SettleOperation {
-    fn start(&mut self, shared: &mut Shared) -> Option<Outcome> {
-        let view = shared.view(self.write.group);
-        let geometry = shared.geometry(self.write.group);
+    type Answer = FateAnswer;
+    type Child = NoChild;
+    type Outcome = Settled;
+
+    fn start(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
+        cx.stamps.begin_settling(self.write.stamp);
+        let view = cx.views.view(self.write.group);
+        let geometry = cx.views.geometry(self.write.group);
         self.asked = participants(&geometry, view.writers(), &self.write);
         self.fates.clear();
         self.asked_again = false;
         if self.asked.is_empty() {
-            return Some(Outcome::Settled(None));
+            return Progress::Ended(Settled::ByView);
         }
-        self.ask(shared);
-        None
+        self.ask(cx)
     }
 
-    fn on_answer(&mut self, shared: &mut Shared, slot: u8, answer: Answer) -> Option<Outcome> {
-        match answer {
-            Answer::Fate(Ok(fate)) => {
+    fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: FateAnswer) -> Progress<Settled> {
+        match answer.0 {
+            Ok(fate) => {
                 let refused = fate == Fate::Unreadable && self.refused_by == Some(slot);
                 self.fates.insert(slot, if refused { Fate::Refused } else { fate });
-                self.decide(shared)
+                self.decide(cx)
             }
-            Answer::Fate(Err(view)) => {
-                shared.on_stale(self.write.group, view);
-                shared.wake_after(Duration::from_millis(20 << self.attempt.min(5)));
-                None
+            Err(view) => {
+                cx.on_stale(self.write.group, view);
+                Progress::WaitsFor(Duration::from_millis(20 << self.attempt.min(5)))
             }
-            _ => None,
         }
     }
 
-    fn on_timer(&mut self, shared: &mut Shared) -> Option<Outcome> {
+    fn on_child(&mut self, _: &mut Context<'_>, child: NoChild) -> Progress<Settled> {
+        match child {}
+    }
+
+    fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
         self.attempt += 1;
-        shared.forget_calls();
-        self.ask(shared);
-        None
+        cx.forget_calls();
+        self.ask(cx)
     }
 
     fn group(&self) -> GroupId {
@@ -144,7 +161,11 @@ impl Operate for SettleOperation {
     }
 
     /// The new view has settled it.
-    fn on_view(&mut self, _shared: &mut Shared) -> Option<Outcome> {
-        Some(Outcome::Settled(None))
+    fn on_view(&mut self, _: &mut Context<'_>) -> Progress<Settled> {
+        Progress::Ended(Settled::ByView)
+    }
+
+    fn release(&self, stamps: &mut Stamps) {
+        stamps.end_settling(self.write.stamp);
     }
 }

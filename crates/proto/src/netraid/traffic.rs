@@ -1,6 +1,6 @@
 //! What the reads of a gateway cost it: messages, bytes, second questions.
 
-use super::coordinator::Answer;
+use super::answer::Answer;
 use wire::{Message, ReadOutcome};
 
 /// What a [`Message::Read`] takes as bytes of a message, and what a contest adds.
@@ -29,6 +29,27 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// A read ended with content.
+    pub(super) fn on_read(&mut self) {
+        self.reads += 1;
+    }
+
+    /// A second member is asked.
+    pub(super) fn on_rescue(&mut self) {
+        self.rescues += 1;
+    }
+
+    /// A row is read in place of a brick.
+    pub(super) fn on_reconstruction(&mut self) {
+        self.reconstructions += 1;
+    }
+
+    /// Content came to a read that was answered before.
+    pub(super) fn on_duplicate(&mut self, bytes: u64) {
+        self.duplicate_answers += 1;
+        self.bytes_received += bytes;
+    }
+
     pub(super) fn on_question(&mut self, message: &Message) {
         if let Message::Read { contest, .. } = message {
             self.questions += 1;

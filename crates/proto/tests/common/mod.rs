@@ -22,6 +22,8 @@ pub struct MemoryDisk {
     completions: BTreeMap<(RequestId, u64), Completion>,
     /// Whether repairs of blocks that are not here find no room.
     pub is_full: bool,
+    /// So many undecided writes have room in memory; what comes beyond is told that the disk is busy.
+    pub staged_max: Option<usize>,
 }
 
 impl MemoryDisk {
@@ -110,6 +112,9 @@ impl MemoryDisk {
 
     fn on(&mut self, command: Command) -> Option<Reply> {
         Some(match command {
+            Command::Stage { token, .. } if self.staged_max.is_some_and(|max| self.staged.len() >= max) => {
+                Reply::Staged { token, result: Err(StoreError::Busy) }
+            }
             Command::Stage { token, staged, payload } => {
                 self.staged.insert(staged.write.stamp, (staged, payload));
                 Reply::Staged { token, result: Ok(()) }

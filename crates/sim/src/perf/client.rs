@@ -1,12 +1,14 @@
 //! Clients: what they ask for, whom they ask, and what they do with answers.
 
+use super::asker::Consults;
 use super::measured::Message;
-use super::request::{NOBODY, Ref, Request};
-use super::run::{Chooser, Happening, Run};
+use super::request::{Bound, NOBODY, Ref, Request};
+use super::run::{Happening, Run};
 use super::workload::{Arrival, Drawn, Moments, Shape, Workload};
-use base::Time;
+use base::{BrickId, Time};
 use core::time::Duration;
 use model::Draw;
+use proto::distribute::policy::{self, First, Next, Plan};
 
 /// Sectors that lie together on one group when a stream's address space is cut among groups: 64 MiB.
 const EXTENT_SECTORS: u64 = 1 << 17;
@@ -110,6 +112,8 @@ impl Run<'_> {
             is_released: false,
             first,
             asked: [NOBODY; 2],
+            asked_at: [Time::ZERO; 2],
+            bound: Bound::Undecided,
             claims: 0,
             journaled: 0,
             written: 0,
@@ -123,22 +127,11 @@ impl Run<'_> {
         }
     }
 
-    /// Hashing and claims begin at any holder, LARD at its front end; the others know whom they want.
     fn ask_to_read(&mut self, request: Ref, first: u8) {
-        match &self.chooser {
-            Chooser::Claim { told_by_client: true } => self.ask_all(request),
-            Chooser::Claim { .. } | Chooser::Central | Chooser::Hash | Chooser::WeightedHash(_) => {
-                self.ask_member(request, first, Message::Read);
-            }
-            Chooser::Lard(_) => self.ask_member(request, 0, Message::Read),
-            Chooser::Tied(_) => self.ask_two(request),
-            Chooser::ShortestQueue(_) | Chooser::Probing(_) => {
-                self.ask_best(request, 0);
-            }
-            Chooser::Hedged(_) => {
-                self.ask_best(request, 0);
-                self.schedule_hedge(request);
-            }
+        match self.asker.consults {
+            Consults::AnyBrick => self.ask_member(request, first, Message::Read),
+            Consults::FrontEnd => self.ask_member(request, 0, Message::Read),
+            Consults::Client => self.ask_by_plan(request),
         }
     }
 
@@ -157,78 +150,77 @@ impl Run<'_> {
         }
     }
 
-    /// Asks the member that looks best of those not yet asked; `turn` is 1 for the second question.
-    fn ask_best(&mut self, request: Ref, turn: usize) {
+    fn ask_by_plan(&mut self, request: Ref) {
         let Some(known) = self.known(request) else { return };
-        let group = &self.groups[known.group as usize];
-        let others = group.candidates.iter().filter(|(slot, _)| *slot != known.asked[0]);
-        let others: smallest::List = others.copied().collect();
-        let address = key(&known);
-        let member = match &self.chooser {
-            Chooser::ShortestQueue(queues) => queues.choose(address, others.as_slice()),
-            Chooser::Hedged(policy) => policy.choose(address, others.as_slice()),
-            Chooser::Probing(policy) => policy.choose(others.as_slice()),
-            _ => None,
-        };
-        if let Some(member) = member {
-            self.asked(request, turn, member);
-        }
-    }
-
-    fn ask_two(&mut self, request: Ref) {
-        let Some(known) = self.known(request) else { return };
-        let candidates = &self.groups[known.group as usize].candidates;
-        let Chooser::Tied(policy) = &self.chooser else { return };
-        let (first, second) = policy.choose(key(&known), candidates);
-        // Both are known before either is asked, for the two are to know of one another.
-        for (turn, member) in [first, second].into_iter().enumerate() {
-            if let (Some(member), Some(known)) = (member, self.requests.get_mut(request)) {
-                known.asked[turn] = member;
+        let holders = &self.groups[known.group as usize].candidates;
+        let Some(Plan { first, wait }) = self.asker.plan(self.now, &known, holders) else { return };
+        match first {
+            First::One(member) => self.asked(request, 0, member),
+            First::Contest { left_out, .. } => {
+                assert!(left_out.is_empty(), "nobody is known to be slow where no pace is learned");
+                self.bind(request, Bound::Contest);
+                self.ask_all(request);
+            }
+            First::Tied { first, second } => {
+                self.bind(request, Bound::Tied);
+                // Both are known before either is asked, for the two are to know of one another.
+                self.note_asked(request, 0, first);
+                self.note_asked(request, 1, second);
+                self.send(None, self.brick_at(known.group, first), Message::Read, request);
             }
         }
-        first.into_iter().for_each(|member| self.asked(request, 0, member));
-        if let Some(second) = second {
-            self.count_asked(known.group, second);
-            // A little later, so that an idle first holder has started and said so (the paper's own remedy).
-            let way_ns = self.cluster.network.one_way_ns.max(self.cluster.network.client_one_way_ns);
-            self.at(self.now + Duration::from_nanos(2 * way_ns), Happening::Hedge { request });
+        self.schedule_next(request, wait);
+    }
+
+    pub(super) fn bind(&mut self, request: Ref, bound: Bound) {
+        if let Some(known) = self.requests.get_mut(request) {
+            known.bound = bound;
         }
     }
 
+    fn brick_at(&self, group: u32, member: u8) -> u32 {
+        self.groups[group as usize].bricks[usize::from(member)]
+    }
+
+    /// A member is asked to serve a read alone.
     fn asked(&mut self, request: Ref, turn: usize, member: u8) {
+        self.bind(request, Bound::Alone);
+        self.note_asked(request, turn, member);
+        let Some(known) = self.known(request) else { return };
+        self.send(None, self.brick_at(known.group, member), Message::Read, request);
+    }
+
+    /// The question counts at the member's brick.
+    pub(super) fn note_asked(&mut self, request: Ref, turn: usize, member: u8) {
+        let now = self.now;
         let Some(known) = self.requests.get_mut(request) else { return };
-        known.asked[turn] = member;
-        let group = known.group;
-        self.count_asked(group, member);
-        self.send(None, self.groups[group as usize].bricks[usize::from(member)], Message::Read, request);
+        (known.asked[turn], known.asked_at[turn]) = (member, now);
+        let known = *known;
+        let brick = BrickId(self.brick_at(known.group, member));
+        self.asker.begin(now, brick, &known, call(request, turn));
     }
 
-    fn count_asked(&mut self, group: u32, member: u8) {
-        let (_, brick) = self.groups[group as usize].candidates[usize::from(member)];
-        match &mut self.chooser {
-            Chooser::ShortestQueue(queues) => queues.begin(brick),
-            Chooser::Hedged(policy) => policy.begin(brick),
-            Chooser::Tied(policy) => policy.begin(brick),
-            Chooser::Probing(policy) => policy.begin(brick),
-            _ => {}
+    fn schedule_next(&mut self, request: Ref, wait: Option<Duration>) {
+        if let Some(wait) = wait {
+            self.at(self.now + wait, Happening::Next { request });
         }
     }
 
-    fn schedule_hedge(&mut self, request: Ref) {
-        if let Chooser::Hedged(policy) = &self.chooser
-            && let Some(delay_ns) = policy.delay_ns()
-        {
-            self.at(self.now + Duration::from_nanos(delay_ns), Happening::Hedge { request });
-        }
-    }
-
-    pub(super) fn on_hedge(&mut self, request: Ref) {
+    /// A read takes long.
+    pub(super) fn on_next(&mut self, request: Ref) {
         let Some(known) = self.known(request).filter(|known| !known.is_answered) else { return };
-        if matches!(self.chooser, Chooser::Tied(_)) {
-            let second = self.groups[known.group as usize].bricks[usize::from(known.asked[1])];
-            return self.send(None, second, Message::Read, request);
+        let holders = &self.groups[known.group as usize].candidates;
+        match self.asker.next(self.now, &known, holders) {
+            Next::Ask { slot, wait } if known.asked[1] == NOBODY => {
+                self.asked(request, 1, slot);
+                self.schedule_next(request, Some(wait));
+            }
+            Next::Second(member) => {
+                self.send(None, self.brick_at(known.group, member), Message::Read, request);
+            }
+            // A request remembers two that were asked.
+            Next::Ask { .. } | Next::Nothing => {}
         }
-        self.ask_best(request, 1);
     }
 
     /// A brick answers: the data, or that a write is safe.
@@ -244,36 +236,28 @@ impl Run<'_> {
         if known.is_write {
             self.release_written(request);
         } else {
-            self.on_data(from, request, &known, response_ns);
+            self.on_data(from, request, &known);
             self.requests.remove(request);
             self.slot_free(known.group);
         }
         self.count_answer();
     }
 
-    /// Both questions are settled; who was asked and did not answer is told that it need not.
-    fn on_data(&mut self, from: u32, request: Ref, known: &Request, response_ns: u64) {
-        if let Chooser::Hedged(policy) = &mut self.chooser {
-            policy.answered(response_ns);
-        }
-        for member in known.asked.into_iter().filter(|member| *member != NOBODY) {
-            let brick = self.groups[known.group as usize].bricks[usize::from(member)];
-            let id = base::BrickId(brick);
-            match &mut self.chooser {
-                Chooser::ShortestQueue(queues) => queues.end(id),
-                Chooser::Tied(policy) => policy.end(id),
-                Chooser::Lard(lard) => lard.end(id),
-                Chooser::Probing(policy) => {
-                    policy.end(id);
-                    policy.answered(id, response_ns, known.service_ns, known.queue);
-                }
-                Chooser::Hedged(policy) => {
-                    policy.end(id);
-                    if brick != from {
-                        self.send(None, brick, Message::Cancel, request);
-                    }
-                }
-                _ => {}
+    /// All questions are settled; who was asked and did not answer is told that it need not.
+    fn on_data(&mut self, from: u32, request: Ref, known: &Request) {
+        for (turn, member) in known.asked.into_iter().enumerate().filter(|(_, member)| *member != NOBODY) {
+            let brick = self.brick_at(known.group, member);
+            let (id, since) = (BrickId(brick), known.asked_at[turn]);
+            if brick == from {
+                let response_ns = self.now.0 - since.0;
+                let told =
+                    policy::Told { brick: id, response_ns, service_ns: known.service_ns, queue: known.queue };
+                self.asker.answered(self.now, &told, known, call(request, turn));
+                continue;
+            }
+            self.asker.given_up(self.now, id, known, (call(request, turn), since));
+            if known.bound == Bound::Alone {
+                self.send(None, brick, Message::Cancel, request);
             }
         }
     }
@@ -300,6 +284,11 @@ impl Run<'_> {
     }
 }
 
+/// Names the question of a request to the member that was asked as the `turn`th.
+fn call(request: Ref, turn: usize) -> u64 {
+    request.number() << 1 | turn as u64
+}
+
 /// What hashes are taken of: the request's block of 4 KiB, in its group.
 pub(super) fn key(known: &Request) -> u64 {
     (u64::from(known.group) << 40) | (known.sector / 8)
@@ -317,32 +306,5 @@ impl Told {
         self.wrapped += u64::from(within > last);
         let sector = (within % sectors).min(last);
         ((extent % groups) as u32, Shape { sector, count, is_write: record.is_write })
-    }
-}
-
-/// A list of at most 64 candidates that needs no allocation.
-mod smallest {
-    use base::BrickId;
-
-    pub(super) struct List {
-        items: [(u8, BrickId); 64],
-        length: usize,
-    }
-
-    impl List {
-        pub(super) fn as_slice(&self) -> &[(u8, BrickId)] {
-            &self.items[..self.length]
-        }
-    }
-
-    impl FromIterator<(u8, BrickId)> for List {
-        fn from_iter<I: IntoIterator<Item = (u8, BrickId)>>(iter: I) -> List {
-            let mut list = List { items: [(0, BrickId(0)); 64], length: 0 };
-            for item in iter.into_iter().take(64) {
-                list.items[list.length] = item;
-                list.length += 1;
-            }
-            list
-        }
     }
 }

@@ -156,6 +156,8 @@ pub enum Scheme {
     Tied,
     /// [`proto::distribute::probing`].
     Probing,
+    /// Another one, just as gateways have it.
+    Policy(wire::ReadPolicy),
 }
 
 impl Scheme {
@@ -171,7 +173,7 @@ impl Scheme {
             "hedged" => Scheme::Hedged(95.0),
             "tied" => Scheme::Tied,
             "probing" => Scheme::Probing,
-            _ => return None,
+            other => Scheme::Policy(other.parse().ok()?),
         })
     }
 
@@ -187,6 +189,7 @@ impl Scheme {
             Scheme::Hedged(_) => "hedged",
             Scheme::Tied => "tied",
             Scheme::Probing => "probing",
+            Scheme::Policy(policy) => policy.name(),
         }
     }
 }

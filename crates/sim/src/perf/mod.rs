@@ -9,6 +9,7 @@
 //!
 //! Deliberately absent: failures, views, stamps (the rest of this crate has them).
 
+mod asker;
 mod brick;
 mod cache;
 mod client;

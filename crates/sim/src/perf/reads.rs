@@ -4,45 +4,61 @@ use super::brick::{Brick, Job, Serving, blocks};
 use super::client::key;
 use super::cluster::Scheme;
 use super::measured::Message;
-use super::request::{NOBODY, Ref, Request};
-use super::run::{Chooser, Run, attempt};
+use super::request::{Bound, Ref, Request};
+use super::run::{Run, attempt};
 use base::{BrickId, Mechanics};
-use model::drive::{Access, SECTOR_BYTES};
+use model::drive::Access;
 use proto::distribute::claim::{Event, Holders};
 use proto::distribute::hash;
+use proto::distribute::policy::{First, Plan};
 
 /// A read at one of the bricks that were told of it.
 #[derive(Clone, Copy)]
 struct At {
     brick: u32,
     member: u8,
-    is_first: bool,
 }
 
 impl Run<'_> {
-    /// `is_first`: from the client itself, not passed on by another brick.
-    pub(super) fn on_read(&mut self, brick: u32, request: Ref, is_first: bool) {
+    pub(super) fn on_read(&mut self, brick: u32, request: Ref) {
         let Some(known) = self.known(request) else { return };
         let bricks = &self.groups[known.group as usize].bricks;
         let member = bricks.iter().position(|other| *other == brick).unwrap_or(0) as u8;
-        let at = At { brick, member, is_first };
-        match &self.chooser {
-            Chooser::Claim { told_by_client } => {
-                let is_only = at.is_first && !told_by_client;
-                self.on_shared_read(at, is_only, request, &known);
-            }
-            Chooser::Central => self.on_central_read(brick, request, &known),
-            Chooser::Tied(_) => {
+        let at = At { brick, member };
+        if self.asker.is_central() {
+            return self.on_central_read(brick, request, &known);
+        }
+        match known.bound {
+            Bound::Undecided => self.on_undecided_read(at, request, &known),
+            Bound::Contest => self.on_shared_read(at, false, request, &known),
+            Bound::Alone => self.serve_alone(at, request, &known),
+            Bound::Tied => {
                 let holders = self.tied_holders(&known);
                 self.serve_read(at, request, &known, holders);
             }
-            Chooser::Hash | Chooser::WeightedHash(_) | Chooser::Lard(_) => {
-                self.on_homed_read(at, request, &known)
-            }
-            Chooser::ShortestQueue(_) | Chooser::Hedged(_) | Chooser::Probing(_) => {
-                self.serve_alone(at, request, &known);
-            }
         }
+    }
+
+    /// The policy is consulted at this brick, which is the only one that knows of the read yet; where the read has one
+    /// home that is another brick, it is passed on.
+    fn on_undecided_read(&mut self, at: At, request: Ref, known: &Request) {
+        let holders = &self.groups[known.group as usize].candidates;
+        let Some(Plan { first, .. }) = self.asker.plan(self.now, known, holders) else { return };
+        let home = match first {
+            First::Contest { .. } => {
+                self.bind(request, Bound::Contest);
+                return self.on_shared_read(at, true, request, known);
+            }
+            First::One(home) => home,
+            First::Tied { .. } => unreachable!("reads are tied by clients"),
+        };
+        self.bind(request, Bound::Alone);
+        self.note_asked(request, 0, home);
+        if home == at.member {
+            return self.serve_alone(at, request, known);
+        }
+        let to = self.groups[known.group as usize].bricks[usize::from(home)];
+        self.send(Some(at.brick), to, Message::Forward, request);
     }
 
     /// D-SPTF, section 3: a hit is answered, and claimed when others know of the read; a miss waits at all holders.
@@ -103,35 +119,6 @@ impl Run<'_> {
         (group.bricks[member], Event::Read { attempt, data, sector: access.sector, holders, item })
     }
 
-    /// The read has one home; a brick that is not passes it on.
-    fn on_homed_read(&mut self, at: At, request: Ref, known: &Request) {
-        if !at.is_first {
-            return self.serve_alone(at, request, known);
-        }
-        let candidates = &self.groups[known.group as usize].candidates;
-        let home = match &mut self.chooser {
-            Chooser::Hash => hash::choose(key(known), candidates),
-            Chooser::WeightedHash(policy) => policy.choose(key(known), candidates),
-            Chooser::Lard(lard) => {
-                let home = lard.choose(self.now, address(known), candidates);
-                home.into_iter().for_each(|home| lard.begin(candidates[usize::from(home)].1));
-                home
-            }
-            _ => None,
-        };
-        let home = home.unwrap_or(at.member);
-        if matches!(self.chooser, Chooser::Lard(_))
-            && let Some(known) = self.requests.get_mut(request)
-        {
-            known.asked[0] = home;
-        }
-        if home == at.member {
-            return self.serve_alone(at, request, known);
-        }
-        let to = self.groups[known.group as usize].bricks[usize::from(home)];
-        self.send(Some(at.brick), to, Message::Forward, request);
-    }
-
     fn serve_alone(&mut self, at: At, request: Ref, known: &Request) {
         let alone = self.groups[known.group as usize].alone[usize::from(at.member)].clone();
         self.serve_read(at, request, known, alone);
@@ -148,12 +135,8 @@ impl Run<'_> {
     }
 
     fn tied_holders(&self, known: &Request) -> Holders {
-        let group = &self.groups[known.group as usize];
-        let [first, second] = known.asked.map(usize::from);
-        if known.asked[1] == NOBODY {
-            return group.alone[first].clone();
-        }
-        group.pairs[first * group.bricks.len() + second].clone()
+        let bricks = &self.groups[known.group as usize].bricks;
+        Holders::from(known.asked.map(|member| BrickId(bricks[usize::from(member)])))
     }
 
     fn enqueue(&mut self, at: At, request: Ref, known: &Request, holders: Holders) {
@@ -198,21 +181,9 @@ impl Run<'_> {
     /// Who keeps a block that was written.
     pub(super) fn keeper(&self, known: &Request) -> Option<BrickId> {
         let group = &self.groups[known.group as usize];
-        let homed = match &self.chooser {
-            Chooser::Lard(lard) => lard.home(address(known)),
-            Chooser::WeightedHash(policy) => {
-                let member = policy.choose(key(known), &group.candidates);
-                member.map(|member| group.candidates[usize::from(member)].1)
-            }
-            _ => None,
-        };
+        let homed = self.asker.home(known, &group.candidates);
         homed.or_else(|| hash::keeper(key(known), &group.holders))
     }
-}
-
-/// Where LARD finds a request: a byte address that is the cluster's.
-fn address(known: &Request) -> u64 {
-    (u64::from(known.group) << 49) | (known.sector * SECTOR_BYTES)
 }
 
 fn is_cached(cache: &mut super::cache::Lru, known: &Request) -> bool {

@@ -23,6 +23,18 @@ impl Ref {
 /// No member of a group.
 pub(super) const NOBODY: u8 = u8::MAX;
 
+/// Who may serve a read, once its policy was consulted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bound {
+    Undecided,
+    /// Whoever is asked serves it.
+    Alone,
+    /// All holders contend.
+    Contest,
+    /// The two that are asked.
+    Tied,
+}
+
 /// What is known of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
@@ -37,6 +49,8 @@ pub(super) struct Request {
     pub(super) first: u8,
     /// The members that were chosen for a read, and count as loaded with it.
     pub(super) asked: [u8; 2],
+    pub(super) asked_at: [Time; 2],
+    pub(super) bound: Bound,
     /// Bricks that have claimed it.
     pub(super) claims: u8,
     /// Journals that hold it.

@@ -1,9 +1,10 @@
 //! The loop of a run: events in the order of time, and what the machines ask for.
 
+use super::asker::Asker;
 use super::brick::{BLOCK_SECTORS, Brick, Job, Serving};
 use super::cache::Lru;
 use super::client::Source;
-use super::cluster::{BrickSpec, Cluster, Scheme};
+use super::cluster::{BrickSpec, Cluster};
 use super::measured::{Measured, Message, Meter};
 use super::request::{Ref, Request, Requests};
 use super::workload::{Length, Workload};
@@ -13,12 +14,6 @@ use core::time::Duration;
 use model::Draw;
 use model::drive::SECTOR_BYTES;
 use proto::distribute::claim::{Attempt, Effect, Event, Holders, ReadId};
-use proto::distribute::hedged::Hedged;
-use proto::distribute::lard::Lard;
-use proto::distribute::probing::Probing;
-use proto::distribute::shortest_queue::ShortestQueue;
-use proto::distribute::tied::Tied;
-use proto::distribute::weighted_hash::WeightedHash;
 use std::collections::VecDeque;
 
 /// What can happen.
@@ -38,8 +33,8 @@ pub(super) enum Happening {
     Wake { brick: u32 },
     /// A disk's speed changes.
     Speed { brick: u32, percent: u32 },
-    /// The second holder of a read is to be asked, unless it is answered.
-    Hedge { request: Ref },
+    /// A read's policy is asked again, unless it is answered.
+    Next { request: Ref },
 }
 
 /// A replica group.
@@ -50,24 +45,8 @@ pub(super) struct Group {
     pub(super) candidates: Vec<(u8, BrickId)>,
     /// For each member, the holders when it alone is asked.
     pub(super) alone: Vec<Holders>,
-    /// For tied reads, the holders when the members `first` and `second` are asked, at `first * members + second`.
-    pub(super) pairs: Vec<Holders>,
     /// Where on each member's disk the group's data begin, in sectors.
     pub(super) offsets: Vec<u64>,
-}
-
-/// What asks which holder, beyond what bricks do.
-#[derive(Debug)]
-pub(super) enum Chooser {
-    Claim { told_by_client: bool },
-    Central,
-    Hash,
-    WeightedHash(WeightedHash),
-    Lard(Box<Lard>),
-    ShortestQueue(ShortestQueue),
-    Hedged(Hedged),
-    Tied(Tied),
-    Probing(Probing),
 }
 
 pub(super) struct Run<'a> {
@@ -79,7 +58,7 @@ pub(super) struct Run<'a> {
     /// Sectors of each group's address space.
     pub(super) sectors: u64,
     pub(super) requests: Requests,
-    pub(super) chooser: Chooser,
+    pub(super) asker: Asker,
     /// The cache of the central ideal.
     pub(super) central_cache: Lru,
     pub(super) source: Source,
@@ -112,7 +91,7 @@ impl<'a> Run<'a> {
             groups,
             sectors,
             requests: Requests::default(),
-            chooser: chooser(&cluster.scheme),
+            asker: Asker::new(&cluster.scheme, &cluster.network),
             central_cache: Lru::new(cache_bytes / base::BLOCK_U64),
             source: Source::new(workload, &mut draw),
             draw,
@@ -153,14 +132,13 @@ impl<'a> Run<'a> {
             Happening::Speed { brick, percent } => {
                 self.bricks[brick as usize].claims.device_mut().set_percent(self.now, percent);
             }
-            Happening::Hedge { request } => self.on_hedge(request),
+            Happening::Next { request } => self.on_next(request),
         }
     }
 
     fn on_heard(&mut self, to: u32, from: u32, kind: Message, request: Ref, bid_ns: u64) {
         match kind {
-            Message::Read => self.on_read(to, request, true),
-            Message::Forward => self.on_read(to, request, false),
+            Message::Read | Message::Forward => self.on_read(to, request),
             Message::Claim => {
                 let event = Event::Claim { attempt: attempt(request), bid_ns, brick: BrickId(from) };
                 self.step(to, event);
@@ -251,7 +229,7 @@ impl<'a> Run<'a> {
             known.claims = known.claims.saturating_add(1);
         }
         for &BrickId(to) in holders.iter().filter(|to| to.0 != brick) {
-            if matches!(self.chooser, Chooser::Central) {
+            if self.asker.is_central() {
                 let event = Event::Claim { attempt, bid_ns, brick: BrickId(brick) };
                 self.bricks[to as usize].claims.step(self.now, event, &mut self.effects);
                 self.effects.clear();
@@ -338,9 +316,7 @@ impl<'a> Run<'a> {
         let claimed = self.bricks.iter().map(Brick::claimed);
         let add = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
         (measured.claims, measured.overtaken) = claimed.fold((0, 0), add);
-        if let Chooser::Lard(lard) = &self.chooser {
-            measured.moves = lard.moves();
-        }
+        measured.moves = self.asker.moves();
         measured
     }
 }
@@ -348,23 +324,6 @@ impl<'a> Run<'a> {
 /// How the machines at bricks name a request.
 pub(super) fn attempt(request: Ref) -> Attempt {
     Attempt { read: ReadId { asker: 0, sequence: request.number() }, number: 0 }
-}
-
-fn chooser(scheme: &Scheme) -> Chooser {
-    match scheme {
-        Scheme::Claim(options) => Chooser::Claim { told_by_client: options.told_by_client },
-        Scheme::Central => Chooser::Central,
-        Scheme::Hash => Chooser::Hash,
-        Scheme::WeightedHash(weights) => {
-            let weights = weights.iter().enumerate().map(|(brick, &weight)| (BrickId(brick as u32), weight));
-            Chooser::WeightedHash(WeightedHash::new(weights))
-        }
-        Scheme::Lard(config) => Chooser::Lard(Box::new(Lard::new(*config))),
-        Scheme::ShortestQueue => Chooser::ShortestQueue(ShortestQueue::default()),
-        Scheme::Hedged(percent) => Chooser::Hedged(Hedged::new(*percent, 0)),
-        Scheme::Tied => Chooser::Tied(Tied::default()),
-        Scheme::Probing => Chooser::Probing(Probing::new(1)),
-    }
 }
 
 /// The groups, and the sectors that each of them has on each of its bricks: whole blocks, so that what is aligned stays
@@ -391,15 +350,8 @@ fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
                 .map(|(slot, &brick)| (slot as u8, BrickId(brick)))
                 .collect(),
             alone: bricks.iter().map(|&brick| Holders::from([BrickId(brick)])).collect(),
-            pairs: if matches!(cluster.scheme, Scheme::Tied) { pairs(bricks) } else { Vec::new() },
             bricks: bricks.clone(),
         }
     });
     (built.collect(), sectors)
-}
-
-fn pairs(bricks: &[u32]) -> Vec<Holders> {
-    let with =
-        |first: u32| bricks.iter().map(move |&second| Holders::from([BrickId(first), BrickId(second)]));
-    bricks.iter().flat_map(|&first| with(first)).collect()
 }

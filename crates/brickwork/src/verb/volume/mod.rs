@@ -116,6 +116,8 @@ Read policies, of volumes whose blocks are on several bricks:
   hedged          one brick, and a second one when it takes longer than usual
   tied            two bricks, of which the first to begin calls the other off
   probing         the better of a few by their queues and latest answers
+  random          any one, each as often as the others
+  two-choices     of two drawn at random the one with fewer reads of the gateway unanswered
 
 A request that cannot be served, because too many bricks of a group are away, ends with EIO after the volume's I/O
 timeout. A write that ended that way may have taken effect or not. `off` waits until the bricks are back.

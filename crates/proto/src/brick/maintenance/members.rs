@@ -6,9 +6,12 @@
 use super::job::{Merge, SpanId, Stretch};
 use crate::counters::Counters;
 use crate::layout::Geometry;
-use crate::netraid::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
+use crate::netraid::answer::{Answer, CallId};
+use crate::netraid::coordinator::Coordinator;
 use crate::netraid::expected::ExpectedOperation;
 use crate::netraid::list::{ListOperation, Listed};
+use crate::netraid::operate::Operation;
+use crate::netraid::outcome::{self, Outcome, Parent};
 use crate::netraid::repair::RepairOperation;
 use base::{BrickId, GroupId, Stamp, Time, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -83,24 +86,24 @@ impl Members {
     /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
     pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
-        self.coordinator.shared.rules = rules;
+        self.coordinator.set_rules(rules);
     }
 
     pub(super) fn set_now(&mut self, now: Time) {
-        self.coordinator.shared.now = now;
+        self.coordinator.set_now(now);
     }
 
     pub(super) fn counters(&mut self) -> &mut Counters {
-        &mut self.coordinator.shared.counters
+        self.coordinator.counters_mut()
     }
 
     pub(super) fn geometry(&self, family: VolumeId) -> Option<Geometry> {
-        self.coordinator.shared.geometries.get(&family).copied()
+        self.coordinator.views().geometry_of_family(family)
     }
 
     /// The geometry of a group of which there is a view.
     pub(super) fn geometry_of(&self, group: GroupId) -> Geometry {
-        self.coordinator.shared.geometry(group)
+        self.coordinator.views().geometry(group)
     }
 
     // ---- questions ----
@@ -108,19 +111,19 @@ impl Members {
     /// The stamps that own blocks should have.
     pub(super) fn expect(&mut self, id: SpanId, column: Column, span: Span) {
         let operation = ExpectedOperation::new(column.group, column.slot, span);
-        self.begin(column.group, Asked::Expected(id), Operation::Expected(operation));
+        self.begin(column.group, Asked::Expected(id), Operation::new(operation));
     }
 
     /// Has own blocks fetched and put in place.
     pub(super) fn repair(&mut self, id: SpanId, column: Column, run: Span) {
         let operation = RepairOperation::from_row(column.group, column.slot, run);
-        self.begin(column.group, Asked::Repair(id, run.lba), Operation::Repair(Box::new(operation)));
+        self.begin(column.group, Asked::Repair(id, run.lba), Operation::new(operation));
     }
 
     /// The same, for nobody: begins with the next operation.
     pub(super) fn repair_alone(&mut self, column: Column, run: Span) {
         let operation = RepairOperation::from_row(column.group, column.slot, run);
-        self.coordinator.shared.begin_alone(Operation::Repair(Box::new(operation)));
+        self.coordinator.begin_alone(operation);
     }
 
     pub(super) fn list_for_catch_up(&mut self, column: Column, listed: Listed) {
@@ -138,7 +141,7 @@ impl Members {
 
     fn list(&mut self, column: Column, listed: Listed, asked: Asked) {
         let operation = ListOperation::new(column.group, column.slot, listed);
-        self.begin(column.group, asked, Operation::List(operation));
+        self.begin(column.group, asked, Operation::new(operation));
     }
 
     fn begin(&mut self, group: GroupId, asked: Asked, operation: Operation) {
@@ -152,10 +155,10 @@ impl Members {
     /// A view under which this brick works. False where its family has not been heard of yet.
     pub(super) fn on_view(&mut self, view: &GroupView, geometry: Option<Geometry>) -> bool {
         for brick in view.members.iter().filter(|brick| !self.down.contains(brick)) {
-            self.coordinator.shared.up.insert(*brick);
+            self.coordinator.on_brick_up(*brick);
         }
         let Some(geometry) = geometry else { return false };
-        self.coordinator.shared.geometries.insert(view.volume, geometry);
+        self.coordinator.open_family(view.volume, geometry);
         self.coordinator.on_views(vec![view.clone()]);
         true
     }
@@ -173,16 +176,15 @@ impl Members {
 
     pub(super) fn on_up(&mut self, brick: BrickId) {
         self.down.remove(&brick);
-        self.coordinator.shared.up.insert(brick);
+        self.coordinator.on_brick_up(brick);
     }
 
     pub(super) fn on_down(&mut self, brick: BrickId) {
         self.down.insert(brick);
-        self.coordinator.shared.up.remove(&brick);
         self.coordinator.on_brick_down(brick);
     }
 
-    pub(super) fn on_answer(&mut self, call: u64, answer: Answer) {
+    pub(super) fn on_answer(&mut self, call: CallId, answer: Answer) {
         self.coordinator.on_answer(call, answer);
     }
 
@@ -223,17 +225,17 @@ fn pair(group: GroupId, asked: Asked, outcome: Outcome) -> Told {
 
 fn expected(outcome: Outcome) -> Option<Expected> {
     match outcome {
-        Outcome::Expected { stamps, unknown } => Some(Expected { stamps, unknown }),
-        Outcome::Failed(_) => None,
+        Outcome::Expected(outcome::Expected { stamps, unknown }) => Some(Expected { stamps, unknown }),
+        Outcome::Gone(_) => None,
         other => panic!("stamps were asked for and {other:?} came of it"),
     }
 }
 
 fn repaired(outcome: &Outcome) -> Repaired {
     match outcome {
-        Outcome::Written => Repaired::Done,
-        Outcome::Failed(IoError::Unreadable) => Repaired::NotMadeOut,
-        Outcome::Failed(IoError::NoSpace) => Repaired::NoRoom,
+        Outcome::Repaired(Ok(outcome::Repaired::Taken | outcome::Repaired::ByView)) => Repaired::Done,
+        Outcome::Repaired(Err(IoError::Unreadable)) => Repaired::NotMadeOut,
+        Outcome::Repaired(Err(IoError::NoSpace)) => Repaired::NoRoom,
         // It ends with whatever the read of the good content ended with.
         _ => Repaired::Refused,
     }
@@ -241,9 +243,9 @@ fn repaired(outcome: &Outcome) -> Repaired {
 
 fn page(outcome: Outcome) -> Page {
     match outcome {
-        Outcome::Completions(completions) => Page::Completions(completions),
-        Outcome::Stretches(inventory) => Page::Stretches(inventory),
-        Outcome::Failed(_) => Page::None,
+        Outcome::Page(Ok(outcome::Page::Completions(completions))) => Page::Completions(completions),
+        Outcome::Page(Ok(outcome::Page::Stretches(inventory))) => Page::Stretches(inventory),
+        Outcome::Page(Err(_)) | Outcome::Gone(_) => Page::None,
         other => panic!("a page was asked for and {other:?} came of it"),
     }
 }

@@ -11,7 +11,7 @@ use super::members::{Column, Page};
 use super::turn::Turn;
 use super::walk::span_blocks;
 use crate::counters::Counter;
-use crate::netraid::coordinator::width_at;
+use crate::netraid::members::width_at;
 use crate::view::Families;
 use base::{GroupId, Time, VolumeId};
 use core::time::Duration;

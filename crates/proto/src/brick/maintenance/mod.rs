@@ -35,7 +35,7 @@ mod walks;
 
 pub(super) use disks::{DiskQuestion, Effect};
 
-use crate::netraid::coordinator::Answer;
+use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::participant::jobs::Finding;
 use crate::view::{Families, Groups};
 use base::{BrickId, GroupId, Time};
@@ -137,7 +137,7 @@ impl Maintenance {
     }
 
     /// A member answers.
-    pub(super) fn on_answer(&mut self, now: Time, call: u64, answer: Answer) {
+    pub(super) fn on_answer(&mut self, now: Time, call: CallId, answer: Answer) {
         self.cx.set_now(now);
         self.cx.members().on_answer(call, answer);
         self.hear_members();

@@ -6,7 +6,7 @@ use super::members::{Column, Expected, Repaired};
 use super::walk::{AGAIN_DOUBLINGS_MAX, Visit, fetch_bytes};
 use super::walks::Walks;
 use crate::counters::Counter;
-use crate::netraid::coordinator::width_at;
+use crate::netraid::members::width_at;
 use crate::rules::{Rules, SOUND};
 use base::{GroupId, Stamp};
 use std::collections::{BTreeMap, VecDeque};

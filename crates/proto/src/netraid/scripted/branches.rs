@@ -3,7 +3,8 @@
 use super::{FAMILY, GROUP, Script, block, span, view};
 use crate::layout::Piece;
 use crate::netraid::allocation::AllocationOperation;
-use crate::netraid::coordinator::{Operation, Outcome};
+use crate::netraid::operate::Operation;
+use crate::netraid::outcome::{Outcome, Written};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::{Content, Origin, WriteOperation};
 use base::{GroupId, RequestId, Stamp, VolumeId};
@@ -18,16 +19,16 @@ const CLONED: VolumeId = VolumeId(22);
 fn write(volume: VolumeId) -> Operation {
     let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
     let content = Content::Blocks(block(9));
-    Operation::Write(Box::new(WriteOperation::new(GROUP, span(volume), Scope::Row, content, None, origin)))
+    Operation::new(WriteOperation::new(GROUP, span(volume), Scope::Row, content, None, origin))
 }
 
 fn read(volume: VolumeId) -> Operation {
-    Operation::Read(ReadOperation::new(GROUP, span(volume), 0, true))
+    Operation::new(ReadOperation::new(GROUP, span(volume), 0, true))
 }
 
 fn allocation(volume: VolumeId) -> Operation {
     let piece = Piece { volume_block: 0, count: 1, extent: 0, data_index: 0, slot: 0, lba: 0 };
-    Operation::Allocation(AllocationOperation::new(volume, GROUP, piece))
+    Operation::new(AllocationOperation::new(volume, GROUP, piece))
 }
 
 /// View `number`, in which volumes have these heads, and each head but the first has the one before for its parent.
@@ -73,7 +74,7 @@ fn what_was_answered_of_an_old_branch_does_not_count_under_a_new_view() {
     let new = script.asked();
     assert_eq!(Script::slots(&new), [0, 1]);
     new.iter().for_each(|asked| script.takes(asked, 0, Stamp::ZERO));
-    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn a_volume_that_the_view_does_not_know_is_not_read_as_empty() {
         script.begin(make(CLONE));
         script.pass(Duration::from_millis(200));
         assert!(script.asked().is_empty());
-        assert!(script.coordinator.shared.stale.contains(&GROUP), "the directory is asked");
+        assert!(script.coordinator.take_stale().contains(&GROUP), "the directory is asked");
         script.coordinator.on_views(vec![with_heads(4, &[(FAMILY, SECOND), (CLONE, CLONED)])]);
         assert_eq!(branches(&mut script), [CLONED]);
     }
@@ -111,21 +112,22 @@ fn a_deleted_volume_ends_its_own_operations_and_no_other_s() {
     assert!(script.outcome().is_none());
     let asked = script.asked();
     asked.iter().for_each(|asked| script.takes(asked, 0, Stamp::ZERO));
-    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
     script.begin(read(CLONE));
     script.coordinator.forget(CLONE);
-    assert!(matches!(script.outcome(), Some(Outcome::Failed(IoError::NoVolume))));
+    assert!(matches!(script.outcome(), Some(Outcome::Gone(IoError::NoVolume))));
     script.coordinator.forget_family(FAMILY);
-    assert!(script.coordinator.shared.views.is_empty() && script.coordinator.shared.geometries.is_empty());
+    let views = script.coordinator.views();
+    assert!(views.is_empty() && views.geometry_of_family(FAMILY).is_none());
     script.begin(read(CLONE));
-    assert!(matches!(script.outcome(), Some(Outcome::Failed(IoError::NoVolume))));
+    assert!(matches!(script.outcome(), Some(Outcome::Gone(IoError::NoVolume))));
 }
 
 #[test]
 fn views_that_cannot_be_are_not_taken() {
     let mut script = Script::new("raid1x2", 0b11, 0);
-    let shared = &mut script.coordinator.shared;
-    shared.geometries.insert(CLONE, super::geometry("raid1x2"));
+    let views = &mut script.coordinator.shared().views;
+    views.open_family(CLONE, super::geometry("raid1x2"));
     let good = view("raid1x2", 2, 0b01, 0b10);
     let huge = vec![(FIRST, SECOND); 1 << 15];
     let bad = [
@@ -144,9 +146,9 @@ fn views_that_cannot_be_are_not_taken() {
         GroupView { number: base::ViewNumber(1), ..good.clone() },
     ];
     for view in bad {
-        assert!(!shared.adopt(view.clone()), "{:?}", (view.group, view.volume, view.members, view.joining));
+        assert!(!views.adopt(view.clone()), "{:?}", (view.group, view.volume, view.members, view.joining));
     }
-    assert!(shared.adopt(good));
+    assert!(views.adopt(good));
 }
 
 #[test]

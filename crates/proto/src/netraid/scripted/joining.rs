@@ -2,7 +2,10 @@
 
 use super::{FAMILY, GROUP, Script, block, geometry, span, view};
 use crate::counters::Counter;
-use crate::netraid::coordinator::{Answer, Operation, Outcome, participants};
+use crate::netraid::answer::Answer;
+use crate::netraid::members::participants;
+use crate::netraid::operate::Operation;
+use crate::netraid::outcome::{Outcome, Written};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::{Content, Origin, WriteOperation};
 use base::{BrickId, Payload, RequestId, Stamp};
@@ -17,11 +20,11 @@ const OLD: Stamp = Stamp(100 << 32);
 fn write(scope: Scope, base: Option<Stamp>) -> Operation {
     let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
     let content = Content::Blocks(block(9));
-    Operation::Write(Box::new(WriteOperation::new(GROUP, span(FAMILY), scope, content, base, origin)))
+    Operation::new(WriteOperation::new(GROUP, span(FAMILY), scope, content, base, origin))
 }
 
 fn read() -> Operation {
-    Operation::Read(ReadOperation::new(GROUP, span(FAMILY), 0, true))
+    Operation::new(ReadOperation::new(GROUP, span(FAMILY), 0, true))
 }
 
 fn unit() -> Operation {
@@ -38,7 +41,7 @@ fn a_write_waits_for_a_member_that_joins() {
     script.takes(&asked[1], 0, OLD);
     assert!(script.outcome().is_none(), "the joining member does not have it");
     script.takes(&asked[2], 0, OLD);
-    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
     assert_eq!(script.committed_at(), [0, 1, 2]);
 }
 
@@ -66,7 +69,7 @@ fn no_read_goes_to_a_member_that_joins() {
         asked[..2].iter().for_each(|asked| script.shows(asked, 1, &[OLD], false));
         assert!(script.outcome().is_none(), "that no later view began is to be seen from all writers");
         bears_witness(&mut script, &asked[2]);
-        assert!(matches!(script.outcome(), Some(Outcome::Read { .. })));
+        assert!(matches!(script.outcome(), Some(Outcome::Read(Ok(_)))));
     }
 }
 
@@ -109,7 +112,7 @@ fn a_reconstruction_without_leases_needs_the_witness_of_all_writers() {
     script.shows(&asked[1], 3, &[OLD, OLD], false);
     assert!(script.outcome().is_none());
     bears_witness(&mut script, &asked[2]);
-    assert!(matches!(script.outcome(), Some(Outcome::Read { .. })));
+    assert!(matches!(script.outcome(), Some(Outcome::Read(Ok(_)))));
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_unit_whose_member_joins_is_written_from_what_the_others_say() {
     assert_eq!(previous, &[Stamp(OLD.0 - 1)]);
     assert_eq!(asked[1].payload, block(9 ^ 2 ^ 3));
     asked.iter().for_each(|asked| script.takes(asked, 0, OLD));
-    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
     assert_eq!(script.committed_at(), [0, 2]);
 }
 
@@ -200,7 +203,7 @@ fn a_write_has_what_a_joining_member_lacks_repaired_however_often() {
     script.takes(&asked[0], 4, OLD);
     let asked = script.asked();
     script.takes(&asked[0], 0, OLD);
-    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
 }
 
 #[test]
@@ -218,7 +221,7 @@ fn a_current_member_that_cannot_be_repaired_fails_the_write_in_the_end() {
             script.pass(Duration::from_millis(5));
             script.outcome()
         });
-        assert!(matches!(outcome, Some(Outcome::Failed(why)) if why == error), "{outcome:?}");
+        assert!(matches!(outcome, Some(Outcome::Written(Err(why))) if why == error), "{outcome:?}");
     }
 }
 
@@ -248,7 +251,7 @@ fn a_joining_member_without_room_makes_a_write_wait_and_a_current_one_fails_it()
             script.prepared(&asked[1], PrepareOutcome::NoSpace);
             assert!(script.refuse_queries().is_empty());
             if joining == 0 {
-                assert!(matches!(script.outcome(), Some(Outcome::Failed(IoError::NoSpace))));
+                assert!(matches!(script.outcome(), Some(Outcome::Written(Err(IoError::NoSpace)))));
                 break;
             }
             assert!(script.outcome().is_none());
@@ -259,7 +262,7 @@ fn a_joining_member_without_room_makes_a_write_wait_and_a_current_one_fails_it()
             let asked = script.asked();
             assert_eq!(Script::slots(&asked), [0], "left out: the write goes on without it");
             script.takes(&asked[0], 0, OLD);
-            assert!(matches!(script.outcome(), Some(Outcome::Written)));
+            assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
         }
     }
 }

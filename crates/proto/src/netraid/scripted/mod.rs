@@ -1,11 +1,15 @@
 //! A coordinator whose members are played by a test: what it asks is looked at, and answered by hand.
 
 mod branches;
+mod busy;
 mod joining;
 mod paused;
 mod policies;
 
-use super::coordinator::{Answer, Coordinator, Operation, Outcome, Parent};
+use super::answer::{Answer, CallId};
+use super::coordinator::Coordinator;
+use super::operate::Operation;
+use super::outcome::{Outcome, Parent};
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BLOCK, BrickId, GroupId, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
@@ -24,15 +28,15 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn call(&self) -> u64 {
-        match self.message {
+    pub(super) fn call(&self) -> CallId {
+        CallId(match self.message {
             Message::Prepare { operation, .. }
             | Message::Read { operation, .. }
             | Message::Query { operation, .. }
             | Message::Repair { operation, .. }
             | Message::Allocation { operation, .. } => operation,
             _ => panic!("no question: {:?}", self.message),
-        }
+        })
     }
 
     pub(super) fn span(&self) -> Span {
@@ -84,12 +88,11 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn new(layout: &str, current: u32, joining: u32) -> Script {
         let mut coordinator = Coordinator::default();
-        let shared = &mut coordinator.shared;
-        shared.now = Time(1_000_000_000_000);
-        shared.clock = Some(StampClock::new(3));
-        shared.geometries.insert(FAMILY, geometry(layout));
-        assert!(shared.adopt(view(layout, 1, current, joining)));
-        shared.up.extend((1..=8).map(BrickId));
+        coordinator.set_now(Time(1_000_000_000_000));
+        coordinator.register(StampClock::new(3));
+        coordinator.open_family(FAMILY, geometry(layout));
+        assert!(coordinator.shared().views.adopt(view(layout, 1, current, joining)));
+        (1..=8).for_each(|brick| coordinator.on_brick_up(BrickId(brick)));
         Script { coordinator, kept: Vec::new(), decided: Vec::new() }
     }
 
@@ -124,7 +127,7 @@ impl Script {
     }
 
     pub(super) fn answer(&mut self, asked: &Asked, answer: Answer) {
-        self.coordinator.shared.pace.heard(BrickId(u32::from(asked.slot) + 1));
+        self.coordinator.on_heard(BrickId(u32::from(asked.slot) + 1));
         self.coordinator.on_answer(asked.call(), answer);
     }
 
@@ -160,14 +163,14 @@ impl Script {
 
     /// Time passes; what is asked meanwhile is kept for the next look.
     pub(super) fn pass(&mut self, time: Duration) {
-        let end = self.coordinator.shared.now + time;
+        let end = self.coordinator.now() + time;
         while self.step(end) {}
-        self.coordinator.shared.now = end;
+        self.coordinator.shared().now = end;
     }
 
     /// Time passes until something is asked.
     pub(super) fn wait(&mut self) -> Vec<Asked> {
-        let end = self.coordinator.shared.now + Duration::from_secs(10);
+        let end = self.coordinator.now() + Duration::from_secs(10);
         loop {
             let asked = self.asked();
             if !asked.is_empty() || !self.step(end) {
@@ -178,14 +181,14 @@ impl Script {
 
     fn step(&mut self, end: Time) -> bool {
         let Some((due, _)) = self.coordinator.deadline().filter(|(due, _)| *due <= end) else { return false };
-        self.coordinator.shared.now = self.coordinator.shared.now.max(due);
+        self.coordinator.shared().now = self.coordinator.now().max(due);
         self.coordinator.wake();
         self.collect();
         true
     }
 
-    pub(super) fn counted(&self, counter: Counter) -> u64 {
-        self.coordinator.shared.counters.get(counter)
+    pub(super) fn counted(&self, what: Counter) -> u64 {
+        self.coordinator.counters().get(what)
     }
 
     /// The slots that were told of a commit.

@@ -1,7 +1,9 @@
 //! A gateway that stood still for a while, and comes back with old ideas.
 
 use super::{FAMILY, GROUP, Script, block, span, view};
-use crate::netraid::coordinator::{Answer, Operation, Outcome};
+use crate::netraid::answer::Answer;
+use crate::netraid::operate::Operation;
+use crate::netraid::outcome::{Outcome, Written};
 use crate::netraid::write::{Content, Origin, WriteOperation};
 use base::{ClientId, RequestId, Stamp};
 use core::time::Duration;
@@ -15,7 +17,7 @@ fn script_with_a_write() -> Script {
     let origin = Origin { request: REQUEST, floor: 70, part: 0 };
     let content = Content::Blocks(block(9));
     let write = WriteOperation::new(GROUP, span(FAMILY), Scope::Row, content, None, origin);
-    script.begin(Operation::Write(Box::new(write)));
+    script.begin(Operation::new(write));
     script
 }
 
@@ -31,7 +33,7 @@ fn a_write_that_was_settled_meanwhile_is_not_acknowledged_for_its_old_answers() 
     let first = script.asked();
     script.takes(&first[0], 0, Stamp::ZERO);
     // The second member never got it; another gateway has had it refused there and dropped at the first.
-    script.coordinator.shared.now += PAUSE;
+    script.coordinator.shared().now += PAUSE;
     script.coordinator.wake();
     let again = script.asked();
     assert_eq!(Script::slots(&again), [1]);
@@ -45,7 +47,10 @@ fn a_write_that_was_settled_meanwhile_is_not_acknowledged_for_its_old_answers() 
     assert_eq!(Script::slots(&second), [0, 1]);
     assert!(stamp_of(&second[0]) > stamp_of(&first[0]));
     second.iter().for_each(|asked| script.prepared(asked, PrepareOutcome::Duplicate));
-    assert!(matches!(script.outcome(), Some(Outcome::Written)), "it took effect through another gateway");
+    assert!(
+        matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))),
+        "it took effect through another gateway"
+    );
     assert!(script.committed_at_most_queries());
 }
 
@@ -54,7 +59,7 @@ fn what_is_asked_under_a_view_of_long_ago_is_asked_anew_under_the_one_that_is_sh
     let mut script = script_with_a_write();
     let first = script.asked();
     script.takes(&first[0], 0, Stamp::ZERO);
-    script.coordinator.shared.now += PAUSE;
+    script.coordinator.shared().now += PAUSE;
     script.coordinator.wake();
     let again = script.asked();
     let now = view("raid1x2", 9, 0b10, 0);
@@ -68,6 +73,6 @@ fn what_is_asked_under_a_view_of_long_ago_is_asked_anew_under_the_one_that_is_sh
     script.takes(&first[1], 0, Stamp::ZERO);
     assert!(script.outcome().is_none());
     script.takes(&anew[0], 0, Stamp::ZERO);
-    assert!(matches!(script.outcome(), Some(Outcome::Written)));
+    assert!(matches!(script.outcome(), Some(Outcome::Written(Ok(Written::Done)))));
     assert_eq!(script.committed_at(), [1]);
 }

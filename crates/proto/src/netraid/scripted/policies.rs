@@ -2,8 +2,10 @@
 
 use super::{Asked, FAMILY, GROUP, Script, span};
 use crate::counters::Counter;
-use crate::netraid::coordinator::{Answer, Operation, Outcome};
-use crate::netraid::pace::Kind;
+use crate::distribute::pace::Kind;
+use crate::netraid::answer::Answer;
+use crate::netraid::operate::Operation;
+use crate::netraid::outcome::{Fetched, Outcome};
 use crate::netraid::read::ReadOperation;
 use base::{BrickId, Payload, Stamp, Time};
 use core::time::Duration;
@@ -13,12 +15,12 @@ const MS: Duration = Duration::from_millis(1);
 
 fn script(layout: &str, members: u32, policy: ReadPolicy) -> Script {
     let mut script = Script::new(layout, (1 << members) - 1, 0);
-    script.coordinator.shared.policy_of.insert(FAMILY, policy);
+    script.coordinator.set_policy(FAMILY, policy);
     script
 }
 
 fn read(script: &mut Script) -> Vec<Asked> {
-    script.begin(Operation::Read(ReadOperation::new(GROUP, span(FAMILY), 0, false)));
+    script.begin(Operation::new(ReadOperation::new(GROUP, span(FAMILY), 0, false)));
     script.asked()
 }
 
@@ -39,7 +41,7 @@ fn reads_take(script: &mut Script, slow: Option<u8>, after: Duration, count: usi
         let mut quick = read(script);
         quick.retain(|asked| Some(asked.slot) != slow);
         let first = quick.swap_remove(turn % quick.len());
-        script.coordinator.shared.now += after;
+        script.coordinator.shared().now += after;
         script.shows(&first, 1, &[], true);
         assert!(script.outcome().is_some());
     }
@@ -47,7 +49,7 @@ fn reads_take(script: &mut Script, slow: Option<u8>, after: Duration, count: usi
 
 fn content(script: &mut Script) -> u8 {
     match script.outcome() {
-        Some(Outcome::Read { content, .. }) => content.to_vec()[0],
+        Some(Outcome::Read(Ok(Fetched { content, .. }))) => content.to_vec()[0],
         other => panic!("not read: {other:?}"),
     }
 }
@@ -64,7 +66,7 @@ fn a_claimed_read_is_asked_of_all_and_the_first_answer_counts() {
     assert_eq!(content(&mut script), 7);
     script.shows(&asked[2], 7, &[], true);
     assert_eq!(script.counted(Counter::DuplicateAnswersToARead), 1);
-    let traffic = script.coordinator.shared.traffic;
+    let traffic = script.coordinator.traffic();
     assert_eq!((traffic.reads, traffic.questions, traffic.duplicate_answers), (1, 3, 1));
     assert!(script.wait().is_empty(), "nothing is left to ask");
 }
@@ -73,21 +75,21 @@ fn a_claimed_read_is_asked_of_all_and_the_first_answer_counts() {
 fn a_read_that_nobody_answers_is_rescued_by_each_member_in_turn() {
     let mut script = script("raid1x3", 3, ReadPolicy::Claim);
     reads_take(&mut script, None, MS / 4, 30);
-    let begun = script.coordinator.shared.now;
+    let begun = script.coordinator.now();
     read(&mut script);
     let mut rescuers = Vec::new();
     for rescue in 1..=3u32 {
         let asked = script.wait();
         assert_eq!(asked.len(), 1, "{asked:?}");
         assert!(contest(&asked[0]).is_none(), "whoever is asked now is to answer whatever was claimed");
-        let passed = script.coordinator.shared.now.since(begun);
+        let passed = script.coordinator.now().since(begun);
         assert!(passed >= MS * rescue && passed <= 2 * MS * rescue, "rescue {rescue} after {passed:?}");
         rescuers.push(asked[0].slot);
     }
     rescuers.sort_unstable();
     assert_eq!(rescuers, [0, 1, 2]);
     let anew = script.wait();
-    assert!(script.coordinator.shared.now.since(begun) >= 250 * MS);
+    assert!(script.coordinator.now().since(begun) >= 250 * MS);
     assert!(anew.len() == 1 && contest(&anew[0]).is_none(), "{anew:?}");
     script.shows(&anew[0], 3, &[], true);
     assert_eq!(content(&mut script), 3);
@@ -121,10 +123,10 @@ fn a_witness_that_is_busy_is_asked_again_soon() {
     script.shows(&asked[0], 7, &[], false);
     let confirm = script.asked();
     let witness = confirm.iter().find(|asked| !wants_content(asked)).expect("the other one confirms");
-    let begun = script.coordinator.shared.now;
+    let begun = script.coordinator.now();
     busy(&mut script, witness);
     assert_eq!(script.wait().len(), 2);
-    assert!(script.coordinator.shared.now.since(begun) <= 20 * MS, "nobody else can say what it says");
+    assert!(script.coordinator.now().since(begun) <= 20 * MS, "nobody else can say what it says");
 }
 
 #[test]
@@ -137,22 +139,22 @@ fn a_member_that_is_busy_leaves_a_contest_to_the_others() {
     assert_eq!(content(&mut script), 5);
     let asked = read(&mut script);
     asked.iter().for_each(|asked| busy(&mut script, asked));
-    let begun = script.coordinator.shared.now;
+    let begun = script.coordinator.now();
     let again = script.wait();
     assert_eq!(again.len(), 1);
-    assert!(script.coordinator.shared.now.since(begun) >= 10 * MS, "not before it makes sense");
+    assert!(script.coordinator.now().since(begun) >= 10 * MS, "not before it makes sense");
 }
 
 #[test]
 fn hedged_reads_ask_a_second_member_when_the_first_takes_longer_than_usual() {
     let mut script = script("raid1x3", 3, ReadPolicy::Hedged);
     reads_take(&mut script, None, MS / 2, 64);
-    let begun = script.coordinator.shared.now;
+    let begun = script.coordinator.now();
     let first = read(&mut script);
     assert!(first.len() == 1 && contest(&first[0]).is_none(), "{first:?}");
     let second = script.wait();
     assert!(second.len() == 1 && second[0].slot != first[0].slot, "{second:?}");
-    let passed = script.coordinator.shared.now.since(begun);
+    let passed = script.coordinator.now().since(begun);
     assert!(passed >= MS / 2 && passed <= MS, "{passed:?}");
     script.pass(100 * MS);
     assert!(script.asked().is_empty(), "two are enough");
@@ -205,14 +207,14 @@ fn holder_slot(script: &mut Script) -> u8 {
 fn a_member_that_takes_a_few_times_as_long_contends_all_the_same() {
     let mut script = script("raid1x3", 3, ReadPolicy::Claim);
     measured(&mut script, 3, None);
-    let (since, brick) = (script.coordinator.shared.now, BrickId(2));
+    let (since, brick) = (script.coordinator.now(), BrickId(2));
     for call in 0..60 {
-        let pace = &mut script.coordinator.shared.pace;
+        let pace = script.coordinator.shared().choice.load_mut().pace_mut();
         pace.begin(since, brick, Kind::Read, 1 << 41 | call);
         pace.answered(since + MS * 3 / 2, brick, Kind::Read, 1 << 41 | call, since);
         pace.heard(brick);
     }
-    script.coordinator.shared.now += 2 * MS;
+    script.coordinator.shared().now += 2 * MS;
     let asked = read(&mut script);
     assert_eq!(Script::slots(&asked), [0, 1, 2]);
     assert!(asked.iter().all(|asked| contest(asked).is_some()), "the bids tell who is slower");
@@ -223,17 +225,17 @@ fn a_row_stands_in_for_a_member_that_takes_long() {
     let mut script = script("raid5-4+1", 5, ReadPolicy::Claim);
     let holder = holder_slot(&mut script);
     measured(&mut script, 5, None);
-    let begun = script.coordinator.shared.now;
+    let begun = script.coordinator.now();
     read(&mut script);
     let row = script.wait();
-    let passed = script.coordinator.shared.now.since(begun);
+    let passed = script.coordinator.now().since(begun);
     assert!((MS..=2 * MS).contains(&passed), "{passed:?}");
     assert_eq!(row.len(), 4);
     assert!(row.iter().all(|asked| asked.slot != holder));
-    script.coordinator.shared.now += MS / 4;
+    script.coordinator.shared().now += MS / 4;
     row_shows_zeros(&mut script, &row);
     assert!(script.outcome().is_some(), "without the holder");
-    assert_eq!(script.coordinator.shared.traffic.reconstructions, 1);
+    assert_eq!(script.coordinator.traffic().reconstructions, 1);
 
     // While nothing comes from the holder, it is not waited for again.
     let mut row = read(&mut script);
@@ -241,7 +243,7 @@ fn a_row_stands_in_for_a_member_that_takes_long() {
     assert_eq!(row.len(), 4, "at once");
     row_shows_zeros(&mut script, &row);
     assert!(script.outcome().is_some());
-    script.coordinator.shared.pace.heard(BrickId(u32::from(holder) + 1));
+    script.coordinator.on_heard(BrickId(u32::from(holder) + 1));
     assert_eq!(Script::slots(&read(&mut script)), [holder]);
 }
 
@@ -250,8 +252,13 @@ fn a_member_that_flushes_a_write_is_asked_for_reads() {
     let mut script = script("raid5-4+1", 5, ReadPolicy::Claim);
     let holder = holder_slot(&mut script);
     measured(&mut script, 5, None);
-    let shared = &mut script.coordinator.shared;
-    shared.pace.begin(shared.now, BrickId(u32::from(holder) + 1), Kind::Prepare, 1 << 41);
+    let shared = script.coordinator.shared();
+    shared.choice.load_mut().pace_mut().begin(
+        shared.now,
+        BrickId(u32::from(holder) + 1),
+        Kind::Prepare,
+        1 << 41,
+    );
     shared.now += 5 * MS;
     assert_eq!(Script::slots(&read(&mut script)), [holder]);
 }
@@ -278,12 +285,12 @@ fn row_shows_zeros(script: &mut Script, asked: &[Asked]) {
 
 /// Of so many members one was 20 ms late lately, if any, and the others were not.
 fn measured(script: &mut Script, members: u8, slow: Option<u8>) {
-    let since = Time(script.coordinator.shared.now.0 - 1_000_000_000);
+    let since = Time(script.coordinator.now().0 - 1_000_000_000);
     for slot in 0..members {
         let (brick, lasts) =
             (BrickId(u32::from(slot) + 1), if Some(slot) == slow { 20 * MS } else { MS / 4 });
         for call in 0..20 {
-            let pace = &mut script.coordinator.shared.pace;
+            let pace = script.coordinator.shared().choice.load_mut().pace_mut();
             pace.begin(since, brick, Kind::Read, 1 << 40 | call);
             pace.answered(since + lasts, brick, Kind::Read, 1 << 40 | call, since);
             pace.heard(brick);
@@ -295,7 +302,7 @@ fn measured(script: &mut Script, members: u8, slow: Option<u8>) {
 fn a_slow_member_has_no_part_in_a_contest_and_is_asked_beside_it_now_and_then() {
     let mut script = script("raid1x3", 3, ReadPolicy::Claim);
     measured(&mut script, 3, Some(1));
-    let (mut beside, begun) = (0, script.coordinator.shared.now);
+    let (mut beside, begun) = (0, script.coordinator.now());
     for turn in 0..400 {
         let asked = read(&mut script);
         let (contested, looked): (Vec<Asked>, Vec<Asked>) =
@@ -304,13 +311,13 @@ fn a_slow_member_has_no_part_in_a_contest_and_is_asked_beside_it_now_and_then() 
         assert!(contested.iter().filter_map(contest).all(|c| c.holders == Slots(0b101)));
         assert!(looked.iter().all(|asked| asked.slot == 1));
         beside += looked.len() as u32;
-        script.coordinator.shared.now += MS;
+        script.coordinator.shared().now += MS;
         script.shows(&contested[turn % 2], 1, &[], true);
         assert!(script.outcome().is_some());
-        script.coordinator.shared.now += 20 * MS;
+        script.coordinator.shared().now += 20 * MS;
         looked.iter().for_each(|asked| script.shows(asked, 1, &[], true));
     }
-    let passed = script.coordinator.shared.now.since(begun);
+    let passed = script.coordinator.now().since(begun);
     assert!(beside >= 2 && beside * 50 * MS <= passed, "asked beside {beside} times in {passed:?}");
     // When it is as fast as the others again it takes part again.
     (0..6).for_each(|_| measured(&mut script, 3, None));
@@ -335,7 +342,7 @@ fn a_slow_member_is_gone_around_at_once_and_asked_now_and_then() {
             })
             .collect();
         assert_eq!(row.len(), 4, "at once");
-        script.coordinator.shared.now += MS;
+        script.coordinator.shared().now += MS;
         row_shows_zeros(&mut script, &row);
         assert!(script.outcome().is_some());
         all += 1;

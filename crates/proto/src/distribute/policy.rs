@@ -1,0 +1,167 @@
+//! What a read policy decides, and what it sees.
+//!
+//! A policy is one value that decides the first question of a read ([`Policy::plan`]) and every later one
+//! ([`Policy::next`]): hedges, ties, rescues. A gateway and the simulator drive the same value. Who drives it sees to it
+//! that the read is answered in the end; a policy only has to be quick about it.
+
+use super::load::Load;
+use super::pace::Kind;
+use base::{BrickId, Time};
+use core::time::Duration;
+
+/// Members of a group, by slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Members(u64);
+
+impl Members {
+    /// None but the member at `slot`.
+    pub fn one(slot: u8) -> Members {
+        Members::default().with(slot)
+    }
+
+    /// With the member at `slot`.
+    #[must_use]
+    pub fn with(self, slot: u8) -> Members {
+        assert!(slot < 64, "slot {slot} of a group");
+        Members(self.0 | 1 << slot)
+    }
+
+    /// Without the member at `slot`.
+    #[must_use]
+    pub fn without(self, slot: u8) -> Members {
+        Members(self.0 & !Members::one(slot).0)
+    }
+
+    /// Whether the member at `slot` is one.
+    pub fn has(self, slot: u8) -> bool {
+        slot < 64 && self.0 >> slot & 1 == 1
+    }
+
+    /// How many.
+    pub fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Their slots.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..64).filter(move |slot| self.has(*slot))
+    }
+}
+
+/// A read of what lies at one place, as policies see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// In bytes, the same for whoever asks.
+    pub address: u64,
+    /// As what its answers' times count.
+    pub kind: Kind,
+    /// `(slot, brick)` of the members that could serve it.
+    pub holders: &'a [(u8, BrickId)],
+}
+
+/// Whom to ask first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum First {
+    /// This holder, which must answer.
+    One(u8),
+    /// All holders but those left out: whoever can first claims the read. Those `beside` are left out and asked all the
+    /// same, to answer by themselves.
+    Contest {
+        /// They have no part in the contest.
+        left_out: Members,
+        /// Of these who is asked nevertheless.
+        beside: Members,
+    },
+    /// Two holders, of whom the first to begin calls the other off. The second is asked when the policy says so
+    /// ([`Next::Second`]).
+    Tied {
+        /// At once.
+        first: u8,
+        /// Later.
+        second: u8,
+    },
+}
+
+/// How a read begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Whom to ask.
+    pub first: First,
+    /// After how long [`Policy::next`] is asked, unless the read is answered; never where none.
+    pub wait: Option<Duration>,
+}
+
+/// Who was asked so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Course {
+    /// All that may still answer.
+    pub asked: Members,
+    /// Of these who was asked to answer by itself, not as one of several.
+    pub direct: Members,
+    /// The other one of two that are tied, until it is asked.
+    pub second: Option<u8>,
+}
+
+/// What follows when a read takes long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Nobody else is asked.
+    Nothing,
+    /// This holder is asked to answer by itself, and the policy is asked again after `wait`.
+    Ask {
+        /// Whom.
+        slot: u8,
+        /// How long.
+        wait: Duration,
+    },
+    /// The second of two tied holders.
+    Second(u8),
+}
+
+/// An answer with content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// From whom.
+    pub brick: BrickId,
+    /// Since it was asked.
+    pub response_ns: u64,
+    /// Of this the access itself, as far as the answer tells.
+    pub service_ns: u64,
+    /// How many reads were before it at the brick, as far as the answer tells.
+    pub queue: u32,
+}
+
+/// A read policy.
+pub trait Policy: core::fmt::Debug {
+    /// The one holder to ask where only one is to be; `None` where there is none.
+    fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8>;
+
+    /// How a read begins.
+    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+        let first = First::One(self.one(now, part, load)?);
+        Some(Plan { first, wait: None })
+    }
+
+    /// A read takes long.
+    fn next(&mut self, _now: Time, _part: &Part<'_>, _course: &Course, _load: &Load) -> Next {
+        Next::Nothing
+    }
+
+    /// An answer came.
+    fn answered(&mut self, _told: &Told) {}
+
+    /// The holder where a place is served and should be cached, where the policy has one for each.
+    fn home(&self, _part: &Part<'_>) -> Option<BrickId> {
+        None
+    }
+
+    /// How often a place has moved to another home.
+    fn moves(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,141 @@
+//! Questions to members and their answers: which message is which, and what answers what. This table stands here once.
+
+use base::Payload;
+use wire::{
+    Completion, Fate, GroupView, Inventory, Message, Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
+};
+
+/// Names a question; on the wire it is the `operation` of the message and of its answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct CallId(pub(crate) u64);
+
+/// A member's answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// To a prepare.
+    Prepared(PrepareOutcome, Payload),
+    /// To a read.
+    Read(ReadOutcome, Payload),
+    /// To a query.
+    Fate(Result<Fate, Option<GroupView>>),
+    /// To a repair.
+    Repaired(RepairOutcome),
+    /// To a question about allocation.
+    Allocation(Result<Vec<(u32, bool)>, Option<GroupView>>),
+    /// To a question about stretches.
+    Stretches(Result<Inventory, Option<GroupView>>),
+    /// To a question about completions.
+    Completions(Result<Vec<Completion>, Option<GroupView>>),
+}
+
+/// What came from a member.
+pub(crate) enum Received {
+    Answer(CallId, Answer),
+    /// It answers nothing.
+    Other(Message),
+}
+
+/// The kinds of questions, each of which has its kind of answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Question {
+    Prepare,
+    Read,
+    Query,
+    Repair,
+    Allocation,
+    Stretches,
+    Completions,
+}
+
+impl Question {
+    /// Of which kind the question in a message is.
+    pub(crate) fn of(message: &Message) -> Question {
+        match message {
+            Message::Prepare { .. } => Question::Prepare,
+            Message::Read { .. } => Question::Read,
+            Message::Query { .. } => Question::Query,
+            Message::Repair { .. } => Question::Repair,
+            Message::Allocation { .. } => Question::Allocation,
+            Message::Inventory { .. } => Question::Stretches,
+            Message::GetCompletions { .. } => Question::Completions,
+            other => unreachable!("an operation asks a member what has no answer: {other:?}"),
+        }
+    }
+}
+
+impl Answer {
+    /// What a packet of a member is: an answer, or something else.
+    pub(crate) fn from_packet(packet: Packet) -> Received {
+        let Packet { message, payload } = packet;
+        let (number, answer) = match message {
+            Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
+            Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
+            Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
+            Message::Repaired { operation, outcome } => (operation, Answer::Repaired(outcome)),
+            Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
+            Message::InventoryDone { operation, stretches } => (operation, Answer::Stretches(stretches)),
+            Message::CompletionsDone { operation, completions } => {
+                (operation, Answer::Completions(completions))
+            }
+            message => return Received::Other(message),
+        };
+        Received::Answer(CallId(number), answer)
+    }
+
+    /// What it answers.
+    pub(crate) fn question(&self) -> Question {
+        match self {
+            Answer::Prepared(..) => Question::Prepare,
+            Answer::Read(..) => Question::Read,
+            Answer::Fate(_) => Question::Query,
+            Answer::Repaired(_) => Question::Repair,
+            Answer::Allocation(_) => Question::Allocation,
+            Answer::Stretches(_) => Question::Stretches,
+            Answer::Completions(_) => Question::Completions,
+        }
+    }
+
+    /// Whether the member did what was asked, so that the time it took says something of its speed.
+    pub(crate) fn is_work(&self) -> bool {
+        matches!(
+            self,
+            Answer::Prepared(PrepareOutcome::Prepared { .. }, _) | Answer::Read(ReadOutcome::Done { .. }, _)
+        )
+    }
+}
+
+/// What members answer to the questions of one kind of operation.
+pub(crate) trait FromAnswer: Sized {
+    /// `None` where no operation of the kind asks what this answers.
+    fn from_answer(answer: Answer) -> Option<Self>;
+}
+
+/// To a prepare: what became of it, and the delta if it was wanted.
+pub(crate) struct PrepareAnswer {
+    pub(crate) outcome: PrepareOutcome,
+    pub(crate) delta: Payload,
+}
+
+/// To a read: what became of it, and the content if it was wanted.
+pub(crate) struct ReadAnswer {
+    pub(crate) outcome: ReadOutcome,
+    pub(crate) content: Payload,
+}
+
+impl FromAnswer for PrepareAnswer {
+    fn from_answer(answer: Answer) -> Option<PrepareAnswer> {
+        match answer {
+            Answer::Prepared(outcome, delta) => Some(PrepareAnswer { outcome, delta }),
+            _ => None,
+        }
+    }
+}
+
+impl FromAnswer for ReadAnswer {
+    fn from_answer(answer: Answer) -> Option<ReadAnswer> {
+        match answer {
+            Answer::Read(outcome, content) => Some(ReadAnswer { outcome, content }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! How fast bricks are lately, and by which policy reads are served.
+
+use super::calls::Call;
+use crate::distribute::Policies;
+use crate::distribute::load::Load;
+use crate::distribute::pace::Kind;
+use crate::distribute::policy::{Course, Next, Part, Plan, Told};
+use crate::netraid::answer::{Answer, CallId};
+use crate::netraid::lateness::Lateness;
+use crate::netraid::traffic::Traffic;
+use base::{BrickId, Time, VolumeId};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{Message, ReadOutcome, ReadPolicy};
+
+/// Questions whose late answers are still of interest for the pace: so many, and for so long.
+const ORPHANS_MAX: usize = 4096;
+const ORPHAN_AGE: Duration = Duration::from_secs(2);
+
+/// A read whose answer nobody waits for any more.
+#[derive(Clone, Copy, Debug)]
+struct Orphan {
+    brick: BrickId,
+    kind: Kind,
+    since: Time,
+}
+
+/// Policies, the pace of bricks, and what reads cost.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    policies: Policies,
+    /// The policies of volumes that are open.
+    policy_of: BTreeMap<VolumeId, ReadPolicy>,
+    load: Load,
+    /// Who holds up writes.
+    lateness: Lateness,
+    traffic: Traffic,
+    /// By the number of the question, which is their order in time.
+    orphans: BTreeMap<CallId, Orphan>,
+}
+
+impl Choice {
+    // ---- what is known ----
+
+    /// What is known of bricks.
+    pub(crate) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// The same, for what is learned otherwise than by calls.
+    pub(crate) fn load_mut(&mut self) -> &mut Load {
+        &mut self.load
+    }
+
+    /// Who holds up writes.
+    pub(crate) fn lateness_mut(&mut self) -> &mut Lateness {
+        &mut self.lateness
+    }
+
+    /// What reads cost so far.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// The same, for what is counted where it is decided.
+    pub(crate) fn traffic_mut(&mut self) -> &mut Traffic {
+        &mut self.traffic
+    }
+
+    /// By which policy reads of a volume are served from now on; by the default where `None`.
+    pub(crate) fn set_policy(&mut self, volume: VolumeId, policy: Option<ReadPolicy>) {
+        match policy {
+            Some(policy) => self.policy_of.insert(volume, policy),
+            None => self.policy_of.remove(&volume),
+        };
+    }
+
+    /// By which policy a read is served. What reads no volume works on branches: a brick that catches up, which has no hurry.
+    pub(crate) fn policy(&self, volume: Option<VolumeId>) -> ReadPolicy {
+        let of = volume.and_then(|volume| self.policy_of.get(&volume));
+        of.copied().unwrap_or(ReadPolicy::ShortestQueue)
+    }
+
+    /// The one holder to ask for a read under `policy`.
+    pub(crate) fn one(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>) -> Option<u8> {
+        self.policies.one(policy, now, part, &self.load)
+    }
+
+    /// How a read under `policy` begins.
+    pub(crate) fn plan(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>) -> Option<Plan> {
+        self.policies.plan(policy, now, part, &mut self.load)
+    }
+
+    /// What follows when it takes long.
+    pub(crate) fn next(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, course: &Course) -> Next {
+        self.policies.next(policy, now, part, (course, &self.load))
+    }
+
+    // ---- what happens ----
+
+    /// A question goes out.
+    pub(crate) fn asked(&mut self, now: Time, id: CallId, call: &Call, message: &Message) {
+        if !call.is_contested {
+            self.load.begin(call.brick);
+        }
+        match call.kind {
+            Some(_) if call.is_contested => self.load.pace_mut().asked(now, call.brick),
+            Some(kind) => self.load.pace_mut().begin(now, call.brick, kind, id.0),
+            None => {}
+        }
+        self.traffic.on_question(message);
+    }
+
+    /// It is answered.
+    pub(crate) fn answered(&mut self, now: Time, id: CallId, call: &Call, answer: &Answer) {
+        let Call { brick, since, is_contested, .. } = *call;
+        if !is_contested {
+            self.load.end(brick);
+        }
+        self.traffic.on_answer(answer);
+        let Some(kind) = call.kind else { return };
+        if !answer.is_work() {
+            if !is_contested {
+                self.load.pace_mut().left_out(brick, kind, id.0, since);
+            }
+            return;
+        }
+        if kind != Kind::Prepare {
+            let response_ns = u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX);
+            // Answers do not tell how much of that was the access.
+            self.policies.answered(&Told { brick, response_ns, service_ns: response_ns, queue: 0 });
+        }
+        match is_contested {
+            true => self.load.pace_mut().answered_by_one(now, brick, kind, since),
+            false => self.load.pace_mut().answered(now, brick, kind, id.0, since),
+        }
+    }
+
+    /// It is of no interest any more, and not answered.
+    pub(crate) fn given_up(&mut self, now: Time, id: CallId, call: &Call) {
+        let Call { brick, since, is_contested, .. } = *call;
+        if is_contested {
+            return;
+        }
+        self.load.end(brick);
+        match call.kind {
+            Some(Kind::Prepare) => self.load.pace_mut().given_up(now, brick, Kind::Prepare, id.0, since),
+            Some(kind) => self.orphan(now, id, Orphan { brick, kind, since }),
+            None => {}
+        }
+    }
+
+    /// A read was answered by another member, or is asked again: it stays unanswered for a while, so that the brick's pace
+    /// is not that of its quick answers alone.
+    fn orphan(&mut self, now: Time, id: CallId, orphan: Orphan) {
+        self.orphans.insert(id, orphan);
+        while let Some((&id, &Orphan { brick, kind, since })) = self.orphans.first_key_value()
+            && (self.orphans.len() > ORPHANS_MAX || since + ORPHAN_AGE < now)
+        {
+            self.orphans.pop_first();
+            self.load.pace_mut().given_up(now, brick, kind, id.0, since);
+        }
+    }
+
+    /// An answer came to what nobody asks any more: of a read, what another member answered as well. It still tells how
+    /// long the brick took. Whether it brought content, in vain.
+    pub(crate) fn on_late(&mut self, now: Time, id: CallId, answer: &Answer) -> bool {
+        if let Some(Orphan { brick, kind, since }) = self.orphans.remove(&id) {
+            match answer.is_work() {
+                true => self.load.pace_mut().answered(now, brick, kind, id.0, since),
+                false => self.load.pace_mut().left_out(brick, kind, id.0, since),
+            }
+        }
+        let Answer::Read(ReadOutcome::Done { .. }, content) = answer else { return false };
+        if content.is_empty() {
+            return false;
+        }
+        self.traffic.on_duplicate(content.len() as u64);
+        true
+    }
+}

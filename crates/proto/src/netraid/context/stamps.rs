@@ -1,0 +1,66 @@
+//! The stamps of this gateway's writes, and of those that it settles.
+
+use base::{HashSet, Stamp, StampClock, Time};
+
+/// The clock of stamps, own writes, writes being settled.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps {
+    /// `None` until the directory gave this gateway a number.
+    clock: Option<StampClock>,
+    /// Of this gateway's writes under way: they are not to be settled by its own readers.
+    own: HashSet<Stamp>,
+    /// Of writes being settled: on the bricks' request each is, once at a time.
+    settling: HashSet<Stamp>,
+}
+
+impl Stamps {
+    /// The directory gave this gateway a number.
+    pub(crate) fn register(&mut self, clock: StampClock) {
+        self.clock = Some(clock);
+    }
+
+    /// A new stamp for a write, whose stamp was `before` so far. Operations that write begin only once there is a clock.
+    pub(crate) fn begin_write(&mut self, now: Time, before: Stamp) -> Stamp {
+        self.own.remove(&before);
+        let stamp = self.clock.as_mut().expect("registered before volumes are opened").draw(now);
+        self.own.insert(stamp);
+        stamp
+    }
+
+    /// The write is no longer under way.
+    pub(crate) fn end_write(&mut self, stamp: Stamp) {
+        self.own.remove(&stamp);
+    }
+
+    /// Whether this gateway's writer is still at work on the write.
+    pub(crate) fn is_own(&self, stamp: Stamp) -> bool {
+        self.own.contains(&stamp)
+    }
+
+    /// Whether this gateway's clock drew `stamp`.
+    pub(crate) fn is_own_writer(&self, stamp: Stamp) -> bool {
+        self.clock.as_ref().is_some_and(|clock| clock.writer() == stamp.writer())
+    }
+
+    /// The next stamp is later than `stamp`.
+    pub(crate) fn see(&mut self, stamp: Stamp) {
+        if let Some(clock) = &mut self.clock {
+            clock.see(stamp);
+        }
+    }
+
+    /// A write in doubt is being settled.
+    pub(crate) fn begin_settling(&mut self, stamp: Stamp) {
+        self.settling.insert(stamp);
+    }
+
+    /// It is settled, or nobody goes on with it.
+    pub(crate) fn end_settling(&mut self, stamp: Stamp) {
+        self.settling.remove(&stamp);
+    }
+
+    /// Whether nobody here is at work on the write: neither its writer nor a settler.
+    pub(crate) fn is_left(&self, stamp: Stamp) -> bool {
+        !self.own.contains(&stamp) && !self.settling.contains(&stamp)
+    }
+}

@@ -1,0 +1,333 @@
+//! What an operation is, and the [`Context`] in which it works: what it may look at, ask and begin. Knows no operation.
+//!
+//! An operation is a small machine. It is started, hears answers and children's ends, and is woken; each time it says
+//! how it goes on by a [`Progress`]. [`super::coordinator`] keeps operations and brings them what they wait for.
+
+use super::answer::{Answer, CallId, FromAnswer};
+use super::context::calls::{Call, Calls};
+use super::context::choice::Choice;
+use super::context::decisions::Decisions;
+use super::context::stamps::Stamps;
+use super::context::views::Views;
+use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
+use crate::counters::{Counter, Counters};
+use crate::rules::{Rules, SOUND};
+use base::{GroupId, Payload, Stamp, Time, VolumeId};
+use core::time::Duration;
+use std::collections::VecDeque;
+use wire::{GroupView, Message, Packet, Span};
+
+/// The first time after which an unanswered question is asked again; doubled each time.
+const RETRY: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// What each operation does.
+pub(crate) trait Operate {
+    /// What members answer to its questions.
+    type Answer: FromAnswer;
+    /// What the operations that it begins end with.
+    type Child: Child;
+    /// What it ends with.
+    type Outcome: Into<Outcome>;
+
+    /// Begins, or begins again.
+    fn start(&mut self, cx: &mut Context<'_>) -> Progress<Self::Outcome>;
+    /// The member at `slot` answered.
+    fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Self::Answer) -> Progress<Self::Outcome>;
+    /// An operation that this one began ended.
+    fn on_child(&mut self, cx: &mut Context<'_>, child: Self::Child) -> Progress<Self::Outcome>;
+    /// The time it asked for has come.
+    fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Self::Outcome>;
+    /// The group it works on.
+    fn group(&self) -> GroupId;
+    /// The volume for whose user it works; none where it works on a branch.
+    fn volume(&self) -> Option<VolumeId> {
+        None
+    }
+    /// A new view of its group began; what it had begun is ended. By beginning again an operation finds its branch anew,
+    /// so none goes to the branch of an old view under a new one.
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Self::Outcome> {
+        cx.forget_calls();
+        self.start(cx)
+    }
+    /// It is over, whoever ended it.
+    fn release(&self, _stamps: &mut Stamps) {}
+}
+
+/// Good content for blocks that a member lacks or cannot read, found on the way: somebody should bring it there, and
+/// nobody waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Mend {
+    pub(crate) group: GroupId,
+    pub(crate) slot: u8,
+    pub(crate) span: Span,
+    /// The stamps and the content; the rest of the rows says where none.
+    pub(crate) good: Option<(Vec<Stamp>, Payload)>,
+}
+
+/// What operations left to be begun.
+pub(crate) enum Begun {
+    Operation(OperationId, Parent, Operation),
+    Mend(OperationId, Mend),
+}
+
+/// What operations share.
+pub(crate) struct Shared {
+    pub(crate) now: Time,
+    pub(crate) views: Views,
+    pub(crate) calls: Calls,
+    pub(crate) decisions: Decisions,
+    pub(crate) stamps: Stamps,
+    pub(crate) choice: Choice,
+    pub(crate) counters: Counters,
+    /// What repairs go by.
+    pub(crate) rules: &'static dyn Rules,
+    begun: VecDeque<Begun>,
+}
+
+/// What is known of an operation besides itself.
+#[derive(Debug)]
+pub(crate) struct Own {
+    id: OperationId,
+    /// Its outstanding questions.
+    calls: Vec<CallId>,
+    /// Those it gave up in the present step. Until the step is over they count as outstanding, so that what it asks anew
+    /// does not take the member that did not answer for the one with the shortest queue.
+    forgotten: Vec<CallId>,
+}
+
+/// What an operation may look at and do.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Time,
+    pub(crate) views: &'a mut Views,
+    pub(crate) decisions: &'a mut Decisions,
+    pub(crate) stamps: &'a mut Stamps,
+    pub(crate) choice: &'a mut Choice,
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) rules: &'static dyn Rules,
+    calls: &'a mut Calls,
+    begun: &'a mut VecDeque<Begun>,
+    own: &'a mut Own,
+}
+
+impl Context<'_> {
+    /// The branch to which `volume` writes and from which it reads under `view`. `None` where the view does not know
+    /// the volume: it is newer than the view, or deleted; the directory is asked for a newer view.
+    pub(crate) fn branch_of(&mut self, view: &GroupView, volume: VolumeId) -> Option<VolumeId> {
+        let branch = view.lineage.branch_of(volume);
+        let is_known = view.lineage.heads.is_empty() || view.lineage.knows(branch);
+        if !is_known {
+            self.counters.count(Counter::VolumeUnknownToAView);
+            self.views.is_stale(view.group);
+        }
+        is_known.then_some(branch)
+    }
+
+    /// A member showed its view: takes it if it is newer, and asks the directory if it shows none.
+    pub(crate) fn on_stale(&mut self, group: GroupId, view: Option<GroupView>) {
+        self.counters.count(Counter::RequestUnderAnOldView);
+        match view {
+            Some(view) if view.group == group => drop(self.views.adopt(view)),
+            _ => self.views.is_stale(group),
+        }
+    }
+
+    /// Sends a question to the member at `slot`; `make` gets the number that names the answer.
+    pub(crate) fn call(
+        &mut self,
+        view: &GroupView,
+        slot: u8,
+        payload: Payload,
+        make: impl FnOnce(u64) -> Message,
+    ) {
+        let id = CallId(self.calls.draw_number());
+        let message = make(id.0);
+        let call = Call::new(self.now, self.own.id, (slot, view.members[usize::from(slot)]), &message);
+        self.choice.asked(self.now, id, &call, &message);
+        self.calls.begin(id, call, Packet { message, payload });
+        self.own.calls.push(id);
+    }
+
+    /// Answers to what the operation asked so far are of no interest any more.
+    pub(crate) fn forget_calls(&mut self) {
+        self.own.forgotten.append(&mut self.own.calls);
+    }
+
+    /// Answers so far are of no interest; the operation is woken after `delay`.
+    pub(crate) fn again_after<T>(&mut self, delay: Duration) -> Progress<T> {
+        self.forget_calls();
+        Progress::WaitsFor(delay)
+    }
+
+    /// Begins an operation, of whose end this one hears.
+    pub(crate) fn begin(&mut self, operation: impl Operate + 'static) {
+        let id = OperationId(self.calls.draw_number());
+        let parent = Parent::Operation(self.own.id);
+        self.begun.push_back(Begun::Operation(id, parent, Operation::new(operation)));
+    }
+
+    /// Begins an operation that nobody waits for.
+    pub(crate) fn begin_alone(&mut self, operation: impl Operate + 'static) {
+        let id = OperationId(self.calls.draw_number());
+        self.begun.push_back(Begun::Operation(id, Parent::Nobody, Operation::new(operation)));
+    }
+
+    /// Has a member mended.
+    pub(crate) fn mend(&mut self, mend: Mend) {
+        let id = OperationId(self.calls.draw_number());
+        self.begun.push_back(Begun::Mend(id, mend));
+    }
+
+    /// A number that names nothing else.
+    pub(crate) fn draw_number(&mut self) -> u64 {
+        self.calls.draw_number()
+    }
+}
+
+/// After how long what is unanswered is asked anew: later each time.
+pub(crate) fn retry_delay(attempt: u32) -> Duration {
+    (RETRY * 2u32.pow(attempt.min(4))).min(RETRY_MAX)
+}
+
+impl Own {
+    pub(crate) fn new(id: OperationId) -> Own {
+        Own { id, calls: Vec::new(), forgotten: Vec::new() }
+    }
+
+    /// One of its questions is answered.
+    pub(crate) fn on_answered(&mut self, call: CallId) {
+        self.calls.retain(|begun| *begun != call);
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            now: Time::ZERO,
+            views: Views::default(),
+            calls: Calls::default(),
+            decisions: Decisions::default(),
+            stamps: Stamps::default(),
+            choice: Choice::default(),
+            counters: Counters::default(),
+            rules: SOUND,
+            begun: VecDeque::new(),
+        }
+    }
+}
+
+impl Shared {
+    /// What `own`'s operation works in.
+    pub(crate) fn context<'a>(&'a mut self, own: &'a mut Own) -> Context<'a> {
+        Context {
+            now: self.now,
+            views: &mut self.views,
+            decisions: &mut self.decisions,
+            stamps: &mut self.stamps,
+            choice: &mut self.choice,
+            counters: &mut self.counters,
+            rules: self.rules,
+            calls: &mut self.calls,
+            begun: &mut self.begun,
+            own,
+        }
+    }
+
+    /// Begins an operation from outside.
+    pub(crate) fn begin(&mut self, parent: Parent, operation: Operation) {
+        let id = OperationId(self.calls.draw_number());
+        self.begun.push_back(Begun::Operation(id, parent, operation));
+    }
+
+    /// The next operation that was left to be begun.
+    pub(crate) fn take_begun(&mut self) -> Option<Begun> {
+        self.begun.pop_front()
+    }
+
+    /// The step of an operation is over: questions that it gave up are no longer outstanding.
+    pub(crate) fn end_step(&mut self, own: &mut Own) {
+        for id in own.forgotten.drain(..) {
+            if let Some(call) = self.calls.end(id) {
+                self.choice.given_up(self.now, id, &call);
+            }
+        }
+    }
+
+    /// An operation is over, and nobody waits for the answers to its questions.
+    pub(crate) fn end_all(&mut self, mut own: Own) {
+        own.forgotten.append(&mut own.calls);
+        self.end_step(&mut own);
+    }
+}
+
+/// An operation of any kind.
+pub(crate) struct Operation(Box<dyn Steps>);
+
+impl Operation {
+    pub(crate) fn new(operation: impl Operate + 'static) -> Operation {
+        Operation(Box::new(Typed(operation)))
+    }
+}
+
+impl core::ops::Deref for Operation {
+    type Target = dyn Steps;
+    fn deref(&self) -> &(dyn Steps + 'static) {
+        &*self.0
+    }
+}
+
+impl core::ops::DerefMut for Operation {
+    fn deref_mut(&mut self) -> &mut (dyn Steps + 'static) {
+        &mut *self.0
+    }
+}
+
+/// [`Operate`] with the types of answers and ends hidden: what the coordinator drives.
+pub(crate) trait Steps {
+    fn start(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
+    fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Answer) -> Progress<Outcome>;
+    fn on_child(&mut self, cx: &mut Context<'_>, outcome: Outcome) -> Progress<Outcome>;
+    fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
+    fn group(&self) -> GroupId;
+    fn volume(&self) -> Option<VolumeId>;
+    fn release(&self, stamps: &mut Stamps);
+}
+
+struct Typed<T>(T);
+
+impl<T: Operate> Steps for Typed<T> {
+    fn start(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {
+        self.0.start(cx).map(Into::into)
+    }
+
+    fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Answer) -> Progress<Outcome> {
+        let answer = T::Answer::from_answer(answer).expect("only what answers its question is let through");
+        self.0.on_answer(cx, slot, answer).map(Into::into)
+    }
+
+    fn on_child(&mut self, cx: &mut Context<'_>, outcome: Outcome) -> Progress<Outcome> {
+        let child = T::Child::from_outcome(outcome).expect("it began no operation that ends so");
+        self.0.on_child(cx, child).map(Into::into)
+    }
+
+    fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {
+        self.0.on_timer(cx).map(Into::into)
+    }
+
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {
+        self.0.on_view(cx).map(Into::into)
+    }
+
+    fn group(&self) -> GroupId {
+        self.0.group()
+    }
+
+    fn volume(&self) -> Option<VolumeId> {
+        self.0.volume()
+    }
+
+    fn release(&self, stamps: &mut Stamps) {
+        self.0.release(stamps);
+    }
+}

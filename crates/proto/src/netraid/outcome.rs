@@ -1,0 +1,169 @@
+//! What operations are called, who waits for them, and what they end with. Knows no operation.
+
+use base::{Payload, Stamp};
+use wire::{Completion, Inventory, IoError};
+
+/// Names an operation of one coordinator. Its number is never used again, also not for a question.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct OperationId(pub(crate) u64);
+
+/// Who waits for an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Parent {
+    /// A part of a client's request, `(request, volume block)`, or of a brick's job, `(job, part)`.
+    Part(u64, u64),
+    /// Another operation, which hears of the end by `on_child`.
+    Operation(OperationId),
+    /// The end is of no interest to anyone.
+    Nobody,
+}
+
+/// What an operation does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum Progress<T> {
+    /// It is over.
+    Ended(T),
+    /// It waits; its timer stays as it was.
+    Waits,
+    /// It waits, and is woken after this time instead of when it was to be woken before.
+    WaitsFor(core::time::Duration),
+    /// It waits, and only answers and children wake it.
+    Sleeps,
+}
+
+impl<T> Progress<T> {
+    /// The same, of an operation whose end is of another type.
+    pub(crate) fn map<U>(self, end: impl FnOnce(T) -> U) -> Progress<U> {
+        match self {
+            Progress::Ended(outcome) => Progress::Ended(end(outcome)),
+            Progress::Waits => Progress::Waits,
+            Progress::WaitsFor(delay) => Progress::WaitsFor(delay),
+            Progress::Sleeps => Progress::Sleeps,
+        }
+    }
+}
+
+/// Blocks that were read or reconstructed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Fetched {
+    /// The blocks.
+    pub(crate) content: Payload,
+    /// If they were wanted, one a block; for parity, one a data unit and block.
+    pub(crate) stamps: Vec<Stamp>,
+}
+
+/// How a write ended that did not fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Written {
+    /// It took effect.
+    Done,
+    /// It did not, and never will: what it was computed from is not there any more.
+    Changed,
+}
+
+/// What became of a write in doubt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Settled {
+    /// It took effect.
+    Committed,
+    /// It never will.
+    Aborted,
+    /// A new view began first, whose making decided it.
+    ByView,
+}
+
+/// How a repair ended that did not fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repaired {
+    /// The member took the content.
+    Taken,
+    /// The member has something newer, or a write under way there.
+    Changed,
+    /// A new view began first.
+    ByView,
+}
+
+/// The stamps that a member's blocks should have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Expected {
+    /// As many a block as the member keeps.
+    pub(crate) stamps: Vec<Stamp>,
+    /// The blocks, from 0, of which nobody can say; their stamps are zero here.
+    pub(crate) unknown: Vec<u32>,
+}
+
+/// A page of what a member has.
+#[derive(Clone, Debug)]
+pub(crate) enum Page {
+    /// Stretches that hold stamps.
+    Stretches(Inventory),
+    /// Requests that took effect.
+    Completions(Vec<Completion>),
+}
+
+/// What an operation of any kind ended with.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// A read, or a reconstruction.
+    Read(Result<Fetched, IoError>),
+    /// A write.
+    Written(Result<Written, IoError>),
+    /// A write in doubt.
+    Settled(Settled),
+    /// A repair.
+    Repaired(Result<Repaired, IoError>),
+    /// Which blocks hold data: `(blocks, holds data)`.
+    Allocation(Vec<(u32, bool)>),
+    /// Expected stamps.
+    Expected(Expected),
+    /// A page of what a member has.
+    Page(Result<Page, IoError>),
+    /// It was ended from outside: its volume is gone, or its group is not known. No operation that waits for another one
+    /// hears this, since it is ended itself.
+    Gone(IoError),
+}
+
+/// What an operation may hear of those that it begins: the types of their ends, and no others.
+pub(crate) trait Child: Sized {
+    /// `None` where no operation that this one begins ends so.
+    fn from_outcome(outcome: Outcome) -> Option<Self>;
+}
+
+/// The children of an operation that begins none.
+pub(crate) enum NoChild {}
+
+impl Child for NoChild {
+    fn from_outcome(_: Outcome) -> Option<NoChild> {
+        None
+    }
+}
+
+/// Each type of end is a variant of [`Outcome`], and may be what a parent hears.
+macro_rules! ends {
+    ($($type:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$type> for Outcome {
+            fn from(end: $type) -> Outcome {
+                Outcome::$variant(end)
+            }
+        }
+        impl Child for $type {
+            fn from_outcome(outcome: Outcome) -> Option<$type> {
+                match outcome {
+                    Outcome::$variant(end) => Some(end),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+ends! {
+    Result<Fetched, IoError> => Read,
+    Result<Written, IoError> => Written,
+    Settled => Settled,
+    Result<Repaired, IoError> => Repaired,
+    Vec<(u32, bool)> => Allocation,
+    Expected => Expected,
+    Result<Page, IoError> => Page,
+}

@@ -1,0 +1,99 @@
+//! What a read reads, and what it met so far under the present view.
+
+use crate::distribute::pace::Kind;
+use crate::layout::Geometry;
+use crate::netraid::members::{is_mirrored, participants, width_at};
+use crate::netraid::operate::Context;
+use base::{BLOCK_U64, BrickId, GroupId, Payload, Stamp, VolumeId};
+use wire::{Contest, GroupView, Message, ReadPolicy, Scope, Slots, Span, WriteId};
+
+/// What is read.
+pub(super) struct Target {
+    pub(super) group: GroupId,
+    /// The volume whose branch is read; none where the span names the branch.
+    pub(super) volume: Option<VolumeId>,
+    pub(super) span: Span,
+    pub(super) data_index: u8,
+    pub(super) want_stamps: bool,
+    /// Members that are not to be read from: the content is for them.
+    pub(super) excluded: Slots,
+}
+
+/// What the read met so far.
+#[derive(Default)]
+pub(super) struct Met {
+    /// Whether a member answered without a lease under this view.
+    pub(super) confirm: bool,
+    /// Members that have shown that they cannot read the content.
+    pub(super) bad: Slots,
+    /// Whether the row stands in for a member that may still answer itself.
+    pub(super) has_stand_in: bool,
+    pub(super) attempt: u32,
+}
+
+impl Target {
+    pub(super) fn geometry(&self, cx: &Context<'_>) -> Geometry {
+        cx.views.geometry(self.group)
+    }
+
+    pub(super) fn policy(&self, cx: &Context<'_>) -> ReadPolicy {
+        cx.choice.policy(self.volume)
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        Kind::of_read(self.span.count)
+    }
+
+    /// As policies by address know it.
+    pub(super) fn address(&self) -> u64 {
+        (self.span.volume.0 << 24 ^ self.span.lba).wrapping_mul(BLOCK_U64)
+    }
+
+    /// Who takes part in writes of this unit, as a current member or one that joins.
+    pub(super) fn witnesses(&self, cx: &Context<'_>, view: &GroupView) -> Slots {
+        let geometry = self.geometry(cx);
+        let scope = if is_mirrored(&geometry) { Scope::Row } else { Scope::Unit { index: self.data_index } };
+        let write = WriteId { group: self.group, span: self.span, stamp: Stamp::ZERO, scope };
+        participants(&geometry, view.writers(), &write)
+    }
+
+    /// The members that have the content itself and have not shown it to be bad.
+    pub(super) fn holders(&self, cx: &Context<'_>, view: &GroupView, bad: Slots) -> Vec<(u8, BrickId)> {
+        let geometry = self.geometry(cx);
+        let holders = match is_mirrored(&geometry) {
+            true => view.current,
+            false => Slots::one(geometry.slot_of(self.span.lba, self.data_index)).and(view.current),
+        };
+        let good = holders.iter().filter(|slot| !bad.has(*slot) && !self.excluded.has(*slot));
+        let with_brick: Vec<(u8, BrickId)> =
+            good.map(|slot| (slot, view.members[usize::from(slot)])).collect();
+        let reachable: Vec<(u8, BrickId)> =
+            with_brick.iter().copied().filter(|(_, brick)| cx.views.is_up(*brick)).collect();
+        if reachable.is_empty() { with_brick } else { reachable }
+    }
+
+    /// Asks the member at `slot` for the content, or just to confirm it.
+    pub(super) fn ask(
+        &self,
+        cx: &mut Context<'_>,
+        view: &GroupView,
+        met: &Met,
+        (slot, content): (u8, bool),
+        contest: Option<Contest>,
+    ) {
+        let (group, span) = (self.group, self.span);
+        let width = width_at(&self.geometry(cx), span.lba, slot);
+        let has_say = view.current.has(slot);
+        let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
+        cx.call(view, slot, Payload::new(), |operation| Message::Read {
+            operation,
+            group,
+            view: view.number,
+            span,
+            width,
+            stamps,
+            content,
+            contest,
+        });
+    }
+}
