@@ -4,14 +4,9 @@ use base::Rng;
 use sim::hostile::{self, Victim};
 use std::path::Path;
 
-/// Mutations of a victim's corpus that are tried, and the seed of them. Longer searches set the variables
-/// `HOSTILE_MUTATIONS` and `HOSTILE_SEED`.
-const MUTATIONS: u64 = 40;
+/// Mutations of a victim's corpus that are tried; `cargo xtask fuzz` searches for longer.
+const MUTATIONS: usize = 40;
 const SEED: u64 = 11;
-
-fn setting(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |value| value.parse().expect("a number"))
-}
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
@@ -54,8 +49,8 @@ fn replay(victim: Victim) {
     let inputs = corpus(target);
     assert!(!inputs.is_empty());
     inputs.iter().for_each(|input| try_one(victim, input));
-    let mut rng = Rng::with_seed(setting("HOSTILE_SEED", SEED));
-    for _ in 0..setting("HOSTILE_MUTATIONS", MUTATIONS) {
+    let mut rng = Rng::with_seed(SEED);
+    for _ in 0..MUTATIONS {
         try_one(victim, &mutate(&inputs, &mut rng));
     }
 }
