@@ -67,7 +67,6 @@ impl fmt::Debug for ClusterId {
 /// A client's request. A retry, also through another gateway, carries the same one, so that it takes effect once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct RequestId {
-    /// Who asks.
     pub client: ClientId,
     /// Its sequence number, from 1 upward.
     pub sequence: u64,
@@ -76,9 +75,7 @@ pub struct RequestId {
 /// Who can send and receive messages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeId {
-    /// The metadata service.
     Directory,
-    /// A storage server.
     Brick(BrickId),
     /// A run of a gateway.
     Gateway(GatewayId),

@@ -22,7 +22,6 @@ pub trait Machine {
     /// All that it can ask for.
     type Effect;
 
-    /// Takes one event.
     fn step(&mut self, now: Time, event: Self::Event, fx: &mut Vec<Self::Effect>);
 
     /// Ends a batch of events: group commit, one message for many.
@@ -34,6 +33,5 @@ pub trait Machine {
     /// When to wake it, and why. Asked after every batch, so it costs O(log n) at most.
     fn deadline(&self) -> Option<(Time, &'static str)>;
 
-    /// Asserts its invariants.
     fn check(&self, _depth: Depth) {}
 }

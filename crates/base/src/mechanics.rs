@@ -9,7 +9,6 @@ use crate::Time;
 pub struct Position {
     /// The cylinder, from the outermost; 0 on a device without an arm.
     pub cylinder: u32,
-    /// The surface.
     pub surface: u32,
     /// When in a revolution the first sector comes by, in nanoseconds after the platter's origin.
     pub angle_ns: u64,

@@ -16,7 +16,6 @@ macro_rules! named {
             #[allow(dead_code, reason = "not every list is walked over")]
             $visibility const ALL: &[$name] = &[$($name::$variant),+];
 
-            /// What people see.
             $visibility const fn text(self) -> &'static str {
                 match self {
                     $($name::$variant => $text,)+

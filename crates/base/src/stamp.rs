@@ -50,7 +50,6 @@ impl StampClock {
         StampClock { writer, last: 0 }
     }
 
-    /// Its writer.
     pub fn writer(&self) -> u16 {
         self.writer
     }

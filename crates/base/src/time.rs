@@ -10,7 +10,6 @@ use core::time::Duration;
 pub struct Time(pub u64);
 
 impl Time {
-    /// The origin.
     pub const ZERO: Time = Time(0);
     /// Later than every other moment.
     pub const MAX: Time = Time(u64::MAX);

@@ -32,7 +32,6 @@ pub enum CodeError {
         parity: u8,
         /// The shard asked for.
         wanted: u8,
-        /// Shards given.
         have: usize,
     },
     /// A shard's number is beyond the code.
@@ -42,25 +41,19 @@ pub enum CodeError {
         data: u8,
         /// Shards of parity in the code.
         parity: u8,
-        /// The number.
         index: u8,
     },
     /// A shard was given twice.
     #[error("shard {index} was given twice")]
-    Repeated {
-        /// Its number.
-        index: u8,
-    },
+    Repeated { index: u8 },
     /// Two shards differ in length.
     #[error(
         "shard {index} has {len} bytes, but shard {other} has {other_len}: the shards of a stripe have one length"
     )]
     Lengths {
-        /// One shard.
         index: u8,
         /// Its length in bytes.
         len: usize,
-        /// Another shard.
         other: u8,
         /// Its length in bytes.
         other_len: usize,

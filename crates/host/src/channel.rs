@@ -8,7 +8,6 @@ use std::mem::MaybeUninit;
 /// Encrypted bytes taken from the socket at a time.
 const CIPHER_BYTES: usize = 64 << 10;
 
-/// The stream.
 #[derive(Debug)]
 pub(crate) struct Channel {
     socket: Socket,

@@ -17,7 +17,6 @@ impl Clock {
         Clock { epoch_ns: epoch.as_nanos() as u64, start: Instant::now() }
     }
 
-    /// The time.
     pub fn now(&self) -> Time {
         Time(self.epoch_ns) + self.start.elapsed()
     }

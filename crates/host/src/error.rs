@@ -9,7 +9,6 @@ pub enum HostError {
     /// An address that cannot be used.
     #[error("address '{address}': {why}")]
     Address {
-        /// As configured.
         address: String,
         /// What is wrong, and what to do.
         why: String,
@@ -19,23 +18,14 @@ pub enum HostError {
     Listen {
         /// Where.
         address: String,
-        /// Why.
         why: String,
     },
     /// A group that this machine does not know.
     #[error("there is no group '{group}' in /etc/group; name one that is there, or give its number")]
-    Group {
-        /// As configured.
-        group: String,
-    },
+    Group { group: String },
     /// Certificates that cannot be used.
     #[error("TLS file '{}': {why}", path.display())]
-    Tls {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
+    Tls { path: PathBuf, why: String },
     /// A disk that cannot be used.
     #[error("disk '{}': {why}", path.display())]
     Disk {
@@ -46,29 +36,16 @@ pub enum HostError {
     },
     /// A disk whose file system was full, and has room again: the brick begins anew.
     #[error("disk '{}': {}", path.display(), wire::DISK_FULL)]
-    DiskFull {
-        /// The file.
-        path: PathBuf,
-    },
+    DiskFull { path: PathBuf },
     /// Emulated disks that cannot be.
     #[error(transparent)]
     Emulation(#[from] crate::disk::emulated::SettingsError),
     /// A file of the directory that cannot be used.
     #[error("directory store '{}': {why}", path.display())]
-    Store {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: String,
-    },
+    Store { path: PathBuf, why: String },
     /// The system refused something that every daemon needs.
     #[error("{what}: {source}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// Its answer.
-        source: io::Error,
-    },
+    System { what: &'static str, source: io::Error },
     /// The machine gave up.
     #[error("{0}")]
     Failed(String),
@@ -80,7 +57,6 @@ pub enum HostError {
     Timeout {
         /// Where it was sought.
         address: String,
-        /// For how long.
         seconds: u64,
         /// What was seen of it.
         hint: String,

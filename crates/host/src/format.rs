@@ -12,9 +12,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// Whose a new disk is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskIdentity {
-    /// The cluster.
     pub cluster: ClusterId,
-    /// The brick.
     pub brick: BrickId,
     /// Which of the brick's disks it is, from 0.
     pub index: u16,

@@ -26,7 +26,6 @@ pub(crate) enum Fill {
     More(usize),
     /// Bytes, and nothing more now.
     Last(usize),
-    /// Nothing now.
     Nothing,
     /// The stream has ended.
     End,
@@ -52,7 +51,6 @@ struct Large {
 }
 
 impl Input {
-    /// Reads once.
     pub(crate) fn fill(&mut self, channel: &mut Channel) -> io::Result<Fill> {
         self.make_room();
         let beyond = self.buffer.spare_capacity_mut();

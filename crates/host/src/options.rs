@@ -15,7 +15,6 @@ pub struct TlsFiles {
     pub ca: PathBuf,
     /// This node's certificate (with intermediates, if any).
     pub cert: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
 }
 
@@ -31,7 +30,6 @@ pub enum Security {
 /// What every node is told.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
-    /// The cluster.
     pub cluster: ClusterId,
     /// How peers know each other.
     pub security: Security,
@@ -51,7 +49,6 @@ pub struct DiskSpec {
 /// What [`crate::run_brick`] is told.
 #[derive(Clone, Debug)]
 pub struct BrickOptions {
-    /// Cluster, security, metrics.
     pub node: NodeOptions,
     /// Its id, given by the directory when it joined.
     pub id: BrickId,
@@ -92,7 +89,6 @@ pub struct NbdOptions {
 /// What [`crate::run_gateway`] is told.
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
-    /// Cluster, security, metrics.
     pub node: NodeOptions,
     /// Where it listens for clients (`attach`).
     pub listen: String,
@@ -100,14 +96,12 @@ pub struct GatewayOptions {
     pub advertise: Option<String>,
     /// Where the directory is.
     pub directory: String,
-    /// The NBD front.
     pub nbd: NbdOptions,
 }
 
 /// What [`crate::run_directory`] is told.
 #[derive(Clone, Debug)]
 pub struct DirectoryOptions {
-    /// Cluster, security, metrics.
     pub node: NodeOptions,
     /// Where it listens.
     pub listen: String,
@@ -120,11 +114,9 @@ pub struct DirectoryOptions {
 /// What [`crate::run_attach`] is told.
 #[derive(Clone, Debug)]
 pub struct AttachOptions {
-    /// Cluster, security, metrics.
     pub node: NodeOptions,
     /// Where the directory is.
     pub directory: String,
-    /// The volume.
     pub volume: String,
     /// The unix socket to serve it on.
     pub socket: PathBuf,

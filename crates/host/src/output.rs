@@ -21,7 +21,6 @@ enum Part {
     Shared(Bytes),
 }
 
-/// The rope.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     parts: VecDeque<Part>,
@@ -39,7 +38,6 @@ impl Output {
         self.bytes
     }
 
-    /// Adds a frame.
     pub(crate) fn push_packet(&mut self, packet: &Packet) {
         self.push_head(|heads| frame::encode(packet, heads));
         self.push_payload(&packet.payload);

@@ -1,6 +1,5 @@
 //! Values at small numbers that are used again: connections by their mio token.
 
-/// The values.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     values: Vec<Option<T>>,

@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),

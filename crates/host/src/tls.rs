@@ -24,7 +24,6 @@ pub(crate) struct TlsConfigs {
 }
 
 impl TlsConfigs {
-    /// Reads the files.
     pub(crate) fn load(files: &TlsFiles) -> Result<TlsConfigs, HostError> {
         let provider = Arc::new(ring::default_provider());
         let roots = Arc::new(load_roots(&files.ca)?);

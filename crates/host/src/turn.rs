@@ -137,7 +137,6 @@ impl Core {
     }
 }
 
-/// A daemon's loop.
 pub(crate) struct Driver<R: Role> {
     core: Core,
     peers: Peers,

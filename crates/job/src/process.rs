@@ -23,9 +23,7 @@ pub struct Job {
 /// A program that ended.
 pub struct Finished {
     name: String,
-    /// How it ended.
     pub status: ExitStatus,
-    /// All it printed.
     pub stdout: String,
     /// All it complained of.
     pub stderr: String,
@@ -72,7 +70,6 @@ impl Job {
         std::mem::forget(self);
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

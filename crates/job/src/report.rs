@@ -10,9 +10,7 @@ pub enum Outcome {
     Passed(u64),
     /// Tests with different ends.
     Mixed {
-        /// Tests that passed.
         passed: u64,
-        /// Tests that failed.
         failed: u64,
         /// Tests that could not run here.
         skipped: u64,

@@ -61,7 +61,6 @@ impl Cell {
 pub struct Row(Vec<(String, Cell)>);
 
 impl Row {
-    /// An empty row.
     pub fn new() -> Row {
         Row::default()
     }

@@ -19,7 +19,6 @@ pub struct Claim {
     pub low: f64,
     /// The most that agrees.
     pub high: f64,
-    /// Whether it does.
     pub holds: bool,
 }
 

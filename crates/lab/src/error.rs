@@ -41,22 +41,10 @@ pub enum LabError {
     },
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// "read" or "write".
-        action: &'static str,
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { action: &'static str, path: PathBuf, source: std::io::Error },
     /// A picture cannot be drawn.
     #[error("the picture {name} cannot be drawn: {why}")]
-    Picture {
-        /// Which.
-        name: String,
-        /// Why.
-        why: String,
-    },
+    Picture { name: String, why: String },
 }
 
 impl LabError {

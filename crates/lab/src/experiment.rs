@@ -73,7 +73,6 @@ pub trait Job: Send + Sync {
 pub struct Point {
     /// Names and settings, the first columns of its row.
     pub labels: Row,
-    /// The run.
     pub job: Box<dyn Job>,
 }
 

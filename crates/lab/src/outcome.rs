@@ -12,7 +12,6 @@ use serde::Serialize;
 /// How an experiment is to be run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The first seed.
     pub seed: u64,
     /// How many seeds, each one more than the last; at least one.
     pub seeds: u64,
@@ -25,11 +24,9 @@ pub struct Options {
 /// An assumption as it was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct Assumed {
-    /// Its name.
     pub name: String,
     /// Its value in this run.
     pub value: Value,
-    /// Why this value.
     pub why: String,
 }
 
@@ -49,7 +46,6 @@ impl Assumed {
 pub struct Sensitivity {
     /// The assumption; empty in the first entry, where nothing is changed: what the others are to be compared with.
     pub assumption: String,
-    /// Its other value.
     pub value: Value,
     /// The claims then, in the usual order.
     pub claims: Vec<Claim>,
@@ -66,7 +62,6 @@ pub struct Subject {
 /// What it took, over all points and seeds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Effort {
-    /// The first seed.
     pub seed: u64,
     /// The only figure that differs between two runs of the same seeds.
     pub wall_s: f64,

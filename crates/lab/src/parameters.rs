@@ -35,15 +35,12 @@ impl Value {
     }
 }
 
-/// One assumption.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assumption {
     /// Its name, with the unit last.
     pub name: String,
-    /// What is assumed.
     pub value: Value,
-    /// Why.
     pub why: String,
     /// Other values that could have been assumed: the sensitivity of claims is measured with each.
     #[serde(default)]

@@ -12,12 +12,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What clients do.
 #[derive(Clone)]
 pub enum Load {
     /// So many requests outstanding in each replica group.
     Closed {
-        /// How many.
         outstanding: u32,
         /// What they ask for.
         mix: Mix,
@@ -66,11 +64,8 @@ pub type SeenByAll = Rc<RefCell<Seen>>;
 /// A cluster under a load.
 #[derive(Clone)]
 pub struct System {
-    /// The cluster.
     pub cluster: Cluster,
-    /// The load.
     pub load: Load,
-    /// How long.
     pub length: Length,
     /// What names the drives and their parameters, as the cluster has only what was read from their files.
     pub drives: String,

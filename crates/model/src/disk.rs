@@ -21,7 +21,6 @@ const PAGE_U64: u64 = PAGE as u64;
 /// A disk's size and speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
-    /// Its size.
     pub bytes: u64,
     /// A read takes this long, and up to twice.
     pub read_ns: u64,
@@ -34,18 +33,15 @@ pub struct DiskConfig {
 /// What is asked of a disk. Offsets and lengths are multiples of [`PAGE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskRequest {
-    /// Reads.
     Read {
         /// From byte.
         offset: u64,
         /// How many bytes.
         length: usize,
     },
-    /// Writes.
     Write {
         /// To byte.
         offset: u64,
-        /// What.
         payload: Payload,
         /// Whether it is on stable storage when it is answered.
         durable: bool,
@@ -68,7 +64,6 @@ pub enum DiskFault {
 pub enum PowerCut {
     /// The process died, the machine did not: what was answered stays.
     ProcessOnly,
-    /// Nothing.
     LoseAll,
     /// Some writes whole, others not at all.
     LoseWrites,
@@ -87,7 +82,6 @@ enum Flight {
     Flush { answered: u64 },
 }
 
-/// The disk.
 pub struct Disk {
     config: DiskConfig,
     /// Factor on every latency, in percent.

@@ -5,7 +5,6 @@ use crate::Draw;
 /// What a link does to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// The shortest way.
     pub latency_ns: u64,
     /// Up to this much more, drawn for each packet.
     pub spread_ns: u64,
@@ -36,7 +35,6 @@ impl LinkConfig {
 pub struct Arrivals {
     /// The packet itself; `None` when it was lost.
     pub first_ns: Option<u64>,
-    /// Its repetition.
     pub second_ns: Option<u64>,
     /// Whether it was held up.
     pub reordered: bool,

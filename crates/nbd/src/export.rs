@@ -48,7 +48,6 @@ impl Export {
         self.size_bytes - self.size_bytes % u64::from(self.block_sizes.minimum)
     }
 
-    /// The transmission flags.
     pub(crate) fn flags(&self, structured: bool) -> u16 {
         let choices = [
             (true, flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA),

@@ -28,7 +28,6 @@ pub(crate) struct Negotiation {
     expect: Expect,
 }
 
-/// What comes next.
 #[derive(Debug)]
 enum Expect {
     ClientFlags,

@@ -16,7 +16,6 @@ pub struct Tag(pub(crate) u64);
 pub struct Request {
     /// What [`Session::reply`](crate::Session::reply) is called with.
     pub tag: Tag,
-    /// What to do.
     pub command: Command,
 }
 
@@ -30,7 +29,6 @@ pub enum Command {
         /// How much; at most the maximum block size.
         length: u32,
     },
-    /// Write.
     Write {
         /// Where.
         offset: u64,
@@ -51,7 +49,6 @@ pub enum Command {
         /// Whether it is durable before the reply.
         fua: bool,
     },
-    /// Write zeroes.
     WriteZeroes {
         /// Where.
         offset: u64,

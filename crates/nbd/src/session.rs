@@ -59,7 +59,6 @@ pub enum Action {
     Lookup {
         /// The name that the client gave.
         name: String,
-        /// What for.
         purpose: Purpose,
     },
     /// List the exports and answer by [`Session::listed`].
@@ -132,7 +131,6 @@ pub(crate) enum Step {
     Again,
     /// It needs more input, or an answer, or room.
     Wait,
-    /// Negotiation succeeded.
     Attach(Box<Transmission>),
     /// The session is over.
     Close(CloseReason),

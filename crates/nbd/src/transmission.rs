@@ -36,7 +36,6 @@ enum Loan {
     InUse(usize),
 }
 
-/// What comes next.
 #[derive(Debug)]
 enum Expect {
     Header,

@@ -24,7 +24,6 @@ pub const EXPORT_NAME_ZEROES: usize = 124;
 
 /// Handshake flags (16 bits, from the server) and client flags (32 bits, the same bits back).
 pub mod handshake {
-    /// Fixed newstyle negotiation.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
     /// The zeroes at the end of the answer to `EXPORT_NAME` are left out.
     pub const NO_ZEROES: u16 = 1 << 1;
@@ -34,17 +33,13 @@ pub mod handshake {
 pub mod option {
     /// Attach to an export, with no way to report an error.
     pub const EXPORT_NAME: u32 = 1;
-    /// End the session.
     pub const ABORT: u32 = 2;
-    /// List the exports.
     pub const LIST: u32 = 3;
     /// Upgrade the connection to TLS.
     pub const STARTTLS: u32 = 5;
-    /// Describe an export.
     pub const INFO: u32 = 6;
     /// Describe an export and attach to it.
     pub const GO: u32 = 7;
-    /// Use structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
     /// List the metadata contexts of an export.
     pub const LIST_META_CONTEXT: u32 = 9;
@@ -55,13 +50,11 @@ pub mod option {
 /// Types of replies to options (`NBD_REP_*`).
 pub mod option_reply {
     const ERROR: u32 = 1 << 31;
-    /// Done.
     pub const ACK: u32 = 1;
     /// One export of a list.
     pub const SERVER: u32 = 2;
     /// One piece of information on an export.
     pub const INFO: u32 = 3;
-    /// One metadata context.
     pub const META_CONTEXT: u32 = 4;
     /// The option is unknown.
     pub const ERR_UNSUP: u32 = ERROR + 1;
@@ -69,7 +62,6 @@ pub mod option_reply {
     pub const ERR_POLICY: u32 = ERROR + 2;
     /// The option's data are malformed, or it comes at a wrong moment.
     pub const ERR_INVALID: u32 = ERROR + 3;
-    /// TLS comes first.
     pub const ERR_TLS_REQD: u32 = ERROR + 5;
     /// The export is unknown.
     pub const ERR_UNKNOWN: u32 = ERROR + 6;
@@ -83,7 +75,6 @@ pub mod option_reply {
 pub mod info {
     /// Its size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// Its canonical name.
     pub const NAME: u16 = 1;
     /// A line for people.
     pub const DESCRIPTION: u16 = 2;
@@ -95,13 +86,11 @@ pub mod info {
 pub mod transmission {
     /// Always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// Writes are refused.
     pub const READ_ONLY: u16 = 1 << 1;
     /// `FLUSH` is served.
     pub const SEND_FLUSH: u16 = 1 << 2;
     /// The `FUA` flag is honoured.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// Seeks cost time.
     pub const ROTATIONAL: u16 = 1 << 4;
     /// `TRIM` is served.
     pub const SEND_TRIM: u16 = 1 << 5;
@@ -119,7 +108,6 @@ pub mod transmission {
 
 /// Requests (`NBD_CMD_*`).
 pub mod command {
-    /// Read.
     pub const READ: u16 = 0;
     /// Write; its payload follows.
     pub const WRITE: u16 = 1;
@@ -133,7 +121,6 @@ pub mod command {
     pub const CACHE: u16 = 5;
     /// Write zeroes, without a payload.
     pub const WRITE_ZEROES: u16 = 6;
-    /// What is allocated.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
@@ -141,7 +128,6 @@ pub mod command {
 pub mod command_flag {
     /// Durable before the reply.
     pub const FUA: u16 = 1 << 0;
-    /// Zeroes stay allocated.
     pub const NO_HOLE: u16 = 1 << 1;
     /// The data in one chunk.
     pub const DF: u16 = 1 << 2;
@@ -157,13 +143,11 @@ pub mod chunk {
     pub const DONE: u16 = 1 << 0;
     /// Nothing: success of a request that has no data.
     pub const NONE: u16 = 0;
-    /// Content.
     pub const OFFSET_DATA: u16 = 1;
     /// Content that is zero.
     pub const OFFSET_HOLE: u16 = 2;
     /// Extents of one metadata context.
     pub const BLOCK_STATUS: u16 = 5;
-    /// The request failed.
     pub const ERROR: u16 = (1 << 15) + 1;
 }
 

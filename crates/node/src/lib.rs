@@ -17,33 +17,25 @@ use wire::disk::Recovered;
 pub enum Event {
     /// A packet came. `from` is what the transport has authenticated.
     Packet {
-        /// The sender.
         from: NodeId,
-        /// What it says.
         packet: Packet,
     },
     /// A peer can be reached (again).
     Up(NodeId),
     /// The connection to a peer is gone.
     Down(NodeId),
-    /// A disk answers.
     Disk {
-        /// Which.
         disk: usize,
-        /// The answer.
         done: IoDone,
     },
     /// Whether the heads of the disks are seen from now on.
     HeadsSeen(bool),
     /// A disk is about to serve a contested read.
     Claims {
-        /// Which disk.
         disk: usize,
-        /// Which read.
         attempt: Attempt,
         /// What it will take, in nanoseconds.
         bid_ns: u64,
-        /// Whom to tell.
         holders: Holders,
     },
 }
@@ -53,34 +45,25 @@ pub enum Event {
 pub enum Effect {
     /// Send this; it may get lost.
     Send {
-        /// To whom.
         to: NodeId,
-        /// What.
         packet: Packet,
     },
     /// Another brick is reached there.
     Address {
-        /// Which.
         node: NodeId,
         /// Where.
         address: String,
     },
-    /// Ask a disk.
     Disk {
-        /// Which.
         disk: usize,
-        /// What.
         io: Io,
     },
     /// Another brick serves a contested read: if it waits here it is answered with [`store::IoFault::Left`].
     Claimed {
-        /// At which disk.
         disk: usize,
-        /// Which read.
         attempt: Attempt,
         /// What it takes there, in nanoseconds.
         bid_ns: u64,
-        /// Who.
         brick: BrickId,
     },
     /// All disks are open: it serves from now on.

@@ -14,21 +14,14 @@ use wire::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
     /// A packet came. `from` is what the transport has authenticated.
-    Packet {
-        /// The sender.
-        from: NodeId,
-        /// What it says.
-        packet: Packet,
-    },
+    Packet { from: NodeId, packet: Packet },
     /// A peer can be reached (again).
     Up(NodeId),
     /// The connection to a peer is gone.
     Down(NodeId),
     /// I/O. Answered by [`ClientEffect::Reply`]. The caller keeps at most [`ClientConfig::window`] unanswered.
     Io {
-        /// Names the answer.
         tag: u64,
-        /// What.
         io: Io,
         /// The content of a write.
         payload: Payload,
@@ -39,27 +32,17 @@ pub enum ClientEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEffect {
     /// Send this; it may get lost.
-    Send {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        packet: Packet,
-    },
+    Send { to: NodeId, packet: Packet },
     /// This is where a peer is reached; keep a connection to it from now on.
     Address {
-        /// The peer.
         node: NodeId,
         /// Where.
         address: String,
     },
     /// The volume was found, or changed; `Err` when there is none.
-    Opened {
-        /// The volume.
-        volume: Result<VolumeInfo, AdminError>,
-    },
+    Opened { volume: Result<VolumeInfo, AdminError> },
     /// Answers [`ClientEvent::Io`].
     Reply {
-        /// The request.
         tag: u64,
         /// What became of it.
         result: Result<IoReply, IoError>,
@@ -73,7 +56,6 @@ pub enum ClientEffect {
 pub struct ClientConfig {
     /// Its id: drawn by the driver, new for each run.
     pub id: ClientId,
-    /// The volume.
     pub volume: String,
     /// The most requests unanswered at a time.
     pub window: usize,
@@ -93,7 +75,6 @@ struct Outstanding {
     sent: Time,
 }
 
-/// The machine.
 pub struct Client {
     config: ClientConfig,
     gateways: BTreeMap<GatewayId, String>,

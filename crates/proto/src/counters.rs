@@ -110,7 +110,6 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// One more.
     pub fn count(&mut self, counter: Counter) {
         self.0[counter as usize] += 1;
     }

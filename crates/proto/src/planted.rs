@@ -4,7 +4,6 @@ use crate::rules::{Rules, SOUND};
 use base::NodeId;
 use wire::{GroupView, PrepareOutcome};
 
-/// What is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
     /// A brick works on requests under any view once it has one.

@@ -47,7 +47,6 @@ pub trait Rules: Debug + Sync {
     }
 }
 
-/// What is right.
 #[derive(Debug)]
 struct Sound;
 

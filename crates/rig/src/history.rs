@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 /// What a client does between two operations, and before it tries again to connect.
 const THINK: Duration = Duration::from_millis(4);
 
-/// What clients saw.
 pub(crate) struct History {
     epoch: Instant,
     out: Mutex<BufWriter<File>>,
@@ -39,7 +38,6 @@ pub(crate) struct Tally {
 /// Blocks of a volume: which clients share them, and under what number they are in the history.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
-    /// How many.
     pub(crate) count: u64,
     /// The number of the first in the history.
     pub(crate) first: u64,

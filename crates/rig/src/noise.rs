@@ -9,7 +9,6 @@ impl Noise {
         Noise(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// The next draw.
     pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -22,7 +21,6 @@ impl Noise {
         self.draw() % bound
     }
 
-    /// Fills a buffer.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(8) {
             let word = self.draw().to_le_bytes();

@@ -15,7 +15,6 @@ const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What it says of a history that it accepts.
 pub(crate) struct Accepted {
-    /// Operations judged.
     pub(crate) operations: u64,
     /// Registers (blocks) that they were on.
     pub(crate) registers: u64,

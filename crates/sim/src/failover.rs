@@ -20,7 +20,6 @@ const CALM_NS: u64 = 3 * SECOND;
 /// So long after the kill, what an attached client is asked for the first time is watched too.
 const ASKED_NS: u64 = SECOND;
 
-/// What is watched.
 #[derive(Default)]
 pub(crate) struct Watched {
     /// Clients whose gateway was killed, and until when their new requests are watched.

@@ -24,7 +24,6 @@ impl Register {
         Register(Register::SECTORS + ((volume as u64) << (Register::VOLUME_SHIFT + 3)) + sector)
     }
 
-    /// The volume's number.
     pub fn volume(self) -> usize {
         let (_, shift) = self.kind();
         ((self.0 & (Register::SECTORS - 1)) >> shift) as usize
@@ -50,7 +49,6 @@ impl Register {
 /// What was asked of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Its value.
     Read,
     /// To take a value.
     Write,
@@ -61,11 +59,8 @@ pub enum Kind {
 pub struct Operation {
     /// Who. A client has one request at a time.
     pub client: u64,
-    /// Of which register.
     pub register: Register,
-    /// What.
     pub kind: Kind,
-    /// Read or written.
     pub value: u64,
     /// When it was asked.
     pub asked_ns: u64,

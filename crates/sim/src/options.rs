@@ -16,7 +16,6 @@ pub struct Options {
     pub simulated_s: Option<u64>,
     /// Shards a brick, each with a disk of its own.
     pub shards: Option<u16>,
-    /// Bricks.
     pub bricks: Option<u32>,
     /// The only layouts to draw from, such as `raid1x3`; empty for all.
     pub layouts: Vec<String>,

@@ -35,7 +35,6 @@ mod planted {
     }
 
     impl World {
-        /// Breaks the physics.
         pub(crate) fn plant_all(&mut self) {
             let plant = self.shape.plant.as_deref();
             if plant == Some("journal_sync_off") {

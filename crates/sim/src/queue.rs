@@ -80,7 +80,6 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// An empty queue.
     pub fn new() -> EventQueue<E> {
         EventQueue::default()
     }

@@ -23,7 +23,6 @@ base::named! {
     }
 }
 
-/// A rare state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rare {
     /// One that machines count.
@@ -33,7 +32,6 @@ pub enum Rare {
 }
 
 impl Rare {
-    /// What people see.
     pub fn text(self) -> &'static str {
         match self {
             Rare::Machine(counter) => counter.text(),

@@ -17,7 +17,6 @@ const COLUMNS: usize = 80;
 pub struct Header {
     /// The version of the program that wrote it.
     pub version: String,
-    /// The seed.
     pub seed: u64,
     /// What the run was asked to be.
     pub options: Options,
@@ -41,7 +40,6 @@ pub enum ReplayError {
     Malformed {
         /// From 1.
         line: u64,
-        /// Why.
         source: serde_json::Error,
     },
     /// There is no first line.

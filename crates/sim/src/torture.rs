@@ -30,7 +30,6 @@ const SETUP_NS: u64 = 60 * SECOND;
 /// What came of a seed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// The seed.
     pub seed: u64,
     /// The cluster that it drew, in a few words.
     pub cluster: String,
@@ -42,7 +41,6 @@ pub struct Outcome {
     pub operations: u64,
     /// Requests by what became of them.
     pub answers: BTreeMap<String, u64>,
-    /// Faults by kind.
     pub faults: BTreeMap<String, u64>,
     /// What an operator would count: crashes, partitions, evictions, rejoins, rebuilds, rot, repairs, snapshots.
     pub summary: BTreeMap<String, u64>,
@@ -54,7 +52,6 @@ pub struct Outcome {
     pub violation: Option<Violation>,
 }
 
-/// Runs a seed.
 pub fn run_seed(seed: u64, options: &Options) -> Outcome {
     run(seed, options, None).0
 }

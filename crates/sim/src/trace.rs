@@ -13,9 +13,7 @@ pub struct Step {
     pub n: u64,
     /// When, in nanoseconds of the world.
     pub t: u64,
-    /// At which node.
     pub node: String,
-    /// What happened.
     pub what: String,
     /// The hash of all up to here, in hexadecimal.
     pub hash: String,

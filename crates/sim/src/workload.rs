@@ -108,7 +108,6 @@ impl Workload {
         }
     }
 
-    /// What clients saw.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }

@@ -16,7 +16,6 @@ fn read(value: u64, asked_ns: u64, answered_ns: u64) -> Operation {
     op(Kind::Read, value, asked_ns, Some(answered_ns))
 }
 
-/// Tries every order.
 fn by_brute_force(operations: &[Operation]) -> bool {
     fn go(left: &[Operation], value: u64) -> bool {
         if left.iter().all(|op| op.answered_ns.is_none()) {

@@ -59,7 +59,6 @@ impl Completions {
         }
     }
 
-    /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Completion> {
         self.parts.iter().map(|(&(client, sequence, part), &stamp)| Completion {
             request: RequestId { client, sequence },

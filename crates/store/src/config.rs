@@ -5,9 +5,7 @@ use base::{BrickId, Checksum, ClusterId, checksum};
 /// Whose disk it is expected to be, and how much memory it may take.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// The cluster.
     pub cluster: ClusterId,
-    /// The brick.
     pub brick: BrickId,
     /// Which of the brick's disks.
     pub disk_index: u16,
@@ -37,7 +35,6 @@ pub struct Limits {
     pub destage_bytes: usize,
     /// Commands that wait for the journal.
     pub queue_max: usize,
-    /// Reads under way.
     pub reads_max: usize,
     /// Metadata pages in memory.
     pub pages_max: usize,

@@ -28,12 +28,13 @@ const GROUPS_MAX: usize = 4096;
 
 /// How far the cycle is.
 enum Cycle {
-    /// Nothing to do.
     Idle,
     /// To be begun as soon as no group is in flight.
     Wanted,
     /// The checkpoint at this position is in flight.
-    Sealing { tail: u64 },
+    Sealing {
+        tail: u64,
+    },
     /// Content and pages are being written.
     Writing(Writing),
     /// They are being flushed.

@@ -76,9 +76,7 @@ pub(crate) enum Answer {
     Read(ReadPurpose, Option<Bytes>),
     /// Another brick reads it for whoever asked.
     Left(ReadPurpose),
-    /// Of a write.
     Written(WritePurpose),
-    /// Of a flush.
     Flushed(FlushPurpose),
 }
 
@@ -143,7 +141,6 @@ impl Device {
         self.stats
     }
 
-    /// A step begins.
     pub(crate) fn begin(&mut self, now: Time) {
         self.now = now;
     }

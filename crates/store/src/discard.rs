@@ -44,7 +44,6 @@ impl Region {
         self.holds(span.volume, span.lba)
     }
 
-    /// Its metadata pages.
     pub(crate) fn pages(&self) -> RangeInclusive<Key> {
         let (first, last) = self.numbers(Span::STRETCH_BLOCKS / PAGE_BLOCKS);
         let key = |page, plane| Key { volume: self.volume, page, plane };

@@ -7,16 +7,13 @@ use wire::disk::{Command, Recovered, Reply};
 /// What happens to a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreEvent {
-    /// The participant asks.
     Command(Command),
-    /// The disk answers.
     Io(IoDone),
 }
 
 /// What a store asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreEffect {
-    /// Of the disk.
     Io(Io),
     /// An answer to the participant.
     Reply(Reply),

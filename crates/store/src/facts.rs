@@ -16,7 +16,6 @@ const NOTE_BYTES: usize = 8;
 /// At most what the bound of 64 busy clients is.
 const COMPLETIONS_MAX: usize = 64 * 4096;
 
-/// Notes and outcomes.
 #[derive(Debug)]
 pub(crate) struct Facts {
     notes: BTreeMap<Vec<u8>, Vec<u8>>,

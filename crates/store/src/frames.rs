@@ -13,7 +13,6 @@ use bytes::Bytes;
 /// Bytes read at a time.
 pub(crate) const CHUNK: u64 = 1 << 20;
 
-/// A whole frame.
 struct Frame {
     begins_at: u64,
     ends_at: u64,

@@ -11,9 +11,7 @@ pub struct IoToken(pub u64);
 /// A request to the disk. Offsets and lengths are multiples of 4096 bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// Names the answer.
     pub token: IoToken,
-    /// What.
     pub kind: IoKind,
 }
 
@@ -24,7 +22,6 @@ pub enum IoKind {
     Read {
         /// From byte.
         offset: u64,
-        /// How many.
         length: usize,
         /// Set where another brick may claim what is read as long as the request waits: it is answered with
         /// [`IoFault::Left`] then.
@@ -51,10 +48,8 @@ impl IoKind {
     }
 }
 
-/// The disk's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IoDone {
-    /// Of the request.
     pub token: IoToken,
     /// The bytes read (empty for writes and flushes), or why not.
     pub result: Result<Bytes, IoFault>,

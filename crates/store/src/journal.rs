@@ -8,7 +8,6 @@ use crate::superblock::Geometry;
 use base::Payload;
 use bytes::Bytes;
 
-/// The ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Journal {
     at: u64,
@@ -36,7 +35,6 @@ impl Journal {
         }
     }
 
-    /// Its size.
     pub(crate) fn capacity(&self) -> u64 {
         self.bytes
     }

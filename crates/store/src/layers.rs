@@ -7,12 +7,10 @@ use crate::record::Extent;
 use base::{Stamp, Time, VolumeId};
 use wire::Span;
 
-/// The three layers.
 #[derive(Default)]
 pub(crate) struct Layers {
     /// Applied, not journalled.
     fresh: Overlay,
-    /// Journalled.
     durable: Overlay,
     /// On its way to its final place.
     destaging: Overlay,

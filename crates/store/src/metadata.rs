@@ -25,7 +25,6 @@ const MAGIC_PAGE_LOST: u32 = u32::from_le_bytes(*b"BWPL");
 const MAGIC_FREE_LOST: u32 = u32::from_le_bytes(*b"BWFL");
 const NO_SLOT: u32 = u32::MAX;
 
-/// Names a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) volume: VolumeId,
@@ -56,7 +55,6 @@ pub(crate) enum Kind {
     /// Never written.
     #[default]
     Absent,
-    /// Written, and zero.
     Zero,
     /// Its content is in its slot.
     Data,

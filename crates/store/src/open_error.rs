@@ -14,18 +14,14 @@ pub enum OpenError {
         "both superblocks of the disk are damaged: replace the disk, its content comes back from the other bricks"
     )]
     SuperblockCorrupt,
-    /// Of another cluster.
     #[error("the disk belongs to cluster {found}, not to {expected}: name the right disk")]
     OtherCluster {
-        /// Whose it is.
         found: ClusterId,
         /// Whose it should be.
         expected: ClusterId,
     },
-    /// Of another brick.
     #[error("the disk belongs to {found}, not to {expected}: name the right disk")]
     OtherBrick {
-        /// Whose it is.
         found: BrickId,
         /// Whose it should be.
         expected: BrickId,
@@ -33,7 +29,6 @@ pub enum OpenError {
     /// Another one of the brick's disks.
     #[error("the disk is number {found} of its brick, not {expected}: put the brick's disks in their order")]
     OtherDisk {
-        /// Which it is.
         found: u16,
         /// Which it should be.
         expected: u16,
@@ -41,7 +36,6 @@ pub enum OpenError {
     /// Written by a later version.
     #[error("the disk has format {found}, this version knows up to {known}: use a newer brickwork")]
     NewerFormat {
-        /// The disk's format.
         found: u32,
         /// The newest format that this code knows.
         known: u32,
@@ -51,7 +45,6 @@ pub enum OpenError {
         "the disk has {disk_bytes} bytes, it was formatted with {needed_bytes}: it was cut short; restore its size"
     )]
     Truncated {
-        /// Its size.
         disk_bytes: u64,
         /// The size it had.
         needed_bytes: u64,
@@ -84,7 +77,6 @@ pub enum OpenError {
     Io {
         /// Where, in bytes from the disk's start.
         offset: u64,
-        /// How.
         fault: IoFault,
     },
 }

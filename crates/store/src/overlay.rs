@@ -10,7 +10,6 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use wire::{Change, Span};
 
-/// Space set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Need {
     pub(crate) slots: u32,
@@ -27,9 +26,7 @@ impl Need {
 /// The stamps that a version changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stamps {
-    /// One entry.
     One(u8, Stamp),
-    /// Several.
     Many(Vec<(u8, Stamp)>),
 }
 
@@ -151,7 +148,6 @@ impl Setting<'_> {
     }
 }
 
-/// One layer.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     groups: BTreeMap<(VolumeId, u64), Group>,
@@ -248,7 +244,6 @@ impl Overlay {
         self.groups.range(key..).next().map(|(&key, _)| key)
     }
 
-    /// One of them.
     pub(crate) fn group(&self, volume: VolumeId, number: u64) -> Option<&Group> {
         self.groups.get(&(volume, number))
     }
@@ -263,7 +258,6 @@ impl Overlay {
         self.groups.values_mut().for_each(|group| group.replaced.clear());
     }
 
-    /// How many groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }

@@ -93,7 +93,6 @@ impl Queue {
         self.urgent > 0 || self.lazy_due(lazy_ns).is_some_and(is_late)
     }
 
-    /// Takes everything away.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Item> {
         self.items.drain(..)
     }

@@ -19,10 +19,8 @@ use std::collections::BTreeMap;
 use wire::Span;
 use wire::disk::{Blocks as Content, Contested, Reply, StoreError, Token};
 
-/// Who reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reader {
-    /// The participant.
     Participant(Token),
     /// The application of a delta, for the parity that it changes.
     Apply(Stamp),
@@ -31,9 +29,7 @@ pub(crate) enum Reader {
 /// What a read is to find out, beside stamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
-    /// Nothing.
     Stamps,
-    /// The content.
     Content,
     /// Whether what the disk holds matches its checksum. Past the cache, and leaving no trace in it.
     Check,
@@ -223,7 +219,6 @@ impl ReadOp {
 #[derive(Debug)]
 #[must_use = "an application waits for it"]
 pub(crate) struct Base {
-    /// The delta's write.
     pub(crate) stamp: Stamp,
     pub(crate) blocks: Content,
 }
@@ -268,7 +263,6 @@ impl Reads {
         free
     }
 
-    /// Begins a read.
     pub(crate) fn start(&mut self, read: ReadOp, blocks: &mut Blocks, device: &mut Device) -> Option<Base> {
         self.last.0 += 1;
         self.by_id.insert(self.last, read);

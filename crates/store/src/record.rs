@@ -22,24 +22,20 @@ const HEADER: usize = 40;
 pub(crate) struct Extent {
     /// The first block, counted from the write's first.
     pub(crate) offset: u32,
-    /// How many.
     pub(crate) count: u32,
     /// Their checksums; none for blocks without content.
     pub(crate) sums: Vec<Checksum>,
-    /// Their content.
     pub(crate) body: Body,
 }
 
 /// Where content is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
-    /// In the frame.
     Inline(Payload),
     /// In a slot of its own, written beside the frame.
     Slot(u32),
     /// There is none: zeros.
     Zero,
-    /// Nowhere.
     Lost,
 }
 
@@ -244,7 +240,6 @@ fn decode_records(encoded: &[u8]) -> Result<Vec<Record>, DecodeError> {
     Ok(records)
 }
 
-/// Gathers a frame.
 #[derive(Default)]
 pub(crate) struct FrameBuilder {
     records: Vec<u8>,

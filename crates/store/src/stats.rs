@@ -3,9 +3,7 @@
 /// The room on a disk, in bytes of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Space {
-    /// All of it.
     pub capacity_bytes: u64,
-    /// In use.
     pub used_bytes: u64,
     /// How full it is, in percent, with what describes the data: 100 as long as there is no room for what was refused
     /// last.
@@ -17,7 +15,6 @@ pub struct Space {
 pub struct Stats {
     /// Requests to the disk.
     pub disk: DiskStats,
-    /// Records and frames.
     pub journal: JournalStats,
     /// Reads, and what checks found.
     pub reads: ReadStats,
@@ -30,18 +27,14 @@ pub struct Stats {
 /// What was asked of the disk to make writes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DiskStats {
-    /// Flushes asked for.
     pub flushes: u64,
     /// Durable writes asked for (each as good as a flush).
     pub durable_writes: u64,
 }
 
-/// The journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct JournalStats {
-    /// Journal groups.
     pub groups: u64,
-    /// Records in them.
     pub group_records: u64,
     /// The most records in one group.
     pub group_records_max: u64,
@@ -49,7 +42,6 @@ pub struct JournalStats {
     pub written_bytes: u64,
     /// Bytes of the journal in use now.
     pub used_bytes: u64,
-    /// The journal's size.
     pub capacity_bytes: u64,
     /// Blocks written straight to their slots.
     pub direct_blocks: u64,
@@ -77,11 +69,9 @@ pub struct ReadStats {
 pub struct DestageStats {
     /// Blocks written to their final place.
     pub blocks: u64,
-    /// Cycles that ended.
     pub cycles: u64,
 }
 
-/// Metadata pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PageStats {
     /// Metadata pages on the disk.

@@ -58,7 +58,6 @@ pub enum FormatError {
         "a disk of {disk_bytes} bytes with a journal of {journal_bytes} has no room for data: use a larger disk"
     )]
     DiskTooSmall {
-        /// The disk's size.
         disk_bytes: u64,
         /// The size of the journal.
         journal_bytes: u64,
@@ -118,17 +117,12 @@ impl Wire for Uuid {
 pub(crate) struct Geometry {
     /// The disk, in whole sectors.
     pub(crate) disk_bytes: u64,
-    /// The journal.
     pub(crate) journal_at: u64,
-    /// Its size.
     pub(crate) journal_bytes: u64,
-    /// The metadata pages.
     pub(crate) pages_at: u64,
-    /// How many.
     pub(crate) page_count: u32,
     /// The slots.
     pub(crate) slots_at: u64,
-    /// How many.
     pub(crate) slot_count: u32,
 }
 
@@ -195,7 +189,6 @@ pub(crate) struct Superblock {
 
 /// What a sector says of itself as a superblock.
 pub(crate) enum Found {
-    /// It is one.
     Superblock(Box<Superblock>),
     /// It is one of a later format.
     Newer(u32),

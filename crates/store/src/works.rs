@@ -46,7 +46,6 @@ impl Mend {
         Setting::Each(self.width, &self.stamps)
     }
 
-    /// Its record.
     pub(crate) fn record(&self) -> Record {
         let (stamps, extents) = (self.stamps.clone(), self.extents.clone());
         Record::Mend { span: self.span, width: self.width, stamps, extents, fresh: true }

@@ -22,11 +22,15 @@ pub(crate) struct Write {
 #[derive(Debug)]
 enum WriteState {
     /// Not journalled; what is to be done once it is, and who waits for that.
-    Queued { verdict: Option<Verdict>, tokens: Vec<Token> },
-    /// Undecided.
+    Queued {
+        verdict: Option<Verdict>,
+        tokens: Vec<Token>,
+    },
     Staged,
     /// Being applied: its turn or its parity has to come. It is dropped after all if its blocks were given back.
-    Applying { is_doomed: bool },
+    Applying {
+        is_doomed: bool,
+    },
     /// Applied; the journal does not know yet.
     Applied,
     /// Dropped; the journal does not know yet.

@@ -148,11 +148,8 @@ fn broken(error: FrameDecoderError) -> io::Error {
 
 /// A sink that compresses. [`Sink::finish`] has to be called: what is dropped instead is cut.
 pub enum Sink<W: Write> {
-    /// As it comes.
     None(W),
-    /// gzip.
     Gzip(GzEncoder<W>),
-    /// xz.
     Xz(Box<XzWriter<W>>),
     /// zstd: what waits to become a frame, and where frames go.
     Zstd(Vec<u8>, W),

@@ -71,7 +71,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong.
 #[derive(Debug, Error)]
 pub enum Fault {
     /// A field whose content makes no sense.
@@ -97,7 +96,6 @@ pub enum Fault {
     TooMany {
         /// The format's last field.
         field: &'static str,
-        /// The format.
         format: &'static str,
     },
     /// The file ends inside a line or a record.
@@ -105,7 +103,6 @@ pub enum Fault {
     Cut {
         /// `line` or `record`.
         what: &'static str,
-        /// How that shows.
         why: Box<str>,
     },
     /// No end of line far and wide.
@@ -162,7 +159,6 @@ pub enum Fault {
     Size {
         /// The format's field of the size.
         field: &'static str,
-        /// The size.
         bytes: u64,
         /// Empty, or larger than the limit.
         why: &'static str,
@@ -171,10 +167,7 @@ pub enum Fault {
     },
     /// No format known to us.
     #[error("this looks like none of the formats known; name one with --format: {formats}")]
-    Unknown {
-        /// All names.
-        formats: String,
-    },
+    Unknown { formats: String },
     /// A header that says something we do not read.
     #[error("{0}")]
     Header(String),
@@ -185,7 +178,6 @@ pub enum Fault {
         at_bytes: u64,
         /// What the system or the decompressor says.
         why: std::io::Error,
-        /// What may help.
         hint: &'static str,
     },
 }
@@ -208,50 +200,33 @@ pub enum Warning {
     #[error(
         "the last line ({line}) has no newline: it was read whole, and may have been cut in its last field"
     )]
-    NoNewline {
-        /// The line.
-        line: u64,
-    },
+    NoNewline { line: u64 },
     /// The end was left out as wished.
     #[error("the end from {place} on was left out: {why}")]
     EndLeftOut {
         /// Where.
         place: Place,
-        /// Why.
         why: String,
     },
     /// Times that were raised.
     #[error("{count} times went backwards and were raised to the time before, by at most {most_ns} ns")]
     Clamped {
-        /// How many.
         count: u64,
         /// The largest step back, in nanoseconds.
         most_ns: u64,
     },
     /// Times before zero.
     #[error("{count} times were negative, before the trace began, and became zero")]
-    Negative {
-        /// How many.
-        count: u64,
-    },
+    Negative { count: u64 },
     /// Requests that came out of order, and were sorted.
     #[error("{count} requests were out of order and have been sorted")]
-    Sorted {
-        /// How many.
-        count: u64,
-    },
+    Sorted { count: u64 },
     /// Addresses that were wrapped.
     #[error("{count} requests lay beyond the volume and were wrapped into it")]
-    Wrapped {
-        /// How many.
-        count: u64,
-    },
+    Wrapped { count: u64 },
     /// Requests of absurd sizes that were left out.
     #[error("{count} requests were empty or too large and have been left out")]
-    SizesSkipped {
-        /// How many.
-        count: u64,
-    },
+    SizesSkipped { count: u64 },
     /// More than any disk sees.
     #[error(
         "{per_s:.0} requests a second to each device on average, which no disk could have seen: are the times in another \

@@ -17,7 +17,6 @@ pub(crate) struct Fields<'a> {
     separator: Separator,
 }
 
-/// One field.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) name: &'static str,

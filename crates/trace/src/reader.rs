@@ -29,7 +29,6 @@ const DEVICES_MAX: usize = 1 << 16;
 /// What to do with times that go backwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// An error.
     Refuse,
     /// Sort within a window; an error for what comes too late even for that.
     Sort {
@@ -55,10 +54,8 @@ pub enum Bounds {
 /// What to do with requests that are empty or larger than [`Options::count_max`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sizes {
-    /// An error.
     #[default]
     Refuse,
-    /// Leave them out.
     Skip,
 }
 

@@ -10,7 +10,6 @@ const GROUP_WORDS: usize = GROUP_SLOTS / 64;
 /// Slots of an empty list.
 const SLOTS_MIN: usize = 8 * GROUP_SLOTS;
 
-/// See the module.
 pub(crate) struct Recency<T> {
     items: Vec<T>,
     live: Vec<u64>,

@@ -21,7 +21,6 @@ pub enum Target {
 }
 
 impl Target {
-    /// All of them.
     pub const ALL: [Target; 3] = [Target::Brickwork, Target::DiskSim, Target::Spc];
 
     /// Its name, that of the format which reads it.

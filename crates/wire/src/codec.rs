@@ -21,18 +21,10 @@ pub enum DecodeError {
     },
     /// A tag that names no variant.
     #[error("unknown {what} tag {tag}")]
-    UnknownTag {
-        /// The enum.
-        what: &'static str,
-        /// The tag found.
-        tag: u8,
-    },
+    UnknownTag { what: &'static str, tag: u8 },
     /// A value outside its range.
     #[error("{what} out of range")]
-    OutOfRange {
-        /// The value.
-        what: &'static str,
-    },
+    OutOfRange { what: &'static str },
     /// Bytes behind the last value.
     #[error("{0} bytes behind the end of the message")]
     Trailing(usize),
@@ -74,7 +66,6 @@ impl<'a> Reader<'a> {
 pub trait Wire: Sized {
     /// Appends its bytes.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Reads it back.
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
     /// All of `bytes` as one value.

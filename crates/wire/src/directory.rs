@@ -6,7 +6,6 @@ use base::{BrickId, GatewayId, GroupId, ViewNumber, VolumeId};
 /// A volume as its users see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VolumeInfo {
-    /// Its id.
     pub id: VolumeId,
     /// Its name, unique in the cluster.
     pub name: String,
@@ -83,7 +82,6 @@ pub struct Health {
 /// How long a gateway waits for a brick, beside the other members of its groups, when writes are prepared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Observed {
-    /// The brick.
     pub brick: BrickId,
     /// Whether it has been several times slower than the others, for about a second, by more than noise.
     pub is_slow: bool,
@@ -140,7 +138,6 @@ impl Default for Care {
 /// How far a brick has caught up in one group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CatchUp {
-    /// The group.
     pub group: GroupId,
     /// The view in which it joins.
     pub number: ViewNumber,
@@ -169,7 +166,6 @@ pub struct ScrubStatus {
     pub total_blocks: u64,
     /// Blocks found unreadable or old, by this scrub.
     pub found_blocks: u64,
-    /// Of which repaired.
     pub repaired_blocks: u64,
 }
 
@@ -187,7 +183,6 @@ pub struct LostBlocks {
 /// All that a gateway needs to serve a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VolumeMap {
-    /// The volume.
     pub volume: VolumeInfo,
     /// Its groups, in the order by which extents are placed on them.
     pub groups: Vec<GroupView>,
@@ -202,7 +197,6 @@ pub struct BrickStatus {
     pub address: String,
     /// Room for data, in bytes, over all its disks.
     pub capacity_bytes: u64,
-    /// Of which taken.
     pub used_bytes: u64,
     /// How full its fullest disk is: of data or of what describes them, and 100 as long as it has no room for what it refused
     /// last.
@@ -223,7 +217,6 @@ pub struct BrickStatus {
     pub left: Vec<(GroupId, ViewNumber)>,
     /// Branches of deleted snapshots that have nothing left to give to their child here, by group.
     pub merged: Vec<(GroupId, VolumeId)>,
-    /// Its scrub.
     pub scrub: ScrubStatus,
     /// Blocks that it could not repair, as far as they have room here.
     pub lost: Vec<LostBlocks>,
@@ -263,7 +256,6 @@ impl Durability {
 /// A brick as the directory sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BrickEntry {
-    /// Its id.
     pub id: BrickId,
     /// Whether its lease is in force.
     pub alive: bool,
@@ -286,7 +278,6 @@ pub struct BrickEntry {
 /// A gateway as the directory sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayStatus {
-    /// Its id.
     pub id: GatewayId,
     /// Where clients reach it.
     pub address: String,
@@ -297,11 +288,9 @@ pub struct GatewayStatus {
 /// The cluster at a glance.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterStatus {
-    /// All bricks.
     pub bricks: Vec<BrickEntry>,
     /// Gateways heard of lately.
     pub gateways: Vec<GatewayStatus>,
-    /// All volumes.
     pub volumes: Vec<VolumeStatus>,
     /// Version of the cluster's map.
     pub version: u64,
@@ -326,12 +315,9 @@ pub struct StoreFailure {
     pub waiting: u32,
 }
 
-/// A volume's health.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VolumeStatus {
-    /// The volume.
     pub volume: VolumeInfo,
-    /// All its groups.
     pub groups: u32,
     /// Groups with fewer current members than slots.
     pub degraded: u32,
@@ -354,7 +340,6 @@ pub enum AdminRequest {
         name: String,
         /// Its size in bytes; rounded up to a block.
         size_bytes: u64,
-        /// Its layout.
         layout: String,
         /// Blocks in a stripe unit; 0 for the default.
         stripe_unit_blocks: u32,
@@ -369,49 +354,37 @@ pub enum AdminRequest {
     },
     /// Deletes a volume and all its data.
     DeleteVolume {
-        /// Its name.
         name: String,
     },
     /// Makes a volume larger.
     ResizeVolume {
-        /// Its name.
         name: String,
-        /// Its new size.
         size_bytes: u64,
     },
     /// Makes a volume read-only, or writable again.
     SetReadOnly {
-        /// Its name.
         name: String,
-        /// Which.
         read_only: bool,
     },
     /// Says who serves a volume's reads from now on.
     SetReadPolicy {
-        /// Its name.
         name: String,
-        /// Who.
         read_policy: ReadPolicy,
     },
     /// Says after how long a volume's requests end with an error from now on.
     SetIoTimeout {
-        /// Its name.
         name: String,
-        /// How long.
         io_timeout: IoTimeout,
     },
-    /// All volumes.
     ListVolumes,
     /// One volume with its groups.
     VolumeMap {
-        /// Its name.
         name: String,
     },
     /// The cluster at a glance.
     Status,
     /// Takes a snapshot of a volume: `volume@snapshot`.
     Snapshot {
-        /// The volume's name.
         volume: String,
         /// The snapshot's: as a volume's.
         snapshot: String,
@@ -436,17 +409,14 @@ pub enum AdminRequest {
     },
     /// Takes a brick out of all its groups, and keeps it out: its blocks are rebuilt onto others.
     EvictBrick {
-        /// Which.
         brick: BrickId,
     },
     /// Lets an evicted brick take part again.
     ReadmitBrick {
-        /// Which.
         brick: BrickId,
     },
     /// Rebuilds the blocks of a brick onto another one, now.
     ReplaceBrick {
-        /// Which.
         brick: BrickId,
         /// Onto which; the directory chooses for each group where there is none.
         by: Option<BrickId>,
@@ -474,15 +444,11 @@ pub enum AdminRequest {
 /// What a command gives back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AdminReply {
-    /// Done.
     Done,
-    /// A volume.
     Volume(VolumeInfo),
-    /// Volumes.
     Volumes(Vec<VolumeInfo>),
     /// A volume and its groups.
     Map(VolumeMap),
-    /// The cluster.
     Status(ClusterStatus),
     /// The new brick's id.
     Brick(BrickId),
@@ -505,12 +471,7 @@ pub enum AdminError {
     Invalid(String),
     /// Not enough bricks.
     #[error("the layout needs {needed} live bricks, {available} are there")]
-    TooFewBricks {
-        /// By the layout.
-        needed: u32,
-        /// Alive.
-        available: u32,
-    },
+    TooFewBricks { needed: u32, available: u32 },
     /// The directory's own disk failed.
     #[error("the directory could not store the change: {0}")]
     Storage(String),

@@ -17,7 +17,6 @@ pub type Token = u64;
 /// A write as it is kept beside the committed content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Staged {
-    /// The write.
     pub write: WriteId,
     /// What it does to this disk's blocks.
     pub change: Change,
@@ -35,14 +34,12 @@ pub type Holders = Arc<[BrickId]>;
 pub struct ReadId {
     /// Who asks: a gateway or a client.
     pub asker: u64,
-    /// Its number there.
     pub sequence: u64,
 }
 
 /// A read, and how often it was asked for before: claims of an earlier attempt do not touch a later one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Attempt {
-    /// The read.
     pub read: ReadId,
     /// 0 at first.
     pub number: u8,
@@ -54,7 +51,6 @@ pub struct Attempt {
 pub struct Contested {
     /// How claims name the read.
     pub attempt: Attempt,
-    /// Who was asked.
     pub holders: Holders,
 }
 
@@ -63,27 +59,18 @@ pub struct Contested {
 pub enum Command {
     /// Puts a write on stable storage. Room for its application is reserved. Answered by [`Reply::Staged`].
     Stage {
-        /// Names the answer.
         token: Token,
-        /// The write.
         staged: Staged,
         /// The content, delta, or nothing.
         payload: Payload,
     },
     /// A staged write becomes the committed content at once (for reads), durably later. Not answered.
-    Apply {
-        /// The write's stamp.
-        stamp: Stamp,
-    },
+    Apply { stamp: Stamp },
     /// A staged write is forgotten. Not answered.
-    Drop {
-        /// The write's stamp.
-        stamp: Stamp,
-    },
+    Drop { stamp: Stamp },
     /// Puts content with given stamps in place at once, durably: a repair. Without content the blocks become unreadable:
     /// what these stamps name is lost. Answered by [`Reply::Staged`].
     Mend {
-        /// Names the answer.
         token: Token,
         /// The blocks.
         span: Span,
@@ -96,7 +83,6 @@ pub enum Command {
     },
     /// Committed stamps and, if wanted, content. Answered by [`Reply::Read`].
     Read {
-        /// Names the answer.
         token: Token,
         /// The blocks.
         span: Span,
@@ -110,29 +96,17 @@ pub enum Command {
     },
     /// Which blocks hold data. Answered by [`Reply::Allocation`].
     Allocation {
-        /// Names the answer.
         token: Token,
         /// The blocks; may be longer than [`Span::BLOCKS_MAX`].
         span: Span,
     },
     /// Sets (or with `None` removes) a note, durably. Answered by [`Reply::Noted`].
-    Note {
-        /// Names the answer.
-        token: Token,
-        /// The note's key.
-        key: Vec<u8>,
-        /// Its value.
-        value: Option<Vec<u8>>,
-    },
+    Note { token: Token, key: Vec<u8>, value: Option<Vec<u8>> },
     /// Says when every [`Command::Apply`] and [`Command::Drop`] that was asked before is durable: from then on no crash
     /// shows any of these writes as staged again. Answered by [`Reply::Noted`], in the order in which barriers are asked.
-    Barrier {
-        /// Names the answer.
-        token: Token,
-    },
+    Barrier { token: Token },
     /// Gives all space of a volume, or of one stretch of it, back. Not answered.
     Discard {
-        /// The volume.
         volume: VolumeId,
         /// Which [`Span::STRETCH_BLOCKS`] of it; all without.
         stretch: Option<u64>,
@@ -144,7 +118,6 @@ pub enum Command {
     },
     /// Which stretches hold any stamp? Answered by [`Reply::Inventory`].
     Inventory {
-        /// Names the answer.
         token: Token,
         /// Those after this one, in order.
         after: Option<(VolumeId, u64)>,
@@ -152,7 +125,6 @@ pub enum Command {
     /// Reads blocks from where they are at home on the disk and checks them, past any cache. Answered by
     /// [`Reply::Read`], without content.
     Verify {
-        /// Names the answer.
         token: Token,
         /// The blocks.
         span: Span,
@@ -161,12 +133,7 @@ pub enum Command {
     },
     /// Parts of requests that took effect at other members count as having taken effect here, durably. Answered by
     /// [`Reply::Noted`].
-    Remember {
-        /// Names the answer.
-        token: Token,
-        /// In any order.
-        completions: Vec<Completion>,
-    },
+    Remember { token: Token, completions: Vec<Completion> },
 }
 
 /// What the store answers.
@@ -174,44 +141,36 @@ pub enum Command {
 pub enum Reply {
     /// The write is on stable storage, or why not.
     Staged {
-        /// Of the command.
         token: Token,
         /// What became of it.
         result: Result<(), StoreError>,
     },
     /// Committed blocks.
     Read {
-        /// Of the command.
         token: Token,
         /// What became of it.
         result: Result<Blocks, StoreError>,
     },
     /// Runs `(blocks, holds data)`.
     Allocation {
-        /// Of the command.
         token: Token,
         /// What became of it.
         result: Result<Vec<(u32, bool)>, StoreError>,
     },
     /// The note, or all before the barrier, is on stable storage.
     Noted {
-        /// Of the command.
         token: Token,
         /// What became of it.
         result: Result<(), StoreError>,
     },
     /// Stretches that hold stamps.
     Inventory {
-        /// Of the command.
         token: Token,
         /// `(volume, stretch)` in order, at most [`INVENTORY_MAX`]; fewer are the end.
         result: Result<Vec<(VolumeId, u64)>, StoreError>,
     },
     /// The disk failed for good: it answers every command with [`StoreError::Failed`] from now on.
-    Broken {
-        /// What happened.
-        why: String,
-    },
+    Broken { why: String },
 }
 
 /// Blocks as they are committed.
@@ -238,7 +197,6 @@ pub enum StoreError {
     /// Another brick serves this contested read.
     #[error("another brick serves it")]
     Left,
-    /// The disk failed.
     #[error("the disk failed")]
     Failed,
 }
@@ -257,7 +215,6 @@ pub struct Recovered {
     /// Parts of requests that took effect here, as far back as they may still be retried. Those
     /// with the earliest stamps are forgotten first, and beyond [`CLIENT_COMPLETIONS_MAX`] of a client its earliest requests.
     pub completions: Vec<Completion>,
-    /// The notes.
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 

@@ -16,7 +16,6 @@ use base::{Payload, checksum};
 pub const HEADER_BYTES: usize = 16;
 /// The longest message without its payload.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
-/// The longest payload.
 pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BRK1");
@@ -27,16 +26,8 @@ pub enum FrameError {
     /// Not ours.
     #[error("not a Brickwork frame (magic {0:#010x})")]
     Magic(u32),
-    /// Longer than allowed.
     #[error("a {what} of {bytes} bytes is longer than the {limit} allowed")]
-    TooLong {
-        /// Message or payload.
-        what: &'static str,
-        /// Its length.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    TooLong { what: &'static str, bytes: usize, limit: usize },
     /// Damaged on the way.
     #[error("checksum mismatch in a frame")]
     Checksum,

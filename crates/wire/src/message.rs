@@ -13,7 +13,6 @@ use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNum
 /// A message and the bytes that go with it (none, for most).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// What is said.
     pub message: Message,
     /// Content of blocks.
     pub payload: Payload,
@@ -32,11 +31,9 @@ pub enum Message {
     /// Phase one of a write: put it on stable storage and answer [`Message::Prepared`]. Payload: the content
     /// ([`Change::Data`], [`Change::Parity`]), the delta ([`Change::Xor`]) or none ([`Change::Zero`]).
     Prepare {
-        /// Names the answer.
         operation: u64,
         /// The view under which it is made.
         view: ViewNumber,
-        /// The write.
         write: WriteId,
         /// What it does here.
         change: Change,
@@ -53,24 +50,19 @@ pub enum Message {
     },
     /// Payload: the delta when it was wanted.
     Prepared {
-        /// Of the question.
         operation: u64,
         /// What became of it.
         outcome: PrepareOutcome,
     },
     /// Phase two: these writes are decided (`commits`), or will never be (`aborts`). Not answered.
     Decide {
-        /// Decided.
         commits: Vec<Decision>,
-        /// Given up.
         aborts: Vec<Decision>,
     },
     /// Asks for blocks; with neither stamps nor content, just whether the view is in force with the member, which one
     /// that joins may say as well.
     Read {
-        /// Names the answer.
         operation: u64,
-        /// The group.
         group: GroupId,
         /// The view under which it is asked.
         view: ViewNumber,
@@ -87,35 +79,28 @@ pub enum Message {
     },
     /// Payload: the content, zeros for blocks that are unreadable.
     ReadDone {
-        /// Of the question.
         operation: u64,
         /// What became of it.
         outcome: ReadOutcome,
     },
     /// What is the fate of this write? A member that does not have it refuses it from now on, durably.
     Query {
-        /// Names the answer.
         operation: u64,
         /// The view under which it is asked.
         view: ViewNumber,
-        /// The write.
         write: WriteId,
         /// Stamps a block at this member (see [`Message::Read`]).
         width: u8,
     },
     /// The answer; `Err` carries the member's view when the question's is not its own.
     QueryDone {
-        /// Of the question.
         operation: u64,
-        /// The fate there.
         fate: Result<Fate, Option<GroupView>>,
     },
     /// Puts good content in place of blocks that were unreadable. Taken only where nothing newer is. Payload: the
     /// content.
     Repair {
-        /// Names the answer.
         operation: u64,
-        /// The group.
         group: GroupId,
         /// The view under which it is made.
         view: ViewNumber,
@@ -128,16 +113,13 @@ pub enum Message {
     },
     /// What became of a repair.
     Repaired {
-        /// Of the question.
         operation: u64,
         /// Whether it was taken.
         outcome: RepairOutcome,
     },
     /// Which blocks hold data?
     Allocation {
-        /// Names the answer.
         operation: u64,
-        /// The group.
         group: GroupId,
         /// The view under which it is asked.
         view: ViewNumber,
@@ -146,7 +128,6 @@ pub enum Message {
     },
     /// Runs of blocks that hold data, or not, from the start of the span.
     AllocationDone {
-        /// Of the question.
         operation: u64,
         /// `(blocks, holds data)`; `Err` as in [`Message::QueryDone`].
         runs: Result<Vec<(u32, bool)>, Option<GroupView>>,
@@ -154,9 +135,7 @@ pub enum Message {
     // ---- brick to brick, and back; the gateway's questions above are asked by bricks too ----
     /// Which stretches of the group hold stamps at you?
     Inventory {
-        /// Names the answer.
         operation: u64,
-        /// The group.
         group: GroupId,
         /// The view under which it is asked.
         view: ViewNumber,
@@ -165,16 +144,13 @@ pub enum Message {
     },
     /// The answer; an error as in [`Message::QueryDone`].
     InventoryDone {
-        /// Of the question.
         operation: u64,
         /// `(branch, stretch)` in order, and where to go on, if there may be more.
         stretches: Result<Inventory, Option<GroupView>>,
     },
     /// Which requests took effect at you?
     GetCompletions {
-        /// Names the answer.
         operation: u64,
-        /// The group.
         group: GroupId,
         /// The view under which it is asked.
         view: ViewNumber,
@@ -183,7 +159,6 @@ pub enum Message {
     },
     /// The answer; an error as in [`Message::QueryDone`].
     CompletionsDone {
-        /// Of the question.
         operation: u64,
         /// In order of request and part, at most [`COMPLETIONS_MAX`]; fewer are the end.
         completions: Result<Vec<Completion>, Option<GroupView>>,
@@ -191,20 +166,17 @@ pub enum Message {
 
     /// I serve these reads, which you were asked for as well. Lost or late, it costs a second answer to each. Not answered.
     Claims {
-        /// The reads.
         claims: Vec<Claim>,
     },
 
     /// A brick to any gateway: these writes have been in doubt here for long; please settle them.
     Doubtful {
-        /// The writes.
         writes: Vec<WriteId>,
     },
 
     // ---- brick to directory, and back ----
     /// I am here; lease me my views.
     Heartbeat {
-        /// Who.
         brick: BrickId,
         /// When it was sent, by the brick's clock.
         sent: Time,
@@ -213,7 +185,6 @@ pub enum Message {
         /// What it says of itself.
         status: Box<BrickStatus>,
     },
-    /// The answer.
     HeartbeatDone {
         /// The heartbeat's own time.
         sent: Time,
@@ -232,11 +203,9 @@ pub enum Message {
     Recount,
     /// All that a brick knows.
     Recounted {
-        /// Who.
         brick: BrickId,
         /// The version of the map that it had taken in.
         known: u64,
-        /// Its groups.
         groups: Vec<GroupState>,
         /// The families that they belong to.
         families: Vec<Family>,
@@ -250,16 +219,13 @@ pub enum Message {
     },
     /// Durably promised.
     Fenced {
-        /// The group.
         group: GroupId,
-        /// The view promised.
         number: ViewNumber,
         /// Writes that are prepared here and not decided.
         doubts: Vec<WriteId>,
     },
     /// What do you know of these, which others have in doubt?
     Resolve {
-        /// The group.
         group: GroupId,
         /// The view being made.
         number: ViewNumber,
@@ -268,34 +234,26 @@ pub enum Message {
     },
     /// One fate a write, in order.
     Resolved {
-        /// The group.
         group: GroupId,
         /// The view being made.
         number: ViewNumber,
-        /// The fates.
         fates: Vec<(WriteId, Fate)>,
     },
     /// The view begins: apply these decisions and serve under it.
     Activate {
-        /// The view.
         view: GroupView,
-        /// Decided.
         commits: Vec<Decision>,
-        /// Given up.
         aborts: Vec<Decision>,
     },
     /// Done, durably.
     Activated {
-        /// The group.
         group: GroupId,
-        /// The view.
         number: ViewNumber,
     },
 
     // ---- gateway to directory, and back ----
     /// I am a gateway that clients reach at this address. Repeated as a sign of life.
     Register {
-        /// Who.
         gateway: GatewayId,
         /// Where clients reach it.
         address: String,
@@ -306,39 +264,29 @@ pub enum Message {
     },
     /// Numbers `first_writer..first_writer + writers` are the gateway's.
     Registered {
-        /// The first.
         first_writer: u16,
     },
     /// Tell me of this volume, and keep telling me when it changes.
     OpenVolume {
-        /// Names the answer.
         operation: u64,
-        /// The volume's name.
         name: String,
     },
-    /// The answer.
     VolumeOpened {
-        /// Of the question.
         operation: u64,
-        /// The map.
         map: Result<VolumeMap, AdminError>,
     },
     /// A gateway holds an older view than the one it met; tell it.
     GetView {
-        /// The group.
         group: GroupId,
     },
     /// How long bricks take to prepare this gateway's writes, lately. All that it knows, each time: a later one replaces an
     /// earlier one. Twice a second at most, and only while there are writes. Not answered.
     Observed {
-        /// A brick each.
         members: Vec<Observed>,
     },
     /// Views that are now in force, and volumes that changed.
     Published {
-        /// The views.
         views: Vec<GroupView>,
-        /// The volumes (resized).
         volumes: Vec<VolumeInfo>,
         /// The volumes that are no more.
         deleted: Vec<VolumeId>,
@@ -347,16 +295,11 @@ pub enum Message {
     },
 
     // ---- anyone who may administer, to the directory ----
-    /// A command.
     Admin {
-        /// Names the answer.
         operation: u64,
-        /// The command.
         request: AdminRequest,
     },
-    /// The answer.
     AdminDone {
-        /// Of the question.
         operation: u64,
         /// What became of it.
         result: Result<AdminReply, AdminError>,
@@ -365,16 +308,11 @@ pub enum Message {
     // ---- client to gateway, and back ----
     /// I want to use this volume.
     Attach {
-        /// Names the answer.
         operation: u64,
-        /// The volume's name.
         volume: String,
     },
-    /// The answer.
     Attached {
-        /// Of the question.
         operation: u64,
-        /// The volume.
         volume: Result<VolumeInfo, AdminError>,
     },
     /// A client's I/O. Payload: the content of a write.
@@ -383,26 +321,19 @@ pub enum Message {
         id: RequestId,
         /// All requests of this client below this sequence number are answered.
         floor: u64,
-        /// The volume.
         volume: VolumeId,
-        /// What.
         io: Io,
     },
     /// The answer. Payload: the content of a read.
     Reply {
-        /// Of the request.
         sequence: u64,
         /// What became of it.
         result: Result<IoReply, IoError>,
     },
-    /// Are you there?
     Ping {
-        /// Comes back.
         nonce: u64,
     },
-    /// Yes.
     Pong {
-        /// Of the question.
         nonce: u64,
     },
 }
@@ -415,7 +346,6 @@ pub const COMPLETIONS_MAX: usize = 4096;
 pub struct Contest {
     /// The asker's own number of it, the same at all of them.
     pub number: u64,
-    /// Who was asked.
     pub holders: Slots,
     /// Whether each is to begin as soon as it can, and not leave it to whoever is expected to be first.
     pub tied: bool,
@@ -424,7 +354,6 @@ pub struct Contest {
 /// That a member serves a contested read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// Who asked.
     pub gateway: GatewayId,
     /// The number of the [`Contest`].
     pub number: u64,
@@ -462,7 +391,6 @@ pub enum RepairOutcome {
 /// What became of phase one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PrepareOutcome {
-    /// On stable storage.
     Prepared {
         /// The stamps before, one a block, when the delta was wanted.
         previous: Vec<Stamp>,
@@ -487,7 +415,6 @@ pub enum PrepareOutcome {
     NoSpace,
     /// The blocks' stamps cannot be read, and the change needs them.
     Unreadable,
-    /// The disk failed.
     Failed,
 }
 
@@ -505,17 +432,14 @@ pub enum ReadOutcome {
     },
     /// These writes were not decided within the time that a member waits.
     InDoubt {
-        /// The writes.
         writes: Vec<WriteId>,
     },
     /// As in [`PrepareOutcome::Stale`].
     Stale {
-        /// The member's view.
         view: Option<GroupView>,
     },
     /// Too much is waiting here.
     Busy,
-    /// The disk failed.
     Failed,
 }
 
@@ -524,26 +448,19 @@ pub enum ReadOutcome {
 pub enum Io {
     /// Reads `length` bytes.
     Read {
-        /// From.
         offset: u64,
-        /// How many.
         length: u32,
     },
-    /// Writes the payload.
     Write {
-        /// To.
         offset: u64,
     },
     /// Makes the bytes zero, and gives whole blocks back.
     Zero {
-        /// From.
         offset: u64,
-        /// How many.
         length: u64,
     },
     /// Which blocks hold data?
     Allocation {
-        /// From.
         offset: u64,
         /// How many bytes at the most.
         length: u32,
@@ -556,10 +473,7 @@ pub enum IoReply {
     /// Done; the content of a read travels beside it.
     Done,
     /// `(bytes, holds data)` from the offset on.
-    Allocation {
-        /// The runs.
-        runs: Vec<(u64, bool)>,
-    },
+    Allocation { runs: Vec<(u64, bool)> },
 }
 
 /// Why a client's I/O failed.

@@ -15,7 +15,6 @@ macro_rules! policies {
         }
 
         impl ReadPolicy {
-            /// All of them.
             pub const ALL: [ReadPolicy; [$($name),+].len()] = [$(ReadPolicy::$variant),+];
 
             /// Its name, as operators write it.

@@ -39,7 +39,6 @@ impl Slots {
     pub fn and(self, other: Slots) -> Slots {
         Slots(self.0 & other.0)
     }
-    /// How many.
     pub fn len(self) -> u8 {
         self.0.count_ones() as u8
     }
@@ -96,12 +95,10 @@ impl Lineage {
         self.heads.is_empty() || self.heads.iter().any(|(_, head)| *head == branch)
     }
 
-    /// The branch below.
     pub fn parent_of(&self, branch: VolumeId) -> Option<VolumeId> {
         self.parents.iter().find(|(child, _)| *child == branch).map(|(_, parent)| *parent)
     }
 
-    /// The branches above.
     pub fn children_of(&self, branch: VolumeId) -> impl Iterator<Item = VolumeId> + '_ {
         self.parents.iter().filter(move |(_, parent)| *parent == branch).map(|(child, _)| *child)
     }
@@ -116,7 +113,6 @@ impl Lineage {
 /// A view of a group. Every request of a gateway names the number under which it was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupView {
-    /// The group.
     pub group: GroupId,
     /// The family of volumes whose extents it holds, named by its first volume.
     pub volume: VolumeId,

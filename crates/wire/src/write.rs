@@ -6,7 +6,6 @@ use base::{BLOCK, GroupId, RequestId, Stamp, VolumeId};
 /// Blocks of one member's column: `count` blocks of `volume` from the brick-local block address `lba`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Span {
-    /// The volume.
     pub volume: VolumeId,
     /// The first block, in the address space that the brick keeps for the volume.
     pub lba: u64,
@@ -26,7 +25,6 @@ impl Span {
         self.lba + u64::from(self.count)
     }
 
-    /// Its size.
     pub fn bytes(&self) -> usize {
         self.count as usize * BLOCK
     }
@@ -59,13 +57,10 @@ pub enum Scope {
 /// A write of blocks in one group. The stamp alone is unique; the rest says where to look for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WriteId {
-    /// The group.
     pub group: GroupId,
     /// The blocks, at the same addresses on every member that takes part.
     pub span: Span,
-    /// Its timestamp.
     pub stamp: Stamp,
-    /// Who takes part.
     pub scope: Scope,
 }
 
@@ -108,18 +103,15 @@ pub enum Fate {
 /// The outcome of a write, as told to a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Decision {
-    /// The volume.
     pub volume: VolumeId,
     /// The first block of the write.
     pub lba: u64,
-    /// The write.
     pub stamp: Stamp,
 }
 
 /// A part of a client's request took effect, by a write. Kept durably, so that a retry of the request takes effect once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// The client's request.
     pub request: RequestId,
     /// Which part of it: its first block.
     pub part: u64,

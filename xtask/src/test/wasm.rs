@@ -14,7 +14,6 @@ const PACKAGE: &str = "brickwork-simwasm";
 const PURE: [&str; 9] = ["base", "code", "wire", "nbd", "model", "proto", "store", "node", "sim"];
 const SEEDS: u64 = 5;
 
-/// Both steps.
 pub(super) fn run(report: &mut Report, binary: &Path, profile: &str) {
     if !report.step("wasm: pure crates build", || build(profile)) {
         return;

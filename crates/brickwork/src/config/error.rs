@@ -7,16 +7,10 @@ use std::path::{Path, PathBuf};
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration {}: {source}; name the right file with --config", path.display())]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// A line of the file makes no sense.
     #[error("{}:{line}: {what}", path.display())]
     Line {
-        /// Which file.
         path: PathBuf,
         /// Which line, from 1.
         line: usize,
@@ -28,19 +22,11 @@ pub enum ConfigError {
     Layered {
         /// The file over which they were laid.
         place: PathBuf,
-        /// What is wrong.
         what: String,
     },
     /// Keys that do not go together.
     #[error("{}: this {kind} cannot run: {what}", place.display())]
-    Wrong {
-        /// The file.
-        place: PathBuf,
-        /// What it configures.
-        kind: &'static str,
-        /// What is wrong.
-        what: String,
-    },
+    Wrong { place: PathBuf, kind: &'static str, what: String },
 }
 
 impl ConfigError {

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 pub struct TlsFile {
     /// The cluster's authority; peers with a certificate of another are strangers.
     pub ca: PathBuf,
-    /// This node's certificate.
     pub cert: PathBuf,
     /// Its private key, readable by its owner only.
     pub key: PathBuf,
@@ -85,7 +84,6 @@ pub struct DirectoryFile {
     /// Where Prometheus reads metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<String>,
-    /// Certificate and authority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFile>,
     /// Speak without TLS; loopback and unix sockets only.
@@ -129,12 +127,10 @@ pub struct BrickFile {
     /// Speak without TLS; loopback and unix sockets only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub plaintext: bool,
-    /// Its disks.
     pub disks: Vec<DiskFile>,
     /// Failure domains: `host`, `rack`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Certificate and authority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFile>,
 }
@@ -167,7 +163,6 @@ pub struct GatewayFile {
     /// TLS for NBD clients: they need a certificate of this authority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nbd_tls: Option<TlsFile>,
-    /// Certificate and authority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFile>,
 }
@@ -186,7 +181,6 @@ pub struct ClientFile {
     /// Speak without TLS; loopback and unix sockets only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub plaintext: bool,
-    /// Certificate and authority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFile>,
 }

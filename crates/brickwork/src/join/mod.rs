@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinRequest {
-    /// The token's secret.
     pub secret: String,
     /// What the machine wants to be.
     pub role: JoinRole,
@@ -33,7 +32,6 @@ pub struct JoinRequest {
     pub addresses: Vec<String>,
 }
 
-/// What it gets.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Admission {
@@ -49,11 +47,9 @@ pub struct Admission {
     pub certificate: Option<String>,
 }
 
-/// The service's answer.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinAnswer {
-    /// Welcome.
     Admitted(Admission),
     /// No: why, without a hint for a stranger.
     Refused(String),

@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use wire::{AdminReply, AdminRequest, ReadPolicy};
 
-/// The volume.
 pub(super) const VOLUME: &str = "table1";
 /// What names it in its blocks.
 pub(super) const TAG: u64 = 1;

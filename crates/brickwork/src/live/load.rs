@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// The load, running.
 pub(super) struct Client {
     flags: Arc<Flags>,
     thread: JoinHandle<Result<Seen>>,
@@ -47,7 +46,6 @@ impl Answered {
     }
 }
 
-/// Begins.
 pub(super) fn start(plan: &Plan, endpoint: &str) -> Result<Client> {
     let (sender, receiver) = Nbd::open(endpoint, VOLUME)?.split()?;
     let flags = Arc::new(Flags::default());

@@ -8,7 +8,6 @@ use lab::claim::{Claim, shape};
 use lab::outcome::{Effort, Extent, Outcome, Subject};
 use std::time::Duration;
 
-/// A row, twice.
 pub(super) struct Comparison {
     pub(super) name: &'static str,
     pub(super) predicted: Prediction,

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 /// Bricks, and copies of everything.
 pub(super) const BRICKS: u32 = 8;
-/// Requests outstanding.
 pub(super) const OUTSTANDING: usize = 16;
 /// The share of reads.
 pub(super) const READS: f64 = 0.9;
@@ -29,7 +28,6 @@ const DILATE_MAX: u32 = 1_000;
 /// Those of the laboratory's assumptions that a live run shares; the rest of them is as the cluster does it.
 pub const ASSUMPTIONS: [&str; 4] = ["drive", "drive_parts", "journal_bytes", "network_one_way_us"];
 
-/// A run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// How many times slower than the clock the drives' time passes.
@@ -46,7 +44,6 @@ pub struct Plan {
     pub volume: Bytes,
     /// Where bricks keep their files.
     pub folder: PathBuf,
-    /// Every brick's drive.
     pub drive: Arc<DriveModel>,
     /// Its name in the library.
     pub drive_id: String,

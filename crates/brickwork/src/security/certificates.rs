@@ -21,9 +21,7 @@ const DOMAIN: &str = "brickwork";
 /// What a certificate lets its owner be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// The metadata service.
     Directory,
-    /// This brick.
     Brick(BrickId),
     /// Any run of a gateway.
     Gateway,
@@ -74,7 +72,6 @@ impl Authority {
         Ok(Authority { certificate_pem, issuer })
     }
 
-    /// Its certificate, PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }

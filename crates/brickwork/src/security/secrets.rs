@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use subtle::ConstantTimeEq;
 
-/// A secret's record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -51,7 +50,6 @@ impl Secrets {
         Ok(id)
     }
 
-    /// All records.
     pub fn list(&self) -> Result<Vec<Record>> {
         match std::fs::read(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{BrickStatus, CatchUp, ClusterStatus, GroupView, VolumeInfo, VolumeMap};
 
-/// A volume.
 pub fn volume_json(volume: &VolumeInfo) -> Value {
     json!({
         "id": volume.id.0, "name": volume.name, "size_bytes": volume.size_bytes, "layout": volume.layout,
@@ -24,7 +23,6 @@ pub fn map_json(map: &VolumeMap) -> Value {
     value
 }
 
-/// The cluster.
 pub fn status_json(status: &ClusterStatus) -> Value {
     let bricks: Vec<Value> = status.bricks.iter().map(brick_json).collect();
     let gateways: Vec<Value> = status
@@ -67,7 +65,6 @@ pub fn lost_json(lost: &[LostRange]) -> Value {
         .collect()
 }
 
-/// A brick.
 pub fn brick_json(brick: &BrickEntry) -> Value {
     let status = &brick.status;
     let labels: serde_json::Map<String, Value> =

@@ -17,11 +17,9 @@ use wire::{BrickStatus, ClusterStatus, Durability, LostBlocks};
 /// Bytes of a volume that nobody can make out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LostRange {
-    /// The volume's name.
     pub volume: String,
     /// The first byte.
     pub offset: u64,
-    /// How many.
     pub length: u64,
 }
 

@@ -35,9 +35,7 @@ pub type Completions = Vec<(usize, IoDone)>;
 
 /// All disks of a brick. Nothing here blocks.
 pub enum DiskEngine {
-    /// io_uring.
     Ring(Box<Ring>),
-    /// Threads.
     Plain(Plain),
 }
 
@@ -112,7 +110,6 @@ impl DiskEngine {
         files.iter().find(|file| file.is_full())
     }
 
-    /// What it is.
     pub fn name(&self) -> &'static str {
         match self {
             DiskEngine::Ring(_) => "io_uring",

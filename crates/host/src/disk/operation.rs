@@ -11,7 +11,6 @@ use wire::{DISK_FULL, Durability};
 /// Parts of a write that go to the disk as they are; one with more is bounced.
 const PARTS_MAX: usize = 256;
 
-/// The request.
 pub(super) struct Operation {
     pub(super) disk: usize,
     pub(super) token: IoToken,

@@ -15,7 +15,6 @@ use store::Io;
 /// Requests at the kernel at a time; more wait here.
 const ENTRIES: u32 = 256;
 
-/// The ring.
 pub struct Ring {
     ring: IoUring,
     files: Vec<DiskFile>,

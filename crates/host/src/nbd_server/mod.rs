@@ -52,7 +52,6 @@ pub(crate) enum FrontEvent {
     Close { session: u64 },
 }
 
-/// The front.
 pub(crate) struct NbdServer {
     registry: Registry,
     tls: Option<TlsConfigs>,
@@ -80,7 +79,6 @@ struct Figures {
 }
 
 impl NbdServer {
-    /// Opens the listeners.
     pub(crate) fn new(options: &NbdOptions, registry: &Registry) -> Result<NbdServer, HostError> {
         let tls = options.tls.as_ref().map(TlsConfigs::load).transpose()?;
         let group = options.group.as_deref().map(group_id).transpose()?;

@@ -39,7 +39,6 @@ pub(super) enum Broken {
     Idle,
 }
 
-/// The connection.
 pub(super) struct Connection {
     channel: Channel,
     input: Input,

@@ -11,7 +11,6 @@
 use base::{ClusterId, NodeId};
 use wire::{Reader, Wire};
 
-/// Its length.
 pub(crate) const HELLO_BYTES: usize = 40;
 /// Both sides must speak the same.
 pub(crate) const PROTOCOL_VERSION: u32 = 3;

@@ -45,11 +45,9 @@ const TICKS_TO_SHRINK: u64 = 8;
 #[derive(Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are packets")]
 pub enum PeerEvent {
-    /// It says this.
     Packet {
         /// Who, by handshake and certificate.
         from: NodeId,
-        /// What.
         packet: Packet,
     },
     /// It can be reached.
@@ -61,7 +59,6 @@ pub enum PeerEvent {
 /// What the transport has done since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransportCounters {
-    /// Packets received.
     pub received: u64,
     /// Packets taken to be sent.
     pub sent: u64,
@@ -73,7 +70,6 @@ pub struct TransportCounters {
     pub dropped: u64,
     /// Packets dropped because there was no connection.
     pub unroutable: u64,
-    /// Connections made.
     pub connections: u64,
     /// Connections refused or broken.
     pub broken: u64,

@@ -5,7 +5,6 @@ use super::{Combination, Source};
 use crate::error::LabError;
 use serde::Deserialize;
 
-/// A whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Form {

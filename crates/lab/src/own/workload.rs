@@ -24,9 +24,7 @@ pub(super) struct Workload {
     per_second: Option<f64>,
     /// open: poisson unless it says something else.
     arrivals: Option<ArrivalsForm>,
-    /// closed and open.
     mix: Option<MixForm>,
-    /// trace.
     file: Option<String>,
     /// trace: told by its beginning when absent.
     format: Option<String>,
@@ -40,7 +38,6 @@ pub(super) struct Workload {
     description: Option<String>,
     /// generate: as many as described when absent.
     requests: Option<u64>,
-    /// trace and generate.
     speed_up: Option<f64>,
 }
 
@@ -59,9 +56,7 @@ struct MixForm {
 #[serde(deny_unknown_fields)]
 struct ArrivalsForm {
     kind: String,
-    /// bursts.
     factor: Option<f64>,
-    /// bursts.
     period_ms: Option<f64>,
 }
 

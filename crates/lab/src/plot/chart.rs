@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-/// A picture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chart {
     /// Its file's name, without ending.
@@ -11,16 +10,13 @@ pub struct Chart {
     pub title: String,
     /// What the vertical axis measures.
     pub y: Axis,
-    /// The rest.
     pub plot: Plot,
     /// What the paper has.
     pub marks: Vec<Mark>,
 }
 
-/// An axis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Axis {
-    /// What it measures.
     pub label: String,
     /// In which unit; empty for a count or a ratio.
     pub unit: String,
@@ -40,7 +36,6 @@ impl Axis {
         Axis { from_zero: false, ..self }
     }
 
-    /// "label (unit)".
     pub fn text(&self) -> String {
         if self.unit.is_empty() { self.label.clone() } else { format!("{} ({})", self.label, self.unit) }
     }
@@ -53,10 +48,8 @@ pub enum Plot {
     Lines {
         /// What the horizontal axis measures.
         x: Axis,
-        /// The curves.
         series: Vec<Series>,
     },
-    /// Groups of bars.
     Bars {
         /// The groups' names, from left to right.
         groups: Vec<String>,
@@ -92,7 +85,6 @@ pub struct Mark {
     pub series: String,
     /// Where: a quantity, or a group's place.
     pub x: f64,
-    /// The value.
     pub y: f64,
 }
 

@@ -69,7 +69,6 @@ struct Reading {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     Nothing,
-    /// All of it.
     All,
     /// The first `count` sectors; the rest is read from `at` on, which is before now when the head is there already.
     Part {

@@ -6,9 +6,7 @@ use super::form::{AccessForm, Source};
 /// A device whose accesses all take the same time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AccessTime {
-    /// Each read.
     pub read_ns: u64,
-    /// Each write.
     pub write_ns: u64,
     /// Beside it, each byte; not counted when `None`.
     pub bytes_per_second: Option<f64>,

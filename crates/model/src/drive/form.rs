@@ -5,7 +5,6 @@ use super::DriveError;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DriveForm {
@@ -102,7 +101,6 @@ pub(super) enum Sparing {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ZoneForm {
-    /// The first cylinder.
     pub(super) first_cylinder: Spanned<u32>,
     /// The last cylinder, included.
     pub(super) last_cylinder: Spanned<u32>,
@@ -130,15 +128,12 @@ pub(super) struct ZoneForm {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AccessForm {
-    /// Each read.
     pub(super) read_ms: f64,
-    /// Each write.
     pub(super) write_ms: f64,
     /// Beside it, each byte; not counted when absent.
     pub(super) bytes_per_second: Option<f64>,
 }
 
-/// Overheads and bus.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ControllerForm {
@@ -162,7 +157,6 @@ pub(super) struct ControllerForm {
     pub(super) zero_latency_write: bool,
 }
 
-/// The on-board cache.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CacheForm {
@@ -214,7 +208,6 @@ pub(super) enum WriteBack {
 pub(super) struct Source<'a> {
     /// As the caller named it.
     pub(super) file: &'a str,
-    /// All of it.
     pub(super) text: &'a str,
 }
 

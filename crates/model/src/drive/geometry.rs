@@ -12,7 +12,6 @@ pub struct Place {
     pub zone: u32,
     /// The cylinder, from the outermost.
     pub cylinder: u32,
-    /// The surface.
     pub surface: u32,
     /// The sector on its track, spares and slipped ones counted.
     pub sector: u32,
@@ -27,7 +26,6 @@ pub struct Place {
 pub(super) struct Run {
     /// The first of them.
     pub(super) place: Place,
-    /// How many addresses.
     pub(super) count: u32,
     /// How many sectors pass under the head, slipped ones between them counted.
     pub(super) passed: u32,
@@ -54,7 +52,6 @@ pub(super) struct Geometry {
 #[derive(Clone, Debug)]
 struct Zone {
     first_sector: u64,
-    /// How many addresses.
     sectors: u32,
     first_cylinder: u32,
     sectors_per_track: u32,

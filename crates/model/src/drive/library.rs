@@ -9,7 +9,6 @@ pub struct Entry {
     pub text: &'static str,
 }
 
-/// By id.
 const DRIVES: &[Entry] = &[
     Entry::new("dec-rz26", include_str!("../../drives/dec-rz26.toml")),
     Entry::new("hp-c2247a", include_str!("../../drives/hp-c2247a.toml")),

@@ -43,7 +43,6 @@ pub struct Access {
     pub sector: u64,
     /// How many, at least one.
     pub count: u32,
-    /// Whether it writes.
     pub is_write: bool,
 }
 
@@ -104,7 +103,6 @@ impl Drive {
         Drive { model, options, state: State::default() }
     }
 
-    /// Its kind.
     pub fn model(&self) -> &Arc<DriveModel> {
         &self.model
     }

@@ -36,11 +36,8 @@ pub enum Summary {
     Disk {
         /// Turns in a minute.
         rpm: f64,
-        /// Cylinders.
         cylinders: u32,
-        /// Surfaces.
         surfaces: u32,
-        /// Zones.
         zones: usize,
         /// Sectors of the innermost and of the outermost track.
         sectors_per_track: (u32, u32),
@@ -49,7 +46,6 @@ pub enum Summary {
         /// Sectors of the on-board cache.
         cache_sectors: u32,
     },
-    /// Constant access times.
     Constant(AccessTime),
 }
 

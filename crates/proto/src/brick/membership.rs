@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
 use wire::{BrickStatus, Decision, Fate, GroupView, Message, Orders, Wire, WriteId};
 
-/// Time between heartbeats.
 pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
 /// How long a write may be in doubt before a gateway is asked to settle it.
 const DOUBT_PATIENCE: Duration = Duration::from_millis(1000);

@@ -34,33 +34,25 @@ use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Mess
 pub enum BrickEvent {
     /// A packet came. `from` is what the transport has authenticated.
     Packet {
-        /// The sender.
         from: NodeId,
-        /// What it says.
         packet: Packet,
     },
     /// A peer can be reached (again).
     Up(NodeId),
     /// The connection to a peer is gone.
     Down(NodeId),
-    /// A store answers.
     Store {
-        /// Which disk's.
         disk: usize,
-        /// The answer.
         reply: disk::Reply,
     },
     /// Whether the heads of its disks are seen from now on: then it is the disks that choose among contested reads.
     HeadsSeen(bool),
     /// A disk is about to serve a contested read.
     Claims {
-        /// Which disk.
         disk: usize,
-        /// Which read.
         attempt: Attempt,
         /// What it will take, in nanoseconds.
         bid_ns: u64,
-        /// Whom to tell.
         holders: Holders,
     },
 }
@@ -70,34 +62,26 @@ pub enum BrickEvent {
 pub enum BrickEffect {
     /// Send this; it may get lost.
     Send {
-        /// To whom.
         to: NodeId,
-        /// What.
         packet: Packet,
     },
     /// This node is reached there.
     Address {
-        /// Who.
         node: NodeId,
         /// Where.
         address: String,
     },
-    /// Ask a store.
     Store {
-        /// Which disk's.
         disk: usize,
-        /// What.
         command: disk::Command,
     },
     /// Another brick serves a contested read.
     Claimed {
         /// At which disk it waits here.
         disk: usize,
-        /// Which read.
         attempt: Attempt,
         /// What it takes there, in nanoseconds.
         bid_ns: u64,
-        /// Who.
         brick: BrickId,
     },
 }
@@ -105,11 +89,9 @@ pub enum BrickEffect {
 /// What a brick is told when it starts.
 #[derive(Clone, Debug)]
 pub struct BrickConfig {
-    /// Its id.
     pub id: BrickId,
     /// Where gateways reach it.
     pub address: String,
-    /// Its failure-domain labels.
     pub labels: Vec<(String, String)>,
     /// What is known of its disks, in their order; of those that are missing nothing is.
     pub disks: Vec<Calibration>,
@@ -117,7 +99,6 @@ pub struct BrickConfig {
     pub durability: Vec<Durability>,
 }
 
-/// The machine.
 pub struct Brick {
     membership: Membership,
     vitals: Vitals,

@@ -26,7 +26,6 @@ impl Asker {
         }
     }
 
-    /// Who asked.
     pub(super) fn of(token: Token) -> Asker {
         match (token & MEMBERSHIP, token & VITALS) {
             (0, 0) => Asker::Participant,

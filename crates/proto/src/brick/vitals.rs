@@ -90,7 +90,6 @@ impl Vitals {
         }
     }
 
-    /// Disks are asked.
     pub(super) fn on_asked(&mut self, now: Time, asked: &[BrickEffect]) {
         for effect in asked {
             let BrickEffect::Store { disk, command } = effect else { continue };
@@ -106,7 +105,6 @@ impl Vitals {
         }
     }
 
-    /// A disk answers.
     pub(super) fn on_answered(&mut self, now: Time, disk: usize, reply: &Reply) {
         let Some(disk) = self.disks.get_mut(disk) else { return };
         match reply {

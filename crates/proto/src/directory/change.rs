@@ -33,7 +33,6 @@ use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
 pub(super) enum Step {
     /// The view to come is being stored.
     Storing,
-    /// Members promise.
     Fencing,
     /// All have promised; other groups of the family have yet to.
     Held,
@@ -41,7 +40,6 @@ pub(super) enum Step {
     Confirming,
     /// Members are asked for fates.
     Resolving,
-    /// Members begin.
     Activating,
     /// The active view is being stored.
     Finishing,

@@ -7,12 +7,7 @@ use wire::{Care, Message, Packet};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectoryEvent {
     /// A packet came. `from` is what the transport has authenticated.
-    Packet {
-        /// The sender.
-        from: NodeId,
-        /// What it says.
-        packet: Packet,
-    },
+    Packet { from: NodeId, packet: Packet },
     /// The connection to a peer is gone.
     Down(NodeId),
     /// A [`DirectoryEffect::Store`] is on stable storage, or why not.
@@ -35,20 +30,10 @@ pub struct StoreToken(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectoryEffect {
     /// Send this; it may get lost.
-    Send {
-        /// The receiver.
-        to: NodeId,
-        /// What it says.
-        packet: Packet,
-    },
+    Send { to: NodeId, packet: Packet },
     /// Put all of these on stable storage, or none. Asked in order, and answered in order. Where one has failed, all that
     /// were asked after it fail as well, until its token is asked for again: no later change is stored ahead of it.
-    Store {
-        /// Names the answer.
-        token: StoreToken,
-        /// The changes.
-        puts: Vec<Put>,
-    },
+    Store { token: StoreToken, puts: Vec<Put> },
 }
 
 /// What the directory is told when it starts.

@@ -8,7 +8,6 @@ use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
 use std::collections::BTreeSet;
 use wire::{BrickStatus, Family, GroupView, Message, Orders};
 
-/// A heartbeat.
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
     /// When it was sent, by the brick's clock.

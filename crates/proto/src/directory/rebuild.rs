@@ -43,7 +43,6 @@ pub struct Recount {
 /// What the new directory's store is to hold.
 #[derive(Clone, Debug)]
 pub struct Rebuilt {
-    /// Its contents.
     pub puts: Vec<Put>,
     /// The volumes that are there again.
     pub volumes: Vec<VolumeInfo>,

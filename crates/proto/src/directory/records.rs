@@ -9,10 +9,8 @@ use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{AdminError, BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
 
-/// A brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BrickRecord {
-    /// Of its admission.
     pub(super) nonce: u64,
     pub(super) address: String,
     pub(super) labels: Vec<(String, String)>,
@@ -43,7 +41,6 @@ pub(super) struct SlowRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VolumeRecord {
     pub(super) info: VolumeInfo,
-    /// Of its creation.
     pub(super) nonce: u64,
     /// All groups have begun a view that knows it.
     pub(super) ready: bool,
@@ -63,7 +60,6 @@ pub(super) struct FamilyRecord {
     pub(super) changed: u64,
 }
 
-/// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupRecord {
     pub(super) volume: VolumeId,
@@ -79,7 +75,6 @@ pub(super) struct GroupRecord {
     pub(super) former: Vec<(BrickId, ViewNumber)>,
 }
 
-/// The counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     /// The map's version: grows with every change that bricks or gateways must learn of.
@@ -127,7 +122,6 @@ impl BrickRecord {
     }
 }
 
-/// All records.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) bricks: BTreeMap<BrickId, BrickRecord>,
@@ -142,7 +136,6 @@ pub(super) struct Records {
     pub(super) counts: Counts,
     /// How bricks look after their blocks, once that was changed.
     pub(super) care: Option<Care>,
-    /// The latest refusals.
     refusals: Vec<Refusal>,
 }
 

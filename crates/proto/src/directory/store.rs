@@ -31,7 +31,6 @@ pub(super) struct Asker {
 /// What follows when a change is on stable storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// Answer a command.
     Answer(Asker, Result<AdminReply, AdminError>),
     /// A gateway's run of writer numbers is its own: tell it.
     Registered(GatewayId),

@@ -90,7 +90,6 @@ impl<M: Mechanics, T> Claims<M, T> {
         &mut self.device
     }
 
-    /// The device.
     pub fn device(&self) -> &M {
         &self.device
     }

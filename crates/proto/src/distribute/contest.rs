@@ -15,7 +15,6 @@ use base::{BrickId, Time};
 /// what it was nearest to, and one that was left out for some unlucky answers would answer what it alone is asked for much later.
 const CONTEST_FACTOR: u64 = 8;
 
-/// All holders contend.
 #[derive(Debug)]
 pub struct Contest {
     /// Where only one is to be asked.

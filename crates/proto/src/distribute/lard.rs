@@ -13,7 +13,6 @@ use base::{BrickId, HashMap, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
 
-/// Thresholds and bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LardConfig {
     /// Below so many reads under way a brick is idle enough to take over. The original has 25.

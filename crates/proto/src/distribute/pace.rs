@@ -40,7 +40,6 @@ const UNANSWERED_MAX: usize = 32;
 pub enum Kind {
     /// A read of the content of up to 64 KiB.
     Read,
-    /// A longer one.
     LongRead,
     /// The first phase of a write.
     Prepare,
@@ -136,7 +135,6 @@ impl Pace {
         paces.kinds[kind as usize].measure(now).mean_ns.max(silence_ns)
     }
 
-    /// It was answered.
     pub fn answered(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64, since: Time) {
         if let Some(track) = self.track_mut(brick, kind) {
             track.unanswered.remove(&(since, call));

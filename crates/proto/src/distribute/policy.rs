@@ -37,7 +37,6 @@ impl Members {
         slot < 64 && self.0 >> slot & 1 == 1
     }
 
-    /// How many.
     pub fn len(self) -> u32 {
         self.0.count_ones()
     }
@@ -79,18 +78,12 @@ pub enum First {
     },
     /// Two holders, of whom the first to begin calls the other off. The second is asked when the policy says so
     /// ([`Next::Second`]).
-    Tied {
-        /// At once.
-        first: u8,
-        /// Later.
-        second: u8,
-    },
+    Tied { first: u8, second: u8 },
 }
 
 /// How a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// Whom to ask.
     pub first: First,
     /// After how long [`Policy::next`] is asked, unless the read is answered; never where none.
     pub wait: Option<Duration>,
@@ -113,12 +106,7 @@ pub enum Next {
     /// Nobody else is asked.
     Nothing,
     /// This holder is asked to answer by itself, and the policy is asked again after `wait`.
-    Ask {
-        /// Whom.
-        slot: u8,
-        /// How long.
-        wait: Duration,
-    },
+    Ask { slot: u8, wait: Duration },
     /// The second of two tied holders.
     Second(u8),
 }
@@ -126,7 +114,6 @@ pub enum Next {
 /// An answer with content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
-    /// From whom.
     pub brick: BrickId,
     /// Since it was asked.
     pub response_ns: u64,
@@ -136,7 +123,6 @@ pub struct Told {
     pub queue: u32,
 }
 
-/// A read policy.
 pub trait Policy: core::fmt::Debug {
     /// The one holder to ask where only one is to be; `None` where there is none.
     fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8>;
@@ -152,7 +138,6 @@ pub trait Policy: core::fmt::Debug {
         Next::Nothing
     }
 
-    /// An answer came.
     fn answered(&mut self, _told: &Told) {}
 
     /// The holder where a place is served and should be cached, where the policy has one for each.

@@ -15,7 +15,6 @@ struct Known {
     is_known: bool,
 }
 
-/// Scores of bricks.
 #[derive(Debug)]
 pub struct Probing {
     bricks: HashMap<BrickId, Known>,

@@ -4,7 +4,6 @@ use super::load::Load;
 use super::policy::{Part, Policy};
 use base::{Rng, Time};
 
-/// A fair draw.
 #[derive(Debug)]
 pub struct Random(Rng);
 

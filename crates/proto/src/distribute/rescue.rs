@@ -8,7 +8,6 @@ use core::time::Duration;
 
 /// A second member is asked when a read lasts so many times as long as nearly all do at the fastest member,
 const RESCUE_FACTOR: u32 = 3;
-/// within these bounds,
 const RESCUE_MIN: Duration = Duration::from_millis(1);
 const RESCUE_MAX: Duration = Duration::from_millis(100);
 /// and after this while none was measured.

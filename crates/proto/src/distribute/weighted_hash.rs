@@ -50,7 +50,6 @@ impl WeightedHash {
 /// Shares by weights that the operator gives.
 #[derive(Debug)]
 pub struct Weighted {
-    /// The weights.
     pub weights: WeightedHash,
     /// How many bytes are one place.
     pub granule: u64,

@@ -23,12 +23,7 @@ use wire::{AdminError, Io, IoError, IoReply, Message, Packet, VolumeInfo};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatewayEvent {
     /// A packet came. `from` is what the transport has authenticated.
-    Packet {
-        /// The sender.
-        from: NodeId,
-        /// What it says.
-        packet: Packet,
-    },
+    Packet { from: NodeId, packet: Packet },
     /// A peer can be reached (again).
     Up(NodeId),
     /// The connection to a peer is gone.
@@ -37,70 +32,43 @@ pub enum GatewayEvent {
     Open {
         /// The client's session; chosen by the driver, never used twice.
         session: u64,
-        /// The volume.
         name: String,
     },
     /// A plain client wants to know the volumes. Answered by [`GatewayEffect::Listed`].
-    List {
-        /// The client's session.
-        session: u64,
-    },
+    List { session: u64 },
     /// I/O of a plain client. Answered by [`GatewayEffect::Reply`].
     Io {
-        /// The client's session.
         session: u64,
         /// Names the answer within the session.
         tag: u64,
         /// The volume, opened before.
         volume: VolumeId,
-        /// What.
         io: Io,
         /// The content of a write.
         payload: Payload,
     },
     /// A plain client is gone; its requests under way go on, and nobody waits for their answers.
-    Close {
-        /// The session.
-        session: u64,
-    },
+    Close { session: u64 },
 }
 
 /// What a gateway asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatewayEffect {
     /// Send this; it may get lost.
-    Send {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        packet: Packet,
-    },
+    Send { to: NodeId, packet: Packet },
     /// This is where a peer is reached; keep a connection to it from now on.
     Address {
-        /// The peer.
         node: NodeId,
         /// Where.
         address: String,
     },
     /// Answers [`GatewayEvent::Open`].
-    Opened {
-        /// The session.
-        session: u64,
-        /// The volume.
-        volume: Result<VolumeInfo, AdminError>,
-    },
+    Opened { session: u64, volume: Result<VolumeInfo, AdminError> },
     /// Answers [`GatewayEvent::List`].
-    Listed {
-        /// The session.
-        session: u64,
-        /// The volumes.
-        volumes: Result<Vec<VolumeInfo>, AdminError>,
-    },
+    Listed { session: u64, volumes: Result<Vec<VolumeInfo>, AdminError> },
     /// Answers [`GatewayEvent::Io`].
     Reply {
-        /// The session.
         session: u64,
-        /// The request.
         tag: u64,
         /// What became of it.
         result: Result<IoReply, IoError>,
@@ -108,10 +76,7 @@ pub enum GatewayEffect {
         payload: Payload,
     },
     /// A volume that sessions have open was resized (or made read-only).
-    Changed {
-        /// The volume now.
-        volume: VolumeInfo,
-    },
+    Changed { volume: VolumeInfo },
 }
 
 /// What a gateway is told when it starts.
@@ -127,7 +92,6 @@ pub struct GatewayConfig {
 /// a silent gateway much sooner.
 const PAUSED: Duration = Duration::from_secs(5);
 
-/// The machine.
 pub struct Gateway {
     /// When it ran last.
     ran: Time,

@@ -264,7 +264,6 @@ impl Requests {
         }
     }
 
-    /// An operation ended.
     pub(super) fn on_finished(
         &mut self,
         coordinator: &mut Coordinator,

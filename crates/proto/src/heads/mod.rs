@@ -58,7 +58,6 @@ pub enum Policy {
 /// An access that was chosen and taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Picked<T> {
-    /// What was pushed.
     pub item: T,
     /// The ticket it had.
     pub ticket: Ticket,
@@ -86,7 +85,6 @@ enum Order {
 }
 
 impl<T> HeadQueue<T> {
-    /// An empty queue.
     pub fn new(policy: Policy) -> HeadQueue<T> {
         let order = match policy {
             Policy::Fcfs => Order::Fcfs(Fcfs::default()),
@@ -98,12 +96,10 @@ impl<T> HeadQueue<T> {
         HeadQueue { slots: Slots::default(), order, policy }
     }
 
-    /// How it chooses.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Accesses that wait.
     pub fn len(&self) -> usize {
         self.slots.len()
     }

@@ -31,7 +31,6 @@ struct Links {
 
 const UNLINKED: Links = Links { previous: NONE, next: NONE };
 
-/// All that waits.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slots: Vec<Slot<T>>,

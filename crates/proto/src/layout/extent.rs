@@ -75,7 +75,6 @@ impl Geometry {
         Geometry::new(layout, Geometry::STRIPE_UNIT_BLOCKS, Geometry::COLUMN_BLOCKS)
     }
 
-    /// The layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }

@@ -30,12 +30,9 @@ use thiserror::Error;
 /// `raid4-4+1`, `raid5-4+1`, `rs-4+2`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layout {
-    /// Striped, without redundancy.
     Raid0 {
-        /// Bricks.
         width: u8,
     },
-    /// Mirrored.
     Raid1 {
         /// Bricks, each with all of it.
         copies: u8,
@@ -64,14 +61,10 @@ pub enum Layout {
 pub enum LayoutError {
     /// It begins like none.
     #[error("no layout is called `{text}`; there are {}", examples())]
-    Unknown {
-        /// As written.
-        text: String,
-    },
+    Unknown { text: String },
     /// It begins like one, and goes on differently.
     #[error("`{text}` is not a layout; write it like {example}")]
     Malformed {
-        /// As written.
         text: String,
         /// A good one of this kind.
         example: &'static str,
@@ -79,9 +72,7 @@ pub enum LayoutError {
     /// A number in it is out of bounds.
     #[error("layout {text}: {value} {what} cannot be; {min} to {max} can")]
     Limit {
-        /// As written.
         text: String,
-        /// What is counted.
         what: &'static str,
         /// How many there are to be.
         value: u64,

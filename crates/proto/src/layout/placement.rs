@@ -12,7 +12,6 @@ use thiserror::Error;
 /// A brick that a group could be placed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Its id.
     pub id: BrickId,
     /// Its share of the data relative to others, such as its capacity in bytes. A brick of weight 0 gets no group.
     pub weight: u64,
@@ -29,7 +28,6 @@ pub enum PlacementError {
          {} more must join or come back", usize::from(*width) - available
     )]
     TooFewBricks {
-        /// The volume.
         volume: VolumeId,
         /// The group's number in the volume.
         group_index: u32,

@@ -31,7 +31,6 @@ pub enum Part {
         extent: u64,
         /// The address of the first row, on all members.
         lba: u64,
-        /// How many rows.
         count: u32,
     },
     /// Blocks in rows of which it covers only some data shards.

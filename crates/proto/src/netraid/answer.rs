@@ -9,16 +9,11 @@ use wire::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct CallId(pub(crate) u64);
 
-/// A member's answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// To a prepare.
     Prepared(PrepareOutcome, Payload),
-    /// To a read.
     Read(ReadOutcome, Payload),
-    /// To a query.
     Fate(Result<Fate, Option<GroupView>>),
-    /// To a repair.
     Repaired(RepairOutcome),
     /// To a question about allocation.
     Allocation(Result<Vec<(u32, bool)>, Option<GroupView>>),
@@ -31,7 +26,6 @@ pub(crate) enum Answer {
 /// What came from a member.
 pub(crate) enum Received {
     Answer(CallId, Answer),
-    /// It answers nothing.
     Other(Message),
 }
 
@@ -82,7 +76,6 @@ impl Answer {
         Received::Answer(CallId(number), answer)
     }
 
-    /// What it answers.
     pub(crate) fn question(&self) -> Question {
         match self {
             Answer::Prepared(..) => Question::Prepare,

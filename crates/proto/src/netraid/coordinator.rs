@@ -112,7 +112,6 @@ impl Coordinator {
     }
 }
 
-/// What happens.
 impl Coordinator {
     /// Begins an operation for a part of a request.
     pub(crate) fn begin(&mut self, parent: Parent, operation: Operation) {

@@ -46,7 +46,6 @@ impl ExpectedOperation {
         ExpectedOperation { group, slot, span, answers, asked, settling: 0, attempt: 0 }
     }
 
-    /// Who can say.
     fn sources(&self, geometry: &Geometry, view: &GroupView) -> Slots {
         let others = view.current.without(self.slot);
         if is_mirrored(geometry) {

@@ -10,7 +10,6 @@ use wire::{GroupView, IoError, Message};
 /// What is asked for, from where on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Listed {
-    /// Stretches.
     Stretches(Option<(VolumeId, u64)>),
     /// Parts of requests that took effect.
     Completions(Option<(RequestId, u64)>),

@@ -71,7 +71,6 @@ pub(crate) enum Begun {
     Mend(OperationId, Mend),
 }
 
-/// What operations share.
 pub(crate) struct Shared {
     pub(crate) now: Time,
     pub(crate) views: Views,
@@ -89,7 +88,6 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Own {
     id: OperationId,
-    /// Its outstanding questions.
     calls: Vec<CallId>,
     /// Those it gave up in the present step. Until the step is over they count as outstanding, so that what it asks anew
     /// does not take the member that did not answer for the one with the shortest queue.

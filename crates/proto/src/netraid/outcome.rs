@@ -22,7 +22,6 @@ pub(crate) enum Parent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Progress<T> {
-    /// It is over.
     Ended(T),
     /// It waits; its timer stays as it was.
     Waits,
@@ -56,7 +55,6 @@ pub(crate) struct Fetched {
 /// How a write ended that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
-    /// It took effect.
     Done,
     /// It did not, and never will: what it was computed from is not there any more.
     Changed,
@@ -65,7 +63,6 @@ pub(crate) enum Written {
 /// What became of a write in doubt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Settled {
-    /// It took effect.
     Committed,
     /// It never will.
     Aborted,
@@ -107,15 +104,12 @@ pub(crate) enum Page {
 pub(crate) enum Outcome {
     /// A read, or a reconstruction.
     Read(Result<Fetched, IoError>),
-    /// A write.
     Written(Result<Written, IoError>),
     /// A write in doubt.
     Settled(Settled),
-    /// A repair.
     Repaired(Result<Repaired, IoError>),
     /// Which blocks hold data: `(blocks, holds data)`.
     Allocation(Vec<(u32, bool)>),
-    /// Expected stamps.
     Expected(Expected),
     /// A page of what a member has.
     Page(Result<Page, IoError>),

@@ -12,7 +12,6 @@ pub struct WriteKey {
     pub volume: VolumeId,
     /// Its first block.
     pub lba: u64,
-    /// Its stamp.
     pub stamp: Stamp,
 }
 
@@ -41,7 +40,6 @@ pub struct Prepare {
     pub reply_to: Option<(NodeId, u64)>,
     /// The view under which it was made.
     pub view: ViewNumber,
-    /// The write.
     pub write: WriteId,
     /// What it does here.
     pub change: Change,
@@ -49,11 +47,9 @@ pub struct Prepare {
     pub base: Option<Stamp>,
     /// Whether old xor new is wanted.
     pub want_delta: bool,
-    /// The client's request.
     pub request: RequestId,
     /// Which part of it.
     pub part: u64,
-    /// The content.
     pub payload: Payload,
 }
 
@@ -150,7 +146,6 @@ pub struct OldContent {
 /// A write under way.
 #[derive(Clone, Debug)]
 pub struct Pending {
-    /// What was asked.
     pub prepare: Prepare,
     /// How far it is.
     pub state: State,
@@ -198,18 +193,15 @@ impl PendingTable {
         self.by_place.get_mut(key)
     }
 
-    /// Adds a write.
     pub fn insert(&mut self, pending: Pending) {
         let before = self.by_place.insert(pending.prepare.key(), pending);
         assert!(before.is_none(), "a write is under way once");
     }
 
-    /// Ends a write.
     pub fn remove(&mut self, key: &WriteKey) -> Option<Pending> {
         self.by_place.remove(key)
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         self.by_place.len()
     }
@@ -219,7 +211,6 @@ impl PendingTable {
         self.by_place.is_empty()
     }
 
-    /// All, by place.
     pub fn iter(&self) -> impl Iterator<Item = &Pending> {
         self.by_place.values()
     }

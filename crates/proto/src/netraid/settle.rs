@@ -44,7 +44,6 @@ pub(super) struct SettleOperation {
 }
 
 impl SettleOperation {
-    /// Of this write.
     pub(super) fn new(write: WriteId) -> SettleOperation {
         SettleOperation {
             write,

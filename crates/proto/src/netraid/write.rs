@@ -30,7 +30,6 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{Change, GroupView, IoError, Message, PrepareOutcome, Scope, Slots, Span, WriteId};
 
-/// What is written.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Zero,
@@ -141,7 +140,6 @@ struct Met {
     unrepaired: IoError,
 }
 
-/// Writes one span.
 pub(crate) struct WriteOperation {
     target: Target,
     origin: Origin,

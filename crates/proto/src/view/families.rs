@@ -54,7 +54,6 @@ impl Families {
         self.families.remove(&family).is_some()
     }
 
-    /// A family's geometry.
     pub fn geometry(&self, family: VolumeId) -> Option<Geometry> {
         self.families.get(&family).map(|(_, geometry)| *geometry)
     }
@@ -83,7 +82,6 @@ impl Families {
         extents.filter_map(|extent| self.group_at(family, geometry.lbas(extent).start)).collect()
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Family> {
         self.families.values().map(|(family, _)| family)
     }

@@ -70,7 +70,6 @@ impl Groups {
         self.rules
     }
 
-    /// Whose they are.
     pub fn me(&self) -> BrickId {
         self.me
     }

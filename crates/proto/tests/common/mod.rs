@@ -185,7 +185,6 @@ impl MemoryDisk {
 /// Picks messages by sender, receiver and content.
 pub type Selects = fn(NodeId, NodeId, &Message) -> bool;
 
-/// The cluster.
 pub struct Cluster {
     pub now: Time,
     pub directory: Directory,

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 /// How the bounds are called in tables.
 pub(crate) const ONE_HOP: &str = "nbdkit file";
-/// Two hops.
 pub(crate) const TWO_HOPS: &str = "two hops";
 const MEMORY: &str = "nbdkit memory";
 
@@ -59,7 +58,6 @@ fn sync(jobs: u32, scale: Scale) -> Result<Sync> {
 }
 
 impl Sync {
-    /// As JSON.
     pub(crate) fn json(&self) -> Value {
         json!({
             "jobs": self.jobs,
@@ -70,7 +68,6 @@ impl Sync {
     }
 }
 
-/// nbdkit's servers.
 pub(crate) struct Servers {
     memory: Server,
     file: Server,

@@ -14,12 +14,10 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Whether it holds.
     pub(crate) fn holds(&self) -> bool {
         if self.at_least { self.measured >= self.bound } else { self.measured <= self.bound }
     }
 
-    /// As JSON.
     pub(crate) fn json(&self) -> Value {
         let must = if self.at_least { "at least" } else { "at most" };
         json!({"what": self.what, "measured": self.measured, "must_be": must, "bound": self.bound, "holds": self.holds()})

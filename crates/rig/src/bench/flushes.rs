@@ -11,13 +11,9 @@ use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 
-/// What was counted.
 pub(crate) struct Flushes {
-    /// By what means.
     pub(crate) how: &'static str,
-    /// Requests in flight.
     pub(crate) depth: u32,
-    /// Acknowledged writes.
     pub(crate) writes: u64,
     /// Flushes for each write and brick.
     pub(crate) per_write_and_brick: f64,
@@ -27,7 +23,6 @@ const BRICKS: usize = 3;
 const BYTES: u64 = 256 << 20;
 
 impl Flushes {
-    /// As JSON.
     pub(crate) fn json(&self) -> Value {
         let (how, depth) = (self.how, self.depth);
         json!({"how": how, "depth": depth, "writes": self.writes, "per_write_and_brick": self.per_write_and_brick})

@@ -19,7 +19,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// As JSON.
     pub(crate) fn json(&self) -> Value {
         json!({"idle_brick_bytes": self.idle_brick_bytes, "busy_gateway_bytes": self.busy_gateway_bytes})
     }

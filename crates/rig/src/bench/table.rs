@@ -4,7 +4,6 @@ use super::Results;
 use super::claims::{bounds, find};
 use super::target::Sample;
 
-/// Prints all tables.
 pub(crate) fn print(results: &Results) {
     println!("\n4 KiB write + fdatasync on the bare disk (O_DIRECT)");
     for sync in &results.syncs {

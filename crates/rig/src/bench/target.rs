@@ -12,7 +12,6 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// Where it serves.
     pub(crate) uri: String,
-    /// All its processes.
     pub(crate) pids: Vec<u32>,
     /// Bytes of its data set.
     pub(crate) bytes: u64,
@@ -20,11 +19,8 @@ pub(crate) struct Target {
 
 /// One workload on one target.
 pub(crate) struct Sample {
-    /// The target's name.
     pub(crate) target: String,
-    /// The workload.
     pub(crate) workload: Workload,
-    /// What fio saw.
     pub(crate) measured: Measured,
     /// Processor microseconds for each request, over all processes of the target.
     pub(crate) processor_us: f64,
@@ -72,7 +68,6 @@ impl Sample {
         self.measured.iops * self.workload.block_bytes as f64 / 1e6
     }
 
-    /// As JSON.
     pub(crate) fn json(&self) -> Value {
         json!({
             "target": self.target,

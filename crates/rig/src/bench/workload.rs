@@ -33,7 +33,6 @@ pub(crate) struct Workload {
 /// What fio says of a run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Measured {
-    /// Requests in all.
     pub(crate) requests: u64,
     /// Requests a second.
     pub(crate) iops: f64,

@@ -117,7 +117,6 @@ impl Drop for Fuse {
     }
 }
 
-/// A loop device.
 struct Loop(String);
 
 impl Loop {
@@ -133,7 +132,6 @@ impl Drop for Loop {
     }
 }
 
-/// A mounted device.
 struct Mount(PathBuf);
 
 impl Mount {

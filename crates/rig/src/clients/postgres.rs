@@ -24,12 +24,10 @@ const CLIENTS: u64 = 4;
 const TRANSACTIONS: u64 = 1000;
 const LIMIT_S: u64 = 180;
 
-/// Over three copies.
 pub(super) fn over_raid1(binary: &Path) -> Result<()> {
     survives(binary, "raid1x3")
 }
 
-/// Over parity.
 pub(super) fn over_raid5(binary: &Path) -> Result<()> {
     survives(binary, "raid5-4+1")
 }

@@ -37,7 +37,6 @@ pub(crate) struct Recorder {
 pub(crate) enum Ended {
     /// It was asked to.
     Stopped,
-    /// The connection broke.
     ConnectionLost,
 }
 

@@ -22,7 +22,6 @@ const KILL_AFTER_US: u64 = 20_000;
 /// A volume of 256 MiB with nothing in it.
 pub(crate) struct Volume<'a> {
     cluster: &'a Cluster,
-    /// Its NBD address.
     pub(crate) uri: String,
     /// Its size in bytes.
     pub(crate) bytes: u64,

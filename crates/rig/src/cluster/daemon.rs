@@ -155,7 +155,6 @@ impl Daemon {
         bail!("{} ended by itself:\n{}", self.start.name, tail(&job.stderr(), 20))
     }
 
-    /// Its last words.
     pub fn said(&self) -> String {
         self.job.as_ref().map(|job| tail(&job.stderr(), 12)).unwrap_or_default()
     }

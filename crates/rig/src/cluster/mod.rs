@@ -59,7 +59,6 @@ pub struct Spec {
     pub destage_bytes: Option<u64>,
     /// `auto`, `io_uring` or `plain`.
     pub io: &'static str,
-    /// Number of gateways.
     pub gateways: usize,
     /// Whether daemons speak TLS to each other.
     pub tls: bool,
@@ -113,7 +112,6 @@ impl Default for Spec {
 
 /// A gateway and its NBD port.
 pub struct Gateway {
-    /// The process.
     pub daemon: Daemon,
     /// Where NBD clients reach it; 0 in a namespace.
     pub nbd_port: u16,
@@ -123,23 +121,19 @@ pub struct Gateway {
     pub port: u16,
 }
 
-/// A running cluster.
 pub struct Cluster {
     /// Where its files are.
     pub dir: PathBuf,
     binary: PathBuf,
     home: Option<Home>,
-    /// The directory.
     pub directory: Daemon,
     /// Where the directory listens.
     pub directory_port: u16,
     /// Where machines join.
     pub join_port: u16,
-    /// The bricks.
     pub bricks: Vec<Daemon>,
     /// Where each brick listens.
     pub brick_ports: Vec<u16>,
-    /// The gateways.
     pub gateways: Vec<Gateway>,
     /// Further processes, such as `attach`.
     others: Vec<Daemon>,
@@ -357,7 +351,6 @@ impl Cluster {
         Ok(host::admin_call(&admin_options(&self.client_config())?, request)?)
     }
 
-    /// Makes a volume.
     pub fn create(&self, name: &str, bytes: u64, layout: &str) -> Result<VolumeInfo> {
         let request = AdminRequest::CreateVolume {
             name: name.to_owned(),
@@ -375,7 +368,6 @@ impl Cluster {
         }
     }
 
-    /// How it is.
     pub fn health(&self) -> Result<ClusterStatus> {
         match self.call(AdminRequest::Status)? {
             AdminReply::Status(status) => Ok(status),
@@ -500,7 +492,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// All processes.
     pub fn daemons(&self) -> Vec<&Daemon> {
         let gateways = self.gateways.iter().map(|gateway| &gateway.daemon);
         std::iter::once(&self.directory).chain(&self.bricks).chain(gateways).chain(&self.others).collect()

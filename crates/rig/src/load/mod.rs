@@ -17,7 +17,6 @@ use std::time::Instant;
 /// Whole blocks, to read or to write, or a flush (no blocks).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// What.
     pub command: Command,
     /// The first block.
     pub block: u64,
@@ -27,22 +26,17 @@ pub struct Operation {
     pub value: u64,
 }
 
-/// What is next.
 pub enum Next {
-    /// This.
     Operation(Operation),
     /// Nothing until something in flight is answered.
     Wait,
-    /// Nothing any more.
     Finished,
 }
 
 /// How an operation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Well.
     Done,
-    /// With this errno.
     Failed(u32),
     /// The connection broke before it was answered.
     Lost,

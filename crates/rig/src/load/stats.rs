@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 /// Counts, rates and pauses of one kind of operation.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    /// Operations answered well.
     pub operations: u64,
     /// Their bytes.
     pub bytes: u64,

@@ -21,11 +21,9 @@ pub struct Ledger {
     values: Vec<u64>,
     /// The value of a write that failed or was never answered: either is right until the block is written again.
     doubtful: Vec<u64>,
-    /// What went wrong.
     pub troubles: Troubles,
 }
 
-/// What went wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
     /// Requests that were answered with an error, or never.
@@ -60,9 +58,7 @@ pub struct Verified<'a> {
     next_value: u64,
     progress: Arc<AtomicU64>,
     flushed: bool,
-    /// Reads.
     pub reads: Meter,
-    /// Writes.
     pub writes: Meter,
     /// Bytes whose content was compared.
     pub verified_bytes: u64,

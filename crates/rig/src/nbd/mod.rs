@@ -15,7 +15,6 @@ use std::time::Duration;
 
 /// `IHAVEOPT`.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454F_5054;
-/// Begins each request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 const OPTION_REPLY_MAGIC: u64 = 0x0003_E889_0455_65A9;
@@ -27,33 +26,22 @@ const REPLY_INFO: u32 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum Command {
-    /// Reads.
     Read = command::READ,
-    /// Writes.
     Write = command::WRITE,
-    /// Ends the connection.
     Disconnect = command::DISCONNECT,
     /// Makes all acknowledged writes durable.
     Flush = command::FLUSH,
-    /// Discards.
     Trim = command::TRIM,
-    /// Zeroes.
     WriteZeroes = command::WRITE_ZEROES,
 }
 
-/// Command numbers.
 pub mod command {
-    /// Reads.
     pub const READ: u16 = 0;
-    /// Writes.
     pub const WRITE: u16 = 1;
-    /// Ends the connection.
     pub const DISCONNECT: u16 = 2;
     /// Makes all acknowledged writes durable.
     pub const FLUSH: u16 = 3;
-    /// Discards.
     pub const TRIM: u16 = 4;
-    /// Zeroes.
     pub const WRITE_ZEROES: u16 = 6;
 }
 
@@ -74,16 +62,13 @@ pub struct Nbd {
     stream: Stream,
     /// Bytes in the export.
     pub size: u64,
-    /// Transmission flags.
     pub flags: u16,
 }
 
 /// A request as it goes over the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// What.
     pub command: Command,
-    /// Names the reply.
     pub handle: u64,
     /// Where, in bytes.
     pub offset: u64,
@@ -96,7 +81,6 @@ pub struct Request {
 pub struct Reply {
     /// 0, or an error.
     pub error: u32,
-    /// Which request.
     pub handle: u64,
 }
 
@@ -182,7 +166,6 @@ impl Nbd {
         read_reply(&mut self.stream).context("waiting for a reply")
     }
 
-    /// Receives a payload.
     pub fn payload(&mut self, length: usize) -> Result<Vec<u8>> {
         let mut data = vec![0; length];
         self.stream.read_exact(&mut data).context("waiting for a payload")?;
@@ -259,7 +242,6 @@ pub fn greet(stream: &mut (impl Read + Write)) -> Result<()> {
     Ok(stream.write_all(&3u32.to_be_bytes())?)
 }
 
-/// Sends an option.
 pub fn send_option(stream: &mut (impl Read + Write), option: u32, data: &[u8]) -> Result<()> {
     let mut message = Vec::from(OPTION_MAGIC.to_be_bytes());
     message.extend_from_slice(&option.to_be_bytes());

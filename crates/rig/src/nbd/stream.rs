@@ -13,7 +13,6 @@ const CONNECT: Duration = Duration::from_secs(20);
 
 /// A stream to a server.
 pub enum Stream {
-    /// Over TCP.
     Tcp(TcpStream),
     /// Over a unix socket.
     Unix(UnixStream),

@@ -17,9 +17,7 @@ pub(super) type Way = (usize, usize);
 pub(super) enum Kind {
     /// A gateway and some bricks on one side; the directory and all others on the other.
     Minority,
-    /// A gateway alone.
     GatewayAlone,
-    /// The directory alone.
     DirectoryAlone,
     /// Some bricks, each of which reaches the others of them and nobody else.
     BricksAlone,
@@ -47,7 +45,6 @@ pub(super) const KINDS: [Kind; 8] = [
 
 /// A cut, and what it must and must not stop.
 pub(super) struct Cut {
-    /// Of what kind.
     pub(super) kind: Kind,
     bricks: Vec<String>,
     gateway: usize,

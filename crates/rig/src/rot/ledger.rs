@@ -12,7 +12,6 @@ const RUN: u64 = 256;
 /// The error of a block that cannot be made out.
 const EIO: u32 = 5;
 
-/// A volume's content.
 pub(super) struct Ledger {
     values: Vec<u64>,
     next: u64,

@@ -23,7 +23,6 @@ pub fn check_answered(
 /// Which errors may be answered in this run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Excuses {
-    /// Disks are small.
     pub full: bool,
     /// The volume lost more than its layout survives (bit rot on top of members left out).
     pub unreadable: bool,

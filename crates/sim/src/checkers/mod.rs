@@ -16,9 +16,7 @@ pub mod snapshot;
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Violation {
-    /// The checker's name.
     pub checker: &'static str,
-    /// What it saw.
     pub what: String,
 }
 

@@ -10,10 +10,8 @@ use base::HashMap;
 
 const NAME: &str = "snapshot";
 
-/// A snapshot.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Its name.
     pub name: String,
     /// When it was asked for.
     pub asked_ns: u64,

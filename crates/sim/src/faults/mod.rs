@@ -41,7 +41,6 @@ pub(crate) enum Fault {
 pub(crate) struct Faults {
     /// How often each kind happened.
     counts: BTreeMap<Incident, u64>,
-    /// What lasts.
     harm: Harm,
     /// Blocks that rotted.
     rot: Rot,
@@ -200,7 +199,6 @@ impl World {
         }
     }
 
-    /// The next fault.
     pub(crate) fn on_fault(&mut self) {
         if self.time.now_ns() >= self.faults.until_ns {
             return;

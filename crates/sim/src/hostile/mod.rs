@@ -18,9 +18,7 @@ use wire::{Io, Message, Packet, Wire};
 pub enum Victim {
     /// A brick with its store.
     Brick,
-    /// The directory.
     Directory,
-    /// A gateway.
     Gateway,
 }
 

@@ -8,14 +8,11 @@ use proto::heads::Policy;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Its bricks.
     pub bricks: Vec<BrickSpec>,
     /// Which bricks hold the same data.
     pub groups: Groups,
-    /// What joins them.
     pub network: Network,
     /// Who serves a read.
     pub scheme: Scheme,
@@ -30,7 +27,6 @@ pub struct Cluster {
 /// A brick: a disk, a cache, a journal.
 #[derive(Clone, Debug)]
 pub struct BrickSpec {
-    /// Its disk.
     pub drive: Arc<DriveModel>,
     /// What of the disk's file is in force.
     pub options: DriveOptions,
@@ -177,7 +173,6 @@ impl Scheme {
         })
     }
 
-    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Scheme::Claim(_) => "claim",
@@ -194,7 +189,6 @@ impl Scheme {
     }
 }
 
-/// How bricks claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClaimOptions {
     /// How much more than two one-way latencies before a disk is free its next access is chosen, in percent of one.
@@ -231,38 +225,19 @@ pub enum ClusterError {
     NoGroup,
     /// A group with no brick, or more than there can be.
     #[error("group {group} has {bricks} bricks: it needs 1 to 64")]
-    GroupSize {
-        /// Its index.
-        group: usize,
-        /// How many.
-        bricks: usize,
-    },
+    GroupSize { group: usize, bricks: usize },
     /// A group names a brick that is not there, or twice.
     #[error("group {group} names brick {brick}, which does not exist or is in it twice")]
-    GroupBrick {
-        /// Its index.
-        group: usize,
-        /// The brick's.
-        brick: u32,
-    },
+    GroupBrick { group: usize, brick: u32 },
     /// A brick takes no access at a time.
     #[error("brick {brick}: depth must be 1 to 4096")]
-    Depth {
-        /// Its index.
-        brick: usize,
-    },
+    Depth { brick: usize },
     /// A brick whose disk turns, and is to do several things at a time.
     #[error("brick {brick}: depth must be 1 for a disk that turns, as one head serves one access at a time")]
-    Turning {
-        /// Its index.
-        brick: usize,
-    },
+    Turning { brick: usize },
     /// A brick that is infinitely fast.
     #[error("brick {brick}: speed must be 1 to 100000 percent, at times that do not decrease")]
-    Speed {
-        /// Its index.
-        brick: usize,
-    },
+    Speed { brick: usize },
 }
 
 impl Cluster {

@@ -32,7 +32,6 @@ pub enum Message {
 const MESSAGES: usize = Message::Acknowledged as usize + 1;
 
 impl Message {
-    /// All kinds.
     pub const ALL: [Message; MESSAGES] = [
         Message::Read,
         Message::Forward,
@@ -53,23 +52,17 @@ impl Message {
 /// What a run measured, after its warm-up.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
-    /// The scheme's name.
     pub scheme: &'static str,
     /// Seconds measured.
     pub seconds: f64,
     /// Seconds in all, with the warm-up.
     pub simulated_s: f64,
-    /// Events in all.
     pub events: u64,
-    /// Requests answered.
     pub requests: u64,
-    /// Reads among them.
     pub reads: u64,
-    /// Each brick.
     pub bricks: Vec<BrickMeasured>,
     /// Response times of all requests.
     pub response: Response,
-    /// Of reads.
     pub read_response: Response,
     /// Of writes, until they are acknowledged.
     pub write_response: Response,
@@ -130,9 +123,7 @@ pub struct Interval {
 /// Response times as clients see them, in milliseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Response {
-    /// How many.
     pub count: u64,
-    /// Their mean.
     pub mean_ms: f64,
     /// Half of them were not longer. Percentiles are at most 1.6% too high.
     pub p50_ms: f64,
@@ -142,7 +133,6 @@ pub struct Response {
     pub p99_ms: f64,
     /// 99.9% were not longer.
     pub p999_ms: f64,
-    /// The longest.
     pub max_ms: f64,
 }
 
@@ -212,7 +202,6 @@ impl Measured {
 /// Times are known to one part in so many.
 const PARTS: usize = 64;
 
-/// Collects response times.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     buckets: Vec<u32>,

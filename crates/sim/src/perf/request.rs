@@ -29,7 +29,6 @@ pub(super) enum Bound {
     Undecided,
     /// Whoever is asked serves it.
     Alone,
-    /// All holders contend.
     Contest,
     /// The two that are asked.
     Tied,

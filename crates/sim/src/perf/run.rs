@@ -16,28 +16,46 @@ use model::drive::SECTOR_BYTES;
 use proto::distribute::claim::{Attempt, Effect, Event, Holders, ReadId};
 use std::collections::VecDeque;
 
-/// What can happen.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happening {
     /// The next open request comes.
     Arrival,
     /// A slot of a closed loop is free.
-    Slot { group: u32 },
+    Slot {
+        group: u32,
+    },
     /// A brick hears something; a claim comes with its bid.
-    Heard { to: u32, from: u32, kind: Message, request: Ref, bid_ns: u64 },
+    Heard {
+        to: u32,
+        from: u32,
+        kind: Message,
+        request: Ref,
+        bid_ns: u64,
+    },
     /// A client hears something.
-    Told { from: u32, request: Ref },
+    Told {
+        from: u32,
+        request: Ref,
+    },
     /// An access of a disk is done.
-    Done { brick: u32, place: u32 },
-    /// A machine's deadline.
-    Wake { brick: u32 },
+    Done {
+        brick: u32,
+        place: u32,
+    },
+    Wake {
+        brick: u32,
+    },
     /// A disk's speed changes.
-    Speed { brick: u32, percent: u32 },
+    Speed {
+        brick: u32,
+        percent: u32,
+    },
     /// A read's policy is asked again, unless it is answered.
-    Next { request: Ref },
+    Next {
+        request: Ref,
+    },
 }
 
-/// A replica group.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) bricks: Vec<u32>,
@@ -292,7 +310,6 @@ impl<'a> Run<'a> {
         self.requests.get(request).copied()
     }
 
-    /// Begins to measure.
     pub(super) fn warmed_up(&mut self) {
         self.meter = Meter::new(self.now);
         self.bricks.iter_mut().for_each(|brick| brick.forget(self.now));

@@ -47,7 +47,6 @@ pub struct Arrival {
     pub sector: u64,
     /// How many; at least one is read or written.
     pub count: u32,
-    /// Whether it writes.
     pub is_write: bool,
 }
 
@@ -56,7 +55,6 @@ pub struct Arrival {
 pub enum Arrivals {
     /// Independent of one another.
     Poisson,
-    /// At equal distances.
     Regular,
     /// Poisson in bursts: so many times the rate during one part in so many of the time, and nothing otherwise.
     Bursts {
@@ -97,7 +95,6 @@ pub enum Sizes {
 /// Where requests go.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Locality {
-    /// Anywhere.
     Uniform,
     /// To a part of the space with this share of the requests, and otherwise anywhere.
     Hot {

@@ -16,7 +16,6 @@ pub enum Replacement {
 /// What a closed loop came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoopResult {
-    /// Accesses that ended.
     pub accesses: u64,
     /// Until the last of them ended.
     pub simulated_ns: u64,
@@ -53,9 +52,7 @@ impl LoopResult {
 /// How a closed loop is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopConfig {
-    /// Who goes next.
     pub policy: Policy,
-    /// Accesses outstanding.
     pub depth: usize,
     /// When finished ones are replaced.
     pub replacement: Replacement,
@@ -173,7 +170,6 @@ pub struct CurvePoint {
     pub mix: String,
     /// FCFS, C-LOOK, SSTF, SPTF or others.
     pub scheduler: String,
-    /// Accesses outstanding.
     pub depth: usize,
     /// Accesses in a second.
     pub iops: f64,

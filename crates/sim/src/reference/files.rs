@@ -82,15 +82,11 @@ pub fn parse_curves(text: &str) -> Result<Vec<CurvePoint>, ReferenceError> {
 pub struct ReferenceError {
     /// From 1.
     pub line: usize,
-    /// The column.
     pub field: &'static str,
-    /// What stands there.
     pub found: String,
-    /// What could.
     pub must: &'static str,
 }
 
-/// A line, cut.
 struct Row<'a> {
     line: usize,
     cells: Vec<&'a str>,

@@ -8,9 +8,7 @@ use model::drive::{Access, Drive};
 pub struct Logged {
     /// When it began.
     pub start: Time,
-    /// The access.
     pub access: Access,
-    /// What it took.
     pub service_ns: u64,
 }
 
@@ -26,7 +24,6 @@ pub struct LogComparison {
 /// How well some accesses agree, whole turns forgiven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Agreement {
-    /// How many.
     pub accesses: u64,
     /// Of these, within the bound.
     pub agreeing: u64,

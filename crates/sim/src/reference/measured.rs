@@ -6,7 +6,6 @@ use model::drive::{Access, Drive};
 /// One access of a validation trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// The access.
     pub access: Access,
     /// What the real drive took.
     pub service_ns: u64,
@@ -17,11 +16,9 @@ pub struct Measured {
 /// How a drive's model replays what the drive itself did.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeasuredComparison {
-    /// Accesses.
     pub accesses: u64,
     /// The real drive's mean time.
     pub real_ms: f64,
-    /// The model's.
     pub model_ms: f64,
     /// Means over reads and over writes: the real drive's and the model's.
     pub reads_ms: [f64; 2],

@@ -25,13 +25,11 @@ pub(crate) struct Bay {
 }
 
 impl Bay {
-    /// Empty disks.
     pub(crate) fn new(configs: impl Iterator<Item = DiskConfig>, shows_heads: bool) -> Bay {
         let disks = configs.map(Disk::new).collect();
         Bay { disks, shows_heads, contested: BTreeMap::new(), left: BTreeSet::new() }
     }
 
-    /// The disks.
     pub(crate) fn disks(&self) -> &[Disk] {
         &self.disks
     }

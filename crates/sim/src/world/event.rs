@@ -9,27 +9,50 @@ use wire::{Io, Packet};
 /// What happens to one node.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
-    /// A packet came.
-    Packet { from: NodeId, packet: Packet },
+    Packet {
+        from: NodeId,
+        packet: Packet,
+    },
     /// A peer can be reached.
     Up(NodeId),
     /// A connection is gone.
     Down(NodeId),
-    /// A disk answers.
-    Disk { disk: usize, done: IoDone },
+    Disk {
+        disk: usize,
+        done: IoDone,
+    },
     /// Its disks show their heads.
     HeadsSeen,
     /// A disk chose a contested read.
-    Claims { disk: usize, attempt: Attempt, bid_ns: u64, holders: Holders },
+    Claims {
+        disk: usize,
+        attempt: Attempt,
+        bid_ns: u64,
+        holders: Holders,
+    },
     /// The directory's store answers.
-    Stored { token: u64 },
+    Stored {
+        token: u64,
+    },
     /// A plain client opens a volume.
-    Open { session: u64, name: String },
+    Open {
+        session: u64,
+        name: String,
+    },
     /// A plain client's I/O.
-    SessionIo { session: u64, tag: u64, volume: VolumeId, io: Io, payload: Payload },
+    SessionIo {
+        session: u64,
+        tag: u64,
+        volume: VolumeId,
+        io: Io,
+        payload: Payload,
+    },
     /// I/O of an attached client.
-    ClientIo { tag: u64, io: Io, payload: Payload },
-    /// Its deadline.
+    ClientIo {
+        tag: u64,
+        io: Io,
+        payload: Payload,
+    },
     Wake,
 }
 
@@ -37,33 +60,70 @@ pub(crate) enum Input {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// Something happens to a node.
-    Node { node: usize, life: u32, input: Input },
+    Node {
+        node: usize,
+        life: u32,
+        input: Input,
+    },
     /// A batch of inputs ends.
-    Settle { node: usize, life: u32 },
+    Settle {
+        node: usize,
+        life: u32,
+    },
     /// A request to a disk is done.
-    Disk { node: usize, life: u32, disk: usize, ticket: u64, token: IoToken },
+    Disk {
+        node: usize,
+        life: u32,
+        disk: usize,
+        ticket: u64,
+        token: IoToken,
+    },
     /// A disk comes to choose a contested read, if that still waits.
-    Choose { node: usize, life: u32, disk: usize, token: IoToken },
+    Choose {
+        node: usize,
+        life: u32,
+        disk: usize,
+        token: IoToken,
+    },
     /// A put of the directory reached stable storage.
-    Put { node: usize, life: u32, token: u64 },
-    /// A node starts.
-    Boot { node: usize },
+    Put {
+        node: usize,
+        life: u32,
+        token: u64,
+    },
+    Boot {
+        node: usize,
+    },
     /// A brick crashes in the middle of a write.
-    Crash { node: usize, life: u32 },
+    Crash {
+        node: usize,
+        life: u32,
+    },
     /// A paused node goes on.
-    Resume { node: usize },
+    Resume {
+        node: usize,
+    },
     /// Two nodes try to connect.
-    Connect { pair: (usize, usize), epoch: u32 },
+    Connect {
+        pair: (usize, usize),
+        epoch: u32,
+    },
     /// Two nodes find out that their connection is gone.
-    Break { pair: (usize, usize), epoch: u32 },
+    Break {
+        pair: (usize, usize),
+        epoch: u32,
+    },
     /// A workload's actor has its turn.
-    Actor { actor: usize, turn: u64 },
+    Actor {
+        actor: usize,
+        turn: u64,
+    },
     /// A request whose gateway was killed should have been answered by now.
-    Failover { tag: u64 },
+    Failover {
+        tag: u64,
+    },
     /// The administrator has its turn.
     Administer,
-    /// A fault begins.
     Fault,
-    /// A fault ends.
     FaultEnd(Fault),
 }

@@ -10,7 +10,6 @@ use base::NodeId;
 use proto::Counters;
 use wire::Message;
 
-/// The judges.
 #[derive(Default)]
 pub(crate) struct Judges {
     violation: Option<Violation>,

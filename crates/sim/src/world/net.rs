@@ -15,7 +15,6 @@ pub(crate) fn pair(a: usize, b: usize) -> Pair {
 /// A connection that one side wants.
 #[derive(Default)]
 pub(crate) struct Connection {
-    /// Whether it stands.
     pub(crate) up: bool,
     /// Counts its states: an event that names an earlier one is void.
     pub(crate) epoch: u32,
@@ -113,7 +112,6 @@ impl Net {
         self.blocked.insert((from, to));
     }
 
-    /// Ends that.
     pub(crate) fn unblock(&mut self, from: usize, to: usize) {
         self.blocked.remove(&(from, to));
     }

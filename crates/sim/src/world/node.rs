@@ -11,11 +11,9 @@ use core::ops::{Index, IndexMut};
 use model::Clock;
 use proto::Counters;
 
-/// A node.
 pub(crate) struct Node {
     id: NodeId,
     kind: Kind,
-    /// Counts its runs.
     life: u32,
     /// It will never run again.
     is_gone: bool,

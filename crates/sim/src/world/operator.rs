@@ -15,7 +15,6 @@ struct Question {
     due: Time,
 }
 
-/// The machine.
 #[derive(Default)]
 pub(crate) struct Operator {
     questions: BTreeMap<u64, Question>,

@@ -11,7 +11,6 @@ use store::{IoKind, IoToken};
 pub(super) struct Access {
     /// By which the disk knows it.
     pub(super) ticket: u64,
-    /// From now.
     pub(super) delay_ns: u64,
 }
 

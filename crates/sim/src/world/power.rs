@@ -16,7 +16,6 @@ use store::{FormatOptions, StoreConfig};
 const CLUSTER: ClusterId = ClusterId(*b"simulated world.");
 
 impl World {
-    /// Starts the directory.
     pub(crate) fn add_directory(&mut self) {
         let node = self.nodes.add(NodeId::Directory, Kind::Directory);
         self.boot(node);

@@ -15,36 +15,50 @@ use wire::{IoError, IoReply, Packet};
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A packet for a peer.
-    Send { to: NodeId, packet: Packet },
+    Send {
+        to: NodeId,
+        packet: Packet,
+    },
     /// A peer to be connected to.
     Address(NodeId),
     /// Puts for the directory's store.
-    Store { token: u64, puts: Vec<Put> },
+    Store {
+        token: u64,
+        puts: Vec<Put>,
+    },
     /// A request to a disk.
-    Disk { disk: usize, io: store::Io },
+    Disk {
+        disk: usize,
+        io: store::Io,
+    },
     /// Another brick serves such a read.
-    Claimed { disk: usize, attempt: Attempt },
-    /// A brick serves.
+    Claimed {
+        disk: usize,
+        attempt: Attempt,
+    },
     Ready,
     /// A brick cannot start, or its disks failed.
     Failed(String),
     /// A session's volume is open, or not.
-    Opened { session: u64, volume: Option<VolumeId> },
+    Opened {
+        session: u64,
+        volume: Option<VolumeId>,
+    },
     /// An attached client found its volume, or not.
     Attached(bool),
     /// The answer to a client's request.
-    Reply { tag: u64, result: Result<IoReply, IoError>, payload: Payload },
+    Reply {
+        tag: u64,
+        result: Result<IoReply, IoError>,
+        payload: Payload,
+    },
 }
 
 /// A machine and the effects of its batch.
 pub(crate) enum Role {
-    /// The metadata service.
     Directory(Box<Directory>, Vec<DirectoryEffect>),
-    /// A storage server.
     Brick(Box<BrickNode>, Vec<node::Effect>),
-    /// A gateway.
     Gateway(Box<Gateway>, Vec<GatewayEffect>),
-    /// An attached client.
     Client(Box<Client>, Vec<ClientEffect>),
     /// The one who sets the cluster up and looks at its end.
     Operator(Box<Operator>),
@@ -66,7 +80,6 @@ impl Role {
         }
     }
 
-    /// Ends a batch.
     pub(crate) fn settle(&mut self, now: Time) {
         match self {
             Role::Operator(_) => {}
@@ -111,7 +124,6 @@ impl Role {
         reason.map_or("nothing", |(_, reason)| reason)
     }
 
-    /// Asserts its invariants.
     pub(crate) fn check(&self, depth: Depth) {
         match self {
             Role::Operator(_) => {}
@@ -133,7 +145,6 @@ impl Role {
         }
     }
 
-    /// What it counted.
     pub(crate) fn counters(&self) -> Option<&Counters> {
         match self {
             Role::Operator(_) => None,

@@ -24,7 +24,6 @@ impl Timeline {
         self.at(self.now_ns + delay_ns, event);
     }
 
-    /// Schedules an event.
     pub(crate) fn at(&mut self, at_ns: u64, event: Event) {
         self.queue.push(Time(at_ns), event);
     }

@@ -9,7 +9,6 @@ use core::fmt;
 pub struct Finding {
     /// Where on the disk, in bytes.
     pub offset: u64,
-    /// What.
     pub what: What,
     /// What can be done, or was done, about it.
     pub state: State,
@@ -20,7 +19,6 @@ pub struct Finding {
 pub enum State {
     /// Nothing has to be done.
     Harmless,
-    /// It is repaired.
     Repaired,
     /// A repair would repair it.
     Repairable,
@@ -28,7 +26,6 @@ pub enum State {
     Beyond,
 }
 
-/// What is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     /// One of the two superblocks cannot be read.
@@ -58,7 +55,6 @@ pub enum What {
     LostPage,
     /// Two metadata pages claim to describe the same blocks.
     PageTwice {
-        /// The volume.
         volume: VolumeId,
         /// The first block.
         lba: u64,
@@ -72,29 +68,23 @@ pub enum What {
     },
     /// Blocks should have content and have no room for it.
     Placeless {
-        /// The volume.
         volume: VolumeId,
         /// The first block.
         lba: u64,
-        /// How many.
         blocks: u32,
     },
     /// The content of blocks does not match its checksum, or cannot be read.
     Rotten {
-        /// The volume.
         volume: VolumeId,
         /// The first block.
         lba: u64,
-        /// How many.
         blocks: u32,
     },
     /// The same, of blocks that only the journal knows.
     RottenInJournal {
-        /// The volume.
         volume: VolumeId,
         /// The first block.
         lba: u64,
-        /// How many.
         blocks: u32,
     },
 }

@@ -27,9 +27,7 @@ pub trait Sectors {
 /// Whose disk it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owner {
-    /// The cluster.
     pub cluster: ClusterId,
-    /// The brick.
     pub brick: BrickId,
     /// Which of the brick's disks.
     pub disk_index: u16,
@@ -76,7 +74,6 @@ pub const FINDINGS_MAX: usize = 10_000;
 /// How a check has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Nothing is wrong.
     Clean,
     /// All that was wrong is repaired.
     Repaired,

@@ -249,7 +249,6 @@ impl World {
         self.open()
     }
 
-    /// The power goes.
     pub fn cut_power(&mut self) {
         for (io, _) in std::mem::take(&mut self.in_flight) {
             if let IoKind::Write { offset, payload, .. } = io.kind {
@@ -370,7 +369,6 @@ impl World {
         self.token
     }
 
-    /// Stages and waits.
     pub fn stage(&mut self, staged: Staged, payload: Payload) -> Result<(), StoreError> {
         let token = self.next_token();
         self.command(Command::Stage { token, staged, payload });

@@ -50,7 +50,6 @@ const ALL: &[&Entry] = &[
 pub struct Format(pub(crate) &'static Entry);
 
 impl Format {
-    /// All formats.
     pub fn all() -> impl Iterator<Item = Format> {
         ALL.iter().map(|entry| Format(entry))
     }

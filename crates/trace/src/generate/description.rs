@@ -52,11 +52,9 @@ pub struct DescriptionError {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// Its short name.
     pub name: String,
     /// What it stands for.
     pub title: String,
-    /// Requests, exactly.
     pub requests: u64,
     /// How long they last, in seconds; with random gaps only on average.
     pub duration_s: f64,
@@ -79,12 +77,10 @@ pub struct Description {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "kebab-case")]
 pub enum Sizes {
-    /// All the same.
     Fixed {
         /// Bytes.
         bytes: u64,
     },
-    /// Exponential, cut off.
     Exponential {
         /// The mean without the cut, in bytes.
         mean_bytes: f64,
@@ -92,10 +88,7 @@ pub enum Sizes {
         max_bytes: u64,
     },
     /// Some sizes with their weights.
-    Table {
-        /// Sizes.
-        table: Vec<Weighted>,
-    },
+    Table { table: Vec<Weighted> },
 }
 
 /// A size and how often it comes.
@@ -114,7 +107,6 @@ pub struct Weighted {
 pub enum Arrivals {
     /// Always the same gap.
     Even,
-    /// Exponential gaps.
     Poisson,
     /// Gaps from two exponential phases with balanced means.
     Hyperexponential {
@@ -158,7 +150,6 @@ pub struct Locality {
 pub struct Step {
     /// Reuse distances below this, in bytes,
     pub within_bytes: u64,
-    /// have this share.
     pub share: f64,
 }
 
@@ -179,11 +170,9 @@ pub struct Luns {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assumption {
-    /// The parameter.
     pub name: String,
     /// Its value in words.
     pub value: String,
-    /// Why this one.
     pub why: String,
 }
 
@@ -208,7 +197,6 @@ impl Description {
         Ok(description)
     }
 
-    /// A built-in one.
     pub fn find(name: &str) -> Option<Description> {
         let (name, text) = LIBRARY.iter().find(|(known, _)| *known == name)?;
         Some(Description::parse(name, text).expect("built-in descriptions are right"))
@@ -378,7 +366,6 @@ impl Locality {
 }
 
 impl Luns {
-    /// Cumulative shares.
     pub(super) fn popularity(&self) -> Vec<f64> {
         let weights: Vec<f64> = (1..=self.count).map(|n| libm::pow(f64::from(n), -self.skew)).collect();
         let sum: f64 = weights.iter().sum();

@@ -41,7 +41,6 @@ pub struct Statistics {
 /// What can be said of a trace. Fractions are between 0 and 1.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Summary {
-    /// Requests.
     pub requests: u64,
     /// From the first request to the last, in seconds.
     pub span_s: f64,
@@ -69,7 +68,6 @@ pub struct Summary {
     pub responses: Option<(u64, f64)>,
     /// The share of requests that begin where one of the last 8 to the same device ended.
     pub sequential_share: f64,
-    /// How many devices.
     pub devices: usize,
     /// The busiest of them.
     pub busiest: Vec<DeviceSummary>,
@@ -84,9 +82,7 @@ pub struct Summary {
 pub struct DeviceSummary {
     /// The device; `None` for all beyond those told apart.
     pub device: Option<u32>,
-    /// Requests to it.
     pub requests: u64,
-    /// Those that read.
     pub reads: u64,
     /// The sector after the highest one asked for.
     pub end_sector: u64,

@@ -20,7 +20,6 @@ const DEPTH: usize = 16;
 /// A part of the story.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Write everything once.
     Fill,
     /// Random load, and a brick killed under it.
     Kill {
@@ -29,7 +28,6 @@ pub(super) enum Stage {
         /// How long after.
         after: Duration,
     },
-    /// Read everything once.
     Verify,
 }
 
@@ -45,7 +43,6 @@ pub(super) struct Volume {
     pub(super) verified_bytes: u64,
 }
 
-/// All that happened.
 pub(super) struct Act {
     pub(super) volumes: Vec<Volume>,
     pub(super) victim: Option<String>,

@@ -16,9 +16,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Comeback {
     /// From its start until all data were redundant; none when they were not in time.
     pub(super) took: Option<Duration>,
-    /// What it fetched.
     pub(super) fetched_bytes: u64,
-    /// What it holds.
     pub(super) held_bytes: u64,
 }
 

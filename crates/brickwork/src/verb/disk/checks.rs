@@ -28,7 +28,6 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// As JSON.
     pub(super) fn json(&self) -> Value {
         json!({
             "what": self.what, "of": self.of, "compared": self.compared, "found": self.found, "bound": self.bound,

@@ -29,7 +29,6 @@ impl Compared {
         (self.iops / self.point.iops - 1.0) * 100.0
     }
 
-    /// As JSON.
     pub(super) fn json(&self) -> Value {
         let point = &self.point;
         json!({

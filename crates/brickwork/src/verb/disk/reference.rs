@@ -16,7 +16,6 @@ pub(super) enum Kind {
     Workload,
     /// `config,read_write,scheduler,...`.
     Curves,
-    /// DiskSim's validation format.
     Measured,
 }
 

@@ -15,7 +15,6 @@ Examples:
   brickwork volume list
   brickwork volume list --json | jq -r '.[] | select(.snapshot | not) | .name'";
 
-/// Prints all volumes.
 pub(super) fn list(global: &Global) -> Result<()> {
     let AdminReply::Volumes(volumes) = client::call(global, AdminRequest::ListVolumes)? else {
         bail!("the directory answered something else; it is of another version");

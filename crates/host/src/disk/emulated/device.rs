@@ -11,7 +11,6 @@ use std::time::Duration;
 use store::IoToken;
 use wire::disk::Contested;
 
-/// The drive.
 #[derive(Debug)]
 pub(super) struct Device {
     claims: Claims<Drive, Waiting>,
@@ -54,9 +53,7 @@ pub(super) enum Happening {
 /// What a drive has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Accesses that read.
     pub reads: u64,
-    /// Accesses that wrote.
     pub writes: u64,
     /// For how long it was busy, in the drive's time.
     pub busy: Duration,

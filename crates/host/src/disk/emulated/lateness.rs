@@ -34,7 +34,6 @@ impl Lateness {
         self.counts.iter().sum()
     }
 
-    /// All lateness together.
     pub fn sum(&self) -> Duration {
         self.sum
     }

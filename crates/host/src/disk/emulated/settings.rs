@@ -33,7 +33,6 @@ const SLOW_PERCENT_MAX: u32 = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("emulated disk '{}': {why}", path.display())]
 pub struct SettingsError {
-    /// The file.
     pub path: PathBuf,
     /// Line, field, and what to do.
     pub why: String,
@@ -59,7 +58,6 @@ impl Default for Settings {
 /// A modelled drive, and what a brick puts around it.
 #[derive(Debug, Clone)]
 pub struct DriveSettings {
-    /// Its kind.
     pub model: Arc<DriveModel>,
     /// What of it is in force.
     pub options: DriveOptions,

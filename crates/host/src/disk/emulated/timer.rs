@@ -4,7 +4,6 @@ use base::Time;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// The timer.
 #[derive(Debug)]
 pub(super) struct Timer {
     fd: OwnedFd,

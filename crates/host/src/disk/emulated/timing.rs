@@ -44,7 +44,6 @@ pub struct Timing {
 /// A request at a drive. Its answer is due when both are there.
 #[derive(Debug, Default)]
 struct Turn {
-    /// The real disk's.
     answer: Option<IoDone>,
     /// When the drive is done.
     done: Option<Time>,
@@ -55,13 +54,10 @@ struct Turn {
 /// A disk is about to serve a contested read.
 #[derive(Debug, Clone)]
 pub struct DiskClaim {
-    /// Which disk.
     pub disk: usize,
-    /// Which read.
     pub attempt: Attempt,
     /// What it will take, in nanoseconds of the drive's time.
     pub bid_ns: u64,
-    /// Whom to tell.
     pub holders: Holders,
 }
 

@@ -9,7 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Between two looks.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// The file, and as what it was read last.

@@ -8,7 +8,6 @@ use core::time::Duration;
 const BURST: Duration = Duration::from_millis(100);
 const SECOND_NS: i128 = 1_000_000_000;
 
-/// The bucket.
 #[derive(Debug)]
 pub(super) struct Bucket {
     bytes_per_second: u64,
@@ -49,7 +48,6 @@ impl Bucket {
         self.bytes > 0
     }
 
-    /// Takes so much.
     pub(super) fn take(&mut self, bytes: u64) {
         self.bytes -= i128::from(bytes);
     }

@@ -26,7 +26,6 @@ enum Stage {
     Dropping,
     /// The next pass gives its space back.
     Waiting,
-    /// This pass does.
     Passing,
     Left,
 }

@@ -50,7 +50,6 @@ use spans::Spans;
 use walks::Walks;
 use wire::{BrickStatus, Care, GroupView, Packet};
 
-/// The machine.
 pub(super) struct Maintenance {
     cx: Context,
     walks: Walks,
@@ -136,7 +135,6 @@ impl Maintenance {
         self.hear_members();
     }
 
-    /// A member answers.
     pub(super) fn on_answer(&mut self, now: Time, call: CallId, answer: Answer) {
         self.cx.set_now(now);
         self.cx.members().on_answer(call, answer);

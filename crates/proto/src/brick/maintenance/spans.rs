@@ -41,7 +41,6 @@ struct SpanJob {
     state: State,
 }
 
-/// All of them.
 pub(super) struct Spans {
     jobs: BTreeMap<SpanId, SpanJob>,
     serial: u64,

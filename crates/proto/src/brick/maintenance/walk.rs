@@ -51,7 +51,6 @@ struct Due {
     place: Place,
 }
 
-/// The walk.
 #[derive(Debug)]
 pub(super) struct Walk {
     route: Route,

@@ -13,7 +13,6 @@ use wire::{BrickStatus, GroupView, LostBlocks};
 /// The most lost blocks that are named.
 const LOST_MAX: usize = 64;
 
-/// The walks.
 pub(super) struct Walks {
     catch_ups: CatchUps,
     scrub: Scrub,

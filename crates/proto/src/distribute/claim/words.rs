@@ -9,7 +9,6 @@ pub use wire::disk::{Attempt, Holders, ReadId};
 /// How a brick claims.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// This brick.
     pub brick: BrickId,
     /// How the disk's next access is chosen.
     pub policy: Policy,
@@ -78,7 +77,6 @@ pub enum Event<T> {
         sector: u64,
         /// Who else was told.
         holders: Holders,
-        /// The driver's own.
         item: T,
     },
     /// A read of which each of `holders` is to begin as soon as it can, whoever is expected to be first.
@@ -89,39 +87,30 @@ pub enum Event<T> {
         sector: u64,
         /// Who else was told.
         holders: Holders,
-        /// The driver's own.
         item: T,
     },
     /// Work that only this disk can do: a destaged write, a read of its own.
     Local {
         /// Where, in sectors of 512 bytes.
         sector: u64,
-        /// Writes settle longer.
         is_write: bool,
-        /// The driver's own.
         item: T,
     },
     /// A read is answered from this brick's memory: the others need not serve it, nor this one's disk if it waits.
     Hit {
-        /// Which.
         attempt: Attempt,
         /// Who else was told.
         holders: Holders,
     },
     /// Another holder claims a read.
     Claim {
-        /// Which.
         attempt: Attempt,
         /// What it predicts to need, in nanoseconds; 0 from memory.
         bid_ns: u64,
-        /// Who.
         brick: BrickId,
     },
     /// Nobody wants a read any more.
-    Cancel {
-        /// Which.
-        read: ReadId,
-    },
+    Cancel { read: ReadId },
     /// What was issued will end at `free`, as far as the driver can tell. Without it the next access is chosen only when
     /// this one has ended.
     Busy {
@@ -137,25 +126,15 @@ pub enum Event<T> {
 pub enum Effect<T> {
     /// Tell `holders` but this brick.
     Claim {
-        /// Which read.
         attempt: Attempt,
         /// What this brick predicts to need, in nanoseconds.
         bid_ns: u64,
-        /// Whom to tell.
         holders: Holders,
     },
     /// Give this to the device now.
-    Issue {
-        /// The driver's own.
-        item: T,
-    },
+    Issue { item: T },
     /// This will not be served here.
-    Drop {
-        /// The driver's own.
-        item: T,
-        /// Why.
-        why: Dropped,
-    },
+    Drop { item: T, why: Dropped },
 }
 
 /// Why an access left without being served.

@@ -35,7 +35,6 @@ impl Call {
     }
 }
 
-/// Outstanding questions.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// Of questions, operations and contests alike.

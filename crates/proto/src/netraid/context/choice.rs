@@ -111,7 +111,6 @@ impl Choice {
         self.traffic.on_question(message);
     }
 
-    /// It is answered.
     pub(crate) fn answered(&mut self, now: Time, id: CallId, call: &Call, answer: &Answer) {
         let Call { brick, since, is_contested, .. } = *call;
         if !is_contested {

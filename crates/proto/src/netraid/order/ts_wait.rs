@@ -105,7 +105,6 @@ impl TsWait {
         self.waiting.retain(|_, prepare| prepare.reply_to.is_none_or(|(of, _)| of != node));
     }
 
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

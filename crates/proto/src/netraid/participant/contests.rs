@@ -297,7 +297,6 @@ impl Contests {
     }
 }
 
-/// Answers a reader.
 pub(super) fn answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
     cx.send(read.from, Message::ReadDone { operation: read.operation, outcome }, content);
 }

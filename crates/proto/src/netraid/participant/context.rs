@@ -10,21 +10,14 @@ use wire::{Contest, Message, Packet, Span};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Send this; it may get lost.
-    Send {
-        /// To whom.
-        to: NodeId,
-        /// What.
-        packet: Packet,
-    },
+    Send { to: NodeId, packet: Packet },
     /// Ask the disk's store.
     Store(Command),
     /// Another brick serves a contested read, which may wait at the disk.
     Claimed {
-        /// Which read.
         attempt: Attempt,
         /// What it takes there, in nanoseconds.
         bid_ns: u64,
-        /// Who serves it.
         brick: BrickId,
     },
 }
@@ -33,13 +26,11 @@ pub enum Effect {
 pub struct Context<'a> {
     /// When the step happens.
     pub now: Time,
-    /// The brick's views.
     pub groups: &'a Groups,
     /// Whether the brick's lease is in force.
     pub leased: bool,
     /// Takes what is asked for.
     pub fx: &'a mut Vec<Effect>,
-    /// The brick's counters.
     pub counters: &'a mut Counters,
 }
 
@@ -56,11 +47,8 @@ impl Context<'_> {
 /// A read as it was asked.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
-    /// Whom to answer.
     pub from: NodeId,
-    /// Which question.
     pub operation: u64,
-    /// The group.
     pub group: GroupId,
     /// The view under which it was asked.
     pub view: ViewNumber,
@@ -79,9 +67,7 @@ pub struct ReadRequest {
 /// A repair as it was asked.
 #[derive(Clone, Debug)]
 pub struct RepairRequest {
-    /// Whom to answer.
     pub asker: RepairAsker,
-    /// The group.
     pub group: GroupId,
     /// The view under which it was asked.
     pub view: ViewNumber,
@@ -89,7 +75,6 @@ pub struct RepairRequest {
     pub span: Span,
     /// Stamps a block.
     pub width: u8,
-    /// The content's stamps.
     pub stamps: Vec<Stamp>,
     /// The content; none where the brick itself found that it is lost.
     pub content: Payload,

@@ -18,8 +18,11 @@ pub(super) enum Staging {
     Stage(WriteKey),
     /// A parity delta, for the inherited blocks that it changes.
     CopyUp(WriteKey),
-    /// A repair.
-    Mend { key: WriteKey, asker: RepairAsker, span: Span },
+    Mend {
+        key: WriteKey,
+        asker: RepairAsker,
+        span: Span,
+    },
     /// A merge, for what it copies up.
     Merge(WriteKey),
 }
@@ -28,15 +31,29 @@ pub(super) enum Staging {
 #[derive(Debug)]
 pub(super) enum Looking {
     /// A write that is checked, and how many copies up were made before.
-    Check { key: WriteKey, copy_ups: u64 },
-    /// A reader.
-    Read { request: ReadRequest, leased: bool, begun: Begun },
+    Check {
+        key: WriteKey,
+        copy_ups: u64,
+    },
+    Read {
+        request: ReadRequest,
+        leased: bool,
+        begun: Begun,
+    },
     /// A question for a write's fate.
-    Fate { asker: Asker, write: WriteId, width: u8 },
+    Fate {
+        asker: Asker,
+        write: WriteId,
+        width: u8,
+    },
     /// A repair, to see whether it fits.
-    Repair { key: WriteKey, request: Box<RepairRequest> },
-    /// The brick itself.
-    Own { job: u64 },
+    Repair {
+        key: WriteKey,
+        request: Box<RepairRequest>,
+    },
+    Own {
+        job: u64,
+    },
     /// A merge, to see what it has to copy up.
     Merge(MergeRequest),
 }
@@ -45,7 +62,6 @@ pub(super) enum Looking {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MergeRequest {
     pub(super) job: u64,
-    /// Of the place-holder.
     pub(super) key: WriteKey,
     /// The blocks, in the heir.
     pub(super) span: Span,
@@ -58,15 +74,25 @@ pub(super) struct MergeRequest {
 #[derive(Debug)]
 pub(super) enum Noting {
     /// A question for a fate, until the refusal is final.
-    Seal { asker: Asker },
+    Seal {
+        asker: Asker,
+    },
     /// Nobody: a seal was dropped, and the floor raised instead.
     SealDropped,
     /// Completions from elsewhere: this brick says first up to which stamp it has no say.
-    Horizon { job: u64, latest: Stamp, completions: Vec<Completion> },
-    /// Completions from elsewhere.
-    Remember { job: u64, completions: Vec<Completion> },
+    Horizon {
+        job: u64,
+        latest: Stamp,
+        completions: Vec<Completion>,
+    },
+    Remember {
+        job: u64,
+        completions: Vec<Completion>,
+    },
     /// The brick itself, for all that it asked before.
-    Settle { job: u64 },
+    Settle {
+        job: u64,
+    },
 }
 
 /// A question which blocks hold data.

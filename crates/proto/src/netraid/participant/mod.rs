@@ -256,7 +256,6 @@ impl Participant {
 
     // ---- the store's answers ----
 
-    /// The store answers.
     pub fn on_store(&mut self, cx: &mut Context<'_>, reply: Reply) {
         match reply {
             Reply::Staged { token, result } => self.on_staged(cx, token, result),

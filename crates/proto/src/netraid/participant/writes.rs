@@ -489,7 +489,6 @@ impl Writes {
         &self.undecided
     }
 
-    /// What took effect.
     pub(super) fn outcomes(&self) -> &Outcomes {
         &self.outcomes
     }

@@ -7,7 +7,6 @@ use crate::netraid::operate::Context;
 use base::{BLOCK_U64, BrickId, GroupId, Payload, Stamp, VolumeId};
 use wire::{Contest, GroupView, Message, ReadPolicy, Scope, Slots, Span, WriteId};
 
-/// What is read.
 pub(super) struct Target {
     pub(super) group: GroupId,
     /// The volume whose branch is read; none where the span names the branch.

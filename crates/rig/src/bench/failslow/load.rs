@@ -20,9 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What jobs do, 4 KiB at a time, anywhere in the volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// Reads.
     Read,
-    /// Writes.
     Write,
 }
 
@@ -105,7 +103,6 @@ pub(super) struct Load {
     port: u16,
     volume: String,
     kind: Kind,
-    /// Runs so far.
     runs: Cell<u64>,
 }
 

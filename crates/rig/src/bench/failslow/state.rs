@@ -17,13 +17,11 @@ const STOP: Duration = Duration::from_millis(200);
 /// A state of the brick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Nothing ails it.
     Healthy,
     /// Its disk is so many milliseconds late on each access.
     Late(u64),
     /// Its process stands still for 200 of every 400 ms.
     Stopped,
-    /// It is killed.
     Dead,
 }
 
@@ -37,10 +35,8 @@ impl State {
         matches!(self, State::Late(_) | State::Stopped)
     }
 
-    /// For command lines.
     pub(super) const NAMES: [&str; 5] = ["healthy", "late-20", "late-50", "stopped", "dead"];
 
-    /// For tables.
     pub(super) fn name(self) -> String {
         match self {
             State::Healthy => "healthy".to_owned(),
@@ -55,7 +51,6 @@ impl State {
         self.name().trim_end_matches(" ms").replace(' ', "-")
     }
 
-    /// Lets it begin.
     pub(super) fn begin(self, cluster: &mut Cluster) -> Result<Trouble> {
         let mut trouble = Trouble { state: self, stops: None };
         match self {

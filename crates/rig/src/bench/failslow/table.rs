@@ -7,7 +7,6 @@ use super::writes::Writes;
 use super::{DEPTH, JOBS, READ_RATE, Results, WRITE_RATE};
 use std::time::Duration;
 
-/// Prints all.
 pub(super) fn print(results: &Results, claims: &[Claim]) {
     if !results.reads.is_empty() {
         println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
@@ -70,7 +69,6 @@ fn writes_heading() -> String {
     )
 }
 
-/// One state.
 pub(super) fn writes_line(writes: &Writes) -> String {
     let both = |part: &Percentiles| format!("{}/{}", millis(part.p50_ms), millis(part.p99_ms));
     let seconds =

@@ -17,7 +17,6 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(15);
 const AFTER: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(100);
 
-/// One state.
 pub(super) struct Writes {
     pub(super) layout: String,
     pub(super) state: State,
