@@ -37,39 +37,6 @@ fn short_runs_with_faults_hold_all_promises() {
     }
 }
 
-/// Seeds that once broke a promise, each with what was wrong.
-#[test]
-fn seeds_that_broke_a_promise_break_it_no_more() {
-    let stories = [
-        (
-            272,
-            "writes waited for a joining member that had no room for their stamps, and said that it was not full",
-        ),
-        (
-            279,
-            "rotten parity could not be mended on a full disk for want of pages, which its stamps of zero never had",
-        ),
-        (
-            289,
-            "a member that was restarted could not say that it had refused a write, which was committed elsewhere",
-        ),
-        (
-            380,
-            "zeros gave a slot back that a write behind them counted on, and a full disk had none left for it",
-        ),
-        (
-            1350,
-            "nobody checked a branch that a full disk could not merge, and what rotted there could not be repaired",
-        ),
-        (2640, "a copy of a rollback that had been refused came late, and was done"),
-        (10287, "a slow disk answered a read after the lease had ended, as if it still lasted"),
-    ];
-    for (seed, story) in stories {
-        let outcome = run_seed(seed, &Options::default());
-        assert_eq!(outcome.violation, None, "seed {seed}: {story}; {}", outcome.cluster);
-    }
-}
-
 #[derive(Clone, Default)]
 struct Sink(Rc<RefCell<Vec<u8>>>);
 
