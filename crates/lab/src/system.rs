@@ -190,10 +190,10 @@ fn sample(measured: &Measured) -> Sample {
         ("hit_rate", measured.hit_rate()),
         ("messages_per_request", measured.messages_per_request()),
         ("conflicts_per_request", measured.conflicts_per_request()),
-        ("claims_per_request", per_request(measured.claims)),
+        ("claims_per_request", per_request(measured.contention.claims)),
         ("device_reads_per_read", measured.device_reads_per_read()),
-        ("control_bytes_per_request", per_request(measured.bytes[1])),
-        ("data_bytes_per_request", per_request(measured.bytes[0])),
+        ("control_bytes_per_request", per_request(measured.traffic.bytes[1])),
+        ("data_bytes_per_request", per_request(measured.traffic.bytes[0])),
         ("moved_addresses", measured.moves as f64),
         ("identity_error", measured.bricks.iter().map(identity_error).fold(0.0, f64::max)),
     ];

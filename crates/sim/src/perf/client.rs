@@ -226,7 +226,7 @@ impl Run<'_> {
     /// A brick answers: the data, or that a write is safe.
     pub(super) fn on_told(&mut self, from: u32, request: Ref) {
         let Some(known) = self.requests.get_mut(request).filter(|known| !known.is_answered) else {
-            self.meter.duplicates += 1;
+            self.meter.contention.duplicates += 1;
             return;
         };
         known.is_answered = true;
@@ -270,17 +270,17 @@ impl Run<'_> {
     }
 
     fn count_answer(&mut self) {
-        self.answered += 1;
-        if self.answered == self.length.warmup {
+        if self.progress.count_answer() {
             self.warmed_up();
         }
-        self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
         self.note_end();
     }
 
     /// A stream is over when its last request is.
     pub(super) fn note_end(&mut self) {
-        self.is_over |= matches!(self.source, Source::Stream { next: None, .. }) && self.requests.len() == 0;
+        if matches!(self.source, Source::Stream { next: None, .. }) && self.requests.len() == 0 {
+            self.progress.end();
+        }
     }
 }
 

@@ -68,10 +68,26 @@ pub struct Measured {
     pub write_response: Response,
     /// Mean response times over the time measured: at most 512 intervals of equal length.
     pub series: Vec<Interval>,
-    /// Messages sent, by kind; see [`Measured::messages`].
+    pub traffic: Traffic,
+    pub contention: Contention,
+    /// The moves of addresses that LARD made.
+    pub moves: u64,
+    /// The share of a stream's requests, in all, that lay beyond the cluster's end, where addresses begin anew.
+    pub wrapped: f64,
+}
+
+/// What was sent.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Traffic {
+    /// Messages, by kind; see [`Measured::messages`].
     pub by_kind: [u64; MESSAGES],
-    /// Bytes of messages sent, with data and without.
+    /// Bytes of messages, with data and without.
     pub bytes: [u64; 2],
+}
+
+/// What several bricks did for the same read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Contention {
     /// Claims beyond the first of a read.
     pub conflicts: u64,
     /// Reads that more than one brick claimed.
@@ -82,10 +98,6 @@ pub struct Measured {
     pub duplicates: u64,
     /// Reads taken over from a best bidder that let its time pass.
     pub overtaken: u64,
-    /// The moves of addresses that LARD made.
-    pub moves: u64,
-    /// The share of a stream's requests, in all, that lay beyond the cluster's end, where addresses begin anew.
-    pub wrapped: f64,
 }
 
 /// What one brick did.
@@ -179,19 +191,19 @@ impl Measured {
 
     /// Messages of a kind for each request.
     pub fn messages(&self, kind: Message) -> f64 {
-        self.by_kind[kind as usize] as f64 / self.requests.max(1) as f64
+        self.traffic.by_kind[kind as usize] as f64 / self.requests.max(1) as f64
     }
 
     /// Messages of all kinds for each request, as D-SPTF counts them (table 5): with those to and from clients, and a
     /// claim beyond the first as one to each holder, the claimer among them.
     pub fn messages_per_request(&self) -> f64 {
-        let sent: u64 = self.by_kind.iter().sum();
-        (sent + self.conflicts) as f64 / self.requests.max(1) as f64
+        let sent: u64 = self.traffic.by_kind.iter().sum();
+        (sent + self.contention.conflicts) as f64 / self.requests.max(1) as f64
     }
 
     /// The share of requests that more than one brick claimed (table 6).
     pub fn conflicts_per_request(&self) -> f64 {
-        self.contested as f64 / self.requests.max(1) as f64
+        self.contention.contested as f64 / self.requests.max(1) as f64
     }
 
     fn mean(&self, of: impl Fn(&BrickMeasured) -> f64) -> f64 {
@@ -305,11 +317,8 @@ pub(super) struct Meter {
     pub(super) requests: u64,
     pub(super) reads: Times,
     pub(super) writes: Times,
-    pub(super) by_kind: [u64; MESSAGES],
-    pub(super) bytes: [u64; 2],
-    pub(super) conflicts: u64,
-    pub(super) contested: u64,
-    pub(super) duplicates: u64,
+    traffic: Traffic,
+    pub(super) contention: Contention,
     series: Series,
 }
 
@@ -321,18 +330,15 @@ impl Meter {
             requests: 0,
             reads: Times::new(),
             writes: Times::new(),
-            by_kind: [0; MESSAGES],
-            bytes: [0; 2],
-            conflicts: 0,
-            contested: 0,
-            duplicates: 0,
+            traffic: Traffic::default(),
+            contention: Contention::default(),
             series: Series::new(since),
         }
     }
 
     pub(super) fn sent(&mut self, kind: Message, bytes: u64) {
-        self.by_kind[kind as usize] += 1;
-        self.bytes[usize::from(!kind.carries_data())] += bytes;
+        self.traffic.by_kind[kind as usize] += 1;
+        self.traffic.bytes[usize::from(!kind.carries_data())] += bytes;
     }
 
     pub(super) fn answered(&mut self, now: Time, is_write: bool, response_ns: u64) {
@@ -361,13 +367,8 @@ impl Meter {
             read_response: self.reads.response(),
             write_response: self.writes.response(),
             series: self.series.intervals(),
-            by_kind: self.by_kind,
-            bytes: self.bytes,
-            conflicts: self.conflicts,
-            contested: self.contested,
-            claims: 0,
-            duplicates: self.duplicates,
-            overtaken: 0,
+            traffic: self.traffic,
+            contention: self.contention,
             moves: 0,
             wrapped: 0.0,
         }

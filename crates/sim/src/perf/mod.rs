@@ -25,7 +25,7 @@ pub mod workload;
 mod writes;
 
 pub use cluster::{BrickSpec, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
-pub use measured::{BrickMeasured, Interval, Measured, Message};
+pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
 pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
 
 /// Runs `workload` on `cluster` and measures. All draws are from `seed`.

@@ -163,7 +163,7 @@ impl Run<'_> {
         let request = served.job.request;
         let Some(known) = self.requests.get_mut(request) else {
             // Served a second time, after the answer: the client would squash it.
-            self.meter.duplicates += 1;
+            self.meter.contention.duplicates += 1;
             return;
         };
         known.service_ns = self.now.0 - served.since.0;

@@ -67,9 +67,31 @@ pub(super) struct Group {
     pub(super) offsets: Vec<u64>,
 }
 
+/// How far a run is.
+pub(super) struct Progress {
+    length: Length,
+    /// Requests, those of the warm-up among them.
+    answered: u64,
+    is_over: bool,
+}
+
+impl Progress {
+    /// A request more was answered. Whether the warm-up ends with it.
+    pub(super) fn count_answer(&mut self) -> bool {
+        self.answered += 1;
+        self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
+        self.answered == self.length.warmup
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(&mut self) {
+        self.is_over = true;
+    }
+}
+
 pub(super) struct Run<'a> {
     pub(super) cluster: &'a Cluster,
-    pub(super) length: Length,
+    pub(super) progress: Progress,
     pub(super) queue: EventQueue<Happening>,
     pub(super) bricks: Vec<Brick>,
     pub(super) groups: Vec<Group>,
@@ -81,13 +103,11 @@ pub(super) struct Run<'a> {
     pub(super) central_cache: Lru,
     pub(super) source: Source,
     pub(super) draw: Draw,
-    pub(super) answered: u64,
     pub(super) meter: Meter,
     pub(super) now: Time,
     events: u64,
     effects: Vec<Effect<Job>>,
     pending: VecDeque<(u32, Effect<Job>)>,
-    pub(super) is_over: bool,
 }
 
 impl<'a> Run<'a> {
@@ -103,7 +123,7 @@ impl<'a> Run<'a> {
         let cache_bytes: u64 = cluster.bricks.iter().map(|brick| brick.cache_bytes).sum();
         let mut run = Run {
             cluster,
-            length,
+            progress: Progress { length, answered: 0, is_over: false },
             queue: EventQueue::new(),
             bricks,
             groups,
@@ -113,13 +133,11 @@ impl<'a> Run<'a> {
             central_cache: Lru::new(cache_bytes / base::BLOCK_U64),
             source: Source::new(workload, &mut draw),
             draw,
-            answered: 0,
             meter: Meter::new(Time::ZERO),
             now: Time::ZERO,
             events: 0,
             effects: Vec::new(),
             pending: VecDeque::new(),
-            is_over: false,
         };
         run.schedule_speeds();
         run.begin_clients();
@@ -127,7 +145,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn run(mut self) -> Measured {
-        while !self.is_over
+        while !self.progress.is_over
             && let Some((now, what)) = self.queue.pop()
         {
             self.now = now;
@@ -242,8 +260,8 @@ impl<'a> Run<'a> {
     fn claim(&mut self, brick: u32, attempt: Attempt, bid_ns: u64, holders: &Holders) {
         let request = Ref::from_number(attempt.read.sequence);
         if let Some(known) = self.requests.get_mut(request) {
-            self.meter.conflicts += u64::from(known.claims > 0);
-            self.meter.contested += u64::from(known.claims == 1);
+            self.meter.contention.conflicts += u64::from(known.claims > 0);
+            self.meter.contention.contested += u64::from(known.claims == 1);
             known.claims = known.claims.saturating_add(1);
         }
         for &BrickId(to) in holders.iter().filter(|to| to.0 != brick) {
@@ -332,7 +350,7 @@ impl<'a> Run<'a> {
         measured.bricks = self.bricks.iter().map(|brick| brick.measured(now, seconds)).collect();
         let claimed = self.bricks.iter().map(Brick::claimed);
         let add = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
-        (measured.claims, measured.overtaken) = claimed.fold((0, 0), add);
+        (measured.contention.claims, measured.contention.overtaken) = claimed.fold((0, 0), add);
         measured.moves = self.asker.moves();
         measured
     }

@@ -71,14 +71,18 @@ fn a_read_is_served_once_and_takes_two_messages_a_holder() {
     let measured = table1("claim", 4000);
     assert!(measured.device_reads_per_read() < 1.001, "{}", measured.device_reads_per_read());
     assert!((15.9..16.4).contains(&measured.messages_per_request()), "{}", measured.messages_per_request());
-    let first_claims = measured.claims - measured.conflicts;
-    assert!(measured.contested > 0 && measured.contested <= measured.conflicts, "{}", measured.contested);
+    let first_claims = measured.contention.claims - measured.contention.conflicts;
     assert!(
-        measured.conflicts > 0 && first_claims.abs_diff(measured.reads) < 32,
+        measured.contention.contested > 0 && measured.contention.contested <= measured.contention.conflicts,
+        "{}",
+        measured.contention.contested
+    );
+    assert!(
+        measured.contention.conflicts > 0 && first_claims.abs_diff(measured.reads) < 32,
         "{first_claims} of {}",
         measured.reads
     );
-    let per_read = measured.by_kind[Message::Forward as usize] as f64 / measured.reads as f64;
+    let per_read = measured.traffic.by_kind[Message::Forward as usize] as f64 / measured.reads as f64;
     assert!((6.9..7.1).contains(&per_read), "{per_read} forwards a read");
 }
 
@@ -86,7 +90,7 @@ fn a_read_is_served_once_and_takes_two_messages_a_holder() {
 fn a_client_that_tells_all_holders_needs_no_forwarder() {
     let options = ClaimOptions { told_by_client: true, ..ClaimOptions::default() };
     let measured = closed(&Cluster::uniform(atlas(), 4, 4, Scheme::Claim(options)), 0.9, 2000);
-    assert_eq!(measured.by_kind[Message::Forward as usize], 0);
+    assert_eq!(measured.traffic.by_kind[Message::Forward as usize], 0);
     assert!((7.9..8.2).contains(&measured.messages_per_request()), "{}", measured.messages_per_request());
 }
 
@@ -96,7 +100,7 @@ fn lost_claims_cost_a_second_service_and_no_answer() {
     cluster.network.claims_lost_ppm = 100_000;
     let measured = closed(&cluster, 0.9, 2000);
     assert_eq!(measured.requests, 2000);
-    assert!(measured.duplicates > 100, "{}", measured.duplicates);
+    assert!(measured.contention.duplicates > 100, "{}", measured.contention.duplicates);
     assert!(measured.device_reads_per_read() > 1.1, "{}", measured.device_reads_per_read());
     assert_account(&measured);
 }
@@ -309,7 +313,10 @@ fn a_read_that_many_claim_is_one_conflict() {
     };
     let workload = Workload::Stream(Box::new((0..10).map(arrival)));
     let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, 1).expect("sound");
-    assert_eq!((measured.claims, measured.conflicts, measured.contested), (80, 70, 10));
+    assert_eq!(
+        (measured.contention.claims, measured.contention.conflicts, measured.contention.contested),
+        (80, 70, 10)
+    );
     assert_eq!(measured.conflicts_per_request(), 1.0);
 }
 
