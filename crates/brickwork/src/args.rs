@@ -57,31 +57,31 @@ pub enum Verb {
     Cluster(cluster::Args),
     /// Run the directory: the metadata service; or make a lost one anew (`directory rebuild`)
     Directory(directory::Args),
-    /// Run a brick: a storage server; make one (`brick init`), list or evict them
+    /// Run a brick (a storage server); create one (`brick init`); list or evict bricks
     Brick(brick::Args),
-    /// Run a gateway: NBD in front of the bricks; or make one (`gateway init`)
+    /// Run a gateway (NBD in front of the bricks), or create one (`gateway init`)
     Gateway(gateway::Args),
-    /// Make a client: the configuration for `attach`, `volume` and `status`
+    /// Create a client: the configuration for `attach`, `volume` and `status`
     Client(client::Args),
-    /// Serve a volume on a unix socket of this machine, through any gateway that lives
+    /// Serve a volume on a unix socket of this machine, through any live gateway
     Attach(attach::Args),
     /// Create, list, resize and delete volumes; snapshots and clones of them
     Volume(volume::Args),
-    /// Show how bricks, gateways and volumes are
+    /// Show the state of bricks, gateways and volumes
     Status(status::Args),
-    /// Show how bricks catch up and lost bricks are rebuilt; set how fast and when
+    /// Show the progress of rebuilding; set its rate and when it begins
     Rebuild(rebuild::Args),
-    /// Check every block of every brick, and repair what is rotten
+    /// Check every block of every brick, and repair rotten blocks
     Scrub(scrub::Args),
-    /// Check a stopped brick's disks, and repair them when asked
+    /// Check a stopped brick's disks, and repair them on request
     Fsck(fsck::Args),
     /// Models of drives: list and show them, compare them with real ones, measure real ones
     Disk(disk::Args),
-    /// Run the same protocol code in a simulated world full of faults
+    /// Run the same protocol code in a simulated world under faults
     Sim(sim::Args),
-    /// Look at block traces, convert them, generate synthetic ones
+    /// Inspect block traces, convert them, generate synthetic ones
     Trace(trace::Args),
-    /// Run the published experiments behind Brickwork, and one's own, in simulation
+    /// Run the published experiments behind Brickwork, and your own, in simulation
     Lab(lab::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Serves one volume over NBD on a unix socket, through any gateway that lives. When a gateway dies, it goes on through
-another within 5 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
+Serves one volume over NBD on a unix socket, through any live gateway. When a gateway dies, attach continues through another
+one within 5 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
 
 Examples:
   brickwork attach first --socket /run/first.sock &

@@ -30,7 +30,7 @@ enum Command {
 /// `cluster init`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-Writes, all readable by you only:
+Writes these files, readable by you only:
   D/ca.pem, D/ca.key                  the cluster's authority; keep ca.key safe and off other machines
   D/directory.toml, directory.pem, directory.key
   D/admin/client.toml, client.pem, client.key
@@ -42,10 +42,10 @@ Examples:
   brickwork directory --config /etc/brickwork/directory.toml
   brickwork cluster init --dir /tmp/try --plaintext        without TLS, on loopback only")]
 pub struct Init {
-    /// Where to write it; made if it does not exist
+    /// The folder to write; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub dir: PathBuf,
-    /// The cluster's name, for people
+    /// The cluster's name, shown to people
     #[arg(long, default_value = "brickwork")]
     pub name: String,
     /// Where the directory listens for bricks, gateways and operators
@@ -54,7 +54,7 @@ pub struct Init {
     /// Where the directory listens for machines with a join token
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7001")]
     pub join_listen: String,
-    /// The address that others use for --listen, when it is not the same (0.0.0.0, a forwarded port)
+    /// The address under which others reach --listen, if it differs (0.0.0.0, a forwarded port)
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
     /// No TLS: loopback only, for trying things out
@@ -71,16 +71,16 @@ Examples:
   brickwork cluster token --dir /etc/brickwork --list
   brickwork cluster token --dir /etc/brickwork --revoke 3fa81c09")]
 struct TokenArgs {
-    /// The directory that `cluster init` wrote
+    /// The folder that `cluster init` wrote
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Admit to this role only
+    /// Admit machines in this role only
     #[arg(long, value_enum)]
     role: Option<JoinRole>,
     /// For how many hours the token admits machines
     #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u64).range(1..=24 * 365))]
     hours: u64,
-    /// List the tokens that are in force, without their secrets
+    /// List the valid tokens, without their secrets
     #[arg(long, conflicts_with_all = ["role", "revoke"])]
     list: bool,
     /// Revoke the token with this id

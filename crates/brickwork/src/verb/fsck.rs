@@ -20,24 +20,24 @@ const NOT_CHECKED: u8 = 8;
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Looks at everything: superblocks, journal, metadata, and the content of every block against its checksum. It writes
-nothing without --repair. The brick must be stopped; a disk that is in use is refused.
+Checks superblocks, journal, metadata, and the content of every block against its checksum. It writes nothing without
+--repair. The brick must be stopped: a disk that is in use is refused.
 
-A repair restores superblocks from each other, ends a torn journal, brings home what the journal holds, and marks as lost
-what cannot be read: the brick's next scrub (`brickwork scrub`) fetches it from other bricks. It never invents content.
+A repair restores superblocks from their copies, truncates a torn journal, destages the journal, and marks unreadable blocks
+as lost. The brick's next scrub (`brickwork scrub`) fetches those from other bricks. A repair never invents content.
 
-Exit codes: 0 all is well, 1 all that was wrong is repaired, 4 something is wrong still, 8 a disk could not be checked
-(their sum for several disks), 2 the command line makes no sense.
+Exit codes: 0 no errors, 1 all errors repaired, 4 errors remain, 8 a disk could not be checked (for several disks their sum),
+2 invalid command line.
 
 Examples:
   brickwork fsck --config /var/lib/brickwork/brick.toml            all disks of a brick
   brickwork fsck --config brick.toml --repair
   brickwork fsck /dev/sdb --json | jq '.disks[].findings'")]
 pub struct Args {
-    /// Disks: block devices or files; those of --config when absent
+    /// Block devices or files; default: the disks of --config
     #[arg(value_name = "DISK")]
     disks: Vec<PathBuf>,
-    /// Repair what can be repaired
+    /// Repair errors where possible
     #[arg(long)]
     repair: bool,
 }

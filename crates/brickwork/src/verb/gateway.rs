@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Prints `ready gateway listening on ADDRESSES` when it serves; ends cleanly on SIGTERM and SIGINT. Run as many as you
-like: all serve the same volumes.
+Prints `ready gateway listening on ADDRESSES` when it serves, and ends cleanly on SIGTERM and SIGINT. You may run any number
+of gateways; all serve the same volumes.
 
-Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name wins):
+Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name overrides both):
   listen      HOST:PORT for `brickwork attach`
-  advertise   HOST:PORT that others use for `listen`, when it is not the same
+  advertise   HOST:PORT under which others reach `listen`, if it differs
   directory   HOST:PORT of the directory
   cluster     the cluster's id, 32 hexadecimal digits
   nbd         NBD endpoints, [\"unix:nbd.sock\", \"tcp:127.0.0.1:10809\"]                   default none
@@ -89,7 +89,7 @@ pub struct Init {
     /// Where the gateway listens for `brickwork attach`
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7004")]
     pub listen: String,
-    /// The address that others use for --listen, when it is not the same
+    /// The address under which others reach --listen, if it differs
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
     /// An NBD endpoint, unix:/PATH (unix:PATH lies in DIR) or tcp:HOST:PORT; may be repeated

@@ -16,28 +16,28 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nothing needs to be started: a brick that comes back fetches what it missed, and the blocks of one that stays away for
---after are rebuilt onto others. This shows how far that is, and sets how it is done. Clients are served meanwhile.
+Shows how far bricks have caught up, and sets how fast they do. You need not start anything: a brick that returns fetches
+what it missed, and the blocks of a brick that stays away for --after are rebuilt onto others. Clients are served meanwhile.
 
-The columns: the group and the brick that catches up in it, how much of the group it has compared, what it has fetched
-because it was missing or old, and when it will be through, judged by one second.
+Columns: the group, the brick that catches up in it, how much of the group it has compared, how much it has fetched because
+blocks were missing or old, and the time left, estimated from one second.
 
-Settings hold for the whole cluster and stay: the directory keeps them, and they win over directory.toml.
+Settings apply to the whole cluster. The directory stores them, and they override directory.toml.
 
-Ends with 0 when all data are redundant, with 1 when they are not (yet); with --wait, with 1 only after --timeout.
+Exits with 0 when all data are redundant, otherwise with 1. With --wait, exits with 1 only after --timeout.
 
 Examples:
-  brickwork rebuild                          how far it is
+  brickwork rebuild                          shows the progress
   brickwork rebuild --wait && echo redundant
   brickwork rebuild --rate 50MiB             slower, to leave more to clients
   brickwork rebuild --after 1h               before a long maintenance")]
 pub struct Args {
     #[command(flatten)]
     waiting: watch::Waiting,
-    /// Bytes a second at most that each brick fetches to catch up
+    /// How many bytes a second each brick may fetch while it catches up
     #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// For how long a brick may be away before its blocks are rebuilt onto others
+    /// How long a brick may be away before its blocks are rebuilt onto others
     #[arg(long, value_name = "TIME", value_parser = parse_after)]
     after: Option<Period>,
 }

@@ -15,20 +15,20 @@ use wire::{AdminRequest, ClusterStatus, ScrubStatus};
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Bricks scrub by themselves once in --every; this begins a scrub on all of them now. Each block is read from the disk,
-its checksum checked, and compared with the other members of its group; what is unreadable or old is repaired from
-them. A block that nobody can make out is lost: reads of it end with EIO, of it alone, and it is named here and in
-`brickwork status` by volume and byte. What a full brick has no room to repair is counted here and served by the others;
-the next scrub tries again.
+Begins a scrub on all bricks now. Bricks also scrub by themselves once in --every. A scrub reads each block from the disk,
+verifies its checksum, and compares its stamp with the other members of the group. Blocks that are unreadable or old are
+repaired from the others. A block that no member can produce is lost: reads of that block fail with EIO, and this command
+and `brickwork status` name its volume and bytes. A block that a full brick has no room to repair is counted here and served
+by the other bricks; the next scrub tries again.
 
-With --rate or --every, and without --wait, only the setting is changed. Settings hold for the whole cluster and stay:
-the directory keeps them, and they win over directory.toml.
+--rate and --every without --wait only change the setting. Settings apply to the whole cluster. The directory stores them,
+and they override directory.toml.
 
-With --wait it ends with 0 when every block was checked and all that was found is repaired, with 1 when some is not, a
-brick could not be checked, or --timeout is over.
+With --wait, exits with 0 when every block was checked and everything found was repaired. Exits with 1 when something is not
+repaired, when a brick could not be checked, or after --timeout.
 
 Examples:
-  brickwork scrub --wait                     and what came of it
+  brickwork scrub --wait                     prints the result
   brickwork scrub --wait --rate 200MiB       faster, from now on
   brickwork scrub --every 30d                less often
   brickwork scrub --every off                never by itself
@@ -36,10 +36,10 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     waiting: watch::Waiting,
-    /// Bytes a second at most that each brick reads to check
+    /// How many bytes a second each brick may read while it scrubs
     #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// How often bricks scrub by themselves (7d, 12h), or off
+    /// How often bricks scrub by themselves (7d, 12h); off: only on command
     #[arg(long, value_name = "TIME")]
     every: Option<Period>,
 }

@@ -30,7 +30,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Hurt simulated clusters, and check that every promise holds
+    /// Run simulated clusters under faults, and check that every promise holds
     Torture(Torture),
     /// Step through the trace of a failing seed
     Replay(Replay),
@@ -40,8 +40,8 @@ enum Command {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Each seed draws a cluster, its volumes, its clients and its faults: crashes, torn and lost writes, bit rot, slow and
-full disks, lost, late, repeated and reordered messages, partitions, clocks that differ. Then all is healed, and
-everything must converge. The same seed does the same, everywhere. A failing seed leaves its trace in the current
+full disks, lost, late, repeated and reordered messages, partitions, skewed clocks. Then all faults end, and
+everything must converge. The same seed gives the same run, everywhere. A failing seed leaves its trace in the current
 directory and prints the one command that repeats it; the code is then 1. From 1000 seeds on, a rare state that was
 never reached is a failure too.
 
@@ -50,22 +50,22 @@ Examples:
   brickwork sim torture --seeds 1 --start 4711         repeats one seed
   brickwork sim torture --seeds 20 --layout raid5-4+1 --bricks 6 --history h.jsonl --json")]
 struct Torture {
-    /// How many seeds
+    /// How many seeds to run
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     start: u64,
-    /// Seeds at a time; as many as there are processors when absent
+    /// How many seeds to run at a time; default: one for each processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Write what clients saw: one JSON line for each operation on a block
+    /// Write the history that clients saw: one JSON line for each operation on a block
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// Shards of a gateway; drawn when absent
+    /// How many shards a gateway has; default: drawn from the seed
     #[arg(long, value_name = "1|4", value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: Option<u16>,
-    /// Bricks; drawn when absent
+    /// How many bricks; default: drawn from the seed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     bricks: Option<u32>,
     /// Draw layouts from these only; may be repeated
@@ -74,16 +74,16 @@ struct Torture {
     /// Draw read policies from these only; may be repeated
     #[arg(long = "read-policy", value_name = "POLICY")]
     read_policies: Vec<wire::ReadPolicy>,
-    /// Seconds of simulated time under faults; drawn when absent
+    /// Seconds of simulated time under faults; default: drawn from the seed
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     simulated_s: Option<u64>,
-    /// About how many operations clients issue; drawn when absent
+    /// About how many operations clients issue; default: drawn from the seed
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
-    /// No faults
+    /// Inject no faults
     #[arg(long)]
     no_faults: bool,
-    /// Plant a bug, or with `all` each in turn, and look which seed and checker find it
+    /// Plant a bug (`all`: each in turn), and print which seed and checker find it
     #[cfg(feature = "planted")]
     #[arg(long, value_name = "NAME", conflicts_with = "history")]
     plant: Option<String>,

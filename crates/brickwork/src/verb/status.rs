@@ -11,14 +11,14 @@ use wire::ClusterStatus;
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Says first whether anything needs an operator, and what to do about it.
+The first lines say whether anything needs an operator, and what to do.
 
 Examples:
   brickwork status
   brickwork status --check || page-the-operator
   brickwork status --json | jq '.bricks[] | select(.alive | not)'")]
 pub struct Args {
-    /// End with code 1 when anything is not as it should be
+    /// Exit with 1 when anything needs an operator
     #[arg(long)]
     check: bool,
 }

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// `brick init`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-A disk is a block device, or a file: a file that does not exist is made with the size behind the colon. A disk on which
-there is something (a file system, another brick) is refused, unless --force is given.
+A disk is a block device or a file. A file that does not exist is created with the size after the colon. A disk that holds
+data (a file system, another brick) is refused unless --force is given.
 
 Examples:
   brickwork brick init --dir /var/lib/brickwork --disk /dev/sdb --disk /dev/sdc --listen 10.0.0.2:7003 --join TOKEN
@@ -36,19 +36,19 @@ pub struct Init {
     /// Where the brick listens
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7003")]
     pub listen: String,
-    /// The address that others use for --listen, when it is not the same
+    /// The address under which others reach --listen, if it differs
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
-    /// A failure domain, such as host=a or rack=2; copies go to different ones; may be repeated
+    /// A failure domain, such as host=a or rack=2; copies go to different domains; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     pub labels: Vec<(String, String)>,
     /// Memory for cached blocks, over all disks
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub cache_bytes: Bytes,
-    /// Journal on each disk; what suits the disk when absent
+    /// Size of the journal on each disk; default: chosen by the size of the disk
     #[arg(long, value_name = "SIZE")]
     pub journal_bytes: Option<Bytes>,
-    /// Overwrite disks on which there is something
+    /// Overwrite disks that hold data
     #[arg(long)]
     pub force: bool,
 }
@@ -56,10 +56,10 @@ pub struct Init {
 /// `brick format`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "\
-After a disk was exchanged: formats the disks of --config that are blank, and leaves the others alone. Start the brick
-then; the directory sees that it came with another disk, and the brick fetches what it lacks from the others.
+Use this after a disk was exchanged. It formats the disks of --config that are blank and does not touch the others. Then
+start the brick: the directory sees the new disk, and the brick fetches its blocks from the other bricks.
 
---disk formats that one disk even if the others are fine; with --force, whatever is on it is lost.
+--disk formats only that disk. With --force, everything on it is lost.
 
 Examples:
   brickwork brick format --config /var/lib/brickwork/brick.toml
@@ -68,7 +68,7 @@ pub(super) struct Format {
     /// Only this disk of the configuration, as it is written there
     #[arg(long, value_name = "PATH")]
     disk: Option<PathBuf>,
-    /// Overwrite it even if there is something on it
+    /// Overwrite the disk even if it holds data
     #[arg(long, requires = "disk")]
     force: bool,
 }

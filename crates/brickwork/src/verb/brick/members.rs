@@ -31,10 +31,10 @@ Examples:
 /// `brick evict`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The brick is left out of all its groups at once and gets no further ones; what it held is rebuilt onto other bricks from
-the redundancy that is left. Nothing acknowledged is lost. Until the rebuild is done the groups lack the brick's
-redundancy, so that this is refused where the layout cannot bear it. To move blocks away from a brick that works, add a
-brick first. For a brick that comes back later nothing needs to be done.
+The brick is left out of all its groups at once and gets no more groups. Its blocks are rebuilt onto other bricks from the
+remaining redundancy, and no acknowledged write is lost. Until the rebuild is done, the groups lack one member; the command
+is refused if a layout does not tolerate that. To move blocks away from a working brick, add a brick first. A brick that
+will return later needs no eviction.
 
 Examples:
   brickwork brick evict brick-3
@@ -43,7 +43,7 @@ pub(super) struct Evict {
     /// The brick: brick-3, or 3
     #[arg(value_parser = parse_brick)]
     brick: BrickId,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct Evict {
 /// `brick readmit`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The brick may take part again: it gets groups when volumes are made, and takes the places of bricks that are missing.
+Lets an evicted brick take part again: it gets groups of new volumes and takes over slots of missing bricks.
 
 Examples:
   brickwork brick readmit brick-3")]
@@ -78,7 +78,7 @@ pub(super) struct Replace {
     /// The brick: brick-3, or 3
     #[arg(value_parser = parse_brick)]
     brick: BrickId,
-    /// The brick that takes its places
+    /// The brick that takes over its slots
     #[arg(long, value_name = "BRICK", value_parser = parse_brick)]
     by: Option<BrickId>,
     #[command(flatten)]

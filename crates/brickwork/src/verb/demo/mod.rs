@@ -34,11 +34,11 @@ const AFTER_KILL: Duration = Duration::from_secs(4);
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Starts a directory, bricks and a gateway as processes on loopback, without TLS; makes a volume of 3 copies and a
-RAID-5 volume; fills both through NBD; reads and overwrites at random; kills a brick (SIGKILL) meanwhile; starts it again
-and waits until it has fetched what it missed and all data are redundant; and reads every byte back. All processes end
-with the demo, also on Ctrl-C, and its files are removed, unless --keep is given. Ends with code 1 if a byte was lost, an
-I/O failed, writes stopped, or the brick did not catch up.
+Starts a directory, bricks and a gateway as processes on loopback, without TLS. Creates a volume of 3 copies and a RAID-5
+volume and fills both through NBD. Reads and overwrites at random, and meanwhile kills a brick (SIGKILL). Starts the brick
+again, waits until all data are redundant, and reads every byte back. All processes end with the demo, also on Ctrl-C, and
+its files are removed, unless --keep is given. Exits with 1 if a byte was lost, an I/O failed, writes stopped, or the brick
+did not catch up.
 
 Examples:
   brickwork demo
@@ -46,16 +46,16 @@ Examples:
   brickwork demo --stop /var/tmp/brickwork-demo-x    ends a cluster that was kept
   brickwork demo --json | tail -n 1 | jq .lost_bytes")]
 pub struct Args {
-    /// Leave the cluster up, and say how to use it
+    /// Leave the cluster running, and print how to use it
     #[arg(long)]
     keep: bool,
-    /// End the cluster that `--keep` left in DIR
+    /// Stop the cluster that `--keep` left in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["keep", "dir"])]
     stop: Option<PathBuf>,
-    /// Where the cluster keeps its files; made for this, on a real disk, when absent
+    /// The folder for the cluster's files; default: a new one on a real disk
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How many bricks; the RAID-5 volume needs 5, and one to spare shows more
+    /// How many bricks; the RAID-5 volume needs 5, and a spare one shows the rebuild
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(5..=32), value_name = "N")]
     bricks: u32,
     /// The size of each of the two volumes

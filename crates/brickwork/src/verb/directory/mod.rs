@@ -20,21 +20,21 @@ use wire::{AdminReply, AdminRequest};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Prints `ready directory listening on ADDRESS` when it serves; ends cleanly on SIGTERM and SIGINT. There is one
-directory in a cluster. While it is away I/O on open volumes goes on; nothing can be opened, made or changed, and writes to
-the groups of a brick that dies meanwhile wait until it is back. When its store is lost: `brickwork directory rebuild`.
+Prints `ready directory listening on ADDRESS` when it serves, and ends cleanly on SIGTERM and SIGINT. A cluster has one
+directory. While the directory is away, I/O on open volumes continues. Nothing can be opened, created or changed, and writes
+to the groups of a brick that dies in that time wait. If its store is lost: `brickwork directory rebuild`.
 
 Keys of directory.toml (environment: BRICKWORK_<KEY>):
   listen        HOST:PORT for bricks, gateways and operators
   join_listen   HOST:PORT for machines with a join token
-  advertise     HOST:PORT that others use for `listen`, when it is not the same
+  advertise     HOST:PORT under which others reach `listen`, if it differs
   cluster       the cluster's id, 32 hexadecimal digits
   name          the cluster's name                                          default \"brickwork\"
   store         file of the directory's own store                           default \"directory.db\"
   authority     directory with ca.pem, ca.key and tokens.json               default \".\"
   lease_ms      milliseconds a brick trusts its views after a heartbeat     default 2000
   rebuild_after how long a brick may be away before it is rebuilt           default 10m
-  rebuild_rate  bytes a second that a brick fetches at most                 default 256MiB
+  rebuild_rate  bytes a second that a brick may fetch                       default 256MiB
   scrub_every   time between two scrubs of a brick, or off                  default 7d
   scrub_rate    bytes a second that a brick reads at most to check          default 32MiB
   metrics       HOST:PORT for Prometheus                                    default none

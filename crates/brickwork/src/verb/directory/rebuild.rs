@@ -16,19 +16,19 @@ use std::time::{Duration, Instant};
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
-For a directory whose store (`store`, directory.db) is lost or damaged. Every brick keeps the views of its groups and
-the volumes that they belong to; this listens at `listen` of directory.toml as the directory did, hears all bricks that
-call, and writes a new store from what they know. The bricks must run; clients wait meanwhile.
+Use this when the directory's store (`store`, directory.db) is lost or damaged. Every brick stores the views of its groups
+and their volumes. This command listens at `listen` of directory.toml, asks all bricks that connect, and writes a new store
+from their answers. The bricks must run; clients wait meanwhile.
 
-DIR is the directory of `cluster init`, restored from a backup without its store. Needed of it:
+DIR is the folder of `cluster init`, restored from a backup without the store. These files are needed:
   directory.toml                      the cluster's id, and where bricks look for the directory
-  directory.pem, directory.key, ca.pem  or no brick lets it in
+  directory.pem, directory.key, ca.pem  without them no brick answers
   ca.key, tokens.json, admin/         to admit further machines, and for operators
-Without ca.key and directory.key the cluster cannot be taken over by anybody, you included. They never change: one
-backup, right after `cluster init`, will do.
+Without ca.key and directory.key nobody can take the cluster over, not even you. These files never change: one backup, right
+after `cluster init`, is enough.
 
-Nothing is written unless every volume is safe: if bricks are missing that could have gone on without those that
-answered, their groups are named. Start those bricks and run it again; with --force, what only they knew is lost.
+Nothing is written unless every volume is safe. If missing bricks could have continued without the bricks that answered,
+the command names their groups. Start those bricks and run it again. With --force, writes that only they know are lost.
 
 It hears bricks for --wait, or until --bricks of them have answered. A brick that has not answered by then and has no
 blocks is unknown to the new directory: `brick init` it anew. Settings of `rebuild` and `scrub` and evictions are
@@ -42,16 +42,16 @@ Examples:
   brickwork directory rebuild --dir /etc/brickwork --wait 2m
   brickwork directory --config /etc/brickwork/directory.toml")]
 pub(super) struct Args {
-    /// The directory that `cluster init` wrote, without the store
+    /// The folder that `cluster init` wrote, without the store
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Until so many bricks have answered, however long it takes
+    /// Wait until this many bricks have answered, however long that takes
     #[arg(long, value_name = "N", conflicts_with = "wait", value_parser = clap::value_parser!(u32).range(1..))]
     bricks: Option<u32>,
-    /// For so long
+    /// How long to wait for bricks
     #[arg(long, value_name = "TIME", default_value = "30s")]
     wait: Period,
-    /// Also if bricks that are missing could have gone on without the others: what only they know is lost
+    /// Write the store even if missing bricks could have continued without the others; writes that only they know are lost
     #[arg(long)]
     force: bool,
 }

@@ -56,7 +56,7 @@ Examples:
     Resize {
         /// The volume
         name: String,
-        /// Its new size, in bytes or with a unit; rounded up to 4 KiB
+        /// The new size, in bytes or with a unit; rounded up to 4 KiB
         #[arg(long, value_name = "SIZE")]
         size: Bytes,
     },
@@ -72,22 +72,22 @@ Examples:
     Delete {
         /// The volume, or VOLUME@SNAPSHOT
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Keep a volume as it is now, under a name
+    /// Take a snapshot: keep the volume's present content under a name
     Snapshot(snapshot::Snapshot),
-    /// Make a volume that begins as a snapshot is
+    /// Make a volume that begins with a snapshot's content
     Clone(snapshot::Clone),
-    /// Make a volume what its snapshot is, and drop what was written since
+    /// Return a volume to a snapshot, and discard everything written since
     Rollback(snapshot::Rollback),
     /// Change how a volume is served
     #[command(after_help = SET_HELP)]
     Set {
         /// The volume
         name: String,
-        /// Who serves its reads
+        /// The read policy: which brick serves a read
         #[arg(long, value_name = "POLICY", required_unless_present = "io_timeout")]
         read_policy: Option<ReadPolicy>,
         /// After how long a request that cannot be served ends with an error (EIO); off waits without end
@@ -153,21 +153,21 @@ Examples:
   brickwork volume create first --size 10GiB --layout raid1x3
   brickwork volume create wide --size 1TiB --layout rs-4+2 --groups 16 --stripe-unit 128KiB")]
 struct Create {
-    /// Its name: 1 to 63 of a-z 0-9 - _ . beginning with a letter or digit
+    /// The volume's name: 1 to 63 of a-z 0-9 - _ . beginning with a letter or digit
     name: String,
-    /// Its size, in bytes or with a unit (10GiB); rounded up to 4 KiB
+    /// The volume's size, in bytes or with a unit (10GiB); rounded up to 4 KiB
     #[arg(long, value_name = "SIZE")]
     size: Bytes,
-    /// How redundancy is kept
+    /// The layout: how copies or parity are kept
     #[arg(long, default_value = "raid1x3")]
     layout: String,
-    /// On how many groups of bricks its extents are spread; 0 lets the directory choose
+    /// How many groups of bricks its extents are spread over; 0 lets the directory choose
     #[arg(long, default_value_t = 0, value_name = "N")]
     groups: u32,
-    /// How much of it lies on one brick before the next one's turn, a multiple of 4KiB; 0 lets the directory choose
+    /// The stripe unit: how many bytes lie on one brick before the next one follows, a multiple of 4KiB; 0 lets the directory choose
     #[arg(long, default_value = "0", value_name = "SIZE")]
     stripe_unit: Bytes,
-    /// Who serves its reads: see 'brickwork volume set --help'
+    /// The read policy: see 'brickwork volume set --help'
     #[arg(long, default_value_t = ReadPolicy::default(), value_name = "POLICY")]
     read_policy: ReadPolicy,
     /// After how long a request that cannot be served ends with an error (EIO); off waits without end

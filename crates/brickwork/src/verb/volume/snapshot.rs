@@ -11,9 +11,9 @@ use wire::{AdminReply, AdminRequest};
 /// `volume snapshot`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A snapshot holds all writes that were acknowledged before this command was begun, and none that was begun after it
-ended. It takes no room until the volume is written. Writes pause for some milliseconds. File systems find it as after
-a power cut: for a tidy one, run `sync` or `fsfreeze` first.
+A snapshot holds all writes that were acknowledged before this command began, and none that began after it ended. It takes
+no room until the volume is written. Writes pause for some milliseconds. A file system finds what it would find after a
+power cut; for a clean one, run `sync` or `fsfreeze` first.
 
 It is named VOLUME@NAME, listed below its volume, and served read-only over NBD under that name.
 
@@ -32,8 +32,8 @@ pub(super) struct Snapshot {
 /// `volume clone`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A clone is a volume of its own that begins as the snapshot is. It shares the snapshot's blocks until it is written, and
-the snapshot cannot be deleted as long as it has clones.
+A clone is a volume that begins with the snapshot's content. It shares the snapshot's blocks until they are overwritten. A
+snapshot that has clones cannot be deleted.
 
 Examples:
   brickwork volume clone first@monday try-upgrade")]
@@ -58,7 +58,7 @@ pub(super) struct Rollback {
     /// The snapshot: VOLUME@NAME
     #[arg(value_parser = parse_snapshot)]
     snapshot: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 }
