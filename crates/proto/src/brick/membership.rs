@@ -1,23 +1,17 @@
 //! A brick and the directory: heartbeats and leases, promises of views to come, views that begin.
 //!
-//! A lease runs from the moment at which the heartbeat was *sent*, so that it ends here before the directory, which
-//! counts from when it was received, believes that it has ended.
+//! [`super::lease`] has until when a brick may trust its views, [`super::doubts`] which writes it wants settled.
 
+use super::doubts::Doubts;
+use super::lease::Lease;
 use super::tokens::Asker as StoreAsker;
 use super::{Brick, BrickConfig, BrickEffect, reply};
 use crate::counters::Counter;
 use crate::netraid::participant::{Asker, FoundFate};
-use base::{BrickId, GatewayId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
-use core::time::Duration;
+use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
 use wire::{BrickStatus, Decision, Fate, GroupView, Message, Orders, Wire, WriteId};
-
-pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
-/// How long a write may be in doubt before a gateway is asked to settle it.
-const DOUBT_PATIENCE: Duration = Duration::from_millis(1000);
-/// The most doubts named in one message.
-const DOUBTS_MAX: usize = 256;
 
 /// What follows when a note is durable.
 #[derive(Debug)]
@@ -84,11 +78,8 @@ pub(super) struct Membership {
     pub(super) status: BrickStatus,
     /// The disks that the notes name.
     noted_disks: Option<Vec<u64>>,
-    lease_until: Time,
-    next_heartbeat: Time,
-    next_report: Time,
-    /// How many doubts, by place, the reports of this round have named.
-    reported: usize,
+    lease: Lease,
+    doubts: Doubts,
     known: u64,
     /// The version that `known` becomes once the notes of these are durable.
     learning: Option<(u64, BTreeSet<Token>)>,
@@ -100,7 +91,6 @@ pub(super) struct Membership {
     /// Notes that found no room, to be written again.
     unnoted: Vec<(Token, Unnoted)>,
     resolving: BTreeMap<u64, Resolving>,
-    gateways: BTreeSet<GatewayId>,
     serial: u64,
 }
 
@@ -115,10 +105,8 @@ impl Membership {
                 ..BrickStatus::default()
             },
             noted_disks: noted_disks(notes),
-            lease_until: Time::ZERO,
-            next_heartbeat: now,
-            next_report: now + DOUBT_PATIENCE,
-            reported: 0,
+            lease: Lease::new(now),
+            doubts: Doubts::new(now),
             known: 0,
             learning: None,
             barred: VecDeque::new(),
@@ -126,13 +114,12 @@ impl Membership {
             notes: HashMap::default(),
             unnoted: Vec::new(),
             resolving: BTreeMap::new(),
-            gateways: BTreeSet::new(),
             serial: 0,
         }
     }
 
     pub(super) fn is_leased(&self, now: Time) -> bool {
-        now < self.lease_until
+        self.lease.is_held(now)
     }
 
     fn is_barrier(&self, token: Token) -> bool {
@@ -140,20 +127,20 @@ impl Membership {
     }
 
     pub(super) fn deadline(&self) -> (Time, &'static str) {
-        (self.next_heartbeat, "heartbeat").min((self.next_report, "doubts are reported"))
+        (self.lease.heartbeat_due(), "heartbeat").min((self.doubts.report_due(), "doubts are reported"))
     }
 
     pub(super) fn on_up(&mut self, now: Time, node: NodeId) {
         match node {
-            NodeId::Gateway(id) => drop(self.gateways.insert(id)),
-            NodeId::Directory => self.next_heartbeat = now,
+            NodeId::Gateway(id) => self.doubts.on_gateway_up(id),
+            NodeId::Directory => self.lease.heartbeat_at(now),
             _ => {}
         }
     }
 
     pub(super) fn on_down(&mut self, node: NodeId) {
         if let NodeId::Gateway(id) = node {
-            self.gateways.remove(&id);
+            self.doubts.on_gateway_down(id);
         }
     }
 
@@ -179,7 +166,7 @@ impl Membership {
 
     /// The directory is to hear of this brick soon.
     pub(super) fn report_soon(&mut self, now: Time) {
-        self.next_heartbeat = self.next_heartbeat.min(now);
+        self.lease.heartbeat_by(now);
     }
 
     fn token(&mut self) -> Token {
@@ -190,14 +177,13 @@ impl Membership {
 
 impl Brick {
     pub(super) fn keep_lease(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
-        if now < self.membership.next_heartbeat {
+        if now < self.membership.lease.heartbeat_due() {
             return;
         }
-        if self.membership.lease_until != Time::ZERO && !self.membership.is_leased(now) {
+        if self.membership.lease.takes_end(now) {
             self.counters.count(Counter::LeaseRanOut);
-            self.membership.lease_until = Time::ZERO;
         }
-        self.membership.next_heartbeat = now + HEARTBEAT;
+        self.membership.lease.on_heartbeat_sent(now);
         self.note_disks(fx);
         for (failed, what) in core::mem::take(&mut self.membership.unnoted) {
             let again = match what {
@@ -223,29 +209,19 @@ impl Brick {
 
     /// Asks a gateway to settle writes that have been in doubt for long; another one each time.
     pub(super) fn report_doubts(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
-        if now < self.membership.next_report {
+        if now < self.membership.doubts.report_due() {
             return;
         }
-        self.membership.next_report = now + DOUBT_PATIENCE / 2;
-        let before = now - DOUBT_PATIENCE;
-        let (groups, from) = (&self.groups, self.membership.reported);
-        let all = || {
-            self.participants.iter().flat_map(|p| p.doubtful(before)).filter(|w| !groups.is_fenced(w.group))
-        };
-        let mut doubtful: Vec<WriteId> = all().skip(from).take(DOUBTS_MAX).collect();
-        if doubtful.is_empty() && from > 0 {
-            doubtful = all().take(DOUBTS_MAX).collect();
-            self.membership.reported = 0;
-        }
-        // The next report goes on behind this one, so that none is hidden by others for ever.
-        self.membership.reported += doubtful.len();
-        let gateways = &self.membership.gateways;
-        if doubtful.is_empty() || gateways.is_empty() {
+        let groups = &self.groups;
+        let doubtful = self.membership.doubts.name(now, |before| {
+            let all = self.participants.iter().flat_map(move |participant| participant.doubtful(before));
+            all.filter(|write| !groups.is_fenced(write.group))
+        });
+        if doubtful.is_empty() || self.membership.doubts.gateway(0).is_none() {
             return;
         }
         self.membership.serial += 1;
-        let turn = self.membership.serial as usize % gateways.len();
-        let gateway = *gateways.iter().nth(turn).expect("fewer than there are");
+        let Some(gateway) = self.membership.doubts.gateway(self.membership.serial) else { return };
         reply(fx, NodeId::Gateway(gateway), Message::Doubtful { writes: doubtful });
     }
 
@@ -278,10 +254,7 @@ impl Brick {
         orders: Orders,
         fx: &mut Vec<BrickEffect>,
     ) {
-        if lease_ns > 0 && sent <= now {
-            self.membership.lease_until =
-                self.membership.lease_until.max(sent + Duration::from_nanos(lease_ns));
-        }
+        self.membership.lease.extend(now, sent, lease_ns);
         let Orders { families, left, bricks, care, is_slow } = orders;
         self.vitals.on_heartbeat_done(now, sent, is_slow);
         for (brick, address) in bricks {
@@ -307,7 +280,7 @@ impl Brick {
         self.look_at_groups(now);
         if tokens.is_empty() {
             self.membership.known = version;
-            self.membership.next_heartbeat = now;
+            self.membership.lease.heartbeat_at(now);
         } else {
             self.membership.learning = Some((version, tokens));
         }
@@ -543,7 +516,7 @@ impl Brick {
         if tokens.is_empty() {
             self.membership.known = *version;
             self.membership.learning = None;
-            self.membership.next_heartbeat = Time::ZERO;
+            self.membership.lease.heartbeat_at(Time::ZERO);
         }
     }
 }

@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod contested;
+mod doubts;
+mod lease;
 mod maintain;
 mod maintenance;
 mod membership;

@@ -1,0 +1,63 @@
+//! A brick's lease: until when it may trust its views, and when it asks the directory for more.
+//!
+//! The lease runs from the moment at which the heartbeat was *sent*. So it ends here before the directory, which counts from
+//! the moment at which it received the heartbeat, believes that it has ended.
+
+use base::Time;
+use core::time::Duration;
+
+/// Several times a lease of 2 s, so that a lost heartbeat costs nothing.
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(400);
+
+/// The lease, and the next heartbeat.
+#[derive(Debug)]
+pub(super) struct Lease {
+    until: Time,
+    next_heartbeat: Time,
+}
+
+impl Lease {
+    /// None yet; the first heartbeat is due at `now`.
+    pub(super) fn new(now: Time) -> Lease {
+        Lease { until: Time::ZERO, next_heartbeat: now }
+    }
+
+    pub(super) fn is_held(&self, now: Time) -> bool {
+        now < self.until
+    }
+
+    /// Whether a lease that was held has ended; says so once.
+    pub(super) fn takes_end(&mut self, now: Time) -> bool {
+        let has_ended = self.until != Time::ZERO && !self.is_held(now);
+        if has_ended {
+            self.until = Time::ZERO;
+        }
+        has_ended
+    }
+
+    /// The directory answered the heartbeat of `sent`. An answer to a heartbeat of the future is no answer.
+    pub(super) fn extend(&mut self, now: Time, sent: Time, lease_ns: u64) {
+        if lease_ns > 0 && sent <= now {
+            self.until = self.until.max(sent + Duration::from_nanos(lease_ns));
+        }
+    }
+
+    pub(super) fn heartbeat_due(&self) -> Time {
+        self.next_heartbeat
+    }
+
+    /// The next heartbeat goes out no later than `at`.
+    pub(super) fn heartbeat_by(&mut self, at: Time) {
+        self.next_heartbeat = self.next_heartbeat.min(at);
+    }
+
+    /// The next heartbeat goes out at `at`, whatever was due before.
+    pub(super) fn heartbeat_at(&mut self, at: Time) {
+        self.next_heartbeat = at;
+    }
+
+    /// A heartbeat goes out.
+    pub(super) fn on_heartbeat_sent(&mut self, now: Time) {
+        self.next_heartbeat = now + HEARTBEAT;
+    }
+}
