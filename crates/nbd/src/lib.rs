@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The source is `doc/proto.md` of the NetworkBlockDevice project; where it leaves a choice, the place that chooses
-//! says so. Reading order: [`session`], [`export`], [`request`], [`reply`], then `negotiation` with `option`,
+//! says so. Reading order: [`session`], [`action`], [`export`], [`request`], [`reply`], then `negotiation` with `option`,
 //! `transmission`, and [`wire`] for the numbers.
 //!
 //! What a client can make a session hold is bounded by [`Limits`]: it stops taking requests (and says so by
@@ -27,6 +27,7 @@
 //! Deliberately absent: sockets, TLS, timeouts and the volumes themselves; the client side; extended headers and
 //! oldstyle negotiation.
 
+pub mod action;
 pub mod export;
 mod input;
 mod negotiation;
@@ -38,7 +39,8 @@ pub mod session;
 mod transmission;
 pub mod wire;
 
+pub use action::{Action, CloseReason, Limits, Purpose, TlsPolicy};
 pub use export::{BlockSizes, Export, Listed, LookupError};
 pub use reply::{Extent, Piece, Reply};
 pub use request::{Command, Errno, Request, RequestError, Tag};
-pub use session::{Action, CloseReason, Limits, Purpose, Session, TlsPolicy};
+pub use session::Session;

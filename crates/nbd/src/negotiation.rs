@@ -3,11 +3,11 @@
 //! One option is handled at a time. One that needs the driver (a lookup, a list, TLS) leaves the phase in
 //! [`Expect::Driver`] until it is answered.
 
+use crate::action::{Action, CloseReason, Limits, Purpose, Step, TlsPolicy};
 use crate::export::{Export, Listed, LookupError};
 use crate::input::Input;
 use crate::option::{self, ContextQuery, InfoQuery};
 use crate::output::{Output, Sender};
-use crate::session::{Action, CloseReason, Limits, Purpose, Step, TlsPolicy};
 use crate::transmission::Transmission;
 use crate::wire::{self, handshake, option as opt, option_reply as rep};
 use base::Payload;
@@ -91,7 +91,7 @@ impl Negotiation {
         }
     }
 
-    pub(crate) fn advance(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step {
+    pub(crate) fn advance(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step<Box<Transmission>> {
         match &mut self.expect {
             Expect::ClientFlags => match input.take_array() {
                 Some(flags) => self.on_client_flags(u32::from_be_bytes(flags)),
@@ -121,7 +121,7 @@ impl Negotiation {
         }
     }
 
-    fn on_client_flags(&mut self, flags: u32) -> Step {
+    fn on_client_flags(&mut self, flags: u32) -> Step<Box<Transmission>> {
         let (fixed, no_zeroes) = (u32::from(handshake::FIXED_NEWSTYLE), u32::from(handshake::NO_ZEROES));
         if flags & !(fixed | no_zeroes) != 0 {
             return violation(format!("its flags {flags:#x} have unknown bits"));
@@ -130,7 +130,7 @@ impl Negotiation {
         self.go_on()
     }
 
-    fn on_header(&mut self, header: &[u8; wire::OPTION_HEADER_BYTES]) -> Step {
+    fn on_header(&mut self, header: &[u8; wire::OPTION_HEADER_BYTES]) -> Step<Box<Transmission>> {
         let word =
             |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let magic = u64::from(word(0)) << 32 | u64::from(word(4));
@@ -168,7 +168,13 @@ impl Negotiation {
         (bare && len > 0).then_some((rep::ERR_INVALID, "the option takes no data"))
     }
 
-    fn on_option(&mut self, option: u32, data: &[u8], input: &Input, out: &mut Output<'_>) -> Step {
+    fn on_option(
+        &mut self,
+        option: u32,
+        data: &[u8],
+        input: &Input,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         match option {
             opt::EXPORT_NAME => self.on_export_name(data, out),
             opt::ABORT => {
@@ -188,7 +194,7 @@ impl Negotiation {
         }
     }
 
-    fn on_export_name(&mut self, data: &[u8], out: &mut Output<'_>) -> Step {
+    fn on_export_name(&mut self, data: &[u8], out: &mut Output<'_>) -> Step<Box<Transmission>> {
         match option::export_name(data) {
             Some(name) => self.look_up(Question::ExportName, name, Purpose::Attach, out),
             None => {
@@ -197,7 +203,7 @@ impl Negotiation {
         }
     }
 
-    fn on_starttls(&mut self, input: &Input, out: &mut Output<'_>) -> Step {
+    fn on_starttls(&mut self, input: &Input, out: &mut Output<'_>) -> Step<Box<Transmission>> {
         if self.tls == TlsPolicy::None {
             return self.refuse(opt::STARTTLS, (rep::ERR_POLICY, "this server has no TLS here"), out);
         }
@@ -212,7 +218,7 @@ impl Negotiation {
         self.ask(Question::Tls, Action::StartTls, out)
     }
 
-    fn on_info(&mut self, option: u32, data: &[u8], out: &mut Output<'_>) -> Step {
+    fn on_info(&mut self, option: u32, data: &[u8], out: &mut Output<'_>) -> Step<Box<Transmission>> {
         let Some(query) = option::info_query(data) else {
             return self.refuse(option, (rep::ERR_INVALID, "the option's data are malformed"), out);
         };
@@ -221,7 +227,7 @@ impl Negotiation {
         self.look_up(Question::Info { option, query }, name, purpose, out)
     }
 
-    fn on_contexts(&mut self, option: u32, data: &[u8], out: &mut Output<'_>) -> Step {
+    fn on_contexts(&mut self, option: u32, data: &[u8], out: &mut Output<'_>) -> Step<Box<Transmission>> {
         if option == opt::SET_META_CONTEXT {
             self.contexts_of = None;
         }
@@ -237,17 +243,27 @@ impl Negotiation {
         self.look_up(Question::Contexts { option, query }, name, Purpose::Describe, out)
     }
 
-    fn look_up(&mut self, question: Question, name: String, purpose: Purpose, out: &mut Output<'_>) -> Step {
+    fn look_up(
+        &mut self,
+        question: Question,
+        name: String,
+        purpose: Purpose,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         self.ask(question, Action::Lookup { name, purpose }, out)
     }
 
-    fn ask(&mut self, question: Question, action: Action, out: &mut Output<'_>) -> Step {
+    fn ask(&mut self, question: Question, action: Action, out: &mut Output<'_>) -> Step<Box<Transmission>> {
         self.expect = Expect::Driver(question);
         out.push(action);
         Step::Again
     }
 
-    pub(crate) fn looked_up(&mut self, found: Result<Export, LookupError>, out: &mut Output<'_>) -> Step {
+    pub(crate) fn looked_up(
+        &mut self,
+        found: Result<Export, LookupError>,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         let expect = std::mem::replace(&mut self.expect, Expect::Header);
         match (expect, found) {
             (Expect::Driver(Question::ExportName), Ok(export)) => self.attach_by_name(export, out),
@@ -269,7 +285,11 @@ impl Negotiation {
         }
     }
 
-    pub(crate) fn listed(&mut self, exports: Result<Vec<Listed>, LookupError>, out: &mut Output<'_>) -> Step {
+    pub(crate) fn listed(
+        &mut self,
+        exports: Result<Vec<Listed>, LookupError>,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         assert!(matches!(self.expect, Expect::Driver(Question::List)), "a list that nobody asked for");
         match exports {
             Ok(exports) => {
@@ -282,13 +302,13 @@ impl Negotiation {
     }
 
     /// Forgets what was agreed in plain text: someone on the way may have said it.
-    pub(crate) fn tls_started(&mut self) -> Step {
+    pub(crate) fn tls_started(&mut self) -> Step<Box<Transmission>> {
         assert!(matches!(self.expect, Expect::Driver(Question::Tls)), "TLS that nobody asked for");
         (self.over_tls, self.structured, self.contexts_of) = (true, false, None);
         self.go_on()
     }
 
-    fn attach_by_name(&mut self, export: Export, out: &mut Output<'_>) -> Step {
+    fn attach_by_name(&mut self, export: Export, out: &mut Output<'_>) -> Step<Box<Transmission>> {
         let zeroes = if self.no_zeroes { 0 } else { wire::EXPORT_NAME_ZEROES };
         let (size_bytes, flags) = (export.reachable_bytes(), export.flags(self.structured));
         let header = out.header(|buffer| {
@@ -301,7 +321,7 @@ impl Negotiation {
         self.attach(export, &name)
     }
 
-    fn attach(&mut self, export: Export, name: &str) -> Step {
+    fn attach(&mut self, export: Export, name: &str) -> Step<Box<Transmission>> {
         let block_status = self.contexts_of.as_deref() == Some(name);
         let mut transmission = Transmission::new(export, self.limits, self.structured, block_status);
         if self.shutting_down {
@@ -335,13 +355,18 @@ impl Negotiation {
         for (_, kind, text) in texts.into_iter().filter(|(wanted, ..)| *wanted) {
             answer_with(out, option, rep::INFO, |data| {
                 data.put_u16(kind);
-                data.put_slice(shorten(text).as_bytes());
+                data.put_slice(wire::shorten(text).as_bytes());
             });
         }
         answer(out, option, rep::ACK, b"");
     }
 
-    fn contexts(&mut self, option: u32, query: ContextQuery, out: &mut Output<'_>) -> Step {
+    fn contexts(
+        &mut self,
+        option: u32,
+        query: ContextQuery,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         if query.base_allocation {
             let listing = option == opt::LIST_META_CONTEXT;
             answer_with(out, option, rep::META_CONTEXT, |data| {
@@ -356,7 +381,12 @@ impl Negotiation {
         self.go_on()
     }
 
-    fn lookup_failed(&mut self, option: u32, error: &LookupError, out: &mut Output<'_>) -> Step {
+    fn lookup_failed(
+        &mut self,
+        option: u32,
+        error: &LookupError,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         let kind = match error {
             LookupError::Unknown(_) => rep::ERR_UNKNOWN,
             LookupError::Refused(_) => rep::ERR_POLICY,
@@ -365,11 +395,16 @@ impl Negotiation {
             LookupError::TlsRequired(_) => rep::ERR_TLS_REQD,
             LookupError::ShuttingDown(_) => rep::ERR_SHUTDOWN,
         };
-        answer(out, option, kind, shorten(&error.to_string()).as_bytes());
+        answer(out, option, kind, wire::shorten(&error.to_string()).as_bytes());
         self.go_on()
     }
 
-    fn refuse(&mut self, option: u32, (kind, message): Refusal, out: &mut Output<'_>) -> Step {
+    fn refuse(
+        &mut self,
+        option: u32,
+        (kind, message): Refusal,
+        out: &mut Output<'_>,
+    ) -> Step<Box<Transmission>> {
         if option == opt::EXPORT_NAME {
             return Step::Close(CloseReason::Refused(message.into()));
         }
@@ -377,13 +412,13 @@ impl Negotiation {
         self.go_on()
     }
 
-    fn go_on(&mut self) -> Step {
+    fn go_on(&mut self) -> Step<Box<Transmission>> {
         self.expect = Expect::Header;
         Step::Again
     }
 }
 
-fn violation(what: impl Into<String>) -> Step {
+fn violation(what: impl Into<String>) -> Step<Box<Transmission>> {
     Step::Close(CloseReason::Violation(what.into()))
 }
 
@@ -412,11 +447,6 @@ fn answer_server(out: &mut Output<'_>, export: &Listed) {
     answer_with(out, opt::LIST, rep::SERVER, |data| {
         data.put_u32(export.name.len() as u32);
         data.put_slice(export.name.as_bytes());
-        data.put_slice(shorten(&export.description).as_bytes());
+        data.put_slice(wire::shorten(&export.description).as_bytes());
     });
-}
-
-/// As much of `text` as a string of the protocol holds.
-pub(crate) fn shorten(text: &str) -> &str {
-    &text[..text.floor_char_boundary(wire::STRING_BYTES_MAX)]
 }

@@ -1,6 +1,6 @@
 //! What a session asks for, and how much of what it said is still unsent.
 
-use crate::session::Action;
+use crate::action::Action;
 use base::Payload;
 use bytes::{Bytes, BytesMut};
 

@@ -3,7 +3,6 @@
 //! Once structured replies are negotiated, every reply is one: clients can cut the stream without knowing the
 //! requests, and errors carry their message.
 
-use crate::negotiation::shorten;
 use crate::output::Output;
 use crate::request::{Header, RequestError};
 use crate::wire::{self, chunk, command as cmd, command_flag as flag};
@@ -69,7 +68,7 @@ pub(crate) fn send_error(error: &RequestError, request: &Header, structured: boo
     if !structured {
         return send_simple(errno, &Payload::new(), request, out);
     }
-    let message = shorten(&error.message);
+    let message = wire::shorten(&error.message);
     send_chunk(chunk::ERROR, chunk::DONE, 6 + message.len(), request, out, |data| {
         data.put_u32(errno);
         data.put_u16(message.len() as u16);

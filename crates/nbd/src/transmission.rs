@@ -3,14 +3,15 @@
 //! A header is taken when there is room for one more request, and goes on when there is room for its data. A request that
 //! fails its check is answered at once; if it is a write, its payload is dropped as it arrives.
 
+use crate::action::{Action, CloseReason, Limits, Step};
 use crate::export::Export;
 use crate::input::{Gather, Input};
 use crate::output::{Output, Sender};
 use crate::reply::{self, Reply};
 use crate::request::{Command, Errno, Header, Request, RequestError, Tag, Terms};
-use crate::session::{Action, CloseReason, Limits, Step};
 use crate::wire::{self, command as cmd};
 use base::HashMap;
+use core::convert::Infallible;
 
 #[derive(Debug)]
 pub(crate) struct Transmission {
@@ -119,7 +120,7 @@ impl Transmission {
         }
     }
 
-    pub(crate) fn advance(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step {
+    pub(crate) fn advance(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step<Infallible> {
         self.repay(out.sender);
         match std::mem::replace(&mut self.expect, Expect::Header) {
             Expect::Header => self.on_input(input, out),
@@ -139,7 +140,7 @@ impl Transmission {
         self.in_flight.len() < self.limits.in_flight_max && !sender.is_congested()
     }
 
-    fn on_input(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step {
+    fn on_input(&mut self, input: &mut Input, out: &mut Output<'_>) -> Step<Infallible> {
         if !self.takes_header(out.sender) {
             return Step::Wait;
         }
@@ -151,7 +152,7 @@ impl Transmission {
         self.on_header(header, out)
     }
 
-    fn on_header(&mut self, header: Header, out: &mut Output<'_>) -> Step {
+    fn on_header(&mut self, header: Header, out: &mut Output<'_>) -> Step<Infallible> {
         if header.kind == cmd::DISC {
             return self.go_on(Expect::Drained);
         }
@@ -168,7 +169,7 @@ impl Transmission {
         }
     }
 
-    fn on_room(&mut self, header: Header, command: Command, out: &mut Output<'_>) -> Step {
+    fn on_room(&mut self, header: Header, command: Command, out: &mut Output<'_>) -> Step<Infallible> {
         let bytes = header.data_bytes();
         if !self.has_room(bytes, out) {
             return self.wait(Expect::Room(header, command));
@@ -208,7 +209,7 @@ impl Transmission {
         mut gather: Gather,
         input: &mut Input,
         out: &mut Output<'_>,
-    ) -> Step {
+    ) -> Step<Infallible> {
         let Some(arrived) = gather.take(input) else {
             return self.wait(Expect::Payload(header, command, gather));
         };
@@ -225,7 +226,7 @@ impl Transmission {
         error: RequestError,
         input: &mut Input,
         out: &mut Output<'_>,
-    ) -> Step {
+    ) -> Step<Infallible> {
         let left = left - input.skip(left);
         if left > 0 {
             return self.wait(Expect::Discard { header, left, error });
@@ -233,7 +234,7 @@ impl Transmission {
         self.refuse(&header, &error, out)
     }
 
-    fn hand_out(&mut self, header: Header, command: Command, out: &mut Output<'_>) -> Step {
+    fn hand_out(&mut self, header: Header, command: Command, out: &mut Output<'_>) -> Step<Infallible> {
         let tag = self.next_tag;
         self.next_tag += 1;
         self.in_flight.insert(tag, header);
@@ -252,17 +253,17 @@ impl Transmission {
         }
     }
 
-    fn refuse(&mut self, header: &Header, error: &RequestError, out: &mut Output<'_>) -> Step {
+    fn refuse(&mut self, header: &Header, error: &RequestError, out: &mut Output<'_>) -> Step<Infallible> {
         reply::send_error(error, header, self.terms.structured, out);
         Step::Again
     }
 
-    fn go_on(&mut self, expect: Expect) -> Step {
+    fn go_on(&mut self, expect: Expect) -> Step<Infallible> {
         self.expect = expect;
         Step::Again
     }
 
-    fn wait(&mut self, expect: Expect) -> Step {
+    fn wait(&mut self, expect: Expect) -> Step<Infallible> {
         self.expect = expect;
         Step::Wait
     }

@@ -159,3 +159,8 @@ pub const BASE_ALLOCATION_ID: u32 = 1;
 pub const STATE_HOLE: u32 = 1 << 0;
 /// In a status of [`BASE_ALLOCATION`]: reads as zeroes.
 pub const STATE_ZERO: u32 = 1 << 1;
+
+/// As much of `text` as a string of the protocol holds.
+pub(crate) fn shorten(text: &str) -> &str {
+    &text[..text.floor_char_boundary(STRING_BYTES_MAX)]
+}
