@@ -124,10 +124,10 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
 }
 
 /// Whether nobody notices the end of the verb but who reads what it prints: it starts no daemon and has no peers. Verbs that
-/// ask the directory see to that themselves ([`client::call`]). [`fsck`] goes on: its exit code is the answer.
+/// ask the directory see to that themselves ([`client::call`]). [`fsck`] goes on: its exit code is the answer. [`cluster`] goes
+/// on, too: it makes what must not be left half made.
 fn is_for_reading(verb: &Verb) -> bool {
     match verb {
-        Verb::Cluster(_) => true,
         Verb::Disk(_) | Verb::Sim(_) | Verb::Trace(_) | Verb::Completions(_) | Verb::Man(_) => true,
         Verb::Lab(args) => !args.is_live(),
         _ => false,
