@@ -13,7 +13,7 @@ use wire::{Reader, Wire};
 
 pub(crate) const HELLO_BYTES: usize = 40;
 /// Both sides must speak the same.
-pub(crate) const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"BRKH");
 

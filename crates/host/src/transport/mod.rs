@@ -6,6 +6,8 @@ mod connection;
 mod contact;
 mod hello;
 
+pub use hello::PROTOCOL_VERSION;
+
 use crate::address::Address;
 use crate::channel::Channel;
 use crate::refusals::refused;
