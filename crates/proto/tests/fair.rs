@@ -3,6 +3,9 @@
 //! Found by torture seed 1621: a write of 64 KiB to RAID-5 needs room at five bricks at once. Each that was told by one
 //! of them to come again held what the others had taken, let go of all after a while, and began anew: at bricks with room
 //! for one write nearly none ever had all five.
+//!
+//! Then those that went from brick to brick held room at some, and waited at another, where writers of single blocks came
+//! and went: these let go of their room, and had it again before whoever waited for it had asked again.
 
 #[allow(dead_code, reason = "each test uses its part")]
 mod common;
@@ -91,4 +94,17 @@ fn whole_rows_at_bricks_with_room_for_one_write_end_within_a_bound() {
 fn writers_of_the_same_row_have_each_their_turn() {
     assert_fair("one row", &contend("raid5-4+1", 5, 4, |_, _| (0, ROW)));
     assert_fair("one mirror", &contend("raid1x3", 3, 4, |_, _| (0, ROW)));
+}
+
+const BLOCK: usize = 4 << 10;
+
+#[test]
+fn a_writer_of_rows_has_its_turn_among_writers_of_single_blocks() {
+    let rows_by_the_first = |rng: &mut base::Rng, gateway| match gateway {
+        1 => (rng.u64(0..16) * ROW as u64, ROW),
+        _ => (rng.u64(0..256) * BLOCK as u64, BLOCK),
+    };
+    for layout in ["raid5-4+1", "raid4-4+1"] {
+        assert_fair(layout, &contend(layout, 5, 8, rows_by_the_first));
+    }
 }

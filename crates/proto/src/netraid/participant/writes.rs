@@ -12,6 +12,7 @@ use super::disk::{Disk, Looking, Staging};
 use super::fates::{Fates, FoundFate, Verdict};
 use super::outcomes::Outcomes;
 use super::reads::Reads;
+use super::turns::Turns;
 use crate::counters::Counter;
 use crate::netraid::atomicity::two_phase::{self, refusal};
 use crate::netraid::order::ts_wait::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
@@ -31,6 +32,8 @@ pub(super) struct Around<'a, 'c> {
 pub(super) struct Writes {
     undecided: PendingTable,
     order: TsWait,
+    /// Whose turn it is when there is no room for all.
+    turns: Turns,
     /// What is told of them, and which are refused for ever.
     fates: Fates,
     outcomes: Outcomes,
@@ -48,6 +51,7 @@ impl Writes {
         Writes {
             undecided,
             order: TsWait::default(),
+            turns: Turns::default(),
             fates: Fates::recover(&recovered.notes),
             outcomes: Outcomes::recover(recovered),
             copy_ups: CopyUps::default(),
@@ -111,6 +115,7 @@ impl Writes {
                 at.cx.counters.count(Counter::WriteRefusedByWaitDie);
                 answer(at.cx, &prepare, PrepareOutcome::Late { newest });
             }
+            // It lacks a place to wait, not room: others need not make way for it.
             Turn::Full => answer(at.cx, &prepare, PrepareOutcome::Busy),
             Turn::Wait => {
                 at.cx.counters.count(Counter::WriteWaitedBehindAnUndecidedOne);
@@ -146,8 +151,9 @@ impl Writes {
 
     /// Takes the place, and looks up what is there.
     fn check(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
-        if self.undecided.len() >= QUEUE_MAX {
-            return answer(at.cx, &prepare, PrepareOutcome::Busy);
+        let is_behind = self.turns.is_behind(prepare.write.stamp, at.cx.now);
+        if is_behind || self.undecided.len() >= QUEUE_MAX {
+            return self.turn_away(at, &prepare);
         }
         let (key, group, volume) = (prepare.key(), prepare.write.group, prepare.write.span.volume);
         // A delta on an inherited block needs its content, to copy it up.
@@ -198,13 +204,29 @@ impl Writes {
         self.stage(at, key, old);
     }
 
+    /// There is no room for the write, or it is for another: it keeps its place among those that come again.
+    fn turn_away(&mut self, at: &mut Around<'_, '_>, prepare: &Prepare) {
+        self.turns.turn_away(prepare.write.stamp, at.cx.now);
+        answer(at.cx, prepare, PrepareOutcome::Busy);
+    }
+
+    /// A write that has its place and is not staged loses it. If it is to come again, room is kept for it before those
+    /// behind it try.
+    fn refuse(&mut self, at: &mut Around<'_, '_>, key: WriteKey, outcome: PrepareOutcome) {
+        match outcome {
+            PrepareOutcome::Busy => self.turns.turn_away(key.stamp, at.cx.now),
+            _ => self.turns.end(key.stamp),
+        }
+        let pending = self.remove(at, key);
+        answer(at.cx, &pending.prepare, outcome);
+    }
+
     fn refuse_checked(&mut self, at: &mut Around<'_, '_>, key: WriteKey, outcome: PrepareOutcome) {
         if matches!(outcome, PrepareOutcome::Late { .. }) {
             self.fates.note_late(key.stamp);
         }
         if self.undecided.get(&key).is_some_and(Pending::is_checking) {
-            let pending = self.remove(at, key);
-            answer(at.cx, &pending.prepare, outcome);
+            self.refuse(at, key, outcome);
         }
     }
 
@@ -229,9 +251,9 @@ impl Writes {
             panic!("a write is staged once: {:?}", pending.prepare.write)
         };
         if let Err(error) = result {
-            let pending = self.remove(at, key);
-            return answer(at.cx, &pending.prepare, refusal(error));
+            return self.refuse(at, key, refusal(error));
         }
+        self.turns.end(key.stamp);
         let (doomed, old) = (*doomed, old.take());
         if !doomed {
             answer_prepared(at.cx, &pending.prepare, old.as_ref());
@@ -297,6 +319,7 @@ impl Writes {
         let Some(pending) = self.undecided.get(&key) else {
             if !commit {
                 self.order.take(&key);
+                self.turns.end(key.stamp);
             }
             return;
         };
@@ -459,6 +482,7 @@ impl Writes {
     fn seal(&mut self, at: &mut Around<'_, '_>, asker: Asker, key: WriteKey) {
         at.cx.counters.count(Counter::WriteRefusedForEver);
         let note = self.fates.seal(key.stamp);
+        self.turns.end(key.stamp);
         if let Some(prepare) = self.order.take(&key) {
             answer(at.cx, &prepare, PrepareOutcome::Late { newest: key.stamp });
         }
