@@ -140,7 +140,7 @@ fn admin(directory: &str, timeout: Duration, request: AdminRequest) -> Result<Ad
 
 fn status(directory: &str) -> ClusterStatus {
     match admin(directory, LIMIT, AdminRequest::Status) {
-        Ok(AdminReply::Status(status)) => status,
+        Ok(AdminReply::Status(status)) => *status,
         other => panic!("no status: {other:?}"),
     }
 }

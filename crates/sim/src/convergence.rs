@@ -46,7 +46,7 @@ impl World {
     pub(crate) fn scrub_clean(&mut self) -> Result<(), Violation> {
         for round in 0..2 {
             let status = match self.administer(vec![AdminRequest::Scrub])?.remove(0) {
-                AdminReply::Status(status) => status,
+                AdminReply::Status(status) => *status,
                 other => return Err(Violation::new("scrub", format!("it was answered with {other:?}"))),
             };
             let number = status.care.scrub;
@@ -128,7 +128,7 @@ impl World {
 
     fn status(&mut self) -> Result<ClusterStatus, Violation> {
         match self.administer(vec![AdminRequest::Status])?.remove(0) {
-            AdminReply::Status(status) => Ok(status),
+            AdminReply::Status(status) => Ok(*status),
             other => Err(Violation::new("live", format!("the status is {other:?}"))),
         }
     }

@@ -449,7 +449,8 @@ pub enum AdminReply {
     Volumes(Vec<VolumeInfo>),
     /// A volume and its groups.
     Map(VolumeMap),
-    Status(ClusterStatus),
+    /// Boxed, so that what is said seldom does not make packets large.
+    Status(Box<ClusterStatus>),
     /// The new brick's id.
     Brick(BrickId),
 }

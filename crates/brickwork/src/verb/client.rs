@@ -98,7 +98,7 @@ pub fn status(global: &Global) -> Result<ClusterStatus> {
 /// The status that the directory answered with.
 pub fn status_of(reply: AdminReply) -> Result<ClusterStatus> {
     match reply {
-        AdminReply::Status(status) => Ok(status),
+        AdminReply::Status(status) => Ok(*status),
         _ => bail!("the directory answered something else; it is of another version"),
     }
 }

@@ -75,7 +75,7 @@ impl Desk {
         match request {
             AdminRequest::ListVolumes => Some(Ok(self.list())),
             AdminRequest::VolumeMap { name } => Some(self.volume_map(name).map(AdminReply::Map)),
-            AdminRequest::Status => Some(Ok(AdminReply::Status(self.cluster_status(now)))),
+            AdminRequest::Status => Some(Ok(AdminReply::Status(Box::new(self.cluster_status(now))))),
             _ => None,
         }
     }

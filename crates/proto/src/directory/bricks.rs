@@ -111,7 +111,7 @@ impl Desk {
         }
         self.cluster.records.care = Some(care);
         let put = self.cluster.records.put_care();
-        let result = Ok(AdminReply::Status(self.cluster_status(now)));
+        let result = Ok(AdminReply::Status(Box::new(self.cluster_status(now))));
         self.cluster.put(vec![put], vec![After::Answer(asker, result)], fx);
         None
     }

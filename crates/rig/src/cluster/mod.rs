@@ -370,7 +370,7 @@ impl Cluster {
 
     pub fn health(&self) -> Result<ClusterStatus> {
         match self.call(AdminRequest::Status)? {
-            AdminReply::Status(status) => Ok(status),
+            AdminReply::Status(status) => Ok(*status),
             other => bail!("the directory answered a question about its status with {other:?}"),
         }
     }
