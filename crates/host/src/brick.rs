@@ -3,8 +3,8 @@
 use crate::address::Address;
 use crate::disk::emulated::{DiskClaim, Emulation, Timing};
 use crate::disk::{Completions, DiskEngine, DiskFile};
+use crate::full_file_system::{Pauses, Wait};
 use crate::metrics::Meter;
-use crate::room::{Pauses, Wait};
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, DISKS, Driver, EMULATION, Role, World, draw_id};
 use crate::{BrickOptions, HostError, Ready, Shutdown};

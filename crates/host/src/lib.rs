@@ -39,7 +39,7 @@
 //!
 //! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`refusals`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
-//! [`room`] (a brick on a full file system), [`recount`], [`attach`], [`admin`].
+//! [`full_file_system`] (a brick whose file system has no room), [`recount`], [`attach`], [`admin`].
 //!
 //! Deliberately absent: decisions. What to send, store or answer is the machines' business; nothing here retries,
 //! orders or remembers on their behalf.
@@ -56,6 +56,7 @@ pub mod disk;
 mod error;
 mod format;
 mod framing;
+mod full_file_system;
 mod gateway;
 mod metrics;
 mod nbd_server;
@@ -63,7 +64,6 @@ pub mod options;
 mod output;
 mod recount;
 pub mod refusals;
-mod room;
 mod shutdown;
 mod slots;
 mod socket;
@@ -78,6 +78,7 @@ pub use directory::run_directory;
 pub use disk::IoEngine;
 pub use error::HostError;
 pub use format::{DiskIdentity, format_disk, reserve_disk};
+pub use full_file_system::free_bytes;
 pub use gateway::run_gateway;
 pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions,
@@ -85,5 +86,4 @@ pub use options::{
 };
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{run_recount, write_store};
-pub use room::free_bytes;
 pub use shutdown::Shutdown;

@@ -3,7 +3,6 @@
 //! The parts own their fields; what needs several of them stands here: finding a block, and setting room aside for a write.
 
 use crate::cache::BlockCache;
-use crate::cut::{Cause, Cut, Way, cut};
 use crate::device::{Device, ReadId, ReadPurpose};
 use crate::discard::{Discards, Region};
 use crate::layers::Layers;
@@ -13,6 +12,7 @@ use crate::pages::Pages;
 use crate::record::{Body, Extent};
 use crate::room::{Demand, PAGES_KEPT, Room, Taken};
 use crate::slots::Allocator;
+use crate::split::{Cause, Portion, Way, split};
 use crate::stats::Space;
 use crate::superblock::{Geometry, SLOT_BLOCKS, SLOT_BYTES};
 use base::{BLOCK, Checksum, Stamp, VolumeId};
@@ -212,26 +212,26 @@ impl Blocks {
     }
 
     /// Cuts a write; one that changes what is there finds no slots to go to directly.
-    pub(crate) fn cut(&self, span: Span, is_zero: bool, cause: Cause) -> Vec<Cut> {
+    pub(crate) fn split(&self, span: Span, is_zero: bool, cause: Cause) -> Vec<Portion> {
         let free = if cause == Cause::Delta { 0 } else { self.slots.available() };
-        cut(span, is_zero, free)
+        split(span, is_zero, free)
     }
 
     /// The room that a write needs to be brought to its final place, and to say of its zeros that they are known.
-    pub(crate) fn need(&self, span: Span, setting: Setting<'_>, cuts: &[Cut]) -> Need {
-        self.need_with(span, setting, cuts, self.needs_page_for_zero())
+    pub(crate) fn need(&self, span: Span, setting: Setting<'_>, portions: &[Portion]) -> Need {
+        self.need_with(span, setting, portions, self.needs_page_for_zero())
     }
 
     /// The room that a recovered write was promised: zeros have what is left over in its cycle.
-    pub(crate) fn need_recovered(&self, span: Span, setting: Setting<'_>, cuts: &[Cut]) -> Need {
-        self.need_with(span, setting, cuts, false)
+    pub(crate) fn need_recovered(&self, span: Span, setting: Setting<'_>, portions: &[Portion]) -> Need {
+        self.need_with(span, setting, portions, false)
     }
 
-    fn need_with(&self, span: Span, setting: Setting<'_>, cuts: &[Cut], zeros: bool) -> Need {
+    fn need_with(&self, span: Span, setting: Setting<'_>, portions: &[Portion], zeros: bool) -> Need {
         let mut need = Need::default();
-        for cut in cuts.iter().filter(|cut| cut.way == Way::Inline) {
-            let first = span.lba + u64::from(cut.offset);
-            let numbers = first / SLOT_BLOCKS..=(first + u64::from(cut.count) - 1) / SLOT_BLOCKS;
+        for portion in portions.iter().filter(|portion| portion.way == Way::Inline) {
+            let first = span.lba + u64::from(portion.offset);
+            let numbers = first / SLOT_BLOCKS..=(first + u64::from(portion.count) - 1) / SLOT_BLOCKS;
             need.slots += numbers.filter(|&number| !self.has_slot(span.volume, number)).count() as u32;
         }
         for page in span.lba / PAGE_BLOCKS..=(span.end() - 1) / PAGE_BLOCKS {
@@ -295,10 +295,10 @@ impl Blocks {
         &mut self,
         span: Span,
         cause: Cause,
-        cuts: &[Cut],
+        portions: &[Portion],
         need: Need,
     ) -> Result<(), StoreError> {
-        let demand = self.demand(span, cause, cuts, need);
+        let demand = self.demand(span, cause, portions, need);
         let places = self.pages.places();
         if self.room.admits(demand, Taken::with_reserved(&self.slots, places)) {
             self.reserve(need);
@@ -310,11 +310,11 @@ impl Blocks {
         Err(if self.layers.is_empty() || is_full { StoreError::NoSpace } else { StoreError::Busy })
     }
 
-    fn demand(&self, span: Span, cause: Cause, cuts: &[Cut], need: Need) -> Demand {
-        let direct = || cuts.iter().filter(|cut| cut.way == Way::Direct);
+    fn demand(&self, span: Span, cause: Cause, portions: &[Portion], need: Need) -> Demand {
+        let direct = || portions.iter().filter(|portion| portion.way == Way::Direct);
         let number = |offset: u32| (span.lba + u64::from(offset)) / SLOT_BLOCKS;
-        let fresh = direct().filter(|cut| !self.has_slot(span.volume, number(cut.offset))).count();
-        let is_zero = cuts.iter().all(|cut| cut.way == Way::Zero);
+        let fresh = direct().filter(|portion| !self.has_slot(span.volume, number(portion.offset))).count();
+        let is_zero = portions.iter().all(|portion| portion.way == Way::Zero);
         let is_new = cause != Cause::Mend && !is_zero && need.pages > 0;
         let pages_kept = if is_new { self.pages.places().count() / PAGES_KEPT } else { 0 };
         Demand {

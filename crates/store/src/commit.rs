@@ -2,12 +2,12 @@
 //!
 //! A command is answered when the group that carries its record is on stable storage, never before.
 
-use crate::cut::{Cause, Cut, Way};
 use crate::discard::Region;
 use crate::overlay::{Need, Setting};
 use crate::queue::Item;
 use crate::record::{Body, Extent, WIDTH_MAX};
 use crate::running::Running;
+use crate::split::{Cause, Portion, Way};
 use crate::works::{Mend, WorkId, WorkKind};
 use crate::writes::{Again, Verdict, Write};
 use base::{BLOCK, Payload, Stamp, Time};
@@ -98,15 +98,17 @@ impl Running {
         cause: Cause,
         record_bytes: usize,
     ) -> Result<Plan, StoreError> {
-        let cuts = self.blocks.cut(span, payload.is_empty(), cause);
-        let inline: u32 = cuts.iter().filter(|cut| cut.way == Way::Inline).map(|cut| cut.count).sum();
-        let cost = inline as usize * BLOCK + record_bytes + cuts.len() * 32 + span.count as usize * 28 + 96;
+        let portions = self.blocks.split(span, payload.is_empty(), cause);
+        let inline: u32 =
+            portions.iter().filter(|portion| portion.way == Way::Inline).map(|portion| portion.count).sum();
+        let cost =
+            inline as usize * BLOCK + record_bytes + portions.len() * 32 + span.count as usize * 28 + 96;
         self.log.check_size(cost)?;
-        let need = self.admit(span, setting, &cuts, cause, cost).inspect_err(|_| {
+        let need = self.admit(span, setting, &portions, cause, cost).inspect_err(|_| {
             // What is journalled may leave room when it is in its final place.
             self.destage.want(!self.blocks.layers.durable().is_empty());
         })?;
-        let extents = cuts.into_iter().map(|cut| self.extent(payload, cut)).collect();
+        let extents = portions.into_iter().map(|portion| self.extent(payload, portion)).collect();
         Ok(Plan { extents, need, cost })
     }
 
@@ -114,7 +116,7 @@ impl Running {
         &mut self,
         span: Span,
         setting: Setting<'_>,
-        cuts: &[Cut],
+        portions: &[Portion],
         cause: Cause,
         cost: usize,
     ) -> Result<Need, StoreError> {
@@ -122,12 +124,12 @@ impl Running {
         if self.blocks.discards.cover_span(&span) {
             return Err(StoreError::Busy);
         }
-        let need = self.blocks.need(span, setting, cuts);
-        self.blocks.admit(span, cause, cuts, need)?;
+        let need = self.blocks.need(span, setting, portions);
+        self.blocks.admit(span, cause, portions, need)?;
         Ok(need)
     }
 
-    fn extent(&mut self, payload: &Payload, Cut { offset, count, way }: Cut) -> Extent {
+    fn extent(&mut self, payload: &Payload, Portion { offset, count, way }: Portion) -> Extent {
         if way == Way::Zero {
             return Extent { offset, count, sums: Vec::new(), body: Body::Zero };
         }

@@ -1,11 +1,11 @@
 //! What the journal's records say is done again: to an open store that asks nothing of its disk yet.
 
-use crate::cut::Cut;
 use crate::discard::Region;
 use crate::overlay::Setting;
 use crate::page_scan::PageScan;
 use crate::record::{Body, Extent, Record, inline_bytes};
 use crate::running::Running;
+use crate::split::Portion;
 use crate::writes::Write;
 use base::{Stamp, VolumeId};
 use wire::Change;
@@ -124,8 +124,8 @@ impl Running {
         let staged: Vec<Stamp> = self.log.writes.iter().map(|(stamp, _)| stamp).collect();
         for stamp in staged {
             let write = self.log.writes.known_mut(stamp);
-            let cuts: Vec<Cut> = write.extents().iter().map(Cut::of).collect();
-            let need = self.blocks.need_recovered(write.staged().write.span, write.setting(), &cuts);
+            let portions: Vec<Portion> = write.extents().iter().map(Portion::of).collect();
+            let need = self.blocks.need_recovered(write.staged().write.span, write.setting(), &portions);
             write.set_need(self.blocks.reserve(need));
         }
     }

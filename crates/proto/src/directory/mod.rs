@@ -8,7 +8,7 @@
 //! - [`cluster`] puts these side by side. All that is above looks at it.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
 //!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
-//! - [`desk`] puts the parts side by side for commands: [`volumes`], [`cuts`] (snapshots, clones, rollbacks), [`bricks`],
+//! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
 //!   [`status`]; [`admin`] says who carries out which.
 //! - [`Directory`] here passes events on; [`rebuild`] makes a lost directory anew.
 
@@ -16,7 +16,6 @@ mod admin;
 mod bricks;
 mod change;
 mod cluster;
-mod cuts;
 mod desk;
 mod event;
 mod gateways;
@@ -26,6 +25,7 @@ mod members;
 pub mod rebuild;
 mod records;
 mod slow;
+mod snapshots;
 mod status;
 mod store;
 #[cfg(test)]

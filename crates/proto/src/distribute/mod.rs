@@ -63,7 +63,7 @@ const TIE_DELAY: Duration = Duration::from_micros(300);
 
 const QUEUES: ShortestQueue = ShortestQueue { granule: GRANULE_BYTES };
 
-/// Each policy as gateways have it: the one list.
+/// Each policy as gateways have it. The names that volumes store are listed in `wire::policy`.
 pub fn shipped(policy: ReadPolicy) -> Box<dyn Policy> {
     match policy {
         ReadPolicy::Claim => Box::new(Contest::rescued(QUEUES)),

@@ -8,7 +8,6 @@
 pub(crate) mod allocation;
 pub(crate) mod answer;
 pub mod atomicity;
-pub mod completions;
 pub(crate) mod context;
 pub(crate) mod coordinator;
 pub(crate) mod expected;

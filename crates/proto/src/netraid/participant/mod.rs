@@ -16,6 +16,7 @@
 mod allocation;
 mod answers;
 mod branches;
+mod completions;
 mod contests;
 pub mod context;
 mod copy_ups;

@@ -1,9 +1,9 @@
 //! What requests and writes did at this disk: so that a retry takes effect once, and a settler learns what took effect
 //! before later writes went over it.
 
+use super::completions::{Applied, Completions};
 use super::context::Context;
 use super::disk::{Disk, Noting};
-use crate::netraid::completions::{Applied, Completions};
 use base::{ClientId, RequestId, Stamp};
 use wire::disk::Recovered;
 use wire::{Completion, Wire};

@@ -33,41 +33,43 @@ pub(crate) enum Way {
 
 /// A stretch of a write, in blocks from its first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct Portion {
     pub(crate) offset: u32,
     pub(crate) count: u32,
     pub(crate) way: Way,
 }
 
-impl Cut {
+impl Portion {
     /// As recovery finds it.
-    pub(crate) fn of(extent: &Extent) -> Cut {
+    pub(crate) fn of(extent: &Extent) -> Portion {
         let way = match extent.body {
             Body::Slot(_) => Way::Direct,
             Body::Inline(_) => Way::Inline,
             Body::Zero | Body::Lost => Way::Zero,
         };
-        Cut { offset: extent.offset, count: extent.count, way }
+        Portion { offset: extent.offset, count: extent.count, way }
     }
 }
 
 /// Cuts a write: whole slots go to `free` ones directly, the rest through the journal.
-pub(crate) fn cut(span: Span, zero: bool, free: u32) -> Vec<Cut> {
+pub(crate) fn split(span: Span, zero: bool, free: u32) -> Vec<Portion> {
     if zero {
-        return vec![Cut { offset: 0, count: span.count, way: Way::Zero }];
+        return vec![Portion { offset: 0, count: span.count, way: Way::Zero }];
     }
-    let mut cuts: Vec<Cut> = Vec::new();
+    let mut portions: Vec<Portion> = Vec::new();
     let (mut offset, mut free) = (0, free);
     while offset < span.count {
         let to_next = (SLOT_BLOCKS - (span.lba + u64::from(offset)) % SLOT_BLOCKS) as u32;
         let count = to_next.min(span.count - offset);
         let direct = u64::from(count) * BLOCK as u64 == SLOT_BYTES && free > 0;
-        match cuts.last_mut() {
-            Some(Cut { count: length, way: Way::Inline, .. }) if !direct => *length += count,
-            _ => cuts.push(Cut { offset, count, way: if direct { Way::Direct } else { Way::Inline } }),
+        match portions.last_mut() {
+            Some(Portion { count: length, way: Way::Inline, .. }) if !direct => *length += count,
+            _ => {
+                portions.push(Portion { offset, count, way: if direct { Way::Direct } else { Way::Inline } })
+            }
         }
         free -= u32::from(direct);
         offset += count;
     }
-    cuts
+    portions
 }

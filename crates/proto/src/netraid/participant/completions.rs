@@ -12,7 +12,7 @@ const CLIENTS_MAX: usize = 4096;
 
 /// The parts of requests that took effect, by client.
 #[derive(Debug, Default)]
-pub struct Completions {
+pub(super) struct Completions {
     clients: BTreeMap<ClientId, Client>,
 }
 
@@ -25,14 +25,14 @@ struct Client {
 
 impl Completions {
     /// What a store found again.
-    pub fn recover(completions: &[Completion]) -> Completions {
+    pub(super) fn recover(completions: &[Completion]) -> Completions {
         let mut recovered = Completions::default();
         completions.iter().for_each(|completion| recovered.insert(*completion));
         recovered
     }
 
     /// A part of a request took effect.
-    pub fn insert(&mut self, completion: Completion) {
+    pub(super) fn insert(&mut self, completion: Completion) {
         let Completion { request, part, stamp } = completion;
         if request == RequestId::default() {
             return;
@@ -49,7 +49,7 @@ impl Completions {
     }
 
     /// At most `max` of the parts after `after`, in order.
-    pub fn page(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<Completion> {
+    pub(super) fn page(&self, after: Option<(RequestId, u64)>, max: usize) -> Vec<Completion> {
         let (from, part) = after.unwrap_or_default();
         self.clients
             .range(from.client..)
@@ -64,19 +64,19 @@ impl Completions {
     }
 
     /// Whether the part took effect.
-    pub fn contains(&self, request: RequestId, part: u64) -> bool {
+    pub(super) fn contains(&self, request: RequestId, part: u64) -> bool {
         self.clients
             .get(&request.client)
             .is_some_and(|client| client.parts.contains_key(&(request.sequence, part)))
     }
 
     /// Whether the client said that this request is answered and never comes again.
-    pub fn is_past(&self, request: RequestId) -> bool {
+    pub(super) fn is_past(&self, request: RequestId) -> bool {
         self.clients.get(&request.client).is_some_and(|client| request.sequence < client.floor)
     }
 
     /// The client never asks again below `floor`.
-    pub fn raise_floor(&mut self, client: ClientId, floor: u64) {
+    pub(super) fn raise_floor(&mut self, client: ClientId, floor: u64) {
         if let Some(client) = self.clients.get_mut(&client)
             && floor > client.floor
         {
@@ -89,7 +89,7 @@ impl Completions {
 /// The stamps of the latest writes that took effect at a disk, whoever asked for them: what a settler may ask for after
 /// newer writes went over the blocks.
 #[derive(Debug, Default)]
-pub struct Applied {
+pub(super) struct Applied {
     stamps: BTreeSet<Stamp>,
     /// All later stamps that took effect are known.
     horizon: Stamp,
@@ -100,7 +100,7 @@ const APPLIED_MAX: usize = 1 << 14;
 impl Applied {
     /// What a store found again. It forgets the earliest stamps first, so what is not listed and took effect is earlier
     /// than all that is.
-    pub fn recover(recovered: &Recovered) -> Applied {
+    pub(super) fn recover(recovered: &Recovered) -> Applied {
         let stamps: BTreeSet<Stamp> =
             recovered.completions.iter().map(|completion| completion.stamp).collect();
         let horizon = match has_full_client(recovered) {
@@ -114,7 +114,7 @@ impl Applied {
     }
 
     /// A write took effect.
-    pub fn insert(&mut self, stamp: Stamp) {
+    pub(super) fn insert(&mut self, stamp: Stamp) {
         self.stamps.insert(stamp);
         if self.stamps.len() > APPLIED_MAX
             && let Some(oldest) = self.stamps.pop_first()
@@ -125,17 +125,17 @@ impl Applied {
 
     /// What took effect elsewhere, up to `stamp`, is listed here too: nothing follows any more from what is not listed and
     /// is earlier.
-    pub fn raise_horizon(&mut self, stamp: Stamp) {
+    pub(super) fn raise_horizon(&mut self, stamp: Stamp) {
         self.horizon = self.horizon.max(stamp);
     }
 
     /// Whether the write took effect here, as far as is known.
-    pub fn contains(&self, stamp: Stamp) -> bool {
+    pub(super) fn contains(&self, stamp: Stamp) -> bool {
         self.stamps.contains(&stamp)
     }
 
     /// Whether the write would be known if it had taken effect here.
-    pub fn covers(&self, stamp: Stamp) -> bool {
+    pub(super) fn covers(&self, stamp: Stamp) -> bool {
         stamp > self.horizon
     }
 }
