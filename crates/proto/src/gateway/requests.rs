@@ -91,6 +91,9 @@ pub(super) struct Requests {
     due: BTreeSet<(Time, u64)>,
     /// Sequences of own clients' requests that were given up, and until when they count as unanswered.
     given_up: BTreeSet<(Time, u64)>,
+    /// Other clients' requests that were given up, and until when a copy of them is not begun again: its client knows by then
+    /// that it failed, and may have written something else.
+    given_up_remote: BTreeMap<RequestId, Time>,
 }
 
 impl Requests {
@@ -110,6 +113,7 @@ impl Requests {
             patches: BTreeMap::new(),
             due: BTreeSet::new(),
             given_up: BTreeSet::new(),
+            given_up_remote: BTreeMap::new(),
         }
     }
 
@@ -126,6 +130,7 @@ impl Requests {
             self.given_up.pop_first();
             self.outstanding.remove(&sequence);
         }
+        self.given_up_remote.retain(|_, until| *until > now);
         let mut any = false;
         while let Some(&(due, serial)) = self.due.first()
             && due <= now
@@ -175,6 +180,11 @@ impl Requests {
             && (self.remote.contains_key(&request) || self.table.len() >= Requests::MAX)
         {
             return;
+        }
+        if let Origins::Client { request, .. } = origin
+            && self.given_up_remote.contains_key(&request)
+        {
+            return answer(fx, origin, Err(IoError::TimedOut), Payload::new());
         }
         let Some(open) = metadata.volumes.get(&volume) else {
             return answer(fx, origin, Err(IoError::NoVolume), Payload::new());
@@ -317,7 +327,12 @@ impl Requests {
             self.due.remove(&(due, serial));
         }
         match request.origin {
-            Origins::Client { request: id, .. } => drop(self.remote.remove(&id)),
+            Origins::Client { request: id, .. } => {
+                self.remote.remove(&id);
+                if let Some(due) = request.due.filter(|_| request.is_given_up()) {
+                    self.given_up_remote.insert(id, due + GIVEN_UP_KEPT);
+                }
+            }
             Origins::Session { session, .. } => {
                 match request.due.filter(|_| request.is_given_up()) {
                     Some(due) => drop(self.given_up.insert((due + GIVEN_UP_KEPT, request.id.sequence))),

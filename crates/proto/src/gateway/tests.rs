@@ -264,3 +264,32 @@ fn a_patch_read_under_one_head_is_written_to_the_next_on_condition_of_what_was_r
     play.hear(asked[0].0, Message::Prepared { operation: asked[0].1, outcome });
     assert_eq!(play.reply(), Some(Ok(IoReply::Done)));
 }
+
+/// A client that was told of an error may write something else. A copy of its earlier request that comes late must not be
+/// done over that.
+#[test]
+fn a_copy_of_a_request_that_was_given_up_is_not_begun_again() {
+    let time = core::time::Duration::from_secs(2);
+    let volume = VolumeInfo { io_timeout: wire::IoTimeout::After(time), ..info(VOLUME, "v") };
+    let mut play = Play::new(&[volume]);
+    let client = ClientId(77);
+    let ask = |play: &mut Play| {
+        let id = RequestId { client, sequence: 1 };
+        let message = Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset: 0 } };
+        play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; 4096]));
+        play.sent()
+    };
+    let is_prepare = |(_, message): &(NodeId, Message)| matches!(message, Message::Prepare { .. });
+    let is_refusal = |(to, message): &(NodeId, Message)| {
+        let refusal = Message::Reply { sequence: 1, result: Err(IoError::TimedOut) };
+        *to == NodeId::Client(client) && *message == refusal
+    };
+    assert!(ask(&mut play).iter().any(is_prepare));
+    play.now += time;
+    let now = play.now;
+    play.gateway.wake(now, &mut play.fx);
+    play.gateway.settle(now, &mut play.fx);
+    assert!(play.sent().iter().any(is_refusal));
+    let again = ask(&mut play);
+    assert!(again.iter().any(is_refusal) && !again.iter().any(is_prepare), "{again:?}");
+}
