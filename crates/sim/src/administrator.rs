@@ -235,7 +235,7 @@ impl World {
         let brick = self.administrator.pick(&bricks)?;
         let is_near = self.judges.views().newest().values().any(|view| view.slot_of(brick).is_some());
         // What is evicted is as good as lost for its groups: as rare, and only where they survive that.
-        (is_near && !self.shape.small_disks && self.may_lose(brick)).then_some(brick)
+        (is_near && !self.shape.disks.are_small && self.may_lose(brick)).then_some(brick)
     }
 
     fn draw_spare(&mut self) -> Option<BrickId> {

@@ -28,7 +28,7 @@ impl World {
         while self.judges.are_content() {
             let status = self.status()?;
             let Some(worst) = status.volumes.iter().find(|volume| !is_whole(volume)) else { return Ok(()) };
-            if self.shape.small_disks && status.bricks.iter().any(|brick| is_full(&brick.status)) {
+            if self.shape.disks.are_small && status.bricks.iter().any(|brick| is_full(&brick.status)) {
                 // What would fill a disk is not rebuilt onto it.
                 return Ok(());
             }
@@ -63,7 +63,7 @@ impl World {
             rebuild_bytes_per_second: Some(FULL_SPEED),
             scrub_bytes_per_second: Some(FULL_SPEED),
             scrub_interval_s: Some(0),
-            rebuild_after_s: Some(self.shape.rebuild_after_s),
+            rebuild_after_s: Some(self.shape.upkeep.rebuild_after_s),
         };
         self.administer(vec![care]).map(drop)
     }

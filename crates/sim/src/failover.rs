@@ -90,7 +90,7 @@ impl World {
         let runs = |node: usize| self.nodes[node].runs();
         let brick = |id| self.nodes.slot(base::NodeId::Brick(id)).is_some_and(runs);
         let views = || self.judges.views().newest().values();
-        !self.shape.small_disks
+        !self.shape.disks.are_small
             && self.time.now_ns() > self.faults.disturbed_ns() + CALM_NS
             && *self.physics.net().config() == LinkConfig::CLEAN
             && runs(0)

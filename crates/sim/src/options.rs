@@ -123,37 +123,76 @@ impl VolumePlan {
     }
 }
 
+/// The disks of each brick.
+#[derive(Clone, Debug)]
+pub(crate) struct Disks {
+    pub(crate) per_brick: u32,
+    pub(crate) model: DiskConfig,
+    pub(crate) journal_bytes: u64,
+    pub(crate) cache_bytes: usize,
+    pub(crate) limits: Limits,
+    /// Whether clients write more than fits.
+    pub(crate) are_small: bool,
+}
+
+impl Disks {
+    /// Where the journal of every disk ends: rot behind it hits blocks.
+    pub(crate) fn journal_end(&self) -> u64 {
+        (64 << 10) + self.journal_bytes
+    }
+}
+
+/// What clients ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    pub(crate) clients: u32,
+    pub(crate) actors: u32,
+    /// Requests that an attached client has outstanding at most.
+    pub(crate) window: usize,
+    /// About how many operations all of them issue.
+    pub(crate) operations: u64,
+}
+
+/// How long the run is: with faults, and after they have ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Phases {
+    pub(crate) safety_ns: u64,
+    pub(crate) liveness_ns: u64,
+}
+
+/// How bricks look after their blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Upkeep {
+    /// For how long a brick may be away before its blocks are rebuilt onto another.
+    pub(crate) rebuild_after_s: u64,
+    pub(crate) rebuild_bytes_per_second: u64,
+    /// 0 for no scrubs but those asked for.
+    pub(crate) scrub_interval_s: u64,
+}
+
+/// How far clocks differ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    /// They run at most so much too fast or too slow.
+    pub(crate) skew_ppm: u32,
+    /// They start at most so far apart.
+    pub(crate) offset_ns: u64,
+}
+
 /// What the seed drew.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) bricks: u32,
-    pub(crate) disks: u32,
-    pub(crate) disk: DiskConfig,
-    pub(crate) journal_bytes: u64,
-    pub(crate) cache_bytes: usize,
-    pub(crate) store_limits: Limits,
-    pub(crate) small_disks: bool,
     pub(crate) gateways: u32,
-    pub(crate) clients: u32,
-    pub(crate) actors: u32,
-    pub(crate) window: usize,
+    pub(crate) disks: Disks,
     pub(crate) volumes: Vec<VolumePlan>,
-    pub(crate) safety_ns: u64,
-    pub(crate) liveness_ns: u64,
-    pub(crate) operations: u64,
+    pub(crate) load: Load,
+    pub(crate) phases: Phases,
+    pub(crate) upkeep: Upkeep,
+    pub(crate) clocks: Clocks,
     pub(crate) faults: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,
-    /// For how long a brick may be away before its blocks are rebuilt onto another.
-    pub(crate) rebuild_after_s: u64,
-    /// How fast they are.
-    pub(crate) rebuild_bytes_per_second: u64,
-    /// Seconds between scrubs; 0 for none but those asked for.
-    pub(crate) scrub_interval_s: u64,
-    /// Clocks run at most so much too fast or too slow.
-    pub(crate) skew_ppm: u32,
-    /// Clocks start at most so far apart.
-    pub(crate) offset_ns: u64,
 }
 
 /// Room for about 1 MiB of data behind a journal of 1 MiB.
@@ -188,40 +227,34 @@ impl Shape {
     pub(crate) fn draw(seed: u64, options: &Options) -> Shape {
         let draw = &mut Draw::new(seed);
         let bricks = options.bricks.unwrap_or(draw.between(4, 9) as u32);
-        let disks = options.shards.unwrap_or(*draw.pick(&[1, 1, 2, 4]));
-        let small_disks = options.faults && draw.percent(10);
+        let per_brick = options.shards.unwrap_or(*draw.pick(&[1, 1, 2, 4]));
+        let are_small = options.faults && draw.percent(10);
         let safety_ns = options.simulated_s.unwrap_or(draw.between(20, 70)) * SECOND;
-        let skewed = options.faults && draw.percent(70);
-        let base_ns = draw.between(20_000, 200_000);
+        let is_skewed = options.faults && draw.percent(70);
+        let disks = Disks::draw(draw, u32::from(per_brick), are_small);
+        let (gateways, clients) = (draw.between(1, 3) as u32, draw.between(1, 3) as u32);
+        let actors = draw.between(6, 14) as u32;
         let policies = draw_policies(seed, &options.read_policies);
+        let volumes = draw_volumes(draw, bricks, &options.layouts, are_small, policies);
+        let operations = options.operations.unwrap_or(draw.between(1000, 4000));
         Shape {
             bricks,
-            disks: if small_disks { 1 } else { u32::from(disks) },
-            disk: DiskConfig {
-                bytes: if small_disks { SMALL_DISK_BYTES } else { 64 << 20 },
-                read_ns: base_ns,
-                write_ns: base_ns / 2,
-                flush_ns: base_ns * draw.between(1, 8),
+            gateways,
+            disks,
+            volumes,
+            load: Load { clients, actors, window: 16, operations },
+            phases: Phases { safety_ns, liveness_ns: 12 * SECOND },
+            upkeep: Upkeep {
+                rebuild_after_s: draw.between(3, 12),
+                rebuild_bytes_per_second: draw.between(128, 4096) << 10,
+                scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
             },
-            cache_bytes: *draw.pick(&[0, 0, 64 << 10, 64 << 20]),
-            store_limits: draw_limits(draw),
-            journal_bytes: if small_disks { 1 << 20 } else { *draw.pick(&[128 << 10, 1 << 20, 4 << 20]) },
-            small_disks,
-            gateways: draw.between(1, 3) as u32,
-            clients: draw.between(1, 3) as u32,
-            actors: draw.between(6, 14) as u32,
-            window: 16,
-            volumes: draw_volumes(draw, bricks, &options.layouts, small_disks, policies),
-            safety_ns,
-            liveness_ns: 12 * SECOND,
-            operations: options.operations.unwrap_or(draw.between(1000, 4000)),
+            clocks: Clocks {
+                skew_ppm: if is_skewed { draw.between(0, 5000) as u32 } else { 0 },
+                offset_ns: if is_skewed { draw.between(0, 20_000 * MS) } else { 0 },
+            },
             faults: options.faults,
             plant: options.plant.clone(),
-            rebuild_after_s: draw.between(3, 12),
-            rebuild_bytes_per_second: draw.between(128, 4096) << 10,
-            scrub_interval_s: *draw.pick(&[0, 0, 0, 10, 30]),
-            skew_ppm: if skewed { draw.between(0, 5000) as u32 } else { 0 },
-            offset_ns: if skewed { draw.between(0, 20_000 * MS) } else { 0 },
         }
     }
 
@@ -231,11 +264,6 @@ impl Shape {
         self.bricks - widest.unwrap_or(0).min(self.bricks)
     }
 
-    /// Where the journal of every disk ends: rot behind it hits blocks.
-    pub(crate) fn journal_end(&self) -> u64 {
-        (64 << 10) + self.journal_bytes
-    }
-
     /// In a few words.
     pub(crate) fn describe(&self) -> String {
         let volumes = self.volumes.iter().map(|plan| format!("{} ({})", plan.layout, plan.read_policy));
@@ -243,16 +271,36 @@ impl Shape {
         format!(
             "{} bricks of {} disks, {} gateways, {} clients, {} actors on {}",
             self.bricks,
-            self.disks,
+            self.disks.per_brick,
             self.gateways,
-            self.clients,
-            self.actors,
+            self.load.clients,
+            self.load.actors,
             volumes.join(", ")
         )
     }
 }
 
-/// Small bounds, so that blocks go home soon and queues are full at times.
+impl Disks {
+    fn draw(draw: &mut Draw, per_brick: u32, are_small: bool) -> Disks {
+        let base_ns = draw.between(20_000, 200_000);
+        let model = DiskConfig {
+            bytes: if are_small { SMALL_DISK_BYTES } else { 64 << 20 },
+            read_ns: base_ns,
+            write_ns: base_ns / 2,
+            flush_ns: base_ns * draw.between(1, 8),
+        };
+        Disks {
+            per_brick: if are_small { 1 } else { per_brick },
+            model,
+            cache_bytes: *draw.pick(&[0, 0, 64 << 10, 64 << 20]),
+            limits: draw_limits(draw),
+            journal_bytes: if are_small { 1 << 20 } else { *draw.pick(&[128 << 10, 1 << 20, 4 << 20]) },
+            are_small,
+        }
+    }
+}
+
+/// Small bounds, so that blocks are destaged soon and queues are full at times.
 fn draw_limits(draw: &mut Draw) -> Limits {
     let usual = Limits::default();
     if draw.percent(25) {

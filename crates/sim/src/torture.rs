@@ -89,12 +89,12 @@ impl World {
         let verdict = self.set_up();
         self.judge(verdict);
         self.start_workload();
-        self.start_faults(self.shape.safety_ns);
+        self.start_faults(self.shape.phases.safety_ns);
         self.start_administrator();
-        self.run_until(self.time.now_ns() + self.shape.safety_ns);
+        self.run_until(self.time.now_ns() + self.shape.phases.safety_ns);
         self.heal();
         let healed_ns = self.time.now_ns();
-        self.run_until(self.time.now_ns() + self.shape.liveness_ns);
+        self.run_until(self.time.now_ns() + self.shape.phases.liveness_ns);
         self.workload.stop();
         self.await_answers(healed_ns);
         if self.judges.are_content() {
@@ -128,7 +128,7 @@ impl World {
         self.await_bricks()?;
         self.set_care()?;
         self.create_volumes()?;
-        for client in 0..self.shape.clients as usize {
+        for client in 0..self.shape.load.clients as usize {
             let volume = self.shape.volumes[client % self.shape.volumes.len()].name.clone();
             let node = self.add_client(volume);
             self.boot(node);
@@ -153,10 +153,10 @@ impl World {
     fn set_care(&mut self) -> Result<(), Violation> {
         let shape = &self.shape;
         let care = AdminRequest::SetCare {
-            rebuild_bytes_per_second: Some(shape.rebuild_bytes_per_second),
+            rebuild_bytes_per_second: Some(shape.upkeep.rebuild_bytes_per_second),
             scrub_bytes_per_second: None,
-            scrub_interval_s: Some(shape.scrub_interval_s),
-            rebuild_after_s: Some(shape.rebuild_after_s),
+            scrub_interval_s: Some(shape.upkeep.scrub_interval_s),
+            rebuild_after_s: Some(shape.upkeep.rebuild_after_s),
         };
         self.administer(vec![care]).map(drop)
     }

@@ -81,7 +81,7 @@ pub(crate) struct Workload {
 
 impl Workload {
     pub(crate) fn new(mut draw: Draw, shape: &Shape) -> Workload {
-        let actors = (0..shape.actors).map(|_| Actor {
+        let actors = (0..shape.load.actors).map(|_| Actor {
             client: 0,
             volume: draw.index(shape.volumes.len()),
             attached: draw.percent(40),
@@ -90,7 +90,7 @@ impl Workload {
             pending: None,
             script: None,
         });
-        let span_ns = shape.safety_ns + shape.liveness_ns;
+        let span_ns = shape.phases.safety_ns + shape.phases.liveness_ns;
         Workload {
             history: History::default(),
             answers: BTreeMap::new(),
@@ -100,7 +100,7 @@ impl Workload {
             families: Vec::new(),
             tags: HashMap::default(),
             sessions: HashMap::default(),
-            pause_ns: 2 * span_ns * u64::from(shape.actors) / shape.operations,
+            pause_ns: 2 * span_ns * u64::from(shape.load.actors) / shape.load.operations,
             draw,
             next: 0,
             burst_until_ns: 0,

@@ -103,11 +103,11 @@ impl Faults {
         let kinds =
             KINDS.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(kind, _)| *kind).collect();
         let mut counts = BTreeMap::new();
-        if shape.skew_ppm > 0 {
+        if shape.clocks.skew_ppm > 0 {
             counts.insert(Incident::SkewedClocks, u64::from(shape.bricks + shape.gateways + 1));
         }
-        if shape.small_disks {
-            counts.insert(Incident::SmallDisks, u64::from(shape.bricks * shape.disks));
+        if shape.disks.are_small {
+            counts.insert(Incident::SmallDisks, u64::from(shape.bricks * shape.disks.per_brick));
         }
         Faults {
             counts,
@@ -249,7 +249,7 @@ impl World {
         let family = self.workload.family(volume);
         let groups = self.judges.views().newest().values().filter(|view| Some(view.volume) == family);
         let unreadable = groups.into_iter().any(|view| self.is_beyond(view.group));
-        Excuses { full: self.shape.small_disks, unreadable, deleted: !self.is_there(volume) }
+        Excuses { full: self.shape.disks.are_small, unreadable, deleted: !self.is_there(volume) }
     }
 
     fn begin(&mut self, kind: Trouble) {

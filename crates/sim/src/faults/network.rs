@@ -42,7 +42,7 @@ impl World {
     }
 
     fn draw_partition_ns(&mut self) -> u64 {
-        let long_ns = self.shape.rebuild_after_s * SECOND;
+        let long_ns = self.shape.upkeep.rebuild_after_s * SECOND;
         let draw = &mut self.faults.draw;
         match draw.below(100) {
             0..50 => draw.between(100 * MS, 2 * SECOND),

@@ -120,7 +120,7 @@ impl World {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
         let Some(id) = self.nodes[node].brick() else { return };
         let has_spare = (self.faults.harm.lost.len() as u32) < self.shape.spares();
-        if !has_spare || self.shape.small_disks || !self.may_lose(id) {
+        if !has_spare || self.shape.disks.are_small || !self.may_lose(id) {
             return;
         }
         self.faults.count(Incident::BricksLostForGood);
@@ -136,7 +136,7 @@ impl World {
     pub(super) fn exchange_disks(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
         let Some(id) = self.nodes[node].brick() else { return };
-        if self.shape.small_disks || !self.may_lose(id) {
+        if self.shape.disks.are_small || !self.may_lose(id) {
             return;
         }
         self.faults.count(Incident::DisksExchanged);
@@ -160,7 +160,7 @@ impl World {
     pub(super) fn pause_one(&mut self) {
         let nodes = self.nodes.matching(|node| node.runs() && *node.kind() != Kind::Operator);
         let Some(node) = self.draw_one(&nodes) else { return };
-        let long_ns = self.shape.rebuild_after_s * SECOND;
+        let long_ns = self.shape.upkeep.rebuild_after_s * SECOND;
         let draw = &mut self.faults.draw;
         let span_ns = match draw.below(100) {
             0..60 => draw.between(10 * MS, 2 * SECOND),
@@ -208,7 +208,7 @@ impl World {
         let what = if by_disk { "disks" } else { "messages" };
         self.note(node, &format!("has {what} that are {} ms late", late_ns / MS));
         let fault = if by_disk {
-            self.set_slowness(node, 100 * late_ns / self.shape.disk.read_ns.max(1));
+            self.set_slowness(node, 100 * late_ns / self.shape.disks.model.read_ns.max(1));
             Fault::SlowDisks(node)
         } else {
             self.faults.late.insert(node, late_ns);
@@ -244,7 +244,7 @@ impl World {
     /// Short outages, which a lease outlasts; longer ones, after which a member is left out; and long ones, after which
     /// its blocks are rebuilt onto another brick.
     fn draw_outage_ns(&mut self) -> u64 {
-        let long_ns = self.shape.rebuild_after_s * SECOND;
+        let long_ns = self.shape.upkeep.rebuild_after_s * SECOND;
         let draw = &mut self.faults.draw;
         let outage_ns = match draw.below(100) {
             0..50 => draw.between(50 * MS, 1500 * MS),

@@ -40,7 +40,7 @@ impl World {
         if !self.may_lose(id) {
             return;
         }
-        let disk = self.faults.draw.below(u64::from(self.shape.disks)) as usize;
+        let disk = self.faults.draw.below(u64::from(self.shape.disks.per_brick)) as usize;
         let pages = self.rottable(node, disk);
         if pages.is_empty() {
             return;
@@ -129,7 +129,7 @@ impl World {
         let is_block = |page: &[u8]| {
             page[..8] != [0; 8] && page.as_chunks::<8>().0.iter().all(|word| *word == page[..8])
         };
-        let first = self.shape.journal_end() / model::disk::PAGE as u64;
+        let first = self.shape.disks.journal_end() / model::disk::PAGE as u64;
         let pages =
             bay.disks()[disk].stable_pages().filter(|(index, page)| *index >= first && is_block(page));
         pages.map(|(index, _)| index).collect()

@@ -63,7 +63,7 @@ impl World {
                 Some(Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new()))
             }
             Kind::Client(id, volume) => {
-                let config = ClientConfig { id, volume, window: self.shape.window };
+                let config = ClientConfig { id, volume, window: self.shape.load.window };
                 Some(Role::Client(Box::new(Client::new(config, now)), Vec::new()))
             }
             Kind::Operator => None,
@@ -140,10 +140,10 @@ impl World {
     }
 
     fn draw_clock(&mut self, node: usize) {
-        let ppm_max = u64::from(self.shape.skew_ppm);
+        let ppm_max = u64::from(self.shape.clocks.skew_ppm);
         let draw = self.physics.draw();
         let rate_ppm = draw.between(0, 2 * ppm_max) as i32 - ppm_max as i32;
-        let origin = Time(draw.between(SECOND, SECOND + self.shape.offset_ns));
+        let origin = Time(draw.between(SECOND, SECOND + self.shape.clocks.offset_ns));
         let now_ns = self.time.now_ns();
         let clock = Clock::new(now_ns, origin + core::time::Duration::from_nanos(now_ns), rate_ppm);
         self.nodes[node].set_clock(clock);
@@ -174,7 +174,7 @@ impl World {
             disks: Vec::new(),
             durability: Vec::new(),
         };
-        let stores = (0..self.shape.disks as u16).map(|disk| self.store_config(id, disk)).collect();
+        let stores = (0..self.shape.disks.per_brick as u16).map(|disk| self.store_config(id, disk)).collect();
         let mut brick = BrickNode::open(config, stores);
         self.plant_brick(&mut brick);
         Role::Brick(Box::new(brick), Vec::new())
@@ -182,20 +182,20 @@ impl World {
 
     fn store_config(&self, brick: BrickId, disk: u16) -> StoreConfig {
         let shape = &self.shape;
-        let limits = shape.store_limits;
-        let config = StoreConfig::new(CLUSTER, brick, disk, shape.disk.bytes);
-        self.plant_store(StoreConfig { cache_bytes: shape.cache_bytes, limits, ..config })
+        let limits = shape.disks.limits;
+        let config = StoreConfig::new(CLUSTER, brick, disk, shape.disks.model.bytes);
+        self.plant_store(StoreConfig { cache_bytes: shape.disks.cache_bytes, limits, ..config })
     }
 
     /// Fresh disks for a brick.
     fn format(&mut self, brick: BrickId) -> Bay {
         let shows_heads = self.physics.draw().percent(30);
-        let mut bay = Bay::new((0..self.shape.disks).map(|_| self.shape.disk), shows_heads);
-        for disk in 0..self.shape.disks as u16 {
+        let mut bay = Bay::new((0..self.shape.disks.per_brick).map(|_| self.shape.disks.model), shows_heads);
+        for disk in 0..self.shape.disks.per_brick as u16 {
             let mut uuid = [disk as u8; 16];
             uuid[..8].copy_from_slice(&self.physics.draw().bits().to_le_bytes());
-            let disk_bytes = self.shape.disk.bytes;
-            let journal_bytes = self.shape.journal_bytes;
+            let disk_bytes = self.shape.disks.model.bytes;
+            let journal_bytes = self.shape.disks.journal_bytes;
             let options =
                 FormatOptions { cluster: CLUSTER, brick, disk_index: disk, uuid, disk_bytes, journal_bytes };
             let writes = store::format(options).expect("the simulator draws disks that are large enough");
