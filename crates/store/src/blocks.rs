@@ -8,7 +8,7 @@ use crate::discard::{Discards, Region};
 use crate::layers::Layers;
 use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Setting, Version};
-use crate::pages::Pages;
+use crate::pages::{Home, Pages};
 use crate::record::{Body, Extent};
 use crate::room::{Demand, PAGES_KEPT, Room, Taken};
 use crate::slots::Allocator;
@@ -102,7 +102,7 @@ impl Blocks {
         }
         match self.versions(volume, lba).next() {
             Some(version) => !matches!(version.place, Place::Zero),
-            None => self.pages.lost() > 0 || self.has_slot(volume, lba / SLOT_BLOCKS),
+            None => self.pages.lost() > 0 || self.is_no_hole(volume, lba / SLOT_BLOCKS),
         }
     }
 
@@ -200,6 +200,12 @@ impl Blocks {
     pub(crate) fn has_slot(&self, volume: VolumeId, number: u64) -> bool {
         let home = self.pages.home(Key::of(volume, number * SLOT_BLOCKS, 0));
         home.is_some_and(|home| home.slots & 1 << (number % (PAGE_BLOCKS / SLOT_BLOCKS)) != 0)
+    }
+
+    /// Whether a slot is at home at these blocks, or nobody can say what they hold.
+    fn is_no_hole(&self, volume: VolumeId, number: u64) -> bool {
+        let home = self.pages.home(Key::of(volume, number * SLOT_BLOCKS, 0));
+        home.is_some_and(|home| (home.slots | home.unsure) & 1 << (number % (PAGE_BLOCKS / SLOT_BLOCKS)) != 0)
     }
 
     /// How full the disk is.
@@ -368,7 +374,8 @@ impl Blocks {
         assert!(homes <= self.slots.used(), "{homes} slots are mapped, {} in use", self.slots.used());
         let mut seen = BTreeSet::new();
         for (key, page) in self.pages.residents() {
-            assert_eq!(self.pages.home(key).map(|home| home.slots), Some(page.slot_mask()), "page {key:?}");
+            let home = self.pages.home(key).expect("a page in memory has a home");
+            assert_eq!(home, Home::of(page, home.place), "page {key:?}");
             for slot in page.slots() {
                 let is_own = self.slots.is_used(slot) && seen.insert(slot);
                 assert!(is_own, "slot {slot} is mapped twice, or free");

@@ -141,6 +141,13 @@ impl Page {
         (0..PAGE_SLOTS).filter(|&i| self.slots[i as usize] != NO_SLOT).fold(0, |mask, i| mask | 1 << i)
     }
 
+    /// A bit for each group of blocks with one whose content is lost or unknown.
+    pub(crate) fn unsure_mask(&self) -> u16 {
+        let is_unsure = |entry: &Entry| matches!(entry.kind, Kind::Lost | Kind::Unknown);
+        let groups = self.entries.chunks(SLOT_BLOCKS as usize).enumerate();
+        groups.filter(|(_, group)| group.iter().any(is_unsure)).fold(0, |mask, (at, _)| mask | 1 << at)
+    }
+
     /// Its bytes, for a place.
     pub(crate) fn encode(&self, key: Key, site: Site, seed: Checksum) -> Vec<u8> {
         let magic = if site.is_after_loss { MAGIC_PAGE_LOST } else { MAGIC_PAGE };

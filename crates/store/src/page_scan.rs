@@ -76,7 +76,7 @@ impl PageScan {
             blocks.pages.found_lost(place);
         }
         let Some(key) = key else { return Ok(()) };
-        if !blocks.pages.found(key, Home { place, slots: decoded.page.slot_mask() }) {
+        if !blocks.pages.found(key, Home::of(&decoded.page, place)) {
             return Err(corrupt);
         }
         for number in key.page * PAGE_SLOTS..(key.page + 1) * PAGE_SLOTS {

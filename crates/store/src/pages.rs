@@ -13,6 +13,16 @@ pub(crate) struct Home {
     pub(crate) place: u32,
     /// A bit for each slot that it has, so that space can be counted without reading it.
     pub(crate) slots: u16,
+    /// A bit for each group of blocks with one whose content is lost or unknown: they are no holes, although they may have no
+    /// slot.
+    pub(crate) unsure: u16,
+}
+
+impl Home {
+    /// Of a page at a place.
+    pub(crate) fn of(page: &Page, place: u32) -> Home {
+        Home { place, slots: page.slot_mask(), unsure: page.unsure_mask() }
+    }
 }
 
 /// All pages of the disk.
@@ -163,7 +173,8 @@ impl Pages {
     pub(crate) fn update<R>(&mut self, key: Key, change: impl FnOnce(&mut Page) -> R) -> R {
         let resident = self.resident.get_mut(&key).expect("a page to change is in memory");
         let result = change(&mut resident.page);
-        self.index.get_mut(&key).expect("a page in memory has a home").slots = resident.page.slot_mask();
+        let home = self.index.get_mut(&key).expect("a page in memory has a home");
+        *home = Home::of(&resident.page, home.place);
         result
     }
 
@@ -171,7 +182,7 @@ impl Pages {
     pub(crate) fn create(&mut self, key: Key, page: Page) -> Option<u32> {
         let place = self.places.allocate()?;
         self.high = self.high.max(place + 1);
-        let known = self.index.insert(key, Home { place, slots: 0 });
+        let known = self.index.insert(key, Home::of(&page, place));
         assert!(known.is_none(), "page {key:?} exists");
         self.put(key, page);
         Some(place)

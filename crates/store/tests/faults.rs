@@ -186,6 +186,34 @@ fn allocation_tells_holes_from_data() {
     assert_eq!(world.store.space().used_bytes, 0);
 }
 
+/// A client that copies a volume takes a hole for zeros. What nobody can read any more is no hole: a read of it is repaired, or
+/// fails.
+#[test]
+fn blocks_of_a_damaged_metadata_sector_are_no_holes() {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    world.config.cache_bytes = 0;
+    world.open().unwrap();
+    write_all(&mut world, 1, 3, &[1, 2], 1).unwrap();
+    write_all(&mut world, 1, 200, &[3], 2).unwrap();
+    world.run(true);
+    world.disk.spoil(64 * 1024 + JOURNAL, &mut Rng::with_seed(4), 1);
+    world.crash().unwrap();
+    assert_eq!(world.read(span(1, 3, 2), 1).unwrap().unreadable, [0, 1]);
+    assert_eq!(world.allocation(span(1, 0, 256)), [(32, true), (160, false), (16, true), (48, false)]);
+}
+
+/// A block whose content no member has any more is marked as lost: it has a stamp and no slot, and is no hole.
+#[test]
+fn a_lost_block_is_no_hole() {
+    let mut world = World::new(8 << 20, JOURNAL, 3);
+    let (token, stamps) = (world.next_token(), vec![Stamp(7)]);
+    world.command(Command::Mend { token, span: span(1, 40, 1), width: 1, stamps, payload: Payload::new() });
+    world.run(true);
+    assert_eq!(world.allocation(span(1, 0, 64)), [(32, false), (16, true), (16, false)]);
+    world.crash().unwrap();
+    assert_eq!(world.allocation(span(1, 0, 64)), [(32, false), (16, true), (16, false)]);
+}
+
 /// What is read from the disk around a block that memory has.
 #[test]
 fn a_block_in_memory_between_blocks_at_home() {
