@@ -220,6 +220,7 @@ impl super::Gateway {
                     stale.into_iter().for_each(|volume| metadata.forget(coordinator, volume));
                 }
                 metadata.on_opened(coordinator, operation, map, fx);
+                self.requests.keep_time(metadata);
             }
             Message::Published { views, volumes, deleted, bricks } => {
                 learn_addresses(bricks, fx);
@@ -232,6 +233,7 @@ impl super::Gateway {
                     }
                 }
                 coordinator.on_views(views);
+                self.requests.keep_time(metadata);
             }
             Message::AdminDone { result, .. } => {
                 let volumes = match result {

@@ -74,6 +74,7 @@ struct Request {
     parts: BTreeMap<u64, Work>,
     under_way: usize,
     error: Option<IoError>,
+    begun: Time,
     /// When it is given up.
     due: Option<Time>,
 }
@@ -143,6 +144,20 @@ impl Requests {
         any
     }
 
+    /// A volume's time for requests may have changed: it holds for those under way as well, from when they began. So of two
+    /// that wait for each other the earlier one is never given up later.
+    pub(super) fn keep_time(&mut self, metadata: &Metadata) {
+        for (&serial, request) in self.table.iter_mut().filter(|(_, request)| !request.is_given_up()) {
+            let Some(open) = metadata.volumes.get(&request.volume) else { continue };
+            let now_due = due(request.begun, open);
+            let before = core::mem::replace(&mut request.due, now_due);
+            if before != now_due {
+                before.map(|before| self.due.remove(&(before, serial)));
+                self.due.extend(now_due.map(|due| (due, serial)));
+            }
+        }
+    }
+
     /// Whether a request's time is over.
     pub(super) fn is_given_up(&self, serial: u64) -> bool {
         self.table.get(&serial).is_some_and(Request::is_given_up)
@@ -204,10 +219,8 @@ impl Requests {
         self.serial += 1;
         let next = start / BLOCK_U64;
         let parts = BTreeMap::new();
-        let due = match open.info.io_timeout {
-            IoTimeout::Never => None,
-            IoTimeout::After(time) => Some(coordinator.now() + time),
-        };
+        let begun = coordinator.now();
+        let due = due(begun, open);
         let request = Request {
             origin,
             id,
@@ -221,6 +234,7 @@ impl Requests {
             parts,
             under_way: 0,
             error: None,
+            begun,
             due,
         };
         if let Origins::Client { request, .. } = origin {
@@ -352,6 +366,14 @@ impl Requests {
             Ok((reply, payload)) => answer(fx, origin, Ok(reply), payload),
             Err(error) => answer(fx, origin, Err(error), Payload::new()),
         }
+    }
+}
+
+/// When a request to a volume is given up that began then.
+fn due(begun: Time, open: &OpenVolume) -> Option<Time> {
+    match open.info.io_timeout {
+        IoTimeout::Never => None,
+        IoTimeout::After(time) => Some(begun + time),
     }
 }
 

@@ -293,3 +293,31 @@ fn a_copy_of_a_request_that_was_given_up_is_not_begun_again() {
     let again = ask(&mut play);
     assert!(again.iter().any(is_refusal) && !again.iter().any(is_prepare), "{again:?}");
 }
+
+/// An operator sets a time because requests hang: it holds for those that hang, and for what waits behind them.
+#[test]
+fn a_time_that_is_set_later_holds_for_what_was_begun_before() {
+    let (seconds, never) = (core::time::Duration::from_secs, wire::IoTimeout::Never);
+    let volume = VolumeInfo { io_timeout: never, ..info(VOLUME, "v") };
+    let mut play = Play::new(core::slice::from_ref(&volume));
+    let client = ClientId(77);
+    for (sequence, offset) in [(1, 0), (2, 512)] {
+        let id = RequestId { client, sequence };
+        let message = Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset } };
+        play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; 512]));
+        play.now += seconds(1);
+    }
+    let timed = VolumeInfo { io_timeout: wire::IoTimeout::After(seconds(3)), ..volume };
+    let (views, deleted, bricks) = (Vec::new(), Vec::new(), Vec::new());
+    play.hear(NodeId::Directory, Message::Published { views, volumes: vec![timed], deleted, bricks });
+    play.sent();
+    for sequence in [1, 2] {
+        play.now += seconds(1);
+        let now = play.now;
+        play.gateway.wake(now, &mut play.fx);
+        play.gateway.settle(now, &mut play.fx);
+        let refusal = Message::Reply { sequence, result: Err(IoError::TimedOut) };
+        let refused: Vec<Message> = play.sent().into_iter().map(|(_, message)| message).collect();
+        assert!(refused.contains(&refusal), "{sequence}: {refused:?}");
+    }
+}
