@@ -162,6 +162,9 @@ impl DiskFile {
         lock(&file).map_err(failed)?;
         let size = (&file).seek(SeekFrom::End(0)).map_err(|error| failed(error.to_string()))?;
         let durability = durability_of(&file).map_err(|error| failed(error.to_string()))?;
+        if alignment == 1 {
+            forget_cached(&file);
+        }
         let size_bytes = size / BLOCK_U64 * BLOCK_U64;
         let (path, is_full) = (path.to_owned(), AtomicBool::new(false));
         Ok(DiskFile { file, path, size_bytes, alignment, durability, is_full })
@@ -212,6 +215,13 @@ fn open_direct(path: &Path, flags: i32) -> io::Result<(File, usize)> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Has the next reads come from the disk. Where a sync failed earlier, the kernel may have kept what it could not write, and
+/// takes it for clean: recovery would find a write there that no power cut spares.
+fn forget_cached(file: &File) {
+    // SAFETY: an open descriptor. It is advice: what is not followed leaves reads as they were.
+    let _ = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
 /// What the file system wants addresses and lengths to be multiples of; 4096 where it does not say.
