@@ -10,12 +10,14 @@ use super::{GatewayEffect, send};
 use crate::layout::placement;
 use crate::layout::{Part, Piece};
 use crate::netraid::allocation::AllocationOperation;
+use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::members::is_mirrored;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Fetched, Outcome, Parent, Written};
+use crate::netraid::path::gw::Content;
 use crate::netraid::read::ReadOperation;
-use crate::netraid::write::{Content, Origin, WriteOperation};
+use crate::netraid::write::WriteOperation;
 use base::{
     BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time,
     VolumeId,

@@ -5,12 +5,12 @@
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
 use super::answer::{Answer, CallId};
-use super::context::decisions::DECISION_DELAY;
+use super::atomicity::two_phase::decisions::DECISION_DELAY;
+use super::atomicity::two_phase::settle::SettleOperation;
 use super::context::views::Views;
 use super::operate::{Begun, Context, Mend, Operate, Operation, Own, Shared};
 use super::outcome::{OperationId, Outcome, Parent, Progress};
 use super::repair::RepairOperation;
-use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
 use crate::layout::Geometry;

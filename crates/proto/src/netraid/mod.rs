@@ -1,9 +1,18 @@
 //! The family of network RAID protocols: `(data path, serialization, atomicity)`, after Kenchammana-Hosekote et al.,
 //! "The Design and Evaluation of Network RAID Protocols" (IBM Research), section 2.2.
 //!
-//! The brick's side is common to the family: [`participant`] stages, decides and reads. It is put together from an
-//! [`order`] (which of the writes that want a block has its turn) and an [`atomicity`] (all members or none).
-//! Each protocol's coordinating side is a file of its own; `gw,ts,2pcw+read` is [`coordinator`].
+//! A protocol is put together from three parts, on both sides: the [`write`](self::write) operation at the coordinator, and
+//! the [`participant`] at each brick. There is one composition so far, `gw,ts-wait,2pcw+read`:
+//!
+//! | part | says | today | at the coordinator | at the brick |
+//! |---|---|---|---|---|
+//! | [`path`] | what goes to whom, and who computes parity | `gw`, delta at the data brick | [`path::gw`] | |
+//! | [`order`] | which of the writes that want a block goes first | `ts-wait` | [`order::ts_wait::writer`] | [`order::ts_wait::member`] |
+//! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`atomicity::two_phase::settle`] | [`atomicity::two_phase::member`] |
+//! | | no reader sees half a write | `read` | [`atomicity::read`] | |
+//!
+//! The other files are common to the family: one operation a file, what they share ([`context`]), what each of them does
+//! ([`operate`]), and the [`coordinator`] that drives them.
 
 pub(crate) mod allocation;
 pub(crate) mod answer;
@@ -18,12 +27,12 @@ pub(crate) mod operate;
 pub mod order;
 pub(crate) mod outcome;
 pub mod participant;
+pub(crate) mod path;
 pub mod pending;
 pub(crate) mod read;
 pub(crate) mod reconstruct;
 pub(crate) mod repair;
 #[cfg(test)]
 mod scripted;
-pub(crate) mod settle;
 pub mod traffic;
 pub(crate) mod write;

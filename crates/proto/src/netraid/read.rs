@@ -17,17 +17,16 @@ mod asking;
 mod target;
 
 use super::answer::ReadAnswer;
-use super::members::width_at;
+use super::atomicity::read::{Check, Confirmed, UnitAt};
+use super::atomicity::two_phase::settle::settle_foreign;
 use super::operate::{Context, Mend, Operate};
 use super::outcome::{Child, Fetched, Outcome, Progress, Settled};
 use super::reconstruct::ReconstructOperation;
-use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::netraid::context::views::UNKNOWN_VOLUME;
 use asking::Asked;
 use base::{GroupId, Payload, Stamp, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeMap;
 use target::{Met, Target};
 use wire::{GroupView, IoError, ReadOutcome, Slots, Span, WriteId};
 
@@ -37,13 +36,6 @@ const SOON: Duration = Duration::from_millis(10);
 const DOUBTS_BEFORE_SETTLING: u32 = 2;
 
 type Reading = Progress<Result<Fetched, IoError>>;
-
-/// What the members say that are to confirm a read: all witnesses must, and the current ones name the same stamps.
-#[derive(Default)]
-struct Confirmed {
-    stamps: BTreeMap<u8, Vec<Stamp>>,
-    content: Option<(u8, Payload)>,
-}
 
 enum State {
     /// For the time to ask.
@@ -135,39 +127,24 @@ impl ReadOperation {
             self.met.confirm = true;
             return self.restart(cx);
         };
-        confirmed.stamps.insert(slot, done.stamps);
+        confirmed.add(slot, done.stamps);
         if is_asked {
-            confirmed.content = Some((slot, done.content));
+            confirmed.add_content(slot, done.content);
         }
-        self.compare(cx, &view)
+        self.check(cx, &view)
     }
 
-    /// All witnesses must have answered, and the current ones have the same stamps.
-    fn compare(&mut self, cx: &mut Context<'_>, view: &GroupView) -> Reading {
+    /// All witnesses must have answered, and the current ones that could read it have the same stamps.
+    fn check(&mut self, cx: &mut Context<'_>, view: &GroupView) -> Reading {
         let (witnesses, geometry) = (self.target.witnesses(cx, view), self.target.geometry(cx));
-        let (bad, target) = (self.met.bad, &self.target);
+        let Target { span, data_index: index, .. } = self.target;
         let State::Confirming(_, confirmed) = &mut self.state else { unreachable!("it compares answers") };
-        let has_all = witnesses.iter().all(|slot| confirmed.stamps.contains_key(&slot));
-        let Some((from, content)) = confirmed.content.as_ref().filter(|_| has_all) else {
-            return Progress::Waits;
-        };
-        let from = *from;
-        let entry = |slot: u8, block: usize| {
-            let width = usize::from(width_at(&geometry, target.span.lba, slot));
-            let entry = if width > 1 { usize::from(target.data_index) } else { 0 };
-            confirmed.stamps[&slot].get(block * width + entry).copied()
-        };
-        let members = witnesses.and(view.current);
-        let same = (0..target.span.count as usize).all(|block| {
-            let here = entry(from, block);
-            here.is_some() && members.iter().all(|slot| bad.has(slot) || entry(slot, block) == here)
-        });
-        if !same {
-            return self.again(cx, SOON);
+        let with_a_say = Slots(witnesses.and(view.current).0 & !self.met.bad.0);
+        match confirmed.check(UnitAt { geometry: &geometry, span, index }, witnesses, with_a_say) {
+            Check::Waits => Progress::Waits,
+            Check::Differs => self.again(cx, SOON),
+            Check::Whole(fetched) => self.finish(cx, view, fetched),
         }
-        let content = content.clone();
-        let stamps = confirmed.stamps.remove(&from).expect("a witness");
-        self.finish(cx, view, Fetched { content, stamps })
     }
 
     /// What the members lack that could not read it is brought to them.

@@ -7,10 +7,11 @@
 //! what fits is decided.
 
 use super::answer::ReadAnswer;
+use super::atomicity::read::agreed_stamps;
+use super::atomicity::two_phase::settle::settle_foreign;
 use super::members::width_at;
 use super::operate::{Context, Operate, retry_delay};
 use super::outcome::{Fetched, Progress, Settled};
-use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
@@ -125,7 +126,8 @@ impl ReconstructOperation {
             self.ask_all = true;
             return self.again(cx, SOON);
         }
-        let Some(vectors) = row.consistent_stamps(self.span, &geometry) else {
+        let stamps = row.shards.iter().map(|(slot, shard)| (*slot, &shard.stamps[..]));
+        let Some(vectors) = agreed_stamps(&geometry, self.span, stamps) else {
             cx.counters.count(Counter::DegradedReadMetAWriteUnderWay);
             return self.again(cx, SOON);
         };
@@ -159,35 +161,6 @@ impl ReconstructOperation {
         self.state = State::Waiting;
         cx.forget_calls();
         Progress::Waits
-    }
-}
-
-impl Row {
-    /// The stamps of all data units, a vector a block, if all members agree on them.
-    fn consistent_stamps(&self, span: Span, geometry: &Geometry) -> Option<Vec<Stamp>> {
-        let (data, lba) = (geometry.layout().data(), span.lba);
-        let mut vectors: Vec<Option<Stamp>> = vec![None; span.count as usize * usize::from(data)];
-        for (slot, shard) in &self.shards {
-            let width = usize::from(width_at(geometry, lba, *slot));
-            if shard.stamps.is_empty() {
-                continue;
-            }
-            if shard.stamps.len() != span.count as usize * width {
-                return None;
-            }
-            let index = geometry.data_index_at(lba, *slot);
-            for (at, stamp) in shard.stamps.iter().enumerate() {
-                let entry = match index {
-                    Some(index) => &mut vectors[at * usize::from(data) + usize::from(index)],
-                    None => &mut vectors[at],
-                };
-                if entry.is_some_and(|known| known != *stamp) {
-                    return None;
-                }
-                *entry = Some(*stamp);
-            }
-        }
-        vectors.into_iter().collect()
     }
 }
 

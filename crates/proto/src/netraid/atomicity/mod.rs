@@ -1,4 +1,5 @@
-//! What makes a write take effect at all its members or at none: the protocol family's *atomicity*.
+//! What makes a write take effect at all its members or at none, and keeps readers from seeing half of one: the protocol
+//! family's *atomicity*.
 
-pub mod seals;
+pub(crate) mod read;
 pub mod two_phase;

@@ -1,3 +1,3 @@
-//! How a member orders the writes that want the same block: the protocol family's *serialization*.
+//! In which order writes to the same block take effect: the protocol family's *serialization*.
 
 pub mod ts_wait;

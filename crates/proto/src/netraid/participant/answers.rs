@@ -1,7 +1,7 @@
 //! What a gateway is told of a write that it asked to prepare.
 
 use super::context::Context;
-use crate::netraid::atomicity::two_phase::{self, refusal};
+use crate::netraid::atomicity::two_phase::{self, member::refusal};
 use crate::netraid::pending::{OldContent, Prepare};
 use base::Payload;
 use wire::disk::{Blocks, StoreError};
@@ -9,7 +9,7 @@ use wire::{Message, PrepareOutcome};
 
 /// What the delta of a write is computed from.
 pub(super) fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
-    let delta = two_phase::delta_of(prepare, &blocks);
+    let delta = two_phase::member::delta_of(prepare, &blocks);
     OldContent { stamps: blocks.stamps, delta }
 }
 

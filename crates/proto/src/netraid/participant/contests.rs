@@ -10,7 +10,7 @@ use crate::distribute::claim::{
     Attempt, Claims, Config, Counts, Dropped, Effect as ClaimEffect, Event, Holders, ReadId,
     estimate::{Calibration, Estimate},
 };
-use crate::netraid::order::ts_wait::QUEUE_MAX;
+use crate::netraid::order::ts_wait::member::QUEUE_MAX;
 use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
 };

@@ -4,8 +4,8 @@
 use super::context::{Asker, Context};
 use super::disk::{Disk, Noting};
 use super::outcomes::Outcomes;
-use crate::netraid::atomicity::seals::{Note, Seals};
 use crate::netraid::atomicity::two_phase;
+use crate::netraid::atomicity::two_phase::seals::{Note, Seals};
 use base::{Payload, Stamp};
 use wire::disk::{Blocks, StoreError};
 use wire::{Fate, Message, WriteId};
@@ -76,7 +76,7 @@ impl Fates {
             Err(StoreError::Busy) => return Verdict::Later,
             Err(_) => Some(Fate::Unreadable),
             Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
-            Ok(blocks) => two_phase::fate_by_stamps(&write, width, &blocks.stamps),
+            Ok(blocks) => two_phase::member::fate_by_stamps(&write, width, &blocks.stamps),
         };
         // What the blocks show took effect. For the rest a seal may have been here, and be part of the floor by now.
         let fate = fate.filter(|fate| *fate != Fate::Unreadable || write.stamp > self.seals.floor());

@@ -6,7 +6,7 @@ use super::context::{Context, ReadRequest};
 use super::disk::{Disk, Looking};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders};
-use crate::netraid::order::ts_wait::QUEUE_MAX;
+use crate::netraid::order::ts_wait::member::QUEUE_MAX;
 use crate::netraid::pending::PendingTable;
 use base::{BrickId, GroupId, NodeId, Payload, Time};
 use core::time::Duration;

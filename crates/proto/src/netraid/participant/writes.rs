@@ -14,8 +14,8 @@ use super::outcomes::Outcomes;
 use super::reads::Reads;
 use super::turns::Turns;
 use crate::counters::Counter;
-use crate::netraid::atomicity::two_phase::{self, refusal};
-use crate::netraid::order::ts_wait::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
+use crate::netraid::atomicity::two_phase::{self, member::refusal};
+use crate::netraid::order::ts_wait::member::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
 use crate::netraid::pending::{OldContent, Pending, PendingTable, Prepare, State, WriteKey};
 use base::{GroupId, NodeId, Stamp, Time, VolumeId};
 use wire::disk::{Blocks, Command, Recovered, StoreError, Token};
@@ -84,7 +84,7 @@ impl Writes {
             let view = Some(view.clone());
             return answer(cx, &prepare, PrepareOutcome::Stale { view });
         }
-        if !two_phase::is_well_formed(&prepare) {
+        if !two_phase::member::is_well_formed(&prepare) {
             cx.counters.count(Counter::MalformedPrepareRefused);
             return answer(cx, &prepare, PrepareOutcome::Failed);
         }
@@ -189,7 +189,7 @@ impl Writes {
         let verdict = match &result {
             Err(error) => Err(refusal(*error)),
             Ok(found) => {
-                let by_stamps = two_phase::check(prepare, &found.blocks, catches_up);
+                let by_stamps = two_phase::member::check(prepare, &found.blocks, catches_up);
                 cx.groups.rules().verdict(by_stamps)
             }
         };

@@ -3,10 +3,12 @@
 use super::{FAMILY, GROUP, Script, block, span, view};
 use crate::layout::Piece;
 use crate::netraid::allocation::AllocationOperation;
+use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
+use crate::netraid::path::gw::Content;
 use crate::netraid::read::ReadOperation;
-use crate::netraid::write::{Content, Origin, WriteOperation};
+use crate::netraid::write::WriteOperation;
 use base::{GroupId, RequestId, Stamp, VolumeId};
 use core::time::Duration;
 use wire::{GroupView, IoError, Lineage, Message, Scope, Slots};

@@ -2,9 +2,11 @@
 
 use super::{Asked, FAMILY, GROUP, Script, block, span};
 use crate::counters::Counter;
+use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
-use crate::netraid::write::{Content, Origin, WriteOperation};
+use crate::netraid::path::gw::Content;
+use crate::netraid::write::WriteOperation;
 use base::{ClientId, RequestId, Stamp};
 use wire::{Message, PrepareOutcome, Scope};
 

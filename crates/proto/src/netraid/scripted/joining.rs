@@ -3,11 +3,13 @@
 use super::{FAMILY, GROUP, Script, block, geometry, span, view};
 use crate::counters::Counter;
 use crate::netraid::answer::Answer;
+use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::members::participants;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
+use crate::netraid::path::gw::Content;
 use crate::netraid::read::ReadOperation;
-use crate::netraid::write::{Content, Origin, WriteOperation};
+use crate::netraid::write::WriteOperation;
 use base::{BrickId, Payload, RequestId, Stamp};
 use core::time::Duration;
 use wire::RepairOutcome::{NoSpace, Refused, Taken};

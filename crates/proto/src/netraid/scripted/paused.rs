@@ -2,9 +2,11 @@
 
 use super::{FAMILY, GROUP, Script, block, span, view};
 use crate::netraid::answer::Answer;
+use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
-use crate::netraid::write::{Content, Origin, WriteOperation};
+use crate::netraid::path::gw::Content;
+use crate::netraid::write::WriteOperation;
 use base::{ClientId, RequestId, Stamp};
 use core::time::Duration;
 use wire::{Fate, Message, PrepareOutcome, Scope};

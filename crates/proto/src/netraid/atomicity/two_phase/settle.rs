@@ -3,12 +3,12 @@
 //! A member that does not have the write refuses it for ever, durably; so either all members that can say have it,
 //! then it may have been acknowledged and is committed, or it never can be, and is aborted. Both answers stay true.
 
-use super::answer::{Answer, FromAnswer};
-use super::context::stamps::Stamps;
-use super::members::{participants, width_at};
-use super::operate::{Context, Operate, retry_delay};
-use super::outcome::{NoChild, Progress, Settled};
 use crate::counters::Counter;
+use crate::netraid::answer::{Answer, FromAnswer};
+use crate::netraid::members::{participants, width_at};
+use crate::netraid::operate::{Context, Operate, retry_delay};
+use crate::netraid::order::ts_wait::stamps::Stamps;
+use crate::netraid::outcome::{NoChild, Progress, Settled};
 use base::{GroupId, Payload};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use wire::{Fate, GroupView, Message, Slots, Span, WriteId};
 
 /// Begins to settle those of `writes` that hold up a reader of `span`, on behalf of the current operation; how many. Not
 /// those of this gateway's own writers: they are at work on them.
-pub(super) fn settle_foreign(
+pub(crate) fn settle_foreign(
     cx: &mut Context<'_>,
     group: GroupId,
     span: Span,
@@ -32,7 +32,7 @@ pub(super) fn settle_foreign(
 }
 
 /// Finds out and tells a write's fate.
-pub(super) struct SettleOperation {
+pub(crate) struct SettleOperation {
     write: WriteId,
     asked: Slots,
     fates: BTreeMap<u8, Fate>,
@@ -44,7 +44,7 @@ pub(super) struct SettleOperation {
 }
 
 impl SettleOperation {
-    pub(super) fn new(write: WriteId) -> SettleOperation {
+    pub(crate) fn new(write: WriteId) -> SettleOperation {
         SettleOperation {
             write,
             asked: Slots::default(),
@@ -56,7 +56,7 @@ impl SettleOperation {
     }
 
     /// Of this write, which the member at `slot` refused.
-    pub(super) fn refused(write: WriteId, slot: u8) -> SettleOperation {
+    pub(crate) fn refused(write: WriteId, slot: u8) -> SettleOperation {
         SettleOperation { refused_by: Some(slot), ..SettleOperation::new(write) }
     }
 
@@ -102,7 +102,7 @@ impl SettleOperation {
 }
 
 /// What a member says of the write: its fate there, or the view under which it would answer.
-pub(super) struct FateAnswer(Result<Fate, Option<GroupView>>);
+pub(crate) struct FateAnswer(Result<Fate, Option<GroupView>>);
 
 impl FromAnswer for FateAnswer {
     fn from_answer(answer: Answer) -> Option<FateAnswer> {

@@ -1,0 +1,161 @@
+//! Phase one at the coordinator: members are asked to put a write on stable storage, each its leg. When all have, the write
+//! is decided; the members are told at leisure.
+
+use crate::netraid::operate::{Context, retry_delay};
+use crate::netraid::order::ts_wait::writer::Way;
+use crate::netraid::path::gw::{Leg, Legs};
+use base::{GroupId, RequestId, Time};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{Message, Slots, WriteId};
+
+/// The client's request that a write is part of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) request: RequestId,
+    /// The client never asks again below this.
+    pub(crate) floor: u64,
+    /// Which part of the request.
+    pub(crate) part: u64,
+}
+
+/// What one member was asked, and whether it is prepared.
+struct Vote {
+    leg: Leg,
+    /// When it was asked first.
+    sent: Option<Time>,
+    /// How long it took until it was prepared.
+    took: Option<Duration>,
+}
+
+/// What a member's word that it is prepared means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Prepared {
+    /// It said so before.
+    Known,
+    First,
+    /// It tells what the others are to be sent.
+    WithDelta,
+}
+
+/// The members that take part, and how often they were asked.
+pub(crate) struct Round {
+    votes: BTreeMap<u8, Vote>,
+    way: Way,
+    attempt: u32,
+}
+
+impl Vote {
+    fn of(leg: Leg) -> Vote {
+        Vote { leg, sent: None, took: None }
+    }
+}
+
+impl Round {
+    /// Of these legs, asked in this order.
+    pub(crate) fn of(legs: Legs, way: Way) -> Round {
+        let votes = legs.into_iter().map(|(slot, leg)| (slot, Vote::of(leg))).collect();
+        Round { votes, way, attempt: 0 }
+    }
+
+    /// Asks those that are not prepared yet and whose turn it is; those asked before once more. How long to wait for them.
+    pub(crate) fn ask(&mut self, cx: &mut Context<'_>, write: WriteId, origin: Origin) -> Duration {
+        let view = cx.views.view(write.group);
+        let left = self.votes.iter().filter(|(_, vote)| vote.took.is_none()).map(|(slot, _)| *slot);
+        let turn = left.min_by_key(|slot| view.members[usize::from(*slot)]);
+        let is_asked = |slot: u8| self.way == Way::Together || Some(slot) == turn;
+        let unprepared = self.votes.iter_mut().filter(|(_, vote)| vote.took.is_none());
+        for (slot, vote) in unprepared.filter(|(slot, _)| is_asked(**slot)) {
+            vote.sent.get_or_insert(cx.now);
+            let Leg { change, payload, base, want_delta } = vote.leg.clone();
+            cx.call(&view, *slot, payload, |operation| Message::Prepare {
+                operation,
+                view: view.number,
+                write,
+                change,
+                base,
+                want_delta,
+                request: origin.request,
+                floor: origin.floor,
+                part: origin.part,
+            });
+        }
+        retry_delay(self.attempt)
+    }
+
+    /// Nobody answered for a while.
+    pub(crate) fn ask_again(&mut self, cx: &mut Context<'_>, write: WriteId, origin: Origin) -> Duration {
+        self.attempt += 1;
+        self.compare(cx, write.group, |vote| vote.took.is_none());
+        cx.forget_calls();
+        self.ask(cx, write, origin)
+    }
+
+    /// The member at `slot` is prepared.
+    pub(crate) fn on_prepared(&mut self, now: Time, slot: u8) -> Prepared {
+        let vote = self.votes.get_mut(&slot).expect("only members that take part are asked");
+        let is_first = vote.took.is_none();
+        vote.took.get_or_insert(now.since(vote.sent.unwrap_or(now)));
+        match (is_first, vote.leg.want_delta) {
+            (false, _) => Prepared::Known,
+            (true, false) => Prepared::First,
+            (true, true) => Prepared::WithDelta,
+        }
+    }
+
+    /// These are to be prepared as well.
+    pub(crate) fn add(&mut self, legs: Legs) {
+        self.votes.extend(legs.into_iter().map(|(slot, leg)| (slot, Vote::of(leg))));
+    }
+
+    /// In which order members are asked.
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// How often the present members were asked before.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// What follows is not held up by what was before.
+    pub(crate) fn restart_attempts(&mut self) {
+        self.attempt = 0;
+    }
+
+    /// Whether all that take part are prepared.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.votes.values().all(|vote| vote.took.is_some())
+    }
+
+    /// Whether a single member takes part so far.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.votes.len() == 1
+    }
+
+    /// Phase two: the write takes effect.
+    pub(crate) fn commit(&self, cx: &mut Context<'_>, write: &WriteId) {
+        self.compare(cx, write.group, |_| true);
+        let view = cx.views.view(write.group);
+        let slots = self.votes.keys().fold(Slots::default(), |slots, slot| slots.with(*slot));
+        cx.decisions.decide(cx.now, &view, slots, write, true);
+    }
+
+    /// How long members took, or have taken so far, each beside the others.
+    fn compare(&self, cx: &mut Context<'_>, group: GroupId, is_meant: impl Fn(&Vote) -> bool) {
+        let (view, now) = (cx.views.view(group), cx.now);
+        for (slot, vote) in self.votes.iter().filter(|(_, vote)| is_meant(vote)) {
+            let brick = view.members[usize::from(*slot)];
+            let others = self.votes.iter().filter(|(other, _)| *other != slot);
+            let mut others: Vec<Duration> = others.filter_map(|(_, vote)| vote.took).collect();
+            // A connection that is down says nothing of how fast the brick behind it is.
+            let (Some(sent), false) = (vote.sent.filter(|_| cx.views.is_up(brick)), others.is_empty()) else {
+                continue;
+            };
+            let middle = others.len() / 2;
+            let (_, median, _) = others.select_nth_unstable(middle);
+            let took = vote.took.unwrap_or(now.since(sent));
+            cx.choice.lateness_mut().note(now, brick, sent, took, *median);
+        }
+    }
+}

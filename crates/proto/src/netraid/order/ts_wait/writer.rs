@@ -1,0 +1,83 @@
+//! The writer's side: each attempt has a later stamp, and a write that was refused or finds members busy comes back in a
+//! way that keeps writers from holding each other up for ever.
+
+use super::stamps::Stamps;
+use base::{Stamp, Time};
+use core::time::Duration;
+use wire::Scope;
+
+/// How often a write is offered to a member with full queues before it lets go of what others have prepared.
+const BUSY_MAX: u32 = 3;
+/// When a write that goes from member to member asks one with full queues again: as soon as one that asks all at once does
+/// the first time.
+const BUSY_AGAIN: Duration = Duration::from_millis(20);
+
+/// In which order members are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// All at once. A member with full queues is asked again, and when that has not helped for a while the others are let
+    /// go of: writes may hold at one member what another waits for, and wait for what that one holds.
+    Together,
+    /// One after the other, in the order of the bricks' numbers. Writes that all go this way never wait for each other in
+    /// a circle, so that nothing is let go of: whoever is busy is asked again, alone and under the same stamp.
+    InTurn,
+}
+
+/// What a write does that met a member with full queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Busy {
+    /// Asks again after so long, under the same stamp.
+    Again(Duration),
+    /// Lets go of what other members have prepared, and comes back.
+    GivesWay,
+}
+
+/// A write's place in the order, over all its attempts.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    /// Of the present attempt.
+    stamp: Stamp,
+    refusals: u32,
+    /// Whether it let go of what members had prepared, for others that were busy.
+    has_given_way: bool,
+}
+
+impl Writer {
+    /// Begins an attempt, under a stamp that is later than all that this gateway has seen.
+    pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) {
+        self.stamp = stamps.begin_write(now, self.stamp);
+    }
+
+    /// The stamp of the present attempt.
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// In which order the members of this attempt are asked. A unit's data brick comes before its parity in any case.
+    pub(crate) fn way(&self, scope: Scope) -> Way {
+        match scope {
+            Scope::Row if self.has_given_way => Way::InTurn,
+            Scope::Row | Scope::Unit { .. } => Way::Together,
+        }
+    }
+
+    /// A member has full queues, and was asked `attempt` times before.
+    pub(crate) fn on_busy(&mut self, way: Way, attempt: u32) -> Busy {
+        match way {
+            Way::InTurn => Busy::Again(BUSY_AGAIN),
+            Way::Together if attempt > BUSY_MAX => {
+                self.has_given_way = true;
+                Busy::GivesWay
+            }
+            Way::Together => Busy::Again(Duration::from_millis(20 << attempt.min(5))),
+        }
+    }
+
+    /// The attempt was refused; how long to wait before the next. Writers that refuse each other come back at different
+    /// times: the stamp's low bits tell them apart.
+    pub(crate) fn back_off(&mut self) -> Duration {
+        self.refusals += 1;
+        let spread = self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
+        Duration::from_micros((1000 + 100 * spread) << self.refusals.min(7))
+    }
+}

@@ -1,0 +1,254 @@
+//! The path through the gateway (`gw`): the gateway sends each member that takes part what that member keeps of a write.
+//!
+//! Of whole rows the gateway computes the parity, and sends to all members at once. Of a part of a row it writes the unit's
+//! data brick first; that brick answers with the difference to what was there (*delta at the data brick*), and each parity
+//! member gets its multiple of the difference. Where the data brick is not current, the gateway reconstructs what was there
+//! and computes the difference itself; a data brick that joins then gets the blocks whole, beside the parity.
+//!
+//! Members that take part are the view's *writers*: those that join must have the write like current ones.
+
+use crate::layout::Geometry;
+use crate::netraid::context::views::Views;
+use crate::netraid::members::is_mirrored;
+use crate::netraid::outcome::Fetched;
+use base::{GroupId, Payload, Stamp, VolumeId};
+use code::Code;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wire::{Change, GroupView, Scope, Span, WriteId};
+
+/// What a write puts there.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Zero,
+    /// Blocks of one unit, or of mirrors.
+    Blocks(Payload),
+    /// Blocks of every data unit of whole rows, by data index.
+    Rows(Vec<Payload>),
+}
+
+/// What goes to one member.
+#[derive(Clone, Debug)]
+pub(crate) struct Leg {
+    pub(crate) change: Change,
+    pub(crate) payload: Payload,
+    /// The stamp that the block must have.
+    pub(crate) base: Option<Stamp>,
+    /// Whether the member is to answer with the difference to what was there.
+    pub(crate) want_delta: bool,
+}
+
+/// Legs by slot.
+pub(crate) type Legs = BTreeMap<u8, Leg>;
+
+/// How a write begins.
+pub(crate) enum Opening {
+    /// With these members.
+    Legs(Legs),
+    /// By finding out what data unit `index` holds, since its member cannot tell.
+    OldContent { index: u8, is_joining: bool },
+}
+
+/// Where a write goes, and with what.
+pub(crate) struct Path {
+    group: GroupId,
+    volume: VolumeId,
+    /// Names the volume's branch as of the present attempt.
+    span: Span,
+    scope: Scope,
+    content: Content,
+    base: Option<Stamp>,
+    /// The parity of whole rows, which is the same in each attempt.
+    parity: Option<Vec<Payload>>,
+}
+
+impl Leg {
+    fn new(change: Change, payload: Payload) -> Leg {
+        Leg { change, payload, base: None, want_delta: false }
+    }
+}
+
+impl Path {
+    /// Of `content` to `span` of a volume on `group`, where the block's stamp is `base` if that is given.
+    pub(crate) fn new(
+        group: GroupId,
+        span: Span,
+        scope: Scope,
+        content: Content,
+        base: Option<Stamp>,
+    ) -> Path {
+        Path { group, volume: span.volume, span, scope, content, base, parity: None }
+    }
+
+    pub(crate) fn group(&self) -> GroupId {
+        self.group
+    }
+
+    pub(crate) fn volume(&self) -> VolumeId {
+        self.volume
+    }
+
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The stamp that the block must have, if that matters.
+    pub(crate) fn base(&self) -> Option<Stamp> {
+        self.base
+    }
+
+    /// As the members know an attempt under `stamp`.
+    pub(crate) fn id(&self, stamp: Stamp) -> WriteId {
+        let Path { group, span, scope, .. } = *self;
+        WriteId { group, span, stamp, scope }
+    }
+
+    /// Writes to `branch` from now on.
+    pub(crate) fn turn_to(&mut self, branch: VolumeId) {
+        self.span.volume = branch;
+    }
+
+    /// Who is sent what at first.
+    pub(crate) fn opening(&mut self, views: &Views) -> Opening {
+        let (view, geometry) = self.place(views);
+        match self.scope {
+            Scope::Row if is_mirrored(&geometry) => Opening::Legs(self.mirror_legs(&view)),
+            Scope::Row => Opening::Legs(self.row_legs(&view, &geometry)),
+            Scope::Unit { index } => self.unit_opening(&view, &geometry, index),
+        }
+    }
+
+    /// What goes to the parity members, now that the data brick told the difference to what was there, and that content's
+    /// stamps. `None` where what it told does not fit the write.
+    pub(crate) fn after_delta(&self, views: &Views, delta: &Payload, previous: &[Stamp]) -> Option<Legs> {
+        let fits = delta.len() == self.span.bytes() && previous.len() == self.span.count as usize;
+        fits.then(|| {
+            let (view, geometry) = self.place(views);
+            self.parity_legs(&view, &geometry, delta, previous)
+        })
+    }
+
+    /// What goes to whom, now that the unit's old content is known.
+    pub(crate) fn after_old_content(&self, views: &Views, old: &Fetched) -> Legs {
+        let (view, geometry) = self.place(views);
+        let delta = match &self.content {
+            Content::Blocks(new) => new.xor(&old.content),
+            _ => old.content.clone(),
+        };
+        let mut legs = self.parity_legs(&view, &geometry, &delta, &old.stamps);
+        let slot = geometry.slot_of(self.span.lba, self.unit());
+        if view.joining.has(slot) {
+            legs.insert(slot, self.joining_leg());
+        }
+        legs
+    }
+
+    fn place(&self, views: &Views) -> (Arc<GroupView>, Geometry) {
+        (views.view(self.group), views.geometry(self.group))
+    }
+
+    /// The data unit that is written; whole rows need no difference.
+    fn unit(&self) -> u8 {
+        match self.scope {
+            Scope::Unit { index } => index,
+            Scope::Row => unreachable!("whole rows need no difference"),
+        }
+    }
+
+    /// What one member's blocks become.
+    fn data_leg(&self, payload: Option<Payload>, want_delta: bool) -> Leg {
+        let change = if payload.is_some() { Change::Data } else { Change::Zero };
+        let base = self.base;
+        Leg { base, want_delta, ..Leg::new(change, payload.unwrap_or_default()) }
+    }
+
+    fn blocks(&self) -> Option<Payload> {
+        match &self.content {
+            Content::Blocks(payload) => Some(payload.clone()),
+            _ => None,
+        }
+    }
+
+    /// A data member that only joins cannot tell what was there, and need not: it takes the block whole. The base is
+    /// compared at the current members, without which the write is not decided.
+    fn joining_leg(&self) -> Leg {
+        Leg { base: None, ..self.data_leg(self.blocks(), false) }
+    }
+
+    fn mirror_legs(&self, view: &GroupView) -> Legs {
+        let leg = |slot| match view.joining.has(slot) {
+            true => self.joining_leg(),
+            false => self.data_leg(self.blocks(), false),
+        };
+        view.writers().iter().map(|slot| (slot, leg(slot))).collect()
+    }
+
+    fn row_legs(&mut self, view: &GroupView, geometry: &Geometry) -> Legs {
+        if self.parity.is_none() {
+            self.parity = Some(self.row_parity(geometry));
+        }
+        let (layout, lba) = (geometry.layout(), self.span.lba);
+        let parity = self.parity.iter().flatten();
+        let parity: Vec<&Payload> = parity.collect();
+        let leg = |slot: u8| match (geometry.data_index_at(lba, slot), &self.content) {
+            (Some(index), Content::Rows(rows)) => self.data_leg(rows.get(usize::from(index)).cloned(), false),
+            (Some(_), _) => self.data_leg(None, false),
+            (None, _) => {
+                let index = geometry.shard_at(lba, slot) - layout.data();
+                let change = Change::Parity { width: layout.data() };
+                Leg::new(change, parity[usize::from(index)].clone())
+            }
+        };
+        view.writers().iter().map(|slot| (slot, leg(slot))).collect()
+    }
+
+    fn row_parity(&self, geometry: &Geometry) -> Vec<Payload> {
+        let layout = geometry.layout();
+        match &self.content {
+            Content::Rows(rows) => Code::new(layout.data(), layout.parity()).encode(rows),
+            _ => vec![Payload::zeros(self.span.bytes()); usize::from(layout.parity())],
+        }
+    }
+
+    /// A unit's member tells the delta for the parity, if it is current and there is parity to be told.
+    fn unit_opening(&self, view: &GroupView, geometry: &Geometry, index: u8) -> Opening {
+        let slot = geometry.slot_of(self.span.lba, index);
+        if !view.current.has(slot) {
+            return Opening::OldContent { index, is_joining: view.joining.has(slot) };
+        }
+        let has_parity = self.parity_slots(view, geometry).next().is_some();
+        Opening::Legs(Legs::from([(slot, self.data_leg(self.blocks(), has_parity))]))
+    }
+
+    /// The parity units and the slots of those that take part.
+    fn parity_slots<'a>(
+        &self,
+        view: &'a GroupView,
+        geometry: &Geometry,
+    ) -> impl Iterator<Item = (u8, u8)> + use<'a> {
+        geometry.parity_slots(self.span.lba).filter(|(_, slot)| view.writers().has(*slot))
+    }
+
+    /// Each parity member gets its multiple of the difference.
+    fn parity_legs(
+        &self,
+        view: &GroupView,
+        geometry: &Geometry,
+        delta: &Payload,
+        previous: &[Stamp],
+    ) -> Legs {
+        let (layout, index) = (geometry.layout(), self.unit());
+        let code = Code::new(layout.data(), layout.parity());
+        let leg = |parity: u8| {
+            let factor = code.coefficient(parity, index);
+            let payload = if factor == 1 { delta.clone() } else { code::multiply(delta, factor) };
+            let change = Change::Xor { index, width: layout.data(), previous: previous.to_vec() };
+            Leg::new(change, payload)
+        };
+        self.parity_slots(view, geometry).map(|(parity, slot)| (slot, leg(parity))).collect()
+    }
+}
