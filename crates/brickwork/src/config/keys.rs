@@ -69,7 +69,7 @@ pub struct DirectoryFile {
     /// Milliseconds for which a brick may trust its views after a heartbeat.
     #[serde(default = "default_lease_ms")]
     pub lease_ms: u64,
-    /// How long a brick may be away before its blocks are rebuilt onto others.
+    /// How long a brick may be away before its blocks are rebuilt on other bricks.
     #[serde(default = "default_rebuild_after")]
     pub rebuild_after: Period,
     /// Bytes a second that a brick fetches at most, to catch up.

@@ -1,4 +1,4 @@
-//! `brickwork rebuild`: how bricks catch up, and how lost ones are rebuilt onto others.
+//! `brickwork rebuild`: how bricks catch up, and how lost ones are rebuilt on other bricks.
 
 use super::{client, watch};
 use crate::config::{Bytes, Period, keys};
@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 #[command(after_help = "\
 Shows how far bricks have caught up, and sets how fast they do. You need not start anything: a brick that returns fetches
-what it missed, and the blocks of a brick that stays away for --after are rebuilt onto others. Clients are served meanwhile.
+what it missed, and the blocks of a brick that stays away for --after are rebuilt on other bricks. Clients are served meanwhile.
 
 Columns: the group, the brick that catches up in it, how much of the group it has compared, how much it has fetched because
 blocks were missing or old, and the time left, estimated from one second.
@@ -37,7 +37,7 @@ pub struct Args {
     /// How many bytes a second each brick may fetch while it catches up
     #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// How long a brick may be away before its blocks are rebuilt onto others
+    /// How long a brick may be away before its blocks are rebuilt on other bricks
     #[arg(long, value_name = "TIME", value_parser = parse_after)]
     after: Option<Period>,
 }

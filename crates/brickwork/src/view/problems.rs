@@ -16,8 +16,10 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
     let mut problems = lost_problems(status);
     problems.extend(status.store.as_ref().map(store_problem));
     if status.bricks.is_empty() {
-        problems
-            .push("There is no brick yet: `brickwork brick init` on a storage server makes one.".to_owned());
+        problems.push(
+            "The cluster has no brick: run `brickwork brick init` on a storage server to make one."
+                .to_owned(),
+        );
     }
     let families = families(status);
     problems.extend(families.iter().filter_map(|(names, volume)| unavailable(names, volume)));
@@ -25,7 +27,7 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
     problems.extend(families.iter().filter_map(|(names, volume)| degraded(names, volume)));
     if status.gateways.is_empty() && !status.volumes.is_empty() {
         problems.push(
-            "No gateway was heard of lately, so nobody serves the volumes: start `brickwork gateway`."
+            "The directory has not heard of a gateway lately, so no volume is served: start `brickwork gateway`."
                 .to_owned(),
         );
     }
@@ -53,9 +55,9 @@ fn lost_problems(status: &ClusterStatus) -> Vec<String> {
 
 fn store_problem(failure: &StoreFailure) -> String {
     format!(
-        "The directory has not been able to store changes for {}: {}. Volumes serve on, but nothing can be made or changed, \
-         and writes to the groups of a brick that dies wait. Free space where its store lies, or mend that file system or \
-         disk: the directory tries again every second.",
+        "The directory has not been able to store changes for {}: {}. Volumes are still served, but no volume or snapshot can \
+         be made or changed, and if a brick dies, writes to its groups wait. Free space in the file system of its store, or \
+         repair that file system or disk. The directory tries again every second.",
         ago(failure.since_ms),
         failure.why
     )
@@ -87,21 +89,21 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     let (id, at) = (brick.id, &brick.status.address);
     if brick.status.failed.as_ref().is_some_and(|why| why.contains(wire::DISK_FULL)) {
         return Some(format!(
-            "The volumes live on without {id} ({at}): the file system under one of its disks is full. Free some space there; \
-             the brick begins anew by itself and fetches what it lacks."
+            "The file system under a disk of {id} ({at}) is full, and the volumes continue without this brick. Free some space \
+             there; the brick then restarts by itself and fetches what it lacks."
         ));
     }
     if brick.status.failed.is_some() {
         return Some(format!(
-            "The volumes live on without {id} ({at}), of which a disk failed: exchange the disk, then `brickwork brick format` \
-             and start the brick; or `brickwork brick replace {id}`."
+            "A disk of {id} ({at}) failed, and the volumes continue without this brick. Replace the disk, run `brickwork brick \
+             format` and start the brick; or run `brickwork brick replace {id}`."
         ));
     }
     if brick.evicted {
         let groups = output::count(u64::from(brick.groups), "group");
         return (brick.groups > 0).then(|| {
             format!(
-                "{id} ({at}) is evicted and still named in {groups}: their blocks are being placed elsewhere."
+                "{id} ({at}) is evicted and still a member of {groups}, whose blocks are being moved to other bricks."
             )
         });
     }
@@ -115,14 +117,14 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     let status = &brick.status;
     if status.unreadable_blocks > 0 && status.repaired_blocks == 0 && status.lost_blocks == 0 {
         return Some(format!(
-            "{id} ({at}) found blocks that do not match their checksums, and has repaired none yet; reads are served from \
-             other bricks. `brickwork scrub --wait` mends them; if it happens again, exchange the disk."
+            "{id} ({at}) found blocks that do not match their checksums, and has repaired none yet. Reads are served from \
+             other bricks. `brickwork scrub --wait` repairs the blocks; if this happens again, replace the disk."
         ));
     }
     let groups = output::count(u64::from(brick.stale_groups.saturating_sub(brick.joining_groups)), "group");
     (brick.stale_groups > brick.joining_groups).then(|| {
         format!(
-            "{id} ({at}) is up and not yet back in {groups}, which go on without it; it catches up by itself."
+            "{id} ({at}) is up but has not yet rejoined {groups}, which are served without it. It catches up by itself."
         )
     })
 }
@@ -131,8 +133,8 @@ fn slow_problem(brick: &BrickEntry, slow: &SlowEntry) -> String {
     let (id, at, why) = (brick.id, &brick.status.address, &slow.why);
     if !slow.is_out {
         return format!(
-            "{id} ({at}) is slow and writes wait for it, as its groups cannot spare it: {why}. Look at its disk, its load and \
-             its network, or `brickwork brick replace {id}`."
+            "{id} ({at}) is slow, and writes wait for it because its groups cannot do without it: {why}. Check its disk, its \
+             load and its network, or run `brickwork brick replace {id}`."
         );
     }
     let before = match slow.relapses {
@@ -143,8 +145,8 @@ fn slow_problem(brick: &BrickEntry, slow: &SlowEntry) -> String {
     };
     let well = slow.well_ms.map_or_else(String::new, |ms| format!("; it has been for {}", ago(ms)));
     format!(
-        "{id} ({at}) was too slow and is left out{before}: {why}. It returns by itself once it has been well for {} s{well}. Look \
-         at its disk, its load and its network.",
+        "{id} ({at}) was too slow and is left out{before}: {why}. It returns by itself once it has been well for {} s{well}. Check \
+         its disk, its load and its network.",
         slow.hold_s
     )
 }
@@ -156,10 +158,10 @@ fn silent(status: &ClusterStatus, brick: &BrickEntry) -> String {
     let after = Period { seconds: status.care.rebuild_after_s };
     let then = match brick.groups {
         0 => String::new(),
-        _ => format!(" Its blocks are rebuilt onto others when it has been away for {after}."),
+        _ => format!(" Its blocks are rebuilt on other bricks when it has been away for {after}."),
     };
     format!(
-        "{id} ({at}) has been silent {since}. Look whether its machine and its `brickwork brick` process run, and whether it \
+        "{id} ({at}) has been silent {since}. Check that its machine and its `brickwork brick` process run, and that it \
          reaches the directory.{then}"
     )
 }
@@ -168,7 +170,7 @@ fn unavailable(names: &str, volume: &VolumeStatus) -> Option<String> {
     (volume.unavailable > 0).then(|| {
         format!(
             "{names} cannot serve {} of {} groups now: a view is being made, or too many bricks are away. No acknowledged write \
-             is given up: bring the bricks back.",
+             is lost: bring the bricks back.",
             volume.unavailable, volume.groups
         )
     })
@@ -185,7 +187,7 @@ fn degraded(names: &str, volume: &VolumeStatus) -> Option<String> {
     };
     (volume.unavailable == 0 && volume.degraded > 0).then(|| {
         format!(
-            "{names}: {} of {} groups are degraded and serve on; {more}.{rebuilding}",
+            "{names}: {} of {} groups are degraded and are served; {more}.{rebuilding}",
             volume.degraded, volume.groups
         )
     })
@@ -275,7 +277,7 @@ mod tests {
         (status.bricks[0].alive, status.bricks[0].silent_ms) = (false, Some(12_000));
         let silent = told(&status);
         assert!(silent.contains("brick-3 (10.0.0.3:7003) has been silent for 12 s"), "{silent}");
-        assert!(silent.contains("rebuilt onto others when it has been away for 10m"), "{silent}");
+        assert!(silent.contains("rebuilt on other bricks when it has been away for 10m"), "{silent}");
         status.warnings.push("As the directory says.".into());
         assert!(told(&status).ends_with("As the directory says."));
         assert_eq!(status_json(&status)["healthy"], serde_json::json!(false));
@@ -299,7 +301,7 @@ mod tests {
     fn rot_is_told_until_it_is_repaired() {
         let mut status = cluster();
         status.bricks[0].status.unreadable_blocks = 2;
-        assert!(told(&status).contains("`brickwork scrub --wait` mends them"));
+        assert!(told(&status).contains("`brickwork scrub --wait` repairs the blocks"));
         status.bricks[0].status.repaired_blocks = 1;
         assert_eq!(told(&status), "");
     }
@@ -336,7 +338,7 @@ mod tests {
         assert_eq!(crate::view::brick_state_since(&status.bricks[1]), "slow, left out 90 s");
         let told_first = told(&status);
         assert!(told_first.contains("left out: its prepares take 44.1 ms. It returns"), "{told_first}");
-        assert!(told_first.contains("well for 10 s. Look"), "{told_first}");
+        assert!(told_first.contains("well for 10 s. Check"), "{told_first}");
         let again = SlowEntry { relapses: 2, hold_s: 40, well_ms: Some(12_000), ..slow.clone() };
         status.bricks[1].slow = Some(again);
         assert!(told(&status).contains("left out, for the third time"), "{}", told(&status));
@@ -344,7 +346,7 @@ mod tests {
         status.bricks[1].slow = Some(SlowEntry { is_out: false, ..slow });
         status.bricks[1].stale_groups = 0;
         assert_eq!(brick_state(&status.bricks[1]), "serving, slow");
-        assert!(told(&status).contains("cannot spare it"));
+        assert!(told(&status).contains("do without it"));
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
     let percent = fullness(status);
     match percent {
         full::JOIN.. => warnings.push(format!(
-            "{brick} is {percent}% full: nothing is rebuilt onto it, and above 95% writes fail with ENOSPC; add \
+            "{brick} is {percent}% full: nothing is rebuilt on it, and above 95% writes fail with ENOSPC; add \
              bricks or delete volumes or snapshots"
         )),
         full::WARN.. => warnings.push(format!("{brick} is {percent}% full: it gets no further groups")),
@@ -117,7 +117,7 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
     }
     if status.lost_blocks > 0 {
         warnings.push(format!(
-            "{brick} has {} blocks that no brick can make out; reading them gives EIO, writing them mends them",
+            "{brick} has {} blocks that no brick can read; reading them fails with EIO, and writing them again repairs them",
             status.lost_blocks
         ));
     }

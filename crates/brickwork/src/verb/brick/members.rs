@@ -31,7 +31,7 @@ Examples:
 /// `brick evict`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The brick is left out of all its groups at once and gets no more groups. Its blocks are rebuilt onto other bricks from the
+The brick is left out of all its groups at once and gets no more groups. Its blocks are rebuilt on other bricks from the
 remaining redundancy, and no acknowledged write is lost. Until the rebuild is done, the groups lack one member; the command
 is refused if a layout does not tolerate that. To move blocks away from a working brick, add a brick first. A brick that
 will return later needs no eviction.
@@ -93,7 +93,7 @@ pub(super) fn list(global: &Global) -> Result<()> {
         return Ok(());
     }
     if status.bricks.is_empty() {
-        println!("There is no brick yet: `brickwork brick init` on a storage server makes one.");
+        println!("The cluster has no brick: run `brickwork brick init` on a storage server to make one.");
         return Ok(());
     }
     let mut table = output::table(&["brick", "state", "address", "groups", "behind", "used", "lost"]);
@@ -129,7 +129,7 @@ pub(super) fn evict(global: &Global, args: &Evict) -> Result<()> {
     }
     change(global, AdminRequest::EvictBrick { brick }).with_context(|| format!("cannot evict {brick}"))?;
     let next = if entry.groups > 0 {
-        "Its blocks are rebuilt onto other bricks; watch it:\n  brickwork rebuild --wait"
+        "Its blocks are rebuilt on other bricks; watch it:\n  brickwork rebuild --wait"
     } else {
         "It had no groups; its process may be stopped."
     };

@@ -71,7 +71,7 @@ enum Command {
     /// List all bricks and how they are
     #[command(after_help = members::LIST_HELP)]
     List,
-    /// Take a brick out of all groups for good; its blocks are rebuilt onto others
+    /// Take a brick out of all groups for good; its blocks are rebuilt on other bricks
     Evict(members::Evict),
     /// Let an evicted brick take part again
     Readmit(members::Readmit),
