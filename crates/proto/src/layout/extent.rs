@@ -4,7 +4,8 @@
 //! extent * column_blocks + offset in the column`; so all shards of a row have the same `lba`, and an `lba` belongs to
 //! one extent.
 
-use super::{Layout, LayoutError, Shape};
+use super::rotation::Shape;
+use super::{Layout, LayoutError};
 use core::ops::Range;
 use thiserror::Error;
 

@@ -5,8 +5,8 @@
 //! one height in all columns are a *stripe*; the blocks at one height are a *row*: the data of a row and its parity
 //! belong together, and nothing else does. In a row, the *shards* are numbered data first, then parity.
 //!
-//! Reading order: [`Layout`] (which shards there are), one file a layout, [`extent`] (block addresses), [`range`]
-//! (a request cut into pieces and rows), [`placement`] (which bricks make a group, and which group gets an extent).
+//! Reading order: [`Layout`] (which shards there are), one file a layout, `rotation` (which slot holds which data or parity
+//! shard of a stripe), [`extent`] (block addresses), [`range`] (a request cut into pieces and rows), [`placement`] (which bricks make a group, and which group gets an extent).
 //!
 //! A new layout is a file with a `Family`, a variant of [`Layout`], and a line in `FAMILIES` and `Layout::spelled`.
 
@@ -17,6 +17,7 @@ mod raid1;
 mod raid4;
 mod raid5;
 pub mod range;
+mod rotation;
 mod rs;
 
 pub use extent::{Geometry, GeometryError, Location};
@@ -24,6 +25,7 @@ pub use range::{Part, Piece};
 
 use core::fmt;
 use core::str::FromStr;
+use rotation::Shape;
 use thiserror::Error;
 
 /// How an extent's blocks and their redundancy lie on a group of bricks. Written like `raid0x1`, `raid1x3`,
@@ -222,51 +224,6 @@ impl Limit {
     }
 }
 
-/// What a row is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shape {
-    data: u8,
-    parity: u8,
-    /// Slots that hold each shard. More than one only where a row has one shard.
-    copies: u8,
-    rotation: Rotation,
-}
-
-/// How shards move over the slots from stripe to stripe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rotation {
-    /// Shard 0 is always on slot 0.
-    None,
-    /// Each stripe begins one slot further to the left. With one parity this is left-symmetric RAID-5: successive data
-    /// units visit all slots in turn, so that sequential reads of `width` units load each brick alike.
-    Left,
-}
-
-impl Shape {
-    fn width(&self) -> u8 {
-        (self.data + self.parity) * self.copies
-    }
-
-    fn slot(&self, stripe: u64, shard: u8) -> u8 {
-        match self.rotation {
-            Rotation::None => shard,
-            Rotation::Left => (shard + self.width() - self.turn(stripe)) % self.width(),
-        }
-    }
-
-    fn shard(&self, stripe: u64, slot: u8) -> u8 {
-        match self.rotation {
-            Rotation::None if self.copies > 1 => 0,
-            Rotation::None => slot,
-            Rotation::Left => (slot + self.turn(stripe)) % self.width(),
-        }
-    }
-
-    fn turn(&self, stripe: u64) -> u8 {
-        (stripe % u64::from(self.width())) as u8
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,15 +260,5 @@ mod tests {
         assert_eq!(refusal("rs-4+260"), "layout rs-4+260: 260 parity bricks cannot be; 1 to 4 can");
         assert_eq!(refusal("raid1x0"), "layout raid1x0: 0 copies cannot be; 1 to 8 can");
         assert!(Layout::Raid0 { width: 17 }.check().is_err());
-    }
-
-    #[test]
-    fn raid5_is_left_symmetric() {
-        let shape = Layout::Raid5 { data: 4 }.shape();
-        let slots = |stripe| (0..5).map(|shard| shape.slot(stripe, shard)).collect::<Vec<_>>();
-        assert_eq!(slots(0), [0, 1, 2, 3, 4]);
-        assert_eq!(slots(1), [4, 0, 1, 2, 3]);
-        assert_eq!(slots(4), [1, 2, 3, 4, 0]);
-        assert_eq!(slots(5), slots(0));
     }
 }

@@ -1,6 +1,7 @@
 //! RAID-0: stripe units in turn on all bricks, and no redundancy.
 
-use super::{Family, Layout, Limit, Rotation, Shape};
+use super::rotation::{Rotation, Shape};
+use super::{Family, Layout, Limit};
 
 pub(super) static FAMILY: Family = Family {
     prefix: "raid0x",

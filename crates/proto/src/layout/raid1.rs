@@ -1,6 +1,7 @@
 //! RAID-1: every brick of the group has every block, at the same address.
 
-use super::{Family, Layout, Limit, Rotation, Shape};
+use super::rotation::{Rotation, Shape};
+use super::{Family, Layout, Limit};
 
 pub(super) static FAMILY: Family = Family {
     prefix: "raid1x",

@@ -1,6 +1,7 @@
 //! RAID-4: the exclusive or of the data of each row, always on the last slot.
 
-use super::{Family, Layout, Limit, Rotation, Shape};
+use super::rotation::{Rotation, Shape};
+use super::{Family, Layout, Limit};
 
 pub(super) static FAMILY: Family = Family {
     prefix: "raid4-",

@@ -1,6 +1,7 @@
 //! RAID-5: RAID-4 with the parity on another slot in each stripe, so that no brick takes part in every write.
 
-use super::{Family, Layout, Limit, Rotation, Shape};
+use super::rotation::{Rotation, Shape};
+use super::{Family, Layout, Limit};
 
 pub(super) static FAMILY: Family = Family {
     prefix: "raid5-",

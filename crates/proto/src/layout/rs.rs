@@ -1,7 +1,8 @@
 //! Reed-Solomon: RAID-5 with up to four parities. The first is the exclusive or, so `rs-k+1` stores what `raid5-k+1`
-//! does.
+//! does. `rotation` says which slot holds which parity, `code::erasure` how a parity is computed.
 
-use super::{Family, Layout, Limit, Rotation, Shape};
+use super::rotation::{Rotation, Shape};
+use super::{Family, Layout, Limit};
 
 pub(super) static FAMILY: Family = Family {
     prefix: "rs-",
