@@ -1,17 +1,15 @@
 //! One NBD connection: a socket, a [`Session`], and the requests that the machine has not answered.
 
 use super::FrontEvent;
+use super::commands::{self, Carried, Kind};
 use super::feed::{Feed, Large};
 use crate::channel::Channel;
 use crate::framing::Fill;
 use crate::output::Output;
 use crate::slots::Slots;
 use crate::tls::TlsConfigs;
-use base::{BLOCK_U64, Payload, Time, VolumeId};
-use nbd::{
-    Action, Command, Errno, Export, Extent, Limits, Listed, LookupError, Purpose, Reply, Request,
-    RequestError, Session, Tag, TlsPolicy,
-};
+use base::{Payload, Time, VolumeId};
+use nbd::{Action, Export, Limits, Listed, LookupError, Purpose, Reply, Request, Session, Tag, TlsPolicy};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -27,14 +25,6 @@ pub(super) struct Served {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
     pub(super) latency: Duration,
-}
-
-/// Requests by what they do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    Read,
-    Write,
-    Other,
 }
 
 struct Pending {
@@ -287,12 +277,7 @@ impl Client {
         sink: &mut Vec<FrontEvent>,
     ) -> Option<Served> {
         let pending = self.pending.remove(tag as usize)?;
-        let reply = match result {
-            Ok(IoReply::Allocation { runs }) => Ok(Reply::Status(runs.into_iter().map(extent).collect())),
-            Ok(IoReply::Done) if pending.kind == Kind::Read => Ok(Reply::Data(payload)),
-            Ok(IoReply::Done) => Ok(Reply::Done),
-            Err(error) => Err(RequestError::new(errno(error), error.to_string())),
-        };
+        let reply = commands::reply(pending.kind, result, payload);
         self.session.reply(pending.tag, reply, &mut self.actions);
         self.act(now, sink);
         Some(Served { kind: pending.kind, bytes: pending.bytes, latency: now.since(pending.since) })
@@ -329,31 +314,15 @@ impl Client {
         }
     }
 
-    fn ask(&mut self, request: Request, now: Time, sink: &mut Vec<FrontEvent>) {
-        let (kind, io, payload) = match request.command {
-            Command::Read { offset, length } => (Kind::Read, Io::Read { offset, length }, Payload::new()),
-            // An acknowledged write is durable at once, so that FUA adds nothing.
-            Command::Write { offset, payload, .. } => (Kind::Write, Io::Write { offset }, payload),
-            Command::WriteZeroes { offset, length, .. } => {
-                (Kind::Other, Io::Zero { offset, length: length.into() }, Payload::new())
-            }
-            Command::Trim { offset, length, .. } => match whole_blocks(offset, length.into()) {
-                Some(io) => (Kind::Other, io, Payload::new()),
-                None => return self.session.reply(request.tag, Ok(Reply::Done), &mut self.actions),
-            },
-            Command::BlockStatus { offset, length, .. } => {
-                (Kind::Other, Io::Allocation { offset, length }, Payload::new())
-            }
-            // Nothing that was acknowledged waits for a flush, and there is no cache to be warmed here.
-            Command::Flush | Command::Cache { .. } => {
-                return self.session.reply(request.tag, Ok(Reply::Done), &mut self.actions);
-            }
+    fn ask(&mut self, Request { tag, command }: Request, now: Time, sink: &mut Vec<FrontEvent>) {
+        let Carried::Out { kind, io, payload } = commands::carry_out(command) else {
+            return self.session.reply(tag, Ok(Reply::Done), &mut self.actions);
         };
         let bytes = match &io {
             Io::Read { length, .. } => u64::from(*length),
             _ => payload.len() as u64,
         };
-        let tag = self.pending.insert(Pending { tag: request.tag, kind, since: now, bytes }) as u64;
+        let tag = self.pending.insert(Pending { tag, kind, since: now, bytes }) as u64;
         let volume = self.volume_id();
         sink.push(FrontEvent::Io { session: self.id, tag, volume, io, payload });
     }
@@ -377,13 +346,6 @@ impl Client {
     }
 }
 
-/// A trim frees the whole blocks of its range. It says that content is not needed, so that what it covers of a block is left
-/// as it is: freeing that would mean to write.
-fn whole_blocks(offset: u64, length: u64) -> Option<Io> {
-    let (first, end) = (offset.next_multiple_of(BLOCK_U64), (offset + length) / BLOCK_U64 * BLOCK_U64);
-    (first < end).then(|| Io::Zero { offset: first, length: end - first })
-}
-
 /// A volume as an NBD export. A snapshot is one like the others, under its name `volume@snapshot`, and never written.
 fn export(volume: &VolumeInfo) -> Export {
     Export {
@@ -396,33 +358,4 @@ fn export(volume: &VolumeInfo) -> Export {
 fn describe(volume: &VolumeInfo) -> String {
     let kind = if volume.is_snapshot { ", snapshot" } else { "" };
     format!("{}{kind}", volume.layout)
-}
-
-fn extent((length, data): (u64, bool)) -> Extent {
-    Extent { length, hole: !data, zero: !data }
-}
-
-fn errno(error: IoError) -> Errno {
-    match error {
-        IoError::OutOfRange => Errno::Invalid,
-        IoError::NoSpace => Errno::NoSpace,
-        IoError::NoVolume => Errno::Shutdown,
-        IoError::ReadOnly => Errno::NotPermitted,
-        IoError::Unreadable | IoError::Failed | IoError::TimedOut => Errno::Io,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trim_is_rounded_inward() {
-        let zero = |offset, length| Some(Io::Zero { offset, length });
-        assert_eq!(whole_blocks(0, 4096), zero(0, 4096));
-        assert_eq!(whole_blocks(1, 12287), zero(4096, 8192));
-        assert_eq!(whole_blocks(4095, 4098), zero(4096, 4096));
-        assert_eq!(whole_blocks(512, 4096), None);
-        assert_eq!(whole_blocks(4096, 4095), None);
-    }
 }

@@ -4,8 +4,11 @@
 //! nobody else anything: its socket is left alone until it moves. No length that a client announces makes the server
 //! allocate: a session keeps to its share, requests beyond it wait for a loan ([`lender`]), and what is refused is dropped
 //! as it arrives.
+//!
+//! `client` is one connection, `commands` how each NBD command is carried out.
 
 mod client;
+mod commands;
 mod feed;
 mod lender;
 #[cfg(test)]
@@ -20,7 +23,8 @@ use crate::socket::{Listener, Socket, group_id};
 use crate::tls::TlsConfigs;
 use crate::{HostError, NbdOptions};
 use base::{Payload, Time, VolumeId};
-use client::{Client, Kind, Served};
+use client::{Client, Served};
+use commands::Kind;
 use lender::Lender;
 use mio::{Registry, Token};
 use nbd::{Limits, TlsPolicy};
