@@ -5,12 +5,12 @@
 use crate::cache::BlockCache;
 use crate::device::{Device, ReadId, ReadPurpose};
 use crate::discard::{Discards, Region};
+use crate::full_disk::{Demand, PAGES_KEPT, Room, Taken};
 use crate::layers::Layers;
 use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Setting, Version};
 use crate::pages::{Home, Pages};
 use crate::record::{Body, Extent};
-use crate::room::{Demand, PAGES_KEPT, Room, Taken};
 use crate::slots::Allocator;
 use crate::split::{Cause, Portion, Way, split};
 use crate::stats::Space;

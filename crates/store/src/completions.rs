@@ -1,4 +1,4 @@
-//! Which parts of which requests took completion: what makes a retried request take completion once.
+//! Which parts of which requests took effect: what makes a retried request take effect once.
 
 use base::{ClientId, RequestId, Stamp};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,8 +7,8 @@
 use crate::blocks::Blocks;
 use crate::config::Limits;
 use crate::device::{Device, FlushPurpose, Look, WritePurpose};
+use crate::group_commit::Log;
 use crate::heal::Damaged;
-use crate::log::Log;
 use crate::metadata::{Key, PAGE_BLOCKS, PAGE_SLOTS};
 use crate::queue::Item;
 use crate::record::aligned_copy;

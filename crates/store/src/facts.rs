@@ -1,4 +1,4 @@
-//! The small state that every checkpoint repeats: notes, and which requests took completion.
+//! The small state that every checkpoint repeats: notes, and which requests took effect.
 
 use crate::completions::Completions;
 use crate::record::Record;
@@ -67,7 +67,7 @@ impl Facts {
         self.completions.iter()
     }
 
-    /// The latest of what took completion elsewhere: as much as would be remembered.
+    /// The latest of what took effect elsewhere: as much as would be remembered.
     pub(crate) fn latest(&self, mut completions: Vec<Completion>) -> Vec<Completion> {
         completions.sort_unstable_by_key(|completion| completion.stamp);
         completions.drain(..completions.len().saturating_sub(self.completions.max()));

@@ -7,11 +7,12 @@
 //! The open store is made of parts that own their fields, from below to above:
 //!
 //! - `device`: requests on their way to the disk, and what each answer is for;
-//! - `blocks`: where blocks are: `layers` of content in memory, `pages` and `slots`, `discard`, `cache`, and `room`;
-//! - `log`: the `queue` of records, the group in flight, `writes` and `works` that are not over, `barrier`, `facts`;
+//! - `blocks`: where blocks are: `layers` of content in memory, `pages` and `slots`, `discard`, `cache`, and `full_disk`;
+//! - `group_commit`: what one group of records holds, and all that waits for one: the `queue`, `writes` and `works` that are
+//!   not over, `barrier`, `facts`;
 //! - `destage` with `writing` and `heal`: cycles that bring journalled content to its final place;
 //! - `read` with `pass`: reads that are not answered;
-//! - `running`: the router, with `commit` (from a command to stable storage) and `apply` (what makes content committed).
+//! - `running`: the router, with `commands` (from a command to stable storage) and `apply` (what makes content committed).
 //!
 //! Reading order: [`io`] (what a store asks of its disk), `superblock` and `header` (what is where), `record` and `journal` (how
 //! a write gets on stable storage), `metadata` (where blocks are at home), `overlay`, then the parts above; `recovery`
@@ -25,7 +26,7 @@ mod apply;
 mod barrier;
 mod blocks;
 mod cache;
-mod commit;
+mod commands;
 mod completions;
 mod config;
 mod destage;
@@ -35,13 +36,14 @@ mod event;
 mod facts;
 mod frames;
 pub mod fsck;
+mod full_disk;
+mod group_commit;
 mod header;
 mod heal;
 mod inventory;
 pub mod io;
 mod journal;
 mod layers;
-mod log;
 mod machine;
 mod metadata;
 mod open_error;
@@ -57,7 +59,6 @@ mod record;
 mod recovery;
 mod refusal;
 mod restore;
-mod room;
 mod running;
 mod slots;
 mod split;

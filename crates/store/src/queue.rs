@@ -77,7 +77,7 @@ impl Queue {
         self.items.len()
     }
 
-    /// How many wait whose requests took completion elsewhere.
+    /// How many wait whose requests took effect elsewhere.
     pub(crate) fn remembers(&self) -> usize {
         self.items.iter().filter(|item| matches!(item, Item::Remember(..))).count()
     }

@@ -2,7 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::device::{Device, WritePurpose};
-use crate::log::Log;
+use crate::group_commit::Log;
 use crate::metadata::{Entry, Key, Kind, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Place, Version};
 use crate::record::aligned_copy;

@@ -1,6 +1,7 @@
-//! The journal of an open store: groups of records, one in flight at a time, and the memory of what they say.
+//! Group commit: which of the waiting records one group takes to the journal, and when a group begins and is durable. One
+//! group is in flight at a time.
 //!
-//! A group takes what has gathered while the one before was in flight. It is durable by one durable write, or by a flush
+//! A group takes what has gathered while the one before was in flight. A group is durable by one durable write, or by a flush
 //! when it brought slots beside its frame; only then is anything answered.
 
 use crate::barrier::Barriers;

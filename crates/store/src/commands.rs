@@ -168,7 +168,7 @@ impl Running {
         self.enqueue(Item::Note { token, key, value });
     }
 
-    /// Takes over what took completion elsewhere. Of more than would be remembered the latest are taken.
+    /// Takes over what took effect elsewhere. Of more than would be remembered the latest are taken.
     pub(crate) fn on_remember(&mut self, token: Token, completions: Vec<Completion>) {
         if self.log.queue.remembers() >= REMEMBER_MAX || self.log.is_queue_full() {
             return self.device.noted(token, Err(StoreError::Busy));

@@ -1,4 +1,4 @@
-//! Room for a write on the disk: what it asks for, and whether that is there.
+//! When a disk is full: what room a write asks for, whether the room is there, and what is refused when it is not.
 //!
 //! The last slots and pages are not for new data, so that a disk that is full to its users can still be repaired, written
 //! over and emptied.
