@@ -1,4 +1,4 @@
-//! Commands, and who carries them out: [`super::volumes`], [`super::cuts`], [`super::bricks`], [`super::status`].
+//! Commands, and who carries them out: [`super::volumes`], [`super::snapshots`], [`super::bricks`], [`super::status`].
 
 use super::cluster::{Answered, answer};
 use super::desk::Desk;

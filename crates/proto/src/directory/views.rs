@@ -1,6 +1,6 @@
 //! The directory's part in view changes: how one is stored, made, repeated and published.
 //!
-//! Who is in the view to come is decided in [`super::members`], on which branches in [`super::cuts`].
+//! Who is in the view to come is decided in [`super::members`], on which branches in [`super::snapshots`].
 
 use super::change::{Change, Step};
 use super::cluster::Cluster;

@@ -1,4 +1,4 @@
-//! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::cuts`].
+//! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::snapshots`].
 
 use super::cluster::Answered;
 use super::desk::Desk;

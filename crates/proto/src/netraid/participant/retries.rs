@@ -1,5 +1,5 @@
-//! What requests and writes did at this disk: so that a retry takes effect once, and a settler learns what took effect
-//! before later writes went over it.
+//! Retries of requests that took effect here: which requests are over, so that a retry is answered and takes effect once.
+//! A settler learns here what took effect before later writes went over it.
 
 use super::completions::{Applied, Completions};
 use super::context::Context;
