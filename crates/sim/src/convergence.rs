@@ -2,7 +2,8 @@
 //! clean.
 
 use crate::checkers::Violation;
-use crate::world::{MS, SECOND, World};
+use crate::units::{MS, SECOND};
+use crate::world::World;
 use base::BrickId;
 use std::collections::BTreeSet;
 use wire::directory::{AdminReply, BrickEntry, BrickStatus, ClusterStatus, VolumeStatus};

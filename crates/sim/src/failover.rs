@@ -6,11 +6,11 @@
 
 use crate::checkers::Violation;
 use crate::rare::Seen;
+use crate::units::SECOND;
 use crate::world::event::Event;
-use crate::world::{Kind, SECOND, World};
+use crate::world::{Kind, World};
 use base::GatewayId;
 use model::LinkConfig;
-use std::collections::BTreeMap;
 
 /// A request that its gateway left unanswered is answered within this time.
 const WITHIN_NS: u64 = 5 * SECOND;
@@ -19,22 +19,6 @@ const CALM_NS: u64 = 3 * SECOND;
 
 /// So long after the kill, what an attached client is asked for the first time is watched too.
 const ASKED_NS: u64 = SECOND;
-
-#[derive(Default)]
-pub(crate) struct Watched {
-    /// Clients whose gateway was killed, and until when their new requests are watched.
-    clients: BTreeMap<usize, u64>,
-    /// Requests by tag: until when they must be answered, and what they are.
-    requests: BTreeMap<u64, (u64, String)>,
-}
-
-impl Watched {
-    /// Something else goes wrong: no verdict.
-    pub(crate) fn clear(&mut self) {
-        self.clients.clear();
-        self.requests.clear();
-    }
-}
 
 impl World {
     /// The gateway at `node` is about to be killed. True when somebody's requests are watched from now on.
@@ -46,40 +30,35 @@ impl World {
         let mut clients = self.nodes.matching(|client| client.client_gateway() == Some(id));
         clients.retain(|&client| self.has_another_gateway(client, id));
         for client in clients {
-            self.judges.failover().clients.insert(client, self.time.now_ns() + ASKED_NS);
+            self.judges.failover().watch_client(client, self.time.now_ns() + ASKED_NS);
             self.attached_requests(client).into_iter().for_each(|(tag, text)| self.watch(tag, text));
             self.hurry_actors(client);
         }
-        !self.judges.failover().clients.is_empty()
+        self.judges.failover().has_clients()
     }
 
     /// A request is handed to the attached client at `client`.
     pub(crate) fn on_attached_request(&mut self, client: usize, tag: u64, text: &str) {
-        if self.judges.failover().clients.get(&client).is_some_and(|&until_ns| self.time.now_ns() < until_ns)
-        {
+        if self.judges.failover().watches(client, self.time.now_ns()) {
             self.watch(tag, text.to_owned());
         }
     }
 
     fn watch(&mut self, tag: u64, text: String) {
-        self.judges.failover().requests.insert(tag, (self.time.now_ns() + WITHIN_NS, text));
+        self.judges.failover().watch(tag, self.time.now_ns() + WITHIN_NS, text);
         self.later(WITHIN_NS, Event::Failover { tag });
     }
 
     /// A watched request is answered.
     pub(crate) fn end_failover(&mut self, tag: u64) {
-        if self.judges.failover().requests.remove(&tag).is_some() {
+        if self.judges.failover().end(tag) {
             self.judges.count_rare(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled);
         }
     }
 
     /// A watched request should have been answered by now.
     pub(crate) fn on_failover_due(&mut self, tag: u64) {
-        // It may be watched anew since this was scheduled.
-        let is_due = |watched: &(u64, String)| watched.0 <= self.time.now_ns();
-        if self.judges.failover().requests.get(&tag).is_some_and(is_due)
-            && let Some((_, text)) = self.judges.failover().requests.remove(&tag)
-        {
+        if let Some(text) = self.judges.failover().take_due(tag, self.time.now_ns()) {
             let seconds = WITHIN_NS / SECOND;
             let what = format!("{text} is unanswered after {seconds} s, although only a gateway was killed");
             self.judge(Err(Violation::new("live", what)));

@@ -27,6 +27,7 @@ pub mod reference;
 pub mod replay;
 pub mod torture;
 pub mod trace;
+mod units;
 mod workload;
 mod world;
 

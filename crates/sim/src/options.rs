@@ -1,7 +1,7 @@
 //! What a run is asked to be, and what its seed then draws.
 
 use crate::history::Register;
-use crate::world::{MS, SECOND};
+use crate::units::{MS, SECOND};
 use base::VolumeId;
 use model::{DiskConfig, Draw};
 use proto::layout::{Geometry, Layout, placement};

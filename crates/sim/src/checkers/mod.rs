@@ -7,6 +7,7 @@ pub mod bounded;
 pub mod bytes;
 pub mod durable;
 pub mod evicted;
+pub(crate) mod failover;
 pub mod linearizable;
 pub mod live;
 pub mod once;

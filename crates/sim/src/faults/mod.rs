@@ -3,24 +3,26 @@
 //! The safety phase draws one fault after the other. Crashes and restarts, pauses, partitions, slow disks and a bad
 //! network are free: disks survive them. What is lost for good (a brick that never returns, exchanged disks, rotten
 //! blocks) is bounded by what each layout promises to survive at that moment: [`tolerance`].
+//!
+//! What faults are and what they left is here and in `harm`; `course` is how they happen to the world, one after the other,
+//! by `nodes`, `network` and `rot`.
 
+mod course;
+mod harm;
 mod incident;
 mod network;
 mod nodes;
 mod rot;
 mod tolerance;
 
-use crate::checkers::live::Excuses;
 use crate::options::Shape;
-use crate::world::event::Event;
-use crate::world::{Kind, MS, SECOND, World};
+use crate::units::{MS, SECOND};
 use base::BrickId;
+use harm::{Harm, Rot};
 pub(crate) use incident::Incident;
+use model::Draw;
 use model::link::Arrivals;
-use model::{Draw, LinkConfig};
-use rot::Rot;
 use std::collections::BTreeMap;
-use tolerance::{Harm, SETTLE_NS};
 
 /// A fault that ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl Faults {
 
     /// Whether a brick never returns.
     pub(crate) fn is_lost(&self, brick: BrickId) -> bool {
-        self.harm.lost.contains(&brick)
+        self.harm.is_lost(brick)
     }
 
     /// Whether a block of a brick may be rotten.
@@ -187,100 +189,5 @@ impl Faults {
 
     pub(crate) fn count(&mut self, what: Incident) {
         *self.counts.entry(what).or_default() += 1;
-    }
-}
-
-impl World {
-    /// Lets faults happen for `span_ns`.
-    pub(crate) fn start_faults(&mut self, span_ns: u64) {
-        if self.shape.faults && !self.faults.kinds.is_empty() {
-            self.faults.until_ns = self.time.now_ns() + span_ns;
-            self.later(0, Event::Fault);
-        }
-    }
-
-    pub(crate) fn on_fault(&mut self) {
-        if self.time.now_ns() >= self.faults.until_ns {
-            return;
-        }
-        if self.time.now_ns() < self.faults.quiet_until_ns {
-            let delay_ns = self.faults.quiet_until_ns - self.time.now_ns();
-            return self.later(delay_ns, Event::Fault);
-        }
-        let Faults { draw, kinds, .. } = &mut self.faults;
-        let trouble = *draw.pick(kinds);
-        self.begin(trouble);
-        let delay_ns = self.faults.draw.below(2 * self.faults.interval_ns);
-        self.later(delay_ns, Event::Fault);
-    }
-
-    /// A fault is over.
-    pub(crate) fn end_fault(&mut self, fault: Fault) {
-        match fault {
-            Fault::Cut(pairs) => {
-                pairs.iter().for_each(|&(from, to)| self.physics.net_mut().unblock(from, to));
-                self.note(0, "a partition is over");
-            }
-            Fault::SlowDisks(node) => self.set_slowness(node, 100),
-            Fault::LateBrick(node) => drop(self.faults.late.remove(&node)),
-            Fault::Noise => self.physics.net_mut().set_config(LinkConfig::CLEAN),
-            Fault::Rot => self.ask_for_scrub(),
-        }
-    }
-
-    /// Ends all faults: everyone who can returns, and the network is perfect.
-    pub(crate) fn heal(&mut self) {
-        self.note(0, "all is healed");
-        (self.faults.until_ns, self.faults.armed) = (0, None);
-        self.physics.net_mut().unblock_all();
-        self.physics.net_mut().set_config(LinkConfig::CLEAN);
-        self.faults.late.clear();
-        for node in 0..self.nodes.len() {
-            self.resume(node);
-            self.set_slowness(node, 100);
-            if *self.nodes[node].kind() != Kind::Operator {
-                self.boot(node);
-            }
-        }
-    }
-
-    /// Which errors are true for a volume now.
-    pub(crate) fn excuses(&self, volume: usize) -> Excuses {
-        let family = self.workload.family(volume);
-        let groups = self.judges.views().newest().values().filter(|view| Some(view.volume) == family);
-        let unreadable = groups.into_iter().any(|view| self.is_beyond(view.group));
-        Excuses { full: self.shape.disks.are_small, unreadable, deleted: !self.is_there(volume) }
-    }
-
-    fn begin(&mut self, kind: Trouble) {
-        self.judges.failover().clear();
-        match kind {
-            Trouble::CrashBrick => self.crash_brick(),
-            Trouble::CrashAll => self.crash_all(),
-            Trouble::CrashGateway => self.crash_gateway(),
-            Trouble::CrashDirectory => self.crash_directory(),
-            Trouble::CrashClient => self.crash_client(),
-            Trouble::LoseBrick => self.lose_brick(),
-            Trouble::ExchangeDisks => self.exchange_disks(),
-            Trouble::Partition => self.partition(),
-            Trouble::Pause => self.pause_one(),
-            Trouble::SlowDisks => self.slow_disks(),
-            Trouble::Noise => self.noise(),
-            Trouble::Reset => self.reset_one(),
-            Trouble::Rot => self.rot(),
-            Trouble::SlowBrick => self.slow_brick(),
-        }
-    }
-
-    fn running_gateways(&self) -> Vec<usize> {
-        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(_)))
-    }
-
-    fn running_bricks(&self) -> Vec<usize> {
-        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Brick(_)))
-    }
-
-    fn draw_one(&mut self, nodes: &[usize]) -> Option<usize> {
-        (!nodes.is_empty()).then(|| *self.faults.draw.pick(nodes))
     }
 }

@@ -1,9 +1,11 @@
 //! What the network does: partitions, noise, connections that break.
 
+use super::Fault;
 use super::Incident;
-use super::{Fault, SETTLE_NS};
+use super::harm::SETTLE_NS;
+use crate::units::{MS, SECOND};
 use crate::world::event::Event;
-use crate::world::{Kind, MS, SECOND, World};
+use crate::world::{Kind, World};
 use base::BrickId;
 use model::LinkConfig;
 

@@ -1,10 +1,12 @@
 //! What happens to nodes: crashes, pauses, disks that are slow, exchanged or never come back.
 
+use super::Fault;
 use super::Incident;
-use super::{Fault, SETTLE_NS};
+use super::harm::SETTLE_NS;
 use crate::rare::Seen;
+use crate::units::{MS, SECOND};
 use crate::world::event::Event;
-use crate::world::{Kind, MS, SECOND, World};
+use crate::world::{Kind, World};
 use base::BrickId;
 use model::PowerCut;
 
@@ -119,14 +121,14 @@ impl World {
     pub(super) fn lose_brick(&mut self) {
         let Some(node) = self.draw_one(&self.running_bricks()) else { return };
         let Some(id) = self.nodes[node].brick() else { return };
-        let has_spare = (self.faults.harm.lost.len() as u32) < self.shape.spares();
+        let has_spare = (self.faults.harm.lost() as u32) < self.shape.spares();
         if !has_spare || self.shape.disks.are_small || !self.may_lose(id) {
             return;
         }
         self.faults.count(Incident::BricksLostForGood);
         self.note_loss_in_rebuild(id);
         self.note_wiped(id);
-        self.faults.harm.lost.insert(id);
+        self.faults.harm.lose(id);
         let cut = self.draw_cut();
         self.crash(node, cut);
         self.nodes[node].set_gone();

@@ -3,33 +3,12 @@
 use super::Fault;
 use super::Incident;
 use crate::rare::Seen;
+use crate::units::SECOND;
+use crate::world::World;
 use crate::world::event::Event;
-use crate::world::{SECOND, World};
 use base::BrickId;
-use std::collections::BTreeMap;
 use wire::GroupView;
 use wire::directory::ScrubStatus;
-
-/// Which pages rotted and were not written anew since.
-#[derive(Default)]
-pub(crate) struct Rot {
-    pages: BTreeMap<BrickId, Vec<(usize, u64)>>,
-    /// Scrubs of a brick that began after its blocks rotted: how many it had completed before.
-    scrubs: BTreeMap<BrickId, ScrubStatus>,
-}
-
-impl Rot {
-    /// Whether a block of the brick may be rotten.
-    pub(crate) fn is_rotten(&self, brick: BrickId) -> bool {
-        self.pages.contains_key(&brick)
-    }
-
-    /// The brick has checked all its blocks, and those that were rotten are repaired.
-    pub(crate) fn clear(&mut self, brick: BrickId) {
-        self.pages.remove(&brick);
-        self.scrubs.remove(&brick);
-    }
-}
 
 impl World {
     /// Some stable page with a block rots, if its group can repair that.
@@ -60,8 +39,7 @@ impl World {
         let bad_sector = self.faults.draw.percent(25);
         self.faults.count(if bad_sector { Incident::UnreadableSectors } else { Incident::RottenSectors });
         let page = *self.faults.draw.pick(pages);
-        self.faults.rot.pages.entry(id).or_default().push((disk, page));
-        self.faults.rot.scrubs.remove(&id);
+        self.faults.rot.add(id, disk, page);
         let bay = self.nodes[node].disks_mut();
         let target = &mut bay.disks_mut()[disk];
         if bad_sector {
@@ -80,29 +58,14 @@ impl World {
             return;
         }
         let is_out = self.is_out_somewhere(brick);
-        let rot = &mut self.faults.rot;
-        if is_out {
-            rot.scrubs.remove(&brick);
-            return;
-        }
-        let Some(before) = rot.scrubs.get(&brick) else {
-            rot.scrubs.insert(brick, *scrub);
-            return;
-        };
-        // One may have been under way when the blocks rotted.
-        let wanted = before.completed + if before.running { 2 } else { 1 };
-        if scrub.completed < before.completed {
-            rot.scrubs.insert(brick, *scrub);
-        } else if scrub.completed >= wanted && !scrub.running && scrub.found_blocks == scrub.repaired_blocks {
-            rot.clear(brick);
+        if self.faults.rot.follow_scrub(brick, scrub, is_out) {
             self.judges.count_rare(Seen::RottenBrickScrubbedClean);
         }
     }
 
     /// A view was seen: the scrubs of whoever is not current in it are not complete.
     pub(crate) fn doubt_scrubs(&mut self, view: &GroupView) {
-        let scrubs = &mut self.faults.rot.scrubs;
-        scrubs.retain(|brick, _| view.slot_of(*brick).is_none_or(|_| view.is_current(*brick)));
+        self.faults.rot.doubt_scrubs(view);
     }
 
     /// Whether a brick has a slot of a group without being current there.
@@ -115,12 +78,7 @@ impl World {
     fn forget_rewritten(&mut self, node: usize, id: BrickId) {
         let bay = self.nodes[node].disks();
         let is_bad = |&(disk, page): &(usize, u64)| bay.disks()[disk].is_spoiled(page);
-        if let Some(pages) = self.faults.rot.pages.get_mut(&id) {
-            pages.retain(is_bad);
-            if pages.is_empty() {
-                self.faults.rot.clear(id);
-            }
-        }
+        self.faults.rot.retain(id, is_bad);
     }
 
     /// Pages of a brick's disk that hold a block and nothing else.

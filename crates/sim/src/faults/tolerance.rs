@@ -6,32 +6,10 @@
 //! fails it too where another one is about to lose something for good: nobody can tell the two apart.
 
 use super::Faults;
-use crate::world::{SECOND, World};
+use crate::world::World;
 use base::{BrickId, GroupId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use wire::{GroupView, Slots};
-
-/// So long after an outage a brick holds a lease again, and the views have settled.
-pub(crate) const SETTLE_NS: u64 = 3 * SECOND;
-
-/// What was done to bricks that lasts.
-#[derive(Default)]
-pub(crate) struct Harm {
-    /// Bricks that never return.
-    pub(crate) lost: BTreeSet<BrickId>,
-    /// Members whose disks were exchanged or lost while a view counted on them, by group.
-    wiped: BTreeSet<(GroupId, BrickId)>,
-    /// Until when a brick was, or is, out of reach.
-    unsettled: BTreeMap<BrickId, u64>,
-}
-
-impl Harm {
-    /// The brick is out of reach until then.
-    pub(crate) fn unsettle(&mut self, brick: BrickId, until_ns: u64) {
-        let known = self.unsettled.entry(brick).or_default();
-        *known = until_ns.max(*known);
-    }
-}
 
 impl World {
     /// The brick holds nothing any more of what it held.
@@ -39,15 +17,13 @@ impl World {
         let groups = self.judges.views().groups();
         let counts_on = |group: &GroupId| self.views_of(*group).iter().any(|view| view.is_writer(brick));
         let wiped: Vec<GroupId> = groups.into_iter().filter(counts_on).collect();
-        self.faults.harm.wiped.extend(wiped.into_iter().map(|group| (group, brick)));
+        self.faults.harm.wipe(brick, wiped);
     }
 
     /// A view was seen: whoever it leaves out is not counted on any more.
     pub(crate) fn forgive(&mut self, view: &GroupView) {
         self.doubt_scrubs(view);
-        if !self.faults.harm.wiped.is_empty() {
-            self.faults.harm.wiped.retain(|(group, brick)| *group != view.group || view.is_writer(*brick));
-        }
+        self.faults.harm.forgive(view);
     }
 
     /// Whether bricks may be out of reach for a while: not where one was lost for good that a view still counts on, and
@@ -55,7 +31,7 @@ impl World {
     /// who is out of reach may be left out, and miss what nobody can make out any more.
     pub(crate) fn may_disturb(&self, bricks: &[BrickId]) -> bool {
         let Faults { harm, rot, .. } = &self.faults;
-        let mut groups: BTreeSet<GroupId> = harm.wiped.iter().map(|(group, _)| *group).collect();
+        let mut groups: BTreeSet<GroupId> = harm.wiped_groups().collect();
         let has_rot = |view: &&GroupView| view.members.iter().any(|brick| rot.is_rotten(*brick));
         groups.extend(self.judges.views().newest().values().filter(has_rot).map(|view| view.group));
         groups.into_iter().all(|group| self.failing(group, bricks, true).len() <= self.tolerates(group))
@@ -84,14 +60,13 @@ impl World {
 
     /// The slots that fail a group, with those of `more` bricks; with or without those that are out of reach for a moment.
     fn failing(&self, group: GroupId, more: &[BrickId], with_unsettled: bool) -> Slots {
-        let Harm { lost, wiped, unsettled } = &self.faults.harm;
+        let Faults { harm, rot, .. } = &self.faults;
         let fails = |brick: BrickId| {
             more.contains(&brick)
-                || lost.contains(&brick)
-                || wiped.contains(&(group, brick))
-                || self.faults.rot.is_rotten(brick)
-                || with_unsettled
-                    && unsettled.get(&brick).is_some_and(|until_ns| *until_ns > self.time.now_ns())
+                || harm.is_lost(brick)
+                || harm.is_wiped(group, brick)
+                || rot.is_rotten(brick)
+                || with_unsettled && harm.is_unsettled(brick, self.time.now_ns())
                 || with_unsettled && (!self.runs(brick) || self.administrator.has_evicted(brick))
         };
         let of_view = |view: &GroupView| {

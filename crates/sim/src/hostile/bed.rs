@@ -1,8 +1,8 @@
 //! The cluster: a directory, three bricks with disks in memory, a gateway with a client, and a network that only the
 //! moves of an input disturb.
 
-use crate::world::event::Input;
-use crate::world::role::{Output, Role};
+use crate::world::event::{Input, Output};
+use crate::world::role::Role;
 use base::{BLOCK, BrickId, ClientId, ClusterId, Depth, GatewayId, NodeId, Payload, Time, VolumeId};
 use bytes::Bytes;
 use core::time::Duration;

@@ -4,52 +4,11 @@ use super::asker::Consults;
 use super::measured::Message;
 use super::request::{Bound, NOBODY, Ref, Request};
 use super::run::{Happening, Run};
-use super::workload::{Arrival, Drawn, Moments, Shape, Workload};
+use super::source::Source;
+use super::workload::Shape;
 use base::{BrickId, Time};
 use core::time::Duration;
-use model::Draw;
 use proto::distribute::policy::{self, First, Next, Plan};
-
-/// Sectors that lie together on one group when a stream's address space is cut among groups: 64 MiB.
-const EXTENT_SECTORS: u64 = 1 << 17;
-
-/// Where requests come from.
-pub(super) enum Source {
-    Closed { outstanding: u32, drawn: Drawn },
-    Open { moments: Moments, drawn: Drawn },
-    Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival>, told: Told },
-}
-
-/// What a stream told of.
-#[derive(Default)]
-pub(super) struct Told {
-    requests: u64,
-    /// Those beyond the cluster's end.
-    wrapped: u64,
-}
-
-impl Source {
-    pub(super) fn new(workload: Workload, draw: &mut Draw) -> Source {
-        match workload {
-            Workload::Closed { outstanding, mix } => {
-                Source::Closed { outstanding, drawn: Drawn::new(mix, draw.fork()) }
-            }
-            Workload::Open { per_second, arrivals, mix } => {
-                let moments = Moments::new(arrivals, per_second, draw.fork());
-                Source::Open { moments, drawn: Drawn::new(mix, draw.fork()) }
-            }
-            Workload::Stream(records) => Source::Stream { records, next: None, told: Told::default() },
-        }
-    }
-
-    /// The share of a stream's requests that were beyond the cluster's end.
-    pub(super) fn wrapped(&self) -> f64 {
-        match self {
-            Source::Stream { told, .. } => told.wrapped as f64 / told.requests.max(1) as f64,
-            Source::Closed { .. } | Source::Open { .. } => 0.0,
-        }
-    }
-}
 
 impl Run<'_> {
     pub(super) fn begin_clients(&mut self) {
@@ -292,19 +251,4 @@ fn call(request: Ref, turn: usize) -> u64 {
 /// What hashes are taken of: the request's block of 4 KiB, in its group.
 pub(super) fn key(known: &Request) -> u64 {
     (u64::from(known.group) << 40) | (known.sector / 8)
-}
-
-impl Told {
-    /// In which group a request is, and where. Beyond the end addresses begin anew; a request that crosses the end is
-    /// moved back from it.
-    fn place(&mut self, record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {
-        let extent = record.sector / EXTENT_SECTORS;
-        let within = extent / groups * EXTENT_SECTORS + record.sector % EXTENT_SECTORS;
-        let count = record.count.clamp(1, u32::try_from(sectors).unwrap_or(u32::MAX));
-        let last = sectors - u64::from(count);
-        self.requests += 1;
-        self.wrapped += u64::from(within > last);
-        let sector = (within % sectors).min(last);
-        ((extent % groups) as u32, Shape { sector, count, is_write: record.is_write })
-    }
 }

@@ -19,6 +19,7 @@ pub mod measured;
 mod reads;
 mod request;
 mod run;
+mod source;
 #[cfg(test)]
 mod tests;
 pub mod workload;

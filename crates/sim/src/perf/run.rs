@@ -3,10 +3,10 @@
 use super::asker::Asker;
 use super::brick::{BLOCK_SECTORS, Brick, Job, Serving};
 use super::cache::Lru;
-use super::client::Source;
 use super::cluster::{BrickSpec, Cluster};
 use super::measured::{Measured, Message, Meter};
 use super::request::{Ref, Request, Requests};
+use super::source::Source;
 use super::workload::{Length, Workload};
 use crate::queue::EventQueue;
 use base::{BrickId, Depth, Machine, Time};

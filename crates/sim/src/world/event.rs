@@ -1,10 +1,11 @@
-//! What happens in the world.
+//! What happens in the world, and what nodes ask of it.
 
 use crate::faults::Fault;
 use base::{NodeId, Payload, VolumeId};
+use proto::directory::Put;
 use proto::distribute::claim::{Attempt, Holders};
 use store::{IoDone, IoToken};
-use wire::{Io, Packet};
+use wire::{Io, IoError, IoReply, Packet};
 
 /// What happens to one node.
 #[derive(Clone, Debug)]
@@ -126,4 +127,47 @@ pub(crate) enum Event {
     Administer,
     Fault,
     FaultEnd(Fault),
+}
+
+/// What a node asks of the world.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A packet for a peer.
+    Send {
+        to: NodeId,
+        packet: Packet,
+    },
+    /// A peer to be connected to.
+    Address(NodeId),
+    /// Puts for the directory's store.
+    Store {
+        token: u64,
+        puts: Vec<Put>,
+    },
+    /// A request to a disk.
+    Disk {
+        disk: usize,
+        io: store::Io,
+    },
+    /// Another brick serves such a read.
+    Claimed {
+        disk: usize,
+        attempt: Attempt,
+    },
+    Ready,
+    /// A brick cannot start, or its disks failed.
+    Failed(String),
+    /// A session's volume is open, or not.
+    Opened {
+        session: u64,
+        volume: Option<VolumeId>,
+    },
+    /// An attached client found its volume, or not.
+    Attached(bool),
+    /// The answer to a client's request.
+    Reply {
+        tag: u64,
+        result: Result<IoReply, IoError>,
+        payload: Payload,
+    },
 }

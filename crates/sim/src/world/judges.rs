@@ -3,8 +3,8 @@
 
 use crate::checkers::Violation;
 use crate::checkers::evicted::Evicted;
+use crate::checkers::failover::Watched;
 use crate::checkers::once::Once;
-use crate::failover::Watched;
 use crate::rare::{Reached, Seen};
 use base::NodeId;
 use proto::Counters;

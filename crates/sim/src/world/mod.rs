@@ -23,28 +23,24 @@ use crate::faults::Faults;
 use crate::options::Shape;
 use crate::rare::{Reached, Seen};
 use crate::trace::Trace;
+use crate::units::MS;
 use crate::workload::Workload;
-use base::{BrickId, ClientId, Depth, GatewayId, NodeId};
+use base::{ClientId, Depth, GatewayId, NodeId};
 use cabinet::Cabinet;
-use event::{Event, Input};
+use event::{Event, Input, Output};
 use judges::Judges;
 use model::Draw;
-pub(crate) use node::Node;
+pub(crate) use node::{Kind, Node};
 use node::{Nodes, Wake};
 #[cfg(feature = "planted")]
 pub(crate) use physics::Durability;
 use physics::{Access, Physics};
 use proto::distribute::claim::Attempt;
-use role::{Output, Role};
+use role::Role;
 use store::{IoDone, IoFault, IoKind, IoToken};
 use timeline::Timeline;
 use wire::disk::Contested;
 use wire::{Message, Packet};
-
-/// Milliseconds in the world's unit.
-pub(crate) const MS: u64 = 1_000_000;
-/// Seconds in the world's unit.
-pub(crate) const SECOND: u64 = 1_000_000_000;
 
 const BATCH_MAX: u32 = 16;
 const BATCH_NS: u64 = 100_000;
@@ -57,16 +53,6 @@ const AUDITOR: NodeId = NodeId::Gateway(GatewayId(u64::MAX));
 
 /// Whom to ask, and what, given the question's number.
 pub(crate) type Question = (NodeId, Box<dyn FnOnce(u64) -> Message>);
-
-/// What a node is, over all its runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Directory,
-    Brick(BrickId),
-    Gateway(GatewayId),
-    Client(ClientId, String),
-    Operator,
-}
 
 /// The world: machines, the physics under them, and their judges; and what drives it all: clients, faults, an administrator.
 pub(crate) struct World {

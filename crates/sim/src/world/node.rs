@@ -1,15 +1,25 @@
 //! A node: its identity and its disks, which outlive its process, and the process while it runs.
 
 use super::bay::Bay;
-use super::event::Input;
+use super::event::{Input, Output};
 use super::operator::Operator;
-use super::role::{Output, Role};
-use super::{Kind, SECOND};
+use super::role::Role;
 use crate::checkers::bounded::WAKES_MAX;
-use base::{BrickId, Depth, GatewayId, HashMap, NodeId, Time};
+use crate::units::SECOND;
+use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time};
 use core::ops::{Index, IndexMut};
 use model::Clock;
 use proto::Counters;
+
+/// What a node is, over all its runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    Brick(BrickId),
+    Gateway(GatewayId),
+    Client(ClientId, String),
+    Operator,
+}
 
 pub(crate) struct Node {
     id: NodeId,

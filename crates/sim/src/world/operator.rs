@@ -1,7 +1,6 @@
 //! The operator: asks questions of anyone until they are answered. It sets the cluster up and audits its end.
 
-use super::event::Input;
-use super::role::Output;
+use super::event::{Input, Output};
 use base::{NodeId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;

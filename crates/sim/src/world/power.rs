@@ -3,7 +3,8 @@
 use super::bay::Bay;
 use super::event::Input;
 use super::role::Role;
-use super::{Kind, SECOND, World};
+use super::{Kind, World};
+use crate::units::SECOND;
 use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Time};
 use model::{Clock, PowerCut};
 use node::BrickNode;

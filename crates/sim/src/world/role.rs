@@ -1,58 +1,13 @@
 //! The machines under one roof: inputs are turned into each machine's own events, and its effects into [`Output`].
 
-use super::event::Input;
+use super::event::{Input, Output};
 use super::operator::Operator;
-use base::{Depth, Machine, NodeId, Payload, Time, VolumeId};
+use base::{Depth, Machine, Time};
 use node::BrickNode;
 use proto::Counters;
 use proto::client::{Client, ClientEffect, ClientEvent};
-use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, Put, StoreToken};
-use proto::distribute::claim::Attempt;
+use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, StoreToken};
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
-use wire::{IoError, IoReply, Packet};
-
-/// What a node asks of the world.
-#[derive(Debug)]
-pub(crate) enum Output {
-    /// A packet for a peer.
-    Send {
-        to: NodeId,
-        packet: Packet,
-    },
-    /// A peer to be connected to.
-    Address(NodeId),
-    /// Puts for the directory's store.
-    Store {
-        token: u64,
-        puts: Vec<Put>,
-    },
-    /// A request to a disk.
-    Disk {
-        disk: usize,
-        io: store::Io,
-    },
-    /// Another brick serves such a read.
-    Claimed {
-        disk: usize,
-        attempt: Attempt,
-    },
-    Ready,
-    /// A brick cannot start, or its disks failed.
-    Failed(String),
-    /// A session's volume is open, or not.
-    Opened {
-        session: u64,
-        volume: Option<VolumeId>,
-    },
-    /// An attached client found its volume, or not.
-    Attached(bool),
-    /// The answer to a client's request.
-    Reply {
-        tag: u64,
-        result: Result<IoReply, IoError>,
-        payload: Payload,
-    },
-}
 
 /// A machine and the effects of its batch.
 pub(crate) enum Role {

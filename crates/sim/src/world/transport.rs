@@ -1,8 +1,9 @@
 //! How packets travel, and how connections come and go.
 
+use super::World;
 use super::event::{Event, Input};
 use super::net::{Pair, pair};
-use super::{MS, SECOND, World};
+use crate::units::{MS, SECOND};
 use base::NodeId;
 use wire::{Message, Packet};
 
