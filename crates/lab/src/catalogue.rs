@@ -1,27 +1,12 @@
-//! All experiments, and the assumptions of their papers.
+//! All experiments, and which of them a name means.
 
 use crate::dsptf;
 use crate::error::LabError;
 use crate::experiment::Experiment;
-use crate::parameters::Parameters;
-
-/// Each paper's parameter file.
-const PAPERS: &[(&str, &str, &str)] =
-    &[("d-sptf", "crates/lab/parameters/dsptf.toml", include_str!("../parameters/dsptf.toml"))];
 
 /// All experiments, in the order of their papers.
 pub fn all() -> Vec<Box<dyn Experiment>> {
     dsptf::experiments()
-}
-
-/// The assumptions of a paper, as its file in the repository states them.
-///
-/// # Panics
-/// If there is no such paper, or its file is broken: a test reads them all.
-pub fn parameters(paper: &str) -> Parameters {
-    let found = PAPERS.iter().find(|(known, _, _)| *known == paper);
-    let (_, place, text) = found.unwrap_or_else(|| panic!("no paper is named {paper}"));
-    Parameters::parse(place, text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The experiments that `name` means: one by its id, a paper's by the part before the point, or `all`.
@@ -52,6 +37,7 @@ fn hint(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::experiment::Scale;
+    use crate::papers::{PAPERS, parameters};
 
     #[test]
     fn every_experiment_has_its_paper_and_assumptions() {

@@ -20,7 +20,7 @@ pub trait Experiment: Send + Sync {
     fn assumptions(&self) -> Vec<&str>;
     /// The values of those assumptions, as the paper's file has them.
     fn parameters(&self) -> Parameters {
-        crate::catalogue::parameters(self.paper())
+        crate::papers::parameters(self.paper())
     }
     /// What is to be run, each independent of the others.
     ///

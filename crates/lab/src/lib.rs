@@ -1,7 +1,8 @@
 //! The instrument: published experiments, each a file that states what its paper claims and what comes out here, and
 //! experiments of one's own.
 //!
-//! Reading order: [`experiment`] (what one is), [`parameters`] (what a paper leaves unsaid), [`outcome`] (a run from
+//! Reading order: [`experiment`] (what one is), [`parameters`] and [`papers`] (what a paper leaves
+//! unsaid), [`outcome`] (a run from
 //! start to end), [`claim`] and [`cell`] (what is stated), [`dsptf`] (the first paper's), [`own`] (users').
 //! Behind them [`runner`] (all cores, resumed after interruption), [`plot`], [`report`], [`files`].
 //!
@@ -16,6 +17,7 @@ pub mod experiment;
 pub mod files;
 pub mod outcome;
 pub mod own;
+pub mod papers;
 pub mod parameters;
 pub mod plot;
 pub mod report;

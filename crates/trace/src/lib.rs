@@ -23,6 +23,7 @@ pub use error::{Fault, Place, TraceError, Warning};
 pub use format::Format;
 pub use generate::{Description, DescriptionError, TraceSource};
 pub use info::{Statistics, Summary};
-pub use reader::{Bounds, Options, Order, Origin, Reader, Sizes};
+pub use order::{Order, WINDOW_RECORDS};
+pub use reader::{Bounds, Options, Origin, Reader, Sizes};
 pub use record::{Record, SECTOR_BYTES};
 pub use write::{Target, Writer};

@@ -5,6 +5,22 @@ use crate::record::Record;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Records in the window in which traces are sorted whose formats do not keep the order of issue.
+pub const WINDOW_RECORDS: usize = 1 << 16;
+
+/// What to do with times that go backwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    Refuse,
+    /// Sort within a window; an error for what comes too late even for that.
+    Sort {
+        /// Records that the window holds.
+        window: usize,
+    },
+    /// Raise them to the time before.
+    Clamp,
+}
+
 /// A request, and where it was read.
 #[derive(Clone, Copy)]
 pub(crate) struct Placed {

@@ -7,14 +7,12 @@ use crate::compress::plain;
 use crate::error::{Fault, Place, TraceError, Warning};
 use crate::format::{self, Binary, Context, Decoder, Format, Taken, Text};
 use crate::input::Input;
-use crate::order::{Placed, Window};
+use crate::order::{Order, Placed, Window};
 use crate::record::{Record, SECTOR_BYTES};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::num::NonZeroU64;
 
-/// Records in the window in which traces are sorted whose formats do not keep the order of issue.
-pub const WINDOW_RECORDS: usize = 1 << 16;
 /// Requests larger than this are taken for damage: 1 GiB.
 pub const COUNT_MAX: u32 = (1 << 30) / SECTOR_BYTES as u32;
 /// Requests a second and device that earn a warning: beyond all mechanical disks and arrays in public traces.
@@ -25,19 +23,6 @@ const APART_MAX_S: f64 = 1_000.0;
 const RATED_MIN: u64 = 500;
 /// Devices counted for the rate.
 const DEVICES_MAX: usize = 1 << 16;
-
-/// What to do with times that go backwards.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    Refuse,
-    /// Sort within a window; an error for what comes too late even for that.
-    Sort {
-        /// Records that the window holds.
-        window: usize,
-    },
-    /// Raise them to the time before.
-    Clamp,
-}
 
 /// What to do with addresses beyond a volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

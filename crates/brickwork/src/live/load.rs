@@ -1,8 +1,7 @@
 //! The clients: a closed loop of single blocks at random places, whose every read is checked.
 
-use super::bed::{self, TAG, VOLUME};
-use super::plan::{self, Plan};
-use anyhow::{Result, anyhow, ensure};
+use super::plan::{self, Plan, TAG, VOLUME};
+use anyhow::{Context, Result, anyhow, ensure};
 use base::Rng;
 use rig::load::{self, Next, Operation, Outcome, Workload};
 use rig::nbd::{Command, Nbd};
@@ -137,7 +136,7 @@ impl Workload for Random {
 
     fn ended(&mut self, operation: &Operation, start: Instant, outcome: Outcome, content: &[u8]) {
         let result = match (outcome, operation.command) {
-            (Outcome::Done, Command::Read) => bed::check(content, operation.block),
+            (Outcome::Done, Command::Read) => check(content, operation.block),
             (Outcome::Done, _) => Ok(()),
             (Outcome::Failed(errno), _) => Err(anyhow!("a request failed with errno {errno}")),
             (Outcome::Lost, _) => Err(anyhow!("the gateway closed the connection")),
@@ -147,4 +146,11 @@ impl Workload for Random {
             Err(error) => self.failed = self.failed.take().or(Some(error)),
         }
     }
+}
+
+/// Fails with what the load has seen go wrong.
+fn check(content: &[u8], block: u64) -> Result<()> {
+    let value = pattern::value(content, TAG, block).with_context(|| format!("block {block}"))?;
+    ensure!(value > 0, "block {block} holds zeros, although it was written");
+    Ok(())
 }

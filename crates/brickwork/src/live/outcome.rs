@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn errors_are_shares_of_what_was_measured_and_late_disks_make_a_run_invalid() {
-        let plan = Plan::new(&lab::catalogue::parameters("d-sptf"), 10, 1, true).expect("a plan");
+        let plan = Plan::new(&lab::papers::parameters("d-sptf"), 10, 1, true).expect("a plan");
         let live =
             Figures { throughput_iops: 100.0, service_ms: 5.0, late_p99_ms: 0.5, ..Figures::default() };
         let figures = Figures { throughput_iops: 104.0, service_ms: 4.0, ..Figures::default() };

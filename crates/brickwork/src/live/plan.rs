@@ -11,6 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(super) const VOLUME: &str = "table1";
+/// What names it in its blocks.
+pub(super) const TAG: u64 = 1;
 /// Bricks, and copies of everything.
 pub(super) const BRICKS: u32 = 8;
 pub(super) const OUTSTANDING: usize = 16;
@@ -142,20 +145,19 @@ mod tests {
 
     #[test]
     fn bricks_take_what_the_plan_says_of_their_drives() {
-        let plan = Plan::new(&lab::catalogue::parameters("d-sptf"), 12, 1, true).expect("a plan");
+        let plan = Plan::new(&lab::papers::parameters("d-sptf"), 12, 1, true).expect("a plan");
         let settings = Settings::parse(&plan.emulation(), Path::new(".")).expect("settings");
         let drive = settings.drive.expect("a drive");
         assert_eq!((settings.dilate, drive.data_bytes), (12, Some(plan.volume.0)));
         assert_eq!((drive.options, drive.nvram_bytes), (plan.options(), plan.nvram_bytes));
         assert_eq!(drive.claim_one_way_ns, plan.one_way_ns);
         assert_eq!(drive.model.capacity_sectors(), plan.drive.capacity_sectors());
-        assert!(Plan::new(&lab::catalogue::parameters("d-sptf"), 0, 1, true).is_err());
+        assert!(Plan::new(&lab::papers::parameters("d-sptf"), 0, 1, true).is_err());
     }
 
     #[test]
     fn a_quick_run_is_a_tenth_as_long_and_says_what_it_assumes() {
-        let plan =
-            |is_quick| Plan::new(&lab::catalogue::parameters("d-sptf"), 3, 1, is_quick).expect("a plan");
+        let plan = |is_quick| Plan::new(&lab::papers::parameters("d-sptf"), 3, 1, is_quick).expect("a plan");
         let (full, quick) = (plan(false), plan(true));
         assert_eq!((full.warm_up, full.measure), (quick.warm_up * 10, quick.measure * 10));
         let assumed: Vec<(&str, String)> =

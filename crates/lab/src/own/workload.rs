@@ -10,7 +10,7 @@ use sim::perf::{Arrivals, Locality, Mix, Sizes};
 use std::path::Path;
 use std::sync::Arc;
 use trace::Order;
-use trace::reader::WINDOW_RECORDS;
+use trace::WINDOW_RECORDS;
 
 /// Which fields count depends on the kind.
 #[derive(Clone, Debug, Default, Deserialize)]

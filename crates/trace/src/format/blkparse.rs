@@ -8,7 +8,7 @@ use super::{Context, Decoder, Entry, Text, Time};
 use crate::error::Fault;
 use crate::field::{Field, Fields};
 use crate::order::Placed;
-use crate::reader::{Order, WINDOW_RECORDS};
+use crate::order::{Order, WINDOW_RECORDS};
 use crate::record::Record;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@
 use super::{Context, Decoder, Entry, Head, Text, Time};
 use crate::error::Fault;
 use crate::field::Fields;
-use crate::reader::Order;
+use crate::order::Order;
 use crate::record::Record;
 
 pub(super) const MILLISECONDS: Entry = Entry {

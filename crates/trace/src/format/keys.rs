@@ -3,7 +3,7 @@
 
 use super::{Binary, Context, Decoder, Entry, Taken, big};
 use crate::error::Fault;
-use crate::reader::Order;
+use crate::order::Order;
 use crate::record::Record;
 
 pub(super) const ENTRY: Entry = Entry {

@@ -21,7 +21,7 @@ pub(crate) use brickwork::refuse_version;
 
 use crate::error::{Fault, Place};
 use crate::field::Field;
-use crate::reader::Order;
+use crate::order::Order;
 use crate::record::{Record, sectors};
 use std::fmt;
 

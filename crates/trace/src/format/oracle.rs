@@ -3,7 +3,7 @@
 
 use super::{Binary, Context, Decoder, Entry, Head, Taken, Time, little};
 use crate::error::Fault;
-use crate::reader::Order;
+use crate::order::Order;
 use crate::record::{Record, SECTOR_BYTES};
 
 pub(super) const ENTRY: Entry = Entry {

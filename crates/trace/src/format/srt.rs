@@ -4,7 +4,7 @@
 
 use super::{Binary, Context, Decoder, Entry, Taken, Time, big};
 use crate::error::Fault;
-use crate::reader::Order;
+use crate::order::Order;
 use crate::record::{Record, sectors};
 
 pub(super) const ENTRY: Entry = Entry {

@@ -11,7 +11,8 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trace::reader::{COUNT_MAX, WINDOW_RECORDS};
+use trace::WINDOW_RECORDS;
+use trace::reader::COUNT_MAX;
 use trace::{Bounds, Format, Options, Order, Origin, Reader, Record, SECTOR_BYTES, Sizes};
 
 /// How a trace is read.

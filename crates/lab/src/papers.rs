@@ -1,0 +1,17 @@
+//! The papers, and what each leaves unsaid and is assumed.
+
+use crate::parameters::Parameters;
+
+/// Each paper's parameter file.
+pub(crate) const PAPERS: &[(&str, &str, &str)] =
+    &[("d-sptf", "crates/lab/parameters/dsptf.toml", include_str!("../parameters/dsptf.toml"))];
+
+/// The assumptions of a paper, as its file in the repository states them.
+///
+/// # Panics
+/// If there is no such paper, or its file is broken: a test reads them all.
+pub fn parameters(paper: &str) -> Parameters {
+    let found = PAPERS.iter().find(|(known, _, _)| *known == paper);
+    let (_, place, text) = found.unwrap_or_else(|| panic!("no paper is named {paper}"));
+    Parameters::parse(place, text).unwrap_or_else(|error| panic!("{error}"))
+}
