@@ -75,14 +75,13 @@ pub use admin::admin_call;
 pub use attach::run_attach;
 pub use brick::run_brick;
 pub use directory::run_directory;
-pub use disk::IoEngine;
 pub use error::HostError;
 pub use format::{DiskIdentity, format_disk, reserve_disk};
 pub use full_file_system::free_bytes;
 pub use gateway::run_gateway;
 pub use options::{
-    AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, NbdOptions,
-    NodeOptions, Ready, Security, TlsFiles,
+    AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, IoEngine,
+    NbdOptions, NodeOptions, Ready, Security, TlsFiles,
 };
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{run_recount, write_store};

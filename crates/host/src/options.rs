@@ -1,6 +1,5 @@
 //! What a daemon is told when it starts. Reading a configuration file into these is the binary's business.
 
-use crate::disk::IoEngine;
 use base::{BrickId, ClusterId};
 use proto::distribute::claim::estimate::Calibration;
 use std::fmt;
@@ -44,6 +43,18 @@ pub struct DiskSpec {
     pub path: PathBuf,
     /// Its size in bytes; needed to create a file, otherwise the whole of what is there.
     pub size_bytes: Option<u64>,
+}
+
+/// How to do disk I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IoEngine {
+    /// io_uring where the kernel has and allows it, otherwise plain.
+    #[default]
+    Auto,
+    /// io_uring, or an error.
+    IoUring,
+    /// `pread`, `pwrite` and `fdatasync` on a few threads.
+    Plain,
 }
 
 /// What [`crate::run_brick`] is told.

@@ -11,27 +11,14 @@ mod plain;
 mod ring;
 
 pub use file::DiskFile;
+pub use operation::Completions;
 
 use crate::HostError;
+use crate::options::IoEngine;
 use plain::Plain;
 use ring::Ring;
 use std::os::fd::RawFd;
-use store::{Io, IoDone};
-
-/// How to do disk I/O.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IoEngine {
-    /// io_uring where the kernel has and allows it, otherwise plain.
-    #[default]
-    Auto,
-    /// io_uring, or an error.
-    IoUring,
-    /// `pread`, `pwrite` and `fdatasync` on a few threads.
-    Plain,
-}
-
-/// What became of requests: `(disk, answer)`.
-pub type Completions = Vec<(usize, IoDone)>;
+use store::Io;
 
 /// All disks of a brick. Nothing here blocks.
 pub enum DiskEngine {

@@ -11,6 +11,9 @@ use wire::{DISK_FULL, Durability};
 /// Parts of a write that go to the disk as they are; one with more is bounced.
 const PARTS_MAX: usize = 256;
 
+/// What became of requests: `(disk, answer)`.
+pub type Completions = Vec<(usize, IoDone)>;
+
 pub(super) struct Operation {
     pub(super) disk: usize,
     pub(super) token: IoToken,

@@ -1,8 +1,7 @@
 //! Disk I/O by system calls on a few threads, for kernels without io_uring.
 
-use super::Completions;
 use super::file::DiskFile;
-use super::operation::{Kind, Operation};
+use super::operation::{Completions, Kind, Operation};
 use crate::shutdown::{event_fd, signal_event};
 use std::collections::VecDeque;
 use std::io;

@@ -1,9 +1,8 @@
 //! Disk I/O through io_uring: requests are queued in shared memory, asked with one system call, and answered in shared
 //! memory; an eventfd wakes the loop.
 
-use super::Completions;
 use super::file::DiskFile;
-use super::operation::{Kind, Operation};
+use super::operation::{Completions, Kind, Operation};
 use crate::shutdown::event_fd;
 use io_uring::types::{Fixed, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
