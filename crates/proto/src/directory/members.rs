@@ -231,12 +231,7 @@ impl Members {
         let is_full = |brick| cluster.status(brick).is_some_and(|status| fullness(status) >= full::DROP);
         let joining = view.joining.iter().filter(|slot| is_full(view.members[usize::from(*slot)]));
         let joining = joining.fold(view.joining, Slots::without);
-        if joining == view.joining {
-            return false;
-        }
-        cluster.counters.count(Counter::CatchingUpStoppedForLackOfRoom);
-        views.begin_change(cluster, now, following(view, |next| next.joining = joining), Vec::new(), fx);
-        true
+        change_joining(cluster, views, now, view, (joining, Counter::CatchingUpStoppedForLackOfRoom), fx)
     }
 
     // ---- coming ----
@@ -285,12 +280,7 @@ impl Members {
         let may =
             outside.filter(|slot| self.may_join(cluster, now, view.group, view.members[usize::from(*slot)]));
         let joining = may.fold(view.joining, Slots::with);
-        if joining == view.joining {
-            return false;
-        }
-        cluster.counters.count(Counter::BrickLetsItselfBeCaughtUp);
-        views.begin_change(cluster, now, following(view, |next| next.joining = joining), Vec::new(), fx);
-        true
+        change_joining(cluster, views, now, view, (joining, Counter::BrickLetsItselfBeCaughtUp), fx)
     }
 
     fn may_join(&self, cluster: &Cluster, now: Time, group: GroupId, brick: BrickId) -> bool {
@@ -399,6 +389,23 @@ impl Members {
             self.is_given_up(cluster, now, view, slot) && self.substitute(cluster, now, view, slot).is_none()
         })
     }
+}
+
+/// Begins the view in which other members join, and counts it as `counter`. Whether there is such a change.
+fn change_joining(
+    cluster: &mut Cluster,
+    views: &mut Views,
+    now: Time,
+    view: &GroupView,
+    (joining, counter): (Slots, Counter),
+    fx: &mut Vec<DirectoryEffect>,
+) -> bool {
+    if joining == view.joining {
+        return false;
+    }
+    cluster.counters.count(counter);
+    views.begin_change(cluster, now, following(view, |next| next.joining = joining), Vec::new(), fx);
+    true
 }
 
 /// The view that follows on `view` without the writers that go.
