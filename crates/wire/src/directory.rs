@@ -31,6 +31,36 @@ pub struct VolumeInfo {
     pub io_timeout: IoTimeout,
 }
 
+impl VolumeInfo {
+    /// The usual stripe unit, in blocks: 64 KiB.
+    pub const STRIPE_UNIT_BLOCKS: u32 = 16;
+    /// The usual column of an extent, in blocks: 4 MiB on each member.
+    pub const COLUMN_BLOCKS: u32 = 1024;
+
+    /// A volume that is written and has a family of its own, with the usual measures and settings.
+    pub fn new(
+        id: VolumeId,
+        name: impl Into<String>,
+        size_bytes: u64,
+        layout: impl Into<String>,
+    ) -> VolumeInfo {
+        VolumeInfo {
+            id,
+            name: name.into(),
+            size_bytes,
+            layout: layout.into(),
+            stripe_unit_blocks: VolumeInfo::STRIPE_UNIT_BLOCKS,
+            column_blocks: VolumeInfo::COLUMN_BLOCKS,
+            read_only: false,
+            family: id,
+            origin: None,
+            is_snapshot: false,
+            read_policy: ReadPolicy::default(),
+            io_timeout: IoTimeout::DEFAULT,
+        }
+    }
+}
+
 /// A family of volumes and its groups: what bricks keep, so that a lost directory can be made again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Family {
@@ -623,20 +653,7 @@ mod tests {
     use super::*;
 
     fn volume(is_snapshot: bool, read_policy: ReadPolicy) -> VolumeInfo {
-        VolumeInfo {
-            id: VolumeId(1),
-            name: "v".to_owned(),
-            size_bytes: 1 << 30,
-            layout: "raid1x3".to_owned(),
-            stripe_unit_blocks: 16,
-            column_blocks: 1024,
-            read_only: false,
-            family: VolumeId(1),
-            origin: None,
-            is_snapshot,
-            read_policy,
-            io_timeout: IoTimeout::DEFAULT,
-        }
+        VolumeInfo { is_snapshot, read_policy, ..VolumeInfo::new(VolumeId(1), "v", 1 << 30, "raid1x3") }
     }
 
     #[test]

@@ -71,20 +71,7 @@ impl Bed {
 }
 
 fn volume() -> VolumeInfo {
-    VolumeInfo {
-        id: VolumeId(1),
-        name: "v".to_owned(),
-        size_bytes: SIZE_BYTES,
-        layout: "raid1x3".to_owned(),
-        stripe_unit_blocks: 16,
-        column_blocks: 1024,
-        read_only: false,
-        family: VolumeId(1),
-        origin: None,
-        is_snapshot: false,
-        read_policy: wire::ReadPolicy::default(),
-        io_timeout: wire::IoTimeout::default(),
-    }
+    VolumeInfo::new(VolumeId(1), "v", SIZE_BYTES, "raid1x3")
 }
 
 fn request(kind: u16, length: u32) -> Vec<u8> {

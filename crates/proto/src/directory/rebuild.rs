@@ -363,20 +363,7 @@ mod tests {
     use super::*;
 
     fn volume(layout: &str) -> VolumeInfo {
-        VolumeInfo {
-            id: VolumeId(1),
-            name: "first".to_owned(),
-            size_bytes: 4096,
-            layout: layout.to_owned(),
-            stripe_unit_blocks: 16,
-            column_blocks: 1024,
-            read_only: false,
-            family: VolumeId(1),
-            origin: None,
-            is_snapshot: false,
-            read_policy: wire::ReadPolicy::default(),
-            io_timeout: wire::IoTimeout::default(),
-        }
+        VolumeInfo::new(VolumeId(1), "first", 4096, layout)
     }
 
     fn view(number: u64, current: u32) -> GroupView {

@@ -52,20 +52,9 @@ impl Desk {
             ))));
         }
         let unit = if stripe_unit_blocks == 0 { Geometry::STRIPE_UNIT_BLOCKS } else { stripe_unit_blocks };
-        let info = VolumeInfo {
-            id: VolumeId(self.cluster.records.counts.next_volume),
-            name,
-            size_bytes: round_up(size_bytes),
-            layout,
-            stripe_unit_blocks: unit,
-            column_blocks: Geometry::COLUMN_BLOCKS,
-            read_only: false,
-            family: VolumeId(self.cluster.records.counts.next_volume),
-            origin: None,
-            is_snapshot: false,
-            read_policy,
-            io_timeout,
-        };
+        let id = VolumeId(self.cluster.records.counts.next_volume);
+        let usual = VolumeInfo::new(id, name, round_up(size_bytes), layout);
+        let info = VolumeInfo { stripe_unit_blocks: unit, read_policy, io_timeout, ..usual };
         match self.plan(now, &info, groups) {
             Ok(members) => {
                 self.waiting.for_volume(info.id, asker);

@@ -26,20 +26,7 @@ struct Play {
 }
 
 fn info(id: VolumeId, name: &str) -> VolumeInfo {
-    VolumeInfo {
-        id,
-        name: name.to_owned(),
-        size_bytes: 1 << 30,
-        layout: "raid1x1".to_owned(),
-        stripe_unit_blocks: 16,
-        column_blocks: 1024,
-        read_only: false,
-        family: VOLUME,
-        origin: None,
-        is_snapshot: false,
-        read_policy: wire::ReadPolicy::default(),
-        io_timeout: wire::IoTimeout::default(),
-    }
+    VolumeInfo { family: VOLUME, ..VolumeInfo::new(id, name, 1 << 30, "raid1x1") }
 }
 
 /// The family's groups under view `number`, each with a brick of its own.

@@ -8,6 +8,7 @@ use super::rotation::Shape;
 use super::{Layout, LayoutError};
 use core::ops::Range;
 use thiserror::Error;
+use wire::VolumeInfo;
 
 /// A layout with its measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,9 +54,9 @@ pub struct Location {
 
 impl Geometry {
     /// The usual stripe unit: 64 KiB.
-    pub const STRIPE_UNIT_BLOCKS: u32 = 16;
+    pub const STRIPE_UNIT_BLOCKS: u32 = VolumeInfo::STRIPE_UNIT_BLOCKS;
     /// The usual column: 4 MiB on each member.
-    pub const COLUMN_BLOCKS: u32 = 1024;
+    pub const COLUMN_BLOCKS: u32 = VolumeInfo::COLUMN_BLOCKS;
 
     /// A layout with a stripe unit and a column of so many blocks of 4 KiB.
     pub fn new(

@@ -86,18 +86,10 @@ mod tests {
 
     fn volume(id: u64, name: &str, origin: Option<u64>) -> VolumeInfo {
         VolumeInfo {
-            id: VolumeId(id),
-            name: name.into(),
-            size_bytes: 1 << 30,
-            layout: "raid1x3".into(),
-            stripe_unit_blocks: 16,
-            column_blocks: 1024,
-            read_only: false,
             family: VolumeId(1),
             origin: origin.map(VolumeId),
             is_snapshot: name.contains('@'),
-            read_policy: wire::ReadPolicy::default(),
-            io_timeout: wire::IoTimeout::default(),
+            ..VolumeInfo::new(VolumeId(id), name, 1 << 30, "raid1x3")
         }
     }
 
