@@ -1,6 +1,6 @@
 //! Makes a lost directory anew: listens where it did, asks the bricks that call what they know, and writes a new store.
 
-use crate::directory::store;
+use crate::directory::{event_of, store};
 use crate::disk::file::sync_folder_of;
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
@@ -64,11 +64,7 @@ impl<F: FnMut(&Recount) -> bool> Role for RecountRole<F> {
     type Machine = Recount;
 
     fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
-        match event {
-            PeerEvent::Packet { from, packet } => Some(DirectoryEvent::Packet { from, packet }),
-            PeerEvent::Down(node) => Some(DirectoryEvent::Down(node)),
-            PeerEvent::Up(_) => None,
-        }
+        event_of(event)
     }
 
     fn effect(&mut self, effect: DirectoryEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {

@@ -1,22 +1,16 @@
 //! The file system of the directory's store is full for a while, for real: a loop device of 16 MiB.
 
-use base::{BrickId, ClusterId};
-use host::{
-    AdminOptions, BrickOptions, DirectoryOptions, DiskIdentity, DiskSpec, HostError, IoEngine, NodeOptions,
-    Ready, Security, Shutdown, admin_call, format_disk, run_brick, run_directory,
-};
+mod common;
+
+use common::daemon::{Daemon, LIMIT, MIB, admin, admin_within, start_brick, start_directory};
+use host::HostError;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 use wire::{AdminError, AdminReply, AdminRequest, ClusterStatus};
-
-const MIB: u64 = 1 << 20;
-/// Far above what anything here takes; only a failure waits for so long.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// A small file system of its own; unmounted when this is dropped.
 struct SmallDisk {
@@ -61,85 +55,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// A daemon on a thread; it ends when this is dropped.
-struct Daemon {
-    shutdown: Shutdown,
-    address: String,
-    thread: Option<JoinHandle<Result<(), HostError>>>,
-}
-
-impl Daemon {
-    fn start<F>(run: F) -> Daemon
-    where
-        F: FnOnce(&Shutdown, Box<dyn FnOnce(&Ready)>) -> Result<(), HostError> + Send + 'static,
-    {
-        let shutdown = Shutdown::new().expect("a shutdown");
-        let (sender, ready) = mpsc::channel::<String>();
-        let on_ready =
-            move |ready: &Ready| sender.send(ready.addresses[0].clone()).expect("it is waited for");
-        let thread = thread::spawn({
-            let shutdown = shutdown.clone();
-            move || run(&shutdown, Box::new(on_ready))
-        });
-        let address = ready.recv_timeout(LIMIT).expect("the daemon is ready in time");
-        Daemon { shutdown, address, thread: Some(thread) }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.shutdown.request();
-        let _ = self.thread.take().expect("joined once").join();
-    }
-}
-
-fn node() -> NodeOptions {
-    NodeOptions { cluster: ClusterId([4; 16]), security: Security::Plain, metrics: None }
-}
-
-fn start_directory(folder: &Path) -> Daemon {
-    let options = DirectoryOptions {
-        node: node(),
-        listen: "127.0.0.1:0".to_owned(),
-        store: folder.join("directory.redb"),
-        config: proto::directory::DirectoryConfig::default(),
-    };
-    Daemon::start(move |shutdown, on_ready| run_directory(options, shutdown, on_ready))
-}
-
-fn start_brick(folder: &Path, directory: &str, nonce: u64) -> Daemon {
-    let admitted = admin(directory, LIMIT, AdminRequest::AdmitBrick { nonce }).expect("a new brick");
-    let AdminReply::Brick(id) = admitted else { panic!("{admitted:?}") };
-    let spec = DiskSpec { path: folder.join(id.to_string()), size_bytes: Some(64 * MIB) };
-    let identity = DiskIdentity { cluster: node().cluster, brick: id, index: 0, journal_bytes: None };
-    format_disk(&spec, &identity).expect("a disk");
-    let options = brick_options(id, spec, directory);
-    Daemon::start(move |shutdown, on_ready| run_brick(options, shutdown, on_ready))
-}
-
-fn brick_options(id: BrickId, spec: DiskSpec, directory: &str) -> BrickOptions {
-    BrickOptions {
-        node: node(),
-        id,
-        listen: "127.0.0.1:0".to_owned(),
-        advertise: None,
-        directory: directory.to_owned(),
-        disks: vec![spec],
-        calibrations: Vec::new(),
-        io: IoEngine::Plain,
-        destage_bytes: None,
-        emulation: None,
-        cache_bytes: 4 * MIB,
-        labels: Vec::new(),
-    }
-}
-
-fn admin(directory: &str, timeout: Duration, request: AdminRequest) -> Result<AdminReply, HostError> {
-    admin_call(&AdminOptions { node: node(), directory: directory.to_owned(), timeout }, request)
-}
-
 fn status(directory: &str) -> ClusterStatus {
-    match admin(directory, LIMIT, AdminRequest::Status) {
+    match admin(directory, AdminRequest::Status) {
         Ok(AdminReply::Status(status)) => *status,
         other => panic!("no status: {other:?}"),
     }
@@ -156,7 +73,7 @@ fn create(directory: &str, timeout: Duration, number: u64) -> Result<AdminReply,
         io_timeout: wire::IoTimeout::default(),
         nonce: number,
     };
-    admin(directory, timeout, request)
+    admin_within(timeout, directory, request)
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -186,7 +103,7 @@ fn a_directory_whose_file_system_is_full_waits_says_so_and_heals() {
         Err(why) => return eprintln!("skipped: no file system can be mounted here: {why}"),
     };
     let directory = start_directory(&disk.mounted);
-    let at = directory.address.as_str();
+    let at = directory.addresses[0].as_str();
     let mut bricks: Vec<Daemon> = (1..=3).map(|nonce| start_brick(folder.path(), at, nonce)).collect();
     wait_until("the first volume is made", || create(at, LIMIT, 1).is_ok());
     disk.fill();
@@ -207,7 +124,7 @@ fn a_directory_whose_file_system_is_full_waits_says_so_and_heals() {
     assert!(used < Duration::from_millis(1500), "the daemons used {used:?} of 3 s: a loop spins");
     let refused = create(at, LIMIT, 300).expect_err("nothing can be stored");
     assert!(refused.to_string().contains("No space left"), "{refused}");
-    let read = admin(at, LIMIT, AdminRequest::VolumeMap { name: "v1".to_owned() });
+    let read = admin(at, AdminRequest::VolumeMap { name: "v1".to_owned() });
     assert!(matches!(read, Ok(AdminReply::Map(_))), "reads go on: {read:?}");
 
     drop(bricks.pop());

@@ -36,6 +36,15 @@ pub fn run_directory(
     Driver::new(core, peers, machine, DirectoryRole { store, transactions: 0 }, meter).run()
 }
 
+/// What a directory, or one that is made anew, is told of its peers.
+pub(crate) fn event_of(event: PeerEvent) -> Option<DirectoryEvent> {
+    match event {
+        PeerEvent::Packet { from, packet } => Some(DirectoryEvent::Packet { from, packet }),
+        PeerEvent::Down(node) => Some(DirectoryEvent::Down(node)),
+        PeerEvent::Up(_) => None,
+    }
+}
+
 struct DirectoryRole {
     store: Store,
     transactions: u64,
@@ -45,11 +54,7 @@ impl Role for DirectoryRole {
     type Machine = Directory;
 
     fn peer_event(event: PeerEvent) -> Option<DirectoryEvent> {
-        match event {
-            PeerEvent::Packet { from, packet } => Some(DirectoryEvent::Packet { from, packet }),
-            PeerEvent::Down(node) => Some(DirectoryEvent::Down(node)),
-            PeerEvent::Up(_) => None,
-        }
+        event_of(event)
     }
 
     fn effect(&mut self, effect: DirectoryEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {

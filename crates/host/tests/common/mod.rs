@@ -3,6 +3,8 @@
 // Each test file is a program of its own, and none uses all of this.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod daemon;
+
 use host::{Security, TlsFiles};
 use std::path::Path;
 

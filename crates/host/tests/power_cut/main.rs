@@ -1,7 +1,6 @@
 //! A durable write survives a power cut also where the disk's file is on a file system that does not honour write-through:
 //! on FUSE, io_uring's write with `RWF_DSYNC` was answered as durable, and the file system was never asked to sync.
 
-#[path = "common/power.rs"]
 mod power;
 
 use base::{BLOCK, BLOCK_U64, BrickId, ClusterId, Payload};
