@@ -11,7 +11,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use store::{FormatOptions, Io, IoDone, IoKind, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Span;
-use wire::disk::{Command, Recovered};
+use wire::disk::{Command, Recovered, Token};
 
 const DISK_BYTES: usize = 2 << 20;
 const JOURNAL_AT: usize = 64 << 10;
@@ -94,11 +94,11 @@ fn work(store: &mut Store, disk: &mut [u8], recovered: &Recovered) {
     for staged in &recovered.staged {
         let span = staged.write.span;
         store.step(Time(2), StoreEvent::Command(Command::Apply { stamp: staged.write.stamp }), &mut fx);
-        store.step(Time(2), StoreEvent::Command(Command::Read { token: 1, span, width: 3, content: true, contested: None }), &mut fx);
+        store.step(Time(2), StoreEvent::Command(Command::Read { token: Token(1), span, width: 3, content: true, contested: None }), &mut fx);
     }
     drive(store, disk, &mut fx);
     let span = Span { volume: VolumeId(1), lba: 0, count: 64 };
-    store.step(Time(3), StoreEvent::Command(Command::Read { token: 2, span, width: 1, content: true, contested: None }), &mut fx);
+    store.step(Time(3), StoreEvent::Command(Command::Read { token: Token(2), span, width: 1, content: true, contested: None }), &mut fx);
     drive(store, disk, &mut fx);
     for _ in 0..8 {
         let Some((at, _)) = store.deadline() else { break };

@@ -7,7 +7,7 @@ use common::oracle::{Reached, Test};
 use common::{World, payload, span, staged, words};
 use proptest::prelude::*;
 use wire::Change;
-use wire::disk::{Command, Reply};
+use wire::disk::{Command, Reply, Token};
 
 const DATA: u64 = 1;
 
@@ -67,7 +67,7 @@ fn a_frame_torn_behind_a_checkpoint_does_not_accuse_the_next_one() {
     for seed in 0..200 {
         let mut world = World::new(8 << 20, 1 << 20, seed);
         // What the checkpoint says fills several sectors.
-        world.command(Command::Note { token: 0, key: vec![1; 3000], value: Some(vec![2]) });
+        world.command(Command::Note { token: Token(0), key: vec![1; 3000], value: Some(vec![2]) });
         world.write(staged(span(DATA, 0, 1), 1, Change::Data), payload([1])).unwrap();
         world.run(false);
         while !world.is_writing_home() {
@@ -129,9 +129,9 @@ fn what_is_decided_before_a_barrier_is_not_staged_again() {
 #[test]
 fn a_barrier_is_always_answered() {
     let mut world = World::new(8 << 20, 1 << 20, 1);
-    world.command(Command::Barrier { token: 7 });
+    world.command(Command::Barrier { token: Token(7) });
     world.settle();
-    assert_eq!(world.replies, [Reply::Noted { token: 7, result: Ok(()) }]);
+    assert_eq!(world.replies, [Reply::Noted { token: Token(7), result: Ok(()) }]);
 }
 
 /// Long runs, each on a journal of another size; every state that the test is about is reached.

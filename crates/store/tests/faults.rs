@@ -7,7 +7,7 @@ use common::{World, config, options, payload, span, staged, words};
 use proptest::prelude::*;
 use store::{FormatError, IoFault, IoKind, OpenError, format};
 use wire::Change;
-use wire::disk::{Attempt, Command, Contested, Reply, StoreError};
+use wire::disk::{Attempt, Command, Contested, Reply, StoreError, Token};
 
 const JOURNAL: u64 = 1 << 20;
 
@@ -46,8 +46,8 @@ fn refuses_what_is_not_its_disk() {
     let mut empty = World::new(8 << 20, JOURNAL, 1);
     empty.disk = common::Disk::new(8 << 20);
     assert_eq!(empty.open().unwrap_err(), OpenError::NotFormatted);
-    empty.command(Command::Note { token: 5, key: vec![1], value: None });
-    assert_eq!(empty.replies, [Reply::Noted { token: 5, result: Err(StoreError::Failed) }]);
+    empty.command(Command::Note { token: Token(5), key: vec![1], value: None });
+    assert_eq!(empty.replies, [Reply::Noted { token: Token(5), result: Err(StoreError::Failed) }]);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_block_in_memory_between_blocks_at_home() {
 fn blocks_never_written_need_no_disk() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
     world.command(Command::Read {
-        token: 1,
+        token: Token(1),
         span: span(9, 1 << 40, 256),
         width: 4,
         content: true,
@@ -250,7 +250,7 @@ fn one_flush_carries_many_writes() {
     let before = world.store.stats();
     let stage = |world: &mut World, n: u64| {
         let staged = staged(span(1, n, 1), n + 1, Change::Data);
-        world.command(Command::Stage { token: n, staged, payload: payload([n]) });
+        world.command(Command::Stage { token: Token(n), staged, payload: payload([n]) });
     };
     stage(&mut world, 0);
     world.settle();
@@ -268,7 +268,7 @@ fn one_flush_carries_many_writes() {
 fn large_writes_are_not_written_twice() {
     let mut world = World::new(16 << 20, 1 << 20, 3);
     world.command(Command::Stage {
-        token: 1,
+        token: Token(1),
         staged: staged(span(1, 16, 256), 1, Change::Data),
         payload: payload([6; 256]),
     });
@@ -292,7 +292,7 @@ fn a_full_queue_says_busy_and_recovers() {
     let mut world = World::new(8 << 20, 256 * 1024, 3);
     for n in 0..40 {
         let staged = staged(span(1, n, 1), n + 1, Change::Data);
-        world.command(Command::Stage { token: n, staged, payload: payload([n]) });
+        world.command(Command::Stage { token: Token(n), staged, payload: payload([n]) });
     }
     world.run(false);
     let results: Vec<_> = world
@@ -322,7 +322,7 @@ fn notes_have_their_bound() {
     let mut world = World::new(8 << 20, 256 * 1024, 3);
     let note = |world: &mut World, key: u8, bytes: usize| {
         let value = Some(vec![key; bytes]).filter(|_| bytes > 0);
-        world.command(Command::Note { token: 1, key: vec![key], value });
+        world.command(Command::Note { token: Token(1), key: vec![key], value });
         world.run(false);
         match world.replies.pop() {
             Some(Reply::Noted { result, .. }) => result,
@@ -358,15 +358,15 @@ fn a_failed_write_or_flush_breaks_the_store_for_good() {
         let count = if direct { 17 } else { 3 };
         let staged =
             wire::disk::Staged { write: wire::WriteId { span: span(1, 0, count), ..staged.write }, ..staged };
-        world.command(Command::Stage { token: 1, staged, payload: payload(vec![1; count as usize]) });
-        world.command(Command::Note { token: 2, key: vec![1], value: None });
+        world.command(Command::Stage { token: Token(1), staged, payload: payload(vec![1; count as usize]) });
+        world.command(Command::Note { token: Token(2), key: vec![1], value: None });
         world.settle();
         while !world.fail_one(which, fault.clone()) {
             assert!(world.complete());
         }
         assert!(matches!(&world.replies[0], Reply::Broken { .. }), "{:?}", world.replies);
-        assert_eq!(world.replies[1], Reply::Staged { token: 1, result: Err(StoreError::Failed) });
-        assert_eq!(world.replies[2], Reply::Noted { token: 2, result: Err(StoreError::Failed) });
+        assert_eq!(world.replies[1], Reply::Staged { token: Token(1), result: Err(StoreError::Failed) });
+        assert_eq!(world.replies[2], Reply::Noted { token: Token(2), result: Err(StoreError::Failed) });
         world.run(true);
         assert_eq!(world.read(span(1, 0, 1), 1).unwrap_err(), StoreError::Failed);
         assert_eq!(world.in_flight().count(), 0, "a failed flush is not tried again");
@@ -387,7 +387,7 @@ fn a_lost_frame_behind_which_others_stand_is_not_rolled_back() {
 #[test]
 fn a_lost_frame_that_a_header_vouches_for_is_not_taken_for_a_torn_one() {
     let mut world = World::new(8 << 20, JOURNAL, 3);
-    world.command(Command::Note { token: 1, key: vec![1], value: Some(vec![2]) });
+    world.command(Command::Note { token: Token(1), key: vec![1], value: Some(vec![2]) });
     write_all(&mut world, 1, 0, &[1], 1).unwrap();
     world.run(true);
     // Everything is at home but the note, which only the checkpoint holds: the last frame.
@@ -448,7 +448,7 @@ fn rotten_data_and_metadata_are_told_and_mended() {
     // A mend and a write make their blocks good, and only those.
     let stamps = vec![Stamp(9); 20];
     world.command(Command::Mend {
-        token: 5,
+        token: Token(5),
         span: span(1, 36, 20),
         width: 1,
         stamps,
@@ -528,7 +528,13 @@ fn stamps_of_zero_are_told_where_a_page_was_lost() {
     assert_eq!(world.store.stats().pages.lost, 1);
     assert_eq!(world.read(span(1, 44, 1), 3).unwrap().unreadable, [0]);
     let stamps = [2, 0, 0].map(Stamp).to_vec();
-    world.command(Command::Mend { token: 5, span: span(1, 44, 1), width: 3, stamps, payload: payload([77]) });
+    world.command(Command::Mend {
+        token: Token(5),
+        span: span(1, 44, 1),
+        width: 3,
+        stamps,
+        payload: payload([77]),
+    });
     for is_home in [false, true] {
         world.run(is_home);
         world.crash().unwrap();

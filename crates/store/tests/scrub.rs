@@ -7,7 +7,7 @@ use common::{World, options, payload, span, staged, words};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use store::IoKind;
-use wire::disk::{CLIENT_COMPLETIONS_MAX, Command, INVENTORY_MAX, Reply, StoreError};
+use wire::disk::{CLIENT_COMPLETIONS_MAX, Command, INVENTORY_MAX, Reply, StoreError, Token};
 use wire::{Change, Completion};
 
 const JOURNAL: u64 = 1 << 20;
@@ -141,10 +141,11 @@ fn what_took_effect_elsewhere_is_remembered_within_the_bounds() {
         Completion { request, part: sequence % 3, stamp: Stamp(sequence) }
     };
     let count = CLIENT_COMPLETIONS_MAX as u64 + 100;
-    world.command(Command::Remember { token: 5, completions: (1..=count).rev().map(effect).collect() });
+    world
+        .command(Command::Remember { token: Token(5), completions: (1..=count).rev().map(effect).collect() });
     assert_eq!(world.replies, [], "not before the journal has it");
     world.run(false);
-    assert_eq!(world.replies, [Reply::Noted { token: 5, result: Ok(()) }]);
+    assert_eq!(world.replies, [Reply::Noted { token: Token(5), result: Ok(()) }]);
     let expected: Vec<_> = (101..=count).map(effect).collect();
     assert_eq!(world.crash().unwrap().completions, expected);
     // A checkpoint has them too.
@@ -153,9 +154,9 @@ fn what_took_effect_elsewhere_is_remembered_within_the_bounds() {
     assert_eq!(world.crash().unwrap().completions.len(), CLIENT_COMPLETIONS_MAX + 1);
     // More than a small journal can take at once: the latest stay.
     let mut world = World::new(8 << 20, 128 * 1024, 3);
-    world.command(Command::Remember { token: 5, completions: (1..=count).map(effect).collect() });
+    world.command(Command::Remember { token: Token(5), completions: (1..=count).map(effect).collect() });
     world.run(true);
-    assert_eq!(world.replies, [Reply::Noted { token: 5, result: Ok(()) }]);
+    assert_eq!(world.replies, [Reply::Noted { token: Token(5), result: Ok(()) }]);
     let effects = world.crash().unwrap().completions;
     assert!(effects.len() > 100 && effects.contains(&effect(count)), "{} are left", effects.len());
 }
@@ -218,8 +219,8 @@ fn many_discards_are_all_done() {
     world.command(Command::Discard { volume: VolumeId(1), stretch: Some(u64::MAX) });
     assert_eq!(world.inventory(None), []);
     // Whoever has the answer to a note takes what it asked for before as durable.
-    world.command(Command::Note { token: 7, key: vec![1], value: None });
-    while !world.replies.contains(&Reply::Noted { token: 7, result: Ok(()) }) {
+    world.command(Command::Note { token: Token(7), key: vec![1], value: None });
+    while !world.replies.contains(&Reply::Noted { token: Token(7), result: Ok(()) }) {
         world.settle();
         assert!(world.complete() || world.wake());
     }

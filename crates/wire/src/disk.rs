@@ -12,7 +12,8 @@ use base::{BrickId, Payload, RequestId, Stamp, VolumeId};
 use std::sync::Arc;
 
 /// Names the answer to a command.
-pub type Token = u64;
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Token(pub u64);
 
 /// A write as it is kept beside the committed content.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -88,8 +88,8 @@ pub(super) struct Membership {
     /// The view in force that a note of a group tells of.
     telling: BTreeMap<Token, (GroupId, ViewNumber)>,
     notes: HashMap<Token, Note>,
-    /// Notes that found no room, to be written again.
-    unnoted: Vec<(Token, Unnoted)>,
+    /// What is to be noted with the next heartbeat: again, where that note found no room.
+    unnoted: Vec<(Option<Token>, Unnoted)>,
     resolving: BTreeMap<u64, Resolving>,
     serial: u64,
 }
@@ -156,7 +156,7 @@ impl Membership {
 
     /// What is known of a group has changed, and is noted with the next heartbeat.
     pub(super) fn note_later(&mut self, group: GroupId) {
-        self.unnoted.push((0, Unnoted::Group(group)));
+        self.unnoted.push((None, Unnoted::Group(group)));
     }
 
     /// Whether notes are under way, or to be written again.
@@ -192,7 +192,7 @@ impl Brick {
                 Unnoted::Dropped(group) => self.note_dropped(group, fx),
             };
             if let Some((_, tokens)) = &mut self.membership.learning
-                && tokens.remove(&failed)
+                && failed.is_some_and(|failed| tokens.remove(&failed))
             {
                 tokens.insert(again);
             }
@@ -488,13 +488,13 @@ impl Brick {
             Note::Learned { group } | Note::Fence { group, .. } | Note::Activate { group, .. }
                 if !durable =>
             {
-                self.membership.unnoted.push((token, Unnoted::Group(group)));
+                self.membership.unnoted.push((Some(token), Unnoted::Group(group)));
             }
             Note::Family { family } if !durable => {
-                self.membership.unnoted.push((token, Unnoted::Family(family)))
+                self.membership.unnoted.push((Some(token), Unnoted::Family(family)))
             }
             Note::Dropped { group } if !durable => {
-                self.membership.unnoted.push((token, Unnoted::Dropped(group)));
+                self.membership.unnoted.push((Some(token), Unnoted::Dropped(group)));
             }
             Note::Scrubbed | Note::Disks(_) if !durable => {}
             Note::Fence { group, number, doubts } => {

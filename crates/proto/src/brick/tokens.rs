@@ -13,21 +13,21 @@ pub(super) enum Asker {
     Membership,
 }
 
-const VITALS: Token = 1 << 62;
-const MEMBERSHIP: Token = 1 << 63;
+const VITALS: u64 = 1 << 62;
+const MEMBERSHIP: u64 = 1 << 63;
 
 impl Asker {
     /// The token of the asker's question of that number.
     pub(super) fn token(self, serial: u64) -> Token {
-        match self {
+        Token(match self {
             Asker::Participant => serial,
             Asker::Vitals => VITALS | serial,
             Asker::Membership => MEMBERSHIP | serial,
-        }
+        })
     }
 
     pub(super) fn of(token: Token) -> Asker {
-        match (token & MEMBERSHIP, token & VITALS) {
+        match (token.0 & MEMBERSHIP, token.0 & VITALS) {
             (0, 0) => Asker::Participant,
             (0, _) => Asker::Vitals,
             _ => Asker::Membership,

@@ -216,13 +216,13 @@ mod tests {
     fn one_hiccup_is_none_and_what_is_never_answered_shows() {
         let mut vitals = Vitals::new(1);
         for read in 0..9 {
-            vitals.on_asked(ms(100 * read), &[verify(read), verify(77)]);
+            vitals.on_asked(ms(100 * read), &[verify(Token(read)), verify(Token(77))]);
             let took = if read == 4 { 90 } else { 2 };
-            let reply = Reply::Read { token: read, result: Err(StoreError::Busy) };
+            let reply = Reply::Read { token: Token(read), result: Err(StoreError::Busy) };
             vitals.on_answered(ms(100 * read + took), 0, &reply);
         }
         assert_eq!(vitals.report(ms(1000)).read_us, 2000);
-        vitals.on_asked(ms(1000), &[verify(78)]);
+        vitals.on_asked(ms(1000), &[verify(Token(78))]);
         assert_eq!(vitals.report(ms(31_000)).read_us, 30_000_000);
     }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use store::{
     FormatOptions, Io, IoDone, IoFault, IoKind, OpenError, Store, StoreConfig, StoreEffect, StoreEvent,
 };
-use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
+use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError, Token};
 use wire::{Change, Scope, Span, WriteId};
 
 pub mod oracle;
@@ -178,7 +178,7 @@ pub struct World {
     in_flight: Vec<(Io, u64)>,
     pub replies: Vec<Reply>,
     pub opened: Option<Result<Box<Recovered>, OpenError>>,
-    pub token: u64,
+    pub token: Token,
     fx: Vec<StoreEffect>,
 }
 
@@ -222,7 +222,7 @@ impl World {
             in_flight: Vec::new(),
             replies: Vec::new(),
             opened: None,
-            token: 0,
+            token: Token(0),
             fx: Vec::new(),
         };
         world.open().unwrap();
@@ -364,8 +364,8 @@ impl World {
         panic!("the store does not come to rest");
     }
 
-    pub fn next_token(&mut self) -> u64 {
-        self.token += 1;
+    pub fn next_token(&mut self) -> Token {
+        self.token.0 += 1;
         self.token
     }
 
@@ -408,7 +408,7 @@ impl World {
 
     /// A batch of stretches behind `after`.
     pub fn inventory(&mut self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
-        self.command(Command::Inventory { token: 0, after });
+        self.command(Command::Inventory { token: Token(0), after });
         match self.replies.pop() {
             Some(Reply::Inventory { result, .. }) => result.unwrap(),
             other => panic!("{other:?}"),
@@ -416,7 +416,7 @@ impl World {
     }
 
     pub fn allocation(&mut self, span: Span) -> Vec<(u32, bool)> {
-        self.command(Command::Allocation { token: 0, span });
+        self.command(Command::Allocation { token: Token(0), span });
         match self.replies.pop() {
             Some(Reply::Allocation { result, .. }) => result.unwrap(),
             other => panic!("{other:?}"),

@@ -3,7 +3,7 @@
 use super::{Disk, World, payload, span, staged, words};
 use base::{Depth, Machine, Payload, RequestId, Rng, Stamp, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
+use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError, Token};
 use wire::{Change, Completion, Span};
 
 const DATA: u64 = 1;
@@ -97,19 +97,19 @@ pub struct Test {
     blocks: BTreeMap<Block, History>,
     writes: BTreeMap<u64, (Staged, Vec<u64>, Fate)>,
     applied: Vec<u64>,
-    stage_tokens: BTreeMap<u64, u64>,
-    mend_tokens: BTreeMap<u64, u64>,
+    stage_tokens: BTreeMap<Token, u64>,
+    mend_tokens: BTreeMap<Token, u64>,
     /// Mends and discards of which it is not known whether the journal has them.
     unsure: BTreeSet<u64>,
     /// Discards that are unsure, and the token asked last before them.
-    discards: Vec<(u64, u64)>,
+    discards: Vec<(u64, Token)>,
     /// Writes whose blocks were given back.
     doomed: BTreeSet<u64>,
-    remember_tokens: BTreeMap<u64, Vec<Completion>>,
+    remember_tokens: BTreeMap<Token, Vec<Completion>>,
     remembered: Vec<Completion>,
-    reads: BTreeMap<u64, (Span, Vec<usize>)>,
+    reads: BTreeMap<Token, (Span, Vec<usize>)>,
     notes: BTreeMap<u8, BTreeSet<Option<u8>>>,
-    note_tokens: BTreeMap<u64, (u8, Option<u8>)>,
+    note_tokens: BTreeMap<Token, (u8, Option<u8>)>,
     pub reached: Reached,
 }
 
@@ -350,10 +350,10 @@ impl Test {
     }
 
     /// What was asked before something that is in the journal is in the journal.
-    fn is_logged(&mut self, token: u64) {
+    fn is_logged(&mut self, token: Token) {
         let (sure, unsure) = std::mem::take(&mut self.discards).into_iter().partition(|d| d.1 < token);
         self.discards = unsure;
-        let sure: Vec<(u64, u64)> = sure;
+        let sure: Vec<(u64, Token)> = sure;
         self.unsure.retain(|stamp| !sure.iter().any(|(gone, _)| gone == stamp));
     }
 
@@ -381,7 +381,7 @@ impl Test {
         }
     }
 
-    fn on_staged(&mut self, token: u64, result: Result<(), StoreError>) {
+    fn on_staged(&mut self, token: Token, result: Result<(), StoreError>) {
         if let Some(stamp) = self.mend_tokens.remove(&token) {
             // A mend that waited for others may find its blocks given back.
             if result.is_ok() {
@@ -411,7 +411,7 @@ impl Test {
         }
     }
 
-    fn on_read(&mut self, token: u64, result: Result<Blocks, StoreError>) {
+    fn on_read(&mut self, token: Token, result: Result<Blocks, StoreError>) {
         let (span, seen) = self.reads.remove(&token).unwrap();
         for ((block, found), seen) in blocks_of(span).zip(states(&result.unwrap())).zip(seen) {
             let history = &self.blocks[&block];

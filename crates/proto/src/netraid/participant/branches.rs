@@ -131,7 +131,7 @@ impl Descents {
 
     /// Gives back what no read can come to any more, and names the jobs that asked for it.
     pub(super) fn discard_due(&mut self, cx: &mut Context<'_>) -> Vec<u64> {
-        let first = self.under_way.keys().next().copied().unwrap_or(Token::MAX);
+        let first = self.under_way.keys().next().copied().unwrap_or(Token(u64::MAX));
         let (due, wait): (Vec<_>, Vec<_>) =
             core::mem::take(&mut self.late_discards).into_iter().partition(|discard| discard.mark < first);
         self.late_discards = wait;

@@ -156,7 +156,7 @@ impl Disk {
         staging: Staging,
         command: impl FnOnce(Token) -> Command,
     ) {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.stagings.ask(token, staging);
         cx.store(command(token));
     }
@@ -174,7 +174,7 @@ impl Disk {
         contested: Option<Contested>,
         looking: Looking,
     ) -> Token {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.descents.begin(cx, token, look);
         self.lookups.ask(token, looking);
         let Look { span, width, wanted, .. } = look;
@@ -187,7 +187,7 @@ impl Disk {
 
     /// Looks up the stamps of one branch, without what it inherits.
     pub(super) fn look_here(&mut self, cx: &mut Context<'_>, span: Span, width: u8, looking: Looking) {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.lookups.ask(token, looking);
         cx.store(Command::Read { token, span, width, content: false, contested: None });
     }
@@ -199,7 +199,7 @@ impl Disk {
         (key, value): (Vec<u8>, Option<Vec<u8>>),
         noting: Noting,
     ) {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.notings.ask(token, noting);
         cx.store(Command::Note { token, key, value });
     }
@@ -207,28 +207,28 @@ impl Disk {
     /// Puts a note of this name on stable storage that is different each time: its answer says that all that was asked
     /// before is durable, too.
     pub(super) fn note_serial(&mut self, cx: &mut Context<'_>, key: &[u8], noting: Noting) {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.notings.ask(token, noting);
-        cx.store(Command::Note { token, key: key.to_vec(), value: Some(token.to_le_bytes().to_vec()) });
+        cx.store(Command::Note { token, key: key.to_vec(), value: Some(token.0.to_le_bytes().to_vec()) });
     }
 
     /// Puts completions of other members on stable storage.
     pub(super) fn remember(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.notings.ask(token, Noting::Remember { job, completions: completions.clone() });
         cx.store(Command::Remember { token, completions });
     }
 
     /// Asks which blocks hold data.
     pub(super) fn allocation(&mut self, cx: &mut Context<'_>, allocating: Allocating) {
-        let (token, span) = (self.draw(), allocating.span);
+        let (token, span) = (Token(self.draw()), allocating.span);
         self.allocations.ask(token, allocating);
         cx.store(Command::Allocation { token, span });
     }
 
     /// Asks which stretches hold stamps.
     pub(super) fn inventory(&mut self, cx: &mut Context<'_>, job: u64, after: Option<(VolumeId, u64)>) {
-        let token = self.draw();
+        let token = Token(self.draw());
         self.inventories.ask(token, job);
         cx.store(Command::Inventory { token, after });
     }
@@ -241,7 +241,7 @@ impl Disk {
         volume: VolumeId,
         stretch: u64,
     ) -> Vec<u64> {
-        self.descents.discard_late(self.serial, job, volume, stretch);
+        self.descents.discard_late(Token(self.serial), job, volume, stretch);
         self.discard_due(cx)
     }
 
