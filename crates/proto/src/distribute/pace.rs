@@ -35,6 +35,10 @@ const SILENT_MIN: u32 = 12;
 /// The most unanswered questions looked at in one glance.
 const UNANSWERED_MAX: usize = 32;
 
+/// Names a question among those of one asker.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct QuestionId(pub u64);
+
 /// What is measured apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kind {
@@ -91,12 +95,12 @@ struct Bricks {
 }
 
 impl Pace {
-    /// `call` goes to `brick`.
-    pub fn begin(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64) {
+    /// A question goes to `brick`.
+    pub fn begin(&mut self, now: Time, brick: BrickId, kind: Kind, question: QuestionId) {
         self.asked(now, brick);
         if let Some(track) = self.track_mut(brick, kind) {
             track.owes.get_or_insert(now);
-            track.unanswered.insert((now, call));
+            track.unanswered.insert((now, question));
         }
     }
 
@@ -135,9 +139,9 @@ impl Pace {
         paces.kinds[kind as usize].measure(now).mean_ns.max(silence_ns)
     }
 
-    pub fn answered(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64, since: Time) {
+    pub fn answered(&mut self, now: Time, brick: BrickId, kind: Kind, question: QuestionId, since: Time) {
         if let Some(track) = self.track_mut(brick, kind) {
-            track.unanswered.remove(&(since, call));
+            track.unanswered.remove(&(since, question));
             track.record(now, nanos(now, since));
         }
     }
@@ -148,9 +152,9 @@ impl Pace {
     }
 
     /// Nobody waits for its answer any more. What waited longer than is usual has shown that much.
-    pub fn given_up(&mut self, now: Time, brick: BrickId, kind: Kind, call: u64, since: Time) {
+    pub fn given_up(&mut self, now: Time, brick: BrickId, kind: Kind, question: QuestionId, since: Time) {
         if let Some(track) = self.track_mut(brick, kind) {
-            track.unanswered.remove(&(since, call));
+            track.unanswered.remove(&(since, question));
             let waited_ns = nanos(now, since);
             if waited_ns > track.mean_ns {
                 track.record(now, waited_ns);
@@ -159,9 +163,9 @@ impl Pace {
     }
 
     /// It was answered with what says nothing of the brick's speed.
-    pub fn left_out(&mut self, brick: BrickId, kind: Kind, call: u64, since: Time) {
+    pub fn left_out(&mut self, brick: BrickId, kind: Kind, question: QuestionId, since: Time) {
         if let Some(track) = self.track_mut(brick, kind) {
-            track.unanswered.remove(&(since, call));
+            track.unanswered.remove(&(since, question));
         }
     }
 
@@ -203,7 +207,7 @@ struct Track {
     halved: Time,
     /// Since when it owes an answer that it alone can give.
     owes: Option<Time>,
-    unanswered: BTreeSet<(Time, u64)>,
+    unanswered: BTreeSet<(Time, QuestionId)>,
 }
 
 const BOXES: usize = octaves::boxes::<PARTS>();
@@ -308,8 +312,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn answered(pace: &mut Pace, at: u64, lasted_ns: u64) {
-        pace.begin(Time(at), A, Kind::Read, at);
-        pace.answered(Time(at + lasted_ns), A, Kind::Read, at, Time(at));
+        pace.begin(Time(at), A, Kind::Read, QuestionId(at));
+        pace.answered(Time(at + lasted_ns), A, Kind::Read, QuestionId(at), Time(at));
     }
 
     fn read_at(pace: &Pace, at: u64) -> Measure {
@@ -331,13 +335,13 @@ mod tests {
         (0..20).for_each(|i| answered(&mut pace, i * MS, MS / 10));
         let usual = read_at(&pace, 20 * MS);
         for call in 0..10 {
-            pace.begin(Time(20 * MS), A, Kind::Read, 1000 + call);
+            pace.begin(Time(20 * MS), A, Kind::Read, QuestionId(1000 + call));
         }
         let stalled = read_at(&pace, 220 * MS);
         assert_eq!((stalled.oldest_ns, stalled.unanswered), (200 * MS, 10));
         assert!(usual.high_ns < MS && stalled.high_ns >= 200 * MS, "{usual:?} {stalled:?}");
         assert!(stalled.mean_ns > 50 * usual.mean_ns, "{usual:?} {stalled:?}");
-        pace.given_up(Time(220 * MS), A, Kind::Read, 1000, Time(20 * MS));
+        pace.given_up(Time(220 * MS), A, Kind::Read, QuestionId(1000), Time(20 * MS));
         assert!(read_at(&pace, 220 * MS).mean_ns > 50 * usual.mean_ns, "it is not forgotten when given up");
     }
 
@@ -354,8 +358,8 @@ mod tests {
     #[test]
     fn a_brick_is_silent_to_those_who_ask_alike_until_something_comes_from_it() {
         let mut pace = Pace::default();
-        pace.begin(Time(0), A, Kind::Prepare, 1);
-        pace.begin(Time(2 * MS), A, Kind::Read, 2);
+        pace.begin(Time(0), A, Kind::Prepare, QuestionId(1));
+        pace.begin(Time(2 * MS), A, Kind::Read, QuestionId(2));
         let silence = |pace: &Pace, kind| pace.silence(Time(5 * MS), A, kind).as_millis();
         assert_eq!([Kind::Read, Kind::LongRead, Kind::Prepare].map(|kind| silence(&pace, kind)), [3, 0, 5]);
         pace.heard(A);
@@ -366,7 +370,7 @@ mod tests {
     fn bricks_are_bounded() {
         let mut pace = Pace::default();
         for brick in 0..3 * BRICKS_MAX as u32 {
-            pace.begin(Time(u64::from(brick)), BrickId(brick), Kind::Prepare, 1);
+            pace.begin(Time(u64::from(brick)), BrickId(brick), Kind::Prepare, QuestionId(1));
         }
         assert_eq!(pace.bricks().count(), BRICKS_MAX);
         assert!(pace.bricks().all(|brick| brick.0 >= 2 * BRICKS_MAX as u32));
@@ -377,8 +381,8 @@ mod tests {
         fn the_percentile_is_that_of_the_answers(mut lasted in prop::collection::vec(1u64..1 << 30, 16..200)) {
             let mut pace = Pace::default();
             for (i, ns) in lasted.iter().enumerate() {
-                pace.begin(Time(0), A, Kind::Read, i as u64);
-                pace.answered(Time(*ns), A, Kind::Read, i as u64, Time(0));
+                pace.begin(Time(0), A, Kind::Read, QuestionId(i as u64));
+                pace.answered(Time(*ns), A, Kind::Read, QuestionId(i as u64), Time(0));
             }
             // The last look is some answers ago.
             let seen = read_at(&pace, 0).high_ns;

@@ -11,7 +11,7 @@ use proto::distribute::hash::Hash;
 use proto::distribute::hedged::Hedged;
 use proto::distribute::lard::Lard;
 use proto::distribute::load::Load;
-use proto::distribute::pace::Kind;
+use proto::distribute::pace::{Kind, QuestionId};
 use proto::distribute::policy::{Course, Members, Next, Part, Plan, Policy, Told};
 use proto::distribute::probing::Probing;
 use proto::distribute::shortest_queue::ShortestQueue;
@@ -72,21 +72,21 @@ impl Asker {
         self.policy.as_ref().map_or(0, |policy| policy.moves())
     }
 
-    /// `brick` is asked; `call` names the question.
-    pub(super) fn begin(&mut self, now: Time, brick: BrickId, known: &Request, call: u64) {
+    /// `brick` is asked.
+    pub(super) fn begin(&mut self, now: Time, brick: BrickId, known: &Request, question: QuestionId) {
         self.load.begin(brick);
         if self.learns_pace {
-            self.load.pace_mut().begin(now, brick, kind(known), call);
+            self.load.pace_mut().begin(now, brick, kind(known), question);
         }
     }
 
     /// A brick that was asked answered first.
-    pub(super) fn answered(&mut self, now: Time, told: &Told, known: &Request, call: u64) {
+    pub(super) fn answered(&mut self, now: Time, told: &Told, known: &Request, question: QuestionId) {
         self.load.end(told.brick);
         if self.learns_pace {
             let since = Time(now.0 - told.response_ns);
             self.load.pace_mut().heard(told.brick);
-            self.load.pace_mut().answered(now, told.brick, kind(known), call, since);
+            self.load.pace_mut().answered(now, told.brick, kind(known), question, since);
         }
         if let Some(policy) = &mut self.policy {
             policy.answered(told);
@@ -99,11 +99,11 @@ impl Asker {
         now: Time,
         brick: BrickId,
         known: &Request,
-        (call, since): (u64, Time),
+        (question, since): (QuestionId, Time),
     ) {
         self.load.end(brick);
         if self.learns_pace {
-            self.load.pace_mut().given_up(now, brick, kind(known), call, since);
+            self.load.pace_mut().given_up(now, brick, kind(known), question, since);
         }
     }
 }

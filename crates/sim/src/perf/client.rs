@@ -8,6 +8,7 @@ use super::source::Source;
 use super::workload::Shape;
 use base::{BrickId, Time};
 use core::time::Duration;
+use proto::distribute::pace::QuestionId;
 use proto::distribute::policy::{self, First, Next, Plan};
 
 impl Run<'_> {
@@ -156,7 +157,7 @@ impl Run<'_> {
         (known.asked[turn], known.asked_at[turn]) = (member, now);
         let known = *known;
         let brick = BrickId(self.brick_at(known.group, member));
-        self.asker.begin(now, brick, &known, call(request, turn));
+        self.asker.begin(now, brick, &known, question(request, turn));
     }
 
     fn schedule_next(&mut self, request: Ref, wait: Option<Duration>) {
@@ -211,10 +212,10 @@ impl Run<'_> {
                 let response_ns = self.now.0 - since.0;
                 let told =
                     policy::Told { brick: id, response_ns, service_ns: known.service_ns, queue: known.queue };
-                self.asker.answered(self.now, &told, known, call(request, turn));
+                self.asker.answered(self.now, &told, known, question(request, turn));
                 continue;
             }
-            self.asker.given_up(self.now, id, known, (call(request, turn), since));
+            self.asker.given_up(self.now, id, known, (question(request, turn), since));
             if known.bound == Bound::Alone {
                 self.send(None, brick, Message::Cancel, request);
             }
@@ -244,8 +245,8 @@ impl Run<'_> {
 }
 
 /// Names the question of a request to the member that was asked as the `turn`th.
-fn call(request: Ref, turn: usize) -> u64 {
-    request.number() << 1 | turn as u64
+fn question(request: Ref, turn: usize) -> QuestionId {
+    QuestionId(request.number() << 1 | turn as u64)
 }
 
 /// What hashes are taken of: the request's block of 4 KiB, in its group.

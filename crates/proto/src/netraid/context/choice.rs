@@ -3,7 +3,7 @@
 use super::calls::Call;
 use crate::distribute::Policies;
 use crate::distribute::load::Load;
-use crate::distribute::pace::Kind;
+use crate::distribute::pace::{Kind, QuestionId};
 use crate::distribute::policy::{Course, Next, Part, Plan, Told};
 use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::lateness::Lateness;
@@ -105,7 +105,7 @@ impl Choice {
         }
         match call.kind {
             Some(_) if call.is_contested => self.load.pace_mut().asked(now, call.brick),
-            Some(kind) => self.load.pace_mut().begin(now, call.brick, kind, id.0),
+            Some(kind) => self.load.pace_mut().begin(now, call.brick, kind, QuestionId(id.0)),
             None => {}
         }
         self.traffic.on_question(message);
@@ -120,7 +120,7 @@ impl Choice {
         let Some(kind) = call.kind else { return };
         if !answer.is_work() {
             if !is_contested {
-                self.load.pace_mut().left_out(brick, kind, id.0, since);
+                self.load.pace_mut().left_out(brick, kind, QuestionId(id.0), since);
             }
             return;
         }
@@ -131,7 +131,7 @@ impl Choice {
         }
         match is_contested {
             true => self.load.pace_mut().answered_by_one(now, brick, kind, since),
-            false => self.load.pace_mut().answered(now, brick, kind, id.0, since),
+            false => self.load.pace_mut().answered(now, brick, kind, QuestionId(id.0), since),
         }
     }
 
@@ -143,7 +143,9 @@ impl Choice {
         }
         self.load.end(brick);
         match call.kind {
-            Some(Kind::Prepare) => self.load.pace_mut().given_up(now, brick, Kind::Prepare, id.0, since),
+            Some(Kind::Prepare) => {
+                self.load.pace_mut().given_up(now, brick, Kind::Prepare, QuestionId(id.0), since)
+            }
             Some(kind) => self.orphan(now, id, Orphan { brick, kind, since }),
             None => {}
         }
@@ -157,7 +159,7 @@ impl Choice {
             && (self.orphans.len() > ORPHANS_MAX || since + ORPHAN_AGE < now)
         {
             self.orphans.pop_first();
-            self.load.pace_mut().given_up(now, brick, kind, id.0, since);
+            self.load.pace_mut().given_up(now, brick, kind, QuestionId(id.0), since);
         }
     }
 
@@ -166,8 +168,8 @@ impl Choice {
     pub(crate) fn on_late(&mut self, now: Time, id: CallId, answer: &Answer) -> bool {
         if let Some(Orphan { brick, kind, since }) = self.orphans.remove(&id) {
             match answer.is_work() {
-                true => self.load.pace_mut().answered(now, brick, kind, id.0, since),
-                false => self.load.pace_mut().left_out(brick, kind, id.0, since),
+                true => self.load.pace_mut().answered(now, brick, kind, QuestionId(id.0), since),
+                false => self.load.pace_mut().left_out(brick, kind, QuestionId(id.0), since),
             }
         }
         let Answer::Read(ReadOutcome::Done { .. }, content) = answer else { return false };

@@ -2,7 +2,7 @@
 
 use super::{Asked, FAMILY, GROUP, Script, span};
 use crate::counters::Counter;
-use crate::distribute::pace::Kind;
+use crate::distribute::pace::{Kind, QuestionId};
 use crate::netraid::answer::Answer;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Fetched, Outcome};
@@ -210,8 +210,8 @@ fn a_member_that_takes_a_few_times_as_long_contends_all_the_same() {
     let (since, brick) = (script.coordinator.now(), BrickId(2));
     for call in 0..60 {
         let pace = script.coordinator.shared().choice.load_mut().pace_mut();
-        pace.begin(since, brick, Kind::Read, 1 << 41 | call);
-        pace.answered(since + MS * 3 / 2, brick, Kind::Read, 1 << 41 | call, since);
+        pace.begin(since, brick, Kind::Read, QuestionId(1 << 41 | call));
+        pace.answered(since + MS * 3 / 2, brick, Kind::Read, QuestionId(1 << 41 | call), since);
         pace.heard(brick);
     }
     script.coordinator.shared().now += 2 * MS;
@@ -257,7 +257,7 @@ fn a_member_that_flushes_a_write_is_asked_for_reads() {
         shared.now,
         BrickId(u32::from(holder) + 1),
         Kind::Prepare,
-        1 << 41,
+        QuestionId(1 << 41),
     );
     shared.now += 5 * MS;
     assert_eq!(Script::slots(&read(&mut script)), [holder]);
@@ -291,8 +291,8 @@ fn measured(script: &mut Script, members: u8, slow: Option<u8>) {
             (BrickId(u32::from(slot) + 1), if Some(slot) == slow { 20 * MS } else { MS / 4 });
         for call in 0..20 {
             let pace = script.coordinator.shared().choice.load_mut().pace_mut();
-            pace.begin(since, brick, Kind::Read, 1 << 40 | call);
-            pace.answered(since + lasts, brick, Kind::Read, 1 << 40 | call, since);
+            pace.begin(since, brick, Kind::Read, QuestionId(1 << 40 | call));
+            pace.answered(since + lasts, brick, Kind::Read, QuestionId(1 << 40 | call), since);
             pace.heard(brick);
         }
     }
