@@ -1,0 +1,197 @@
+//! Bricks that go, come back, rot and are replaced; a directory that loses its disk: on clusters of real processes, by the
+//! verbs of an operator.
+
+use crate::common::{Site, content, text};
+use serde_json::json;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+
+/// A cluster with a volume of which all is written.
+fn site(bricks: u32, layout: &str) -> (Site, Vec<u8>) {
+    let site = Site::start(bricks);
+    site.text(&format!("volume create first --size 8MiB --layout {layout} --groups 2"));
+    let written = content(8 * MIB, 1);
+    assert_eq!(site.open("first").write(0, &written), 0);
+    (site, written)
+}
+
+/// Far above what anything here takes; only a failure waits for so long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Waits until the directory says so of a brick.
+fn wait_for_state(site: &Site, brick: u64, state: &str) {
+    let limit = Instant::now() + LIMIT;
+    while site.brick(brick)["state"] != state {
+        assert!(Instant::now() < limit, "brick-{brick} is not {state}: {}", site.brick(brick));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until every brick has been heard twice from now on: with the first heartbeat it learns of what is new, with the
+/// second it says so.
+fn wait_for_heartbeats(site: &Site, bricks: u64) {
+    let start = Instant::now();
+    let heard = |brick| {
+        Instant::now() - Duration::from_millis(site.brick(brick)["silent_ms"].as_u64().expect("it is heard"))
+    };
+    for brick in 1..=bricks {
+        let mut after = start;
+        for _ in 0..2 {
+            while heard(brick) <= after {
+                assert!(start.elapsed() < LIMIT, "brick-{brick} is not heard of");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            after = Instant::now();
+        }
+    }
+}
+
+#[test]
+fn a_brick_that_comes_back_catches_up_with_what_it_missed() {
+    let (mut site, mut written) = site(3, "raid1x3");
+    site.cluster.kill("brick-2").expect("it is killed");
+    wait_for_state(&site, 2, "silent");
+    let missed = content(MIB, 2);
+    assert_eq!(site.open("first").write(0, &missed), 0);
+    written[..MIB].copy_from_slice(&missed);
+    let status = text(&site.run("status --check").stdout);
+    assert!(status.contains("brick-2") && status.contains("degraded"), "{status}");
+    let (state, code) = site.json("rebuild");
+    assert_eq!((&state["redundant"], code), (&json!(false), 1), "{state}");
+
+    site.cluster.start_again("brick-2").expect("it is started");
+    let (state, code) = site.json("rebuild --wait --timeout 60s");
+    assert_eq!((&state["redundant"], &state["done"], code), (&json!(true), &json!(true), 0), "{state}");
+    wait_for_state(&site, 2, "serving");
+    // Without the others, all that is read comes from it.
+    for other in ["brick-1", "brick-3"] {
+        site.cluster.kill(other).expect("it is killed");
+    }
+    assert!(site.open("first").read(0, 8 * MIB) == Ok(written), "it has all that was written");
+}
+
+#[test]
+fn an_evicted_brick_is_rebuilt_onto_others_and_may_come_back_empty() {
+    let (site, written) = site(4, "raid1x3");
+    let member = (1..=4).find(|id| site.brick(*id)["groups"] != 0).expect("a brick has groups");
+    assert!(site.refusal(&format!("brick evict {member}")).contains("--yes"));
+    site.text(&format!("brick evict brick-{member} --yes"));
+    assert_eq!(site.brick(member)["state"], "evicted");
+    site.text("rebuild --wait --timeout 60s");
+    assert_eq!(site.brick(member)["groups"], 0);
+    let list = site.text("brick list");
+    assert!(list.contains("evicted") && list.lines().all(|line| line.len() <= 80), "{list}");
+    site.text(&format!("brick readmit {member}"));
+    wait_for_state(&site, member, "serving");
+    assert!(site.open("first").read(0, 8 * MIB) == Ok(written), "nothing was lost on the way");
+}
+
+#[test]
+fn a_brick_is_not_evicted_when_nobody_else_has_its_blocks() {
+    let (site, _) = site(3, "raid0x3");
+    let refusal = site.refusal("brick evict 1 --yes");
+    assert!(refusal.contains("cannot evict brick-1") && refusal.contains("no other brick"), "{refusal}");
+    assert_eq!(site.brick(1)["state"], "serving");
+}
+
+#[test]
+fn an_exchanged_disk_is_formatted_and_filled_again() {
+    let (mut site, written) = site(3, "raid1x3");
+    site.cluster.kill("brick-3").expect("it is killed");
+    wait_for_state(&site, 3, "silent");
+    let config = site.dir.path().join("brick-3/brick.toml");
+    let refusal = site.refusal(&format!("brick format --config {}", config.display()));
+    assert!(refusal.contains("none of the disks") && refusal.contains("is blank"), "{refusal}");
+    std::fs::remove_file(site.disk(3)).expect("the disk breaks");
+    let formatted = site.text(&format!("brick format --config {}", config.display()));
+    assert!(formatted.contains("for brick-3"), "{formatted}");
+    site.cluster.start_again("brick-3").expect("it is started");
+    site.text("rebuild --wait --timeout 60s");
+    for other in ["brick-1", "brick-2"] {
+        site.cluster.kill(other).expect("it is killed");
+    }
+    assert!(site.open("first").read(0, 8 * MIB) == Ok(written), "the new disk has it all");
+}
+
+#[test]
+fn a_scrub_finds_rot_and_repairs_it() {
+    let (site, written) = site(3, "raid1x3");
+    rot(&site, 1, &written[5 * MIB..5 * MIB + 4096]);
+    let (found, code) = site.json("scrub --wait --timeout 60s");
+    assert_eq!((code, &found["clean"]), (0, &json!(true)), "{found}");
+    assert!(found["repaired_blocks"].as_u64() >= Some(1), "{found}");
+    let (again, _) = site.json("scrub --wait --timeout 60s");
+    assert_eq!((&again["found_blocks"], &again["clean"]), (&json!(0), &json!(true)), "{again}");
+    let status = site.text("status --check");
+    assert!(status.contains("All is well"), "{status}");
+    assert!(site.open("first").read(0, 8 * MIB) == Ok(written), "every byte is right");
+}
+
+#[test]
+fn what_no_brick_can_make_out_is_lost_and_named() {
+    let (site, written) = site(3, "raid1x3");
+    let block = 6 * MIB..6 * MIB + 4096;
+    (1..=3).for_each(|brick| rot(&site, brick, &written[block.clone()]));
+    let eio = 5;
+    let mut client = site.open("first");
+    assert_eq!(client.read(block.start as u64, 4096).map(drop), Err(eio), "before anybody has looked");
+    let (found, code) = site.json("scrub --wait --timeout 60s");
+    let expected = json!([{ "volume": "first", "offset": block.start, "length": 4096 }]);
+    assert_eq!((&found["lost"], code), (&expected, 1), "{found}");
+    let status = site.text("status");
+    assert!(status.contains("volume 'first', bytes 6291456"), "{status}");
+    assert_eq!(client.read(block.start as u64, 4096).map(drop), Err(eio), "and when it is known");
+    assert!(client.read(0, block.start) == Ok(written[..block.start].to_vec()), "all before it is there");
+
+    // Whoever writes it mends it.
+    assert_eq!(client.write(block.start as u64, &written[block]), 0);
+    let (found, code) = site.json("scrub --wait --timeout 60s");
+    assert_eq!((&found["lost_blocks"], code), (&json!(0), 0), "{found}");
+    assert!(site.open("first").read(0, 8 * MIB) == Ok(written), "all of it is there again");
+}
+
+/// Flips a bit wherever a brick's disk holds this block.
+fn rot(site: &Site, brick: u64, block: &[u8]) {
+    let disk = std::fs::File::options().read(true).write(true).open(site.disk(brick)).expect("the disk");
+    let all = std::fs::read(site.disk(brick)).expect("its content");
+    let places = (0..all.len() - block.len()).step_by(512).filter(|&at| &all[at..at + block.len()] == block);
+    let places: Vec<usize> = places.collect();
+    assert!(!places.is_empty(), "brick-{brick} holds the block");
+    for at in places {
+        disk.write_all_at(&[all[at + 100] ^ 1], at as u64 + 100).expect("it is overwritten");
+    }
+}
+
+#[test]
+fn a_lost_directory_is_made_anew_from_what_the_bricks_know() {
+    let (mut site, written) = site(3, "raid1x3");
+    site.text("volume snapshot first monday");
+    site.text("volume create second --size 1MiB --layout raid1x3 --groups 1");
+    wait_for_heartbeats(&site, 3);
+    let dir = site.dir.path().display().to_string();
+    let refusal = site.refusal(&format!("directory rebuild --dir {dir}"));
+    assert!(refusal.contains("directory.db") && refusal.contains("is there"), "{refusal}");
+    site.cluster.kill("directory").expect("it is killed");
+    std::fs::remove_file(site.dir.path().join("directory.db")).expect("the disk breaks");
+
+    // Two of three copies cannot know what the third did without them.
+    site.cluster.kill("brick-3").expect("it is killed");
+    let (refused, code) = site.json(&format!("directory rebuild --dir {dir} --bricks 2"));
+    assert_eq!((code, &refused["written"], &refused["missing"]), (1, &json!(null), &json!([3])), "{refused}");
+    assert!(refused["objections"].to_string().contains("brick-3 could have gone on"), "{refused}");
+    assert!(!site.dir.path().join("directory.db").exists(), "nothing is written");
+
+    site.cluster.start_again("brick-3").expect("it is started");
+    let (rebuilt, code) = site.json(&format!("directory rebuild --dir {dir} --bricks 3"));
+    assert_eq!((code, &rebuilt["answered"]), (0, &json!([1, 2, 3])), "{rebuilt}");
+    site.cluster.start_again("directory").expect("it is started");
+    site.cluster.wait_ready().expect("it serves");
+    site.text("rebuild --wait --timeout 60s");
+    let list = site.text("volume list");
+    assert!(list.contains("second") && list.contains("@monday"), "{list}");
+    for export in ["first", "first@monday"] {
+        assert!(site.open(export).read(0, 8 * MIB) == Ok(written.clone()), "{export} is what it was");
+    }
+}

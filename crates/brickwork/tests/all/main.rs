@@ -1,0 +1,11 @@
+//! The binary as its users run it. One program for all files: each further one would be linked and optimised by itself.
+
+mod bricks;
+mod command_line;
+mod common;
+mod fsck;
+mod join;
+mod lab;
+mod probe;
+mod snapshots;
+mod trace;

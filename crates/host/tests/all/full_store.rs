@@ -1,0 +1,138 @@
+//! The file system of the directory's store is full for a while, for real: a loop device of 16 MiB.
+
+use crate::common::daemon::{Daemon, LIMIT, MIB, admin, admin_within, start_brick, start_directory};
+use host::HostError;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use wire::{AdminError, AdminReply, AdminRequest, ClusterStatus};
+
+/// A small file system of its own; unmounted when this is dropped.
+struct SmallDisk {
+    mounted: PathBuf,
+}
+
+impl SmallDisk {
+    fn mount(folder: &Path) -> Result<SmallDisk, String> {
+        let (image, mounted) = (folder.join("image"), folder.join("mounted"));
+        let run = |program: &str, arguments: &[&str]| -> Result<(), String> {
+            let output = Command::new(program).args(arguments).output();
+            let output = output.map_err(|error| format!("{program}: {error}"))?;
+            match output.status.success() {
+                true => Ok(()),
+                false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            }
+        };
+        File::create(&image).and_then(|file| file.set_len(16 * MIB)).map_err(|error| error.to_string())?;
+        std::fs::create_dir(&mounted).map_err(|error| error.to_string())?;
+        let (image, at) = (image.display().to_string(), mounted.display().to_string());
+        run("mkfs.ext4", &["-q", "-F", "-m", "0", &image])?;
+        run("mount", &["-o", "loop", &image, &at])?;
+        Ok(SmallDisk { mounted })
+    }
+
+    /// Takes all the space that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.mounted.join("filler")).expect("a file");
+        for size in [64 << 10, 4 << 10, 512, 1] {
+            while file.write_all(&vec![7; size]).and_then(|()| file.sync_data()).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.mounted.join("filler")).expect("it is there");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.mounted).status();
+    }
+}
+
+fn status(directory: &str) -> ClusterStatus {
+    match admin(directory, AdminRequest::Status) {
+        Ok(AdminReply::Status(status)) => *status,
+        other => panic!("no status: {other:?}"),
+    }
+}
+
+fn create(directory: &str, timeout: Duration, number: u64) -> Result<AdminReply, HostError> {
+    let request = AdminRequest::CreateVolume {
+        name: format!("v{number}"),
+        size_bytes: 16 * MIB,
+        layout: "raid1x3".to_owned(),
+        stripe_unit_blocks: 0,
+        groups: 1,
+        read_policy: wire::ReadPolicy::default(),
+        io_timeout: wire::IoTimeout::default(),
+        nonce: number,
+    };
+    admin_within(timeout, directory, request)
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let limit = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < limit, "in vain: {what}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Processor time that this process has used.
+fn used() -> Duration {
+    // SAFETY: a valid place for the result, and a clock that every Linux has.
+    let time = unsafe {
+        let mut time = std::mem::zeroed::<libc::timespec>();
+        assert_eq!(libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time), 0);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[test]
+fn a_directory_whose_file_system_is_full_waits_says_so_and_heals() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let disk = match SmallDisk::mount(folder.path()) {
+        Ok(disk) => disk,
+        Err(why) => return eprintln!("skipped: no file system can be mounted here: {why}"),
+    };
+    let directory = start_directory(&disk.mounted);
+    let at = directory.addresses[0].as_str();
+    let mut bricks: Vec<Daemon> = (1..=3).map(|nonce| start_brick(folder.path(), at, nonce)).collect();
+    wait_until("the first volume is made", || create(at, LIMIT, 1).is_ok());
+    disk.fill();
+    // The store has some room of its own left in its file.
+    let failed = (2..200).find_map(|number| create(at, Duration::from_secs(2), number).err());
+    let failed = failed.expect("the store runs full");
+    assert!(
+        matches!(failed, HostError::Timeout { .. } | HostError::Admin(AdminError::Storage(_))),
+        "{failed}"
+    );
+    wait_until("the status tells", || status(at).store.is_some());
+    let failure = status(at).store.expect("just seen");
+    assert!(failure.why.contains("No space left"), "{failure:?}");
+
+    let before = used();
+    thread::sleep(Duration::from_secs(3));
+    let used = used() - before;
+    assert!(used < Duration::from_millis(1500), "the daemons used {used:?} of 3 s: a loop spins");
+    let refused = create(at, LIMIT, 300).expect_err("nothing can be stored");
+    assert!(refused.to_string().contains("No space left"), "{refused}");
+    let read = admin(at, AdminRequest::VolumeMap { name: "v1".to_owned() });
+    assert!(matches!(read, Ok(AdminReply::Map(_))), "reads go on: {read:?}");
+
+    drop(bricks.pop());
+    thread::sleep(Duration::from_secs(6));
+    let is_left_out =
+        |status: &ClusterStatus| status.volumes[0].degraded == 1 && status.volumes[0].unavailable == 0;
+    assert!(!is_left_out(&status(at)), "no view is made that is not stored");
+    disk.free();
+    wait_until("the store works again", || status(at).store.is_none());
+    wait_until("the brick that died is left out", || is_left_out(&status(at)));
+    drop(bricks);
+    drop(directory);
+}

@@ -1,0 +1,400 @@
+//! Peers over real sockets on loopback: plain and TLS, strangers, large payloads, broken connections.
+
+use crate::common::Authority;
+use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, Time};
+use host::Security;
+use host::address::Address;
+use host::clock::Clock;
+use host::transport::{PROTOCOL_VERSION, PeerEvent, Peers};
+use mio::{Events, Poll};
+use proptest::prelude::*;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+use wire::{Message, Packet};
+
+const OURS: ClusterId = ClusterId([1; 16]);
+const BRICK: NodeId = NodeId::Brick(BrickId(3));
+const OTHER_BRICK: NodeId = NodeId::Brick(BrickId(4));
+const GATEWAY: NodeId = NodeId::Gateway(GatewayId(77));
+/// Far above what anything here takes; only a failure waits for so long.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A node that only talks.
+struct Node {
+    poll: Poll,
+    events: Events,
+    peers: Peers,
+    clock: Clock,
+    heard: Vec<PeerEvent>,
+}
+
+impl Node {
+    fn new(me: NodeId, cluster: ClusterId, security: &Security) -> Node {
+        let poll = Poll::new().unwrap();
+        let peers = Peers::new(me, cluster, security, poll.registry(), 1).unwrap();
+        Node { poll, events: Events::with_capacity(64), peers, clock: Clock::start(), heard: Vec::new() }
+    }
+
+    fn plain(me: NodeId) -> Node {
+        Node::new(me, OURS, &Security::Plain)
+    }
+
+    fn listen(&mut self) -> Address {
+        self.peers.listen(&"127.0.0.1:0".parse().unwrap()).unwrap()
+    }
+
+    fn learn(&mut self, node: NodeId, address: &Address) {
+        let (now, heard) = (self.now(), &mut self.heard);
+        self.peers.learn(node, address, now, &mut |event| heard.push(event));
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn send(&mut self, to: NodeId, packet: &Packet) {
+        self.peers.send(to, packet);
+    }
+
+    fn turn(&mut self) {
+        self.poll.poll(&mut self.events, Some(Duration::from_millis(1))).unwrap();
+        let (now, heard) = (self.clock.now(), &mut self.heard);
+        for event in &self.events {
+            self.peers.ready(event, now, &mut |event| heard.push(event));
+        }
+        self.peers.read_on(now, &mut |event| heard.push(event));
+        self.peers.tick(now, &mut |event| heard.push(event));
+        self.peers.flush(now, &mut |event| heard.push(event));
+    }
+
+    fn has_heard(&self, what: &PeerEvent) -> bool {
+        self.heard.contains(what)
+    }
+
+    fn packets(&self) -> Vec<&Packet> {
+        let packet = |event: &'_ PeerEvent| matches!(event, PeerEvent::Packet { .. });
+        let heard = self.heard.iter().filter(|event| packet(event));
+        heard
+            .map(|event| if let PeerEvent::Packet { packet, .. } = event { packet } else { unreachable!() })
+            .collect()
+    }
+}
+
+/// Lets both run until `done`.
+fn until(a: &mut Node, b: &mut Node, done: impl Fn(&Node, &Node) -> bool) {
+    let limit = a.now() + LIMIT;
+    while !done(a, b) {
+        assert!(a.now() < limit, "not done within {LIMIT:?}: {:?} / {:?}", a.heard, b.heard);
+        a.turn();
+        b.turn();
+    }
+}
+
+fn connected(gateway: &mut Node, brick: &mut Node) {
+    let address = brick.listen();
+    gateway.learn(BRICK, &address);
+    until(gateway, brick, |g, b| g.has_heard(&PeerEvent::Up(BRICK)) && b.has_heard(&PeerEvent::Up(GATEWAY)));
+}
+
+/// Two bricks: the first may call the second on demand.
+fn two_bricks(mut first: Node, mut second: Node) -> (Node, Node) {
+    let address = second.listen();
+    let (now, heard) = (first.now(), &mut first.heard);
+    first.peers.learn_on_demand(OTHER_BRICK, &address, now, &mut |event| heard.push(event));
+    (first, second)
+}
+
+/// A brick calls another when it has something to say, and the other answers.
+fn converse(first: Node, second: Node) {
+    let (mut first, mut second) = two_bricks(first, second);
+    let start = first.now();
+    until(&mut first, &mut second, |f, _| f.now().since(start) > Duration::from_millis(400));
+    assert_eq!(first.peers.counters().connections, 0, "nobody is called for nothing");
+    let question = packet(1, bytes(70_000, 3));
+    first.send(OTHER_BRICK, &question);
+    first.send(OTHER_BRICK, &packet(2, Payload::new()));
+    until(&mut first, &mut second, |_, s| s.packets().len() == 2);
+    assert_eq!((second.packets()[0], &second.heard[0]), (&question, &PeerEvent::Up(BRICK)));
+    assert_eq!(first.heard, [PeerEvent::Up(OTHER_BRICK)]);
+    second.send(BRICK, &packet(3, Payload::new()));
+    until(&mut first, &mut second, |f, _| f.packets().len() == 1);
+}
+
+#[test]
+fn bricks_call_each_other_when_they_have_something_to_say() {
+    converse(Node::plain(BRICK), Node::plain(OTHER_BRICK));
+    let authority = Authority::new();
+    let brick = |node, name| Node::new(node, OURS, &authority.security(name));
+    converse(brick(BRICK, "brick-3.bricks.brickwork"), brick(OTHER_BRICK, "brick-4.bricks.brickwork"));
+}
+
+#[test]
+fn a_gateway_cannot_pass_for_a_brick() {
+    let authority = Authority::new();
+    let node = |node, name| Node::new(node, OURS, &authority.security(name));
+    let impostor = node(BRICK, "gateway.brickwork");
+    let (mut impostor, mut brick) = two_bricks(impostor, node(OTHER_BRICK, "brick-4.bricks.brickwork"));
+    impostor.send(OTHER_BRICK, &packet(1, Payload::new()));
+    until(&mut impostor, &mut brick, |_, b| b.peers.counters().broken == 1);
+    assert!(brick.heard.is_empty(), "{:?}", brick.heard);
+}
+
+#[test]
+fn connections_on_demand_end_when_nothing_was_said_for_long() {
+    let (mut first, mut second) = two_bricks(Node::plain(BRICK), Node::plain(OTHER_BRICK));
+    first.send(OTHER_BRICK, &packet(1, Payload::new()));
+    until(&mut first, &mut second, |_, s| s.packets().len() == 1);
+    let start = first.now();
+    until(&mut first, &mut second, |_, s| s.has_heard(&PeerEvent::Down(BRICK)));
+    assert!(first.now().since(start) > Duration::from_secs(5), "pings alone keep it for a while");
+    assert!(first.has_heard(&PeerEvent::Down(OTHER_BRICK)));
+    first.send(OTHER_BRICK, &packet(2, Payload::new()));
+    until(&mut first, &mut second, |_, s| s.packets().len() == 2);
+}
+
+#[test]
+fn a_brick_that_hangs_up_is_called_for_what_is_said_and_not_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut first = Node::plain(BRICK);
+    let (now, address) = (first.now(), listener.local_addr().unwrap().to_string().parse().unwrap());
+    first.peers.learn_on_demand(OTHER_BRICK, &address, now, &mut |_| {});
+    let mut calls = 0;
+    let mut turns = |first: &mut Node, length: Duration, enough: u64| {
+        let limit = first.now() + length;
+        while first.now() < limit && first.peers.counters().broken < enough {
+            first.turn();
+            calls += u64::from(listener.accept().is_ok());
+        }
+        calls
+    };
+    for sent in 1..4 {
+        first.send(OTHER_BRICK, &packet(sent, Payload::new()));
+        assert_eq!(turns(&mut first, LIMIT, sent), sent);
+    }
+    assert_eq!(turns(&mut first, Duration::from_secs(2), u64::MAX), 3, "and then only for something to say");
+}
+
+fn packet(nonce: u64, payload: Payload) -> Packet {
+    Packet { message: Message::Ping { nonce }, payload }
+}
+
+fn bytes(len: usize, seed: u8) -> Payload {
+    Payload::from((0..len).map(|at| seed.wrapping_add((at / 3) as u8)).collect::<Vec<u8>>())
+}
+
+fn exchange(mut gateway: Node, mut brick: Node) {
+    let sizes = [0, 1, 511, 512, 4096, 32 * 1024 - 1, 32 * 1024, 70_000, 1 << 20, 32 << 20, 4096, 3];
+    // Made first: on a busy machine that takes so long that peers would hold each other for dead.
+    let sent: Vec<Packet> =
+        sizes.iter().enumerate().map(|(n, &size)| packet(n as u64, bytes(size, n as u8))).collect();
+    connected(&mut gateway, &mut brick);
+    for packet in &sent {
+        gateway.send(BRICK, packet);
+        brick.send(GATEWAY, packet);
+    }
+    until(&mut gateway, &mut brick, |g, b| {
+        g.packets().len() == sent.len() && b.packets().len() == sent.len()
+    });
+    for node in [&gateway, &brick] {
+        assert!(node.packets().into_iter().eq(sent.iter()));
+        let aligned = |packet: &&Packet| (packet.payload.parts()[0].as_ptr() as usize).is_multiple_of(4096);
+        assert!(node.packets().iter().filter(|packet| packet.payload.len() >= 32 * 1024).all(aligned));
+    }
+}
+
+#[test]
+fn packets_of_all_sizes_pass_in_both_directions() {
+    exchange(Node::plain(GATEWAY), Node::plain(BRICK));
+}
+
+#[test]
+fn packets_of_all_sizes_pass_under_tls() {
+    let authority = Authority::new();
+    let gateway = Node::new(GATEWAY, OURS, &authority.security("gateway.brickwork"));
+    let brick = Node::new(BRICK, OURS, &authority.security("brick-3.bricks.brickwork"));
+    exchange(gateway, brick);
+}
+
+#[test]
+fn unix_sockets_do_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut gateway, mut brick) = (Node::plain(GATEWAY), Node::plain(BRICK));
+    let address = brick.peers.listen(&Address::Unix(folder.path().join("socket"))).unwrap();
+    gateway.learn(BRICK, &address);
+    until(&mut gateway, &mut brick, |g, b| g.peers.is_up(BRICK) && b.peers.is_up(GATEWAY));
+}
+
+/// Calls, and checks that it is turned away, with a reason on the caller's side that has `hint` in it.
+fn refused(caller: Node, brick: Node, hint: &str) {
+    let (mut caller, mut brick) = (caller, brick);
+    let address = brick.listen();
+    caller.learn(BRICK, &address);
+    until(&mut caller, &mut brick, |c, b| {
+        c.peers.last_failure(BRICK).is_some()
+            && (b.peers.counters().broken > 0 || c.peers.counters().broken > 1)
+    });
+    let why = caller.peers.last_failure(BRICK).unwrap();
+    assert!(why.contains(hint), "{why}");
+    assert!(caller.heard.is_empty(), "{:?}", caller.heard);
+    assert!(brick.packets().is_empty(), "{:?}", brick.heard);
+}
+
+#[test]
+fn another_cluster_is_refused() {
+    refused(Node::new(GATEWAY, ClusterId([2; 16]), &Security::Plain), Node::plain(BRICK), "another cluster");
+}
+
+#[test]
+fn who_answers_must_be_who_was_called() {
+    refused(Node::plain(GATEWAY), Node::plain(NodeId::Brick(BrickId(4))), "it is brick-4, not brick-3");
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_refused() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    let brick = Node::new(BRICK, OURS, &ours.security("brick-3.bricks.brickwork"));
+    refused(Node::new(GATEWAY, OURS, &theirs.security("gateway.brickwork")), brick, "certificate");
+}
+
+#[test]
+fn a_role_that_the_certificate_does_not_name_is_refused() {
+    let ours = Authority::new();
+    let brick = || Node::new(BRICK, OURS, &ours.security("brick-3.bricks.brickwork"));
+    refused(
+        Node::new(GATEWAY, OURS, &ours.security("client.brickwork")),
+        brick(),
+        "closed by the other side",
+    );
+    let other = Node::new(BRICK, OURS, &ours.security("brick-4.bricks.brickwork"));
+    refused(Node::new(GATEWAY, OURS, &ours.security("gateway.brickwork")), other, "certificate");
+}
+
+#[test]
+fn plain_text_meets_no_tls() {
+    let ours = Authority::new();
+    let brick = Node::new(BRICK, OURS, &ours.security("brick-3.bricks.brickwork"));
+    refused(Node::plain(GATEWAY), brick, "");
+}
+
+#[test]
+fn plain_text_is_for_loopback() {
+    let mut brick = Node::plain(BRICK);
+    let error = brick.peers.listen(&"0.0.0.0:0".parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("configure TLS"), "{error}");
+    let mut gateway = Node::plain(GATEWAY);
+    gateway.learn(BRICK, &"192.0.2.1:9".parse().unwrap());
+    let why = gateway.peers.last_failure(BRICK).unwrap();
+    assert!(why.contains("configure TLS"), "{why}");
+}
+
+#[test]
+fn a_stranger_gets_not_one_byte_and_harms_nobody() {
+    let (mut gateway, mut brick) = (Node::plain(GATEWAY), Node::plain(BRICK));
+    connected(&mut gateway, &mut brick);
+    let Address::Tcp(place) = brick.listen() else { unreachable!() };
+    let mut stranger = TcpStream::connect(place).unwrap();
+    stranger.write_all(&[b'x'; 100]).unwrap();
+    stranger.set_nonblocking(true).unwrap();
+    until(&mut gateway, &mut brick, |_, b| b.peers.counters().broken == 1);
+    let mut answer = Vec::new();
+    // The end of the stream, or a reset: no byte either way.
+    let _ = stranger.read_to_end(&mut answer);
+    assert!(answer.is_empty());
+    gateway.send(BRICK, &packet(1, Payload::new()));
+    until(&mut gateway, &mut brick, |_, b| b.packets().len() == 1);
+}
+
+#[test]
+fn connections_come_back_after_the_peer_does() {
+    let (mut gateway, mut brick) = (Node::plain(GATEWAY), Node::plain(BRICK));
+    let address = brick.listen();
+    gateway.learn(BRICK, &address);
+    until(&mut gateway, &mut brick, |g, _| g.has_heard(&PeerEvent::Up(BRICK)));
+    drop(brick);
+    let mut bystander = Node::plain(NodeId::Client(ClientId(5)));
+    until(&mut gateway, &mut bystander, |g, _| g.has_heard(&PeerEvent::Down(BRICK)));
+    gateway.heard.clear();
+    gateway.send(BRICK, &packet(1, Payload::new()));
+    assert_eq!(gateway.peers.counters().unroutable, 1);
+    let mut brick = Node::plain(BRICK);
+    brick.peers.listen(&address).unwrap();
+    until(&mut gateway, &mut brick, |g, _| g.has_heard(&PeerEvent::Up(BRICK)));
+}
+
+#[test]
+fn a_silent_peer_is_down_and_a_living_one_is_not() {
+    let (mut gateway, mut brick) = (Node::plain(GATEWAY), Node::plain(BRICK));
+    connected(&mut gateway, &mut brick);
+    let start = gateway.now();
+    // Nothing is said for longer than a peer may be silent; pings alone keep it up.
+    until(&mut gateway, &mut brick, |g, _| g.now().since(start) > Duration::from_millis(2500));
+    assert!(!gateway.has_heard(&PeerEvent::Down(BRICK)) && !brick.has_heard(&PeerEvent::Down(GATEWAY)));
+    // The brick stands still, its sockets open.
+    let mut bystander = Node::plain(NodeId::Client(ClientId(5)));
+    until(&mut gateway, &mut bystander, |g, _| g.has_heard(&PeerEvent::Down(BRICK)));
+}
+
+#[test]
+fn what_a_peer_does_not_read_is_bounded() {
+    let (mut gateway, mut brick) = (Node::plain(GATEWAY), Node::plain(BRICK));
+    connected(&mut gateway, &mut brick);
+    let large = packet(1, bytes(1 << 20, 1));
+    for _ in 0..100 {
+        gateway.send(BRICK, &large);
+    }
+    let counters = gateway.peers.counters();
+    assert!(counters.dropped >= 36 && counters.sent >= 60, "{counters:?}");
+    until(&mut gateway, &mut brick, |_, b| b.packets().len() as u64 == counters.sent);
+}
+
+proptest! {
+    // A case that fails waits for `LIMIT`: looking for a smaller one would take hours.
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 4, ..ProptestConfig::default() })]
+
+    /// A peer that speaks in pieces of any size is understood.
+    #[test]
+    fn frames_come_through_cut_anywhere(
+        sizes in proptest::collection::vec(prop_oneof![0usize..600, 30_000..40_000usize], 1..6),
+        cuts in proptest::collection::vec(1usize..9000, 1..40),
+    ) {
+        let mut brick = Node::plain(BRICK);
+        let Address::Tcp(place) = brick.listen() else { unreachable!() };
+        let mut stream = TcpStream::connect(place).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let sent: Vec<Packet> = sizes.iter().enumerate().map(|(n, &s)| packet(n as u64, bytes(s, n as u8))).collect();
+        let mut left = hello();
+        for packet in &sent {
+            wire::frame::encode(packet, &mut left);
+            packet.payload.parts().iter().for_each(|part| left.extend_from_slice(part));
+        }
+        let mut left = &left[..];
+        for &cut in cuts.iter().cycle() {
+            let (now, later) = left.split_at(cut.min(left.len()));
+            stream.write_all(now).unwrap();
+            brick.turn();
+            left = later;
+            if left.is_empty() {
+                break;
+            }
+        }
+        let limit = brick.now() + LIMIT;
+        while brick.packets().len() < sent.len() {
+            prop_assert!(brick.now() < limit);
+            brick.turn();
+        }
+        prop_assert!(brick.packets().into_iter().eq(sent.iter()));
+        prop_assert_eq!(&brick.heard[0], &PeerEvent::Up(GATEWAY));
+    }
+}
+
+/// How the gateway introduces itself, as `docs/protocol` has it.
+fn hello() -> Vec<u8> {
+    let mut hello = b"BRKH".to_vec();
+    hello.extend_from_slice(&PROTOCOL_VERSION.to_le_bytes());
+    hello.extend_from_slice(&OURS.0);
+    wire::Wire::encode(&GATEWAY, &mut hello);
+    hello.resize(40, 0);
+    hello
+}

@@ -1,0 +1,10 @@
+//! The simulator as its users drive it: seeds, scenarios, checkers. One program for all files: each further one would be linked and optimised by itself.
+
+mod checkers;
+mod drive_reference;
+mod hostile;
+mod linearizable;
+mod scenarios;
+mod seeds;
+#[path = "../../../model/tests/all/shared/mod.rs"]
+mod shared;

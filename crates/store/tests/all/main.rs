@@ -1,0 +1,9 @@
+//! A disk under faults, crashes and what a checker finds. One program for all files: each further one would be linked and optimised by itself.
+
+mod common;
+mod crash;
+mod faults;
+mod fsck;
+mod lost_pages;
+mod power_cut;
+mod scrub;
