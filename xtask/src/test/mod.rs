@@ -71,11 +71,12 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     if units::run(&mut report, PROFILE) {
         let folder = workspace::built(PROFILE)?;
         torture::run(&mut report, &folder, start, options.seeds());
-        wasm::run(&mut report, &folder.join("brickwork"), PROFILE);
+        let wasm = wasm::begin();
         match options.quick {
             true => real::skip(&mut report, "--quick"),
             false => real::run(&mut report, &folder, if options.all { Tier::All } else { Tier::Usual }),
         }
+        wasm.finish(&mut report, &folder.join("brickwork"));
     }
     if options.all {
         fuzz::run(&mut report, &fuzz::targets()?, options.fuzz_seconds);

@@ -14,27 +14,38 @@ const PACKAGE: &str = "brickwork-simwasm";
 const PURE: [&str; 9] = ["base", "code", "wire", "nbd", "model", "proto", "store", "node", "sim"];
 const SEEDS: u64 = 5;
 
-pub(super) fn run(report: &mut Report, binary: &Path, profile: &str) {
-    if !report.step("wasm: pure crates build", || build(profile)) {
-        return;
-    }
-    match installed("node") {
-        false => report.skip("wasm: trace hashes", "node is not installed"),
-        true => drop(report.step("wasm: trace hashes", || hashes(binary, profile))),
+/// Seeds run in wasm are few and short: compiled quickly rather than for speed.
+const PROFILE: &str = "ci-wasm";
+
+/// The compiler at work, beside other steps: they wait for daemons more than they compute, and go first.
+pub(super) struct Building(Result<Job>);
+
+/// Begins to compile.
+pub(super) fn begin() -> Building {
+    let packages = PURE.iter().flat_map(|name| ["-p".to_owned(), format!("brickwork-{name}")]);
+    let mut command = Command::new("nice");
+    command.current_dir(workspace::root()).args(["-n", "10"]).arg(workspace::cargo(&[]).get_program());
+    command.args(["build", "--target", WASM, "--profile", PROFILE, "-p", PACKAGE]).args(packages);
+    Building(Job::spawn("wasm-build", &mut command))
+}
+
+impl Building {
+    /// Waits for the compiler, and runs what it made beside what `binary` does.
+    pub(super) fn finish(self, report: &mut Report, binary: &Path) {
+        let builds = report.step("wasm: pure crates build", || {
+            self.0?.wait_showing(Duration::from_secs(900))?.success()?;
+            Ok(Outcome::Passed(PURE.len() as u64))
+        });
+        match installed("node") {
+            _ if !builds => {}
+            false => report.skip("wasm: trace hashes", "node is not installed"),
+            true => drop(report.step("wasm: trace hashes", || hashes(binary))),
+        }
     }
 }
 
-fn build(profile: &str) -> Result<Outcome> {
-    let packages: Vec<String> = PURE.iter().map(|name| format!("brickwork-{name}")).collect();
-    let mut arguments = vec!["build", "--target", WASM, "--profile", profile, "-p", PACKAGE];
-    packages.iter().for_each(|package| arguments.extend(["-p", package]));
-    let mut command = workspace::cargo(&arguments);
-    Job::spawn("wasm-build", &mut command)?.wait_showing(Duration::from_secs(900))?.success()?;
-    Ok(Outcome::Passed(PURE.len() as u64))
-}
-
-fn hashes(binary: &Path, profile: &str) -> Result<Outcome> {
-    let folder = job::target()?.join(WASM).join(profile);
+fn hashes(binary: &Path) -> Result<Outcome> {
+    let folder = job::target()?.join(WASM).join(PROFILE);
     let names = ["brickwork_simwasm.wasm", "simwasm.wasm"].map(|name| folder.join(name));
     let module = names.iter().find(|path| path.is_file()).context("the wasm build left no module")?;
     let script = workspace::root().join("tests/wasm/trace_hash.mjs");
