@@ -1,16 +1,16 @@
-//! The coordinating side of `gw,ts,2pcw+read`: a gateway's operations on the members of a group.
+//! A gateway's operations on the members of a group.
 //!
 //! An *operation* is a small machine of its own ([`super::write`], [`super::read`], [`super::reconstruct`],
 //! [`super::settle`], [`super::repair`]). This file keeps them, hands them answers, children's ends, timers and
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
 use super::answer::{Answer, CallId};
-use super::atomicity::two_phase::decisions::DECISION_DELAY;
-use super::atomicity::two_phase::settle::SettleOperation;
+use super::context::decisions::DECISION_DELAY;
 use super::context::views::Views;
 use super::operate::{Begun, Context, Mend, Operate, Operation, Own, Shared};
 use super::outcome::{OperationId, Outcome, Parent, Progress};
 use super::repair::RepairOperation;
+use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
 use crate::layout::Geometry;

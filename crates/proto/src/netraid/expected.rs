@@ -9,10 +9,10 @@
 //! differ the later stamp counts: answers come from blocks without a write in doubt, so it is decided.
 
 use super::answer::ReadAnswer;
-use super::atomicity::two_phase::settle::SettleOperation;
 use super::members::{is_mirrored, width_at};
 use super::operate::{Context, Operate, retry_delay};
 use super::outcome::{Expected, Progress, Settled};
+use super::settle::SettleOperation;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
 use core::time::Duration;

@@ -8,7 +8,7 @@
 //! |---|---|---|---|---|
 //! | [`path`] | what goes to whom, and who computes parity | `gw`, delta at the data brick | [`path::gw`] | |
 //! | [`order`] | which of the writes that want a block goes first | `ts-wait` | [`order::ts_wait::writer`] | [`order::ts_wait::member`] |
-//! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`atomicity::two_phase::settle`] | [`atomicity::two_phase::member`] |
+//! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`settle`] | [`atomicity::two_phase::member`] |
 //! | | no reader sees half a write | `read` | [`atomicity::read`] | |
 //!
 //! The other files are common to the family: one operation a file, what they share ([`context`]), what each of them does
@@ -34,5 +34,6 @@ pub(crate) mod reconstruct;
 pub(crate) mod repair;
 #[cfg(test)]
 mod scripted;
+pub(crate) mod settle;
 pub mod traffic;
 pub(crate) mod write;

@@ -4,11 +4,11 @@
 //! how it goes on by a [`Progress`]. [`super::coordinator`] keeps operations and brings them what they wait for.
 
 use super::answer::{Answer, CallId, FromAnswer};
-use super::atomicity::two_phase::decisions::Decisions;
 use super::context::calls::{Call, Calls};
 use super::context::choice::Choice;
+use super::context::decisions::Decisions;
+use super::context::stamps::Stamps;
 use super::context::views::Views;
-use super::order::ts_wait::stamps::Stamps;
 use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
 use crate::counters::{Counter, Counters};
 use crate::rules::{Rules, SOUND};

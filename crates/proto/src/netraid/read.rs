@@ -18,10 +18,10 @@ mod target;
 
 use super::answer::ReadAnswer;
 use super::atomicity::read::{Check, Confirmed, UnitAt};
-use super::atomicity::two_phase::settle::settle_foreign;
 use super::operate::{Context, Mend, Operate};
 use super::outcome::{Child, Fetched, Outcome, Progress, Settled};
 use super::reconstruct::ReconstructOperation;
+use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::netraid::context::views::UNKNOWN_VOLUME;
 use asking::Asked;

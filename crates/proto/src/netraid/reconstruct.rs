@@ -8,10 +8,10 @@
 
 use super::answer::ReadAnswer;
 use super::atomicity::read::agreed_stamps;
-use super::atomicity::two_phase::settle::settle_foreign;
 use super::members::width_at;
 use super::operate::{Context, Operate, retry_delay};
 use super::outcome::{Fetched, Progress, Settled};
+use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};

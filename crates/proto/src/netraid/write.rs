@@ -13,15 +13,15 @@
 
 use super::answer::PrepareAnswer;
 use super::atomicity::two_phase::round::{Origin, Prepared, Round};
-use super::atomicity::two_phase::settle::SettleOperation;
+use super::context::stamps::Stamps;
 use super::context::views::UNKNOWN_VOLUME;
 use super::operate::{Context, Operate};
-use super::order::ts_wait::stamps::Stamps;
 use super::order::ts_wait::writer::{Busy, Way, Writer};
 use super::outcome::{Child, Fetched, Outcome, Progress, Repaired, Settled, Written};
 use super::path::gw::{Content, Legs, Opening, Path};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
+use super::settle::SettleOperation;
 use crate::counters::Counter;
 use base::{GroupId, Payload, Stamp, VolumeId};
 use core::time::Duration;
@@ -52,8 +52,8 @@ enum State {
     Repairing(u8),
 }
 
-/// How often a write meets unreadable blocks at a current member, or blocks that cannot be reconstructed from any
-/// member, before it fails.
+/// How often a write meets unreadable blocks at a current member, or blocks that no repair can bring there, before
+/// it fails.
 const UNREADABLE_MAX: u32 = 20;
 
 /// What the attempts of a write met of unreadable blocks.
@@ -159,7 +159,7 @@ impl WriteOperation {
     /// The request took effect by an earlier attempt; this one must not.
     fn on_duplicate(&mut self, cx: &mut Context<'_>) -> Writing {
         cx.counters.count(Counter::RequestHadTakenEffectBefore);
-        if !self.round().is_alone() {
+        if !self.round().asks_one() {
             cx.begin_alone(SettleOperation::new(self.id()));
         }
         Progress::Ended(Ok(Written::Done))
@@ -168,7 +168,7 @@ impl WriteOperation {
     /// The member at `slot` refused. Other members may have the write, so that it is settled before `after`.
     fn settle(&mut self, cx: &mut Context<'_>, slot: u8, after: After) -> Writing {
         cx.forget_calls();
-        if self.round().is_alone() && matches!(after, After::Changed | After::Fail(_)) {
+        if self.round().asks_one() && matches!(after, After::Changed | After::Fail(_)) {
             // Only this member was asked, and it refused.
             return self.after(cx, after);
         }
@@ -335,6 +335,7 @@ impl Operate for WriteOperation {
     }
 
     fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: PrepareAnswer) -> Writing {
+        let attempt = self.round().attempt();
         match answer.outcome {
             PrepareOutcome::Prepared { previous } => self.on_prepared(cx, slot, &previous, &answer.delta),
             PrepareOutcome::Duplicate => self.on_duplicate(cx),
@@ -353,7 +354,7 @@ impl Operate for WriteOperation {
             }
             PrepareOutcome::Stale { view } => {
                 cx.on_stale(self.path.group(), view);
-                Progress::WaitsFor(Duration::from_millis(20 << self.round().attempt().min(5)))
+                Progress::WaitsFor(Duration::from_millis(20 << attempt.min(5)))
             }
             PrepareOutcome::Busy => self.on_busy(cx, slot),
             PrepareOutcome::NoSpace => self.on_no_space(cx, slot),

@@ -1,6 +1,6 @@
 //! The path through the gateway (`gw`): the gateway sends each member that takes part what that member keeps of a write.
 //!
-//! Of whole rows the gateway computes the parity, and sends to all members at once. Of a part of a row it writes the unit's
+//! Each mirror gets the whole blocks. Of whole rows the gateway computes the parity, and sends to all members at once. Of a part of a row it writes the unit's
 //! data brick first; that brick answers with the difference to what was there (*delta at the data brick*), and each parity
 //! member gets its multiple of the difference. Where the data brick is not current, the gateway reconstructs what was there
 //! and computes the difference itself; a data brick that joins then gets the blocks whole, beside the parity.
@@ -13,7 +13,6 @@ use crate::netraid::members::is_mirrored;
 use crate::netraid::outcome::Fetched;
 use base::{GroupId, Payload, Stamp, VolumeId};
 use code::Code;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::{Change, GroupView, Scope, Span, WriteId};
 
@@ -38,8 +37,8 @@ pub(crate) struct Leg {
     pub(crate) want_delta: bool,
 }
 
-/// Legs by slot.
-pub(crate) type Legs = BTreeMap<u8, Leg>;
+/// Legs, each with its slot.
+pub(crate) type Legs = Vec<(u8, Leg)>;
 
 /// How a write begins.
 pub(crate) enum Opening {
@@ -142,7 +141,7 @@ impl Path {
         let mut legs = self.parity_legs(&view, &geometry, &delta, &old.stamps);
         let slot = geometry.slot_of(self.span.lba, self.unit());
         if view.joining.has(slot) {
-            legs.insert(slot, self.joining_leg());
+            legs.push((slot, self.joining_leg()));
         }
         legs
     }
@@ -192,8 +191,7 @@ impl Path {
             self.parity = Some(self.row_parity(geometry));
         }
         let (layout, lba) = (geometry.layout(), self.span.lba);
-        let parity = self.parity.iter().flatten();
-        let parity: Vec<&Payload> = parity.collect();
+        let parity = self.parity.as_deref().expect("it was just computed");
         let leg = |slot: u8| match (geometry.data_index_at(lba, slot), &self.content) {
             (Some(index), Content::Rows(rows)) => self.data_leg(rows.get(usize::from(index)).cloned(), false),
             (Some(_), _) => self.data_leg(None, false),
@@ -221,7 +219,7 @@ impl Path {
             return Opening::OldContent { index, is_joining: view.joining.has(slot) };
         }
         let has_parity = self.parity_slots(view, geometry).next().is_some();
-        Opening::Legs(Legs::from([(slot, self.data_leg(self.blocks(), has_parity))]))
+        Opening::Legs(vec![(slot, self.data_leg(self.blocks(), has_parity))])
     }
 
     /// The parity units and the slots of those that take part.

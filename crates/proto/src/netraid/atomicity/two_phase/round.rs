@@ -38,7 +38,7 @@ pub(crate) enum Prepared {
     WithDelta,
 }
 
-/// The members that take part, and how often they were asked.
+/// The members that take part, and how often they were asked again.
 pub(crate) struct Round {
     votes: BTreeMap<u8, Vote>,
     way: Way,
@@ -54,8 +54,9 @@ impl Vote {
 impl Round {
     /// Of these legs, asked in this order.
     pub(crate) fn of(legs: Legs, way: Way) -> Round {
-        let votes = legs.into_iter().map(|(slot, leg)| (slot, Vote::of(leg))).collect();
-        Round { votes, way, attempt: 0 }
+        let mut round = Round { votes: BTreeMap::new(), way, attempt: 0 };
+        round.add(legs);
+        round
     }
 
     /// Asks those that are not prepared yet and whose turn it is; those asked before once more. How long to wait for them.
@@ -83,7 +84,7 @@ impl Round {
         retry_delay(self.attempt)
     }
 
-    /// Nobody answered for a while.
+    /// Time is up for those that are not prepared: asks them once more.
     pub(crate) fn ask_again(&mut self, cx: &mut Context<'_>, write: WriteId, origin: Origin) -> Duration {
         self.attempt += 1;
         self.compare(cx, write.group, |vote| vote.took.is_none());
@@ -113,12 +114,12 @@ impl Round {
         self.way
     }
 
-    /// How often the present members were asked before.
+    /// How often members were asked again since the round began or the turn passed on.
     pub(crate) fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// What follows is not held up by what was before.
+    /// The next repeat comes after the shortest delay again.
     pub(crate) fn restart_attempts(&mut self) {
         self.attempt = 0;
     }
@@ -128,8 +129,8 @@ impl Round {
         self.votes.values().all(|vote| vote.took.is_some())
     }
 
-    /// Whether a single member takes part so far.
-    pub(crate) fn is_alone(&self) -> bool {
+    /// Whether a single member was asked so far.
+    pub(crate) fn asks_one(&self) -> bool {
         self.votes.len() == 1
     }
 

@@ -1,7 +1,7 @@
 //! The writer's side: each attempt has a later stamp, and a write that was refused or finds members busy comes back in a
 //! way that keeps writers from holding each other up for ever.
 
-use super::stamps::Stamps;
+use crate::netraid::context::stamps::Stamps;
 use base::{Stamp, Time};
 use core::time::Duration;
 use wire::Scope;

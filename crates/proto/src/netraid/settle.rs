@@ -5,9 +5,9 @@
 
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
+use crate::netraid::context::stamps::Stamps;
 use crate::netraid::members::{participants, width_at};
 use crate::netraid::operate::{Context, Operate, retry_delay};
-use crate::netraid::order::ts_wait::stamps::Stamps;
 use crate::netraid::outcome::{NoChild, Progress, Settled};
 use base::{GroupId, Payload};
 use core::time::Duration;
