@@ -7,7 +7,7 @@ use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::slots::Slots;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
-use crate::{AttachOptions, HostError, NbdOptions, Ready, Shutdown};
+use crate::{AttachOptions, HostError, NbdOptions, OnReady, Ready, Shutdown};
 use base::{ClientId, NodeId, Payload, Time};
 use proto::client::{Client, ClientConfig, ClientEffect, ClientEvent};
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ const WINDOW: usize = 256;
 pub fn run_attach(
     options: AttachOptions,
     shutdown: &Shutdown,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
     let id = ClientId(draw_id());

@@ -7,7 +7,7 @@ use crate::full_file_system::{Pauses, Wait};
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, DISKS, Driver, EMULATION, Role, World, draw_id};
-use crate::{BrickOptions, HostError, Ready, Shutdown};
+use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
@@ -23,7 +23,7 @@ use wire::{BrickStatus, CatchUp, Durability, Health};
 pub fn run_brick(
     mut options: BrickOptions,
     shutdown: &Shutdown,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
     let meter = Meter::new(options.node.metrics)?;
     let (mut on_ready, mut pauses) = (Some(on_ready), Pauses::new());
@@ -34,7 +34,7 @@ pub fn run_brick(
                 on_ready(ready);
             }
         };
-        match run_once(&mut options, shutdown, pauses.next(), meter.clone(), tell) {
+        match run_once(&mut options, shutdown, pauses.next(), meter.clone(), Box::new(tell)) {
             Err(HostError::DiskFull { .. }) if !shutdown.is_requested() => pauses.ran(began.elapsed()),
             Err(HostError::DiskFull { .. }) => return Ok(()),
             other => return other,
@@ -48,7 +48,7 @@ fn run_once(
     shutdown: &Shutdown,
     pause: Duration,
     meter: Meter,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
     let (me, node) = (NodeId::Brick(options.id), &options.node);
@@ -75,7 +75,6 @@ fn run_once(
     let machine = BrickNode::open(config, stores);
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");
     let ready = Ready { name: options.id.to_string(), addresses: vec![bound] };
-    let on_ready = Some(move || on_ready(&ready));
     let full = Full { pause, wait: None };
     let role = BrickRole {
         engine,
@@ -84,7 +83,7 @@ fn run_once(
         done: Vec::new(),
         directory,
         names,
-        on_ready,
+        on_ready: Some((on_ready, ready)),
         full,
     };
     Driver::new(core, peers, machine, role, meter).run()
@@ -135,7 +134,7 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
     disks.iter().enumerate().map(config).collect()
 }
 
-struct BrickRole<F> {
+struct BrickRole<'a> {
     engine: DiskEngine,
     emulation: Option<Emulation>,
     /// What the machine was told last.
@@ -143,7 +142,8 @@ struct BrickRole<F> {
     done: Completions,
     directory: Address,
     names: String,
-    on_ready: Option<F>,
+    /// Whom to tell, and what, once the disks are recovered.
+    on_ready: Option<(OnReady<'a>, Ready)>,
     full: Full,
 }
 
@@ -155,7 +155,7 @@ struct Full {
     wait: Option<Wait>,
 }
 
-impl<F: FnOnce()> Role for BrickRole<F> {
+impl Role for BrickRole<'_> {
     type Machine = BrickNode;
 
     fn peer_event(event: PeerEvent) -> Option<Event> {
@@ -184,8 +184,8 @@ impl<F: FnOnce()> Role for BrickRole<F> {
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
                 world.learn_at(NodeId::Directory, &self.directory);
-                if let Some(on_ready) = self.on_ready.take() {
-                    on_ready();
+                if let Some((on_ready, ready)) = self.on_ready.take() {
+                    on_ready(&ready);
                 }
             }
             // A disk that cannot be recovered for lack of room is tried again.
@@ -245,7 +245,7 @@ impl<F: FnOnce()> Role for BrickRole<F> {
     }
 }
 
-impl<F: FnOnce()> BrickRole<F> {
+impl BrickRole<'_> {
     /// What the machine must know of drives whose heads are seen.
     fn tell_of_heads(&mut self, world: &mut World<'_, Self>) {
         let Some(emulation) = &mut self.emulation else { return };
@@ -299,8 +299,8 @@ fn publish_health(health: &Health, meter: &mut Meter) {
 
 /// How it catches up, and what its scrub finds.
 fn publish_care(status: &BrickStatus, meter: &mut Meter) {
-    let sum = |value: fn(&CatchUp) -> u64| status.catching_up.iter().map(value).sum::<u64>() as f64;
-    meter.gauge("brickwork_catching_up_groups", status.catching_up.len() as f64);
+    let sum = |value: fn(&CatchUp) -> u64| status.groups.catching_up.iter().map(value).sum::<u64>() as f64;
+    meter.gauge("brickwork_catching_up_groups", status.groups.catching_up.len() as f64);
     meter.gauge("brickwork_catching_up_blocks", sum(|group| group.total_blocks));
     meter.gauge("brickwork_catching_up_compared_blocks", sum(|group| group.compared_blocks));
     meter.gauge("brickwork_catching_up_fetched_bytes", sum(|group| group.fetched_bytes));
@@ -309,8 +309,8 @@ fn publish_care(status: &BrickStatus, meter: &mut Meter) {
     meter.gauge("brickwork_scrub_checked_blocks", status.scrub.checked_blocks as f64);
     meter.gauge("brickwork_scrub_found_blocks", status.scrub.found_blocks as f64);
     meter.counter("brickwork_scrubs_completed_total", status.scrub.completed);
-    meter.counter("brickwork_repaired_blocks_total", status.repaired_blocks);
-    meter.gauge("brickwork_lost_blocks", status.lost_blocks as f64);
+    meter.counter("brickwork_repaired_blocks_total", status.rot.repaired_blocks);
+    meter.gauge("brickwork_lost_blocks", status.rot.lost_blocks as f64);
     let synced = status.durability.iter().filter(|way| **way == Durability::WriteThenSync).count();
     meter.gauge("brickwork_disks_synced_after_write", synced as f64);
 }

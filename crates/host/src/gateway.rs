@@ -5,7 +5,7 @@ use crate::metrics::Meter;
 use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
-use crate::{GatewayOptions, HostError, Ready, Security, Shutdown};
+use crate::{GatewayOptions, HostError, OnReady, Ready, Security, Shutdown};
 use base::{GatewayId, NodeId, Time};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
 
@@ -16,7 +16,7 @@ use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
 pub fn run_gateway(
     options: GatewayOptions,
     shutdown: &Shutdown,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
     let id = GatewayId(draw_id());

@@ -81,7 +81,7 @@ pub use full_file_system::free_bytes;
 pub use gateway::run_gateway;
 pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, IoEngine,
-    NbdOptions, NodeOptions, Ready, Security, TlsFiles,
+    NbdOptions, NodeOptions, OnReady, Ready, Security, TlsFiles,
 };
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{run_recount, write_store};

@@ -146,6 +146,10 @@ pub struct AdminOptions {
     pub timeout: Duration,
 }
 
+/// What is called once when a daemon serves. It is boxed so that the loops of daemons are compiled here, for speed, and not
+/// once more for each caller.
+pub type OnReady<'a> = Box<dyn FnOnce(&Ready) + 'a>;
+
 /// A daemon serves. `Display` is the line it prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {

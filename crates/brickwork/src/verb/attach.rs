@@ -40,6 +40,6 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         socket: args.socket,
         group: args.group,
     };
-    host::run_attach(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    host::run_attach(options, &shutdown, Box::new(|ready| daemon::announce(global.json, ready)))?;
     Ok(())
 }

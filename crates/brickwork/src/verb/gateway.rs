@@ -198,6 +198,6 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
             group: file.nbd_group,
         },
     };
-    host::run_gateway(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    host::run_gateway(options, &shutdown, Box::new(|ready| daemon::announce(global.json, ready)))?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::disk::file::sync_folder_of;
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, World, draw_id};
-use crate::{DirectoryOptions, HostError, Ready, Shutdown};
+use crate::{DirectoryOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent};
 use store::Store;
@@ -19,7 +19,7 @@ use wire::GroupView;
 pub fn run_directory(
     options: DirectoryOptions,
     shutdown: &Shutdown,
-    on_ready: impl FnOnce(&Ready),
+    on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
     let core = Core::new(shutdown)?;
     let node = &options.node;

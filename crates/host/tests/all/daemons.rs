@@ -355,7 +355,7 @@ fn two_bricks_on_one_disk_are_refused() {
     let _first = start_brick(folder.path(), &directory.addresses[0], 1);
     let spec = DiskSpec { path: folder.path().join("brick-1"), size_bytes: None };
     let options = brick_options(BrickId(1), spec, &directory.addresses[0]);
-    let error = run_brick(options, &Shutdown::new().unwrap(), |_| {}).unwrap_err().to_string();
+    let error = run_brick(options, &Shutdown::new().unwrap(), Box::new(|_| {})).unwrap_err().to_string();
     assert!(error.contains("in use") && error.contains("brick-1"), "{error}");
 }
 
@@ -366,7 +366,7 @@ fn a_disk_of_another_brick_is_refused_by_name() {
     drop(start_brick(folder.path(), &directory.addresses[0], 1));
     let spec = DiskSpec { path: folder.path().join("brick-1"), size_bytes: None };
     let options = brick_options(BrickId(9), spec, &directory.addresses[0]);
-    let error = run_brick(options, &Shutdown::new().unwrap(), |_| {}).unwrap_err().to_string();
+    let error = run_brick(options, &Shutdown::new().unwrap(), Box::new(|_| {})).unwrap_err().to_string();
     assert!(error.contains("brick-1"), "{error}");
 }
 

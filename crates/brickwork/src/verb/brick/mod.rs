@@ -136,7 +136,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
     let file: BrickFile = config::load(Some(path), flags)?;
     daemon::start_logs(global);
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
-    host::run_brick(options(file)?, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    host::run_brick(options(file)?, &shutdown, Box::new(|ready| daemon::announce(global.json, ready)))?;
     Ok(())
 }
 

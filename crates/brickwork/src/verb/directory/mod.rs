@@ -98,7 +98,7 @@ fn serve(global: &Global, args: &Flags) -> Result<()> {
     })?;
     let service = join_service(&file, &options)?;
     service::serve(service, listener)?;
-    host::run_directory(options, &shutdown, |ready| daemon::announce(global.json, ready))?;
+    host::run_directory(options, &shutdown, Box::new(|ready| daemon::announce(global.json, ready)))?;
     Ok(())
 }
 
