@@ -362,7 +362,6 @@ impl Reader {
 impl Iterator for Reader {
     type Item = Result<Record, TraceError>;
 
-    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let result =
             self.next_placed().and_then(|placed| placed.map(|placed| self.timed(placed)).transpose());
