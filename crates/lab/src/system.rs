@@ -171,8 +171,9 @@ pub const FIGURES: &[(&str, &str)] = &[
 ];
 
 fn sample(measured: &Measured) -> Sample {
-    let per_request = |count: u64| count as f64 / measured.requests.max(1) as f64;
-    let (all, read, write) = (measured.response, measured.read_response, measured.write_response);
+    let per_request = |count: u64| count as f64 / measured.answered.requests.max(1) as f64;
+    let (all, read, write) =
+        (measured.answered.response, measured.answered.read_response, measured.answered.write_response);
     let figures = [
         ("throughput_iops", measured.throughput_iops()),
         ("idle", measured.idle()),
@@ -208,7 +209,7 @@ fn sample(measured: &Measured) -> Sample {
     }
     let curve = |of: fn(&Interval) -> f64| {
         let spot = |interval: &Interval| [interval.from_s + interval.seconds / 2.0, of(interval)];
-        measured.series.iter().map(spot).collect()
+        measured.answered.series.iter().map(spot).collect()
     };
     Sample {
         values,

@@ -72,7 +72,7 @@ fn row(what: &str, measured: &Measured) {
         measured.throughput_iops(),
         measured.idle() * 100.0,
         measured.service_ms(),
-        measured.response.mean_ms,
+        measured.answered.response.mean_ms,
         measured.queue_seen(),
         measured.messages_per_request(),
         measured.conflicts_per_request() * 100.0,
@@ -201,7 +201,7 @@ fn failslow(requests: u64) {
                 Workload::Open { per_second: 1000.0, arrivals: Arrivals::Poisson, mix: Mix::random(1.0) };
             let length = Length { warmup: 1000, requests };
             let measured = run(&cluster, workload, length, 1).expect("the cluster can be");
-            let response = measured.response;
+            let response = measured.answered.response;
             row(&format!("p99 {:.3} p99.9 {:.3} {percent}%", response.p99_ms, response.p999_ms), &measured);
         }
     }

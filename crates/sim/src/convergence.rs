@@ -92,7 +92,7 @@ impl World {
     fn judge_scrub(&self, brick: &BrickEntry, is_clean: bool) -> Result<(), Violation> {
         let (id, scrub) = (brick.id, &brick.status.scrub);
         let wrongs = [
-            (brick.status.lost_blocks > 0, "names blocks that nobody can make out"),
+            (brick.status.rot.lost_blocks > 0, "names blocks that nobody can make out"),
             (scrub.found_blocks > scrub.repaired_blocks, "could not repair what it found"),
             (is_clean && scrub.found_blocks > 0, "finds what an earlier scrub left"),
         ];
@@ -137,7 +137,7 @@ impl World {
 
 /// By what the directory goes by: room for data alone says too little.
 fn is_full(status: &BrickStatus) -> bool {
-    status.fullest_percent > 85
+    status.space.fullest_percent > 85
 }
 
 fn is_whole(volume: &VolumeStatus) -> bool {

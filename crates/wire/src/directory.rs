@@ -225,12 +225,7 @@ pub struct VolumeMap {
 pub struct BrickStatus {
     /// Where gateways reach it.
     pub address: String,
-    /// Room for data, in bytes, over all its disks.
-    pub capacity_bytes: u64,
-    pub used_bytes: u64,
-    /// How full its fullest disk is: of data or of what describes them, and 100 as long as it has no room for what it refused
-    /// last.
-    pub fullest_percent: u8,
+    pub space: Space,
     /// Writes that are prepared and not decided.
     pub in_doubt: u32,
     /// Blocks found unreadable since it started.
@@ -241,23 +236,46 @@ pub struct BrickStatus {
     pub failed: Option<String>,
     /// The identities of its disks, drawn when they were formatted: another one is another disk.
     pub disks: Vec<u64>,
+    pub groups: GroupProgress,
+    pub scrub: ScrubStatus,
+    pub rot: Rot,
+    /// What it measures of itself.
+    pub health: Health,
+    /// How durable writes reach stable storage, a disk each in their order.
+    pub durability: Vec<Durability>,
+}
+
+/// A brick's room for data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Space {
+    /// In bytes, over all its disks.
+    pub capacity_bytes: u64,
+    pub used_bytes: u64,
+    /// How full its fullest disk is: of data or of what describes them, and 100 as long as it has no room for what it refused
+    /// last.
+    pub fullest_percent: u8,
+}
+
+/// How far a brick is with what it was told to do in groups.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GroupProgress {
     /// Groups in which it catches up.
     pub catching_up: Vec<CatchUp>,
     /// Groups that it was told to leave and holds nothing of any more, with the number of the view that told it so.
     pub left: Vec<(GroupId, ViewNumber)>,
     /// Branches of deleted snapshots that have nothing left to give to their child here, by group.
     pub merged: Vec<(GroupId, VolumeId)>,
-    pub scrub: ScrubStatus,
+}
+
+/// What became of blocks that a brick, or a member that catches up from others, could not read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Rot {
     /// Blocks that it could not repair, as far as they have room here.
     pub lost: Vec<LostBlocks>,
     /// All that it could not repair.
     pub lost_blocks: u64,
     /// Blocks repaired since it started.
     pub repaired_blocks: u64,
-    /// What it measures of itself.
-    pub health: Health,
-    /// How durable writes reach stable storage, a disk each in their order.
-    pub durability: Vec<Durability>,
 }
 
 /// What [`BrickStatus::failed`] says of a disk whose file system is full: the brick begins anew by itself once there is room,
@@ -586,24 +604,21 @@ wire_struct!(LostBlocks { volume, offset, length });
 wire_struct!(VolumeMap { volume, groups, bricks });
 wire_struct!(BrickStatus {
     address,
-    capacity_bytes,
-    used_bytes,
-    fullest_percent,
+    space,
     in_doubt,
     unreadable_blocks,
     labels,
     failed,
     disks,
-    catching_up,
-    left,
-    merged,
+    groups,
     scrub,
-    lost,
-    lost_blocks,
-    repaired_blocks,
+    rot,
     health,
     durability
 });
+wire_struct!(Space { capacity_bytes, used_bytes, fullest_percent });
+wire_struct!(GroupProgress { catching_up, left, merged });
+wire_struct!(Rot { lost, lost_blocks, repaired_blocks });
 wire_enum!(Durability { 0 => WriteThrough, 1 => WriteThenSync });
 wire_struct!(BrickEntry {
     id,

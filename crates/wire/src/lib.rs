@@ -19,8 +19,8 @@ pub mod write;
 pub use codec::{DecodeError, Reader, Wire};
 pub use directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability,
-    Family, GatewayStatus, GroupState, Health, LostBlocks, Observed, Orders, ScrubStatus, SlowEntry,
-    StoreFailure, VolumeInfo, VolumeMap,
+    Family, GatewayStatus, GroupProgress, GroupState, Health, LostBlocks, Observed, Orders, Rot, ScrubStatus,
+    SlowEntry, Space, StoreFailure, VolumeInfo, VolumeMap,
 };
 pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, Packet,

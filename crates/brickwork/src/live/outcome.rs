@@ -121,7 +121,7 @@ fn notes(plan: &Plan) -> Vec<String> {
         format!(
             "Each disk is an emulated {} ({}), SPTF, without cache; the volume of {} is spread over all of it. The drives' \
              time passes {} times slower than the clock: all times but late_p99_ms are the drives'.",
-            plan.drive_id, plan.parts, plan.volume, plan.dilate
+            plan.drive.id, plan.drive.parts, plan.volume, plan.dilate
         ),
         "A write is answered when it is in the journals of all bricks, which stand for non-volatile memory and cost no \
          time, and leaves the closed loop then (write_release=nvram); its block goes to the drive behind that."

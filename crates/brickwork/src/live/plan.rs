@@ -47,17 +47,41 @@ pub struct Plan {
     pub volume: Bytes,
     /// Where bricks keep their files.
     pub folder: PathBuf,
-    pub drive: Arc<DriveModel>,
-    /// Its name in the library.
-    pub drive_id: String,
-    /// Which parts of it are in force.
-    pub parts: String,
-    /// Written blocks that may wait for a drive.
-    pub nvram_bytes: u64,
+    pub drive: Drive,
     /// A message's way, as the simulation reckons with it.
     pub one_way_ns: u64,
     /// What is assumed, [`ASSUMPTIONS`] and how slowly the drives' time passes, and why.
     pub assumptions: Vec<Assumed>,
+}
+
+/// The drive that each brick has.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    pub model: Arc<DriveModel>,
+    /// Its name in the library.
+    pub id: String,
+    /// Which parts of it are in force.
+    pub parts: String,
+    /// Written blocks that may wait for it.
+    pub nvram_bytes: u64,
+}
+
+impl Drive {
+    fn of(parameters: &Parameters) -> Result<Drive> {
+        let id = parameters.text("drive").to_owned();
+        let entry = model::drive::find(&id).expect("the parameter file names a drive of the library");
+        Ok(Drive {
+            model: Arc::new(DriveModel::parse(entry.id, entry.text)?),
+            id,
+            parts: parameters.text("drive_parts").to_owned(),
+            nvram_bytes: parameters.count("journal_bytes"),
+        })
+    }
+
+    /// The parts of the drive in force.
+    pub fn options(&self) -> DriveOptions {
+        if self.parts == "mechanics" { DriveOptions::MECHANICS } else { DriveOptions::UNCACHED }
+    }
 }
 
 impl Plan {
@@ -70,9 +94,6 @@ impl Plan {
             (1..=DILATE_MAX).contains(&dilate),
             "--dilate is {dilate}; it must be between 1 and {DILATE_MAX}"
         );
-        let drive_id = parameters.text("drive").to_owned();
-        let entry = model::drive::find(&drive_id).expect("the parameter file names a drive of the library");
-        let drive = DriveModel::parse(entry.id, entry.text)?;
         let length = |seconds| Duration::from_secs(seconds) / if is_quick { 10 } else { 1 };
         Ok(Plan {
             dilate,
@@ -82,18 +103,10 @@ impl Plan {
             seed,
             volume: Bytes(256 << 20),
             folder: folder(),
-            drive: Arc::new(drive),
-            drive_id,
-            parts: parameters.text("drive_parts").to_owned(),
-            nvram_bytes: parameters.count("journal_bytes"),
+            drive: Drive::of(parameters)?,
             one_way_ns: (parameters.number("network_one_way_us") * 1e3) as u64,
             assumptions: assumptions(parameters, dilate),
         })
-    }
-
-    /// The parts of the drive in force.
-    pub fn options(&self) -> DriveOptions {
-        if self.parts == "mechanics" { DriveOptions::MECHANICS } else { DriveOptions::UNCACHED }
     }
 
     /// Blocks of the volume.
@@ -104,15 +117,15 @@ impl Plan {
     /// So many bytes of the drive are one granule of the volume.
     pub fn granule_on_drive(&self) -> u64 {
         let granules = (self.volume.0 / GRANULE_BYTES).max(1);
-        self.drive.capacity_sectors() * SECTOR_BYTES / granules
+        self.drive.model.capacity_sectors() * SECTOR_BYTES / granules
     }
 
     /// What bricks read of their drives.
     pub fn emulation(&self) -> String {
-        let Plan { dilate, drive_id, parts, nvram_bytes, .. } = self;
+        let Plan { dilate, drive: Drive { id, parts, nvram_bytes, .. }, .. } = self;
         let one_way_us = self.one_way_ns / 1_000;
         format!(
-            "dilate = {dilate}\n\n[drive]\nmodel = \"{drive_id}\"\nheads = \"sptf\"\nparts = \"{parts}\"\n\
+            "dilate = {dilate}\n\n[drive]\nmodel = \"{id}\"\nheads = \"sptf\"\nparts = \"{parts}\"\n\
              claim_one_way_us = {one_way_us}\nnvram_bytes = {nvram_bytes}\ndata_bytes = {}\n",
             self.volume.0
         )
@@ -149,9 +162,9 @@ mod tests {
         let settings = Settings::parse(&plan.emulation(), Path::new(".")).expect("settings");
         let drive = settings.drive.expect("a drive");
         assert_eq!((settings.dilate, drive.data_bytes), (12, Some(plan.volume.0)));
-        assert_eq!((drive.options, drive.nvram_bytes), (plan.options(), plan.nvram_bytes));
+        assert_eq!((drive.options, drive.nvram_bytes), (plan.drive.options(), plan.drive.nvram_bytes));
         assert_eq!(drive.claim_one_way_ns, plan.one_way_ns);
-        assert_eq!(drive.model.capacity_sectors(), plan.drive.capacity_sectors());
+        assert_eq!(drive.model.capacity_sectors(), plan.drive.model.capacity_sectors());
         assert!(Plan::new(&lab::papers::parameters("d-sptf"), 0, 1, true).is_err());
     }
 
@@ -162,8 +175,8 @@ mod tests {
         assert_eq!((full.warm_up, full.measure), (quick.warm_up * 10, quick.measure * 10));
         let assumed: Vec<(&str, String)> =
             full.assumptions.iter().map(|one| (one.name.as_str(), one.value.to_string())).collect();
-        assert_eq!(assumed[0], ("drive", full.drive_id.clone()));
-        assert_eq!(assumed[2], ("journal_bytes", full.nvram_bytes.to_string()));
+        assert_eq!(assumed[0], ("drive", full.drive.id.clone()));
+        assert_eq!(assumed[2], ("journal_bytes", full.drive.nvram_bytes.to_string()));
         assert_eq!(assumed[4], ("dilate", "3".to_owned()));
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Prediction> {
         idle: mean(Measured::idle),
         service_ms: mean(Measured::service_ms),
         queue_seen: mean(Measured::queue_seen),
-        read_response_ms: mean(|run| run.read_response.mean_ms),
+        read_response_ms: mean(|run| run.answered.read_response.mean_ms),
         device_reads_per_read: mean(Measured::device_reads_per_read),
         ..Figures::default()
     };
@@ -55,9 +55,9 @@ pub(super) fn predict(plan: &Plan, policy: ReadPolicy) -> Result<Prediction> {
 
 fn cluster(plan: &Plan, policy: ReadPolicy) -> Result<Cluster> {
     let brick = BrickSpec {
-        options: plan.options(),
-        journal_bytes: plan.nvram_bytes,
-        ..BrickSpec::new(plan.drive.clone())
+        options: plan.drive.options(),
+        journal_bytes: plan.drive.nvram_bytes,
+        ..BrickSpec::new(plan.drive.model.clone())
     };
     Ok(Cluster {
         network: Network { one_way_ns: plan.one_way_ns, ..Network::default() },

@@ -100,7 +100,7 @@ fn is_through(scrub: &ScrubStatus, number: u64) -> bool {
 fn unrepaired(brick: &BrickEntry) -> u64 {
     let (status, scrub) = (&brick.status, &brick.status.scrub);
     let found_blocks = if scrub.running { 0 } else { scrub.found_blocks };
-    found_blocks.saturating_sub(scrub.repaired_blocks + status.lost_blocks)
+    found_blocks.saturating_sub(scrub.repaired_blocks + status.rot.lost_blocks)
 }
 
 fn wait(global: &Global, waiting: &watch::Waiting, number: u64) -> Result<ExitCode> {
@@ -150,7 +150,8 @@ impl Outcome {
         let was_missed = |brick: &&BrickEntry| {
             let scrub = &brick.status.scrub;
             let is_checked = brick.alive && brick.stale_groups == 0 && is_through(scrub, number);
-            brick.groups > 0 && !(is_checked && (scrub.total_blocks > 0 || brick.status.used_bytes == 0))
+            brick.groups > 0
+                && !(is_checked && (scrub.total_blocks > 0 || brick.status.space.used_bytes == 0))
         };
         let without_room = takers(status).filter(|brick| is_through(&brick.status.scrub, number));
         let without_room = without_room.map(|brick| (unrepaired(brick), brick.id.to_string()));
@@ -159,7 +160,7 @@ impl Outcome {
             checked_blocks: sum(|brick| brick.status.scrub.checked_blocks),
             found_blocks: sum(|brick| brick.status.scrub.found_blocks),
             repaired_blocks: sum(|brick| brick.status.scrub.repaired_blocks),
-            lost_blocks: status.bricks.iter().map(|brick| brick.status.lost_blocks).sum(),
+            lost_blocks: status.bricks.iter().map(|brick| brick.status.rot.lost_blocks).sum(),
             lost: view::lost_ranges(status),
             without_room: without_room.filter(|(blocks, _)| *blocks > 0).collect(),
             missed: status.bricks.iter().filter(was_missed).map(|brick| brick.id.to_string()).collect(),
@@ -203,7 +204,7 @@ impl Outcome {
             .map(|brick| {
                 let mut value = view::scrub_json(&brick.status);
                 value["brick"] = json!(brick.id.0);
-                value["lost_blocks"] = json!(brick.status.lost_blocks);
+                value["lost_blocks"] = json!(brick.status.rot.lost_blocks);
                 value["without_room_blocks"] = json!(unrepaired(brick));
                 value
             })
@@ -260,7 +261,7 @@ mod tests {
         let full = outcome(brick());
         assert_eq!((full.without_room.clone(), full.is_clean()), (vec![(2, "brick-3".to_owned())], false));
         let mut lost = brick();
-        lost.status.lost_blocks = 2;
+        lost.status.rot.lost_blocks = 2;
         assert_eq!(outcome(lost).without_room, []);
         let mut clean = brick();
         clean.status.scrub.repaired_blocks = 3;

@@ -127,7 +127,7 @@ pub fn rebuild_json(status: &ClusterStatus) -> Value {
 /// All groups in which a brick catches up.
 pub fn catching_up(status: &ClusterStatus) -> impl Iterator<Item = (BrickId, &CatchUp)> {
     status.bricks.iter().filter(|brick| brick.alive).flat_map(|brick| {
-        brick.status.catching_up.iter().filter(|group| !group.done).map(move |group| (brick.id, group))
+        brick.status.groups.catching_up.iter().filter(|group| !group.done).map(move |group| (brick.id, group))
     })
 }
 
@@ -183,7 +183,7 @@ impl Fetched {
         for (brick, group) in status
             .bricks
             .iter()
-            .flat_map(|brick| brick.status.catching_up.iter().map(move |group| (brick.id, group)))
+            .flat_map(|brick| brick.status.groups.catching_up.iter().map(move |group| (brick.id, group)))
         {
             let bytes = group.fetched_bytes;
             self.bytes += match last.insert(name_key(brick, group), bytes) {
@@ -255,8 +255,8 @@ impl Bars {
 mod tests {
     use super::*;
     use base::{GroupId, ViewNumber};
-    use wire::BrickStatus;
     use wire::directory::BrickEntry;
+    use wire::{BrickStatus, GroupProgress};
 
     fn at(fetched: &[(u64, u64)]) -> ClusterStatus {
         let group = |&(group, fetched_bytes): &(u64, u64)| CatchUp {
@@ -277,7 +277,10 @@ mod tests {
             evicted: false,
             slow: None,
             status: BrickStatus {
-                catching_up: fetched.iter().map(group).collect(),
+                groups: GroupProgress {
+                    catching_up: fetched.iter().map(group).collect(),
+                    ..GroupProgress::default()
+                },
                 ..BrickStatus::default()
             },
         };

@@ -32,7 +32,8 @@ impl std::fmt::Display for LostRange {
 
 /// What all bricks report as lost, by volume and place; what several report, once.
 pub fn lost_ranges(status: &ClusterStatus) -> Vec<LostRange> {
-    let mut all: Vec<LostBlocks> = status.bricks.iter().flat_map(|brick| brick.status.lost.clone()).collect();
+    let mut all: Vec<LostBlocks> =
+        status.bricks.iter().flat_map(|brick| brick.status.rot.lost.clone()).collect();
     all.sort();
     let mut merged: Vec<LostBlocks> = Vec::new();
     for next in all {
@@ -97,7 +98,7 @@ pub fn brick_state_since(brick: &BrickEntry) -> String {
 
 /// How much of its groups a brick has compared, in percent; none when it is not known how much there is.
 pub fn caught_up(status: &BrickStatus) -> Option<u64> {
-    let sum = |of: fn(&wire::CatchUp) -> u64| status.catching_up.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&wire::CatchUp) -> u64| status.groups.catching_up.iter().map(of).sum::<u64>();
     let (compared, total) = (sum(|group| group.compared_blocks), sum(|group| group.total_blocks));
     (compared.min(total) * 100).checked_div(total)
 }
@@ -144,5 +145,9 @@ pub fn synced_disks(status: &BrickStatus) -> impl Iterator<Item = usize> + '_ {
 
 /// How full a brick is.
 pub fn usage(status: &BrickStatus) -> String {
-    format!("{}% of {}", percent(status.used_bytes, status.capacity_bytes), Bytes(status.capacity_bytes))
+    format!(
+        "{}% of {}",
+        percent(status.space.used_bytes, status.space.capacity_bytes),
+        Bytes(status.space.capacity_bytes)
+    )
 }

@@ -115,7 +115,7 @@ fn brick_problem(status: &ClusterStatus, brick: &BrickEntry) -> Option<String> {
     }
     // A block may be found more than once before it is repaired, so that the counts do not balance.
     let status = &brick.status;
-    if status.unreadable_blocks > 0 && status.repaired_blocks == 0 && status.lost_blocks == 0 {
+    if status.unreadable_blocks > 0 && status.rot.repaired_blocks == 0 && status.rot.lost_blocks == 0 {
         return Some(format!(
             "{id} ({at}) found blocks that do not match their checksums, and has repaired none yet. Reads are served from \
              other bricks. `brickwork scrub --wait` repairs the blocks; if this happens again, replace the disk."
@@ -203,13 +203,12 @@ mod tests {
     use crate::view::{brick_state, is_redundant, status_json, volume_state};
     use base::{BrickId, GroupId, ViewNumber, VolumeId};
     use proptest::prelude::*;
-    use wire::{BrickStatus, CatchUp, LostBlocks, VolumeInfo};
+    use wire::{BrickStatus, CatchUp, LostBlocks, Space, VolumeInfo};
 
     fn brick(id: u32) -> BrickEntry {
         let status = BrickStatus {
             address: "10.0.0.3:7003".into(),
-            capacity_bytes: 100 << 30,
-            used_bytes: 10 << 30,
+            space: Space { capacity_bytes: 100 << 30, used_bytes: 10 << 30, fullest_percent: 10 },
             ..BrickStatus::default()
         };
         BrickEntry {
@@ -293,7 +292,7 @@ mod tests {
         let mut status = cluster();
         status.bricks[0].status.unreadable_blocks = 2;
         assert!(told(&status).contains("`brickwork scrub --wait` repairs the blocks"));
-        status.bricks[0].status.repaired_blocks = 1;
+        status.bricks[0].status.rot.repaired_blocks = 1;
         assert_eq!(told(&status), "");
     }
 
@@ -307,7 +306,7 @@ mod tests {
         let (group, number) = (GroupId(1), ViewNumber(4));
         let catch_up =
             CatchUp { group, number, compared_blocks: 30, total_blocks: 40, fetched_bytes: 0, done: false };
-        brick.status.catching_up.push(catch_up);
+        brick.status.groups.catching_up.push(catch_up);
         assert_eq!(brick_state(brick), "catching up 75%");
         (brick.alive, brick.evicted) = (false, true);
         assert_eq!(brick_state(brick), "evicted, silent");
@@ -356,8 +355,8 @@ mod tests {
     fn lost_bytes_are_named_by_volume_and_place_once() {
         let mut status = cluster();
         let lost = |volume, offset, length| LostBlocks { volume: VolumeId(volume), offset, length };
-        status.bricks[0].status.lost = vec![lost(1, 8192, 4096), lost(9, 0, 4096)];
-        status.bricks[1].status.lost = vec![lost(1, 4096, 4096), lost(1, 8192, 4096)];
+        status.bricks[0].status.rot.lost = vec![lost(1, 8192, 4096), lost(9, 0, 4096)];
+        status.bricks[1].status.rot.lost = vec![lost(1, 4096, 4096), lost(1, 8192, 4096)];
         let told = told(&status);
         assert!(told.contains("volume 'first', bytes 4096 to 12287 (8 KiB)"), "{told}");
         assert!(told.contains("volume 'volume-9', bytes 0 to 4095"), "a branch that has no name: {told}");
@@ -372,7 +371,7 @@ mod tests {
             let mut expected = std::collections::BTreeSet::new();
             for (volume, block, count, brick) in blocks {
                 let (offset, length) = (block * 4096, count * 4096);
-                status.bricks[brick].status.lost.push(LostBlocks { volume: VolumeId(volume), offset, length });
+                status.bricks[brick].status.rot.lost.push(LostBlocks { volume: VolumeId(volume), offset, length });
                 expected.extend((block..block + count).map(|block| (volume, block)));
             }
             let mut found = Vec::new();

@@ -178,9 +178,9 @@ impl Brick {
         fullest_percent: u8,
         unreadable_blocks: u64,
     ) {
-        self.membership.status.fullest_percent = fullest_percent;
-        self.membership.status.capacity_bytes = capacity_bytes;
-        self.membership.status.used_bytes = used_bytes;
+        self.membership.status.space.fullest_percent = fullest_percent;
+        self.membership.status.space.capacity_bytes = capacity_bytes;
+        self.membership.status.space.used_bytes = used_bytes;
         self.membership.status.unreadable_blocks = unreadable_blocks;
     }
 

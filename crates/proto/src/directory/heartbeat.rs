@@ -36,7 +36,7 @@ pub(super) fn on_heartbeat(
         cluster.publish_addresses(fx);
     }
     let has_lost = on_disks(cluster, now, from, &status.disks, fx);
-    on_left(cluster, from, &status.left, fx);
+    on_left(cluster, from, &status.groups.left, fx);
     let views = cluster.records.groups.values().filter(|group| group.changed > known);
     let views: Vec<GroupView> =
         views.filter_map(|group| group.active.clone()).filter(|view| view.slot_of(from).is_some()).collect();

@@ -33,7 +33,7 @@ pub(super) mod full {
 
 /// How full a brick's fullest disk is, in percent: any block may have to go there.
 pub(super) fn fullness(status: &BrickStatus) -> u64 {
-    u64::from(status.fullest_percent)
+    u64::from(status.space.fullest_percent)
 }
 
 /// What is known of members beside the records and leases.
@@ -249,7 +249,7 @@ impl Members {
             cluster.leases.is_alive(now, brick)
                 && cluster.status(brick).is_some_and(|status| {
                     let fits = |known: &&wire::CatchUp| known.group == view.group;
-                    let known = status.catching_up.iter().find(fits);
+                    let known = status.groups.catching_up.iter().find(fits);
                     known.is_some_and(|known| known.number == view.number && known.done)
                 })
         };
@@ -373,7 +373,9 @@ impl Members {
             .bricks
             .iter()
             .map(|(brick, record)| {
-                let free = |status: &BrickStatus| status.capacity_bytes.saturating_sub(status.used_bytes);
+                let free = |status: &BrickStatus| {
+                    status.space.capacity_bytes.saturating_sub(status.space.used_bytes)
+                };
                 let status = cluster.status(*brick).filter(|status| may(*brick, status));
                 Candidate { id: *brick, weight: status.map_or(0, free), labels: record.labels.clone() }
             })

@@ -394,7 +394,9 @@ impl Desk {
         let groups = self.cluster.records.families.get(&family).map_or(&[][..], |record| &record.groups);
         groups.iter().filter_map(|group| self.cluster.active(*group)).all(|view| {
             view.writing_bricks().all(|(_, brick)| {
-                self.cluster.status(brick).is_some_and(|status| status.merged.contains(&(view.group, branch)))
+                self.cluster
+                    .status(brick)
+                    .is_some_and(|status| status.groups.merged.contains(&(view.group, branch)))
             })
         })
     }

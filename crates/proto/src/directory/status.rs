@@ -115,10 +115,10 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
     if let Some(why) = &status.failed {
         warnings.push(format!("{brick} has failed: {why}"));
     }
-    if status.lost_blocks > 0 {
+    if status.rot.lost_blocks > 0 {
         warnings.push(format!(
             "{brick} has {} blocks that no brick can read; reading them fails with EIO, and writing them again repairs them",
-            status.lost_blocks
+            status.rot.lost_blocks
         ));
     }
     warnings

@@ -7,7 +7,9 @@ use super::records::Records;
 use super::*;
 use base::{ClientId, GatewayId, VolumeId};
 use std::collections::{BTreeMap, VecDeque};
-use wire::{AdminReply, BrickStatus, Care, CatchUp, Decision, Fate, Scope, Slots, Span, VolumeInfo, WriteId};
+use wire::{
+    AdminReply, BrickStatus, Care, CatchUp, Decision, Fate, Scope, Slots, Space, Span, VolumeInfo, WriteId,
+};
 
 const ADMIN: NodeId = NodeId::Client(ClientId(1));
 
@@ -55,7 +57,8 @@ impl Stage {
         for brick in 1..=bricks {
             stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
             let disks = vec![u64::from(brick)];
-            let status = BrickStatus { capacity_bytes: 1 << 40, disks, ..BrickStatus::default() };
+            let space = Space { capacity_bytes: 1 << 40, ..Space::default() };
+            let status = BrickStatus { space, disks, ..BrickStatus::default() };
             stage.bricks.insert(BrickId(brick), status);
         }
         stage.run(1000);
@@ -202,7 +205,7 @@ impl Stage {
             done: true,
         });
         let done = done.collect();
-        self.bricks.get_mut(&brick).expect("alive").catching_up = done;
+        self.bricks.get_mut(&brick).expect("alive").groups.catching_up = done;
     }
 
     fn commits(&self) -> Vec<Decision> {
@@ -248,7 +251,8 @@ fn who_joins_and_finds_no_room_is_not_waited_for_until_it_has_some() {
     stage.bricks.insert(back, status.clone());
     stage.run(1000);
     assert_eq!(stage.view().joining, Slots(0b010));
-    stage.bricks.insert(back, BrickStatus { fullest_percent: 100, used_bytes: 1, ..status.clone() });
+    let space = Space { fullest_percent: 100, used_bytes: 1, ..status.space };
+    stage.bricks.insert(back, BrickStatus { space, ..status.clone() });
     stage.run(5000);
     assert_eq!((stage.view().current, stage.view().joining), (Slots(0b101), Slots(0)));
     stage.bricks.insert(back, status);
@@ -266,11 +270,11 @@ fn what_it_caught_up_with_under_an_earlier_view_does_not_count() {
     stage.bricks.insert(lost, status);
     stage.run(1000);
     stage.catch_up(lost);
-    stage.bricks.get_mut(&lost).expect("alive").catching_up[0].done = false;
+    stage.bricks.get_mut(&lost).expect("alive").groups.catching_up[0].done = false;
     stage.bricks.remove(&other);
     stage.run(5000);
     assert_eq!(stage.view().current, Slots(0b001));
-    stage.bricks.get_mut(&lost).expect("alive").catching_up[0].done = true;
+    stage.bricks.get_mut(&lost).expect("alive").groups.catching_up[0].done = true;
     stage.run(2000);
     assert_eq!(stage.view().current, Slots(0b001), "done under another view");
     stage.catch_up(lost);
@@ -325,7 +329,7 @@ fn a_brick_that_stays_away_is_rebuilt_elsewhere_and_must_leave_before_it_takes_a
     stage.bricks.remove(&second);
     stage.run(70_000);
     assert!(stage.view().slot_of(lost).is_none());
-    stage.bricks.get_mut(&lost).expect("alive").left = vec![(view.group, view.number)];
+    stage.bricks.get_mut(&lost).expect("alive").groups.left = vec![(view.group, view.number)];
     stage.run(500);
     assert_eq!(stage.view().slot_of(lost), Some(1));
 }
@@ -442,7 +446,7 @@ fn a_deleted_snapshot_merges_into_its_child_and_goes() {
     stage.run(2000);
     assert_eq!(stage.view().lineage.merging, [taken.id]);
     let merged = vec![(stage.view().group, taken.id)];
-    stage.bricks.values_mut().for_each(|status| status.merged = merged.clone());
+    stage.bricks.values_mut().for_each(|status| status.groups.merged = merged.clone());
     stage.run(2000);
     let lineage = stage.view().lineage;
     assert!(

@@ -80,7 +80,11 @@ impl Desk {
             .filter(|brick| self.cluster.leases.is_alive(now, **brick))
             .filter_map(|brick| {
                 let status = &self.cluster.leases.get(*brick)?.status;
-                Some(Candidate { id: *brick, weight: status.capacity_bytes, labels: status.labels.clone() })
+                Some(Candidate {
+                    id: *brick,
+                    weight: status.space.capacity_bytes,
+                    labels: status.labels.clone(),
+                })
             })
             .filter(|candidate| candidate.weight > 0 && self.cluster.takes_groups(candidate.id))
             .collect();

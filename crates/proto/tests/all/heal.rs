@@ -202,11 +202,11 @@ fn run_into_the_middle(bench: &mut Bench, brick: u32) {
     for _ in 0..200 {
         bench.cluster.run(Duration::from_millis(50));
         let status = status(&bench.cluster, brick);
-        if status.catching_up.iter().any(|run| run.fetched_bytes > 0 && !run.done) {
+        if status.groups.catching_up.iter().any(|run| run.fetched_bytes > 0 && !run.done) {
             return;
         }
     }
-    panic!("never in the middle: {:?}", status(&bench.cluster, brick).catching_up);
+    panic!("never in the middle: {:?}", status(&bench.cluster, brick).groups.catching_up);
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_full_brick_does_not_spin() {
     bench.cluster.restart(BrickId(2));
     bench.cluster.run(Duration::from_secs(20));
     let full = status(&bench.cluster, 2);
-    assert!(full.catching_up.iter().all(|run| !run.done), "nothing found room, and it is through");
+    assert!(full.groups.catching_up.iter().all(|run| !run.done), "nothing found room, and it is through");
     bench.check();
     bench.cluster.bricks.get_mut(&BrickId(2)).expect("there").1.is_full = false;
     bench.cluster.run_until_whole();
@@ -310,7 +310,11 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
                 "{layout} brick {brick}: {:?}",
                 after.scrub
             );
-            assert_eq!(after.lost_blocks, 1, "{layout}: the lost row is named once: {:?}", after.lost);
+            assert_eq!(
+                after.rot.lost_blocks, 1,
+                "{layout}: the lost row is named once: {:?}",
+                after.rot.lost
+            );
             assert_eq!(
                 bench.cluster.bricks[&BrickId(brick)].1.rotten,
                 [(head, 40)],
@@ -318,7 +322,7 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
             );
         }
         let of_layout: std::collections::BTreeSet<u64> = (1..=bricks)
-            .flat_map(|brick| status(&bench.cluster, brick).lost)
+            .flat_map(|brick| status(&bench.cluster, brick).rot.lost)
             .map(|lost| lost.offset)
             .collect();
         let data = if layout == "raid1x3" { 1 } else { 4 };
@@ -331,7 +335,7 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
         keep(&mut bench.copy, offset, &bytes);
         bench.cluster.admin(AdminRequest::Scrub).expect("begun");
         bench.cluster.run(Duration::from_secs(10));
-        assert!((1..=bricks).all(|brick| status(&bench.cluster, brick).lost_blocks == 0), "{layout}");
+        assert!((1..=bricks).all(|brick| status(&bench.cluster, brick).rot.lost_blocks == 0), "{layout}");
         bench.check();
     }
 }
@@ -441,7 +445,7 @@ fn a_block_that_nobody_can_make_out_does_not_stop_who_joins() {
         bench.cluster.restart(BrickId(2));
         bench.cluster.run_until_whole();
         bench.cluster.run(Duration::from_secs(1));
-        let named = (1..=bricks).map(|brick| status(&bench.cluster, brick).lost_blocks).sum::<u64>();
+        let named = (1..=bricks).map(|brick| status(&bench.cluster, brick).rot.lost_blocks).sum::<u64>();
         assert!(named > 0, "{layout}: it is named");
         let mut failed = 0;
         for offset in (0..1 << 20).step_by(BLOCK) {

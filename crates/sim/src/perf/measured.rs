@@ -58,9 +58,21 @@ pub struct Measured {
     /// Seconds in all, with the warm-up.
     pub simulated_s: f64,
     pub events: u64,
+    pub answered: Answered,
+    pub bricks: Vec<BrickMeasured>,
+    pub traffic: Traffic,
+    pub contention: Contention,
+    /// The moves of addresses that LARD made.
+    pub moves: u64,
+    /// The share of a stream's requests, in all, that lay beyond the cluster's end, where addresses begin anew.
+    pub wrapped: f64,
+}
+
+/// What clients were answered, and when.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answered {
     pub requests: u64,
     pub reads: u64,
-    pub bricks: Vec<BrickMeasured>,
     /// Response times of all requests.
     pub response: Response,
     pub read_response: Response,
@@ -68,12 +80,6 @@ pub struct Measured {
     pub write_response: Response,
     /// Mean response times over the time measured: at most 512 intervals of equal length.
     pub series: Vec<Interval>,
-    pub traffic: Traffic,
-    pub contention: Contention,
-    /// The moves of addresses that LARD made.
-    pub moves: u64,
-    /// The share of a stream's requests, in all, that lay beyond the cluster's end, where addresses begin anew.
-    pub wrapped: f64,
 }
 
 /// What was sent.
@@ -173,37 +179,37 @@ impl Measured {
 
     /// Requests answered a second, by all bricks.
     pub fn requests_per_second(&self) -> f64 {
-        self.requests as f64 / self.seconds.max(1e-9)
+        self.answered.requests as f64 / self.seconds.max(1e-9)
     }
 
     /// The share of reads answered from memory.
     pub fn hit_rate(&self) -> f64 {
         let hits: u64 = self.bricks.iter().map(|brick| brick.hits).sum();
-        hits as f64 / (self.reads.max(1)) as f64
+        hits as f64 / (self.answered.reads.max(1)) as f64
     }
 
     /// Disk reads for each read that no memory answered: 1 when nothing is read twice.
     pub fn device_reads_per_read(&self) -> f64 {
         let (mut disk, mut hits) = (0, 0);
         self.bricks.iter().for_each(|brick| (disk, hits) = (disk + brick.reads, hits + brick.hits));
-        disk as f64 / (self.reads.saturating_sub(hits).max(1)) as f64
+        disk as f64 / (self.answered.reads.saturating_sub(hits).max(1)) as f64
     }
 
     /// Messages of a kind for each request.
     pub fn messages(&self, kind: Message) -> f64 {
-        self.traffic.by_kind[kind as usize] as f64 / self.requests.max(1) as f64
+        self.traffic.by_kind[kind as usize] as f64 / self.answered.requests.max(1) as f64
     }
 
     /// Messages of all kinds for each request, as D-SPTF counts them (table 5): with those to and from clients, and a
     /// claim beyond the first as one to each holder, the claimer among them.
     pub fn messages_per_request(&self) -> f64 {
         let sent: u64 = self.traffic.by_kind.iter().sum();
-        (sent + self.contention.conflicts) as f64 / self.requests.max(1) as f64
+        (sent + self.contention.conflicts) as f64 / self.answered.requests.max(1) as f64
     }
 
     /// The share of requests that more than one brick claimed (table 6).
     pub fn conflicts_per_request(&self) -> f64 {
-        self.contention.contested as f64 / self.requests.max(1) as f64
+        self.contention.contested as f64 / self.answered.requests.max(1) as f64
     }
 
     fn mean(&self, of: impl Fn(&BrickMeasured) -> f64) -> f64 {
@@ -360,13 +366,15 @@ impl Meter {
             seconds: now.since(self.since).as_nanos() as f64 / 1e9,
             simulated_s: now.0 as f64 / 1e9,
             events: 0,
-            requests: self.requests,
-            reads: self.reads.count,
+            answered: Answered {
+                requests: self.requests,
+                reads: self.reads.count,
+                response: all.response(),
+                read_response: self.reads.response(),
+                write_response: self.writes.response(),
+                series: self.series.intervals(),
+            },
             bricks: Vec::new(),
-            response: all.response(),
-            read_response: self.reads.response(),
-            write_response: self.writes.response(),
-            series: self.series.intervals(),
             traffic: self.traffic,
             contention: self.contention,
             moves: 0,

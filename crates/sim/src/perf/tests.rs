@@ -54,7 +54,7 @@ fn the_account_is_exact_and_a_seed_is_the_run_under_every_scheme() {
         let measured = table1(name, 400);
         assert_account(&measured);
         assert_eq!(measured, table1(name, 400), "{name}");
-        assert_eq!((measured.scheme, measured.requests), (name, 400));
+        assert_eq!((measured.scheme, measured.answered.requests), (name, 400));
     }
 }
 
@@ -78,11 +78,12 @@ fn a_read_is_served_once_and_takes_two_messages_a_holder() {
         measured.contention.contested
     );
     assert!(
-        measured.contention.conflicts > 0 && first_claims.abs_diff(measured.reads) < 32,
+        measured.contention.conflicts > 0 && first_claims.abs_diff(measured.answered.reads) < 32,
         "{first_claims} of {}",
-        measured.reads
+        measured.answered.reads
     );
-    let per_read = measured.traffic.by_kind[Message::Forward as usize] as f64 / measured.reads as f64;
+    let per_read =
+        measured.traffic.by_kind[Message::Forward as usize] as f64 / measured.answered.reads as f64;
     assert!((6.9..7.1).contains(&per_read), "{per_read} forwards a read");
 }
 
@@ -99,7 +100,7 @@ fn lost_claims_cost_a_second_service_and_no_answer() {
     let mut cluster = Cluster::uniform(atlas(), 4, 4, scheme("claim"));
     cluster.network.claims_lost_ppm = 100_000;
     let measured = closed(&cluster, 0.9, 2000);
-    assert_eq!(measured.requests, 2000);
+    assert_eq!(measured.answered.requests, 2000);
     assert!(measured.contention.duplicates > 100, "{}", measured.contention.duplicates);
     assert!(measured.device_reads_per_read() > 1.1, "{}", measured.device_reads_per_read());
     assert_account(&measured);
@@ -116,11 +117,11 @@ fn one_queue_with_poisson_arrivals_waits_as_long_as_theory_says() {
         let length = Length { warmup: 1000, requests: 100_000 };
         let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
         let theory_ms = 0.1 * (1.0 + load / (2.0 * (1.0 - load)));
-        let ratio = measured.response.mean_ms / theory_ms;
+        let ratio = measured.answered.response.mean_ms / theory_ms;
         assert!(
             (0.97..1.03).contains(&ratio),
             "load {load}: {} ms, theory {theory_ms}",
-            measured.response.mean_ms
+            measured.answered.response.mean_ms
         );
         assert!((measured.idle() - (1.0 - load)).abs() < 0.01, "{}", measured.idle());
     }
@@ -144,8 +145,8 @@ fn bursts_keep_the_mean_rate_and_lengthen_the_wait() {
             measured.requests_per_second()
         );
     }
-    assert!(bursts.response.mean_ms > poisson.response.mean_ms);
-    assert!(poisson.response.mean_ms > regular.response.mean_ms);
+    assert!(bursts.answered.response.mean_ms > poisson.answered.response.mean_ms);
+    assert!(poisson.answered.response.mean_ms > regular.answered.response.mean_ms);
 }
 
 #[test]
@@ -157,7 +158,11 @@ fn flash_reads_once_under_light_load() {
     let length = Length { warmup: 500, requests: 10_000 };
     let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
     assert!(measured.device_reads_per_read() <= 1.01, "{}", measured.device_reads_per_read());
-    assert!(measured.response.mean_ms < 0.26, "a tenth, and the messages: {}", measured.response.mean_ms);
+    assert!(
+        measured.answered.response.mean_ms < 0.26,
+        "a tenth, and the messages: {}",
+        measured.answered.response.mean_ms
+    );
 }
 
 /// A brick that is 50 times slower from some moment on hardly shows: it is found out by its bids.
@@ -177,7 +182,7 @@ fn a_slow_brick_is_dodged_though_its_head_cannot_be_seen() {
         let length = Length { warmup: 1000, requests: 10_000 };
         let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
         assert!(measured.device_reads_per_read() <= 1.05, "{}", measured.device_reads_per_read());
-        measured.response.p99_ms
+        measured.answered.response.p99_ms
     };
     let [healthy, slow] = [100, 5000].map(|percent| p99_ms(Scheme::Claim(options), percent));
     assert!(slow < healthy * 1.5, "{slow} ms, healthy {healthy} ms");
@@ -222,7 +227,7 @@ fn a_journal_without_room_makes_writes_wait_for_the_disk() {
         let brick = BrickSpec { journal_bytes, ..atlas() };
         let mut cluster = Cluster::uniform(brick, 2, 2, scheme("claim"));
         cluster.write_release = WriteRelease::Nvram;
-        closed(&cluster, 0.5, 1000).write_response.mean_ms
+        closed(&cluster, 0.5, 1000).answered.write_response.mean_ms
     };
     assert!(response_ms(1 << 30) < 0.3, "two hops and back: {}", response_ms(1 << 30));
     assert!(response_ms(1 << 15) > 10.0, "{}", response_ms(1 << 15));
@@ -288,15 +293,15 @@ fn a_stream_ends_when_its_last_request_does() {
     cluster.bricks[0].speed = vec![(Time(1 << 60), 200)];
     let workload = Workload::Stream(Box::new((0..500).map(arrival)));
     let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, 1).expect("sound");
-    assert_eq!(measured.requests, 500);
+    assert_eq!(measured.answered.requests, 500);
     let writes: u64 = measured.bricks.iter().map(|brick| brick.writes).sum();
     assert_eq!(writes, 2 * 167, "all that was written is on both disks");
     assert!(measured.simulated_s < 10.0, "{}", measured.simulated_s);
-    let answered: u64 = measured.series.iter().map(|interval| interval.requests).sum();
+    let answered: u64 = measured.answered.series.iter().map(|interval| interval.requests).sum();
     assert_eq!(answered, 500);
     let none =
         run(&cluster, Workload::Stream(Box::new(core::iter::empty())), Length { warmup: 0, requests: 1 }, 1);
-    assert_eq!(none.expect("sound").requests, 0);
+    assert_eq!(none.expect("sound").answered.requests, 0);
 }
 
 /// Eight disks that turn in step all claim each of these reads: seven claims too many, and one request.
@@ -403,9 +408,9 @@ proptest! {
         };
         let workload = Workload::Stream(Box::new((0..200).map(arrival)));
         let measured = run(&cluster, workload, Length { warmup: 0, requests: u64::MAX }, seed).expect("sound");
-        prop_assert_eq!(measured.requests, 200);
+        prop_assert_eq!(measured.answered.requests, 200);
         let writes: u64 = measured.bricks.iter().map(|brick| brick.writes).sum();
-        prop_assert_eq!(writes, (measured.requests - measured.reads) * u64::from(replicas.min(5)));
+        prop_assert_eq!(writes, (measured.answered.requests - measured.answered.reads) * u64::from(replicas.min(5)));
         assert_account(&measured);
     }
 }

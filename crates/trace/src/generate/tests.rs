@@ -43,10 +43,10 @@ fn near(found: f64, wanted: f64, within: f64) {
 #[test]
 fn the_trace_is_as_described() {
     let summary = summary(&example(), 1);
-    assert_eq!((summary.requests, summary.devices), (60_000, 8));
+    assert_eq!((summary.amount.requests, summary.devices), (60_000, 8));
     near(summary.span_s, 600.0, 10.0);
-    near(summary.read_share, 0.7, 0.01);
-    near(summary.gap_cv.unwrap(), 1.0, 0.03);
+    near(summary.amount.read_share, 0.7, 0.01);
+    near(summary.arrivals.gap_cv.unwrap(), 1.0, 0.03);
     // A block a request, so request and block distances agree.
     near(summary.reuse.cold_share, 0.3, 0.01);
     let hits = |bytes| summary.reuse.hits(bytes);
@@ -90,7 +90,7 @@ fn arrivals_keep_their_order_rate_and_burstiness() {
         let description = Description::parse("example", &text).unwrap();
         let summary = summary(&description, 3);
         near(summary.span_s, 600.0, 60.0);
-        near(summary.gap_cv.unwrap(), cv, within);
+        near(summary.arrivals.gap_cv.unwrap(), cv, within);
     }
 }
 
@@ -101,8 +101,8 @@ fn the_b_model_is_as_long_as_described_and_burstier_with_more_bias() {
             EXAMPLE.replace("kind = \"poisson\"", &format!("kind = \"b-model\"\nbias = {bias}\nslice_s = 1"));
         let summary = summary(&Description::parse("example", &text).unwrap(), 3);
         near(summary.span_s, 600.0, 5.0);
-        assert_eq!(summary.requests, 60_000);
-        summary.rate_peak_per_s
+        assert_eq!(summary.amount.requests, 60_000);
+        summary.arrivals.rate_peak_per_s
     };
     let peaks = [peak("0.5"), peak("0.6"), peak("0.7")];
     assert!(peaks[0] < 200 && peaks[0] * 2 < peaks[1] && peaks[1] * 2 < peaks[2], "{peaks:?}");
@@ -125,8 +125,8 @@ fn the_traces_of_table_2_have_its_figures() {
         near(description.sizes.mean_bytes(), mean_kib * 1024.0, 0.01);
         assert!(description.assumptions.len() >= 5);
         let summary = summary(&description.with_requests(60_000), 1);
-        near(summary.read_share, read_share, 0.01);
-        near(summary.size_mean_bytes, mean_kib * 1024.0, 200.0);
+        near(summary.amount.read_share, read_share, 0.01);
+        near(summary.sizes.mean_bytes, mean_kib * 1024.0, 200.0);
         near(summary.span_s, description.duration_s * 60_000.0 / requests as f64, 30.0);
         near(hit_share(&description.with_requests(60_000)), hits, 0.008);
     }

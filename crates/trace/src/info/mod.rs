@@ -41,29 +41,16 @@ pub struct Statistics {
 /// What can be said of a trace. Fractions are between 0 and 1.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Summary {
-    pub requests: u64,
+    #[serde(flatten)]
+    pub amount: Amount,
     /// From the first request to the last, in seconds.
     pub span_s: f64,
     /// The time of the first request, in seconds.
     pub first_s: f64,
-    /// The share of requests that read.
-    pub read_share: f64,
-    /// Bytes of all requests.
-    pub bytes: u64,
-    /// Bytes of those that read.
-    pub read_bytes: u64,
-    /// The mean size, in bytes.
-    pub size_mean_bytes: f64,
-    /// Percentiles of sizes: percent and bytes.
-    pub size_percentiles_bytes: Vec<(f64, u64)>,
-    /// Requests a second, over the span. `None` when it is no time.
-    pub rate_mean_per_s: Option<f64>,
-    /// Requests in the busiest second, counted from the first request.
-    pub rate_peak_per_s: u64,
-    /// Mean of the times between requests, in nanoseconds.
-    pub gap_mean_ns: f64,
-    /// Their coefficient of variation: 1 for Poisson arrivals, more for bursts. `None` when all are zero.
-    pub gap_cv: Option<f64>,
+    #[serde(flatten)]
+    pub sizes: Sizes,
+    #[serde(flatten)]
+    pub arrivals: Arrivals,
     /// Requests, of those that say so, and the mean of their response times as recorded, in nanoseconds.
     pub responses: Option<(u64, f64)>,
     /// The share of requests that begin where one of the last 8 to the same device ended.
@@ -75,6 +62,42 @@ pub struct Summary {
     pub reuse: Reuse,
     /// For each size of cache, in bytes, the share of block references that a least-recently-used cache would hold.
     pub lru_hits: Vec<(u64, f64)>,
+}
+
+/// How much is asked for.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Amount {
+    pub requests: u64,
+    /// The share of requests that read.
+    pub read_share: f64,
+    /// Bytes of all requests.
+    pub bytes: u64,
+    /// Bytes of those that read.
+    pub read_bytes: u64,
+}
+
+/// How large requests are.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Sizes {
+    /// The mean size, in bytes.
+    #[serde(rename = "size_mean_bytes")]
+    pub mean_bytes: f64,
+    /// Percentiles of sizes: percent and bytes.
+    #[serde(rename = "size_percentiles_bytes")]
+    pub percentiles_bytes: Vec<(f64, u64)>,
+}
+
+/// How requests follow on each other.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Arrivals {
+    /// Requests a second, over the span. `None` when it is no time.
+    pub rate_mean_per_s: Option<f64>,
+    /// Requests in the busiest second, counted from the first request.
+    pub rate_peak_per_s: u64,
+    /// Mean of the times between requests, in nanoseconds.
+    pub gap_mean_ns: f64,
+    /// Their coefficient of variation: 1 for Poisson arrivals, more for bursts. `None` when all are zero.
+    pub gap_cv: Option<f64>,
 }
 
 /// What can be said of one device.
@@ -124,19 +147,24 @@ impl Statistics {
         let share = |part: u64| if self.requests == 0 { 0.0 } else { part as f64 / self.requests as f64 };
         let span_s = self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9;
         let reuse = self.sampler.reuse();
-        Summary {
+        let amount = Amount {
             requests: self.requests,
-            span_s,
-            first_s: self.first_ns as f64 / 1e9,
             read_share: share(self.reads),
             bytes: self.bytes,
             read_bytes: self.read_bytes,
-            size_mean_bytes: share(self.bytes),
-            size_percentiles_bytes: self.percentiles(),
+        };
+        let arrivals = Arrivals {
             rate_mean_per_s: (span_s > 0.0).then(|| self.requests as f64 / span_s),
             rate_peak_per_s: self.peak.most,
             gap_mean_ns: self.gaps.mean,
             gap_cv: (self.gaps.mean > 0.0).then(|| self.gaps.deviation() / self.gaps.mean),
+        };
+        Summary {
+            amount,
+            span_s,
+            first_s: self.first_ns as f64 / 1e9,
+            sizes: Sizes { mean_bytes: share(self.bytes), percentiles_bytes: self.percentiles() },
+            arrivals,
             responses: (self.responses.count > 0).then_some((self.responses.count, self.responses.mean)),
             sequential_share: share(self.sequential),
             devices: self.devices.len(),

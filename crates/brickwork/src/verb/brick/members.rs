@@ -112,8 +112,8 @@ fn row(brick: &BrickEntry) -> [String; 7] {
         brick.status.address.clone(),
         brick.groups.to_string(),
         brick.stale_groups.to_string(),
-        format!("{}%", view::percent(brick.status.used_bytes, brick.status.capacity_bytes)),
-        brick.status.lost_blocks.to_string(),
+        format!("{}%", view::percent(brick.status.space.used_bytes, brick.status.space.capacity_bytes)),
+        brick.status.rot.lost_blocks.to_string(),
     ]
 }
 

@@ -40,7 +40,7 @@ pub(super) fn run(cluster: &mut Cluster, name: &str) -> Result<Comeback> {
             return Ok(Comeback {
                 took: is_done.then(|| start.elapsed()),
                 fetched_bytes: fetched.bytes(),
-                held_bytes: brick.status.used_bytes,
+                held_bytes: brick.status.space.used_bytes,
             });
         }
         std::thread::sleep(LOOK);

@@ -65,10 +65,14 @@ fn to_json(path: &Path, format: Format, summary: &Summary, warnings: &[String]) 
 fn print(path: &Path, format: Format, has_times: bool, summary: &Summary) {
     println!("{}: {}, {}", path.display(), format.name(), output::count(summary.devices as u64, "device"));
     let line = |name: &str, text: &str| println!("  {name:<11} {text}");
-    let reads = percent(summary.read_share);
+    let reads = percent(summary.amount.read_share);
     line(
         "requests",
-        &format!("{}, {reads} of them reads, {}", summary.requests, bytes(summary.bytes as f64)),
+        &format!(
+            "{}, {reads} of them reads, {}",
+            summary.amount.requests,
+            bytes(summary.amount.bytes as f64)
+        ),
     );
     line("sizes", &sizes(summary));
     if has_times {
@@ -102,8 +106,8 @@ fn print(path: &Path, format: Format, has_times: bool, summary: &Summary) {
 }
 
 fn sizes(summary: &Summary) -> String {
-    let mut text = format!("mean {}", bytes(summary.size_mean_bytes));
-    for (percent, size) in &summary.size_percentiles_bytes {
+    let mut text = format!("mean {}", bytes(summary.sizes.mean_bytes));
+    for (percent, size) in &summary.sizes.percentiles_bytes {
         let name = match *percent {
             0.0 => "min".to_owned(),
             100.0 => "max".to_owned(),
@@ -117,12 +121,12 @@ fn sizes(summary: &Summary) -> String {
 }
 
 fn rate(summary: &Summary) -> String {
-    let mean = summary.rate_mean_per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-    let gaps = match summary.gap_cv {
-        Some(cv) => format!("gaps of {} with a CV of {cv:.2}", seconds(summary.gap_mean_ns / 1e9)),
+    let mean = summary.arrivals.rate_mean_per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+    let gaps = match summary.arrivals.gap_cv {
+        Some(cv) => format!("gaps of {} with a CV of {cv:.2}", seconds(summary.arrivals.gap_mean_ns / 1e9)),
         None => "no gaps".to_owned(),
     };
-    format!("{mean} a second, {} in the busiest; {gaps}", summary.rate_peak_per_s)
+    format!("{mean} a second, {} in the busiest; {gaps}", summary.arrivals.rate_peak_per_s)
 }
 
 /// Bars of the histogram are at most so long.

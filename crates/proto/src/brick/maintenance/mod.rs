@@ -274,8 +274,8 @@ impl Maintenance {
     /// Writes down how far all is.
     pub(super) fn report(&self, status: &mut BrickStatus, families: &Families, groups: &Groups) {
         self.walks.report(&self.cx, status, families, groups);
-        status.left = self.leaving.left();
-        status.merged = self.merging.merged();
-        status.repaired_blocks = self.spans.repaired_blocks();
+        status.groups.left = self.leaving.left();
+        status.groups.merged = self.merging.merged();
+        status.rot.repaired_blocks = self.spans.repaired_blocks();
     }
 }

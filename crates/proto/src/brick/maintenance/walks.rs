@@ -89,7 +89,7 @@ impl Walks {
         families: &Families,
         groups: &Groups,
     ) {
-        status.catching_up = self.catch_ups.status();
+        status.groups.catching_up = self.catch_ups.status();
         status.scrub = self.scrub.status();
         let running = self.catch_ups.walks().chain(self.scrub.walk());
         let running = running.map(|walk| (walk.route().group, walk.lost()));
@@ -98,7 +98,7 @@ impl Walks {
             .chain(running)
             .flat_map(|(group, lost)| lost.iter().map(move |place| (group, *place)))
             .collect();
-        status.lost_blocks = lost.len() as u64;
+        status.rot.lost_blocks = lost.len() as u64;
         let named = lost.into_iter().filter_map(|(group, place)| {
             let view = cx.view(group)?;
             let (slot, geometry) = (view.slot_of(cx.me())?, families.geometry(view.volume)?);
@@ -106,7 +106,7 @@ impl Walks {
             let volume = groups.volume_of(group, place.branch);
             Some(LostBlocks { volume, offset: block * BLOCK_U64, length: BLOCK_U64 })
         });
-        status.lost = named.take(LOST_MAX).collect();
+        status.rot.lost = named.take(LOST_MAX).collect();
     }
 
     pub(super) fn parts(&self) -> (&CatchUps, &Scrub) {
