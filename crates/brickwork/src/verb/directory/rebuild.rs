@@ -24,8 +24,8 @@ DIR is the folder of `cluster init`, restored from a backup without the store. T
   directory.toml                      the cluster's id, and where bricks look for the directory
   directory.pem, directory.key, ca.pem  without them no brick answers
   ca.key, tokens.json, admin/         to admit further machines, and for operators
-Without ca.key and directory.key nobody can take the cluster over, not even you. These files never change: one backup, right
-after `cluster init`, is enough.
+Without ca.key and directory.key nobody can take the cluster over, not even you. Only tokens.json ever changes: one backup,
+right after `cluster init`, is enough.
 
 Nothing is written unless every volume is safe. If missing bricks could have continued without the bricks that answered,
 the command names their groups. Start those bricks and run it again. With --force, writes that only they know are lost.

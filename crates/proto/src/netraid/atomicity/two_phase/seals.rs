@@ -6,7 +6,7 @@ use base::Stamp;
 use std::collections::BTreeSet;
 use wire::Wire;
 
-/// The most seals kept; older stamps than the oldest seal dropped are refused altogether. So many fit into what the
+/// The most seals kept; stamps up to the latest seal dropped are refused altogether. So many fit into what the
 /// smallest journal has for notes, with room to spare: a seal that finds none would hold up whoever asked for it.
 const SEALS_MAX: usize = 256;
 /// The most late writes remembered.
