@@ -15,7 +15,7 @@ use crate::netraid::coordinator::Coordinator;
 use crate::netraid::members::is_mirrored;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Fetched, Outcome, Parent, Written};
-use crate::netraid::path::gw::Content;
+use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::WriteOperation;
 use base::{
@@ -431,8 +431,8 @@ impl Request {
             }
         };
         let span = Span { volume, lba, count };
-        let operation =
-            WriteOperation::new(group_of(open, extent), span, scope, content, None, self.origin_of(first));
+        let path = Path::new(group_of(open, extent), span, scope, content);
+        let operation = WriteOperation::new(path, self.origin_of(first));
         (first, Work::Write, Operation::new(operation))
     }
 
@@ -529,10 +529,10 @@ impl Request {
         let mut block = old.to_vec();
         new.copy_to(&mut block[*from..*from + new.len()]);
         let span = Span { volume: self.volume, lba: piece.lba, count: 1 };
-        let base = Some(stamps.first().copied().unwrap_or_default());
+        let base = stamps.first().copied().unwrap_or_default();
         let content = Content::Blocks(Payload::from(block));
-        let write =
-            WriteOperation::new(*group, span, scope_of(open, piece), content, base, self.origin_of(part));
+        let path = Path::new(*group, span, scope_of(open, piece), content).only_over(base);
+        let write = WriteOperation::new(path, self.origin_of(part));
         vec![(part, Operation::new(write))]
     }
 

@@ -18,14 +18,14 @@ use super::context::views::UNKNOWN_VOLUME;
 use super::operate::{Context, Operate};
 use super::order::ts_wait::writer::{Busy, Way, Writer};
 use super::outcome::{Child, Fetched, Outcome, Progress, Repaired, Settled, Written};
-use super::path::gw::{Content, Legs, Opening, Path};
+use super::path::gw::{Legs, Opening, Path};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use crate::counters::Counter;
 use base::{GroupId, Payload, Stamp, VolumeId};
 use core::time::Duration;
-use wire::{IoError, PrepareOutcome, Scope, Slots, Span, WriteId};
+use wire::{IoError, PrepareOutcome, Slots, WriteId};
 
 type Writing = Progress<Result<Written, IoError>>;
 
@@ -72,22 +72,11 @@ pub(crate) struct WriteOperation {
 }
 
 impl WriteOperation {
-    /// Of `content` to `span` of a volume on `group`. With `base`, only if the block's stamp is that; otherwise it ends with
-    /// [`Written::Changed`].
-    ///
-    /// `base` may have been read under an earlier view, and so from another branch: a block that a branch inherits has
-    /// its parent's stamps, and a stamp names one content. If the branch was rolled back to another content, or anyone
-    /// wrote in between, the stamps differ.
-    pub(crate) fn new(
-        group: GroupId,
-        span: Span,
-        scope: Scope,
-        content: Content,
-        base: Option<Stamp>,
-        origin: Origin,
-    ) -> WriteOperation {
+    /// On `path`, for the request that is its origin. Where the path has a base and the block's stamp is another, it ends
+    /// with [`Written::Changed`].
+    pub(crate) fn new(path: Path, origin: Origin) -> WriteOperation {
         WriteOperation {
-            path: Path::new(group, span, scope, content, base),
+            path,
             order: Writer::default(),
             origin,
             state: State::Waiting,

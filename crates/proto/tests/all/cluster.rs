@@ -1,6 +1,6 @@
 //! Machines on a perfect network: each layout serves, goes on while a brick is away, and repairs what is rotten.
 
-use crate::common::Cluster;
+use crate::common::{Cluster, pattern};
 use base::{BLOCK, BrickId, NodeId, Payload, VolumeId};
 use core::time::Duration;
 use wire::{AdminRequest, Io, IoError, IoReply, IoTimeout, Message};
@@ -15,11 +15,6 @@ const LAYOUTS: [(&str, u32); 7] = [
     ("rs-4+2", 6),
 ];
 const SIZE: u64 = 8 << 20;
-
-fn pattern(seed: u64, length: usize) -> Vec<u8> {
-    let mut rng = base::Rng::with_seed(seed);
-    (0..length).map(|_| rng.u8(..)).collect()
-}
 
 /// Random reads and writes of all sizes and alignments, compared with a copy in memory.
 fn exercise(cluster: &mut Cluster, volume: VolumeId, gateways: u64, copy: &mut [u8], seed: u64) {

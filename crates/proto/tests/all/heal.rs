@@ -1,32 +1,13 @@
 //! Bricks that come back, on a perfect network: they catch up, are promoted, and hold what was acknowledged meanwhile.
 
-use crate::common::Cluster;
+use crate::common::{Bench, Cluster, SIZE, pattern};
 use base::{BLOCK, BrickId, NodeId, Payload, VolumeId};
 use core::time::Duration;
 use wire::{AdminRequest, Io, IoReply};
 
 const LAYOUTS: [(&str, u32, u32); 3] = [("raid1x3", 3, 2), ("raid5-4+1", 5, 1), ("rs-4+2", 6, 2)];
-const SIZE: u64 = 4 << 20;
-
-fn pattern(seed: u64, length: usize) -> Vec<u8> {
-    let mut rng = base::Rng::with_seed(seed);
-    (0..length).map(|_| rng.u8(..)).collect()
-}
-
-struct Bench {
-    cluster: Cluster,
-    volume: VolumeId,
-    copy: Vec<u8>,
-    rng: base::Rng,
-}
 
 impl Bench {
-    fn new(layout: &str, bricks: u32, seed: u64) -> Bench {
-        let mut cluster = Cluster::new(bricks, 2);
-        let volume = cluster.volume(layout, SIZE);
-        Bench { cluster, volume, copy: vec![0; SIZE as usize], rng: base::Rng::with_seed(seed) }
-    }
-
     /// Writes of all sizes.
     fn write(&mut self, count: u32) {
         for _ in 0..count {
@@ -44,13 +25,6 @@ impl Bench {
     fn head(&self) -> VolumeId {
         let view = self.cluster.directory.views().next().expect("a group");
         view.lineage.branch_of(self.volume)
-    }
-
-    fn check(&mut self) {
-        for offset in (0..SIZE).step_by(1 << 20) {
-            let read = self.cluster.read(1, self.volume, offset, 1 << 20);
-            assert!(read == self.copy[offset as usize..][..1 << 20], "wrong bytes from {offset} on");
-        }
     }
 
     /// Reads everything without so many of the other bricks: `back` must have what it should.

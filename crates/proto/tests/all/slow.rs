@@ -1,31 +1,17 @@
 //! A brick that is slow for a reason of its own leaves the writes of its groups, once, and returns when it is well: the
 //! machines together, with nobody told which brick it is.
 
-use crate::common::Cluster;
-use base::{BLOCK, BrickId, NodeId, VolumeId};
+use crate::common::{Bench, SIZE};
+use base::{BLOCK, BrickId, NodeId};
 use core::time::Duration;
 use wire::{AdminReply, AdminRequest, Io, IoReply, Message, SlowEntry};
 
 const LAYOUTS: [(&str, u32); 3] = [("raid1x3", 3), ("raid5-4+1", 5), ("rs-4+2", 6)];
-const SIZE: u64 = 4 << 20;
 const SLOW: BrickId = BrickId(2);
 
-struct Bench {
-    cluster: Cluster,
-    volume: VolumeId,
-    copy: Vec<u8>,
-    rng: base::Rng,
-}
-
 impl Bench {
-    fn new(layout: &str, bricks: u32) -> Bench {
-        let mut cluster = Cluster::new(bricks, 2);
-        let volume = cluster.volume(layout, SIZE);
-        Bench { cluster, volume, copy: vec![0; SIZE as usize], rng: base::Rng::with_seed(4) }
-    }
-
     /// A write of a block every 20 ms, by one gateway after the other. All are answered, in their order.
-    fn write(&mut self, span: Duration) {
+    fn write_for(&mut self, span: Duration) {
         let mut open = Vec::new();
         for turn in 0..span.as_millis() as u64 / 20 {
             let offset = self.rng.u64(0..SIZE / BLOCK as u64) * BLOCK as u64;
@@ -50,13 +36,6 @@ impl Bench {
         self.cluster.directory.views().all(|view| !view.is_writer(brick))
     }
 
-    fn check(&mut self) {
-        for offset in (0..SIZE).step_by(1 << 20) {
-            let read = self.cluster.read(1, self.volume, offset, 1 << 20);
-            assert!(read == self.copy[offset as usize..][..1 << 20], "wrong bytes from {offset} on");
-        }
-    }
-
     /// How long a write takes.
     fn one_write_ms(&mut self) -> u128 {
         let before = self.cluster.now;
@@ -76,21 +55,21 @@ impl Bench {
 #[test]
 fn a_brick_with_a_slow_disk_leaves_once_and_returns_when_its_disk_is_well() {
     for (layout, bricks) in LAYOUTS {
-        let mut bench = Bench::new(layout, bricks);
-        bench.write(Duration::from_secs(3));
+        let mut bench = Bench::new(layout, bricks, 4);
+        bench.write_for(Duration::from_secs(3));
         assert_eq!(bench.slow(SLOW), None);
         bench.cluster.late_disk = Some((SLOW, Duration::from_millis(20)));
-        bench.write(Duration::from_secs(10));
+        bench.write_for(Duration::from_secs(10));
         assert!(bench.is_out(SLOW), "{layout}");
         assert!(bench.one_write_ms() < 10, "{layout}");
-        bench.write(Duration::from_secs(40));
+        bench.write_for(Duration::from_secs(40));
         let entry = bench.slow(SLOW).expect("slow");
         assert!(entry.is_out && entry.relapses == 0 && bench.is_out(SLOW), "{layout}: {entry:?}");
         bench.cluster.late_disk = None;
-        bench.write(Duration::from_secs(2));
+        bench.write_for(Duration::from_secs(2));
         bench.cluster.run_until_whole();
         assert_eq!(bench.slow(SLOW), None);
-        bench.write(Duration::from_secs(1));
+        bench.write_for(Duration::from_secs(1));
         bench.cluster.kill(NodeId::Brick(BrickId(1)));
         bench.check();
     }
@@ -104,9 +83,9 @@ fn bad_link(from: NodeId, to: NodeId, message: &Message) -> bool {
 
 #[test]
 fn one_gateway_with_a_bad_link_does_not_take_a_brick_from_all() {
-    let mut bench = Bench::new("raid1x3", 3);
+    let mut bench = Bench::new("raid1x3", 3, 4);
     bench.cluster.late_messages = Some((bad_link, Duration::from_millis(50)));
-    bench.write(Duration::from_secs(15));
+    bench.write_for(Duration::from_secs(15));
     assert!(!bench.is_out(SLOW));
     assert_eq!(bench.slow(SLOW), None);
     // The only gateway that writes is believed.

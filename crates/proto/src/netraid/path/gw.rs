@@ -68,15 +68,19 @@ impl Leg {
 }
 
 impl Path {
-    /// Of `content` to `span` of a volume on `group`, where the block's stamp is `base` if that is given.
-    pub(crate) fn new(
-        group: GroupId,
-        span: Span,
-        scope: Scope,
-        content: Content,
-        base: Option<Stamp>,
-    ) -> Path {
-        Path { group, volume: span.volume, span, scope, content, base, parity: None }
+    /// Of `content` to `span` of a volume on `group`.
+    pub(crate) fn new(group: GroupId, span: Span, scope: Scope, content: Content) -> Path {
+        Path { group, volume: span.volume, span, scope, content, base: None, parity: None }
+    }
+
+    /// The write takes effect only where the block's stamp is `base`.
+    ///
+    /// `base` may have been read under an earlier view, and so from another branch: a block that a branch inherits has
+    /// its parent's stamps, and a stamp names one content. If the branch was rolled back to another content, or anyone
+    /// wrote in between, the stamps differ.
+    #[must_use]
+    pub(crate) fn only_over(self, base: Stamp) -> Path {
+        Path { base: Some(base), ..self }
     }
 
     pub(crate) fn group(&self) -> GroupId {

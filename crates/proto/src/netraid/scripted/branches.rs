@@ -6,7 +6,7 @@ use crate::netraid::allocation::AllocationOperation;
 use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
-use crate::netraid::path::gw::Content;
+use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::WriteOperation;
 use base::{GroupId, RequestId, Stamp, VolumeId};
@@ -21,7 +21,7 @@ const CLONED: VolumeId = VolumeId(22);
 fn write(volume: VolumeId) -> Operation {
     let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
     let content = Content::Blocks(block(9));
-    Operation::new(WriteOperation::new(GROUP, span(volume), Scope::Row, content, None, origin))
+    Operation::new(WriteOperation::new(Path::new(GROUP, span(volume), Scope::Row, content), origin))
 }
 
 fn read(volume: VolumeId) -> Operation {

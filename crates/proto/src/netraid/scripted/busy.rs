@@ -5,7 +5,7 @@ use crate::counters::Counter;
 use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
-use crate::netraid::path::gw::Content;
+use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::write::WriteOperation;
 use base::{ClientId, RequestId, Stamp};
 use wire::{Message, PrepareOutcome, Scope};
@@ -14,7 +14,7 @@ fn write() -> Operation {
     let request = RequestId { client: ClientId(5), sequence: 1 };
     let origin = Origin { request, floor: 0, part: 0 };
     let content = Content::Blocks(block(1));
-    Operation::new(WriteOperation::new(GROUP, span(FAMILY), Scope::Row, content, None, origin))
+    Operation::new(WriteOperation::new(Path::new(GROUP, span(FAMILY), Scope::Row, content), origin))
 }
 
 fn stamp_of(asked: &Asked) -> Stamp {

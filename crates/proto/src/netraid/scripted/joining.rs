@@ -7,7 +7,7 @@ use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::members::participants;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
-use crate::netraid::path::gw::Content;
+use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::WriteOperation;
 use base::{BrickId, Payload, RequestId, Stamp};
@@ -22,7 +22,12 @@ const OLD: Stamp = Stamp(100 << 32);
 fn write(scope: Scope, base: Option<Stamp>) -> Operation {
     let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
     let content = Content::Blocks(block(9));
-    Operation::new(WriteOperation::new(GROUP, span(FAMILY), scope, content, base, origin))
+    let path = Path::new(GROUP, span(FAMILY), scope, content);
+    let path = match base {
+        Some(base) => path.only_over(base),
+        None => path,
+    };
+    Operation::new(WriteOperation::new(path, origin))
 }
 
 fn read() -> Operation {

@@ -5,7 +5,7 @@ use crate::netraid::answer::Answer;
 use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{Outcome, Written};
-use crate::netraid::path::gw::Content;
+use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::write::WriteOperation;
 use base::{ClientId, RequestId, Stamp};
 use core::time::Duration;
@@ -18,7 +18,7 @@ fn script_with_a_write() -> Script {
     let mut script = Script::new("raid1x2", 0b11, 0);
     let origin = Origin { request: REQUEST, floor: 70, part: 0 };
     let content = Content::Blocks(block(9));
-    let write = WriteOperation::new(GROUP, span(FAMILY), Scope::Row, content, None, origin);
+    let write = WriteOperation::new(Path::new(GROUP, span(FAMILY), Scope::Row, content), origin);
     script.begin(Operation::new(write));
     script
 }

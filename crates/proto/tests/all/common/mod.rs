@@ -237,14 +237,7 @@ impl Cluster {
         for nonce in 1..=u64::from(bricks) {
             cluster.admin(AdminRequest::AdmitBrick { nonce }).expect("admitted");
             let id = BrickId(nonce as u32);
-            let config = BrickConfig {
-                id,
-                address: format!("{id}:1"),
-                labels: Vec::new(),
-                disks: Vec::new(),
-                durability: Vec::new(),
-            };
-            let mut brick = Brick::new(config, vec![Recovered::default()], now);
+            let mut brick = Brick::new(config(id), vec![Recovered::default()], now);
             brick.set_space(1 << 30, 0, 0, 0);
             cluster.bricks.insert(id, (brick, MemoryDisk::default()));
         }
@@ -385,14 +378,7 @@ impl Cluster {
     /// The brick's process ends and another one begins on the same disk.
     pub fn restart(&mut self, id: BrickId) {
         let (brick, disk) = self.bricks.get_mut(&id).expect("a known brick");
-        let config = BrickConfig {
-            id,
-            address: format!("{id}:1"),
-            labels: Vec::new(),
-            disks: Vec::new(),
-            durability: Vec::new(),
-        };
-        *brick = Brick::new(config, vec![disk.recover()], self.now);
+        *brick = Brick::new(config(id), vec![disk.recover()], self.now);
         brick.set_space(1 << 30, 0, 0, 0);
         self.revive(NodeId::Brick(id));
     }
@@ -577,4 +563,47 @@ impl Cluster {
 /// A nonce of a request that makes `name`: another one for another name.
 pub fn nonce_of(name: &str) -> u64 {
     name.bytes().fold(7, |nonce: u64, byte| nonce.wrapping_mul(31).wrapping_add(u64::from(byte)))
+}
+
+fn config(id: BrickId) -> BrickConfig {
+    BrickConfig {
+        id,
+        address: format!("{id}:1"),
+        labels: Vec::new(),
+        disks: Vec::new(),
+        durability: Vec::new(),
+    }
+}
+
+/// Bytes that a seed draws.
+pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
+    let mut rng = base::Rng::with_seed(seed);
+    (0..length).map(|_| rng.u8(..)).collect()
+}
+
+/// The size of a bench's volume.
+pub const SIZE: u64 = 4 << 20;
+
+/// A cluster with a volume, and what the volume should hold.
+pub struct Bench {
+    pub cluster: Cluster,
+    pub volume: VolumeId,
+    pub copy: Vec<u8>,
+    pub rng: base::Rng,
+}
+
+impl Bench {
+    pub fn new(layout: &str, bricks: u32, seed: u64) -> Bench {
+        let mut cluster = Cluster::new(bricks, 2);
+        let volume = cluster.volume(layout, SIZE);
+        Bench { cluster, volume, copy: vec![0; SIZE as usize], rng: base::Rng::with_seed(seed) }
+    }
+
+    /// Reads everything, through the first gateway.
+    pub fn check(&mut self) {
+        for offset in (0..SIZE).step_by(1 << 20) {
+            let read = self.cluster.read(1, self.volume, offset, 1 << 20);
+            assert!(read == self.copy[offset as usize..][..1 << 20], "wrong bytes from {offset} on");
+        }
+    }
 }
