@@ -313,7 +313,7 @@ impl Blocks {
         // Content on its way home may hold more than it turns out to need. What is in use already is no such promise.
         let lacks_pages = demand.pages > places.unused() && self.discards.is_empty();
         let is_full = lacks_pages || self.room.is_full_for(demand, &self.slots);
-        Err(if self.layers.is_empty() || is_full { StoreError::NoSpace } else { StoreError::Busy })
+        Err(if self.layers.is_empty() || is_full { StoreError::NoSpace } else { StoreError::NoRoomYet })
     }
 
     fn demand(&self, span: Span, cause: Cause, portions: &[Portion], need: Need) -> Demand {

@@ -29,7 +29,7 @@ fn fits(block: &[u8], sum: Checksum) -> bool {
 /// Bounds of the queues of a store, and how long lazy work may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Content in memory that is staged or not at home yet; beyond it a write gets [`StoreError::Busy`].
+    /// Content in memory that is staged or not at home yet; beyond it a write gets [`StoreError::NoRoomYet`].
     pub backlog_bytes: usize,
     /// Journalled content at which it is brought home.
     pub destage_bytes: usize,

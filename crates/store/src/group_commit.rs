@@ -139,7 +139,7 @@ impl Log {
         let is_full = live + cost > self.live_max()
             || (away_bytes + live > 0 && away_bytes + live + cost > self.limits.backlog_bytes)
             || self.queue.len() + self.works.len() >= self.limits.queue_max;
-        if is_full { Err(StoreError::Busy) } else { Ok(()) }
+        if is_full { Err(StoreError::NoRoomYet) } else { Ok(()) }
     }
 
     /// Whether the queue takes a note.

@@ -192,8 +192,11 @@ pub enum StoreError {
     /// No room for data.
     #[error("the disk is full")]
     NoSpace,
-    /// The store's queues are full.
-    #[error("the disk's queues are full")]
+    /// No room for a write until earlier ones are decided or in their final places.
+    #[error("the disk has no room before earlier writes are in their places")]
+    NoRoomYet,
+    /// The store's queues are full, or these blocks are being given back: whoever asks again is served.
+    #[error("the disk is busy")]
     Busy,
     /// Another brick serves this contested read.
     #[error("another brick serves it")]
@@ -220,4 +223,4 @@ pub struct Recovered {
 }
 
 wire_struct!(Staged { write, change, request, part });
-wire_enum!(StoreError { 0 => NoSpace, 1 => Busy, 2 => Failed, 3 => Left });
+wire_enum!(StoreError { 0 => NoSpace, 1 => Busy, 2 => Failed, 3 => Left, 4 => NoRoomYet });

@@ -105,3 +105,27 @@ fn a_writer_of_rows_has_its_turn_among_writers_of_single_blocks() {
         assert_fair(layout, &contend(layout, 5, 8, rows_by_the_first));
     }
 }
+
+/// The disk gives back the blocks of one write, which so comes again for a while: others have no part in that.
+#[test]
+fn a_write_whose_blocks_are_given_back_holds_up_no_other() {
+    let mut cluster = Cluster::new(3, 2);
+    let volume = cluster.volume("raid1x3", SIZE);
+    for (_, disk) in cluster.bricks.values_mut() {
+        disk.given_back = Some(0);
+    }
+    let held_up = cluster.begin(1, volume, Io::Write { offset: 0 }, Payload::from(vec![1; BLOCK]));
+    cluster.run(STEP);
+    for n in 1..20 {
+        let write = Io::Write { offset: n * BLOCK as u64 };
+        let other = cluster.begin(2, volume, write, Payload::from(vec![2; BLOCK]));
+        cluster.run(STEP);
+        assert!(matches!(cluster.reply(other), Some((Ok(IoReply::Done), _))), "write {n}");
+    }
+    assert!(cluster.reply(held_up).is_none());
+    for (_, disk) in cluster.bricks.values_mut() {
+        disk.given_back = None;
+    }
+    cluster.run(Duration::from_secs(1));
+    assert!(matches!(cluster.reply(held_up), Some((Ok(IoReply::Done), _))));
+}

@@ -302,7 +302,7 @@ fn a_full_queue_says_busy_and_recovers() {
         })
         .collect();
     let good = results.iter().filter(|result| result.is_ok()).count() as u64;
-    assert!(good > 5 && results.contains(&Err(StoreError::Busy)), "{results:?}");
+    assert!(good > 5 && results.contains(&Err(StoreError::NoRoomYet)), "{results:?}");
     (0..40).for_each(|n| world.command(Command::Apply { stamp: Stamp(n + 1) }));
     world.run(true);
     write_all(&mut world, 1, 100, &[1], 100).unwrap();

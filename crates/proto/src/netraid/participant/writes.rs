@@ -206,16 +206,23 @@ impl Writes {
 
     /// There is no room for the write, or it is for another: it keeps its place among those that come again.
     fn turn_away(&mut self, at: &mut Around<'_, '_>, prepare: &Prepare) {
-        self.turns.turn_away(prepare.write.stamp, at.cx.now);
+        self.turns.turn_away(&prepare.write, at.cx.now);
         answer(at.cx, prepare, PrepareOutcome::Busy);
     }
 
-    /// A write that has its place and is not staged loses it. If it is to come again, room is kept for it before those
-    /// behind it try.
+    /// The disk did not take something of a write. If it lacks room, room is kept for the write before those behind it
+    /// try; whatever else the disk is busy with, such as giving back the write's blocks, is no reason for others to make way.
+    fn refuse_for(&mut self, at: &mut Around<'_, '_>, key: WriteKey, error: StoreError) {
+        if let (StoreError::NoRoomYet, Some(pending)) = (error, self.undecided.get(&key)) {
+            self.turns.turn_away(&pending.prepare.write, at.cx.now);
+        }
+        self.refuse(at, key, refusal(error));
+    }
+
+    /// A write that has its place and is not staged loses it. What comes again keeps its turn.
     fn refuse(&mut self, at: &mut Around<'_, '_>, key: WriteKey, outcome: PrepareOutcome) {
-        match outcome {
-            PrepareOutcome::Busy => self.turns.turn_away(key.stamp, at.cx.now),
-            _ => self.turns.end(key.stamp),
+        if !matches!(outcome, PrepareOutcome::Busy) {
+            self.turns.end(key.stamp);
         }
         let pending = self.remove(at, key);
         answer(at.cx, &pending.prepare, outcome);
@@ -251,7 +258,7 @@ impl Writes {
             panic!("a write is staged once: {:?}", pending.prepare.write)
         };
         if let Err(error) = result {
-            return self.refuse(at, key, refusal(error));
+            return self.refuse_for(at, key, error);
         }
         self.turns.end(key.stamp);
         let (doomed, old) = (*doomed, old.take());
@@ -299,7 +306,10 @@ impl Writes {
         let Some(ended) = self.copy_ups.on_run(key, result) else { return };
         match ended.result {
             Ok(()) => self.look_again(at, key),
-            Err(error) => self.refuse_checked(at, key, refusal(error)),
+            Err(error) if self.undecided.get(&key).is_some_and(Pending::is_checking) => {
+                self.refuse_for(at, key, error);
+            }
+            Err(_) => {}
         }
         ended.behind.into_iter().for_each(|key| self.look_again(at, key));
     }
@@ -343,6 +353,7 @@ impl Writes {
     }
 
     fn abort(&mut self, at: &mut Around<'_, '_>, key: WriteKey) {
+        self.turns.end(key.stamp);
         let pending = self.undecided.get_mut(&key).expect("checked by the caller");
         match &mut pending.state {
             State::Staging { doomed, .. } => *doomed = true,
@@ -423,7 +434,10 @@ impl Writes {
         self.refuse_waiting(at, view.group);
     }
 
+    /// Writes of the group that wait are told so. They begin anew under the next view with later stamps: nothing waits
+    /// for the stamps that they had.
     fn refuse_waiting(&mut self, at: &mut Around<'_, '_>, group: GroupId) {
+        self.turns.end_group(group);
         for prepare in self.order.take_group(group) {
             let view = at.cx.groups.takes(group, prepare.view).err().flatten();
             answer(at.cx, &prepare, PrepareOutcome::Stale { view });

@@ -24,6 +24,8 @@ pub struct MemoryDisk {
     pub is_full: bool,
     /// So many undecided writes have room in memory; what comes beyond is told that the disk is busy.
     pub staged_max: Option<usize>,
+    /// This block is being given back: its writes are told to come again.
+    pub given_back: Option<u64>,
 }
 
 impl MemoryDisk {
@@ -113,6 +115,13 @@ impl MemoryDisk {
     fn on(&mut self, command: Command) -> Option<Reply> {
         Some(match command {
             Command::Stage { token, .. } if self.staged_max.is_some_and(|max| self.staged.len() >= max) => {
+                Reply::Staged { token, result: Err(StoreError::NoRoomYet) }
+            }
+            Command::Stage { token, ref staged, .. }
+                if self
+                    .given_back
+                    .is_some_and(|lba| (staged.write.span.lba..staged.write.span.end()).contains(&lba)) =>
+            {
                 Reply::Staged { token, result: Err(StoreError::Busy) }
             }
             Command::Stage { token, staged, payload } => {

@@ -385,7 +385,7 @@ impl World {
         let stamp = staged.write.stamp;
         for _ in 0..10 {
             match self.stage(staged.clone(), payload.clone()) {
-                Err(StoreError::Busy) => self.run(true),
+                Err(StoreError::NoRoomYet | StoreError::Busy) => self.run(true),
                 other => {
                     self.command(Command::Apply { stamp });
                     return other;

@@ -73,7 +73,7 @@ pub fn delta_of(prepare: &Prepare, blocks: &Blocks) -> Payload {
 pub fn refusal(error: StoreError) -> PrepareOutcome {
     match error {
         StoreError::NoSpace => PrepareOutcome::NoSpace,
-        StoreError::Busy | StoreError::Left => PrepareOutcome::Busy,
+        StoreError::NoRoomYet | StoreError::Busy | StoreError::Left => PrepareOutcome::Busy,
         StoreError::Failed => PrepareOutcome::Failed,
     }
 }
