@@ -104,7 +104,7 @@ impl ReadOperation {
     }
 
     fn on_done(&mut self, cx: &mut Context<'_>, slot: u8, done: Done) -> Reading {
-        let is_asked = self.asked().is_some_and(|asked| asked.has(slot));
+        let is_asked = self.is_asked_for_content(slot);
         if done.is_unreadable {
             // A witness has no say about the stamps, and its answer still shows that no later view had begun.
             self.met.bad = self.met.bad.with(slot);
@@ -204,11 +204,13 @@ impl ReadOperation {
         self.again(cx, SOON)
     }
 
-    /// Who was asked for the content.
-    fn asked(&self) -> Option<&Asked> {
+    /// Whether an answer of the member at `slot` is one to the question for the content. A member may have been asked
+    /// twice, alone and with others: that it was too busy for the one says nothing of its answer to the other.
+    fn is_asked_for_content(&self, slot: u8) -> bool {
         match &self.state {
-            State::Asking(asked) | State::Confirming(asked, _) => Some(asked),
-            State::Waiting | State::Elsewhere => None,
+            State::Asking(_) => true,
+            State::Confirming(asked, _) => asked.has(slot),
+            State::Waiting | State::Elsewhere => false,
         }
     }
 }
