@@ -78,11 +78,20 @@ pub(crate) struct Entry {
     pub(crate) sum: Checksum,
 }
 
+impl Entry {
+    /// Whether the block's content is lost or unknown.
+    fn is_unsure(&self) -> bool {
+        matches!(self.kind, Kind::Lost | Kind::Unknown)
+    }
+}
+
 /// A page in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Page {
     entries: [Entry; PAGE_BLOCKS as usize],
     slots: [u32; PAGE_SLOTS as usize],
+    /// How many of the entries are unsure: in nearly every page none, and then nobody looks through them.
+    unsure: u16,
 }
 
 impl Default for Page {
@@ -107,7 +116,8 @@ impl Page {
     /// A page that knows the same of all its blocks.
     pub(crate) fn of(kind: Kind) -> Page {
         let entry = Entry { kind, ..Entry::default() };
-        Page { entries: [entry; PAGE_BLOCKS as usize], slots: [NO_SLOT; PAGE_SLOTS as usize] }
+        let unsure = if entry.is_unsure() { PAGE_BLOCKS as u16 } else { 0 };
+        Page { entries: [entry; PAGE_BLOCKS as usize], slots: [NO_SLOT; PAGE_SLOTS as usize], unsure }
     }
 
     /// What it says of the block at `lba`.
@@ -117,7 +127,12 @@ impl Page {
 
     /// Changes what it says of the block at `lba`.
     pub(crate) fn set_entry(&mut self, lba: u64, entry: Entry) {
-        self.entries[(lba % PAGE_BLOCKS) as usize] = entry;
+        self.replace((lba % PAGE_BLOCKS) as usize, entry);
+    }
+
+    fn replace(&mut self, index: usize, entry: Entry) {
+        let before = core::mem::replace(&mut self.entries[index], entry);
+        self.unsure = self.unsure + u16::from(entry.is_unsure()) - u16::from(before.is_unsure());
     }
 
     /// The slot of the block at `lba`.
@@ -143,9 +158,11 @@ impl Page {
 
     /// A bit for each group of blocks with one whose content is lost or unknown.
     pub(crate) fn unsure_mask(&self) -> u16 {
-        let is_unsure = |entry: &Entry| matches!(entry.kind, Kind::Lost | Kind::Unknown);
+        if self.unsure == 0 {
+            return 0;
+        }
         let groups = self.entries.chunks(SLOT_BLOCKS as usize).enumerate();
-        groups.filter(|(_, group)| group.iter().any(is_unsure)).fold(0, |mask, (at, _)| mask | 1 << at)
+        groups.filter(|(_, group)| group.iter().any(Entry::is_unsure)).fold(0, |mask, (at, _)| mask | 1 << at)
     }
 
     /// Its bytes, for a place.
@@ -226,7 +243,7 @@ impl Page {
             return false;
         }
         self.slots[index * 2..index * 2 + 2].copy_from_slice(&slots);
-        self.entries[index * SECTOR_BLOCKS..(index + 1) * SECTOR_BLOCKS].copy_from_slice(&entries);
+        entries.into_iter().enumerate().for_each(|(i, entry)| self.replace(index * SECTOR_BLOCKS + i, entry));
         true
     }
 }

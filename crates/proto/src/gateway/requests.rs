@@ -94,9 +94,50 @@ pub(super) struct Requests {
     due: BTreeSet<(Time, u64)>,
     /// Sequences of own clients' requests that were given up, and until when they count as unanswered.
     given_up: BTreeSet<(Time, u64)>,
-    /// Other clients' requests that were given up, and until when a copy of them is not begun again: its client knows by then
-    /// that it failed, and may have written something else.
-    given_up_remote: BTreeMap<RequestId, Time>,
+    given_up_remote: GivenUp,
+}
+
+/// Other clients' requests that were given up, and until when a copy of them is not begun again: its client knows by then
+/// that it failed, and may have written something else.
+#[derive(Debug, Default)]
+struct GivenUp {
+    until: BTreeMap<RequestId, Time>,
+    /// The same by time.
+    in_order: BTreeSet<(Time, RequestId)>,
+}
+
+impl GivenUp {
+    /// Beyond so many those that are to be forgotten first are. Clients set the pace at which requests come.
+    const MAX: usize = 4 * Requests::MAX;
+
+    fn insert(&mut self, request: RequestId, until: Time) {
+        self.forget(request);
+        self.until.insert(request, until);
+        self.in_order.insert((until, request));
+        if self.in_order.len() > GivenUp::MAX
+            && let Some(&(_, first)) = self.in_order.first()
+        {
+            self.forget(first);
+        }
+    }
+
+    fn forget(&mut self, request: RequestId) {
+        if let Some(until) = self.until.remove(&request) {
+            self.in_order.remove(&(until, request));
+        }
+    }
+
+    fn has(&self, request: &RequestId) -> bool {
+        self.until.contains_key(request)
+    }
+
+    fn expire(&mut self, now: Time) {
+        while let Some(&(until, request)) = self.in_order.first()
+            && until <= now
+        {
+            self.forget(request);
+        }
+    }
 }
 
 impl Requests {
@@ -116,7 +157,7 @@ impl Requests {
             patches: BTreeMap::new(),
             due: BTreeSet::new(),
             given_up: BTreeSet::new(),
-            given_up_remote: BTreeMap::new(),
+            given_up_remote: GivenUp::default(),
         }
     }
 
@@ -133,7 +174,7 @@ impl Requests {
             self.given_up.pop_first();
             self.outstanding.remove(&sequence);
         }
-        self.given_up_remote.retain(|_, until| *until > now);
+        self.given_up_remote.expire(now);
         let mut any = false;
         while let Some(&(due, serial)) = self.due.first()
             && due <= now
@@ -199,7 +240,7 @@ impl Requests {
             return;
         }
         if let Origins::Client { request, .. } = origin
-            && self.given_up_remote.contains_key(&request)
+            && self.given_up_remote.has(&request)
         {
             return answer(fx, origin, Err(IoError::TimedOut), Payload::new());
         }

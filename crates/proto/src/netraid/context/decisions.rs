@@ -47,7 +47,11 @@ impl Decisions {
 
     /// Puts decisions before what goes to the same brick, and those that have waited long enough before all.
     pub(crate) fn ride(&mut self, now: Time, messages: Vec<(BrickId, Packet)>) -> Vec<(BrickId, Packet)> {
-        let mut with_decisions = Vec::with_capacity(messages.len() + 4);
+        if self.untold.is_empty() {
+            self.due = None;
+            return messages;
+        }
+        let mut with_decisions = Vec::with_capacity(messages.len() + self.untold.len());
         if self.due.is_some_and(|due| due <= now) {
             let all = core::mem::take(&mut self.untold);
             with_decisions.extend(all.into_iter().map(|(brick, untold)| (brick, untold.into_packet())));
