@@ -14,7 +14,8 @@
 //! Reading order: [`policy`] (what a policy is), a policy, [`Policies`] (what a gateway has). [`load`] and [`pace`] are what
 //! an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
 //!
-//! A new policy is a file here, a line in [`shipped`], and its name in [`ReadPolicy`].
+//! A new policy is a file here, a line in [`shipped`], and its name in [`ReadPolicy`]. What gateways set a policy's numbers to
+//! stands here as well.
 
 pub mod claim;
 pub mod contest;
@@ -63,8 +64,9 @@ const TIE_DELAY: Duration = Duration::from_micros(300);
 
 const QUEUES: ShortestQueue = ShortestQueue { granule: GRANULE_BYTES };
 
-/// Each policy as gateways have it. The names that volumes store are listed in `wire::policy`.
-pub fn shipped(policy: ReadPolicy) -> Box<dyn Policy> {
+/// Each policy as gateways have it; those that draw do so from `seed`. The names that volumes store are listed in
+/// `wire::policy`.
+pub fn shipped(policy: ReadPolicy, seed: u64) -> Box<dyn Policy> {
     match policy {
         ReadPolicy::Claim => Box::new(Contest::rescued(QUEUES)),
         ReadPolicy::Hash => Box::new(Hash { granule: GRANULE_BYTES }),
@@ -74,8 +76,8 @@ pub fn shipped(policy: ReadPolicy) -> Box<dyn Policy> {
         ReadPolicy::Hedged => Box::new(Hedged::new(HEDGE_PERCENT, HEDGE_FLOOR_NS, QUEUES)),
         ReadPolicy::Tied => Box::new(Tied { queues: QUEUES, delay: TIE_DELAY }),
         ReadPolicy::Probing => Box::new(Probing::new(1)),
-        ReadPolicy::Random => Box::new(Random::new(1)),
-        ReadPolicy::TwoChoices => Box::new(TwoChoices::new(1)),
+        ReadPolicy::Random => Box::new(Random::new(seed)),
+        ReadPolicy::TwoChoices => Box::new(TwoChoices::new(seed)),
     }
 }
 
@@ -96,11 +98,16 @@ pub struct Policies {
 
 impl Default for Policies {
     fn default() -> Policies {
-        Policies { all: ReadPolicy::ALL.into_iter().map(|policy| (policy, shipped(policy))).collect() }
+        Policies::new(0)
     }
 }
 
 impl Policies {
+    /// All draws follow from `seed`. Two gateways have different ones: with the same draws they would run to the same bricks.
+    pub fn new(seed: u64) -> Policies {
+        Policies { all: ReadPolicy::ALL.into_iter().map(|policy| (policy, shipped(policy, seed))).collect() }
+    }
+
     fn of(&mut self, policy: ReadPolicy) -> &mut dyn Policy {
         let found = self.all.iter_mut().find(|(of, _)| *of == policy);
         &mut *found.expect("all are there").1

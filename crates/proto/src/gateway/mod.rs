@@ -105,7 +105,7 @@ impl Gateway {
     pub fn new(config: GatewayConfig, now: Time) -> Gateway {
         Gateway {
             ran: now,
-            coordinator: Coordinator::default(),
+            coordinator: Coordinator::with_seed(config.id.0),
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
         }

@@ -47,6 +47,13 @@ pub(crate) struct Coordinator {
 
 /// What the role around it sees and sets.
 impl Coordinator {
+    /// Whose read policies draw from `seed`.
+    pub(crate) fn with_seed(seed: u64) -> Coordinator {
+        let mut coordinator = Coordinator::default();
+        coordinator.shared.choice.seed(seed);
+        coordinator
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.shared.now
     }

@@ -151,6 +151,6 @@ fn policy(scheme: &Scheme, network: &Network) -> (Consults, Option<Box<dyn Polic
             (Consults::Client, Some(Box::new(Tied { queues, delay })))
         }
         Scheme::Probing => (Consults::Client, Some(Box::new(Probing::new(1)))),
-        Scheme::Policy(policy) => (Consults::Client, Some(distribute::shipped(*policy))),
+        Scheme::Policy(policy) => (Consults::Client, Some(distribute::shipped(*policy, 1))),
     }
 }

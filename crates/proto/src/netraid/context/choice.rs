@@ -40,6 +40,11 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// What policies draw follows from `seed`.
+    pub(crate) fn seed(&mut self, seed: u64) {
+        self.policies = Policies::new(seed);
+    }
+
     // ---- what is known ----
 
     /// What is known of bricks.
