@@ -1,6 +1,6 @@
 //! What a brick does when the file system under one of its disks is full: it says so, waits until there is room, and begins
 //! anew as after a restart. A store ends its work at the first failed write, since nobody knows what reached the disk, and
-//! recovery finds that out.
+//! recovery finds that out. What a store does when the disk itself has no room left is in `store::full_disk`.
 
 use crate::disk::DiskFile;
 use base::Time;

@@ -1,5 +1,5 @@
 //! Figures for Prometheus. The loop counts in plain integers of its own and publishes them once a second; a thread
-//! beside it answers whoever asks.
+//! beside it answers whoever asks. What is on a page comes from each daemon's `measure`.
 
 use crate::transport::TransportCounters;
 use crate::{HostError, refusals};

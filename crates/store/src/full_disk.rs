@@ -1,7 +1,8 @@
 //! When a disk is full: what room a write asks for, whether the room is there, and what is refused when it is not.
 //!
 //! The last slots and pages are not for new data, so that a disk that is full to its users can still be repaired, written
-//! over and emptied.
+//! over and emptied. Whether a write waits for room or is refused is decided in `blocks` (`admit`). A file system that is full
+//! under a disk is another matter: `host::full_file_system`.
 
 use crate::slots::Allocator;
 

@@ -1,5 +1,6 @@
-//! Group commit: which of the waiting records one group takes to the journal, and when a group begins and is durable. One
-//! group is in flight at a time.
+//! Group commit: which of the waiting records one group takes to the journal, and when a group begins ([`Log::is_due`]) and
+//! is durable. One group is in flight at a time; that one begins, or the content's way home does first, is said in
+//! `commands` (`start_group`).
 //!
 //! A group takes what has gathered while the one before was in flight. A group is durable by one durable write, or by a flush
 //! when it brought slots beside its frame; only then is anything answered.
@@ -17,11 +18,14 @@ use crate::superblock::SLOT_BLOCKS;
 use crate::works::Works;
 use crate::writes::Writes;
 use base::{BLOCK, HashMap, Payload, Time, VolumeId};
+use core::time::Duration;
 use wire::disk::{Reply, StoreError, Token};
 use wire::{Change, Span};
 
 /// The longest frame of several records.
 const GROUP_BYTES_MAX: usize = 4 << 20;
+/// Records for which nobody waits that may gather, before they are journalled however young they are.
+const LAZY_MAX: usize = 256;
 /// Writes that are not decided take at most one in so many bytes of the journal, so that they can be carried forward beside
 /// a checkpoint and what is being appended.
 const LIVE_SHARE: usize = 5;
@@ -113,14 +117,19 @@ impl Log {
         self.group.is_some()
     }
 
-    /// When lazy records are to be journalled; never while they wait for room.
+    /// When records for which nobody waits are to be journalled; never while they wait for room.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.queue.lazy_due(self.limits.lazy_ns).filter(|_| !self.is_blocked)
+        self.lazy_due().filter(|_| !self.is_blocked)
     }
 
-    /// Whether there is reason to begin a group.
+    /// Whether there is reason to begin a group: somebody waits for a record, or others have waited long enough, or are many.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        self.queue.is_due(now, self.limits.lazy_ns)
+        let is_late = |due| now >= due || self.queue.len() > LAZY_MAX;
+        self.queue.has_urgent() || self.lazy_due().is_some_and(is_late)
+    }
+
+    fn lazy_due(&self) -> Option<Time> {
+        self.queue.lazy_since().map(|since| since + Duration::from_nanos(self.limits.lazy_ns))
     }
 
     /// Refuses a write of `cost` bytes that even an empty journal has no room for.

@@ -8,9 +8,6 @@ use std::collections::VecDeque;
 use wire::Completion;
 use wire::disk::Token;
 
-/// Lazy records that wait at most, before they are journalled however young they are.
-const LAZY_MAX: usize = 256;
-
 /// A record on its way into the journal.
 #[derive(Debug)]
 pub(crate) enum Item {
@@ -82,15 +79,14 @@ impl Queue {
         self.items.iter().filter(|item| matches!(item, Item::Remember(..))).count()
     }
 
-    /// When lazy records have waited long enough.
-    pub(crate) fn lazy_due(&self, lazy_ns: u64) -> Option<Time> {
-        self.lazy_since.map(|since| since + core::time::Duration::from_nanos(lazy_ns))
+    /// Whether somebody waits for a record.
+    pub(crate) fn has_urgent(&self) -> bool {
+        self.urgent > 0
     }
 
-    /// Whether there is reason to begin a group.
-    pub(crate) fn is_due(&self, now: Time, lazy_ns: u64) -> bool {
-        let is_late = |due| now >= due || self.items.len() > LAZY_MAX;
-        self.urgent > 0 || self.lazy_due(lazy_ns).is_some_and(is_late)
+    /// When the oldest record came for which nobody waits.
+    pub(crate) fn lazy_since(&self) -> Option<Time> {
+        self.lazy_since
     }
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Item> {

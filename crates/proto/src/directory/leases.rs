@@ -7,7 +7,7 @@
 //! Suspicion adapts to the network: a lease is as long as the brick's heartbeats have lately been irregular (their mean
 //! distance and eight times its mean deviation, after Jacobson's estimator for retransmission, SIGCOMM '88), within
 //! one and [`LEASES_MAX`] times the configured length. So a brick on a bad link is not left out for its link, and one on a
-//! good link is found dead quickly.
+//! good link is found dead quickly. The views that leave out the dead are asked for in [`super::members`].
 
 use super::event::DirectoryConfig;
 use base::{BrickId, Time};

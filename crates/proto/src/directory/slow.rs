@@ -4,7 +4,7 @@
 //! brick is held for slow when most of the gateways that lately used it say so, or one does and the brick's own
 //! measurements agree: one gateway with a bad link to a brick does not take it from all. It is left out only where every
 //! group bears that beside those that are away, and where a layout survives more than one loss, one in reserve remains.
-//! It gets no further lease, and a view leaves it out like an evicted brick when the last has ended.
+//! It gets no further lease, and a view leaves it out like an evicted brick when the last has ended ([`super::members`]).
 //!
 //! *Returning.* What the gateways see ends with the brick's part in writes; so it is judged by what it measures of
 //! itself (its disk, its process, its way to the directory) and by how regular its heartbeats are. Being well must

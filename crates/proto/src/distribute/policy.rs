@@ -3,7 +3,8 @@
 //! A policy is one value that decides the first question of a read ([`Policy::plan`]) and every later one
 //! ([`Policy::next`]): hedges, ties, rescues. A gateway and the simulator drive the same value. Who drives it sees to it
 //! that the read is answered in the end; a policy only has to be quick about it.
-//! How to add one: [`super`].
+//!
+//! A new policy is a file beside this one, a line in [`super::shipped`], and its name in [`wire::ReadPolicy`].
 
 use super::load::Load;
 use super::pace::Kind;

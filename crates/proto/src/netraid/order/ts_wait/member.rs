@@ -1,6 +1,7 @@
 //! Timestamp order, by waiting (`ts-wait`): a block has at most one undecided write (a parity block: one for each *lane*,
 //! the stamps' entry of one data unit). A write with a later stamp waits behind it, an earlier one is refused. So waits go
-//! from later to earlier stamps only and form no circle (wait-die).
+//! from later to earlier stamps only and form no circle (wait-die). A write that is later than nothing undecided, but earlier
+//! than what is committed, is refused by `atomicity::two_phase::member` (`check`).
 
 use crate::netraid::pending::{PendingTable, Prepare, WriteKey};
 use base::{GroupId, NodeId, Stamp, VolumeId};
