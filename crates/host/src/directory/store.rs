@@ -8,6 +8,7 @@ use proto::directory::{Put, StoreToken};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,15 +24,15 @@ const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("directory
 const CACHE_BYTES: usize = 1 << 20;
 /// A store that goes on failing is logged so often: an operator sees that it lasts, and the log does not fill up.
 const LOG_EVERY: Duration = Duration::from_secs(30);
-/// How much of the file is read and written at a time when all of it is written again.
-const PIECE_BYTES: usize = 1 << 20;
+/// A page of the kernel's cache, and the block of most file systems: it is lost, kept or allocated as a whole.
+const PAGE_BYTES: usize = 4096;
 
-/// The file, open and locked, and what its latest sync said. Clones share both.
+/// The file, open and locked, and whether all that it reads as is on the disk. Clones share both.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreFile {
     file: Arc<File>,
     /// A write or sync failed. The kernel then takes pages for clean that never reached the disk, and a later sync says
-    /// nothing of them.
+    /// nothing of them. True of a file that was just opened: the process before this one may have seen an error.
     is_doubtful: Arc<AtomicBool>,
 }
 
@@ -49,7 +50,7 @@ impl StoreFile {
             }
             Err(TryLockError::Error(error)) => return Err(error.to_string()),
         }
-        Ok(StoreFile { file: Arc::new(file), is_doubtful: Arc::new(AtomicBool::new(false)) })
+        Ok(StoreFile { file: Arc::new(file), is_doubtful: Arc::new(AtomicBool::new(true)) })
     }
 
     /// Opens the database in the file. What the kernel may have lost of it is written again first.
@@ -58,21 +59,36 @@ impl StoreFile {
         create(self.clone()).map_err(|error| error.to_string())
     }
 
+    /// Writes all of the file again, where that is in doubt. Holes stay holes: a directory starts on a full file system too.
     fn settle_doubts(&self) -> io::Result<()> {
         if !self.is_doubtful.load(Ordering::Relaxed) {
             return Ok(());
         }
         let (length, mut offset) = (self.file.metadata()?.len(), 0);
-        let mut piece = vec![0; PIECE_BYTES];
+        let mut page = vec![0; PAGE_BYTES];
         while offset < length {
-            let count = usize::try_from(length - offset).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-            self.file.read_exact_at(&mut piece[..count], offset)?;
-            self.file.write_all_at(&piece[..count], offset)?;
+            let count = usize::try_from(length - offset).unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
+            let page = &mut page[..count];
+            self.file.read_exact_at(page, offset)?;
+            // What was lost of a hole's page is there to be read, and not only zeros.
+            if page.iter().any(|byte| *byte != 0) || !self.is_hole(offset, offset + count as u64) {
+                self.file.write_all_at(page, offset)?;
+            }
             offset += count as u64;
         }
         self.file.sync_data()?;
         self.is_doubtful.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether nothing is allocated from `start` to `end`. False where the file system does not say.
+    fn is_hole(&self, start: u64, end: u64) -> bool {
+        // SAFETY: an open descriptor. Nothing depends on its position, which this moves.
+        let data = unsafe { libc::lseek(self.file.as_raw_fd(), start as libc::off_t, libc::SEEK_DATA) };
+        match u64::try_from(data) {
+            Ok(data) => data >= end,
+            Err(_) => io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO),
+        }
     }
 
     fn noting<T>(&self, result: io::Result<T>) -> io::Result<T> {
@@ -231,6 +247,7 @@ fn write(database: &Database, puts: &[Put]) -> Result<(), redb::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::sync::atomic::AtomicI32;
 
     fn put(key: &str, value: Option<&str>) -> Put {
@@ -254,6 +271,46 @@ mod tests {
         assert!(second.contains("in use by another directory"), "{second}");
         drop(store);
         assert_eq!(Store::open(&path).unwrap().contents().unwrap(), pairs(&[("a", "one"), ("c", "3")]));
+    }
+
+    /// Bytes that this thread has written.
+    fn written_bytes() -> u64 {
+        let counters = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+        counters.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap().parse().unwrap()
+    }
+
+    /// The process that saw the sync fail was restarted: what it knew of lost pages went with it, the pages did not come
+    /// back.
+    #[test]
+    fn a_store_is_written_again_when_it_is_opened_by_another_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("directory.redb");
+        let value = "v".repeat(1 << 20);
+        let mut store = Store::open(&path).unwrap();
+        store.put(StoreToken(1), &[put("a", Some(&value))]).unwrap();
+        drop(store);
+        let before = written_bytes();
+        let store = Store::open(&path).unwrap();
+        let written = written_bytes() - before;
+        assert!(written >= value.len() as u64, "only {written} bytes were written again");
+        assert_eq!(store.contents().unwrap(), pairs(&[("a", &value)]));
+    }
+
+    /// A directory starts on a full file system too: nothing that is not there is allocated.
+    #[test]
+    fn holes_are_not_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        let file = StoreFile::open(&path).unwrap();
+        file.file.write_all_at(&[7; 100], 9 << 20).unwrap();
+        file.file.set_len(64 << 20).unwrap();
+        file.noting(Err::<(), _>(io::Error::from_raw_os_error(libc::EIO))).unwrap_err();
+        file.settle_doubts().unwrap();
+        let allocated = file.file.metadata().unwrap().blocks() * 512;
+        assert!(allocated < 1 << 20, "{allocated} bytes are allocated");
+        let mut page = [0; 101];
+        file.read(9 << 20, &mut page).unwrap();
+        assert_eq!((page[..100].to_vec(), page[100]), (vec![7; 100], 0));
     }
 
     /// A file whose writes or syncs fail with the error that is set, if any.
