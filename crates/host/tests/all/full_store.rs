@@ -1,57 +1,11 @@
 //! The file system of the directory's store is full for a while, for real: a loop device of 16 MiB.
 
 use crate::common::daemon::{Daemon, LIMIT, MIB, admin, admin_within, start_brick, start_directory};
+use crate::common::small_disk::SmallDisk;
 use host::HostError;
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 use wire::{AdminError, AdminReply, AdminRequest, ClusterStatus};
-
-/// A small file system of its own; unmounted when this is dropped.
-struct SmallDisk {
-    mounted: PathBuf,
-}
-
-impl SmallDisk {
-    fn mount(folder: &Path) -> Result<SmallDisk, String> {
-        let (image, mounted) = (folder.join("image"), folder.join("mounted"));
-        let run = |program: &str, arguments: &[&str]| -> Result<(), String> {
-            let output = Command::new(program).args(arguments).output();
-            let output = output.map_err(|error| format!("{program}: {error}"))?;
-            match output.status.success() {
-                true => Ok(()),
-                false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
-            }
-        };
-        File::create(&image).and_then(|file| file.set_len(16 * MIB)).map_err(|error| error.to_string())?;
-        std::fs::create_dir(&mounted).map_err(|error| error.to_string())?;
-        let (image, at) = (image.display().to_string(), mounted.display().to_string());
-        run("mkfs.ext4", &["-q", "-F", "-m", "0", &image])?;
-        run("mount", &["-o", "loop", &image, &at])?;
-        Ok(SmallDisk { mounted })
-    }
-
-    /// Takes all the space that is left.
-    fn fill(&self) {
-        let mut file = File::create(self.mounted.join("filler")).expect("a file");
-        for size in [64 << 10, 4 << 10, 512, 1] {
-            while file.write_all(&vec![7; size]).and_then(|()| file.sync_data()).is_ok() {}
-        }
-    }
-
-    fn free(&self) {
-        std::fs::remove_file(self.mounted.join("filler")).expect("it is there");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.mounted).status();
-    }
-}
 
 fn status(directory: &str) -> ClusterStatus {
     match admin(directory, AdminRequest::Status) {
@@ -96,10 +50,7 @@ fn used() -> Duration {
 #[test]
 fn a_directory_whose_file_system_is_full_waits_says_so_and_heals() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let disk = match SmallDisk::mount(folder.path()) {
-        Ok(disk) => disk,
-        Err(why) => return eprintln!("skipped: no file system can be mounted here: {why}"),
-    };
+    let Some(disk) = SmallDisk::mount_or_skip(folder.path()) else { return };
     let directory = start_directory(&disk.mounted);
     let at = directory.addresses[0].as_str();
     let mut bricks: Vec<Daemon> = (1..=3).map(|nonce| start_brick(folder.path(), at, nonce)).collect();

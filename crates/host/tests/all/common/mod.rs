@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 pub mod daemon;
+pub mod small_disk;
 
 use host::{Security, TlsFiles};
 use std::path::Path;
