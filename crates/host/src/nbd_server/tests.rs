@@ -82,6 +82,22 @@ fn request(kind: u16, length: u32) -> Vec<u8> {
     bytes
 }
 
+/// Runs a test in a process of its own, where what it measures is its own doing; `true` in that process.
+fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "BRICKWORK_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let name = module_path!().split_once("::").map(|(_, module)| format!("{module}::{test}")).unwrap();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = command.args([&name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    eprint!("{said}");
+    false
+}
+
 /// The most memory that this process has held, in bytes.
 fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string(Path::new("/proc/self/status")).unwrap();
@@ -92,6 +108,9 @@ fn peak_bytes() -> u64 {
 /// Each stranger makes the server drop up to 4 GiB that never come. It once reserved and cleared a buffer for them.
 #[test]
 fn announced_lengths_cost_neither_memory_nor_time() {
+    if !is_alone("announced_lengths_cost_neither_memory_nor_time") {
+        return;
+    }
     let mut bed = Bed::new();
     let before = peak_bytes();
     let mut strangers = Vec::new();
@@ -127,6 +146,9 @@ fn clients_that_close_at_once_are_let_go() {
 
 #[test]
 fn large_requests_share_a_bound_and_nobody_waits_for_ever() {
+    if !is_alone("large_requests_share_a_bound_and_nobody_waits_for_ever") {
+        return;
+    }
     let mut bed = Bed::new();
     let before = peak_bytes();
     let large = 32 << 20;

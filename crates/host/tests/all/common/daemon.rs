@@ -5,6 +5,7 @@ use host::{
     AdminOptions, BrickOptions, DirectoryOptions, DiskIdentity, DiskSpec, HostError, IoEngine, NodeOptions,
     Ready, Security, Shutdown, admin_call, format_disk, run_brick, run_directory,
 };
+use std::os::unix::thread::JoinHandleExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -40,6 +41,19 @@ impl Daemon {
         });
         let addresses = ready.recv_timeout(LIMIT).expect("the daemon is ready in time");
         Daemon { shutdown, addresses, thread: Some(thread) }
+    }
+
+    /// Processor time that its loop has used: other tests run in this process too.
+    pub fn processor_time(&self) -> Duration {
+        let thread = self.thread.as_ref().expect("not joined yet").as_pthread_t();
+        // SAFETY: a thread that was not joined, and valid places for both results.
+        let time = unsafe {
+            let (mut clock, mut time) = (0, std::mem::zeroed::<libc::timespec>());
+            assert_eq!(libc::pthread_getcpuclockid(thread, &raw mut clock), 0);
+            assert_eq!(libc::clock_gettime(clock, &raw mut time), 0, "the daemon has ended");
+            time
+        };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     }
 
     /// Where its NBD front listens on TCP.
