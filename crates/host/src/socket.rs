@@ -5,11 +5,16 @@ use crate::address::{Address, resolve};
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::fs::Mode;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
+
+/// Connections that may wait to be taken: as many as the system permits.
+const BACKLOG: i32 = -1;
 
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -214,14 +219,14 @@ impl Drop for Listener {
     }
 }
 
-/// Binds a socket that only its owner may use, from its first moment on.
+/// Binds a socket that only its owner may use, from its first moment on: Linux makes its file with the socket's own mode.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    // SAFETY: umask takes no pointers. Files that other threads make meanwhile get fewer permissions, never more.
-    let before = unsafe { libc::umask(0o177) };
-    let bound = UnixListener::bind(path);
-    // SAFETY: as above.
-    unsafe { libc::umask(before) };
-    bound
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from_std(socket.into()))
 }
 
 /// Lets a group use a socket.
@@ -251,6 +256,32 @@ fn is_abandoned(path: &Path) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    /// Whatever else the process makes while it binds a socket keeps its permissions: a folder without `x` is of no use.
+    #[test]
+    fn binding_a_socket_leaves_what_other_threads_make_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, is_over) = (folder.path().join("socket"), AtomicBool::new(false));
+        std::fs::create_dir(folder.path().join("first")).unwrap();
+        let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().mode();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    drop(Listener::bind(&Address::Unix(socket.clone())).unwrap());
+                }
+            });
+            let made: Vec<u32> = (0..2000)
+                .map(|number| {
+                    std::fs::create_dir(folder.path().join(number.to_string())).unwrap();
+                    mode(&number.to_string())
+                })
+                .collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(made.iter().all(|made| *made == mode("first")), "{:o}", made.iter().min().unwrap());
+        });
+    }
 
     #[test]
     fn a_unix_socket_is_its_owners_unless_a_group_is_named() {
