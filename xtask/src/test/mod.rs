@@ -1,5 +1,5 @@
-//! `cargo xtask test`: what must be green, in a fresh clone, from an empty target folder. Two tiers: what a change must pass
-//! (12 minutes on a quiet machine with two cores), and with `--all` also what takes long.
+//! `cargo xtask test`: what must be green, in a fresh clone, from an empty target folder. Two tiers: what a change must
+//! pass (the aim is 12 minutes on a quiet machine with two cores), and with `--all` also what takes long.
 //!
 //! Reading order: [`verb`] (the steps in their order), `tools` (what they need), then a file a kind of step. The last line
 //! it prints is `N passed, N failed, N skipped`.
