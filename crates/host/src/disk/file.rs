@@ -56,10 +56,12 @@ impl DiskFile {
     /// # Errors
     /// As [`DiskFile::open`]; also when there is no room, or no size was given for a new file.
     pub fn create(spec: &DiskSpec) -> Result<DiskFile, HostError> {
-        let before = std::fs::metadata(&spec.path).ok().map(|metadata| metadata.len());
+        let before = DiskBefore::of(&spec.path)?;
         let created = DiskFile::open_any(&spec.path, libc::O_CREAT)?.made_whole(spec);
-        if created.is_err() {
-            undo(&spec.path, before);
+        if created.is_err()
+            && let Err(error) = before.restore()
+        {
+            tracing::warn!(disk = %spec.path.display(), %error, "what was allocated in vain could not be given back");
         }
         created
     }
@@ -187,6 +189,62 @@ impl DiskFile {
     }
 }
 
+/// What was at the path of a disk before the disk was made there, so that a failure later on can take it back.
+#[derive(Debug)]
+pub struct DiskBefore {
+    path: PathBuf,
+    what: Before,
+}
+
+#[derive(Debug)]
+enum Before {
+    Nothing,
+    File {
+        bytes: u64,
+    },
+    /// Or whatever else has a size of its own.
+    Device,
+}
+
+impl DiskBefore {
+    /// Looks at what is there now.
+    ///
+    /// # Errors
+    /// [`HostError::Disk`] when that cannot be seen.
+    pub fn of(path: &Path) -> Result<DiskBefore, HostError> {
+        let what = match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => Before::File { bytes: metadata.len() },
+            Ok(_) => Before::Device,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Before::Nothing,
+            Err(error) => {
+                return Err(HostError::Disk { path: path.to_owned(), why: open_failed(&error) });
+            }
+        };
+        Ok(DiskBefore { path: path.to_owned(), what })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes a file that was made since, and cuts one that has grown to its length. What was written within that length
+    /// stays.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn restore(&self) -> io::Result<()> {
+        match self.what {
+            Before::Nothing => std::fs::remove_file(&self.path),
+            Before::Device => Ok(()),
+            Before::File { bytes } => {
+                let file = OpenOptions::new().write(true).open(&self.path)?;
+                if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
+            }
+        }
+    }
+}
+
 /// Makes the file this process's. One that was killed just now may hold it for a moment longer, until the kernel has
 /// finished what it had under way; that must not reach the disk under a new owner.
 fn lock(file: &File) -> Result<(), String> {
@@ -234,24 +292,6 @@ fn direct_alignment(file: &File) -> usize {
     };
     let known = result == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0 && stat.stx_dio_offset_align > 0;
     if known { stat.stx_dio_mem_align.max(stat.stx_dio_offset_align) as usize } else { base::BLOCK }
-}
-
-/// Takes back what an allocation that failed half-way has taken of the file system.
-fn undo(path: &Path, before: Option<u64>) {
-    let undone = match before {
-        None => std::fs::remove_file(path),
-        // A device is as large as it is.
-        Some(0) => Ok(()),
-        Some(bytes) => {
-            OpenOptions::new().write(true).open(path).and_then(|file| match file.metadata()?.len() {
-                length if length > bytes => file.set_len(bytes),
-                _ => Ok(()),
-            })
-        }
-    };
-    if let Err(error) = undone {
-        tracing::warn!(disk = %path.display(), %error, "what was allocated in vain could not be given back");
-    }
 }
 
 /// Puts the name of a new file on stable storage: `fsync` of the file alone need not.

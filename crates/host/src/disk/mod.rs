@@ -10,7 +10,7 @@ mod operation;
 mod plain;
 mod ring;
 
-pub use file::DiskFile;
+pub use file::{DiskBefore, DiskFile};
 pub use operation::Completions;
 
 use crate::HostError;

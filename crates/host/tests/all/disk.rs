@@ -1,5 +1,6 @@
 //! Both disk engines do the same, and a disk is nobody's twice.
 
+use crate::common::small_disk::SmallDisk;
 use base::{BLOCK, BLOCK_U64, Payload};
 use bytes::Bytes;
 use host::buffer::AlignedBuffer;
@@ -224,6 +225,16 @@ fn a_disk_that_does_not_fit_leaves_nothing_behind() {
     std::fs::write(&too_large.path, vec![7; 8192]).unwrap();
     assert!(DiskFile::create(&too_large).is_err());
     assert_eq!(std::fs::read(&too_large.path).unwrap(), vec![7; 8192], "what was there is as it was");
+    // A file system without the room allocates what it has, and then fails.
+    if let Some(small) = SmallDisk::mount_or_skip(folder.path()) {
+        let too_large = DiskSpec { size_bytes: Some(64 << 20), ..spec(&small.mounted) };
+        for before in [vec![], vec![7; 8192]] {
+            std::fs::write(&too_large.path, &before).unwrap();
+            let error = DiskFile::create(&too_large).unwrap_err().to_string();
+            assert!(error.contains("No space left"), "{error}");
+            assert_eq!(std::fs::read(&too_large.path).unwrap().len(), before.len());
+        }
+    }
     let nameless = DiskSpec { path: folder.path().join("new"), size_bytes: None };
     assert!(DiskFile::create(&nameless).is_err() && !nameless.path.exists());
 }

@@ -11,6 +11,7 @@ use crate::verb::daemon::{self, Joining};
 use anyhow::{Context, Result, anyhow, ensure};
 use base::BrickId;
 use host::DiskIdentity;
+use host::disk::DiskBefore;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -115,17 +116,17 @@ fn finish(args: &Init, admission: Admission, id: u32) -> Result<(BrickFile, Path
     Ok((file, path))
 }
 
-/// Disk files that an `init` has made, and takes back unless it comes to its end.
-struct NewFiles(Vec<PathBuf>);
+/// Disk files that an `init` has made or grown, and takes back unless it comes to its end.
+struct NewFiles(Vec<DiskBefore>);
 
 impl NewFiles {
     /// Takes the room of all disks.
     fn reserve(disks: &[DiskFile]) -> Result<NewFiles> {
         let mut new = NewFiles(Vec::new());
         for disk in disks {
-            let is_new = !disk.path.exists();
-            host::reserve_disk(&super::spec(disk)).context("cannot make the brick's disks")?;
-            new.0.extend(is_new.then(|| disk.path.clone()));
+            let made = DiskBefore::of(&disk.path)
+                .and_then(|before| host::reserve_disk(&super::spec(disk)).map(|()| before));
+            new.0.push(made.context("cannot make the brick's disks")?);
         }
         Ok(new)
     }
@@ -137,9 +138,12 @@ impl NewFiles {
 
 impl Drop for NewFiles {
     fn drop(&mut self) {
-        for path in &self.0 {
-            if let Err(error) = std::fs::remove_file(path) {
-                eprintln!("cannot remove {}, which is of no use: {error}", path.display());
+        for before in &self.0 {
+            if let Err(error) = before.restore() {
+                eprintln!(
+                    "cannot give back the space that {} took in vain: {error}",
+                    before.path().display()
+                );
             }
         }
     }
@@ -277,6 +281,25 @@ fn parse_label(text: &str) -> Result<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_init_that_fails_takes_back_what_it_made_and_grew() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let disk =
+            |name: &str| DiskFile { path: dir.path().join(name), size: Some(Bytes(1 << 20)), model: None };
+        let disks = ["new", "empty", "small", "large"].map(disk);
+        for (disk, length) in disks[1..].iter().zip([0, 8192, 2 << 20]) {
+            std::fs::write(&disk.path, vec![0; length]).expect("a file");
+        }
+        let length = |disk: &DiskFile| std::fs::metadata(&disk.path).ok().map(|found| found.len());
+        let new = NewFiles::reserve(&disks).expect("there is room");
+        let mib = Some(1 << 20);
+        assert_eq!(disks.each_ref().map(length), [mib, mib, mib, Some(2 << 20)]);
+        drop(new);
+        assert_eq!(disks.each_ref().map(length), [None, Some(0), Some(8192), Some(2 << 20)]);
+        NewFiles::reserve(&disks).expect("there is room").keep();
+        assert_eq!(disks.each_ref().map(length), [mib, mib, mib, Some(2 << 20)]);
+    }
 
     #[test]
     fn disks_and_labels_are_read() {
