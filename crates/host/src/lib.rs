@@ -10,7 +10,7 @@
 //! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls, group } }, &shutdown, on_ready)?;
 //! run_attach(AttachOptions { node, directory, volume, socket, group }, &shutdown, on_ready)?;
 //! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::Status)?;   // blocks
-//! run_recount(&node, listen, &shutdown, on_ready, |recount| enough(recount))?;  // and write_store(path, &puts): a lost directory
+//! run_recount(&node, listen, &forgotten, &shutdown, on_ready, |told| enough(told))?;  // and write_store(path, &puts): a lost directory
 //! format_disk(&DiskSpec { path, size_bytes }, &DiskIdentity { cluster, brick, index: 0, journal_bytes: None })?;
 //! ```
 //! Each `run_*` takes the calling thread until `shutdown` is requested, and calls `on_ready` once, with a [`Ready`]
@@ -84,5 +84,5 @@ pub use options::{
     NbdOptions, NodeOptions, OnReady, Ready, Security, TlsFiles,
 };
 pub use proto::distribute::claim::estimate::Calibration;
-pub use recount::{run_recount, write_store};
+pub use recount::{Told, run_recount, write_store};
 pub use shutdown::Shutdown;

@@ -195,3 +195,26 @@ fn a_lost_directory_is_made_anew_from_what_the_bricks_know() {
         assert!(site.open(export).read(0, 8 * MIB) == Ok(written.clone()), "{export} is what it was");
     }
 }
+
+#[test]
+fn a_volume_that_was_deleted_while_a_brick_was_away_is_left_out_when_asked_for() {
+    let (mut site, _) = site(3, "raid1x3");
+    site.text("volume snapshot first monday");
+    wait_for_heartbeats(&site, 3);
+    site.cluster.kill("directory").expect("it is killed");
+    let store = site.dir.path().join("directory.db");
+    std::fs::remove_file(&store).expect("the disk breaks");
+    site.cluster.kill("brick-3").expect("it is killed");
+    let rebuild = format!("directory rebuild --dir {} --bricks 2", site.dir.path().display());
+    let (refused, code) = site.json(&rebuild);
+    assert!(code == 1 && refused["objections"].to_string().contains("--forget VOLUME"), "{refused}");
+
+    let refusal = site.refusal(&format!("{rebuild} --forget first --forget frist"));
+    assert!(refusal.contains("'frist'") && refusal.contains("first, first@monday"), "{refusal}");
+    assert!(!store.exists(), "nothing is written");
+
+    let (rebuilt, code) = site.json(&format!("{rebuild} --forget first"));
+    assert_eq!((code, &rebuilt["volumes"]), (0, &json!([])), "{rebuilt}");
+    assert_eq!(rebuilt["forgotten"], json!(["first", "first@monday"]), "{rebuilt}");
+    assert!(store.exists(), "it is written");
+}

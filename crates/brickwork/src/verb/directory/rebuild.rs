@@ -4,11 +4,12 @@ use crate::config::{self, Bytes, DirectoryFile, Period};
 use crate::global::Global;
 use crate::verb::daemon;
 use crate::{output, view};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use base::BrickId;
-use host::Shutdown;
-use proto::directory::rebuild::{Rebuilt, Recount};
+use host::{Shutdown, Told};
+use proto::directory::rebuild::Rebuilt;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,12 +35,18 @@ It hears bricks for --wait, or until --bricks of them have answered. A brick tha
 blocks is unknown to the new directory: `brick init` it anew. Settings of `rebuild` and `scrub` and evictions are
 forgotten, and so are volumes' deletions that no brick has learned of.
 
+A volume that was deleted while a brick was away stands in the way: that brick still describes its groups, and the other
+members do not know them any more. If you know that the volume was deleted, use --forget VOLUME, with the name as the
+command printed it. Snapshots and clones share the groups of their volume and are left out with it; the command lists them.
+What is left out cannot be read any more. Nothing is written if no brick describes a volume of that name.
+
 Ends with 0 when the store is written, with 1 when it is not.
 
 Examples:
   mv /etc/brickwork/directory.db /etc/brickwork/directory.db.damaged
   brickwork directory rebuild --dir /etc/brickwork --bricks 6
   brickwork directory rebuild --dir /etc/brickwork --wait 2m
+  brickwork directory rebuild --dir /etc/brickwork --bricks 6 --forget scratch
   brickwork directory --config /etc/brickwork/directory.toml")]
 pub(super) struct Args {
     /// The folder that `cluster init` wrote, without the store
@@ -54,6 +61,9 @@ pub(super) struct Args {
     /// Write the store even if missing bricks could have continued without the others; writes that only they know are lost
     #[arg(long)]
     force: bool,
+    /// Leave out this volume, which was deleted, with all its snapshots and clones; may be repeated
+    #[arg(long, value_name = "VOLUME")]
+    forget: Vec<String>,
 }
 
 /// What was found.
@@ -64,6 +74,8 @@ struct Found {
     heard: Vec<BrickId>,
     /// Members of groups that were not heard of.
     missing: Vec<BrickId>,
+    /// Volumes, snapshots and clones that are left out, as asked for.
+    forgotten: Vec<String>,
     verdict: Option<Result<Rebuilt, Vec<String>>>,
 }
 
@@ -108,8 +120,9 @@ fn listen(global: &Global, args: &Args, file: &DirectoryFile) -> Result<Found> {
     let (start, limit) = (Instant::now(), Duration::from_secs(args.wait.seconds));
     let total = args.bricks.map_or(args.wait.seconds, u64::from);
     let bar = if global.json { indicatif::ProgressBar::hidden() } else { output::progress(total, "", false) };
-    let mut found = Found::default();
-    let is_enough = |recount: &Recount| {
+    let (mut found, mut unknown) = (Found::default(), None);
+    let is_enough = |told: &Told| {
+        let recount = told.recount();
         let (answered, heard) = recount.bricks();
         let is_enough = match args.bricks {
             Some(bricks) => answered.len() >= bricks as usize,
@@ -119,14 +132,32 @@ fn listen(global: &Global, args: &Args, file: &DirectoryFile) -> Result<Found> {
         bar.set_position(args.bricks.map_or(start.elapsed().as_secs(), |_| answered.len() as u64));
         if is_enough {
             let missing = recount.missing().into_iter().filter(|brick| !heard.contains(brick)).collect();
-            found = Found { missing, verdict: Some(recount.verdict(args.force)), answered, heard };
+            let verdict = Some(recount.verdict(args.force));
+            unknown = answered.first().and_then(|_| unknown_volume(told, &args.forget));
+            found = Found { missing, forgotten: forgotten(told, &args.forget), verdict, answered, heard };
         }
         is_enough
     };
     let ready = |ready: &host::Ready| tracing::info!("{ready}");
-    host::run_recount(&node, &file.listen, &shutdown, ready, is_enough)?;
+    host::run_recount(&node, &file.listen, &args.forget, &shutdown, ready, is_enough)?;
     bar.finish_and_clear();
-    Ok(found)
+    unknown.map_or(Ok(found), |why| Err(anyhow!(why)))
+}
+
+/// What is wrong with the first of `volumes` that no brick describes.
+fn unknown_volume(told: &Told, volumes: &[String]) -> Option<String> {
+    let unknown = volumes.iter().find(|volume| told.family_of(volume).is_empty())?;
+    let known: Vec<&str> = told.volumes().collect();
+    let known = if known.is_empty() { "no volume".to_owned() } else { known.join(", ") };
+    Some(format!(
+        "nothing was written: --forget names '{unknown}', and no brick that answered describes such a volume; they describe \
+         {known}"
+    ))
+}
+
+fn forgotten(told: &Told, volumes: &[String]) -> Vec<String> {
+    let families = volumes.iter().flat_map(|volume| told.family_of(volume));
+    families.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn print(found: &Found, store: &Path, config: &Path) {
@@ -140,6 +171,9 @@ fn print(found: &Found, store: &Path, config: &Path) {
     if found.answered.is_empty() {
         println!("Nothing was written: without bricks there is nothing to make a directory from.");
         return;
+    }
+    if !found.forgotten.is_empty() {
+        output::print_marked("!", &format!("Left out, as asked: {}.", found.forgotten.join(", ")));
     }
     match &found.verdict {
         Some(Ok(rebuilt)) => print_rebuilt(rebuilt, store, config),
@@ -176,6 +210,7 @@ fn print_json(found: &Found, store: &Path) {
     let numbers = |bricks: &[BrickId]| bricks.iter().map(|brick| brick.0).collect::<Vec<_>>();
     let mut value = json!({
         "answered": numbers(&found.answered), "heard": numbers(&found.heard), "missing": numbers(&found.missing),
+        "forgotten": found.forgotten,
         "written": null, "volumes": [], "groups": 0, "notes": [], "objections": [],
     });
     match &found.verdict {
