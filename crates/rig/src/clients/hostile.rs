@@ -4,7 +4,7 @@ use super::record::beside;
 use anyhow::{Context, Result, ensure};
 use job::process;
 use rig::cluster::{Cluster, Spec};
-use rig::nbd::{self, Nbd, command, connect, error, greet, read_option_reply, send_option};
+use rig::nbd::{self, Nbd, command, connect, error, greet, head, read_option_reply, send_option};
 use rig::noise::Noise;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -189,19 +189,24 @@ fn held_memory(cluster: &Cluster) -> Result<()> {
 pub(super) fn announced_and_gone(binary: &Path) -> Result<()> {
     with_witness(binary, |cluster| {
         let port = cluster.gateways[0].nbd_port;
-        let mut header = Vec::from(nbd::OPTION_MAGIC.to_be_bytes());
-        header.extend_from_slice(&99u32.to_be_bytes());
-        header.extend_from_slice(&u32::MAX.to_be_bytes());
+        let announcing = |length: u32| {
+            [&nbd::OPTION_MAGIC.to_be_bytes()[..], &99u32.to_be_bytes(), &length.to_be_bytes()].concat()
+        };
+        let (question, header) = (announcing(0), announcing(u32::MAX));
         let mut other = cluster.connect(0, "w")?;
         let mut slowest = Duration::ZERO;
         for _ in 0..100 {
             let mut stranger = connect(port)?;
             greet(&mut stranger)?;
-            stranger.write_all(&header)?;
             let mut attached = cluster.connect(0, "v")?;
-            attached.request(command::WRITE, 1, 0, u32::MAX)?;
-            // The gateway must have read the headers before it finds the rest.
-            std::thread::sleep(Duration::from_millis(20));
+            // The gateway must have read the headers before it finds the rest: each goes out together with a question, and
+            // who has the answer knows that both were read.
+            stranger.write_all(&[&question[..], &header].concat())?;
+            attached
+                .raw(&[head(command::READ, 1, 0, 4096), head(command::WRITE, 2, 0, u32::MAX)].concat())?;
+            read_option_reply(&mut stranger).context("the question before the announcement")?;
+            ensure!(attached.reply()?.error == 0, "the read before the announcement failed");
+            attached.payload(4096)?;
             stranger.write_all(&[0; 4])?;
             attached.raw(&[0; 4])?;
             drop((stranger, attached));

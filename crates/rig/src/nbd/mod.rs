@@ -288,7 +288,8 @@ fn write_both(stream: &mut Stream, head: &[u8], payload: &[u8]) -> io::Result<()
     stream.write_all(&payload[sent.saturating_sub(head.len())..])
 }
 
-fn head(command: u16, handle: u64, offset: u64, length: u32) -> [u8; 28] {
+/// The head of a request, of a command that there need not be.
+pub fn head(command: u16, handle: u64, offset: u64, length: u32) -> [u8; 28] {
     let mut head = [0; 28];
     head[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
     head[6..8].copy_from_slice(&command.to_be_bytes());
