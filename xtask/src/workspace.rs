@@ -40,12 +40,40 @@ pub(crate) fn built(profile: &str) -> Result<PathBuf> {
     Ok(job::target()?.join(if profile == "dev" { "debug" } else { profile }))
 }
 
-/// Builds the binary and what drives it, and runs the latter with the words that are left.
+/// Builds the binary, where it is needed, and what drives it, and runs the latter with the words that are left.
 pub(crate) fn rig(profile: &str, verb: &str, words: Words) -> Result<ExitCode> {
-    let build = ["build", "-p", "brickwork", "-p", "brickwork-rig", "--profile", profile];
+    let words: Vec<String> = words.collect();
+    // Both packages are named either way: the features of what they share are then the same, and nothing is built twice.
+    let mut build =
+        vec!["build", "--profile", profile, "-p", "brickwork", "-p", "brickwork-rig", "--bin", "rig"];
+    if needs_binary(&words) {
+        build.extend(["--bin", "brickwork"]);
+    }
     Job::spawn(&format!("build-{profile}"), &mut cargo(&build))?
         .wait_showing(Duration::from_secs(1500))?
         .success()?;
     let status = Command::new(built(profile)?.join("rig")).arg(verb).args(words).status()?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether a run wants the binary built: it is given none, and does more than to tell what there is.
+fn needs_binary(words: &[String]) -> bool {
+    let does_without = |word: &String| {
+        let option = word.split_once('=').map_or(word.as_str(), |(option, _)| option);
+        matches!(option, "--binary" | "--list" | "--help" | "-h")
+    };
+    !words.iter().any(does_without)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_is_built_unless_one_is_given_or_none_is_run() {
+        let needs = |line: &str| needs_binary(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(needs("") && needs("--all") && needs("block --quick") && needs("--binary-less"));
+        assert!(!needs("--binary /tmp/brickwork nbdinfo") && !needs("block --binary=/tmp/brickwork"));
+        assert!(!needs("--list") && !needs("rebuild --help") && !needs("-h"));
+    }
 }
