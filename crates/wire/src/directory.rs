@@ -403,6 +403,8 @@ pub enum AdminRequest {
     /// Deletes a volume and all its data.
     DeleteVolume {
         name: String,
+        /// Tells a retry from a second command.
+        nonce: u64,
     },
     /// Makes a volume larger.
     ResizeVolume {
@@ -637,7 +639,7 @@ wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
     0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, io_timeout, nonce },
-    1 => DeleteVolume { name },
+    1 => DeleteVolume { name, nonce },
     2 => ResizeVolume { name, size_bytes },
     3 => SetReadOnly { name, read_only },
     4 => ListVolumes,

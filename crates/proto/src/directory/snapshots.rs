@@ -27,7 +27,8 @@ fn nonce_of(request: &AdminRequest) -> Option<u64> {
     match request {
         AdminRequest::Snapshot { nonce, .. }
         | AdminRequest::Clone { nonce, .. }
-        | AdminRequest::Rollback { nonce, .. } => Some(*nonce),
+        | AdminRequest::Rollback { nonce, .. }
+        | AdminRequest::DeleteVolume { nonce, .. } => Some(*nonce),
         _ => None,
     }
 }
@@ -119,7 +120,7 @@ impl Desk {
         }
         let planned = match request {
             // What is being moved or let go in the background must end first.
-            AdminRequest::DeleteVolume { name } => return self.delete(asker, name, fx),
+            AdminRequest::DeleteVolume { name, nonce } => return self.delete(asker, name, *nonce, fx),
             AdminRequest::Snapshot { volume, snapshot, nonce } => {
                 self.plan_snapshot(now, volume, snapshot, *nonce)
             }

@@ -3,7 +3,7 @@
 use super::desk::Desk;
 use super::members::{full, fullness};
 use super::records::VolumeRecord;
-use base::{BrickId, Time};
+use base::{BrickId, GroupId, Time};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{BrickStatus, ClusterStatus, GroupView};
 
@@ -56,11 +56,20 @@ impl Desk {
         let views: Vec<&GroupView> = groups.iter().filter_map(|group| self.cluster.active(*group)).collect();
         let lost = |view: &GroupView| view.members.len() as u8 - view.current.len();
         let count = |is: &dyn Fn(&GroupView) -> bool| views.iter().filter(|view| is(view)).count() as u32;
+        // Of a group that lost too many at once no view can be made: it is not changing, and serves nobody.
+        let is_dead = |view: &GroupView| {
+            let serves = |slot: &u8| self.cluster.leases.is_alive(now, view.members[usize::from(*slot)]);
+            let serving = view.current.iter().filter(serves).count() as u8;
+            view.members.len() as u8 - serving > tolerates
+        };
+        let is_unavailable = |group: &&GroupId| {
+            self.views.is_changing(**group) || self.cluster.active(**group).is_some_and(is_dead)
+        };
         VolumeStatus {
             volume: self.cluster.shown(&record.info).clone(),
             groups: groups.len() as u32,
             degraded: count(&|view| lost(view) > 0),
-            unavailable: groups.iter().filter(|group| self.views.is_changing(**group)).count() as u32,
+            unavailable: groups.iter().filter(is_unavailable).count() as u32,
             can_lose: views
                 .iter()
                 .map(|view| tolerates.saturating_sub(lost(view)))

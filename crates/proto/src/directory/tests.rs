@@ -397,6 +397,10 @@ fn where_the_wanted_substitute_cannot_help_another_brick_does() {
     assert_eq!(brick_at(&stage.view(), 0), spare[0], "a member cannot take a second slot");
 }
 
+fn delete(name: &str, nonce: u64) -> AdminRequest {
+    AdminRequest::DeleteVolume { name: name.to_owned(), nonce }
+}
+
 fn snapshot(name: &str, nonce: u64) -> AdminRequest {
     AdminRequest::Snapshot { volume: "v".to_owned(), snapshot: name.to_owned(), nonce }
 }
@@ -433,15 +437,15 @@ fn a_deleted_snapshot_merges_into_its_child_and_goes() {
     let mut stage = Stage::new(3);
     let volume = stage.volume("raid1x3", 1);
     let Ok(AdminReply::Volume(taken)) = stage.ask(snapshot("s", 5)) else { panic!("no snapshot") };
-    let refused = stage.ask(AdminRequest::DeleteVolume { name: "v".to_owned() }).expect_err("has a snapshot");
+    let refused = stage.ask(delete("v", 20)).expect_err("has a snapshot");
     assert!(refused.to_string().contains("v@s"), "{refused}");
     let clone = AdminRequest::Clone { snapshot: "v@s".to_owned(), name: "c".to_owned(), nonce: 6 };
     let Ok(AdminReply::Volume(clone)) = stage.ask(clone) else { panic!("no clone") };
     assert_eq!((clone.origin, clone.family), (Some(taken.id), volume.family));
-    let refused = stage.ask(AdminRequest::DeleteVolume { name: "v@s".to_owned() }).expect_err("has a clone");
+    let refused = stage.ask(delete("v@s", 21)).expect_err("has a clone");
     assert!(refused.to_string().contains("delete c first"), "{refused}");
-    for name in ["c", "v@s"] {
-        stage.ask(AdminRequest::DeleteVolume { name: name.to_owned() }).expect("nothing needs it");
+    for (name, nonce) in [("c", 22), ("v@s", 23)] {
+        stage.ask(delete(name, nonce)).expect("nothing needs it");
     }
     stage.run(2000);
     assert_eq!(stage.view().lineage.merging, [taken.id]);
@@ -469,7 +473,7 @@ fn a_rollback_puts_a_new_head_on_the_snapshot() {
     stage.ask(request).expect("asked again");
     assert_eq!(stage.view().lineage.branch_of(volume.id), head, "once");
     // The dropped head is being let go in the background: a deletion waits for that rather than fail.
-    stage.ask(AdminRequest::DeleteVolume { name: "v@s".to_owned() }).expect("it waits");
+    stage.ask(delete("v@s", 20)).expect("it waits");
     stage.run(2000);
     assert!(!stage.view().lineage.knows(before), "the dropped head is gone");
 }
@@ -497,6 +501,33 @@ fn a_copy_of_a_refused_rollback_does_not_do_it_later() {
     stage.run(10_000);
     assert_eq!(stage.view().lineage.branch_of(volume.id), head);
     stage.ask(AdminRequest::Rollback { snapshot: "v@s".to_owned(), nonce: 10 }).expect("asked for anew");
+}
+
+/// Found by torture seed 30041: the operator was told "not now", and a copy that came late deleted the snapshot.
+#[test]
+fn a_copy_of_a_deletion_that_was_refused_or_carried_out_deletes_nothing_later() {
+    for restarts in [false, true] {
+        let mut stage = Stage::new(3);
+        stage.volume("raid1x3", 2);
+        stage.ask(snapshot("s", 5)).expect("a snapshot");
+        let refused = stage.ask(delete("v", 20));
+        assert!(matches!(refused, Err(AdminError::NotNow(_))), "{refused:?}");
+        stage.ask(delete("v@s", 21)).expect("nothing needs it");
+        stage.run(2000);
+        if restarts {
+            stage.restart();
+            stage.run(5000);
+        }
+        assert_eq!(stage.ask(delete("v", 20)), refused, "restarts: {restarts}");
+        stage.ask(snapshot("s", 6)).expect("another one of the name");
+        assert_eq!(stage.ask(delete("v@s", 21)), Ok(AdminReply::Done), "it is done");
+        stage.run(2000);
+        assert_eq!(
+            stage.ask(snapshot("s", 7)),
+            Err(AdminError::Exists("v@s".to_owned())),
+            "the other one is there"
+        );
+    }
 }
 
 /// Refused at once, for what a later moment would not refuse; the directory may have been restarted since.

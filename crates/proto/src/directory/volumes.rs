@@ -155,7 +155,17 @@ impl Desk {
         }
     }
 
-    pub(super) fn delete(&mut self, asker: Asker, name: &str, fx: &mut Vec<DirectoryEffect>) -> Answered {
+    pub(super) fn delete(
+        &mut self,
+        asker: Asker,
+        name: &str,
+        nonce: u64,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        // Come again: what has the name now is another volume.
+        if self.cluster.records.counts.recent.contains(&nonce) {
+            return Some(Ok(AdminReply::Done));
+        }
         let Some(record) = self.cluster.records.volume_named(name) else {
             return Some(Err(AdminError::NoVolume(name.to_owned())));
         };
@@ -164,7 +174,8 @@ impl Desk {
             return Some(Err(error));
         }
         self.cluster.records.volumes.remove(&info.id);
-        let mut puts = vec![self.cluster.records.put_volume(info.id)];
+        self.cluster.records.note_nonce(nonce);
+        let mut puts = vec![self.cluster.records.put_volume(info.id), self.cluster.records.put_counts()];
         if self.cluster.records.volumes_of(info.family).next().is_none() {
             puts.extend(self.drop_family(info.family));
         } else {

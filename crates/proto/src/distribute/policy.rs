@@ -11,7 +11,7 @@ use super::pace::Kind;
 use base::{BrickId, Time};
 use core::time::Duration;
 
-/// Members of a group, by slot.
+/// Members of a group, by slot: up to 64, as groups of the simulator may have; those of volumes have 32 (`wire::Slots`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Members(u64);
 

@@ -1,9 +1,9 @@
 //! Machines on a perfect network: each layout serves, goes on while a brick is away, and repairs what is rotten.
 
-use crate::common::{Cluster, pattern};
+use crate::common::{Cluster, nonce_of, pattern};
 use base::{BLOCK, BrickId, NodeId, Payload, VolumeId};
 use core::time::Duration;
-use wire::{AdminRequest, Io, IoError, IoReply, IoTimeout, Message};
+use wire::{AdminReply, AdminRequest, Io, IoError, IoReply, IoTimeout, Message};
 
 const LAYOUTS: [(&str, u32); 7] = [
     ("raid0x2", 2),
@@ -193,6 +193,30 @@ fn a_read_goes_around_a_dead_brick_before_any_view_changes() {
     }
 }
 
+/// No view can be made of a group that lost too many bricks at once, so it is not changing, and status called it served.
+#[test]
+fn status_counts_groups_that_lost_too_many_bricks_at_once_as_unavailable() {
+    for (layout, bricks, tolerated) in
+        [("raid0x3", 3, 0), ("raid1x2", 2, 1), ("raid5-4+1", 5, 1), ("rs-4+2", 6, 2)]
+    {
+        let unavailable = |dead: u32| {
+            let mut cluster = Cluster::new(bricks, 1);
+            cluster.volume(layout, SIZE);
+            cluster.run(Duration::from_secs(1));
+            (1..=dead).for_each(|brick| cluster.kill(NodeId::Brick(BrickId(brick))));
+            cluster.run(Duration::from_secs(20));
+            let Ok(AdminReply::Status(status)) = cluster.admin(AdminRequest::Status) else {
+                panic!("no status")
+            };
+            assert!(status.volumes[0].groups > 0);
+            (status.volumes[0].unavailable, status.volumes[0].groups)
+        };
+        assert_eq!(unavailable(tolerated).0, 0, "{layout}");
+        let (count, groups) = unavailable(tolerated + 1);
+        assert_eq!(count, groups, "{layout}");
+    }
+}
+
 #[test]
 fn concurrent_small_writes_in_one_block_lose_nothing() {
     let mut cluster = Cluster::new(5, 2);
@@ -210,7 +234,8 @@ fn concurrent_small_writes_in_one_block_lose_nothing() {
         }
         let expected: Vec<u8> = (1..=8u8).flat_map(|sector| vec![sector; 512]).collect();
         assert_eq!(cluster.read(1, volume, 0, 4096), expected);
-        cluster.admin(wire::AdminRequest::DeleteVolume { name: layout.replace('+', "p") }).expect("deleted");
+        let name = layout.replace('+', "p");
+        cluster.admin(AdminRequest::DeleteVolume { nonce: nonce_of(&name) ^ 1, name }).expect("deleted");
     }
 }
 

@@ -129,7 +129,10 @@ fn a_deleted_snapshot_merges_into_its_child() {
         bench.cluster.kill(NodeId::Brick(BrickId(2)));
         bench.write(10);
         for snapshot in ["s", "t"] {
-            let request = AdminRequest::DeleteVolume { name: format!("{name}@{snapshot}") };
+            let request = AdminRequest::DeleteVolume {
+                name: format!("{name}@{snapshot}"),
+                nonce: u64::from(snapshot.as_bytes()[0]) << 8,
+            };
             bench.cluster.admin(request).expect("deleted");
         }
         bench.cluster.restart(BrickId(2));
@@ -352,7 +355,10 @@ fn what_rots_in_a_branch_that_cannot_be_merged_is_found_and_repaired() {
         let snapshot = AdminRequest::Snapshot { volume: volume.clone(), snapshot: "s".to_owned(), nonce: 1 };
         bench.cluster.admin(snapshot).expect("taken");
         bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1.is_full = true;
-        bench.cluster.admin(AdminRequest::DeleteVolume { name: format!("{volume}@s") }).expect("deleted");
+        bench
+            .cluster
+            .admin(AdminRequest::DeleteVolume { name: format!("{volume}@s"), nonce: 77 })
+            .expect("deleted");
         bench.cluster.run(Duration::from_secs(3));
         let disk = &mut bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1;
         assert!(disk.branches().contains(&root), "{layout}: merged without room");

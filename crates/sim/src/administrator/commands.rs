@@ -163,7 +163,7 @@ impl World {
         if duty == Duty::Delete {
             self.administrator.deleted.insert(of);
             self.workload.cancel_readers(of);
-            return Some((AdminRequest::DeleteVolume { name: snapshot }, of));
+            return Some((AdminRequest::DeleteVolume { name: snapshot, nonce }, of));
         }
         self.administrator.used.insert(of);
         self.administrator.cuts += 1;
@@ -232,11 +232,6 @@ impl World {
     fn on_refused(&mut self, command: &Command, error: &AdminError) -> Result<(), Violation> {
         self.note(0, &format!("refuses {:?}: {error}", command.request));
         match (&command.request, error) {
-            // It was asked again after the answer was lost. Only this administrator deletes, and each snapshot once.
-            (AdminRequest::DeleteVolume { .. }, AdminError::NoVolume(_)) => {
-                self.faults.count(Incident::SnapshotsDeleted);
-                return Ok(());
-            }
             (_, AdminError::NotNow(_) | AdminError::Busy | AdminError::TooFewBricks { .. }) => {}
             (
                 AdminRequest::ReadmitBrick { .. } | AdminRequest::ReplaceBrick { .. },

@@ -214,7 +214,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
         groups: args.groups,
         read_policy: args.read_policy,
         io_timeout: timeout(args.io_timeout),
-        nonce: u64::from_le_bytes(random()),
+        nonce: nonce(),
     };
     match client::call(global, request)? {
         AdminReply::Volume(volume) if global.json => output::print_json(&view::volume_json(&volume)),
@@ -291,9 +291,14 @@ fn delete(global: &Global, name: String, yes: bool) -> Result<()> {
         };
         confirm::confirm(&what, &name)?;
     }
-    client::call(global, AdminRequest::DeleteVolume { name: name.clone() })
+    client::call(global, AdminRequest::DeleteVolume { name: name.clone(), nonce: nonce() })
         .with_context(|| format!("cannot delete '{name}'"))?;
     done(global, &name, "deleted")
+}
+
+/// Tells a retry of this command from another one.
+fn nonce() -> u64 {
+    u64::from_le_bytes(random())
 }
 
 fn done(global: &Global, name: &str, what: &str) -> Result<()> {

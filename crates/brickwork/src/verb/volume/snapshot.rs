@@ -1,7 +1,7 @@
 //! `brickwork volume snapshot | clone | rollback`.
 
+use super::nonce;
 use crate::global::Global;
-use crate::security::random;
 use crate::verb::{client, confirm};
 use crate::{output, view};
 use anyhow::{Context, Result};
@@ -93,11 +93,6 @@ pub(super) fn rollback(global: &Global, args: Rollback) -> Result<()> {
         .with_context(|| format!("cannot roll '{volume}' back to '{snapshot}'"))?;
     done(global, &reply, &volume, &format!("Volume '{volume}' is what '{snapshot}' is."));
     Ok(())
-}
-
-/// Tells a retry of this command from another one.
-fn nonce() -> u64 {
-    u64::from_le_bytes(random())
 }
 
 fn done(global: &Global, reply: &AdminReply, name: &str, text: &str) {
