@@ -309,7 +309,9 @@ fn mended_bugs_stay_mended() {
 
 /// Which of the first seeds tell the story, as many as `SCENARIO_SEEDS` says: for a scenario whose own does so no more.
 fn others(scenario: &Scenario) -> String {
-    let count = std::env::var("SCENARIO_SEEDS").map_or(0, |count| count.parse().expect("a number of seeds"));
+    let count = std::env::var_os("SCENARIO_SEEDS").map_or(0, |count| {
+        count.to_str().and_then(|count| count.parse().ok()).expect("SCENARIO_SEEDS is a number of seeds")
+    });
     let mut found = String::new();
     for seed in 1..=count {
         let (outcome, _) = run(seed, &scenario.options, None);
