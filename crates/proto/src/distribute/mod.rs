@@ -11,11 +11,10 @@
 //! | [`hedged`] | as shortest queue, and a second holder | at once, and when it takes long |
 //! | [`tied`] | two of the bricks | when a disk is free |
 //!
-//! Reading order: [`policy`] (what a policy is), a policy, [`Policies`] (what a gateway has). [`load`] and [`pace`] are what
+//! Reading order: [`policy`] (what a policy is), a policy, [`policies`] (all that a gateway has). [`load`] and [`pace`] are what
 //! an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
 //!
-//! A new policy is a file here, a line in [`shipped`], and its name in [`ReadPolicy`]. What gateways set a policy's numbers to
-//! stands here as well.
+//! A new policy is a file here, a line in [`policies::shipped`], and its name in [`wire::ReadPolicy`].
 
 pub mod claim;
 pub mod contest;
@@ -24,6 +23,7 @@ pub mod hedged;
 pub mod lard;
 pub mod load;
 pub mod pace;
+pub mod policies;
 pub mod policy;
 pub mod probing;
 pub mod random;
@@ -34,108 +34,4 @@ pub mod tied;
 pub mod two_choices;
 pub mod weighted_hash;
 
-use base::Time;
-use contest::Contest;
-use core::time::Duration;
-use hash::Hash;
-use hedged::Hedged;
-use lard::{Lard, LardConfig};
-use load::Load;
-use policy::{Course, Next, Part, Plan, Policy, Told};
-use probing::Probing;
-use random::Random;
-use shortest_queue::ShortestQueue;
-use tied::Tied;
-use two_choices::TwoChoices;
-use weighted_hash::Measured;
-use wire::ReadPolicy;
-
-/// How many bytes are served by one brick, as far as the policies by address are concerned.
-pub const GRANULE_BYTES: u64 = 64 << 10;
-/// A gateway's share of LARD's thresholds, which are those of a web server: a brick is busy with fewer.
-pub const LARD_SCALE: f64 = 0.25;
-/// Addresses whose home LARD remembers.
-const LARD_ADDRESSES: usize = 1 << 17;
-/// The percentage of reads that is answered before a second question, as the paper has it; and none is asked sooner.
-const HEDGE_PERCENT: f64 = 95.0;
-const HEDGE_FLOOR_NS: u64 = 200_000;
-/// How long a claim is on its way, about.
-const TIE_DELAY: Duration = Duration::from_micros(300);
-
-const QUEUES: ShortestQueue = ShortestQueue { granule: GRANULE_BYTES };
-
-/// Each policy as gateways have it; those that draw do so from `seed`. The names that volumes store are listed in
-/// `wire::policy`.
-pub fn shipped(policy: ReadPolicy, seed: u64) -> Box<dyn Policy> {
-    match policy {
-        ReadPolicy::Claim => Box::new(Contest::rescued(QUEUES)),
-        ReadPolicy::Hash => Box::new(Hash { granule: GRANULE_BYTES }),
-        ReadPolicy::WeightedHash => Box::new(Measured::new(GRANULE_BYTES)),
-        ReadPolicy::Lard => Box::new(Lard::new(lard())),
-        ReadPolicy::ShortestQueue => Box::new(QUEUES),
-        ReadPolicy::Hedged => Box::new(Hedged::new(HEDGE_PERCENT, HEDGE_FLOOR_NS, QUEUES)),
-        ReadPolicy::Tied => Box::new(Tied { queues: QUEUES, delay: TIE_DELAY }),
-        ReadPolicy::Probing => Box::new(Probing::new(1)),
-        ReadPolicy::Random => Box::new(Random::new(seed)),
-        ReadPolicy::TwoChoices => Box::new(TwoChoices::new(seed)),
-    }
-}
-
-fn lard() -> LardConfig {
-    LardConfig {
-        scale: LARD_SCALE,
-        addresses: LARD_ADDRESSES,
-        granule: GRANULE_BYTES,
-        ..LardConfig::default()
-    }
-}
-
-/// All policies of a gateway: a volume's may change at any time, so each learns from all answers.
-#[derive(Debug)]
-pub struct Policies {
-    all: Vec<(ReadPolicy, Box<dyn Policy>)>,
-}
-
-impl Default for Policies {
-    fn default() -> Policies {
-        Policies::new(0)
-    }
-}
-
-impl Policies {
-    /// All draws follow from `seed`. Two gateways have different ones: with the same draws they would run to the same bricks.
-    pub fn new(seed: u64) -> Policies {
-        Policies { all: ReadPolicy::ALL.into_iter().map(|policy| (policy, shipped(policy, seed))).collect() }
-    }
-
-    fn of(&mut self, policy: ReadPolicy) -> &mut dyn Policy {
-        let found = self.all.iter_mut().find(|(of, _)| *of == policy);
-        &mut *found.expect("all are there").1
-    }
-
-    /// See [`Policy::one`].
-    pub fn one(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
-        self.of(policy).one(now, part, load)
-    }
-
-    /// See [`Policy::plan`].
-    pub fn plan(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
-        self.of(policy).plan(now, part, load)
-    }
-
-    /// See [`Policy::next`].
-    pub fn next(
-        &mut self,
-        policy: ReadPolicy,
-        now: Time,
-        part: &Part<'_>,
-        (course, load): (&Course, &Load),
-    ) -> Next {
-        self.of(policy).next(now, part, course, load)
-    }
-
-    /// An answer came to a read under any of them.
-    pub fn answered(&mut self, told: &Told) {
-        self.all.iter_mut().for_each(|(_, policy)| policy.answered(told));
-    }
-}
+pub use policies::{GRANULE_BYTES, LARD_SCALE, Policies, shipped};

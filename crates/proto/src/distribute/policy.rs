@@ -4,7 +4,7 @@
 //! ([`Policy::next`]): hedges, ties, rescues. A gateway and the simulator drive the same value. Who drives it sees to it
 //! that the read is answered in the end; a policy only has to be quick about it.
 //!
-//! A new policy is a file beside this one, a line in [`super::shipped`], and its name in [`wire::ReadPolicy`].
+//! A new policy is a file beside this one, a line in [`super::policies`], and its name in [`wire::ReadPolicy`].
 
 use super::load::Load;
 use super::pace::Kind;
