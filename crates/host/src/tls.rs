@@ -1,4 +1,5 @@
-//! TLS with certificates in both directions, by the cluster's own authority (rustls; TLS 1.3 only).
+//! TLS with certificates in both directions, by the cluster's own authority (rustls; TLS 1.3 only). Who is accepted is decided here;
+//! what a refused stranger meets is in `transport::connection`, and how refusals are counted and logged in `refusals`.
 
 use crate::{HostError, TlsFiles};
 use base::NodeId;

@@ -1,6 +1,6 @@
 //! Group commit: which of the waiting records one group takes to the journal, and when a group begins ([`Log::is_due`]) and
-//! is durable. One group is in flight at a time; that one begins, or the content's way home does first, is said in
-//! `commands` (`start_group`).
+//! is durable. One group is in flight at a time. Whether one begins now, or content is taken to its final place first, is
+//! decided in `commands` (`start_group`).
 //!
 //! A group takes what has gathered while the one before was in flight. A group is durable by one durable write, or by a flush
 //! when it brought slots beside its frame; only then is anything answered.

@@ -1,5 +1,5 @@
 //! Reed-Solomon: RAID-5 with up to four parities. The first is the exclusive or, so `rs-k+1` stores what `raid5-k+1`
-//! does. `rotation` says which slot holds which parity, `code::erasure` how a parity is computed.
+//! does. `rotation` says which slot holds which data or parity, `code::erasure` how a parity is computed.
 
 use super::rotation::{Rotation, Shape};
 use super::{Family, Layout, Limit};

@@ -1,6 +1,6 @@
 //! Retries of requests that took effect here: which requests are over, so that a retry is answered and takes effect once.
-//! A settler learns here what took effect before later writes went over it. A prepare that comes again while its write is
-//! undecided is answered in [`super::writes`] (`admit`, `admit_again`).
+//! A settler learns here what took effect before later writes went over it. What a prepare that
+//! comes again is answered, before and after its write is decided, is said in [`super::writes`] (`admit`, `admit_again`).
 
 use super::completions::{Applied, Completions};
 use super::context::Context;
