@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Serves one volume over NBD on a unix socket, through any live gateway. When a gateway dies, attach continues through another
-one within 5 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
+one within 2 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
 
 Examples:
   brickwork attach first --socket /run/first.sock &

@@ -318,7 +318,7 @@ mod tests {
         let slow = SlowEntry {
             is_out: true,
             since_ms: 90_000,
-            why: "its prepares take 44.1 ms".into(),
+            why: "its writes take 44.1 ms".into(),
             relapses: 0,
             hold_s: 10,
             well_ms: None,
@@ -327,7 +327,7 @@ mod tests {
         status.bricks[1].stale_groups = 2;
         assert_eq!(crate::view::brick_state_since(&status.bricks[1]), "slow, left out 90 s");
         let told_first = told(&status);
-        assert!(told_first.contains("left out: its prepares take 44.1 ms. It returns"), "{told_first}");
+        assert!(told_first.contains("left out: its writes take 44.1 ms. It returns"), "{told_first}");
         assert!(told_first.contains("well for 10 s. Check"), "{told_first}");
         let again = SlowEntry { relapses: 2, hold_s: 40, well_ms: Some(12_000), ..slow.clone() };
         status.bricks[1].slow = Some(again);

@@ -215,11 +215,13 @@ impl Recount {
             ));
         }
         if silent.len() >= usize::from(needed) {
-            let why = format!("{} could have gone on without those that know it", silent.join(", "));
+            let silent = silent.join(", ");
+            let why = format!("{silent} may have continued without the other members");
             if !force {
                 return Err(format!(
-                    "{why}: start them; if they run, the volume was deleted (use --forget VOLUME) or they have other \
-                     disks; use --force if their blocks are lost for good, and empty them before they return"
+                    "{why}. Start {silent}. A named brick that answers has no record of the group: either the volume was \
+                     deleted (use --forget VOLUME), or the brick's disks were exchanged. If its blocks are lost for \
+                     good, use --force, and format its disks before it returns."
                 ));
             }
             notes.push(format!("{}: {why}; forced", view.group));
@@ -414,7 +416,7 @@ mod tests {
     fn a_view_that_those_who_are_silent_could_have_left_behind_is_refused() {
         let told = [(1, 3, view(3, 7)), (2, 3, view(3, 7))];
         let refusals = recount("raid1x3", &told).verdict(false).expect_err("brick 3 may have gone on alone");
-        assert!(refusals[0].contains("brick-3 could have gone on"), "{refusals:?}");
+        assert!(refusals[0].contains("brick-3 may have continued"), "{refusals:?}");
         assert!(recount("raid1x3", &told).verdict(true).is_ok(), "forced");
         let rebuilt = recount("raid5-2+1", &told).verdict(false).expect("brick 3 alone cannot serve");
         assert_eq!(group_of(&rebuilt).next.expect("a view").current, Slots(3));

@@ -126,7 +126,7 @@ impl Slow {
         let ms = |us: u32| f64::from(us) / 1000.0;
         agreed.then(|| {
             format!(
-                "its prepares take {:.1} ms, those of the others in its groups {:.1} ms, by {slow} of {all} gateways",
+                "its writes take {:.1} ms, those of the others in its groups {:.1} ms (seen by {slow} of {all} gateways)",
                 ms(worst.prepare_us),
                 ms(worst.others_us)
             )

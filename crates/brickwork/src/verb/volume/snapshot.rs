@@ -77,7 +77,7 @@ pub(super) fn clone(global: &Global, args: Clone) -> Result<()> {
     let Clone { snapshot, name } = args;
     let request = AdminRequest::Clone { snapshot: snapshot.clone(), name: name.clone(), nonce: nonce() };
     let reply = client::call(global, request).with_context(|| format!("cannot clone '{snapshot}'"))?;
-    done(global, &reply, &name, &format!("Volume '{name}' is made, as '{snapshot}' is."));
+    done(global, &reply, &name, &format!("Volume '{name}' created from '{snapshot}'."));
     Ok(())
 }
 
@@ -91,7 +91,7 @@ pub(super) fn rollback(global: &Global, args: Rollback) -> Result<()> {
     let request = AdminRequest::Rollback { snapshot: snapshot.clone(), nonce: nonce() };
     let reply = client::call(global, request)
         .with_context(|| format!("cannot roll '{volume}' back to '{snapshot}'"))?;
-    done(global, &reply, &volume, &format!("Volume '{volume}' is what '{snapshot}' is."));
+    done(global, &reply, &volume, &format!("Volume '{volume}' rolled back to '{snapshot}'."));
     Ok(())
 }
 
