@@ -296,17 +296,23 @@ impl Blocks {
         zeros
     }
 
-    /// Sets room aside for a write; refuses what the disk has no room for, and new data when it is nearly full.
+    /// Sets room aside for a write; refuses what the disk has no room for beside the room kept for others, and new data
+    /// when it is nearly full.
     pub(crate) fn admit(
         &mut self,
         span: Span,
         cause: Cause,
         portions: &[Portion],
         need: Need,
+        kept_bytes: usize,
     ) -> Result<(), StoreError> {
         let demand = self.demand(span, cause, portions, need);
         let places = self.pages.places();
-        if self.room.admits(demand, Taken::with_reserved(&self.slots, places)) {
+        let taken = Taken::with_reserved(&self.slots, places);
+        if self.room.admits(demand, taken) {
+            if kept_bytes > 0 && !self.room.fits(demand.beside(kept_bytes), taken) {
+                return Err(StoreError::NoRoomYet);
+            }
             self.reserve(need);
             return Ok(());
         }

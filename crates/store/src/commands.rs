@@ -18,6 +18,16 @@ use wire::{Change, Span, Wire};
 /// Batches of completions from elsewhere that wait for the journal.
 const REMEMBER_MAX: usize = 64;
 
+/// What a write asks for beside room for its content.
+#[derive(Clone, Copy)]
+struct Asks {
+    cause: Cause,
+    /// What its record takes beside its extents.
+    record_bytes: usize,
+    /// Room that is for others, and must be left over.
+    kept_bytes: usize,
+}
+
 /// What a write would take, set aside.
 struct Plan {
     extents: Vec<Extent>,
@@ -26,7 +36,7 @@ struct Plan {
 }
 
 impl Running {
-    pub(crate) fn on_stage(&mut self, token: Token, staged: Staged, payload: &Payload) {
+    pub(crate) fn on_stage(&mut self, token: Token, staged: Staged, payload: &Payload, kept_bytes: usize) {
         let (stamp, span) = (staged.write.stamp, staged.write.span);
         if let Some(known) = self.log.writes.get_mut(stamp) {
             return match known.stage_again(token) {
@@ -43,10 +53,10 @@ impl Running {
             Change::Data => is_whole,
         };
         let direct = matches!(staged.change, Change::Data | Change::Parity { .. });
-        let record_bytes = staged.to_bytes().len();
+        let asks = Asks { cause: Cause::stage(direct), record_bytes: staged.to_bytes().len(), kept_bytes };
         let setting = Setting::of(&staged.change, stamp);
         let planned = if sound && span.is_valid() {
-            self.plan(span, setting, payload, Cause::stage(direct), record_bytes)
+            self.plan(span, setting, payload, asks)
         } else {
             Err(StoreError::Failed)
         };
@@ -73,7 +83,8 @@ impl Running {
             && stamps.len() == span.count as usize * width as usize
             && (is_lost || payload.len() == span.bytes());
         let planned = if sound {
-            self.plan(span, Setting::Each(width, &stamps), payload, Cause::Mend, stamps.len() * 8 + 32)
+            let asks = Asks { cause: Cause::Mend, record_bytes: stamps.len() * 8 + 32, kept_bytes: 0 };
+            self.plan(span, Setting::Each(width, &stamps), payload, asks)
         } else {
             Err(StoreError::Failed)
         };
@@ -95,16 +106,15 @@ impl Running {
         span: Span,
         setting: Setting<'_>,
         payload: &Payload,
-        cause: Cause,
-        record_bytes: usize,
+        asks: Asks,
     ) -> Result<Plan, StoreError> {
-        let portions = self.blocks.split(span, payload.is_empty(), cause);
+        let portions = self.blocks.split(span, payload.is_empty(), asks.cause);
         let inline: u32 =
             portions.iter().filter(|portion| portion.way == Way::Inline).map(|portion| portion.count).sum();
         let cost =
-            inline as usize * BLOCK + record_bytes + portions.len() * 32 + span.count as usize * 28 + 96;
+            inline as usize * BLOCK + asks.record_bytes + portions.len() * 32 + span.count as usize * 28 + 96;
         self.log.check_size(cost)?;
-        let need = self.admit(span, setting, &portions, cause, cost).inspect_err(|_| {
+        let need = self.admit(span, setting, &portions, asks, cost).inspect_err(|_| {
             // What is journalled may leave room when it is in its final place.
             self.destage.want(!self.blocks.layers.durable().is_empty());
         })?;
@@ -117,15 +127,15 @@ impl Running {
         span: Span,
         setting: Setting<'_>,
         portions: &[Portion],
-        cause: Cause,
+        asks: Asks,
         cost: usize,
     ) -> Result<Need, StoreError> {
-        self.log.admit(cost, self.blocks.layers.journalled_bytes())?;
+        self.log.admit(cost + asks.kept_bytes, self.blocks.layers.journalled_bytes())?;
         if self.blocks.discards.cover_span(&span) {
             return Err(StoreError::Busy);
         }
         let need = self.blocks.need(span, setting, portions);
-        self.blocks.admit(span, cause, portions, need)?;
+        self.blocks.admit(span, asks.cause, portions, need, asks.kept_bytes)?;
         Ok(need)
     }
 

@@ -5,6 +5,7 @@
 //! under a disk is another matter: `host::full_file_system`.
 
 use crate::slots::Allocator;
+use crate::superblock::SLOT_BYTES;
 
 /// One in so many pages is for zeros and repairs.
 pub(crate) const PAGES_KEPT: u32 = 16;
@@ -18,6 +19,18 @@ pub(crate) struct Demand {
     pub(crate) new_slots: u32,
     /// Pages that it takes, with those that it must leave; none if it takes none.
     pub(crate) pages: u32,
+}
+
+impl Demand {
+    /// With so many bytes of other writes, each slot of which may need a page.
+    pub(crate) fn beside(self, kept_bytes: usize) -> Demand {
+        let kept = kept_bytes.div_ceil(SLOT_BYTES as usize) as u32;
+        Demand {
+            slots: self.slots.saturating_add(kept),
+            pages: self.pages.saturating_add(kept),
+            new_slots: self.new_slots,
+        }
+    }
 }
 
 /// What is refused for want of room.
@@ -80,7 +93,8 @@ impl Room {
         taken.slots.used_percent().max(taken.places.used_percent())
     }
 
-    fn fits(&self, demand: Demand, taken: Taken<'_>) -> bool {
+    /// Whether there is room, whatever was refused before.
+    pub(crate) fn fits(&self, demand: Demand, taken: Taken<'_>) -> bool {
         let (slots, pages) = (taken.reserved(taken.slots), taken.reserved(taken.places));
         demand.slots + slots <= taken.slots.unused()
             && (demand.pages == 0 || demand.pages + pages <= taken.places.unused())

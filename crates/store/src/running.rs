@@ -112,7 +112,9 @@ impl Running {
 
     fn on_command(&mut self, command: Command) {
         match command {
-            Command::Stage { token, staged, payload } => self.on_stage(token, staged, &payload),
+            Command::Stage { token, staged, payload, kept_bytes } => {
+                self.on_stage(token, staged, &payload, kept_bytes)
+            }
             Command::Apply { stamp } => self.on_apply(stamp),
             Command::Drop { stamp } => self.on_drop(stamp),
             Command::Mend { token, span, width, stamps, payload } => {

@@ -64,6 +64,8 @@ pub enum Command {
         staged: Staged,
         /// The content, delta, or nothing.
         payload: Payload,
+        /// Room that is for others: with less left over, the answer is [`StoreError::NoRoomYet`].
+        kept_bytes: usize,
     },
     /// A staged write becomes the committed content at once (for reads), durably later. Not answered.
     Apply { stamp: Stamp },

@@ -36,7 +36,7 @@ fn a_large_write_is_staged_whole_or_not_at_all() {
         world.run(true);
         let token = world.next_token();
         let write = staged(span(DATA, 32, 16), 3, Change::Data);
-        world.command(Command::Stage { token, staged: write, payload: payload([3; 16]) });
+        world.command(Command::Stage { token, staged: write, payload: payload([3; 16]), kept_bytes: 0 });
         world.settle();
         let completions = world.rng.usize(..4);
         for _ in 0..completions {
@@ -77,7 +77,12 @@ fn a_frame_torn_behind_a_checkpoint_does_not_accuse_the_next_one() {
         for stamp in 2..5 {
             let token = world.next_token();
             let write = staged(span(DATA, stamp * 3, 3), stamp, Change::Data);
-            world.command(Command::Stage { token, staged: write, payload: payload([stamp; 3]) });
+            world.command(Command::Stage {
+                token,
+                staged: write,
+                payload: payload([stamp; 3]),
+                kept_bytes: 0,
+            });
             world.settle();
             world.crash().unwrap();
         }
@@ -103,7 +108,7 @@ fn what_is_decided_before_a_barrier_is_not_staged_again() {
         world.stage(staged(span(DATA, 65, 1), 5, Change::Data), payload([5])).unwrap();
         let queued = world.next_token();
         let write = staged(span(DATA, 80, 1), 6, Change::Data);
-        world.command(Command::Stage { token: queued, staged: write, payload: payload([6]) });
+        world.command(Command::Stage { token: queued, staged: write, payload: payload([6]), kept_bytes: 0 });
         for stamp in [Stamp(2), Stamp(3), Stamp(4), Stamp(6)] {
             world.command(Command::Apply { stamp });
         }

@@ -248,7 +248,7 @@ fn one_flush_carries_many_writes() {
     let before = world.store.stats();
     let stage = |world: &mut World, n: u64| {
         let staged = staged(span(1, n, 1), n + 1, Change::Data);
-        world.command(Command::Stage { token: Token(n), staged, payload: payload([n]) });
+        world.command(Command::Stage { token: Token(n), staged, payload: payload([n]), kept_bytes: 0 });
     };
     stage(&mut world, 0);
     world.settle();
@@ -263,12 +263,24 @@ fn one_flush_carries_many_writes() {
 }
 
 #[test]
+fn room_that_is_kept_for_others_is_left_over() {
+    let mut world = World::new(16 << 20, 1 << 20, 3);
+    let (little, more_than_the_journal) = (16 << 10, 1 << 20);
+    let results = [(1, little), (2, more_than_the_journal), (3, 0)].map(|(n, kept_bytes)| {
+        let staged = staged(span(1, 16 * n, 4), n, Change::Data);
+        world.stage_beside(staged, payload([n; 4]), kept_bytes)
+    });
+    assert_eq!(results, [Ok(()), Err(StoreError::NoRoomYet), Ok(())]);
+}
+
+#[test]
 fn large_writes_are_not_written_twice() {
     let mut world = World::new(16 << 20, 1 << 20, 3);
     world.command(Command::Stage {
         token: Token(1),
         staged: staged(span(1, 16, 256), 1, Change::Data),
         payload: payload([6; 256]),
+        kept_bytes: 0,
     });
     world.settle();
     let writes = world.in_flight().filter_map(|kind| match kind {
@@ -290,7 +302,7 @@ fn a_full_queue_says_busy_and_recovers() {
     let mut world = World::new(8 << 20, 256 * 1024, 3);
     for n in 0..40 {
         let staged = staged(span(1, n, 1), n + 1, Change::Data);
-        world.command(Command::Stage { token: Token(n), staged, payload: payload([n]) });
+        world.command(Command::Stage { token: Token(n), staged, payload: payload([n]), kept_bytes: 0 });
     }
     world.run(false);
     let results: Vec<_> = world
@@ -356,7 +368,12 @@ fn a_failed_write_or_flush_breaks_the_store_for_good() {
         let count = if direct { 17 } else { 3 };
         let staged =
             wire::disk::Staged { write: wire::WriteId { span: span(1, 0, count), ..staged.write }, ..staged };
-        world.command(Command::Stage { token: Token(1), staged, payload: payload(vec![1; count as usize]) });
+        world.command(Command::Stage {
+            token: Token(1),
+            staged,
+            payload: payload(vec![1; count as usize]),
+            kept_bytes: 0,
+        });
         world.command(Command::Note { token: Token(2), key: vec![1], value: None });
         world.settle();
         while !world.fail_one(which, fault.clone()) {

@@ -1,10 +1,14 @@
 //! Whose turn room is, at a disk that has not enough for all writes.
 //!
-//! A write that is told that the disk is busy keeps its place here: the next room is for the earliest stamp among those
-//! that were turned away, and writes with later stamps are told to come again, though there be room for them. Otherwise
-//! room goes to whoever happens to ask when it becomes free, and a write that needs room at many disks at once may never
-//! find it. Writes give way to earlier stamps only, so that they form no circle; and a place is kept for a while after
-//! its writer asked last, so that a writer that died holds up nobody for longer.
+//! A write for which there is no room keeps its place here, with the room that it wants. A write with a later stamp is
+//! staged only where that much is left over for it: otherwise room goes to whoever happens to ask when it becomes free,
+//! and a write that needs room at many disks at once may never find it. Writes give way to earlier stamps only, so that
+//! they form no circle; and a place is kept for a while after its writer asked last, so that a writer that died holds up
+//! nobody for longer.
+//!
+//! Room is kept, not the disk: where there is enough for both, the later write goes first. If it had to make way all the
+//! same it would be made way for in its turn, and a disk that lacked room for a moment would from then on serve one write
+//! each time that somebody asks again.
 
 use base::{GroupId, Stamp, Time};
 use core::time::Duration;
@@ -25,6 +29,8 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct Place {
     group: GroupId,
+    /// The room that it wants.
+    bytes: usize,
     /// When its writer asked last.
     asked: Time,
 }
@@ -36,15 +42,17 @@ impl Place {
 }
 
 impl Turns {
-    /// Whether room is kept for a write with an earlier stamp.
-    pub(super) fn is_behind(&self, stamp: Stamp, now: Time) -> bool {
-        self.places.range(..stamp).any(|(_, place)| place.is_kept(now))
+    /// The room that is kept for writes with earlier stamps, in bytes.
+    pub(super) fn kept_before(&self, stamp: Stamp, now: Time) -> usize {
+        let kept = self.places.range(..stamp).filter(|(_, place)| place.is_kept(now));
+        kept.map(|(_, place)| place.bytes).sum()
     }
 
-    /// The write is told that there is no room: it keeps its place, or gets one.
+    /// There is no room for the write: it keeps its place, or gets one.
     pub(super) fn turn_away(&mut self, write: &WriteId, now: Time) {
         self.places.retain(|_, place| place.is_kept(now));
-        self.places.insert(write.stamp, Place { group: write.group, asked: now });
+        let place = Place { group: write.group, bytes: write.span.bytes(), asked: now };
+        self.places.insert(write.stamp, place);
         if self.places.len() > PLACES_MAX {
             self.places.pop_last();
         }
@@ -64,7 +72,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::VolumeId;
+    use base::{BLOCK, VolumeId};
     use wire::{Scope, Span};
 
     const GROUP: GroupId = GroupId(1);
@@ -79,21 +87,22 @@ mod tests {
     }
 
     #[test]
-    fn room_is_kept_for_the_earliest_that_was_turned_away() {
+    fn room_is_kept_for_the_earlier_ones_that_were_turned_away() {
         let mut turns = Turns::default();
-        assert!(!turns.is_behind(Stamp(9), at(0)), "nothing is kept where nobody is turned away");
+        assert_eq!(turns.kept_before(Stamp(9), at(0)), 0, "nothing is kept where nobody is turned away");
         turns.turn_away(&write(5), at(0));
         turns.turn_away(&write(7), at(1));
-        assert!(!turns.is_behind(Stamp(4), at(2)), "nobody gives way to a later stamp");
-        assert!(!turns.is_behind(Stamp(5), at(2)), "nor to itself");
-        assert!(turns.is_behind(Stamp(6), at(2)));
+        assert_eq!(turns.kept_before(Stamp(4), at(2)), 0, "nobody gives way to a later stamp");
+        assert_eq!(turns.kept_before(Stamp(5), at(2)), 0, "nor to itself");
+        assert_eq!(turns.kept_before(Stamp(6), at(2)), BLOCK);
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), 2 * BLOCK);
         turns.end(Stamp(5));
-        assert!(!turns.is_behind(Stamp(6), at(2)));
-        assert!(turns.is_behind(Stamp(8), at(2)));
+        assert_eq!(turns.kept_before(Stamp(6), at(2)), 0);
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), BLOCK);
         turns.end_group(GroupId(2));
-        assert!(turns.is_behind(Stamp(8), at(2)), "of another group");
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), BLOCK, "of another group");
         turns.end_group(GROUP);
-        assert!(!turns.is_behind(Stamp(8), at(2)));
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), 0);
     }
 
     #[test]
@@ -101,8 +110,8 @@ mod tests {
         let mut turns = Turns::default();
         turns.turn_away(&write(5), at(0));
         turns.turn_away(&write(5), at(150));
-        assert!(turns.is_behind(Stamp(6), at(349)), "it asked again");
-        assert!(!turns.is_behind(Stamp(6), at(350)));
+        assert_eq!(turns.kept_before(Stamp(6), at(349)), BLOCK, "it asked again");
+        assert_eq!(turns.kept_before(Stamp(6), at(350)), 0);
     }
 
     #[test]
@@ -112,6 +121,6 @@ mod tests {
             turns.turn_away(&write(stamp), at(0));
         }
         assert_eq!(turns.places.len(), PLACES_MAX);
-        assert!(turns.is_behind(Stamp(2), at(0)));
+        assert_eq!(turns.kept_before(Stamp(2), at(0)), BLOCK);
     }
 }

@@ -151,9 +151,8 @@ impl Writes {
 
     /// Takes the place, and looks up what is there.
     fn check(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
-        let is_behind = self.turns.is_behind(prepare.write.stamp, at.cx.now);
-        if is_behind || self.undecided.len() >= QUEUE_MAX {
-            return self.turn_away(at, &prepare);
+        if self.undecided.len() >= QUEUE_MAX {
+            return answer(at.cx, &prepare, PrepareOutcome::Busy);
         }
         let (key, group, volume) = (prepare.key(), prepare.write.group, prepare.write.span.volume);
         // A delta on an inherited block needs its content, to copy it up.
@@ -204,12 +203,6 @@ impl Writes {
         self.stage(at, key, old);
     }
 
-    /// There is no room for the write, or it is for another: it keeps its place among those that come again.
-    fn turn_away(&mut self, at: &mut Around<'_, '_>, prepare: &Prepare) {
-        self.turns.turn_away(&prepare.write, at.cx.now);
-        answer(at.cx, prepare, PrepareOutcome::Busy);
-    }
-
     /// The disk did not take something of a write. If it lacks room, room is kept for the write before those behind it
     /// try; whatever else the disk is busy with, such as giving back the write's blocks, is no reason for others to make way.
     fn refuse_for(&mut self, at: &mut Around<'_, '_>, key: WriteKey, error: StoreError) {
@@ -242,7 +235,8 @@ impl Writes {
         pending.state = State::Staging { doomed: false, old };
         let staged = pending.prepare.staged();
         let payload = core::mem::take(&mut pending.prepare.payload);
-        let command = |token| Command::Stage { token, staged, payload };
+        let kept_bytes = self.turns.kept_before(key.stamp, at.cx.now);
+        let command = |token| Command::Stage { token, staged, payload, kept_bytes };
         at.disk.stage(at.cx, Staging::Stage(key), command);
     }
 

@@ -91,6 +91,12 @@ impl MemoryDisk {
         self.blocks.insert((volume, lba), (stamps, bytes));
     }
 
+    /// It counts writes, however long they are.
+    fn lacks_room(&self, kept_bytes: usize) -> bool {
+        let kept = usize::from(kept_bytes > 0);
+        self.staged_max.is_some_and(|max| self.staged.len() + kept >= max)
+    }
+
     fn apply(&mut self, stamp: Stamp) {
         let (staged, payload) = self.staged.remove(&stamp).expect("applied once, after it was staged");
         let Staged { request, part, .. } = staged;
@@ -114,7 +120,7 @@ impl MemoryDisk {
 
     fn on(&mut self, command: Command) -> Option<Reply> {
         Some(match command {
-            Command::Stage { token, .. } if self.staged_max.is_some_and(|max| self.staged.len() >= max) => {
+            Command::Stage { token, kept_bytes, .. } if self.lacks_room(kept_bytes) => {
                 Reply::Staged { token, result: Err(StoreError::NoRoomYet) }
             }
             Command::Stage { token, ref staged, .. }
@@ -124,7 +130,7 @@ impl MemoryDisk {
             {
                 Reply::Staged { token, result: Err(StoreError::Busy) }
             }
-            Command::Stage { token, staged, payload } => {
+            Command::Stage { token, staged, payload, .. } => {
                 self.staged.insert(staged.write.stamp, (staged, payload));
                 Reply::Staged { token, result: Ok(()) }
             }

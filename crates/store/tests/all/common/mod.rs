@@ -370,8 +370,18 @@ impl World {
     }
 
     pub fn stage(&mut self, staged: Staged, payload: Payload) -> Result<(), StoreError> {
+        self.stage_beside(staged, payload, 0)
+    }
+
+    /// Stages a write that must leave so much room to others.
+    pub fn stage_beside(
+        &mut self,
+        staged: Staged,
+        payload: Payload,
+        kept_bytes: usize,
+    ) -> Result<(), StoreError> {
         let token = self.next_token();
-        self.command(Command::Stage { token, staged, payload });
+        self.command(Command::Stage { token, staged, payload, kept_bytes });
         self.run(false);
         let at = self.replies.iter().position(|r| matches!(r, Reply::Staged { token: t, .. } if *t == token));
         match self.replies.swap_remove(at.expect("an answer")) {

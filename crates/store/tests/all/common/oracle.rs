@@ -231,7 +231,7 @@ impl Test {
         let payload = if zero { Payload::new() } else { payload(content.iter().copied()) };
         let staged = staged(span, stamp, change);
         let token = self.world.next_token();
-        self.world.command(Command::Stage { token, staged: staged.clone(), payload });
+        self.world.command(Command::Stage { token, staged: staged.clone(), payload, kept_bytes: 0 });
         self.writes.insert(stamp, (staged, content, Fate::Asked));
         self.stage_tokens.insert(token, stamp);
     }
