@@ -183,7 +183,9 @@ impl Outcome {
         for range in &self.lost {
             output::print_marked(
                 "!",
-                &format!("Lost: {range}. Reads of it end with EIO until it is written again."),
+                &format!(
+                    "Lost: {range}. Reads of it end with EIO until it is written again, or a brick that has it returns."
+                ),
             );
         }
         for (blocks, brick) in &self.without_room {

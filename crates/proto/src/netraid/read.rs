@@ -89,7 +89,8 @@ impl ReadOperation {
 
     /// No member can give the content itself.
     fn start_elsewhere(&mut self, cx: &mut Context<'_>, view: &GroupView) -> Reading {
-        let excluded = self.met.bad.and(view.current);
+        let bad = self.target.excluded.iter().fold(self.met.bad, Slots::with);
+        let excluded = bad.and(view.current);
         if self.target.geometry(cx).layout().parity() == 0 {
             // Copies that are all bad stay so; a member that is merely away comes back.
             return match excluded.is_empty() {

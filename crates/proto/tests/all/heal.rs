@@ -317,6 +317,44 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
     }
 }
 
+/// Who is away may have what the others lack. Its return is enough: nobody has to scrub again.
+#[test]
+fn what_a_scrub_names_as_lost_is_repaired_when_a_member_returns_that_has_it() {
+    for (layout, bricks) in [("raid1x2", 2), ("raid5-4+1", 5), ("rs-4+2", 6)] {
+        let mut bench = Bench::new(layout, bricks, 31);
+        bench.copy = pattern(5, SIZE as usize);
+        for offset in (0..SIZE as usize).step_by(1 << 20) {
+            let bytes = bench.copy[offset..][..1 << 20].to_vec();
+            assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
+        }
+        let head = bench.head();
+        bench.cluster.run(Duration::from_secs(1));
+        let spare = if layout == "rs-4+2" { 1 } else { 0 };
+        for brick in 1..=1 + spare {
+            let disk = &mut bench.cluster.bricks.get_mut(&BrickId(brick)).expect("there").1;
+            disk.rotten.extend([(head, 40), (head, 41)]);
+        }
+        bench.cluster.kill(NodeId::Brick(BrickId(bricks)));
+        bench.cluster.run(Duration::from_secs(6));
+        bench.cluster.admin(AdminRequest::Scrub).expect("begun");
+        bench.cluster.run(Duration::from_secs(10));
+        let named = status(&bench.cluster, 1);
+        assert_eq!((named.scrub.running, named.rot.lost_blocks), (false, 2), "{layout} {named:?}");
+        bench.cluster.restart(BrickId(bricks));
+        bench.cluster.run_until_whole();
+        bench.cluster.run(Duration::from_secs(5));
+        for brick in 1..=1 + spare {
+            let after = status(&bench.cluster, brick);
+            assert_eq!(after.rot.lost_blocks, 0, "{layout} brick {brick}: {:?}", after.rot.lost);
+            assert_eq!(bench.cluster.bricks[&BrickId(brick)].1.rotten, [], "{layout} brick {brick}");
+            let (before, scrub) = (&named.scrub, &after.scrub);
+            assert_eq!((before.completed, before.checked_blocks), (scrub.completed, scrub.checked_blocks));
+            assert_eq!((scrub.found_blocks, scrub.repaired_blocks), (2, 2), "{layout} brick {brick}");
+        }
+        bench.check();
+    }
+}
+
 /// A full disk has no room for a second copy, and the snapshot must be made good by what its volume reads.
 #[test]
 fn an_inherited_block_is_repaired_where_it_lies() {

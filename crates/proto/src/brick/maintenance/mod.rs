@@ -111,7 +111,7 @@ impl Maintenance {
             return self.cx.forget_view(view.group);
         }
         self.cx.set_view(view.clone());
-        self.walks.on_view(view, self.cx.me());
+        self.walks.on_view(self.cx.now(), view, self.cx.me());
         self.merging.on_lineage(view.group, &view.lineage);
     }
 

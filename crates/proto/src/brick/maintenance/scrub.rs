@@ -1,5 +1,8 @@
 //! Scrubbing: all groups in which this brick is current, one after the other, checked on the disk and compared with the
 //! other members.
+//!
+//! A block that nobody can make out is named as lost, and the scrub goes on. A member that was away may have what it takes:
+//! under each later view of the group such blocks are looked at again, between scrubs, too.
 
 use super::context::Context;
 use super::disks::Effect;
@@ -17,6 +20,14 @@ use wire::{Care, GroupView, ScrubStatus};
 
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// A group to scrub.
+#[derive(Debug)]
+struct Wanted {
+    group: GroupId,
+    /// Only these blocks, which an earlier walk named as lost; all that there are otherwise.
+    lost: Option<BTreeSet<Place>>,
+}
+
 #[derive(Debug)]
 enum Step {
     Listing {
@@ -26,6 +37,8 @@ enum Step {
     },
     /// All stretches are known.
     Listed(BTreeSet<Stretch>),
+    /// These blocks are to be looked at again.
+    Lost(BTreeSet<Place>),
     Walking(Walk),
 }
 
@@ -34,13 +47,26 @@ enum Step {
 struct At {
     group: GroupId,
     step: Step,
+    /// Whether its blocks were counted before.
+    is_again: bool,
+}
+
+/// What a run over groups is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Purpose {
+    /// The scrub that somebody asked for.
+    Asked,
+    /// The scrub that is due by the clock.
+    Regular,
+    /// No scrub: blocks that one named as lost.
+    Lost,
 }
 
 #[derive(Debug)]
 struct Running {
-    groups: VecDeque<GroupId>,
+    groups: VecDeque<Wanted>,
     at: Option<At>,
-    is_urgent: bool,
+    purpose: Purpose,
 }
 
 /// What became of a group that is through.
@@ -95,7 +121,7 @@ impl Scrub {
 
     /// Whether somebody waits for it.
     pub(super) fn is_urgent(&self) -> bool {
-        self.running.as_ref().map_or(self.asked > self.number, |running| running.is_urgent)
+        self.running.as_ref().map_or(self.asked > self.number, |running| running.purpose == Purpose::Asked)
     }
 
     pub(super) fn is_due(&self, now: Time) -> bool {
@@ -106,12 +132,12 @@ impl Scrub {
     /// Begins, or begins anew because it was asked for once more.
     pub(super) fn begin(&mut self, cx: &mut Context) {
         let current = cx.views().filter(|view| view.is_current(self.me));
-        let groups = current.map(|view| view.group).collect();
+        let groups = current.map(|view| Wanted { group: view.group, lost: None }).collect();
         cx.members().forget_scrub();
-        let is_urgent = self.asked > self.number;
+        let purpose = if self.asked > self.number { Purpose::Asked } else { Purpose::Regular };
         self.number = self.asked;
         self.through = Progress::default();
-        self.running = Some(Running { groups, at: None, is_urgent });
+        self.running = Some(Running { groups, at: None, purpose });
         if self.interval_s > 0 {
             self.next = Some(cx.now() + Duration::from_secs(self.interval_s));
         }
@@ -134,6 +160,9 @@ impl Scrub {
 
     fn progress(&self) -> Progress {
         let (through, walk) = (self.through, self.walk().map(Walk::progress).unwrap_or_default());
+        if self.running.as_ref().and_then(|running| running.at.as_ref()).is_some_and(|at| at.is_again) {
+            return Progress { repaired_blocks: through.repaired_blocks + walk.repaired_blocks, ..through };
+        }
         Progress {
             compared_blocks: through.compared_blocks + walk.compared_blocks,
             total_blocks: through.total_blocks + walk.total_blocks,
@@ -146,25 +175,40 @@ impl Scrub {
     pub(super) fn walk(&self) -> Option<&Walk> {
         match &self.running.as_ref()?.at.as_ref()?.step {
             Step::Walking(walk) => Some(walk),
-            Step::Listing { .. } | Step::Listed(_) => None,
+            Step::Listing { .. } | Step::Listed(_) | Step::Lost(_) => None,
         }
     }
 
     pub(super) fn walk_mut(&mut self) -> Option<&mut Walk> {
         match &mut self.running.as_mut()?.at.as_mut()?.step {
             Step::Walking(walk) => Some(walk),
-            Step::Listing { .. } | Step::Listed(_) => None,
+            Step::Listing { .. } | Step::Listed(_) | Step::Lost(_) => None,
         }
     }
 
-    /// A view of a group began: the walk goes on under it, if this brick is still current.
-    pub(super) fn on_view(&mut self, view: &GroupView) {
+    /// A view of a group began: the walk goes on under it, if this brick is still current. `lost` is what earlier walks named.
+    pub(super) fn on_view(&mut self, now: Time, view: &GroupView, lost: BTreeSet<Place>) {
         if !view.is_current(self.me) {
             return self.on_group_gone(view.group);
         }
         let slot = view.slot_of(self.me).expect("a current member");
         if let Some(walk) = self.walk_of(view.group) {
             walk.set_slot(slot);
+            walk.revisit_lost(now);
+        }
+        self.look_for_lost(view.group, lost);
+    }
+
+    /// Looks at these blocks again, unless the group is still to be scrubbed in any case.
+    fn look_for_lost(&mut self, group: GroupId, lost: BTreeSet<Place>) {
+        let nothing = Running { groups: VecDeque::new(), at: None, purpose: Purpose::Lost };
+        if lost.is_empty() {
+            return;
+        }
+        let running = self.running.get_or_insert(nothing);
+        let is_ahead = running.groups.iter().any(|wanted| wanted.group == group);
+        if !is_ahead && running.at.as_ref().is_none_or(|at| at.group != group) {
+            running.groups.push_back(Wanted { group, lost: Some(lost) });
         }
     }
 
@@ -174,7 +218,7 @@ impl Scrub {
 
     pub(super) fn on_group_gone(&mut self, group: GroupId) {
         let Some(running) = &mut self.running else { return };
-        running.groups.retain(|of| *of != group);
+        running.groups.retain(|wanted| wanted.group != group);
         if running.at.as_ref().is_some_and(|at| at.group == group) {
             running.at = None;
         }
@@ -189,7 +233,7 @@ impl Scrub {
 
     /// The view changed: a page that is outstanding is asked for again.
     pub(super) fn list_again(&mut self, group: GroupId) {
-        if let Some(At { group: of, step: Step::Listing { turn, .. } }) = self.at()
+        if let Some(At { group: of, step: Step::Listing { turn, .. }, .. }) = self.at()
             && *of == group
             && *turn == Turn::Waiting
         {
@@ -227,7 +271,7 @@ impl Scrub {
                 let due = [walk.due(), more].into_iter().flatten().min().filter(|_| walk.outstanding() == 0);
                 due.map(|due| due.max(may_check_at))
             }
-            Some(Step::Listed(_)) | None => Some(Time::ZERO),
+            Some(Step::Listed(_) | Step::Lost(_)) | None => Some(Time::ZERO),
         };
         due.map(|due| (due, "the scrub goes on"))
     }
@@ -239,7 +283,7 @@ impl Scrub {
         while let Some(running) = &mut self.running {
             let Some(at) = &mut running.at else {
                 match running.groups.pop_front() {
-                    Some(group) => running.at = Some(At { group, step: Step::first() }),
+                    Some(wanted) => running.at = Some(At::begin(wanted)),
                     None => self.end(cx),
                 }
                 continue;
@@ -256,6 +300,11 @@ impl Scrub {
                     let found =
                         found.map(|(branch, stretch)| (heir(&view.lineage, branch), stretch)).collect();
                     at.step = Step::Walking(Walk::new(route(view, self.me), found));
+                }
+                Step::Lost(lost) => {
+                    let heir_of = |Place { branch, lba }| Place { branch: heir(&view.lineage, branch), lba };
+                    let lost = core::mem::take(lost).into_iter().map(heir_of).collect();
+                    at.step = Step::Walking(Walk::over(route(view, self.me), lost, cx.now()));
                 }
                 Step::Listing { turn, .. } if !turn.is_ready(cx.now()) => break,
                 Step::Listing { after, turn, .. } => {
@@ -287,21 +336,26 @@ impl Scrub {
     }
 
     fn end(&mut self, cx: &mut Context) {
-        let running = self.running.take();
+        let Some(Running { purpose, .. }) = self.running.take() else { return };
+        cx.report();
+        if purpose == Purpose::Lost {
+            return;
+        }
         self.completed += 1;
         cx.count(Counter::ScrubCompleted);
-        if running.is_some_and(|running| running.is_urgent) {
+        if purpose == Purpose::Asked {
             cx.disks().tell(Effect::NoteScrub(self.number));
         }
-        cx.report();
         let care = cx.budget().care();
         self.on_care(cx, care);
     }
 }
 
-impl Step {
-    fn first() -> Step {
-        Step::Listing { after: None, found: BTreeSet::new(), turn: Turn::Ready }
+impl At {
+    fn begin(Wanted { group, lost }: Wanted) -> At {
+        let is_again = lost.is_some();
+        let listing = || Step::Listing { after: None, found: BTreeSet::new(), turn: Turn::Ready };
+        At { group, step: lost.map_or_else(listing, Step::Lost), is_again }
     }
 }
 

@@ -79,6 +79,37 @@ impl Walk {
         }
     }
 
+    /// Over these blocks alone.
+    pub(super) fn over(route: Route, places: BTreeSet<Place>, now: Time) -> Walk {
+        let mut walk = Walk::new(route, BTreeSet::new());
+        walk.progress.total_blocks = places.len() as u64;
+        walk.visit_alone(places, now);
+        walk
+    }
+
+    fn visit_alone(&mut self, places: BTreeSet<Place>, now: Time) {
+        let visits = places.into_iter().map(|place| {
+            let span = Span { volume: place.branch, lba: place.lba, count: 1 };
+            (Due { at: now, place }, Visit { span, attempts: 0 })
+        });
+        self.again.extend(visits);
+    }
+
+    /// What nobody could make out is looked at again: a member that can may be back. It counts as not looked at so far.
+    pub(super) fn revisit_lost(&mut self, now: Time) {
+        let waiting: Vec<Span> = self.again.values().map(|visit| visit.span).collect();
+        let waits = |place: &Place| {
+            let is_there =
+                |span: &Span| span.volume == place.branch && (span.lba..span.end()).contains(&place.lba);
+            waiting.iter().any(is_there)
+        };
+        let mut lost = self.take_lost();
+        lost.retain(|place| !waits(place));
+        self.progress.compared_blocks -= lost.len() as u64;
+        self.progress.found_blocks -= lost.len() as u64;
+        self.visit_alone(lost, now);
+    }
+
     pub(super) fn route(&self) -> Route {
         self.route
     }

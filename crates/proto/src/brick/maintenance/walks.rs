@@ -6,7 +6,7 @@ use super::job::{Owner, Place};
 use super::scrub::{Scrub, Scrubbed};
 use super::walk::Walk;
 use crate::view::{Families, Groups};
-use base::{BLOCK_U64, BrickId, GroupId};
+use base::{BLOCK_U64, BrickId, GroupId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, GroupView, LostBlocks};
 
@@ -41,12 +41,13 @@ impl Walks {
     }
 
     /// A view under which this brick works began.
-    pub(super) fn on_view(&mut self, view: &GroupView, me: BrickId) {
-        // What was lost stays named, until a scrub looks again.
+    pub(super) fn on_view(&mut self, now: Time, view: &GroupView, me: BrickId) {
+        // What was lost stays named, until the scrub has looked again.
         if let Some(mut before) = self.catch_ups.on_view(view, me) {
             self.lost.entry(view.group).or_default().extend(before.take_lost());
         }
-        self.scrub.on_view(view);
+        let lost = self.lost.get(&view.group).cloned().unwrap_or_default();
+        self.scrub.on_view(now, view, lost);
     }
 
     pub(super) fn on_group_gone(&mut self, group: GroupId) {
