@@ -224,8 +224,9 @@ impl Configuration for DirectoryFile {
 
     fn check(&self) -> Result<(), String> {
         cluster_id(&self.cluster)?;
-        if !(100..=600_000).contains(&self.lease_ms) {
-            return Err(format!("lease_ms is {}; it must be between 100 and 600000", self.lease_ms));
+        // Bricks send a heartbeat every 400 ms.
+        if !(1000..=600_000).contains(&self.lease_ms) {
+            return Err(format!("lease_ms is {}; it must be between 1000 and 600000", self.lease_ms));
         }
         check_after("rebuild_after", self.rebuild_after)?;
         check_rate("rebuild_rate", self.rebuild_rate)?;

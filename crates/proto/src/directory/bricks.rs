@@ -3,7 +3,7 @@
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::DirectoryEffect;
-use super::records::BrickRecord;
+use super::records::{BrickRecord, CareRecord};
 use super::store::{After, Asker};
 use base::{BrickId, Time};
 use wire::{AdminError, AdminReply, AdminRequest};
@@ -91,7 +91,7 @@ impl Desk {
         request: &AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        let mut care = self.cluster.care();
+        let care = &mut self.cluster.records.care;
         match *request {
             AdminRequest::Scrub => care.scrub += 1,
             AdminRequest::SetCare {
@@ -100,16 +100,18 @@ impl Desk {
                 scrub_interval_s,
                 rebuild_after_s,
             } => {
-                let rate = rebuild_bytes_per_second.unwrap_or(care.rebuild_bytes_per_second);
-                care.rebuild_bytes_per_second = rate.max(1);
-                let rate = scrub_bytes_per_second.unwrap_or(care.scrub_bytes_per_second);
-                care.scrub_bytes_per_second = rate.max(1);
-                care.scrub_interval_s = scrub_interval_s.unwrap_or(care.scrub_interval_s);
-                care.rebuild_after_s = rebuild_after_s.unwrap_or(care.rebuild_after_s);
+                let rate = |wanted: Option<u64>| wanted.map(|rate| rate.max(1));
+                *care = CareRecord {
+                    scrub: care.scrub,
+                    rebuild_bytes_per_second: rate(rebuild_bytes_per_second)
+                        .or(care.rebuild_bytes_per_second),
+                    scrub_bytes_per_second: rate(scrub_bytes_per_second).or(care.scrub_bytes_per_second),
+                    scrub_interval_s: scrub_interval_s.or(care.scrub_interval_s),
+                    rebuild_after_s: rebuild_after_s.or(care.rebuild_after_s),
+                };
             }
             _ => {}
         }
-        self.cluster.records.care = Some(care);
         let put = self.cluster.records.put_care();
         let result = Ok(AdminReply::Status(Box::new(self.cluster_status(now))));
         self.cluster.put(vec![put], vec![After::Answer(asker, result)], fx);

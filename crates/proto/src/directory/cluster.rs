@@ -158,7 +158,7 @@ impl Cluster {
 
     /// How bricks look after their blocks.
     pub(super) fn care(&self) -> Care {
-        self.records.care.unwrap_or(self.config.care)
+        self.records.care.over(self.config.care)
     }
 
     /// Whether the brick is left out for being slow, or is to be.

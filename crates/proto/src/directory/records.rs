@@ -2,7 +2,7 @@
 //! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
 //! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
-//! counters), `c` (the care), `x` (commands that were refused).
+//! counters), `o` (what an operator said of the care; `c` until version 3 of the peers' protocol), `x` (commands that were refused).
 
 use super::event::Put;
 use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
@@ -96,6 +96,24 @@ pub(super) struct Refusal {
     why: AdminError,
 }
 
+/// What an operator said of how bricks look after their blocks; the directory's configuration says the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CareRecord {
+    /// The number of the latest scrub that was asked for.
+    pub(super) scrub: u64,
+    pub(super) rebuild_bytes_per_second: Option<u64>,
+    pub(super) scrub_bytes_per_second: Option<u64>,
+    pub(super) scrub_interval_s: Option<u64>,
+    pub(super) rebuild_after_s: Option<u64>,
+}
+
+wire_struct!(CareRecord {
+    scrub,
+    rebuild_bytes_per_second,
+    scrub_bytes_per_second,
+    scrub_interval_s,
+    rebuild_after_s
+});
 wire_struct!(Refusal { nonce, why });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(SlowRecord { is_out, since, why, relapses });
@@ -103,6 +121,30 @@ wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
+
+impl CareRecord {
+    /// Everything was said, as stores kept it before.
+    fn all_of(care: Care) -> CareRecord {
+        CareRecord {
+            scrub: care.scrub,
+            rebuild_bytes_per_second: Some(care.rebuild_bytes_per_second),
+            scrub_bytes_per_second: Some(care.scrub_bytes_per_second),
+            scrub_interval_s: Some(care.scrub_interval_s),
+            rebuild_after_s: Some(care.rebuild_after_s),
+        }
+    }
+
+    /// The care, where the configuration says `usual`.
+    pub(super) fn over(&self, usual: Care) -> Care {
+        Care {
+            scrub: self.scrub,
+            rebuild_bytes_per_second: self.rebuild_bytes_per_second.unwrap_or(usual.rebuild_bytes_per_second),
+            scrub_bytes_per_second: self.scrub_bytes_per_second.unwrap_or(usual.scrub_bytes_per_second),
+            scrub_interval_s: self.scrub_interval_s.unwrap_or(usual.scrub_interval_s),
+            rebuild_after_s: self.rebuild_after_s.unwrap_or(usual.rebuild_after_s),
+        }
+    }
+}
 
 impl BrickRecord {
     pub(super) fn new(nonce: u64) -> BrickRecord {
@@ -134,13 +176,13 @@ pub(super) struct Records {
     /// Deleted volumes and branches, by the version at which they were.
     pub(super) deleted: BTreeMap<u64, VolumeId>,
     pub(super) counts: Counts,
-    /// How bricks look after their blocks, once that was changed.
-    pub(super) care: Option<Care>,
+    /// How bricks look after their blocks.
+    pub(super) care: CareRecord,
     refusals: Vec<Refusal>,
 }
 
 const COUNTS_KEY: &[u8] = b"m";
-const CARE_KEY: &[u8] = b"c";
+const CARE_KEY: &[u8] = b"o";
 const REFUSALS_KEY: &[u8] = b"x";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
@@ -169,7 +211,7 @@ impl Records {
             groups: BTreeMap::new(),
             deleted: BTreeMap::new(),
             counts,
-            care: None,
+            care: CareRecord::default(),
             refusals: Vec::new(),
         };
         for (key, value) in contents {
@@ -244,7 +286,8 @@ impl Records {
             b'g' => drop(self.groups.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'd' => drop(self.deleted.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
             b'm' => self.counts = Wire::from_bytes(value)?,
-            b'c' => self.care = Some(Wire::from_bytes(value)?),
+            b'o' => self.care = Wire::from_bytes(value)?,
+            b'c' => self.care = CareRecord::all_of(Wire::from_bytes(value)?),
             b'x' => self.refusals = Wire::from_bytes(value)?,
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }
@@ -282,7 +325,7 @@ impl Records {
 
     /// The put that makes the care durable.
     pub(super) fn put_care(&self) -> Put {
-        (CARE_KEY.to_vec(), self.care.as_ref().map(Wire::to_bytes))
+        (CARE_KEY.to_vec(), Some(self.care.to_bytes()))
     }
 
     /// The put that makes a group's record, or its absence, durable.

@@ -118,7 +118,7 @@ fn warnings_of(brick: BrickId, status: &BrickStatus) -> Vec<String> {
             "{brick} is {percent}% full: nothing is rebuilt on it, and above 95% writes fail with ENOSPC; add \
              bricks or delete volumes or snapshots"
         )),
-        full::WARN.. => warnings.push(format!("{brick} is {percent}% full: it gets no further groups")),
+        full::WARN.. => warnings.push(format!("{brick} is {percent}% full: new volumes go to other bricks if these suffice")),
         _ => {}
     }
     if let Some(why) = &status.failed {

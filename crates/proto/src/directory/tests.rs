@@ -592,3 +592,48 @@ fn a_read_policy_and_a_timeout_are_kept_and_told() {
     let Ok(AdminReply::Volumes(volumes)) = stage.ask(AdminRequest::ListVolumes) else { panic!("no list") };
     assert_eq!(volumes, [info]);
 }
+
+#[test]
+fn a_new_volume_goes_around_bricks_that_are_nearly_full_as_long_as_others_suffice() {
+    for (full, around) in [(2, true), (3, false)] {
+        let mut stage = Stage::new(5);
+        for brick in 1..=full {
+            stage.bricks.get_mut(&BrickId(brick)).expect("there").space.fullest_percent = 86;
+        }
+        stage.run(2000);
+        stage.volume("raid1x3", 32);
+        let is_full = |brick: &BrickId| brick.0 <= full;
+        assert_eq!(
+            stage.directory.views().all(|view| !view.members.iter().any(is_full)),
+            around,
+            "{full} are full"
+        );
+    }
+}
+
+/// What the operator did not say follows the configuration, also when that is changed later.
+#[test]
+fn only_what_was_said_of_the_care_overrides_the_configuration() {
+    let mut stage = Stage::new(3);
+    stage.ask(AdminRequest::Scrub).expect("begun");
+    let said = AdminRequest::SetCare {
+        rebuild_bytes_per_second: Some(1 << 20),
+        scrub_bytes_per_second: None,
+        scrub_interval_s: None,
+        rebuild_after_s: None,
+    };
+    stage.ask(said).expect("stored");
+    stage.directory.desk.cluster.config.care =
+        Care { scrub_interval_s: 77, rebuild_after_s: 78, ..Care::default() };
+    stage.restart();
+    stage.run(1000);
+    let Ok(AdminReply::Status(status)) = stage.ask(AdminRequest::Status) else { panic!("no status") };
+    let care = Care {
+        scrub: 1,
+        rebuild_bytes_per_second: 1 << 20,
+        scrub_interval_s: 77,
+        rebuild_after_s: 78,
+        ..Care::default()
+    };
+    assert_eq!(status.care, care);
+}

@@ -3,13 +3,16 @@
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::{DirectoryEffect, Put};
+use super::members::{full, fullness};
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
 use crate::layout::placement::{self, Candidate};
 use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeSet;
-use wire::{AdminError, AdminReply, AdminRequest, GroupView, Lineage, Slots, VolumeInfo, VolumeMap};
+use wire::{
+    AdminError, AdminReply, AdminRequest, BrickStatus, GroupView, Lineage, Slots, VolumeInfo, VolumeMap,
+};
 
 const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
@@ -72,25 +75,11 @@ impl Desk {
         let layout: Layout = info.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks)
             .map_err(|error| invalid(error.to_string()))?;
-        let candidates: Vec<Candidate> = self
-            .cluster
-            .records
-            .bricks
-            .keys()
-            .filter(|brick| self.cluster.leases.is_alive(now, **brick))
-            .filter_map(|brick| {
-                let status = &self.cluster.leases.get(*brick)?.status;
-                Some(Candidate {
-                    id: *brick,
-                    weight: status.space.capacity_bytes,
-                    labels: status.labels.clone(),
-                })
-            })
-            .filter(|candidate| candidate.weight > 0 && self.cluster.takes_groups(candidate.id))
-            .collect();
-        let (needed, available) = (u32::from(layout.width()), candidates.len() as u32);
-        if available < needed {
-            return Err(AdminError::TooFewBricks { needed, available });
+        let needed = layout.width();
+        let candidates = self.candidates(now, usize::from(needed));
+        let available = candidates.len() as u32;
+        if available < u32::from(needed) {
+            return Err(AdminError::TooFewBricks { needed: u32::from(needed), available });
         }
         let extents = geometry.extents(info.size_bytes / BLOCK_U64);
         let usual = (available * 4).min(64);
@@ -102,10 +91,28 @@ impl Desk {
         let domains: Vec<&str> = self.cluster.config.domains.iter().map(String::as_str).collect();
         (0..count)
             .map(|group| {
-                placement::choose(info.id, group, layout.width(), &candidates, &domains)
+                placement::choose(info.id, group, needed, &candidates, &domains)
                     .map_err(|error| invalid(error.to_string()))
             })
             .collect()
+    }
+
+    /// The bricks among which a volume's groups are spread; those that are nearly full only if the others are fewer than
+    /// `needed`.
+    fn candidates(&self, now: Time, needed: usize) -> Vec<Candidate> {
+        let bricks = self.cluster.records.bricks.keys();
+        let present = bricks
+            .filter(|brick| self.cluster.leases.is_alive(now, **brick) && self.cluster.takes_groups(**brick))
+            .filter_map(|brick| Some((*brick, &self.cluster.leases.get(*brick)?.status)))
+            .filter(|(_, status)| status.space.capacity_bytes > 0);
+        let (roomy, full): (Vec<_>, Vec<_>) = present.partition(|(_, status)| fullness(status) < full::WARN);
+        let full = if roomy.len() < needed { full } else { Vec::new() };
+        let candidate = |(id, status): (BrickId, &BrickStatus)| Candidate {
+            id,
+            weight: status.space.capacity_bytes,
+            labels: status.labels.clone(),
+        };
+        roomy.into_iter().chain(full).map(candidate).collect()
     }
 
     fn begin_volume(
