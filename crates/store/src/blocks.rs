@@ -5,7 +5,7 @@
 use crate::cache::BlockCache;
 use crate::device::{Device, ReadId, ReadPurpose};
 use crate::discard::{Discards, Region};
-use crate::full_disk::{Demand, PAGES_KEPT, Room, Taken};
+use crate::full_disk::{Coming, Demand, PAGES_KEPT, Room, Taken};
 use crate::layers::Layers;
 use crate::metadata::{Entry, Key, Kind, PAGE_BLOCKS, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Need, Overlay, Place, Setting, Version};
@@ -307,19 +307,11 @@ impl Blocks {
         kept_bytes: usize,
     ) -> Result<(), StoreError> {
         let demand = self.demand(span, cause, portions, need);
-        let places = self.pages.places();
-        let taken = Taken::with_reserved(&self.slots, places);
-        if self.room.admits(demand, taken) {
-            if kept_bytes > 0 && !self.room.fits(demand.beside(kept_bytes), taken) {
-                return Err(StoreError::NoRoomYet);
-            }
-            self.reserve(need);
-            return Ok(());
-        }
-        // Content on its way home may hold more than it turns out to need. What is in use already is no such promise.
-        let lacks_pages = demand.pages > places.unused() && self.discards.is_empty();
-        let is_full = lacks_pages || self.room.is_full_for(demand, &self.slots);
-        Err(if self.layers.is_empty() || is_full { StoreError::NoSpace } else { StoreError::NoRoomYet })
+        let taken = Taken::with_reserved(&self.slots, self.pages.places());
+        let coming = Coming { brings_home: !self.layers.is_empty(), gives_back: !self.discards.is_empty() };
+        self.room.admit(demand, kept_bytes, taken, coming)?;
+        self.reserve(need);
+        Ok(())
     }
 
     fn demand(&self, span: Span, cause: Cause, portions: &[Portion], need: Need) -> Demand {

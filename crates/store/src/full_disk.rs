@@ -1,11 +1,12 @@
 //! When a disk is full: what room a write asks for, whether the room is there, and what is refused when it is not.
 //!
 //! The last slots and pages are not for new data, so that a disk that is full to its users can still be repaired, written
-//! over and emptied. Whether a write waits for room or is refused is decided in `blocks` (`admit`). A file system that is full
-//! under a disk is another matter: `host::full_file_system`.
+//! over and emptied. What the client of a refused write gets is said in `proto::netraid::write` (`on_no_space`). A file
+//! system that is full under a disk is another matter: `host::full_file_system`.
 
 use crate::slots::Allocator;
 use crate::superblock::SLOT_BYTES;
+use wire::disk::StoreError;
 
 /// One in so many pages is for zeros and repairs.
 pub(crate) const PAGES_KEPT: u32 = 16;
@@ -23,7 +24,7 @@ pub(crate) struct Demand {
 
 impl Demand {
     /// With so many bytes of other writes, each slot of which may need a page.
-    pub(crate) fn beside(self, kept_bytes: usize) -> Demand {
+    fn beside(self, kept_bytes: usize) -> Demand {
         let kept = kept_bytes.div_ceil(SLOT_BYTES as usize) as u32;
         Demand {
             slots: self.slots.saturating_add(kept),
@@ -31,6 +32,15 @@ impl Demand {
             new_slots: self.new_slots,
         }
     }
+}
+
+/// By what room may come.
+#[derive(Clone, Copy)]
+pub(crate) struct Coming {
+    /// Journalled content is on its way to its final place, and may hold more than it needs there.
+    pub(crate) brings_home: bool,
+    /// Blocks of deleted volumes are being given back.
+    pub(crate) gives_back: bool,
 }
 
 /// What is refused for want of room.
@@ -69,18 +79,25 @@ impl Room {
         Room { used_percent_max, lacked: None }
     }
 
-    /// Whether there is room for a write. What was refused is remembered: the disk is full as long as it would be again.
-    pub(crate) fn admits(&mut self, demand: Demand, taken: Taken<'_>) -> bool {
-        let fits = self.fits(demand, taken);
-        if !fits {
-            self.lacked = Some(demand);
+    /// Takes a write that leaves `kept_bytes` of room over, or says why not: [`StoreError::NoRoomYet`] where room may come,
+    /// as `coming` says, and [`StoreError::NoSpace`] otherwise. What was refused is remembered: the disk is full as long as
+    /// it would be again.
+    pub(crate) fn admit(
+        &mut self,
+        demand: Demand,
+        kept_bytes: usize,
+        taken: Taken<'_>,
+        coming: Coming,
+    ) -> Result<(), StoreError> {
+        if self.fits(demand, taken) {
+            let is_left_over = kept_bytes == 0 || self.fits(demand.beside(kept_bytes), taken);
+            return if is_left_over { Ok(()) } else { Err(StoreError::NoRoomYet) };
         }
-        fits
-    }
-
-    /// Whether no promise that turns out not to be needed can make room for new data.
-    pub(crate) fn is_full_for(&self, demand: Demand, slots: &Allocator) -> bool {
-        demand.new_slots > self.new_slots_max(slots)
+        self.lacked = Some(demand);
+        // Content on its way home may hold more than it turns out to need. What is in use already is no such promise.
+        let lacks_pages = demand.pages > taken.places.unused() && !coming.gives_back;
+        let is_full = lacks_pages || demand.new_slots > self.new_slots_max(taken.slots);
+        Err(if coming.brings_home && !is_full { StoreError::NoRoomYet } else { StoreError::NoSpace })
     }
 
     /// How full the disk is, in percent: of slots or of pages, whichever is more. It is full, too, as long as what is in
@@ -93,8 +110,7 @@ impl Room {
         taken.slots.used_percent().max(taken.places.used_percent())
     }
 
-    /// Whether there is room, whatever was refused before.
-    pub(crate) fn fits(&self, demand: Demand, taken: Taken<'_>) -> bool {
+    fn fits(&self, demand: Demand, taken: Taken<'_>) -> bool {
         let (slots, pages) = (taken.reserved(taken.slots), taken.reserved(taken.places));
         demand.slots + slots <= taken.slots.unused()
             && (demand.pages == 0 || demand.pages + pages <= taken.places.unused())

@@ -1,10 +1,11 @@
-//! Read policies: who serves a read of a volume, among the members that could.
+//! The names of read policies, as operators and messages say them. What each does is in `proto::distribute`, where
+//! `policies` lists them.
 
 use crate::{DecodeError, Reader, Wire};
 use core::fmt;
 use core::str::FromStr;
 
-/// The one list of policies: of each what it is, its variant and its name. The place of each, counted from 1, is its code in
+/// Of each policy what it is, its variant and its name. The place of each, counted from 1, is its code in
 /// records and messages, so that a new one goes to the end.
 macro_rules! policies {
     ($($(#[$meta:meta])+ $variant:ident = $name:literal,)+) => {

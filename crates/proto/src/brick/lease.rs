@@ -1,7 +1,7 @@
 //! A brick's lease: until when it may trust its views, and when it asks the directory for more.
 //!
 //! The lease runs from the moment at which the heartbeat was *sent*. So it ends here before the directory, which counts from
-//! the moment at which it received the heartbeat, believes that it has ended.
+//! the moment at which it received the heartbeat, believes that it has ended. [`super::membership`] asks here.
 
 use base::Time;
 use core::time::Duration;

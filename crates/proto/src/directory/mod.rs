@@ -16,6 +16,7 @@ mod admin;
 mod bricks;
 mod change;
 mod cluster;
+mod cut;
 mod desk;
 mod event;
 mod gateways;

@@ -1,8 +1,8 @@
 //! Branches of a family of volumes: snapshots, clones, rollbacks, and what becomes of deleted ones.
 //!
-//! Each is a *cut*: one view change of all groups of the family to a new lineage. Where a volume moves to another head, no
-//! group goes on from fencing before all have fenced ([`super::views`]), so that a snapshot is closed under
-//! happens-before. A family makes one cut at a time, and only while all its groups are in order; requests wait for that.
+//! Each is a *cut*: one view change of all groups of the family to a new lineage, so that a snapshot is closed under
+//! happens-before ([`super::cut`]). A family makes one cut at a time, and only while all its groups are in order; requests
+//! wait for that.
 
 use super::cluster::Answered;
 use super::desk::Desk;

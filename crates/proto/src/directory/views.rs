@@ -4,6 +4,7 @@
 
 use super::change::{Change, Step};
 use super::cluster::Cluster;
+use super::cut;
 use super::event::{DirectoryEffect, Put, send};
 use super::store::After;
 use crate::counters::Counter;
@@ -243,14 +244,11 @@ impl Views {
     ) {
         let family = cluster.records.groups.get(&group).map(|record| record.volume);
         let Some(record) = family.and_then(|family| cluster.records.families.get(&family)) else { return };
-        // Who has come to the lineage had promised on the way there, whatever is being changed since.
-        let has_promised = |group: &GroupId| {
-            let is_there = |view: &GroupView| Some(&view.lineage) == record.next.as_ref();
-            cluster.active(*group).is_some_and(is_there)
-                || (self.changes.get(group))
-                    .is_some_and(|change| !matches!(change.step, Step::Storing | Step::Fencing))
+        let has_fenced = |group: &GroupId| {
+            let change = self.changes.get(group);
+            change.is_some_and(|change| !matches!(change.step, Step::Storing | Step::Fencing))
         };
-        if !record.groups.iter().all(has_promised) {
+        if !cut::is_through(cluster, record, has_fenced) {
             return;
         }
         for group in record.groups.clone() {

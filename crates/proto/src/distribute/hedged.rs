@@ -1,5 +1,6 @@
 //! Hedged requests (Dean and Barroso: "The tail at scale", CACM 2013): a read goes to one holder, and when it is not
-//! answered within the time that most reads take, to a second one. The first answer counts.
+//! answered within the time that most reads take (`Hedged::delay_ns`), to a second one. The first answer counts.
+//! A gateway waits that long in `netraid::read::asking`.
 //!
 //! Where a gateway hedges, the first holder's answer that comes after the second's is not among the times: beside a brick
 //! that is always slow the delay stays that of quick answers, and more than the rest of the percentage ask twice.

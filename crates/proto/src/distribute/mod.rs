@@ -14,7 +14,7 @@
 //! Reading order: [`policy`] (what a policy is), a policy, [`policies`] (all that a gateway has). [`load`] and [`pace`] are what
 //! an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
 //!
-//! A new policy is a file here, a line in [`policies::shipped`], and its name in [`wire::ReadPolicy`].
+//! A new policy is a file here (with its `mod` line), a line in [`policies::shipped`], and its name in [`wire::ReadPolicy`].
 
 pub mod claim;
 pub mod contest;

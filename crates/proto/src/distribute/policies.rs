@@ -1,6 +1,6 @@
 //! The list of all policies, with the numbers that gateways set them to.
 //!
-//! A new policy is a file beside this one, a line in [`shipped`], and its name in [`wire::ReadPolicy`].
+//! A new policy is a file beside this one (with its `mod` line), a line in [`shipped`], and its name in [`wire::ReadPolicy`].
 
 use super::contest::Contest;
 use super::hash::Hash;

@@ -1,4 +1,5 @@
-//! Which members hold up writes: how long each takes to prepare, beside the other members of the same writes.
+//! Which members hold up writes, as one gateway sees it: how long each takes to prepare, beside the other members of the
+//! same writes. The directory judges by what all gateways say ([`crate::directory`], `slow`).
 //!
 //! Time is cut into slots of about half a second, a slot into ticks. For each brick a slot knows in which ticks writes
 //! were under way there, and in which of these one was *late*: longer under way than [`FLOOR`] and than [`TIMES`] as

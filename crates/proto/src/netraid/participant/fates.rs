@@ -3,7 +3,7 @@
 
 use super::context::{Asker, Context};
 use super::disk::{Disk, Noting};
-use super::retries::Outcomes;
+use super::outcomes::Outcomes;
 use crate::netraid::atomicity::two_phase;
 use crate::netraid::atomicity::two_phase::seals::{Note, Seals};
 use base::{Payload, Stamp};

@@ -10,7 +10,7 @@
 //! A participant is put together from parts, each with its own fields; this file passes to them what comes. From below to
 //! above: [`context`] (what a step may see and ask for), [`disk`] (questions to the store, and whose their answers are) with
 //! [`branches`] (what a block inherits), [`reads`] with [`contests`] (reads that other members were asked for too),
-//! [`retries`] (what took effect), [`turns`] (for whom room is kept), [`writes`] (writes in doubt), then [`repair`] and
+//! [`outcomes`] (what took effect), [`turns`] (for whom room is kept), [`writes`] (writes in doubt), then [`repair`] and
 //! [`jobs`] (what the brick itself asks). Begin with [`writes`].
 
 mod allocation;
@@ -23,9 +23,9 @@ mod copy_ups;
 mod disk;
 mod fates;
 pub mod jobs;
+mod outcomes;
 mod reads;
 mod repair;
-mod retries;
 mod turns;
 mod writes;
 

@@ -4,14 +4,16 @@
 //! Reading order: [`Writes::on_prepare`], [`Writes::on_checked`], [`Writes::on_staged`], [`Writes::on_decide`], then what a
 //! change of view means ([`Writes::fence`], [`Writes::activate`]), and what is told of a write's fate ([`Writes::on_query`]).
 
+mod retries;
+
 use super::answers::{answer, answer_again, answer_prepared, old_content};
 use super::branches::{Found, Look, Wanted};
 use super::context::{Asker, Context};
 use super::copy_ups::{self, CopyUps, Turn as CopyUpTurn};
 use super::disk::{Disk, Looking, Staging};
 use super::fates::{Fates, FoundFate, Verdict};
+use super::outcomes::Outcomes;
 use super::reads::Reads;
-use super::retries::Outcomes;
 use super::turns::Turns;
 use crate::counters::Counter;
 use crate::netraid::atomicity::two_phase::{self, member::refusal};
@@ -93,21 +95,7 @@ impl Writes {
     }
 
     fn admit(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
-        let key = prepare.key();
-        if self.outcomes.is_over(prepare.request, prepare.part) {
-            at.cx.counters.count(Counter::DuplicateRequestSuppressed);
-            return answer(at.cx, &prepare, PrepareOutcome::Duplicate);
-        }
-        if let Some(newest) = self.fates.refuses(key.stamp) {
-            return answer(at.cx, &prepare, PrepareOutcome::Late { newest });
-        }
-        if self.undecided.get(&key).is_some() {
-            return self.admit_again(at, key, prepare);
-        }
-        if let Some(waiting) = self.order.get_mut(&key) {
-            waiting.reply_to = prepare.reply_to;
-            return;
-        }
+        let Some(prepare) = self.answer_retry(at, prepare) else { return };
         self.commit_implied(at, &prepare);
         match self.order.turn(&self.undecided, &prepare) {
             Turn::Now => self.check(at, prepare),
@@ -122,22 +110,6 @@ impl Writes {
                 self.order.enqueue(prepare);
             }
         }
-    }
-
-    /// The same prepare came again: answer again if it was answered.
-    fn admit_again(&mut self, at: &mut Around<'_, '_>, key: WriteKey, prepare: Prepare) {
-        let pending = self.undecided.get_mut(&key).expect("looked up by the caller");
-        pending.prepare.reply_to = prepare.reply_to;
-        let State::Staged { old, looked_up, .. } = &mut pending.state else { return };
-        if !prepare.want_delta || old.is_some() {
-            return answer_prepared(at.cx, &pending.prepare, old.as_ref());
-        }
-        // Found again after a restart: the delta is computed anew from the committed content, still the old one.
-        let look = look_of(&prepare, Wanted::Content);
-        let looking = Looking::Check { key, copy_ups: self.copy_ups.made() };
-        *looked_up = Some(at.disk.look(at.cx, look, looking));
-        pending.prepare.want_delta = true;
-        pending.prepare.payload = prepare.payload;
     }
 
     /// A parity delta that follows on a write says that this write is decided: its data brick took it for committed.

@@ -1,6 +1,5 @@
-//! Retries of requests that took effect here: which requests are over, so that a retry is answered and takes effect once.
-//! A settler learns here what took effect before later writes went over it. What a prepare that
-//! comes again is answered, before and after its write is decided, is said in [`super::writes`] (`admit`, `admit_again`).
+//! Which requests took effect at a member. By this a retry is known ([`super::writes`]: `retries`), and a settler learns what
+//! took effect before later writes went over it.
 
 use super::completions::{Applied, Completions};
 use super::context::Context;
