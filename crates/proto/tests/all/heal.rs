@@ -355,6 +355,52 @@ fn what_a_scrub_names_as_lost_is_repaired_when_a_member_returns_that_has_it() {
     }
 }
 
+/// Runs until a brick says so of itself.
+fn run_until(
+    bench: &mut Bench,
+    brick: u32,
+    is_reached: impl Fn(&wire::BrickStatus) -> bool,
+) -> wire::BrickStatus {
+    for _ in 0..20_000 {
+        let status = status(&bench.cluster, brick);
+        if is_reached(&status) {
+            return status;
+        }
+        bench.cluster.run(Duration::from_millis(50));
+    }
+    panic!("not reached: {:?}", status(&bench.cluster, brick))
+}
+
+/// A scrub of a large disk takes hours, and members come and go meanwhile.
+#[test]
+fn a_scrub_looks_again_at_what_it_named_as_lost_before_a_member_returned() {
+    let mut bench = Bench::new("raid1x2", 2, 32);
+    bench.copy = pattern(5, SIZE as usize);
+    for offset in (0..SIZE as usize).step_by(1 << 20) {
+        let bytes = bench.copy[offset..][..1 << 20].to_vec();
+        assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
+    }
+    let head = bench.head();
+    bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1.rotten.extend([(head, 5), (head, 6)]);
+    bench.cluster.kill(NodeId::Brick(BrickId(2)));
+    bench.cluster.run(Duration::from_secs(6));
+    let slowly = AdminRequest::SetCare {
+        rebuild_bytes_per_second: None,
+        scrub_bytes_per_second: Some(128 << 10),
+        scrub_interval_s: Some(1000),
+        rebuild_after_s: None,
+    };
+    bench.cluster.admin(slowly).expect("stored");
+    let named = run_until(&mut bench, 1, |status| status.rot.lost_blocks == 2);
+    assert!(named.scrub.running && named.scrub.checked_blocks < named.scrub.total_blocks / 2, "{named:?}");
+    bench.cluster.restart(BrickId(2));
+    bench.cluster.run_until_whole();
+    let scrub = run_until(&mut bench, 1, |status| status.scrub.completed == 1).scrub;
+    assert_eq!((scrub.found_blocks, scrub.repaired_blocks), (2, 2));
+    assert_eq!(scrub.checked_blocks, scrub.total_blocks);
+    bench.check();
+}
+
 /// A full disk has no room for a second copy, and the snapshot must be made good by what its volume reads.
 #[test]
 fn an_inherited_block_is_repaired_where_it_lies() {
