@@ -21,7 +21,7 @@ use wire::{AdminReply, AdminRequest};
     args_conflicts_with_subcommands = true,
     after_help = "\
 Prints `ready directory listening on ADDRESS` when it serves, and ends cleanly on SIGTERM and SIGINT. A cluster has one
-directory. While the directory is away, I/O on open volumes continues. Nothing can be opened, created or changed, and writes
+directory. While the directory is away, I/O on open volumes continues. Nothing else can be opened, created or changed, and writes
 to the groups of a brick that dies in that time wait. If its store is lost: `brickwork directory rebuild`.
 
 Keys of directory.toml (environment: BRICKWORK_<KEY>):
