@@ -72,7 +72,8 @@ impl World {
     /// Blocks that bricks name as lost are waited for longer: a member that was left out for being slow may have what it
     /// takes to make them out, and comes back.
     fn await_scrub(&mut self, number: u64) -> Result<Vec<BrickEntry>, Violation> {
-        let (end_ns, whole_ns) = (self.time.now_ns() + SCRUB_NS, self.time.now_ns() + REDUNDANT_NS);
+        let mut end_ns = self.time.now_ns() + SCRUB_NS;
+        let whole_ns = self.time.now_ns() + REDUNDANT_NS;
         loop {
             let mut bricks = self.status()?.bricks;
             bricks.retain(|brick| !self.faults.is_lost(brick.id));
@@ -81,11 +82,15 @@ impl World {
                 scrub.number >= number && !scrub.running
             };
             let names_lost = bricks.iter().any(|brick| brick.status.rot.lost_blocks > 0);
-            let is_all = bricks.iter().all(is_done) && (!names_lost || self.time.now_ns() > whole_ns);
-            if is_all || !self.judges.are_content() {
+            let is_all = bricks.iter().all(is_done);
+            if is_all {
+                // From here on bricks look again at what is lost, and are busy with that for a moment.
+                end_ns = whole_ns + SCRUB_NS;
+            }
+            if is_all && (!names_lost || self.time.now_ns() > whole_ns) || !self.judges.are_content() {
                 return Ok(bricks);
             }
-            if self.time.now_ns() > end_ns && !bricks.iter().all(is_done) {
+            if self.time.now_ns() > end_ns {
                 let late = bricks.iter().find(|brick| !is_done(brick));
                 return Err(Violation::new("scrub", format!("scrub {number} does not end: {late:?}")));
             }

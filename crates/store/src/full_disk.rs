@@ -79,8 +79,8 @@ impl Room {
         Room { used_percent_max, lacked: None }
     }
 
-    /// Takes a write that leaves `kept_bytes` of room over, or says why not: [`StoreError::NoRoomYet`] where room may come,
-    /// as `coming` says, and [`StoreError::NoSpace`] otherwise. What was refused is remembered: the disk is full as long as
+    /// Takes a write that leaves `kept_bytes` of room over, or says why not: [`StoreError::NoRoomYet`] where room comes by
+    /// content that is on its way home, and [`StoreError::NoSpace`] otherwise. What was refused is remembered: the disk is full as long as
     /// it would be again.
     pub(crate) fn admit(
         &mut self,
@@ -125,5 +125,26 @@ impl Room {
     /// The slots that may be in use before new data are refused.
     fn slots_max(&self, slots: &Allocator) -> u32 {
         (u64::from(slots.count()) * u64::from(self.used_percent_max) / 100) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_waits_where_room_kept_for_others_would_not_be_left_over() {
+        let (slots, pages) = (Allocator::new(20), Allocator::new(20));
+        let mut room = Room::new(95);
+        let mut admit = |demand, kept_bytes, brings_home| {
+            let coming = Coming { brings_home, gives_back: false };
+            room.admit(demand, kept_bytes, Taken::with_reserved(&slots, &pages), coming)
+        };
+        let of = |slots| Demand { slots, new_slots: slots, pages: 1 };
+        let slot = SLOT_BYTES as usize;
+        assert_eq!(admit(of(10), 10 * slot, false), Ok(()));
+        assert_eq!(admit(of(10), 10 * slot + 1, false), Err(StoreError::NoRoomYet));
+        assert_eq!(admit(of(21), 0, false), Err(StoreError::NoSpace), "nothing is on its way home");
+        assert_eq!(admit(of(21), 0, true), Err(StoreError::NoSpace), "more than there is");
     }
 }

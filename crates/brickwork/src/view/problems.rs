@@ -169,7 +169,7 @@ fn silent(status: &ClusterStatus, brick: &BrickEntry) -> String {
 fn unavailable(names: &str, volume: &VolumeStatus) -> Option<String> {
     (volume.unavailable > 0).then(|| {
         format!(
-            "{names} cannot serve {} of {} groups now: a view is being made, or too many bricks are away. No acknowledged write \
+            "{names} cannot serve {} of {} groups now: their membership is being changed, or too many bricks are away. No acknowledged write \
              is lost: bring the bricks back.",
             volume.unavailable, volume.groups
         )

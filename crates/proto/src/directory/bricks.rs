@@ -112,9 +112,9 @@ impl Desk {
             }
             _ => {}
         }
-        let put = self.cluster.records.put_care();
+        let puts = self.cluster.records.put_care();
         let result = Ok(AdminReply::Status(Box::new(self.cluster_status(now))));
-        self.cluster.put(vec![put], vec![After::Answer(asker, result)], fx);
+        self.cluster.put(puts, vec![After::Answer(asker, result)], fx);
         None
     }
 }

@@ -215,13 +215,14 @@ impl Recount {
             ));
         }
         if silent.len() >= usize::from(needed) {
+            let one = if silent.len() == 1 { "it" } else { "one of them" };
             let silent = silent.join(", ");
             let why = format!("{silent} may have continued without the other members");
             if !force {
                 return Err(format!(
-                    "{why}. Start {silent}. A named brick that answers has no record of the group: either the volume was \
-                     deleted (use --forget VOLUME), or the brick's disks were exchanged. If its blocks are lost for \
-                     good, use --force, and format its disks before it returns."
+                    "{why}. Start {silent}. If {one} runs and answered, it has no record of the group: either the volume was \
+                     deleted (use --forget VOLUME), or its disks were exchanged. If its blocks are lost for good, use \
+                     --force, and format its disks before it returns."
                 ));
             }
             notes.push(format!("{}: {why}; forced", view.group));

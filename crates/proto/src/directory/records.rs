@@ -183,6 +183,7 @@ pub(super) struct Records {
 
 const COUNTS_KEY: &[u8] = b"m";
 const CARE_KEY: &[u8] = b"o";
+const FORMER_CARE_KEY: &[u8] = b"c";
 const REFUSALS_KEY: &[u8] = b"x";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
@@ -323,9 +324,9 @@ impl Records {
         (key(b'f', &id), self.families.get(&id).map(Wire::to_bytes))
     }
 
-    /// The put that makes the care durable.
-    pub(super) fn put_care(&self) -> Put {
-        (CARE_KEY.to_vec(), Some(self.care.to_bytes()))
+    /// The puts that make the care durable, and take away what stores kept before.
+    pub(super) fn put_care(&self) -> Vec<Put> {
+        vec![(CARE_KEY.to_vec(), Some(self.care.to_bytes())), (FORMER_CARE_KEY.to_vec(), None)]
     }
 
     /// The put that makes a group's record, or its absence, durable.

@@ -637,3 +637,31 @@ fn only_what_was_said_of_the_care_overrides_the_configuration() {
     };
     assert_eq!(status.care, care);
 }
+
+/// Two copies in one rack are worse than a brick that is nearly full.
+#[test]
+fn a_new_volume_is_spread_over_racks_even_where_those_of_one_are_nearly_full() {
+    let mut stage = Stage::new(4);
+    stage.directory.desk.cluster.config.domains = vec!["rack".to_owned()];
+    for (brick, status) in &mut stage.bricks {
+        let rack = if brick.0 <= 3 { "a" } else { "b" };
+        status.labels = vec![("rack".to_owned(), rack.to_owned())];
+        status.space.fullest_percent = if brick.0 <= 3 { 10 } else { 86 };
+    }
+    stage.run(2000);
+    stage.volume("raid1x2", 8);
+    assert!(stage.directory.views().all(|view| view.members.contains(&BrickId(4))));
+}
+
+#[test]
+fn what_earlier_stores_kept_of_the_care_counts_until_something_is_said() {
+    let mut stage = Stage::new(3);
+    let kept = Care { scrub: 3, rebuild_after_s: 5, scrub_interval_s: 6, ..Care::default() };
+    stage.stored.insert(b"c".to_vec(), wire::Wire::to_bytes(&kept));
+    stage.restart();
+    assert_eq!(stage.directory.desk.cluster.care(), kept);
+    stage.ask(AdminRequest::Scrub).expect("begun");
+    stage.restart();
+    assert_eq!(stage.directory.desk.cluster.care(), Care { scrub: 4, ..kept });
+    assert!(!stage.stored.contains_key(&b"c"[..]));
+}

@@ -18,6 +18,16 @@ const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
 const GROUPS_MAX: u32 = 1024;
 
+fn candidate((id, status): (BrickId, &BrickStatus)) -> Candidate {
+    Candidate { id, weight: status.space.capacity_bytes, labels: status.labels.clone() }
+}
+
+/// How many values of a label the bricks have.
+fn domains(label: &String, bricks: &[Candidate]) -> usize {
+    let labels = bricks.iter().flat_map(|brick| &brick.labels).filter(|(name, _)| name == label);
+    labels.map(|(_, value)| value).collect::<BTreeSet<_>>().len()
+}
+
 impl Desk {
     pub(super) fn create(
         &mut self,
@@ -98,7 +108,7 @@ impl Desk {
     }
 
     /// The bricks among which a volume's groups are spread; those that are nearly full only if the others are fewer than
-    /// `needed`.
+    /// `needed`, or lie in fewer failure domains than the copies could be spread over.
     fn candidates(&self, now: Time, needed: usize) -> Vec<Candidate> {
         let bricks = self.cluster.records.bricks.keys();
         let present = bricks
@@ -106,13 +116,12 @@ impl Desk {
             .filter_map(|brick| Some((*brick, &self.cluster.leases.get(*brick)?.status)))
             .filter(|(_, status)| status.space.capacity_bytes > 0);
         let (roomy, full): (Vec<_>, Vec<_>) = present.partition(|(_, status)| fullness(status) < full::WARN);
-        let full = if roomy.len() < needed { full } else { Vec::new() };
-        let candidate = |(id, status): (BrickId, &BrickStatus)| Candidate {
-            id,
-            weight: status.space.capacity_bytes,
-            labels: status.labels.clone(),
-        };
-        roomy.into_iter().chain(full).map(candidate).collect()
+        let [roomy, full] = [roomy, full].map(|bricks| bricks.into_iter().map(candidate).collect::<Vec<_>>());
+        let all = [&roomy[..], &full].concat();
+        let spread = |label: &String, of: &[Candidate]| domains(label, of).min(needed);
+        let is_spread = |label| spread(label, &roomy) == spread(label, &all);
+        let suffice = roomy.len() >= needed && self.cluster.config.domains.iter().all(is_spread);
+        if suffice { roomy } else { all }
     }
 
     fn begin_volume(

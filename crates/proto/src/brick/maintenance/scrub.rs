@@ -47,7 +47,7 @@ enum Step {
 struct At {
     group: GroupId,
     step: Step,
-    /// Whether its blocks were counted before.
+    /// Whether its blocks were walked over before.
     is_again: bool,
 }
 
@@ -161,7 +161,13 @@ impl Scrub {
     fn progress(&self) -> Progress {
         let (through, walk) = (self.through, self.walk().map(Walk::progress).unwrap_or_default());
         if self.running.as_ref().and_then(|running| running.at.as_ref()).is_some_and(|at| at.is_again) {
-            return Progress { repaired_blocks: through.repaired_blocks + walk.repaired_blocks, ..through };
+            // Each was counted as found; some are found to be well, as somebody else repaired them.
+            let found_before = through.found_blocks.saturating_sub(walk.compared_blocks);
+            return Progress {
+                found_blocks: found_before + walk.found_blocks,
+                repaired_blocks: through.repaired_blocks + walk.repaired_blocks,
+                ..through
+            };
         }
         Progress {
             compared_blocks: through.compared_blocks + walk.compared_blocks,

@@ -51,6 +51,10 @@ struct Due {
     place: Place,
 }
 
+fn first_of(span: Span) -> Place {
+    Place { branch: span.volume, lba: span.lba }
+}
+
 #[derive(Debug)]
 pub(super) struct Walk {
     route: Route,
@@ -97,14 +101,14 @@ impl Walk {
 
     /// What nobody could make out is looked at again: a member that can may be back. It counts as not looked at so far.
     pub(super) fn revisit_lost(&mut self, now: Time) {
-        let waiting: Vec<Span> = self.again.values().map(|visit| visit.span).collect();
+        let waiting = self.again.values().map(|visit| (first_of(visit.span), visit.span));
+        // No two of them overlap.
+        let waiting: BTreeMap<Place, Span> = waiting.collect();
         let waits = |place: &Place| {
-            let is_there =
-                |span: &Span| span.volume == place.branch && (span.lba..span.end()).contains(&place.lba);
-            waiting.iter().any(is_there)
+            let before = waiting.range(..=*place).next_back();
+            before.is_some_and(|(first, span)| first.branch == place.branch && place.lba < span.end())
         };
-        let mut lost = self.take_lost();
-        lost.retain(|place| !waits(place));
+        let lost: BTreeSet<Place> = self.lost.iter().copied().filter(|place| !waits(place)).collect();
         self.progress.compared_blocks -= lost.len() as u64;
         self.progress.found_blocks -= lost.len() as u64;
         self.visit_alone(lost, now);
@@ -167,9 +171,11 @@ impl Walk {
     /// So many blocks of a span are unreadable or old. What is lost there is found anew each time.
     pub(super) fn note_found(&mut self, span: Span, blocks: u64) {
         self.progress.found_blocks += blocks;
-        let is_there =
-            |place: &Place| place.branch == span.volume && (span.lba..span.end()).contains(&place.lba);
-        self.lost.retain(|place| !is_there(place));
+        let first = first_of(span);
+        let there: Vec<Place> = self.lost.range(first..Place { lba: span.end(), ..first }).copied().collect();
+        for place in there {
+            self.lost.remove(&place);
+        }
     }
 
     pub(super) fn note_fetched(&mut self, bytes: u64) {
@@ -203,8 +209,7 @@ impl Walk {
         let half = if self.again.len() < HALVED_MAX { span.count / 2 } else { 0 };
         let upper = Span { lba: span.lba + u64::from(half), count: span.count - half, ..span };
         for span in [Span { count: half, ..span }, upper].into_iter().filter(|part| part.count > 0) {
-            let place = Place { branch: span.volume, lba: span.lba };
-            self.again.insert(Due { at, place }, Visit { span, attempts: attempts + 1 });
+            self.again.insert(Due { at, place: first_of(span) }, Visit { span, attempts: attempts + 1 });
         }
     }
 

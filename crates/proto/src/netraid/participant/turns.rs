@@ -8,7 +8,7 @@
 //!
 //! Room is kept, not the disk: where there is enough for both, the later write goes first. If it had to make way all the
 //! same it would be made way for in its turn, and a disk that lacked room for a moment would from then on serve one write
-//! each time that somebody asks again.
+//! each time that somebody asks again. Blocks that a write copies up before it is staged are not held back.
 
 use base::{GroupId, Stamp, Time};
 use core::time::Duration;
@@ -19,6 +19,15 @@ use wire::WriteId;
 const KEPT: Duration = Duration::from_millis(200);
 /// The most places that are kept. Who comes when there are so many with earlier stamps is turned away without one.
 const PLACES_MAX: usize = 64;
+
+/// What a write takes at most beside its content: its record, and stamps and checksums a block.
+const RECORD_BYTES: usize = 512;
+const BYTES_A_BLOCK: usize = 64;
+
+/// The room that a write wants.
+fn room(write: &WriteId) -> usize {
+    write.span.bytes() + BYTES_A_BLOCK * write.span.count as usize + RECORD_BYTES
+}
 
 /// The writes that were turned away lately.
 #[derive(Debug, Default)]
@@ -51,14 +60,14 @@ impl Turns {
     /// There is no room for the write: it keeps its place, or gets one.
     pub(super) fn turn_away(&mut self, write: &WriteId, now: Time) {
         self.places.retain(|_, place| place.is_kept(now));
-        let place = Place { group: write.group, bytes: write.span.bytes(), asked: now };
+        let place = Place { group: write.group, bytes: room(write), asked: now };
         self.places.insert(write.stamp, place);
         if self.places.len() > PLACES_MAX {
             self.places.pop_last();
         }
     }
 
-    /// The write has its room, or wants none any more.
+    /// The write asks the disk itself, or wants no room any more.
     pub(super) fn end(&mut self, stamp: Stamp) {
         self.places.remove(&stamp);
     }
@@ -72,7 +81,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::{BLOCK, VolumeId};
+    use base::VolumeId;
     use wire::{Scope, Span};
 
     const GROUP: GroupId = GroupId(1);
@@ -88,39 +97,39 @@ mod tests {
 
     #[test]
     fn room_is_kept_for_the_earlier_ones_that_were_turned_away() {
-        let mut turns = Turns::default();
+        let (mut turns, one) = (Turns::default(), room(&write(1)));
         assert_eq!(turns.kept_before(Stamp(9), at(0)), 0, "nothing is kept where nobody is turned away");
         turns.turn_away(&write(5), at(0));
         turns.turn_away(&write(7), at(1));
         assert_eq!(turns.kept_before(Stamp(4), at(2)), 0, "nobody gives way to a later stamp");
         assert_eq!(turns.kept_before(Stamp(5), at(2)), 0, "nor to itself");
-        assert_eq!(turns.kept_before(Stamp(6), at(2)), BLOCK);
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), 2 * BLOCK);
+        assert_eq!(turns.kept_before(Stamp(6), at(2)), one);
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), 2 * one);
         turns.end(Stamp(5));
         assert_eq!(turns.kept_before(Stamp(6), at(2)), 0);
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), BLOCK);
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), one);
         turns.end_group(GroupId(2));
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), BLOCK, "of another group");
+        assert_eq!(turns.kept_before(Stamp(8), at(2)), one, "of another group");
         turns.end_group(GROUP);
         assert_eq!(turns.kept_before(Stamp(8), at(2)), 0);
     }
 
     #[test]
     fn a_writer_that_asks_no_more_loses_its_place() {
-        let mut turns = Turns::default();
+        let (mut turns, one) = (Turns::default(), room(&write(1)));
         turns.turn_away(&write(5), at(0));
         turns.turn_away(&write(5), at(150));
-        assert_eq!(turns.kept_before(Stamp(6), at(349)), BLOCK, "it asked again");
+        assert_eq!(turns.kept_before(Stamp(6), at(349)), one, "it asked again");
         assert_eq!(turns.kept_before(Stamp(6), at(350)), 0);
     }
 
     #[test]
     fn the_places_are_bounded_and_go_to_the_earliest() {
-        let mut turns = Turns::default();
+        let (mut turns, one) = (Turns::default(), room(&write(1)));
         for stamp in (1..=2 * PLACES_MAX as u64).rev() {
             turns.turn_away(&write(stamp), at(0));
         }
         assert_eq!(turns.places.len(), PLACES_MAX);
-        assert_eq!(turns.kept_before(Stamp(2), at(0)), BLOCK);
+        assert_eq!(turns.kept_before(Stamp(2), at(0)), one);
     }
 }

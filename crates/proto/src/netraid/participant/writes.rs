@@ -208,6 +208,7 @@ impl Writes {
         let staged = pending.prepare.staged();
         let payload = core::mem::take(&mut pending.prepare.payload);
         let kept_bytes = self.turns.kept_before(key.stamp, at.cx.now);
+        self.turns.end(key.stamp);
         let command = |token| Command::Stage { token, staged, payload, kept_bytes };
         at.disk.stage(at.cx, Staging::Stage(key), command);
     }
@@ -226,7 +227,6 @@ impl Writes {
         if let Err(error) = result {
             return self.refuse_for(at, key, error);
         }
-        self.turns.end(key.stamp);
         let (doomed, old) = (*doomed, old.take());
         if !doomed {
             answer_prepared(at.cx, &pending.prepare, old.as_ref());
