@@ -23,8 +23,9 @@ const REFUSED: Duration = Duration::from_secs(30);
 
 /// How full a disk may be, in percent of its capacity.
 ///
-/// An operator is warned above `WARN`, and above it a brick gets no groups of others, and none of new volumes where other bricks suffice; above `JOIN` it may not join groups
-/// that it left; above `DROP` it stops catching up. The store itself refuses writes above 95.
+/// Above `WARN` an operator is warned, and a brick gets no groups of others, and none of new volumes where other bricks
+/// suffice; above `JOIN` it may not join groups that it left; above `DROP` it stops catching up. The store itself refuses
+/// writes above 95.
 pub(super) mod full {
     pub(crate) const WARN: u64 = 85;
     pub(crate) const JOIN: u64 = 90;

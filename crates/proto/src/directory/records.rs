@@ -1,8 +1,9 @@
 //! What the directory keeps on stable storage: a record a brick, a volume, a family and a group, and one each of counters
 //! and of how bricks look after their blocks, and one a brick that is or was slow.
 //!
-//! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` + family, `g` + group, `d` + version (a deleted volume or branch), `m` (the
-//! counters), `o` (what an operator said of the care; `c` until version 3 of the peers' protocol), `x` (commands that were refused).
+//! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
+//! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
+//! care; earlier stores kept all of it under `c`), `x` (commands that were refused).
 
 use super::event::Put;
 use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};

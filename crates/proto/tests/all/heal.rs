@@ -8,6 +8,17 @@ use wire::{AdminRequest, Io, IoReply};
 const LAYOUTS: [(&str, u32, u32); 3] = [("raid1x3", 3, 2), ("raid5-4+1", 5, 1), ("rs-4+2", 6, 2)];
 
 impl Bench {
+    /// Every block is written.
+    fn filled(layout: &str, bricks: u32, seed: u64) -> Bench {
+        let mut bench = Bench::new(layout, bricks, seed);
+        bench.copy = pattern(5, SIZE as usize);
+        for offset in (0..SIZE as usize).step_by(1 << 20) {
+            let bytes = bench.copy[offset..][..1 << 20].to_vec();
+            assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
+        }
+        bench
+    }
+
     /// Writes of all sizes.
     fn write(&mut self, count: u32) {
         for _ in 0..count {
@@ -260,14 +271,7 @@ fn a_retry_meets_its_effect_at_a_promoted_brick() {
 #[test]
 fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
     for (layout, bricks, tolerates) in LAYOUTS {
-        let mut bench = Bench::new(layout, bricks, 11);
-        let bytes = pattern(5, SIZE as usize);
-        for offset in (0..SIZE as usize).step_by(1 << 20) {
-            let written =
-                bench.cluster.write(1, bench.volume, offset as u64, bytes[offset..][..1 << 20].to_vec());
-            assert_eq!(written, Ok(IoReply::Done));
-        }
-        bench.copy = bytes;
+        let mut bench = Bench::filled(layout, bricks, 11);
         let head = bench.head();
         bench.cluster.run(Duration::from_secs(1));
         for brick in 1..=bricks {
@@ -321,12 +325,7 @@ fn a_scrub_repairs_what_rots_and_names_what_is_lost() {
 #[test]
 fn what_a_scrub_names_as_lost_is_repaired_when_a_member_returns_that_has_it() {
     for (layout, bricks) in [("raid1x2", 2), ("raid5-4+1", 5), ("rs-4+2", 6)] {
-        let mut bench = Bench::new(layout, bricks, 31);
-        bench.copy = pattern(5, SIZE as usize);
-        for offset in (0..SIZE as usize).step_by(1 << 20) {
-            let bytes = bench.copy[offset..][..1 << 20].to_vec();
-            assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
-        }
+        let mut bench = Bench::filled(layout, bricks, 31);
         let head = bench.head();
         bench.cluster.run(Duration::from_secs(1));
         let spare = if layout == "rs-4+2" { 1 } else { 0 };
@@ -374,12 +373,7 @@ fn run_until(
 /// A scrub of a large disk takes hours, and members come and go meanwhile.
 #[test]
 fn a_scrub_looks_again_at_what_it_named_as_lost_before_a_member_returned() {
-    let mut bench = Bench::new("raid1x2", 2, 32);
-    bench.copy = pattern(5, SIZE as usize);
-    for offset in (0..SIZE as usize).step_by(1 << 20) {
-        let bytes = bench.copy[offset..][..1 << 20].to_vec();
-        assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
-    }
+    let mut bench = Bench::filled("raid1x2", 2, 32);
     let head = bench.head();
     bench.cluster.bricks.get_mut(&BrickId(1)).expect("there").1.rotten.extend([(head, 5), (head, 6)]);
     bench.cluster.kill(NodeId::Brick(BrickId(2)));
@@ -494,12 +488,7 @@ fn a_scrub_ends_on_a_disk_without_room_for_its_repairs() {
 #[test]
 fn a_block_that_nobody_can_make_out_does_not_stop_who_joins() {
     for (layout, bricks) in [("raid1x2", 2), ("raid5-2+1", 3)] {
-        let mut bench = Bench::new(layout, bricks, 13);
-        bench.copy = pattern(5, SIZE as usize);
-        for offset in (0..SIZE as usize).step_by(1 << 20) {
-            let bytes = bench.copy[offset..][..1 << 20].to_vec();
-            assert_eq!(bench.cluster.write(1, bench.volume, offset as u64, bytes), Ok(IoReply::Done));
-        }
+        let mut bench = Bench::filled(layout, bricks, 13);
         let head = bench.head();
         bench.cluster.kill(NodeId::Brick(BrickId(2)));
         let bytes = pattern(6, 1 << 20);

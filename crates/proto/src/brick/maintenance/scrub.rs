@@ -161,7 +161,7 @@ impl Scrub {
     fn progress(&self) -> Progress {
         let (through, walk) = (self.through, self.walk().map(Walk::progress).unwrap_or_default());
         if self.running.as_ref().and_then(|running| running.at.as_ref()).is_some_and(|at| at.is_again) {
-            // Each was counted as found; some are found to be well, as somebody else repaired them.
+            // What a scrub named as lost was counted as found before, and may be well by now: somebody else repaired it.
             let found_before = through.found_blocks.saturating_sub(walk.compared_blocks);
             return Progress {
                 found_blocks: found_before + walk.found_blocks,
@@ -193,7 +193,7 @@ impl Scrub {
     }
 
     /// A view of a group began: the walk goes on under it, if this brick is still current. `lost` is what earlier walks named.
-    pub(super) fn on_view(&mut self, now: Time, view: &GroupView, lost: BTreeSet<Place>) {
+    pub(super) fn on_view(&mut self, now: Time, view: &GroupView, lost: Option<&BTreeSet<Place>>) {
         if !view.is_current(self.me) {
             return self.on_group_gone(view.group);
         }
@@ -202,19 +202,18 @@ impl Scrub {
             walk.set_slot(slot);
             walk.revisit_lost(now);
         }
-        self.look_for_lost(view.group, lost);
+        if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
+            self.look_for_lost(view.group, lost);
+        }
     }
 
     /// Looks at these blocks again, unless the group is still to be scrubbed in any case.
-    fn look_for_lost(&mut self, group: GroupId, lost: BTreeSet<Place>) {
+    fn look_for_lost(&mut self, group: GroupId, lost: &BTreeSet<Place>) {
         let nothing = Running { groups: VecDeque::new(), at: None, purpose: Purpose::Lost };
-        if lost.is_empty() {
-            return;
-        }
         let running = self.running.get_or_insert(nothing);
         let is_ahead = running.groups.iter().any(|wanted| wanted.group == group);
         if !is_ahead && running.at.as_ref().is_none_or(|at| at.group != group) {
-            running.groups.push_back(Wanted { group, lost: Some(lost) });
+            running.groups.push_back(Wanted { group, lost: Some(lost.clone()) });
         }
     }
 

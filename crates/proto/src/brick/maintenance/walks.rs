@@ -46,8 +46,7 @@ impl Walks {
         if let Some(mut before) = self.catch_ups.on_view(view, me) {
             self.lost.entry(view.group).or_default().extend(before.take_lost());
         }
-        let lost = self.lost.get(&view.group).cloned().unwrap_or_default();
-        self.scrub.on_view(now, view, lost);
+        self.scrub.on_view(now, view, self.lost.get(&view.group));
     }
 
     pub(super) fn on_group_gone(&mut self, group: GroupId) {
