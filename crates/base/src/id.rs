@@ -44,6 +44,19 @@ id!(
     GroupId(u64), "group-"
 );
 id!(
+    /// A service class with a weight. Volumes, buckets and background work belong to one; what names none is of stream 0.
+    StreamId(u32), "stream-"
+);
+
+/// Streams of background work: the last numbers.
+impl StreamId {
+    /// What bricks do to catch up, to check their blocks and to mend them.
+    pub const MAINTENANCE: StreamId = StreamId(u32::MAX);
+    /// What gateways mend by the way.
+    pub const REPAIR: StreamId = StreamId(u32::MAX - 1);
+}
+
+id!(
     /// The number of a view of a group's membership. Higher is newer.
     ViewNumber(u64), "view-"
 );

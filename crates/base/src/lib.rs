@@ -17,7 +17,9 @@ pub mod stamp;
 pub mod time;
 
 pub use checksum::{Checksum, checksum};
-pub use id::{BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, ViewNumber, VolumeId};
+pub use id::{
+    BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, StreamId, ViewNumber, VolumeId,
+};
 pub use machine::{Depth, Machine};
 pub use mechanics::{Mechanics, Position};
 pub use payload::Payload;

@@ -8,7 +8,7 @@ use bytes::{Buf, BytesMut};
 use std::io;
 use std::mem::MaybeUninit;
 use wire::frame::{FrameError, HEADER_BYTES, Header};
-use wire::{Message, Packet};
+use wire::{Message, Packet, Version};
 
 /// A payload from this size on is received into an aligned buffer of its own: ready for direct I/O, never copied.
 pub(crate) const LARGE_PAYLOAD_BYTES: usize = 32 << 10;
@@ -38,9 +38,9 @@ pub(crate) struct Input {
     /// How much to ask for: doubled when reads fill it, small again when idle.
     read_bytes: usize,
     large: Option<Large>,
-    /// Whether the bytes are frames: not before the other side has said who it is. A length that a stranger writes reserves
-    /// nothing.
-    is_open: bool,
+    /// In which version the bytes are frames: in none before the other side has said who it is. A length that a stranger
+    /// writes reserves nothing.
+    version: Option<Version>,
 }
 
 /// A large payload that is being received.
@@ -82,9 +82,9 @@ impl Input {
         &mut self.buffer
     }
 
-    /// From now on the bytes are frames.
-    pub(crate) fn open(&mut self) {
-        self.is_open = true;
+    /// From now on the bytes are frames of that version.
+    pub(crate) fn open(&mut self, version: Version) {
+        self.version = Some(version);
     }
 
     /// The next whole packet.
@@ -102,7 +102,7 @@ impl Input {
         if self.buffer.len() < end {
             return Ok(None);
         }
-        let message = header.message(&self.buffer[HEADER_BYTES..message_end])?;
+        let message = self.message(&header, message_end)?;
         let payload = if header.payload_bytes == 0 {
             self.buffer.advance(end);
             Payload::new()
@@ -120,11 +120,15 @@ impl Input {
         }
     }
 
+    fn message(&self, header: &Header, end: usize) -> Result<Message, FrameError> {
+        header.message(self.version.unwrap_or(Version::OLDEST), &self.buffer[HEADER_BYTES..end])
+    }
+
     fn begin_large(&mut self, header: &Header, message_end: usize) -> Result<Option<Packet>, FrameError> {
         if self.buffer.len() < message_end {
             return Ok(None);
         }
-        let message = header.message(&self.buffer[HEADER_BYTES..message_end])?;
+        let message = self.message(header, message_end)?;
         self.buffer.advance(message_end);
         let mut content = AlignedBuffer::new(header.payload_bytes);
         let filled = self.buffer.len().min(content.len());
@@ -151,7 +155,7 @@ impl Input {
 
     /// Bytes missing from the frame that has begun, as far as is known; at least one.
     fn missing(&self) -> usize {
-        if !self.is_open {
+        if self.version.is_none() {
             return 1;
         }
         let frame = match self.buffer.first_chunk::<HEADER_BYTES>().map(Header::parse) {

@@ -5,7 +5,7 @@ use base::Payload;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use wire::{Packet, frame};
+use wire::{Packet, Version, frame};
 
 /// Parts in one system call.
 const PARTS_MAX: usize = 128;
@@ -38,8 +38,9 @@ impl Output {
         self.bytes
     }
 
-    pub(crate) fn push_packet(&mut self, packet: &Packet) {
-        self.push_head(|heads| frame::encode(packet, heads));
+    /// Adds a packet for a node with which `version` is spoken.
+    pub(crate) fn push_packet(&mut self, version: Version, packet: &Packet) {
+        self.push_head(|heads| frame::encode(version, packet, heads));
         self.push_payload(&packet.payload);
     }
 

@@ -7,7 +7,8 @@ use base::{ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
-    AdminError, AdminReply, AdminRequest, GatewayStatus, Io, IoError, IoReply, Message, Packet, VolumeInfo,
+    AdminError, AdminReply, AdminRequest, GatewayStatus, Io, IoError, IoReply, Message, Packet, Service,
+    VolumeInfo,
 };
 
 /// What happens to a client.
@@ -235,7 +236,8 @@ impl Client {
         let Some(request) = self.outstanding.get_mut(&sequence) else { return };
         request.sent = now;
         let id = RequestId { client: self.config.id, sequence };
-        let message = Message::Request { id, floor, volume: volume.id, io: request.io.clone() };
+        let service = Service { stream: volume.stream, delay: 0 };
+        let message = Message::Request { id, floor, volume: volume.id, io: request.io.clone(), service };
         let packet = Packet { message, payload: request.payload.clone() };
         fx.push(ClientEffect::Send { to: NodeId::Gateway(gateway), packet });
     }

@@ -207,6 +207,7 @@ fn question(geometry: &Geometry, (view, branch): (&GroupView, VolumeId), place: 
         stamps: true,
         content: true,
         contest: None,
+        service: wire::Service::default(),
     };
     debug_assert_eq!(span.bytes(), BLOCK);
     (NodeId::Brick(place.brick), Box::new(make))

@@ -51,7 +51,7 @@ impl Digest {
     pub(crate) fn packet(&mut self, packet: &Packet) {
         let mut scratch = core::mem::take(&mut self.scratch);
         scratch.clear();
-        packet.message.encode(&mut scratch);
+        packet.message.append(&mut scratch);
         self.bytes(&scratch);
         self.scratch = scratch;
         self.payload(&packet.payload);

@@ -173,6 +173,9 @@ impl World {
                 groups: plan.groups(),
                 read_policy: plan.read_policy,
                 io_timeout: wire::IoTimeout::default(),
+                protocol: wire::Protocol::default(),
+                placement: wire::Placement::default(),
+                stream: base::StreamId::default(),
                 nonce: self.physics.draw().bits(),
             };
             match self.administer(vec![request])?.remove(0) {

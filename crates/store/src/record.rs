@@ -251,7 +251,7 @@ impl FrameBuilder {
     /// Adds a record. Gives back where its blocks begin among all blocks, in bytes.
     pub(crate) fn push(&mut self, record: &Record) -> usize {
         let start = self.block_bytes;
-        record.encode(&mut self.records);
+        record.append(&mut self.records);
         for payload in record.extents().iter().filter_map(Extent::inline) {
             self.block_bytes += payload.len();
             self.blocks.push(payload.clone());
@@ -322,7 +322,7 @@ pub(crate) fn aligned_copy(bytes: &[u8]) -> Bytes {
 }
 
 impl Wire for Body {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut wire::Writer<'_>) {
         match self {
             Body::Inline(_) => out.push(0),
             Body::Slot(slot) => {

@@ -104,8 +104,8 @@ pub fn blocks_region(superblock: &[u8]) -> Option<Range<u64>> {
 pub(crate) struct Uuid(pub(crate) [u8; 16]);
 
 impl Wire for Uuid {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
+    fn encode(&self, out: &mut wire::Writer<'_>) {
+        out.put(&self.0);
     }
     fn decode(reader: &mut wire::Reader<'_>) -> Result<Uuid, wire::DecodeError> {
         Ok(Uuid(reader.take(16, "uuid")?.try_into().expect("sixteen bytes")))

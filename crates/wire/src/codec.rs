@@ -2,8 +2,10 @@
 //!
 //! Decoding trusts nothing: a length is checked against what is left before anything is allocated for it.
 
+use crate::Version;
 use base::{
-    BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, Stamp, Time, ViewNumber, VolumeId,
+    BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, Stamp, StreamId, Time, ViewNumber,
+    VolumeId,
 };
 
 /// Why bytes are not a value.
@@ -33,12 +35,23 @@ pub enum DecodeError {
 /// Reads values from bytes.
 pub struct Reader<'a> {
     bytes: &'a [u8],
+    version: Version,
 }
 
 impl<'a> Reader<'a> {
-    /// From the start of `bytes`.
+    /// From the start of `bytes`, which this release wrote, or one that knew the same fields.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes }
+        Reader::of(Version::CURRENT, bytes)
+    }
+
+    /// From the start of `bytes`, in which no field is younger than `version`.
+    pub fn of(version: Version, bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, version }
+    }
+
+    /// Whether fields are there that came with `version`.
+    pub fn knows(&self, version: u32) -> bool {
+        self.version.0 >= version
     }
 
     /// The next `len` bytes.
@@ -62,10 +75,38 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value with one encoding.
+/// Appends the bytes of values, for a reader that knows fields up to a version.
+pub struct Writer<'a> {
+    bytes: &'a mut Vec<u8>,
+    version: Version,
+}
+
+impl<'a> Writer<'a> {
+    /// Behind what `bytes` hold.
+    pub fn of(version: Version, bytes: &'a mut Vec<u8>) -> Writer<'a> {
+        Writer { bytes, version }
+    }
+
+    /// Whether the reader knows fields that came with `version`.
+    pub fn knows(&self, version: u32) -> bool {
+        self.version.0 >= version
+    }
+
+    /// One byte.
+    pub fn push(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    /// Bytes as they are.
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+/// A value with one encoding a version.
 pub trait Wire: Sized {
     /// Appends its bytes.
-    fn encode(&self, out: &mut Vec<u8>);
+    fn encode(&self, out: &mut Writer<'_>);
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
     /// All of `bytes` as one value.
@@ -79,16 +120,21 @@ pub trait Wire: Sized {
     /// Its bytes.
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.encode(&mut out);
+        self.append(&mut out);
         out
+    }
+
+    /// The same, behind what `out` holds.
+    fn append(&self, out: &mut Vec<u8>) {
+        self.encode(&mut Writer::of(Version::CURRENT, out));
     }
 }
 
 macro_rules! integers {
     ($($int:ident),*) => {$(
         impl Wire for $int {
-            fn encode(&self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
+            fn encode(&self, out: &mut Writer<'_>) {
+                out.put(&self.to_le_bytes());
             }
             fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
                 let bytes = reader.take(size_of::<$int>(), stringify!($int))?;
@@ -103,7 +149,7 @@ integers!(u8, u16, u32, u64);
 macro_rules! newtypes {
     ($($name:ident),*) => {$(
         impl Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut Writer<'_>) {
                 self.0.encode(out);
             }
             fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -113,10 +159,10 @@ macro_rules! newtypes {
     )*};
 }
 
-newtypes!(Time, BrickId, GatewayId, ClientId, VolumeId, GroupId, ViewNumber, Stamp);
+newtypes!(Time, BrickId, GatewayId, ClientId, VolumeId, GroupId, ViewNumber, Stamp, StreamId);
 
 impl Wire for bool {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         out.push(u8::from(*self));
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -129,7 +175,7 @@ impl Wire for bool {
 }
 
 impl<T: Wire> Wire for Option<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         self.is_some().encode(out);
         if let Some(value) = self {
             value.encode(out);
@@ -141,7 +187,7 @@ impl<T: Wire> Wire for Option<T> {
 }
 
 impl<T: Wire> Wire for Box<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         (**self).encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -150,7 +196,7 @@ impl<T: Wire> Wire for Box<T> {
 }
 
 impl<T: Wire, E: Wire> Wire for Result<T, E> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         self.is_ok().encode(out);
         match self {
             Ok(value) => value.encode(out),
@@ -163,7 +209,7 @@ impl<T: Wire, E: Wire> Wire for Result<T, E> {
 }
 
 impl<T: Wire> Wire for Vec<T> {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         (self.len() as u32).encode(out);
         self.iter().for_each(|item| item.encode(out));
     }
@@ -178,9 +224,9 @@ impl<T: Wire> Wire for Vec<T> {
 }
 
 impl Wire for String {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         (self.len() as u32).encode(out);
-        out.extend_from_slice(self.as_bytes());
+        out.put(self.as_bytes());
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let len = u32::decode(reader)? as usize;
@@ -190,7 +236,7 @@ impl Wire for String {
 }
 
 impl<A: Wire, B: Wire> Wire for (A, B) {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         self.0.encode(out);
         self.1.encode(out);
     }
@@ -200,7 +246,7 @@ impl<A: Wire, B: Wire> Wire for (A, B) {
 }
 
 impl<A: Wire, B: Wire, C: Wire> Wire for (A, B, C) {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         self.0.encode(out);
         self.1.encode(out);
         self.2.encode(out);
@@ -211,15 +257,15 @@ impl<A: Wire, B: Wire, C: Wire> Wire for (A, B, C) {
 }
 
 impl Wire for () {
-    fn encode(&self, _out: &mut Vec<u8>) {}
+    fn encode(&self, _out: &mut Writer<'_>) {}
     fn decode(_reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(())
     }
 }
 
 impl Wire for ClusterId {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.put(&self.0);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(ClusterId(reader.take(16, "cluster id")?.try_into().expect("sixteen bytes")))
@@ -231,7 +277,7 @@ impl Wire for ClusterId {
 macro_rules! wire_struct {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut $crate::Writer<'_>) {
                 $($crate::Wire::encode(&self.$field, out);)*
             }
             fn decode(reader: &mut $crate::Reader<'_>) -> Result<Self, $crate::DecodeError> {
@@ -241,16 +287,20 @@ macro_rules! wire_struct {
     };
 }
 
-/// Implements [`Wire`] for an enum: a tag byte, then the fields of the variant in the order given.
+/// Implements [`Wire`] for an enum: a tag byte, then the fields of the variant in the order given. What stands behind
+/// `since N:` came with version *N* of the protocol: it is neither written for nor read from who speaks an earlier one, and is
+/// its type's default there.
 #[macro_export]
 macro_rules! wire_enum {
-    ($name:ident { $($tag:literal => $variant:ident $({ $($field:ident),* $(,)? })? $(( $($item:ident),* ))?),* $(,)? }) => {
+    ($name:ident { $($tag:literal => $variant:ident
+        $({ $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)? })? $(( $($item:ident),* ))?),* $(,)? }) => {
         impl $crate::Wire for $name {
-            fn encode(&self, out: &mut Vec<u8>) {
+            fn encode(&self, out: &mut $crate::Writer<'_>) {
                 match self {
-                    $($name::$variant $({ $($field),* })? $(( $($item),* ))? => {
+                    $($name::$variant $({ $($field,)* $($($late),+)? })? $(( $($item),* ))? => {
                         out.push($tag);
                         $($($crate::Wire::encode($field, out);)*)?
+                        $($(if out.knows($age) { $($crate::Wire::encode($late, out);)+ })?)?
                         $($($crate::Wire::encode($item, out);)*)?
                     })*
                 }
@@ -259,14 +309,21 @@ macro_rules! wire_enum {
                 match <u8 as $crate::Wire>::decode(reader)? {
                     $($tag => {
                         $($(let $field = $crate::Wire::decode(reader)?;)*)?
+                        $($($(let $late = $crate::codec::since($age, reader)?;)+)?)?
                         $($(let $item = $crate::Wire::decode(reader)?;)*)?
-                        Ok($name::$variant $({ $($field),* })? $(( $($item),* ))?)
+                        Ok($name::$variant $({ $($field,)* $($($late),+)? })? $(( $($item),* ))?)
                     })*
                     tag => Err($crate::DecodeError::UnknownTag { what: stringify!($name), tag }),
                 }
             }
         }
     };
+}
+
+/// A field that came with `version`: its default where the bytes are older.
+#[doc(hidden)]
+pub fn since<T: Wire + Default>(version: u32, reader: &mut Reader<'_>) -> Result<T, DecodeError> {
+    if reader.knows(version) { T::decode(reader) } else { Ok(T::default()) }
 }
 
 wire_struct!(RequestId { client, sequence });

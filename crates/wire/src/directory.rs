@@ -1,7 +1,10 @@
 //! What the directory keeps and says of the cluster.
 
-use crate::{DecodeError, GroupView, IoTimeout, ReadPolicy, Reader, Wire, wire_enum, wire_struct};
-use base::{BrickId, GatewayId, GroupId, ViewNumber, VolumeId};
+use crate::{
+    DecodeError, GroupView, IoTimeout, Placement, Protocol, ReadPolicy, Reader, Wire, Writer, wire_enum,
+    wire_struct,
+};
+use base::{BrickId, GatewayId, GroupId, StreamId, ViewNumber, VolumeId};
 
 /// A volume as its users see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +32,12 @@ pub struct VolumeInfo {
     pub read_policy: ReadPolicy,
     /// After how long a request that cannot be served is answered with an error.
     pub io_timeout: IoTimeout,
+    /// What its writes and reads go by.
+    pub protocol: Protocol,
+    /// Which of its groups gets an extent.
+    pub placement: Placement,
+    /// To which its requests belong.
+    pub stream: StreamId,
 }
 
 impl VolumeInfo {
@@ -57,7 +66,15 @@ impl VolumeInfo {
             is_snapshot: false,
             read_policy: ReadPolicy::default(),
             io_timeout: IoTimeout::DEFAULT,
+            protocol: Protocol::default(),
+            placement: Placement::default(),
+            stream: StreamId::default(),
         }
+    }
+
+    /// Whether its record says more than records of version 3 could.
+    fn is_extended(&self) -> bool {
+        (self.protocol, self.placement, self.stream) != Default::default()
     }
 }
 
@@ -399,6 +416,12 @@ pub enum AdminRequest {
         io_timeout: IoTimeout,
         /// Tells a retry from a second command.
         nonce: u64,
+        /// What its writes and reads go by.
+        protocol: Protocol,
+        /// Which of its groups gets an extent.
+        placement: Placement,
+        /// To which its requests belong.
+        stream: StreamId,
     },
     /// Deletes a volume and all its data.
     DeleteVolume {
@@ -534,11 +557,15 @@ pub enum AdminError {
     Busy,
 }
 
+/// In the number of a read policy: what came with version 4 follows.
+const EXTENDED: u8 = 0x3f;
+
 /// All of it but what shares its last byte: whether it is a snapshot (the lowest bit), the number of its read policy above
 /// that, and whether an I/O timeout follows that is not the default one (the highest bit). Records of before there were
-/// policies and timeouts have 0 there.
+/// policies and timeouts have 0 there. Where the number is [`EXTENDED`] it follows, with the protocol, the placement and the
+/// stream.
 impl Wire for VolumeInfo {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut Writer<'_>) {
         self.id.encode(out);
         self.name.encode(out);
         self.size_bytes.encode(out);
@@ -549,31 +576,44 @@ impl Wire for VolumeInfo {
         self.family.encode(out);
         self.origin.encode(out);
         let has_timeout = self.io_timeout != IoTimeout::DEFAULT;
-        out.push(u8::from(self.is_snapshot) | self.read_policy.code() << 1 | u8::from(has_timeout) << 7);
+        let is_extended = out.knows(4) && self.is_extended();
+        let policy = if is_extended { EXTENDED } else { self.read_policy.code() };
+        out.push(u8::from(self.is_snapshot) | policy << 1 | u8::from(has_timeout) << 7);
         if has_timeout {
             self.io_timeout.encode(out);
         }
+        if is_extended {
+            self.read_policy.encode(out);
+            self.protocol.encode(out);
+            self.placement.encode(out);
+            self.stream.encode(out);
+        }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<VolumeInfo, DecodeError> {
-        let mut info = VolumeInfo {
-            id: Wire::decode(reader)?,
-            name: Wire::decode(reader)?,
-            size_bytes: Wire::decode(reader)?,
-            layout: Wire::decode(reader)?,
-            stripe_unit_blocks: Wire::decode(reader)?,
-            column_blocks: Wire::decode(reader)?,
-            read_only: Wire::decode(reader)?,
-            family: Wire::decode(reader)?,
-            origin: Wire::decode(reader)?,
-            is_snapshot: false,
-            read_policy: ReadPolicy::default(),
-            io_timeout: IoTimeout::DEFAULT,
-        };
+        let mut info = VolumeInfo::new(
+            Wire::decode(reader)?,
+            String::decode(reader)?,
+            Wire::decode(reader)?,
+            String::decode(reader)?,
+        );
+        info.stripe_unit_blocks = Wire::decode(reader)?;
+        info.column_blocks = Wire::decode(reader)?;
+        info.read_only = Wire::decode(reader)?;
+        info.family = Wire::decode(reader)?;
+        info.origin = Wire::decode(reader)?;
         let last = u8::decode(reader)?;
         info.is_snapshot = last & 1 == 1;
-        info.read_policy = ReadPolicy::of_code((last & 0x7f) >> 1)?;
         if last >> 7 == 1 {
             info.io_timeout = IoTimeout::decode(reader)?;
+        }
+        match (last & 0x7f) >> 1 {
+            EXTENDED => {
+                info.read_policy = Wire::decode(reader)?;
+                info.protocol = Wire::decode(reader)?;
+                info.placement = Wire::decode(reader)?;
+                info.stream = Wire::decode(reader)?;
+            }
+            policy => info.read_policy = ReadPolicy::of_code(policy)?,
         }
         Ok(info)
     }
@@ -638,7 +678,10 @@ wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings,
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });
 wire_enum!(AdminRequest {
-    0 => CreateVolume { name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, io_timeout, nonce },
+    0 => CreateVolume {
+        name, size_bytes, layout, stripe_unit_blocks, groups, read_policy, io_timeout, nonce;
+        since 4: protocol, placement, stream
+    },
     1 => DeleteVolume { name, nonce },
     2 => ResizeVolume { name, size_bytes },
     3 => SetReadOnly { name, read_only },
@@ -690,6 +733,19 @@ mod tests {
                 let info = volume(is_snapshot, policy);
                 assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info));
             }
+        }
+    }
+
+    #[test]
+    fn a_volume_comes_back_with_what_came_with_version_4_and_without_it_its_record_is_as_before() {
+        let plain = volume(true, ReadPolicy::TwoChoices);
+        for io_timeout in [IoTimeout::DEFAULT, IoTimeout::Never] {
+            let info = VolumeInfo { stream: StreamId(7), io_timeout, ..plain.clone() };
+            assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info.clone()));
+            let (mut old, mut without) = (Vec::new(), Vec::new());
+            info.encode(&mut Writer::of(crate::Version(3), &mut old));
+            VolumeInfo { stream: StreamId(0), ..info }.append(&mut without);
+            assert_eq!(old, without);
         }
     }
 

@@ -9,7 +9,7 @@
 //! The payload has no checksum of its own here: each block carries one from brick to disk and back, and TLS guards
 //! the connection.
 
-use crate::{DecodeError, Message, Packet, Wire};
+use crate::{DecodeError, Message, Packet, Reader, Version, Wire, Writer};
 use base::{Payload, checksum};
 
 /// Bytes of the header.
@@ -77,20 +77,24 @@ impl Header {
         })
     }
 
-    /// Reads the message that follows the header.
-    pub fn message(&self, bytes: &[u8]) -> Result<Message, FrameError> {
+    /// Reads the message that follows the header, from a node with which `version` is spoken.
+    pub fn message(&self, version: Version, bytes: &[u8]) -> Result<Message, FrameError> {
         if checksum::checksum_append(self.seed, bytes) != self.checksum {
             return Err(FrameError::Checksum);
         }
-        Ok(Message::from_bytes(bytes)?)
+        let mut reader = Reader::of(version, bytes);
+        let message = Message::decode(&mut reader)?;
+        reader.end()?;
+        Ok(message)
     }
 }
 
-/// Appends header and message to `out`; the payload's parts follow on the connection as they are.
-pub fn encode(packet: &Packet, out: &mut Vec<u8>) {
+/// Appends header and message to `out`, for a node with which `version` is spoken; the payload's parts follow on the
+/// connection as they are.
+pub fn encode(version: Version, packet: &Packet, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
-    packet.message.encode(out);
+    packet.message.encode(&mut Writer::of(version, out));
     let message_bytes = out.len() - start - HEADER_BYTES;
     debug_assert!(message_bytes <= MESSAGE_BYTES_MAX && packet.payload.len() <= PAYLOAD_BYTES_MAX);
     out[start..start + 4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -102,7 +106,7 @@ pub fn encode(packet: &Packet, out: &mut Vec<u8>) {
 }
 
 /// One whole frame from the start of `bytes`, and how many bytes it took; `None` when more are needed.
-pub fn decode(bytes: &[u8]) -> Result<Option<(Packet, usize)>, FrameError> {
+pub fn decode(version: Version, bytes: &[u8]) -> Result<Option<(Packet, usize)>, FrameError> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let header = Header::parse(header)?;
     let (middle, end) =
@@ -110,7 +114,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Packet, usize)>, FrameError> {
     if bytes.len() < end {
         return Ok(None);
     }
-    let message = header.message(&bytes[HEADER_BYTES..middle])?;
+    let message = header.message(version, &bytes[HEADER_BYTES..middle])?;
     Ok(Some((Packet { message, payload: Payload::from(bytes[middle..end].to_vec()) }, end)))
 }
 
@@ -122,7 +126,8 @@ mod tests {
     fn frames_come_back_and_damage_is_seen() {
         let packet = Packet { message: Message::Ping { nonce: 7 }, payload: Payload::from(vec![1, 2, 3]) };
         let mut bytes = Vec::new();
-        encode(&packet, &mut bytes);
+        encode(Version::CURRENT, &packet, &mut bytes);
+        let decode = |bytes: &[u8]| decode(Version::CURRENT, bytes);
         packet.payload.parts().iter().for_each(|part| bytes.extend_from_slice(part));
         assert_eq!(decode(&bytes), Ok(Some((packet, bytes.len()))));
         assert_eq!(decode(&bytes[..bytes.len() - 1]), Ok(None));

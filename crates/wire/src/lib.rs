@@ -6,27 +6,35 @@
 //!
 //! Deliberately absent: sockets, retries, state. A [`Packet`] is a plain value.
 
+pub mod choice;
 pub mod codec;
 pub mod directory;
 pub mod disk;
 pub mod frame;
 pub mod message;
 pub mod policy;
+pub mod protocol;
+pub mod service;
 mod timeout;
+pub mod version;
 pub mod view;
 pub mod write;
 
-pub use codec::{DecodeError, Reader, Wire};
+pub use choice::UnknownName;
+pub use codec::{DecodeError, Reader, Wire, Writer};
 pub use directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Care, CatchUp, ClusterStatus, DISK_FULL, Durability,
     Family, GatewayStatus, GroupProgress, GroupState, Health, LostBlocks, Observed, Orders, Rot, ScrubStatus,
     SlowEntry, Space, StoreFailure, VolumeInfo, VolumeMap,
 };
 pub use message::{
-    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, Packet,
-    PrepareOutcome, ReadOutcome, RepairOutcome,
+    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, OPERATIONS_MAX,
+    Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
 };
-pub use policy::{ReadPolicy, UnknownPolicy};
+pub use policy::ReadPolicy;
+pub use protocol::{Placement, Protocol};
+pub use service::{Service, Wait};
 pub use timeout::IoTimeout;
+pub use version::{Spoken, Version};
 pub use view::{GroupView, Lineage, Slots};
 pub use write::{Change, Completion, Decision, Fate, Scope, Span, WriteId};

@@ -7,7 +7,10 @@ use crate::directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
     VolumeMap,
 };
-use crate::{Change, Completion, Decision, Fate, GroupView, Slots, Span, WriteId, wire_enum, wire_struct};
+use crate::{
+    Change, Completion, Decision, Fate, GroupView, Service, Slots, Span, Version, Wait, WriteId, wire_enum,
+    wire_struct,
+};
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 
 /// A message and the bytes that go with it (none, for most).
@@ -47,12 +50,14 @@ pub enum Message {
         floor: u64,
         /// The volume block at which this part of the request begins: tells parts of one request apart.
         part: u64,
+        service: Service,
     },
     /// Payload: the delta when it was wanted.
     Prepared {
         operation: u64,
         /// What became of it.
         outcome: PrepareOutcome,
+        wait: Wait,
     },
     /// Phase two: these writes are decided (`commits`), or will never be (`aborts`). Not answered.
     Decide {
@@ -76,12 +81,14 @@ pub enum Message {
         content: bool,
         /// Others that were asked the same: one of them claims it, the others stay silent.
         contest: Option<Contest>,
+        service: Service,
     },
     /// Payload: the content, zeros for blocks that are unreadable.
     ReadDone {
         operation: u64,
         /// What became of it.
         outcome: ReadOutcome,
+        wait: Wait,
     },
     /// What is the fate of this write? A member that does not have it refuses it from now on, durably.
     Query {
@@ -110,12 +117,31 @@ pub enum Message {
         width: u8,
         /// The stamps of the content, `width` a block.
         stamps: Vec<Stamp>,
+        service: Service,
     },
     /// What became of a repair.
     Repaired {
         operation: u64,
         /// Whether it was taken.
         outcome: RepairOutcome,
+        wait: Wait,
+    },
+    /// These reads and repairs of the sender are of no interest any more, at most [`OPERATIONS_MAX`]. (A prepare is called off
+    /// by its decision.)
+    Cancel {
+        operations: Vec<u64>,
+    },
+    /// What became of a cancel.
+    Cancelled {
+        /// They had not begun: nothing of them is left, and no answer comes.
+        withdrawn: Vec<u64>,
+        /// They do not wait here: they have begun, were answered, or have not come.
+        late: Vec<u64>,
+    },
+    /// A brick to whoever asks of it: these prepares, reads and repairs wait for their turn, at most [`OPERATIONS_MAX`]. That is no
+    /// sign of a slow disk, and there is no use in asking again. Repeated as long as they wait.
+    Waiting {
+        operations: Vec<u64>,
     },
     /// Which blocks hold data?
     Allocation {
@@ -323,6 +349,7 @@ pub enum Message {
         floor: u64,
         volume: VolumeId,
         io: Io,
+        service: Service,
     },
     /// The answer. Payload: the content of a read.
     Reply {
@@ -337,6 +364,19 @@ pub enum Message {
         nonce: u64,
     },
 }
+
+impl Message {
+    /// The version with which it came.
+    pub fn since(&self) -> Version {
+        match self {
+            Message::Cancel { .. } | Message::Cancelled { .. } | Message::Waiting { .. } => Version(4),
+            _ => Version::OLDEST,
+        }
+    }
+}
+
+/// The most questions that one [`Message::Cancel`] or [`Message::Waiting`] names.
+pub const OPERATIONS_MAX: usize = 256;
 
 /// The most completions in one [`Message::CompletionsDone`].
 pub const COMPLETIONS_MAX: usize = 4096;
@@ -503,15 +543,15 @@ pub enum IoError {
 }
 
 wire_enum!(Message {
-    0 => Prepare { operation, view, write, change, base, want_delta, request, floor, part },
-    1 => Prepared { operation, outcome },
+    0 => Prepare { operation, view, write, change, base, want_delta, request, floor, part; since 4: service },
+    1 => Prepared { operation, outcome; since 4: wait },
     2 => Decide { commits, aborts },
-    3 => Read { operation, group, view, span, width, stamps, content, contest },
-    4 => ReadDone { operation, outcome },
+    3 => Read { operation, group, view, span, width, stamps, content, contest; since 4: service },
+    4 => ReadDone { operation, outcome; since 4: wait },
     5 => Query { operation, view, write, width },
     6 => QueryDone { operation, fate },
-    7 => Repair { operation, group, view, span, width, stamps },
-    8 => Repaired { operation, outcome },
+    7 => Repair { operation, group, view, span, width, stamps; since 4: service },
+    8 => Repaired { operation, outcome; since 4: wait },
     9 => Allocation { operation, group, view, span },
     10 => AllocationDone { operation, runs },
     11 => Doubtful { writes },
@@ -520,6 +560,9 @@ wire_enum!(Message {
     14 => GetCompletions { operation, group, view, after },
     15 => CompletionsDone { operation, completions },
     16 => Claims { claims },
+    17 => Cancel { operations },
+    18 => Cancelled { withdrawn, late },
+    19 => Waiting { operations },
     20 => Heartbeat { brick, sent, known, status },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
     22 => Fence { view, speaks },
@@ -541,7 +584,7 @@ wire_enum!(Message {
     61 => AdminDone { operation, result },
     80 => Attach { operation, volume },
     81 => Attached { operation, volume },
-    82 => Request { id, floor, volume, io },
+    82 => Request { id, floor, volume, io; since 4: service },
     83 => Reply { sequence, result },
     90 => Ping { nonce },
     91 => Pong { nonce },

@@ -1,36 +1,12 @@
 //! The names of read policies, as operators and messages say them. What each does is in `proto::distribute`, where
 //! `policies` lists them.
 
-use crate::{DecodeError, Reader, Wire};
-use core::fmt;
-use core::str::FromStr;
+use crate::choices;
 
-/// Of each policy what it is, its variant and its name. The place of each, counted from 1, is its code in
-/// records and messages, so that a new one goes to the end.
-macro_rules! policies {
-    ($($(#[$meta:meta])+ $variant:ident = $name:literal,)+) => {
-        /// Who serves a read, among the members that could.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-        pub enum ReadPolicy {
-            $($(#[$meta])+ $variant,)+
-        }
-
-        impl ReadPolicy {
-            pub const ALL: [ReadPolicy; [$($name),+].len()] = [$(ReadPolicy::$variant),+];
-
-            /// Its name, as operators write it.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(ReadPolicy::$variant => $name,)+
-                }
-            }
-        }
-    };
-}
-
-policies! {
+choices! {
+    /// Who serves a read, among the members that could.
+    ReadPolicy, "read policy";
     /// It waits at all of them, and the first that can claims it (D-SPTF).
-    #[default]
     Claim = "claim",
     /// The one that a hash of the address picks.
     Hash = "hash",
@@ -52,55 +28,10 @@ policies! {
     TwoChoices = "two-choices",
 }
 
-/// No policy has this name.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{0}' is no read policy: there are {all}", all = ReadPolicy::ALL.map(|policy| policy.name()).join(", "))]
-pub struct UnknownPolicy(String);
-
-impl ReadPolicy {
-    /// Its number in records, from 1.
-    pub(crate) fn code(self) -> u8 {
-        ReadPolicy::ALL.iter().position(|policy| *policy == self).map_or(0, |at| at as u8 + 1)
-    }
-
-    /// The policy of a number; 0, of records that name none, is the default.
-    pub(crate) fn of_code(code: u8) -> Result<ReadPolicy, DecodeError> {
-        match code.checked_sub(1) {
-            None => Ok(ReadPolicy::default()),
-            Some(at) => ReadPolicy::ALL
-                .get(usize::from(at))
-                .copied()
-                .ok_or(DecodeError::UnknownTag { what: "read policy", tag: code }),
-        }
-    }
-}
-
-impl fmt::Display for ReadPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for ReadPolicy {
-    type Err = UnknownPolicy;
-    fn from_str(name: &str) -> Result<ReadPolicy, UnknownPolicy> {
-        let known = ReadPolicy::ALL.into_iter().find(|policy| policy.name() == name);
-        known.ok_or_else(|| UnknownPolicy(name.to_owned()))
-    }
-}
-
-impl Wire for ReadPolicy {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.push(self.code());
-    }
-    fn decode(reader: &mut Reader<'_>) -> Result<ReadPolicy, DecodeError> {
-        ReadPolicy::of_code(u8::decode(reader)?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wire;
 
     #[test]
     fn names_and_numbers_are_of_one_policy_each() {

@@ -49,7 +49,7 @@ impl fmt::Display for IoTimeout {
 }
 
 impl Wire for IoTimeout {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut crate::Writer<'_>) {
         self.ms().encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<IoTimeout, DecodeError> {

@@ -59,7 +59,7 @@ impl core::fmt::Debug for Slots {
 }
 
 impl Wire for Slots {
-    fn encode(&self, out: &mut Vec<u8>) {
+    fn encode(&self, out: &mut crate::Writer<'_>) {
         self.0.encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {

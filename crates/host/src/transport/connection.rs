@@ -9,7 +9,7 @@ use base::{ClusterId, NodeId, Time};
 use bytes::Buf;
 use std::io;
 use wire::frame::FrameError;
-use wire::{Message, Packet};
+use wire::{Message, Packet, Spoken, Version};
 
 /// Bytes taken from one connection in one turn of the loop, so that the others get theirs.
 const TURN_BYTES: usize = 2 << 20;
@@ -47,6 +47,8 @@ pub(super) struct Connection {
     pub(super) called: Option<NodeId>,
     /// Who it is, once the handshake is done.
     pub(super) peer: Option<NodeId>,
+    /// What is spoken with it from then on.
+    version: Version,
     pub(super) opened: Time,
     pub(super) heard: Time,
     /// When a packet passed last, in either direction, as far as a tick has seen it; pings do not count.
@@ -92,6 +94,7 @@ impl Connection {
             output: Output::default(),
             called,
             peer: None,
+            version: Version::OLDEST,
             opened: now,
             heard: now,
             used: now,
@@ -153,7 +156,17 @@ impl Connection {
     }
 
     pub(super) fn ping(&mut self) {
-        self.output.push_packet(&Message::Ping { nonce: KEEPALIVE }.into());
+        self.push(&Message::Ping { nonce: KEEPALIVE }.into());
+    }
+
+    /// Whether the other side knows such a message.
+    pub(super) fn knows(&self, message: &Message) -> bool {
+        message.since() <= self.version
+    }
+
+    /// Queues a packet that it knows.
+    pub(super) fn push(&mut self, packet: &Packet) {
+        self.output.push_packet(self.version, packet);
     }
 
     pub(super) fn shrink(&mut self) {
@@ -162,16 +175,18 @@ impl Connection {
     }
 
     fn greet(&mut self, identity: Identity) {
-        self.output.push_head(|out| hello::encode(identity.cluster, identity.me, out));
+        self.output.push_head(|out| hello::encode(Spoken::OURS, identity.cluster, identity.me, out));
     }
 
     fn take(&mut self, identity: Identity, sink: &mut impl FnMut(Incoming)) -> Result<(), Broken> {
         if self.peer.is_none() {
             let Some(&hello) = self.input.buffered().first_chunk::<HELLO_BYTES>() else { return Ok(()) };
-            let peer = self.accept(hello::parse(&hello, identity.cluster)?)?;
+            let (peer, version) = hello::parse(&hello, Spoken::OURS, identity.cluster)?;
+            let peer = self.accept(peer)?;
+            self.version = version;
             self.input.buffered().advance(HELLO_BYTES);
             self.peer = Some(peer);
-            self.input.open();
+            self.input.open(version);
             if self.called.is_none() {
                 self.greet(identity);
             }
@@ -180,7 +195,7 @@ impl Connection {
         while let Some(packet) = self.input.next_packet()? {
             match packet.message {
                 Message::Ping { nonce: KEEPALIVE } => {
-                    self.output.push_packet(&Message::Pong { nonce: KEEPALIVE }.into());
+                    self.push(&Message::Pong { nonce: KEEPALIVE }.into());
                 }
                 Message::Pong { nonce: KEEPALIVE } => {}
                 _ => {

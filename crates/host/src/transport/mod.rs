@@ -6,8 +6,6 @@ mod connection;
 mod contact;
 mod hello;
 
-pub use hello::PROTOCOL_VERSION;
-
 use crate::address::Address;
 use crate::channel::Channel;
 use crate::refusals::refused;
@@ -72,6 +70,8 @@ pub struct TransportCounters {
     pub dropped: u64,
     /// Packets dropped because there was no connection.
     pub unroutable: u64,
+    /// Packets dropped because the peer is of a release that does not know them.
+    pub unspoken: u64,
     pub connections: u64,
     /// Connections refused or broken.
     pub broken: u64,
@@ -200,6 +200,10 @@ impl Peers {
     pub fn send(&mut self, to: NodeId, packet: &Packet) {
         let Some(slot) = self.routes.get(&to).and_then(Route::best) else { return self.hold(to, packet) };
         let connection = self.connections.get_mut(slot).expect("routes lead to connections");
+        if !connection.knows(&packet.message) {
+            self.counters.unspoken += 1;
+            return;
+        }
         if connection.output.bytes() + packet.payload.len() > OUTPUT_BYTES_MAX {
             self.counters.dropped += 1;
             return;
@@ -207,7 +211,7 @@ impl Peers {
         self.counters.sent += 1;
         connection.is_used = true;
         let before = connection.output.bytes();
-        connection.output.push_packet(packet);
+        connection.push(packet);
         self.counters.sent_bytes += (connection.output.bytes() - before) as u64;
         mark(&mut connection.is_dirty, &mut self.dirty, slot);
     }

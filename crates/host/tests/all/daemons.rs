@@ -51,6 +51,9 @@ impl Cluster {
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
             io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream: base::StreamId::default(),
             nonce: 1,
         };
         while let Err(error) = self.admin(request.clone()) {

@@ -23,6 +23,9 @@ fn create(directory: &str, timeout: Duration, number: u64) -> Result<AdminReply,
         groups: 1,
         read_policy: wire::ReadPolicy::default(),
         io_timeout: wire::IoTimeout::default(),
+        protocol: wire::Protocol::default(),
+        placement: wire::Placement::default(),
+        stream: base::StreamId::default(),
         nonce: number,
     };
     admin_within(timeout, directory, request)

@@ -5,13 +5,13 @@ use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, Time};
 use host::Security;
 use host::address::Address;
 use host::clock::Clock;
-use host::transport::{PROTOCOL_VERSION, PeerEvent, Peers};
+use host::transport::{PeerEvent, Peers};
 use mio::{Events, Poll};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
-use wire::{Message, Packet};
+use wire::{Message, Packet, ReadOutcome, Version, Wait};
 
 const OURS: ClusterId = ClusterId([1; 16]);
 const BRICK: NodeId = NodeId::Brick(BrickId(3));
@@ -366,7 +366,7 @@ proptest! {
         let sent: Vec<Packet> = sizes.iter().enumerate().map(|(n, &s)| packet(n as u64, bytes(s, n as u8))).collect();
         let mut left = hello();
         for packet in &sent {
-            wire::frame::encode(packet, &mut left);
+            wire::frame::encode(Version::OLDEST, packet, &mut left);
             packet.payload.parts().iter().for_each(|part| left.extend_from_slice(part));
         }
         let mut left = &left[..];
@@ -389,12 +389,45 @@ proptest! {
     }
 }
 
-/// How the gateway introduces itself, as `docs/protocol` has it.
+#[test]
+fn a_peer_of_the_release_before_is_spoken_to_as_it_knows() {
+    let mut brick = Node::plain(BRICK);
+    let Address::Tcp(place) = brick.listen() else { unreachable!() };
+    let mut stream = TcpStream::connect(place).unwrap();
+    stream.write_all(&hello()).unwrap();
+    let limit = brick.now() + LIMIT;
+    while brick.heard.is_empty() {
+        assert!(brick.now() < limit);
+        brick.turn();
+    }
+    let done = |queued| Message::ReadDone {
+        operation: 7,
+        outcome: ReadOutcome::Busy,
+        wait: Wait { queued, ..Wait::default() },
+    };
+    brick.peers.send(GATEWAY, &Message::Cancelled { withdrawn: vec![1], late: vec![] }.into());
+    brick.peers.send(GATEWAY, &done(9).into());
+    brick.turn();
+    assert_eq!(brick.peers.counters().unspoken, 1);
+    let mut expected = hello();
+    wire::frame::encode(Version::OLDEST, &done(0).into(), &mut expected);
+    let mut came = vec![0; expected.len()];
+    stream.read_exact(&mut came).unwrap();
+    let (greeting, frame) = came.split_at(hello().len());
+    assert_eq!(
+        greeting[4..8],
+        Version::OLDEST.0.to_le_bytes(),
+        "what an earlier release compares with its own"
+    );
+    assert_eq!(wire::frame::decode(Version::OLDEST, frame), Ok(Some((done(0).into(), frame.len()))));
+}
+
+/// How the gateway introduces itself in a release that speaks the oldest version alone, as `transport::hello` has it.
 fn hello() -> Vec<u8> {
     let mut hello = b"BRKH".to_vec();
-    hello.extend_from_slice(&PROTOCOL_VERSION.to_le_bytes());
+    hello.extend_from_slice(&Version::OLDEST.0.to_le_bytes());
     hello.extend_from_slice(&OURS.0);
-    wire::Wire::encode(&GATEWAY, &mut hello);
+    wire::Wire::append(&GATEWAY, &mut hello);
     hello.resize(40, 0);
     hello
 }

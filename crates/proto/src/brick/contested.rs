@@ -32,6 +32,7 @@ fn read_of(lba: u64, number: u64, contested: bool) -> BrickEvent {
         stamps: false,
         content: true,
         contest: contested.then_some(contest),
+        service: wire::Service::default(),
     };
     BrickEvent::Packet { from: GATEWAY, packet: message.into() }
 }
@@ -63,7 +64,7 @@ fn told(bench: &mut Bench) -> Vec<(BrickId, Claim)> {
 fn answers(bench: &mut Bench) -> Vec<(u64, bool)> {
     let sent = core::mem::take(&mut bench.sent);
     let answers = sent.into_iter().filter_map(|message| match message {
-        Message::ReadDone { operation, outcome } => {
+        Message::ReadDone { operation, outcome, .. } => {
             Some((operation, matches!(outcome, ReadOutcome::Done { .. })))
         }
         _ => None,
@@ -227,6 +228,7 @@ fn a_contest_that_names_strangers_is_served_alone() {
             stamps: false,
             content: true,
             contest,
+            service: wire::Service::default(),
         });
     }
     assert_eq!((reads(&bench), told(&mut bench).len()), (4, 0));

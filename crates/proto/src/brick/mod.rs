@@ -234,19 +234,50 @@ impl Brick {
     fn on_gateway(&mut self, now: Time, from: NodeId, packet: Packet, fx: &mut Vec<BrickEffect>) {
         let Packet { message, payload } = packet;
         match message {
-            Message::Prepare { operation, view, write, change, base, want_delta, request, floor, part } => {
+            Message::Prepare {
+                operation,
+                view,
+                write,
+                change,
+                base,
+                want_delta,
+                request,
+                floor,
+                part,
+                service,
+            } => {
                 let reply_to = Some((from, operation));
-                let prepare =
-                    Prepare { reply_to, view, write, change, base, want_delta, request, part, payload };
+                let prepare = Prepare {
+                    reply_to,
+                    view,
+                    write,
+                    change,
+                    base,
+                    want_delta,
+                    request,
+                    part,
+                    payload,
+                    service,
+                };
                 self.with(now, fx, write.span, |participant, cx| participant.on_prepare(cx, prepare, floor));
             }
             Message::Decide { commits, aborts } => {
                 commits.into_iter().for_each(|decision| self.decide(now, fx, decision, true));
                 aborts.into_iter().for_each(|decision| self.decide(now, fx, decision, false));
             }
-            Message::Read { operation, group, view, span, width, stamps, content, contest } => {
-                let read =
-                    ReadRequest { from, operation, group, view, span, width, stamps, content, contest };
+            Message::Read { operation, group, view, span, width, stamps, content, contest, service } => {
+                let read = ReadRequest {
+                    from,
+                    operation,
+                    group,
+                    view,
+                    span,
+                    width,
+                    stamps,
+                    content,
+                    contest,
+                    service,
+                };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
             }
             Message::Query { operation, view, write, width } => match self.groups.takes(write.group, view) {
@@ -263,10 +294,10 @@ impl Brick {
                     reply(fx, from, Message::QueryDone { operation, fate: Err(view) });
                 }
             },
-            Message::Repair { operation, group, view, span, width, stamps } => {
+            Message::Repair { operation, group, view, span, width, stamps, service } => {
                 let content = payload;
                 let asker = RepairAsker::Node(from, operation);
-                let request = RepairRequest { asker, group, view, span, width, stamps, content };
+                let request = RepairRequest { asker, group, view, span, width, stamps, content, service };
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
             }
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {

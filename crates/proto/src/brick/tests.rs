@@ -90,6 +90,7 @@ impl Bench {
             request: RequestId { client: ClientId(1), sequence: stamp },
             floor: 0,
             part: 0,
+            service: wire::Service::default(),
         };
         let packet = Packet { message, payload: Payload::zeros(BLOCK) };
         self.step(BrickEvent::Packet { from: GATEWAY, packet });
@@ -321,6 +322,7 @@ fn a_read_that_outlasts_its_group_is_not_answered_with_what_is_left() {
         stamps: true,
         content: true,
         contest: None,
+        service: wire::Service::default(),
     });
     bench.brick.groups.bury(GROUP, ViewNumber(2));
     bench.answer_all();
@@ -347,6 +349,7 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
         stamps: true,
         content: true,
         contest: contest(number),
+        service: wire::Service::default(),
     };
     let mut fx = Vec::new();
     let packet = |message: Message| BrickEvent::Packet { from: GATEWAY, packet: message.into() };

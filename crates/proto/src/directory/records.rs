@@ -189,7 +189,7 @@ const REFUSALS_KEY: &[u8] = b"x";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
     let mut key = vec![prefix];
-    id.encode(&mut key);
+    id.append(&mut key);
     key
 }
 

@@ -101,6 +101,9 @@ impl Stage {
             groups,
             read_policy: wire::ReadPolicy::default(),
             io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream: base::StreamId::default(),
             nonce: 1,
         };
         match self.ask(request) {

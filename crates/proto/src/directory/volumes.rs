@@ -45,6 +45,9 @@ impl Desk {
             read_policy,
             io_timeout,
             nonce,
+            protocol,
+            placement,
+            stream,
         } = request
         else {
             return None;
@@ -67,7 +70,15 @@ impl Desk {
         let unit = if stripe_unit_blocks == 0 { Geometry::STRIPE_UNIT_BLOCKS } else { stripe_unit_blocks };
         let id = VolumeId(self.cluster.records.counts.next_volume);
         let usual = VolumeInfo::new(id, name, round_up(size_bytes), layout);
-        let info = VolumeInfo { stripe_unit_blocks: unit, read_policy, io_timeout, ..usual };
+        let info = VolumeInfo {
+            stripe_unit_blocks: unit,
+            read_policy,
+            io_timeout,
+            protocol,
+            placement,
+            stream,
+            ..usual
+        };
         match self.plan(now, &info, groups) {
             Ok(members) => {
                 self.waiting.for_volume(info.id, asker);

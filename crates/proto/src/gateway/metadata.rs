@@ -187,7 +187,7 @@ impl Metadata {
         learn_addresses(map.bricks, fx);
         coordinator.open_family(map.volume.family, geometry);
         let groups = map.groups.iter().map(|view| view.group).collect();
-        coordinator.set_policy(map.volume.id, map.volume.read_policy);
+        coordinator.serve(&map.volume);
         coordinator.on_views(map.groups);
         let open = OpenVolume { info: map.volume.clone(), geometry, groups };
         let before = self.volumes.insert(map.volume.id, open);
@@ -228,7 +228,7 @@ impl super::Gateway {
                 for info in volumes {
                     if let Some(open) = metadata.volumes.get_mut(&info.id) {
                         open.info = info.clone();
-                        coordinator.set_policy(info.id, info.read_policy);
+                        coordinator.serve(&info);
                         fx.push(GatewayEffect::Changed { volume: info });
                     }
                 }

@@ -12,7 +12,7 @@ use crate::counters::{Counter, Counters};
 use crate::netraid::answer::{Answer, Received};
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
-use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, Time, VolumeId};
+use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
 pub(crate) use requests::GIVEN_UP_KEPT;
@@ -105,7 +105,7 @@ impl Gateway {
     pub fn new(config: GatewayConfig, now: Time) -> Gateway {
         Gateway {
             ran: now,
-            coordinator: Coordinator::with_seed(config.id.0),
+            coordinator: Coordinator::new(config.id.0, StreamId::REPAIR),
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
         }
@@ -178,7 +178,7 @@ impl Gateway {
                 let waiter = Waiter::Client { node: from, operation };
                 self.metadata.open(self.coordinator.now(), waiter, volume, fx);
             }
-            Message::Request { id, floor, volume, io } if NodeId::Client(id.client) == from => {
+            Message::Request { id, floor, volume, io, .. } if NodeId::Client(id.client) == from => {
                 let origin = Origins::Client { node: from, request: id, floor };
                 self.requests.begin(
                     &mut self.coordinator,

@@ -6,8 +6,8 @@ use base::{
     ViewNumber, VolumeId,
 };
 use wire::{
-    GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome, Slots, Span, VolumeInfo,
-    VolumeMap,
+    GroupView, Io, IoError, IoReply, Lineage, Message, PrepareOutcome, ReadOutcome, Service, Slots, Span,
+    VolumeInfo, VolumeMap, Wait,
 };
 
 const VOLUME: VolumeId = VolumeId(1);
@@ -122,7 +122,7 @@ impl Play {
     fn shows(&mut self, (brick, operation, _): (NodeId, u64, Span), stamp: Stamp) {
         let outcome = ReadOutcome::Done { leased: true, stamps: vec![stamp], unreadable: Vec::new() };
         let content = Payload::from(vec![7; BLOCK]);
-        self.hear_with(brick, Message::ReadDone { operation, outcome }, content);
+        self.hear_with(brick, Message::ReadDone { operation, outcome, wait: Wait::default() }, content);
     }
 
     fn reply(&mut self) -> Option<Result<IoReply, IoError>> {
@@ -198,7 +198,13 @@ fn a_gateway_that_was_paused_lets_go_of_what_clients_asked_before() {
     let client = ClientId(77);
     for (sequence, offset) in [(1, 0), (2, 512), (3, 1024)] {
         let id = RequestId { client, sequence };
-        let message = Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset } };
+        let message = Message::Request {
+            id,
+            floor: 1,
+            volume: VOLUME,
+            io: Io::Write { offset },
+            service: Service::default(),
+        };
         let length = if sequence == 1 { 4096 } else { 512 };
         play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; length]));
     }
@@ -242,13 +248,13 @@ fn a_patch_read_under_one_head_is_written_to_the_next_on_condition_of_what_was_r
     };
     assert_eq!((view.0, write.span.volume, *base), (2, NEW_HEAD, Some(stamp)));
     let outcome = PrepareOutcome::Changed;
-    play.hear(*brick, Message::Prepared { operation: *operation, outcome });
+    play.hear(*brick, Message::Prepared { operation: *operation, outcome, wait: Wait::default() });
     let asked = play.questions();
     assert_eq!(asked[0].2.volume, NEW_HEAD, "it was rolled back: read again");
     play.shows(asked[0], stamp);
     let asked = play.questions();
     let outcome = PrepareOutcome::Prepared { previous: Vec::new() };
-    play.hear(asked[0].0, Message::Prepared { operation: asked[0].1, outcome });
+    play.hear(asked[0].0, Message::Prepared { operation: asked[0].1, outcome, wait: Wait::default() });
     assert_eq!(play.reply(), Some(Ok(IoReply::Done)));
 }
 
@@ -262,7 +268,13 @@ fn a_copy_of_a_request_that_was_given_up_is_not_begun_again() {
     let client = ClientId(77);
     let ask = |play: &mut Play| {
         let id = RequestId { client, sequence: 1 };
-        let message = Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset: 0 } };
+        let message = Message::Request {
+            id,
+            floor: 1,
+            volume: VOLUME,
+            io: Io::Write { offset: 0 },
+            service: Service::default(),
+        };
         play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; 4096]));
         play.sent()
     };
@@ -290,7 +302,13 @@ fn a_time_that_is_set_later_holds_for_what_was_begun_before() {
     let client = ClientId(77);
     for (sequence, offset) in [(1, 0), (2, 512)] {
         let id = RequestId { client, sequence };
-        let message = Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset } };
+        let message = Message::Request {
+            id,
+            floor: 1,
+            volume: VOLUME,
+            io: Io::Write { offset },
+            service: Service::default(),
+        };
         play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; 512]));
         play.now += seconds(1);
     }

@@ -62,10 +62,10 @@ impl Answer {
     pub(crate) fn from_packet(packet: Packet) -> Received {
         let Packet { message, payload } = packet;
         let (number, answer) = match message {
-            Message::Prepared { operation, outcome } => (operation, Answer::Prepared(outcome, payload)),
-            Message::ReadDone { operation, outcome } => (operation, Answer::Read(outcome, payload)),
+            Message::Prepared { operation, outcome, .. } => (operation, Answer::Prepared(outcome, payload)),
+            Message::ReadDone { operation, outcome, .. } => (operation, Answer::Read(outcome, payload)),
             Message::QueryDone { operation, fate } => (operation, Answer::Fate(fate)),
-            Message::Repaired { operation, outcome } => (operation, Answer::Repaired(outcome)),
+            Message::Repaired { operation, outcome, .. } => (operation, Answer::Repaired(outcome)),
             Message::AllocationDone { operation, runs } => (operation, Answer::Allocation(runs)),
             Message::InventoryDone { operation, stretches } => (operation, Answer::Stretches(stretches)),
             Message::CompletionsDone { operation, completions } => {

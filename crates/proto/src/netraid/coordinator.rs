@@ -14,9 +14,9 @@ use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
 use crate::layout::Geometry;
-use base::{BrickId, GroupId, HashMap, StampClock, Time, VolumeId};
+use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
 use std::collections::{BTreeSet, VecDeque};
-use wire::{GroupView, IoError, Observed, Packet, ReadPolicy, WriteId};
+use wire::{GroupView, IoError, Observed, Packet, Service, VolumeInfo, WriteId};
 
 struct Task {
     operation: Operation,
@@ -38,6 +38,8 @@ struct Ended {
 pub(crate) struct Coordinator {
     shared: Shared,
     tasks: HashMap<OperationId, Task>,
+    /// To which belongs what is done for no user of a volume.
+    own_stream: StreamId,
     timers: BTreeSet<(Time, OperationId)>,
     /// For operations, in the order of their ends.
     ended: VecDeque<Ended>,
@@ -47,9 +49,9 @@ pub(crate) struct Coordinator {
 
 /// What the role around it sees and sets.
 impl Coordinator {
-    /// Whose read policies draw from `seed`.
-    pub(crate) fn with_seed(seed: u64) -> Coordinator {
-        let mut coordinator = Coordinator::default();
+    /// Whose read policies draw from `seed`; what it does for no user of a volume belongs to `own_stream`.
+    pub(crate) fn new(seed: u64, own_stream: StreamId) -> Coordinator {
+        let mut coordinator = Coordinator { own_stream, ..Coordinator::default() };
         coordinator.shared.choice.seed(seed);
         coordinator
     }
@@ -73,8 +75,9 @@ impl Coordinator {
         self.shared.rules = rules;
     }
 
-    pub(crate) fn set_policy(&mut self, volume: VolumeId, policy: ReadPolicy) {
-        self.shared.choice.set_policy(volume, Some(policy));
+    /// A volume is open: how it is to be served from now on.
+    pub(crate) fn serve(&mut self, volume: &VolumeInfo) {
+        self.shared.choice.serve(volume);
     }
 
     /// A volume of `family` is open. Views of its groups are taken from now on.
@@ -193,7 +196,7 @@ impl Coordinator {
 
     /// Forgets a volume that is deleted: its operations end with an error. Others of its family go on.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
-        self.shared.choice.set_policy(volume, None);
+        self.shared.choice.forget(volume);
         self.end_where(|task| task.operation.volume() == Some(volume));
         self.run();
     }
@@ -272,15 +275,20 @@ impl Coordinator {
             Begun::Operation(id, parent, operation) => (id, parent, operation),
             Begun::Mend(id, mend) => (id, Parent::Nobody, mending(mend)),
         };
-        if let Parent::Operation(parent) = parent {
-            // A parent that ended meanwhile needs no child.
-            let Some(parent) = self.tasks.get_mut(&parent) else { return };
-            parent.children.push(id);
-        }
+        let stream = match parent {
+            Parent::Operation(parent) => {
+                // A parent that ended meanwhile needs no child.
+                let Some(parent) = self.tasks.get_mut(&parent) else { return };
+                parent.children.push(id);
+                parent.own.service().stream
+            }
+            _ => self.shared.choice.stream(operation.volume()).unwrap_or(self.own_stream),
+        };
         if self.shared.views.known(operation.group()).is_none() {
             return self.tell(id, parent, Outcome::Gone(IoError::NoVolume));
         }
-        let task = Task { operation, parent, children: Vec::new(), own: Own::new(id), due: None };
+        let own = Own::new(id, Service { stream, delay: 0 });
+        let task = Task { operation, parent, children: Vec::new(), own, due: None };
         self.tasks.insert(id, task);
         self.drive(id, |operation, cx| operation.start(cx));
     }

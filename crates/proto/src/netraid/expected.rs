@@ -137,6 +137,7 @@ impl Operate for ExpectedOperation {
         }
         for slot in self.asked.iter().filter(|slot| !self.answers.contains_key(slot)) {
             let (group, span, width) = (self.group, self.span, width_at(&geometry, self.span.lba, slot));
+            let service = cx.service();
             cx.call(&view, slot, Payload::new(), |operation| Message::Read {
                 operation,
                 group,
@@ -146,6 +147,7 @@ impl Operate for ExpectedOperation {
                 stamps: true,
                 content: false,
                 contest: None,
+                service,
             });
         }
         Progress::WaitsFor(retry_delay(self.attempt))

@@ -15,7 +15,7 @@ use crate::rules::{Rules, SOUND};
 use base::{GroupId, Payload, Stamp, Time, VolumeId};
 use core::time::Duration;
 use std::collections::VecDeque;
-use wire::{GroupView, Message, Packet, Span};
+use wire::{GroupView, Message, Packet, Service, Span};
 
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
@@ -88,6 +88,8 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Own {
     id: OperationId,
+    /// For whom it works.
+    service: Service,
     calls: Vec<CallId>,
     /// Those it gave up in the present step. Until the step is over they count as outstanding, so that what it asks anew
     /// does not take the member that did not answer for the one with the shortest queue.
@@ -128,6 +130,11 @@ impl Context<'_> {
             Some(view) if view.group == group => drop(self.views.adopt(view)),
             _ => self.views.is_stale(group),
         }
+    }
+
+    /// For whom the operation works: what its questions to disks tell.
+    pub(crate) fn service(&self) -> Service {
+        self.own.service
     }
 
     /// Sends a question to the member at `slot`; `make` gets the number that names the answer.
@@ -188,8 +195,13 @@ pub(crate) fn retry_delay(attempt: u32) -> Duration {
 }
 
 impl Own {
-    pub(crate) fn new(id: OperationId) -> Own {
-        Own { id, calls: Vec::new(), forgotten: Vec::new() }
+    pub(crate) fn new(id: OperationId, service: Service) -> Own {
+        Own { id, service, calls: Vec::new(), forgotten: Vec::new() }
+    }
+
+    /// For whom it works.
+    pub(crate) fn service(&self) -> Service {
+        self.service
     }
 
     /// One of its questions is answered.

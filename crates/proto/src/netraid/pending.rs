@@ -3,7 +3,7 @@
 use base::{NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Staged, Token};
-use wire::{Change, Decision, Span, WriteId};
+use wire::{Change, Decision, Service, Span, WriteId};
 
 /// Where a write begins, and its stamp: names it at one disk. The order is that of places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,6 +51,7 @@ pub struct Prepare {
     /// Which part of it.
     pub part: u64,
     pub payload: Payload,
+    pub service: Service,
 }
 
 impl Prepare {
@@ -76,6 +77,7 @@ impl Prepare {
             request: RequestId::default(),
             part: 0,
             payload: Payload::new(),
+            service: Service::default(),
         }
     }
 

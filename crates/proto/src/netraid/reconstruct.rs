@@ -180,7 +180,7 @@ impl Operate for ReconstructOperation {
         for slot in row.asked.iter() {
             let (group, span) = (self.group, self.span);
             let width = width_at(&geometry, span.lba, slot);
-            let content = row.sources.has(slot);
+            let (content, service) = (row.sources.has(slot), cx.service());
             cx.call(&view, slot, Payload::new(), |operation| Message::Read {
                 operation,
                 group,
@@ -190,6 +190,7 @@ impl Operate for ReconstructOperation {
                 stamps: view.current.has(slot),
                 content,
                 contest: None,
+                service,
             });
         }
         self.state = State::Asking(row);

@@ -84,7 +84,7 @@ impl RepairOperation {
 
     fn fetch_from(&self, cx: &mut Context<'_>, slot: u8) -> Repairing {
         let (view, group, span) = (cx.views.view(self.group), self.group, self.span);
-        let width = width_at(&cx.views.geometry(group), span.lba, slot);
+        let (width, service) = (width_at(&cx.views.geometry(group), span.lba, slot), cx.service());
         cx.call(&view, slot, Payload::new(), |operation| Message::Read {
             operation,
             group,
@@ -94,6 +94,7 @@ impl RepairOperation {
             stamps: true,
             content: true,
             contest: None,
+            service,
         });
         Progress::WaitsFor(retry_delay(self.attempt))
     }
@@ -148,7 +149,7 @@ impl Operate for RepairOperation {
         }
         let Some((stamps, content)) = self.good.clone() else { return self.fetch(cx) };
         let (group, span) = (self.group, self.span);
-        let width = width_at(&cx.views.geometry(group), span.lba, self.slot);
+        let (width, service) = (width_at(&cx.views.geometry(group), span.lba, self.slot), cx.service());
         cx.call(&view, self.slot, content, |operation| Message::Repair {
             operation,
             group,
@@ -156,6 +157,7 @@ impl Operate for RepairOperation {
             span,
             width,
             stamps,
+            service,
         });
         Progress::WaitsFor(retry_delay(self.attempt))
     }

@@ -4,7 +4,7 @@ use super::answer::Answer;
 use wire::{Message, ReadOutcome};
 
 /// What a [`Message::Read`] takes as bytes of a message, and what a contest adds.
-const QUESTION_BYTES: u64 = 49;
+const QUESTION_BYTES: u64 = 57;
 const CONTEST_BYTES: u64 = 13;
 
 /// Counts since the gateway began.
@@ -102,6 +102,7 @@ mod tests {
                 stamps: false,
                 content: true,
                 contest,
+                service: wire::Service::default(),
             };
             let mut traffic = Traffic::default();
             traffic.on_question(&message);

@@ -32,7 +32,7 @@ impl Families {
     /// The key and value of a family's note.
     pub fn note(&self, family: VolumeId) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut key = vec![NOTE_PREFIX];
-        family.encode(&mut key);
+        family.append(&mut key);
         (key, self.families.get(&family).map(|(family, _)| family.to_bytes()))
     }
 

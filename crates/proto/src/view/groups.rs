@@ -47,7 +47,7 @@ impl Groups {
     /// The key and value of a group's note.
     pub fn note(&self, group: GroupId) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut key = vec![NOTE_PREFIX];
-        group.encode(&mut key);
+        group.append(&mut key);
         (key, self.states.get(&group).map(Wire::to_bytes))
     }
 

@@ -360,6 +360,9 @@ impl Cluster {
             groups: 0,
             read_policy: wire::ReadPolicy::default(),
             io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream: base::StreamId::default(),
             nonce: nonce(),
         };
         match self.call(request).with_context(|| format!("cannot make the volume '{name}'"))? {

@@ -51,7 +51,7 @@ impl Evicted {
             (_, NodeId::Brick(brick), Message::Read { operation, content: false, .. }) => {
                 self.reads.remove(&(from, brick, *operation));
             }
-            (NodeId::Brick(brick), _, Message::ReadDone { operation, outcome }) => {
+            (NodeId::Brick(brick), _, Message::ReadDone { operation, outcome, .. }) => {
                 if let (Some(group), ReadOutcome::Done { leased: true, .. }) =
                     (self.reads.remove(&(to, brick, *operation)), outcome)
                 {

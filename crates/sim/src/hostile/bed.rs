@@ -147,6 +147,9 @@ impl Bed {
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
             io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream: base::StreamId::default(),
             nonce: 77,
         });
         self.pass(Duration::from_secs(3));

@@ -30,6 +30,7 @@ fn prepare(stamp: u64, sequence: u64) -> Message {
         request: RequestId { client: ClientId(9), sequence },
         floor: 0,
         part: 0,
+        service: wire::Service::default(),
     }
 }
 
@@ -87,11 +88,13 @@ fn an_answer_of_an_evicted_brick_is_caught() {
         stamps: true,
         content,
         contest: None,
+        service: wire::Service::default(),
     };
     let read = |operation| question(operation, true);
     let done = |operation, leased| Message::ReadDone {
         operation,
         outcome: ReadOutcome::Done { leased, stamps: vec![], unreadable: vec![] },
+        wait: wire::Wait::default(),
     };
     let published =
         |view| Message::Published { views: vec![view], volumes: vec![], deleted: vec![], bricks: vec![] };

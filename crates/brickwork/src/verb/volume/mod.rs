@@ -215,6 +215,9 @@ fn create(global: &Global, args: Create) -> Result<()> {
         read_policy: args.read_policy,
         io_timeout: timeout(args.io_timeout),
         nonce: nonce(),
+        protocol: wire::Protocol::default(),
+        placement: wire::Placement::default(),
+        stream: base::StreamId::default(),
     };
     match client::call(global, request)? {
         AdminReply::Volume(volume) if global.json => output::print_json(&view::volume_json(&volume)),

@@ -13,7 +13,7 @@ use crate::netraid::list::{ListOperation, Listed};
 use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{self, Outcome, Parent};
 use crate::netraid::repair::RepairOperation;
-use base::{BrickId, GroupId, Stamp, Time, VolumeId};
+use base::{BrickId, GroupId, Stamp, StreamId, Time, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Completion, GroupView, Inventory, IoError, Packet, Span};
 
@@ -74,12 +74,22 @@ pub(super) enum Told {
 }
 
 /// Operations that are outstanding.
-#[derive(Default)]
 pub(super) struct Members {
     coordinator: Coordinator,
     down: BTreeSet<BrickId>,
     asked: BTreeMap<u64, (GroupId, Asked)>,
     serial: u64,
+}
+
+impl Default for Members {
+    fn default() -> Members {
+        Members {
+            coordinator: Coordinator::new(0, StreamId::MAINTENANCE),
+            down: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            serial: 0,
+        }
+    }
 }
 
 impl Members {

@@ -8,10 +8,10 @@ use crate::distribute::policy::{Course, Next, Part, Plan, Told};
 use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::lateness::Lateness;
 use crate::netraid::traffic::Traffic;
-use base::{BrickId, Time, VolumeId};
+use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Message, ReadOutcome, ReadPolicy};
+use wire::{Message, ReadOutcome, ReadPolicy, VolumeInfo};
 
 /// Questions whose late answers are still of interest for the pace: so many, and for so long.
 const ORPHANS_MAX: usize = 4096;
@@ -25,12 +25,19 @@ struct Orphan {
     since: Time,
 }
 
+/// How a volume is to be served.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    policy: ReadPolicy,
+    stream: StreamId,
+}
+
 /// Policies, the pace of bricks, and what reads cost.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     policies: Policies,
-    /// The policies of volumes that are open.
-    policy_of: BTreeMap<VolumeId, ReadPolicy>,
+    /// How volumes that are open are to be served.
+    volumes: BTreeMap<VolumeId, Served>,
     load: Load,
     /// Who holds up writes.
     lateness: Lateness,
@@ -72,18 +79,26 @@ impl Choice {
         &mut self.traffic
     }
 
-    /// By which policy reads of a volume are served from now on; by the default where `None`.
-    pub(crate) fn set_policy(&mut self, volume: VolumeId, policy: Option<ReadPolicy>) {
-        match policy {
-            Some(policy) => self.policy_of.insert(volume, policy),
-            None => self.policy_of.remove(&volume),
-        };
+    /// A volume is open: how it is to be served from now on.
+    pub(crate) fn serve(&mut self, volume: &VolumeInfo) {
+        let served = Served { policy: volume.read_policy, stream: volume.stream };
+        self.volumes.insert(volume.id, served);
+    }
+
+    /// A volume is open no more.
+    pub(crate) fn forget(&mut self, volume: VolumeId) {
+        self.volumes.remove(&volume);
+    }
+
+    /// The stream of what is done for a user of a volume.
+    pub(crate) fn stream(&self, volume: Option<VolumeId>) -> Option<StreamId> {
+        volume.map(|volume| self.volumes.get(&volume).map(|served| served.stream).unwrap_or_default())
     }
 
     /// By which policy a read is served. What reads no volume works on branches: a brick that catches up, which has no hurry.
     pub(crate) fn policy(&self, volume: Option<VolumeId>) -> ReadPolicy {
-        let of = volume.and_then(|volume| self.policy_of.get(&volume));
-        of.copied().unwrap_or(ReadPolicy::ShortestQueue)
+        let of = volume.and_then(|volume| self.volumes.get(&volume));
+        of.map_or(ReadPolicy::ShortestQueue, |served| served.policy)
     }
 
     /// The one holder to ask for a read under `policy`.

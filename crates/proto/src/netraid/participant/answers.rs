@@ -5,7 +5,7 @@ use crate::netraid::atomicity::two_phase::{self, member::refusal};
 use crate::netraid::pending::{OldContent, Prepare};
 use base::Payload;
 use wire::disk::{Blocks, StoreError};
-use wire::{Message, PrepareOutcome};
+use wire::{Message, PrepareOutcome, Wait};
 
 /// What the delta of a write is computed from.
 pub(super) fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
@@ -15,7 +15,7 @@ pub(super) fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
 
 pub(super) fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
     if let Some((to, operation)) = prepare.reply_to {
-        cx.send(to, Message::Prepared { operation, outcome }, Payload::new());
+        cx.send(to, Message::Prepared { operation, outcome, wait: Wait::default() }, Payload::new());
     }
 }
 
@@ -39,5 +39,6 @@ pub(super) fn answer_again(
 pub(super) fn answer_prepared(cx: &mut Context<'_>, prepare: &Prepare, old: Option<&OldContent>) {
     let Some((to, operation)) = prepare.reply_to else { return };
     let (previous, delta) = old.map(|old| (old.stamps.clone(), old.delta.clone())).unwrap_or_default();
-    cx.send(to, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { previous } }, delta);
+    let outcome = PrepareOutcome::Prepared { previous };
+    cx.send(to, Message::Prepared { operation, outcome, wait: Wait::default() }, delta);
 }

@@ -16,7 +16,7 @@ use base::{
 };
 use std::collections::VecDeque;
 use wire::disk::{Command, Contested};
-use wire::{Claim, Message, ReadOutcome, Slots};
+use wire::{Claim, Message, ReadOutcome, Slots, Wait};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
 const ONE_WAY_NS: u64 = 100_000;
@@ -298,7 +298,8 @@ impl Contests {
 }
 
 pub(super) fn answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
-    cx.send(read.from, Message::ReadDone { operation: read.operation, outcome }, content);
+    let message = Message::ReadDone { operation: read.operation, outcome, wait: Wait::default() };
+    cx.send(read.from, message, content);
 }
 
 fn is_of(read: &ReadRequest, id: ReadId) -> bool {

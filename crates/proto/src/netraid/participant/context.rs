@@ -4,7 +4,7 @@ use crate::counters::Counters;
 use crate::view::Groups;
 use base::{BrickId, GroupId, NodeId, Payload, Stamp, Time, ViewNumber};
 use wire::disk::{Attempt, Command};
-use wire::{Contest, Message, Packet, Span};
+use wire::{Contest, Message, Packet, Service, Span};
 
 /// What a participant asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,7 @@ pub struct ReadRequest {
     pub content: bool,
     /// Who else was asked the same.
     pub contest: Option<Contest>,
+    pub service: Service,
 }
 
 /// A repair as it was asked.
@@ -78,6 +79,7 @@ pub struct RepairRequest {
     pub stamps: Vec<Stamp>,
     /// The content; none where the brick itself found that it is lost.
     pub content: Payload,
+    pub service: Service,
 }
 
 /// Who wants blocks repaired.

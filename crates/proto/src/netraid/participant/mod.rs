@@ -43,7 +43,7 @@ use disk::{Allocating, Disk, Looking, Noting, Staging};
 use jobs::{Finding, Jobs};
 use reads::Reads;
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
-use wire::{Claim, Completion, Decision, GroupView, Span, WriteId};
+use wire::{Claim, Completion, Decision, GroupView, Service, Span, WriteId};
 use writes::{Around, Writes};
 
 /// The participant of one disk.
@@ -189,8 +189,8 @@ impl Participant {
         width: u8,
         stamps: Vec<Stamp>,
     ) {
-        let (asker, content) = (RepairAsker::Lost(job), Payload::new());
-        self.on_repair(cx, RepairRequest { asker, group, view, span, width, stamps, content });
+        let (asker, content, service) = (RepairAsker::Lost(job), Payload::new(), Service::default());
+        self.on_repair(cx, RepairRequest { asker, group, view, span, width, stamps, content, service });
     }
 
     /// Looks up the stamps of own blocks; with `verify` checks what is on the disk, too.

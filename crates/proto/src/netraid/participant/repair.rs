@@ -29,7 +29,7 @@ use crate::counters::Counter;
 use crate::netraid::pending::WriteKey;
 use base::{Payload, VolumeId};
 use wire::disk::{Blocks, Command, StoreError};
-use wire::{Message, RepairOutcome, Span};
+use wire::{Message, RepairOutcome, Span, Wait};
 
 /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
 pub(super) fn begin(writes: &mut Writes, jobs: &mut Jobs, at: &mut Around<'_, '_>, request: RepairRequest) {
@@ -104,7 +104,7 @@ pub(super) fn on_mended(
 fn tell(jobs: &mut Jobs, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
     match asker {
         RepairAsker::Node(to, operation) => {
-            cx.send(to, Message::Repaired { operation, outcome }, Payload::new());
+            cx.send(to, Message::Repaired { operation, outcome, wait: Wait::default() }, Payload::new());
         }
         RepairAsker::Lost(job) => jobs.on_lost(job, span, outcome == RepairOutcome::Taken),
     }

@@ -84,6 +84,7 @@ impl Target {
         let width = width_at(&self.geometry(cx), span.lba, slot);
         let has_say = view.current.has(slot);
         let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
+        let service = cx.service();
         cx.call(view, slot, Payload::new(), |operation| Message::Read {
             operation,
             group,
@@ -93,6 +94,7 @@ impl Target {
             stamps,
             content,
             contest,
+            service,
         });
     }
 }

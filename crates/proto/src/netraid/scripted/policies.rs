@@ -9,13 +9,14 @@ use crate::netraid::outcome::{Fetched, Outcome};
 use crate::netraid::read::ReadOperation;
 use base::{BrickId, Payload, Stamp, Time};
 use core::time::Duration;
-use wire::{Contest, Message, ReadOutcome, ReadPolicy, Slots};
+use wire::{Contest, Message, ReadOutcome, ReadPolicy, Slots, VolumeInfo};
 
 const MS: Duration = Duration::from_millis(1);
 
 fn script(layout: &str, members: u32, policy: ReadPolicy) -> Script {
     let mut script = Script::new(layout, (1 << members) - 1, 0);
-    script.coordinator.set_policy(FAMILY, policy);
+    let volume = VolumeInfo { read_policy: policy, ..VolumeInfo::new(FAMILY, "v", 1 << 30, layout) };
+    script.coordinator.serve(&volume);
     script
 }
 

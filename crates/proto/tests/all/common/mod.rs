@@ -282,6 +282,9 @@ impl Cluster {
             groups: 1,
             read_policy: wire::ReadPolicy::default(),
             io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream: base::StreamId::default(),
             nonce: nonce_of(&name),
         };
         let created = self.admin(request);

@@ -69,6 +69,7 @@ impl Round {
         for (slot, vote) in unprepared.filter(|(slot, _)| is_asked(**slot)) {
             vote.sent.get_or_insert(cx.now);
             let Leg { change, payload, base, want_delta } = vote.leg.clone();
+            let service = cx.service();
             cx.call(&view, *slot, payload, |operation| Message::Prepare {
                 operation,
                 view: view.number,
@@ -79,6 +80,7 @@ impl Round {
                 request: origin.request,
                 floor: origin.floor,
                 part: origin.part,
+                service,
             });
         }
         retry_delay(self.attempt)

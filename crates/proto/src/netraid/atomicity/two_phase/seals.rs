@@ -85,7 +85,7 @@ impl Seals {
 
 fn seal_key(stamp: Stamp) -> Vec<u8> {
     let mut key = vec![SEAL_PREFIX];
-    stamp.encode(&mut key);
+    stamp.append(&mut key);
     key
 }
 

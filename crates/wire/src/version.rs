@@ -1,0 +1,70 @@
+//! Versions of the protocol between daemons.
+//!
+//! A release speaks its own version and the one before, so that the daemons of a cluster can be replaced one by one. What came
+//! with a version says so where its layout stands ([`crate::wire_enum`]): it is neither sent to nor read from a node that speaks an
+//! earlier one.
+
+use core::fmt;
+
+/// Which messages there are, and which fields they have.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Version(pub u32);
+
+impl Version {
+    /// The oldest that this release speaks.
+    pub const OLDEST: Version = Version(3);
+    /// The one of this release. 4 brought streams, what answers tell of their wait, and cancels.
+    pub const CURRENT: Version = Version(4);
+
+    /// What two nodes speak with each other: the lower of their newest. `None` where one of them speaks it no more.
+    pub fn agreed(ours: Spoken, theirs: Spoken) -> Option<Version> {
+        let version = ours.newest.min(theirs.newest);
+        (version >= ours.oldest.max(theirs.oldest)).then_some(version)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The versions that a node speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spoken {
+    pub oldest: Version,
+    pub newest: Version,
+}
+
+impl Spoken {
+    /// Those of this release.
+    pub const OURS: Spoken = Spoken { oldest: Version::OLDEST, newest: Version::CURRENT };
+}
+
+impl fmt::Display for Spoken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.oldest == self.newest {
+            true => write!(f, "protocol version {}", self.newest),
+            false => write!(f, "protocol versions {} to {}", self.oldest, self.newest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spoken(oldest: u32, newest: u32) -> Spoken {
+        Spoken { oldest: Version(oldest), newest: Version(newest) }
+    }
+
+    #[test]
+    fn neighbours_agree_on_the_older_ones_newest() {
+        let of = |ours, theirs| Version::agreed(ours, theirs).map(|version| version.0);
+        assert_eq!(of(spoken(3, 4), spoken(3, 3)), Some(3));
+        assert_eq!(of(spoken(3, 3), spoken(3, 4)), Some(3));
+        assert_eq!(of(spoken(3, 4), spoken(4, 5)), Some(4));
+        assert_eq!(of(spoken(4, 5), spoken(3, 3)), None);
+        assert_eq!(of(spoken(3, 3), spoken(4, 5)), None);
+    }
+}
