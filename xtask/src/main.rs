@@ -1,9 +1,10 @@
 //! `cargo xtask`: the one door to checking, testing, measuring and fuzzing.
 //!
 //! Reading order: `tidy` (what the sources must keep), `test` (everything that must be green), `fuzz`, `words` (the command
-//! line), `workspace` (building). Runs of real processes are `crates/rig`, which `clients`, `soak`, `partition`, `rot` and
-//! `bench` build and start.
+//! line), `workspace` (building), `before` (building the release before). Runs of real processes are `crates/rig`, which `clients`,
+//! `neighbours`, `soak`, `partition`, `rot` and `bench` build and start.
 
+mod before;
 mod fuzz;
 mod test;
 mod tidy;
@@ -28,6 +29,7 @@ Usage: cargo xtask VERB [OPTIONS]
                  --fuzz-seconds N   for each fuzz target of --all: 600
   clients      Run real NBD clients against a real cluster
   soak         Kill, stop and restart daemons under load; porcupine judges the history
+  neighbours   Replace the daemons of the release before by those of this one, one at a time, under load
   partition    Cut the network between daemons under load, heal it; porcupine judges the history
   rot          Change bytes anywhere in the bricks' disks, read everything back, scrub
   bench        block, rebuild or failslow: measure, side by side with what the machine can do
@@ -56,6 +58,11 @@ fn run(mut words: Words) -> Result<ExitCode> {
         "tidy" => words.end().and_then(|()| tidy::verb())?,
         "test" => test::verb(&test::Options::read(words)?)?,
         "fuzz" => fuzz::verb(&fuzz::Options::read(words)?)?,
+        "neighbours" => {
+            let before = before::build(test::PROFILE)?;
+            let words = words.with(&["--before".to_owned(), before.display().to_string()]);
+            return workspace::rig(test::PROFILE, &verb, words);
+        }
         "clients" | "soak" | "partition" | "rot" => return workspace::rig(test::PROFILE, &verb, words),
         // Figures are those of the build that users run.
         "bench" => return workspace::rig("release", &verb, words),

@@ -18,6 +18,11 @@ impl Words {
         word.parse().ok().with_context(|| format!("{option} cannot be `{word}`"))
     }
 
+    /// These, before those that are left.
+    pub(crate) fn with(self, first: &[String]) -> Words {
+        Words(first.iter().cloned().chain(self).collect::<Vec<_>>().into_iter())
+    }
+
     /// An error if a word is left.
     pub(crate) fn end(mut self) -> Result<()> {
         self.next().map_or(Ok(()), unknown)

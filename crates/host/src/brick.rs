@@ -11,6 +11,7 @@ use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
+use proto::seat::Turns;
 use std::time::{Duration, Instant};
 use store::{Limits, Stats, Store, StoreConfig};
 use wire::{BrickStatus, CatchUp, Durability, Health};
@@ -71,6 +72,7 @@ fn run_once(
         labels: options.labels.clone(),
         disks: options.calibrations.clone(),
         durability,
+        turns: Turns::default(),
     };
     let machine = BrickNode::open(config, stores);
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");

@@ -9,6 +9,7 @@ pub mod client;
 pub mod counters;
 pub mod directory;
 pub mod distribute;
+pub mod fair;
 pub mod gateway;
 pub mod heads;
 pub mod layout;
@@ -16,6 +17,7 @@ pub mod netraid;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod rules;
+pub mod seat;
 pub mod view;
 
 pub use counters::Counters;

@@ -29,6 +29,8 @@ enum Verb {
     Clients(clients::Options),
     /// Kills, stops and restarts daemons under load, and has the history judged by porcupine
     Soak(soak::Options),
+    /// Replaces the daemons of the release before by those of this one, one at a time, under load
+    Neighbours(clients::neighbours::Options),
     /// Cuts the network between daemons under load, heals it, and has the history judged by porcupine
     Partition(partition::Options),
     /// Changes bytes anywhere in the bricks' disks, reads everything back, scrubs
@@ -63,6 +65,7 @@ fn run(verb: Verb) -> Result<()> {
     match verb {
         Verb::Clients(options) => clients::verb(&options),
         Verb::Soak(options) => soak::verb(&options),
+        Verb::Neighbours(options) => clients::neighbours::verb(&options),
         Verb::Partition(options) => partition::verb(&options),
         Verb::Rot(options) => rot::verb(&options),
         Verb::Bench(Bench::Block(options)) => bench::verb(&options),

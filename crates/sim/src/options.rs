@@ -2,9 +2,11 @@
 
 use crate::history::Register;
 use crate::units::{MS, SECOND};
-use base::VolumeId;
+use base::{StreamId, VolumeId};
 use model::{DiskConfig, Draw};
+use proto::fair::Order;
 use proto::layout::{Geometry, Layout, placement};
+use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use store::Limits;
 use wire::ReadPolicy;
@@ -54,6 +56,7 @@ pub(crate) struct VolumePlan {
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
     pub(crate) read_policy: ReadPolicy,
+    pub(crate) stream: StreamId,
     pub(crate) unit_blocks: u32,
     /// Rows of stripe units whose blocks are written whole.
     pub(crate) hot_stripes: u64,
@@ -190,6 +193,8 @@ pub(crate) struct Shape {
     pub(crate) phases: Phases,
     pub(crate) upkeep: Upkeep,
     pub(crate) clocks: Clocks,
+    /// How requests take their turns at disks.
+    pub(crate) turns: Turns,
     pub(crate) faults: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,
@@ -253,6 +258,7 @@ impl Shape {
                 skew_ppm: if is_skewed { draw.between(0, 5000) as u32 } else { 0 },
                 offset_ns: if is_skewed { draw.between(0, 20_000 * MS) } else { 0 },
             },
+            turns: draw_turns(seed),
             faults: options.faults,
             plant: options.plant.clone(),
         }
@@ -269,14 +275,28 @@ impl Shape {
         let volumes = self.volumes.iter().map(|plan| format!("{} ({})", plan.layout, plan.read_policy));
         let volumes: Vec<String> = volumes.collect();
         format!(
-            "{} bricks of {} disks, {} gateways, {} clients, {} actors on {}",
+            "{} bricks of {} disks{}, {} gateways, {} clients, {} actors on {}",
             self.bricks,
             self.disks.per_brick,
+            self.describe_turns(),
             self.gateways,
             self.load.clients,
             self.load.actors,
             volumes.join(", ")
         )
+    }
+}
+
+impl Shape {
+    fn describe_turns(&self) -> String {
+        let Turns { order, places } = self.turns;
+        match places {
+            Places::UNLIMITED => String::new(),
+            Places(places) => {
+                let order = if order == Order::Arrival { "in order" } else { "in any order" };
+                format!(" that take {places} at a time {order}")
+            }
+        }
     }
 }
 
@@ -313,6 +333,17 @@ fn draw_limits(draw: &mut Draw) -> Limits {
         idle_ns: draw.between(10 * MS, 1000 * MS),
         ..usual
     }
+}
+
+/// Half of the seeds have few places at their disks, and so requests that wait. Drawn apart from all else.
+fn draw_turns(seed: u64) -> Turns {
+    let mut draw = Draw::new(seed ^ 0x7475_726e);
+    if draw.percent(50) {
+        return Turns::default();
+    }
+    let places = Places(*draw.pick(&[1, 1, 2, 4, 16]));
+    let order = if draw.percent(50) { Order::Arrival } else { Order::Drawn { seed: draw.bits() } };
+    Turns { order, places }
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are the one with the most to go wrong.
@@ -367,6 +398,7 @@ fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
         writable: true,
         layout: *draw.pick(layouts),
         read_policy: ReadPolicy::default(),
+        stream: StreamId(number as u32),
         unit_blocks: *draw.pick(&[1, 2, 4, 4]),
         hot_stripes: draw.between(1, 3),
         far_stripes: if draw.percent(50) { draw.between(1, 2) } else { 0 },

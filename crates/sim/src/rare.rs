@@ -42,9 +42,11 @@ impl Rare {
 
 /// Those that a full run must reach.
 pub const REQUIRED: &[Rare] = &[
+    Rare::Machine(Counter::AskedForPatienceByABrick),
     Rare::Machine(Counter::BaseOfAPatchHadChanged),
     Rare::Machine(Counter::BrickCameWithOtherDisks),
     Rare::Machine(Counter::BrickCaughtUpAndBecameCurrent),
+    Rare::Machine(Counter::CancelCrossedItsAnswer),
     Rare::Machine(Counter::ClaimOvertookItsRead),
     Rare::World(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled),
     Rare::Machine(Counter::ClientWentToAnotherGateway),
@@ -67,7 +69,9 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ReadWentAroundASlowBrick),
     Rare::Machine(Counter::RecoveredWithWritesInDoubt),
     Rare::Machine(Counter::RepairTakenByAMember),
+    Rare::Machine(Counter::RepeatOfARequestThatWaits),
     Rare::Machine(Counter::RequestUnderAnOldViewRefused),
+    Rare::Machine(Counter::RequestWithdrawnBeforeItsTurn),
     Rare::World(Seen::RottenBrickScrubbedClean),
     Rare::Machine(Counter::SlotGivenToAnotherBrick),
     Rare::Machine(Counter::SlowMemberCameBack),
@@ -82,9 +86,11 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::WriteDecidedByAViewChange),
     Rare::Machine(Counter::WriteDroppedByAViewChange),
     Rare::Machine(Counter::WriteGaveWayToOthers),
+    Rare::Machine(Counter::WriteGivenUpBeforeItsTurn),
     Rare::Machine(Counter::WriteRefusedByWaitDie),
     Rare::Machine(Counter::WriteRefusedForEver),
     Rare::Machine(Counter::WriteWaitedBehindAnUndecidedOne),
+    Rare::Machine(Counter::WriteWentAheadAsItsFateWasAsked),
     Rare::Machine(Counter::WriteWhileItsDataBrickJoins),
 ];
 

@@ -175,7 +175,7 @@ impl World {
                 io_timeout: wire::IoTimeout::default(),
                 protocol: wire::Protocol::default(),
                 placement: wire::Placement::default(),
-                stream: base::StreamId::default(),
+                stream: plan.stream,
                 nonce: self.physics.draw().bits(),
             };
             match self.administer(vec![request])?.remove(0) {

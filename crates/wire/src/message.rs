@@ -366,6 +366,16 @@ pub enum Message {
 }
 
 impl Message {
+    /// What it tells of the wait at a disk, where it answers a question that led to one.
+    pub fn wait_mut(&mut self) -> Option<&mut Wait> {
+        match self {
+            Message::Prepared { wait, .. }
+            | Message::ReadDone { wait, .. }
+            | Message::Repaired { wait, .. } => Some(wait),
+            _ => None,
+        }
+    }
+
     /// The version with which it came.
     pub fn since(&self) -> Version {
         match self {

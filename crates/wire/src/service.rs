@@ -19,7 +19,7 @@ pub struct Wait {
     pub turn_us: u32,
     /// How long the disk took, in microseconds.
     pub disk_us: u32,
-    /// How many requests of its stream wait there for their turn.
+    /// How many are before a request of its stream that comes now: those of the stream that wait there, and all at the disk.
     pub queued: u32,
 }
 

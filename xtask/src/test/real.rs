@@ -1,6 +1,7 @@
 //! Real processes: the demo, real clients, and with `--all` daemons that are hurt in ways that a client does not see coming.
 //! `crates/rig` does the work; here its runs are steps.
 
+use crate::before;
 use anyhow::{Context, Result, ensure};
 use job::process::{Finished, Job, installed, last_object};
 use job::report::{Outcome, Report, totals_of};
@@ -13,7 +14,7 @@ use std::time::Duration;
 pub(super) enum Tier {
     /// The demo, and one pass of each client.
     Usual,
-    /// Clients over every layout, soak, partition, rot.
+    /// Clients over every layout, soak, partition, rot, two releases in one cluster.
     All,
 }
 
@@ -52,7 +53,23 @@ pub(super) fn run(report: &mut Report, folder: &Path, tier: Tier) {
     });
     if tier == Tier::All {
         HARMS.iter().for_each(|harm| harm.run(report, folder));
+        neighbours(report, folder);
     }
+}
+
+/// The release before beside this one.
+fn neighbours(report: &mut Report, folder: &Path) {
+    const NAME: &str = "neighbours: the release before beside this one";
+    if !before::is_known() {
+        return report.skip(NAME, "the history does not reach back to it");
+    }
+    report.step(NAME, || {
+        let before = before::build(super::PROFILE)?;
+        let before = before.to_str().context("the target folder has a name in UTF-8")?;
+        let finished = rig(folder, &["neighbours", "--before", before], 1500)?.success()?;
+        eprintln!("    {}", finished.stdout.trim().replace('\n', "\n    "));
+        Ok(Outcome::Passed(1))
+    });
 }
 
 impl Harm {

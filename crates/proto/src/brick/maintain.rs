@@ -47,7 +47,8 @@ impl Brick {
             Message::Read { .. }
             | Message::Repair { .. }
             | Message::Query { .. }
-            | Message::Decide { .. } => {
+            | Message::Decide { .. }
+            | Message::Cancel { .. } => {
                 self.on_gateway(now, node, packet, fx);
             }
             Message::Claims { claims } => {
@@ -57,7 +58,11 @@ impl Brick {
                 }
             }
             _ => match Answer::from_packet(packet) {
-                Received::Answer(call, answer) => self.maintenance.on_answer(now, call, answer),
+                Received::Answer(call, answer, wait) => self.maintenance.on_answer(now, call, answer, wait),
+                Received::Waiting(calls) => self.maintenance.on_waiting(now, from, &calls),
+                Received::Cancelled { withdrawn, late } => {
+                    self.maintenance.on_cancelled(now, &withdrawn, &late);
+                }
                 Received::Other(_) => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
             },
         }

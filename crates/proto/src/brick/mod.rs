@@ -13,14 +13,18 @@ mod membership;
 #[cfg(test)]
 mod tests;
 mod tokens;
+#[cfg(test)]
+mod turns;
 mod vitals;
 
 use crate::counters::{Counter, Counters};
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
+use crate::fair::Discipline;
 use crate::netraid::participant::{
     self, Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest,
 };
 use crate::netraid::pending::Prepare;
+use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use maintain::Listing;
@@ -29,7 +33,10 @@ use membership::Membership;
 use std::collections::BTreeMap;
 use tokens::Asker as StoreAsker;
 use vitals::Vitals;
-use wire::{BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, Packet, Span, disk};
+use wire::{
+    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, OPERATIONS_MAX, Packet, Span,
+    disk,
+};
 
 /// What happens to a brick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +106,8 @@ pub struct BrickConfig {
     pub disks: Vec<Calibration>,
     /// How durable writes reach their stable storage, in their order: for the operator alone.
     pub durability: Vec<Durability>,
+    /// How requests take their turns at each of its disks.
+    pub turns: Turns,
 }
 
 pub struct Brick {
@@ -137,7 +146,7 @@ impl Brick {
             participants: recovered
                 .iter()
                 .zip(calibrations)
-                .map(|(found, disk)| Participant::new(config.id, disk, found, now))
+                .map(|(found, disk)| Participant::new(config.id, disk, config.turns, found, now))
                 .collect(),
             asked: Vec::new(),
             membership: Membership::new(config, notes, now),
@@ -202,6 +211,18 @@ impl Brick {
         })
     }
 
+    /// Lets requests at a disk take their turns by another discipline, so many at the disk at a time.
+    pub fn set_turns(
+        &mut self,
+        now: Time,
+        disk: usize,
+        discipline: Box<dyn Discipline>,
+        places: Places,
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        self.with_disk(now, fx, disk, |participant, cx| participant.set_turns(cx, discipline, places));
+    }
+
     /// What happened around it counts as its own.
     pub fn count(&mut self, counter: Counter) {
         self.counters.count(counter);
@@ -258,6 +279,7 @@ impl Brick {
                     part,
                     payload,
                     service,
+                    stay: Stay::from(now),
                 };
                 self.with(now, fx, write.span, |participant, cx| participant.on_prepare(cx, prepare, floor));
             }
@@ -277,6 +299,7 @@ impl Brick {
                     content,
                     contest,
                     service,
+                    stay: Stay::from(now),
                 };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
             }
@@ -295,9 +318,10 @@ impl Brick {
                 }
             },
             Message::Repair { operation, group, view, span, width, stamps, service } => {
-                let content = payload;
+                let (content, stay) = (payload, Stay::from(now));
                 let asker = RepairAsker::Node(from, operation);
-                let request = RepairRequest { asker, group, view, span, width, stamps, content, service };
+                let request =
+                    RepairRequest { asker, group, view, span, width, stamps, content, service, stay };
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
             }
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {
@@ -307,8 +331,22 @@ impl Brick {
                 }),
                 Err(view) => reply(fx, from, Message::AllocationDone { operation, runs: Err(view) }),
             },
+            Message::Cancel { operations } => self.on_cancel(from, operations, fx),
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
+    }
+
+    /// Questions are of no interest any more to `from`.
+    fn on_cancel(&mut self, from: NodeId, mut operations: Vec<u64>, fx: &mut Vec<BrickEffect>) {
+        operations.truncate(OPERATIONS_MAX);
+        let has_waited = |operation: &u64| {
+            self.participants.iter_mut().any(|participant| participant.withdraw(from, *operation))
+        };
+        let (withdrawn, late): (Vec<u64>, Vec<u64>) = operations.into_iter().partition(has_waited);
+        if !withdrawn.is_empty() {
+            self.counters.count(Counter::RequestWithdrawnBeforeItsTurn);
+        }
+        reply(fx, from, Message::Cancelled { withdrawn, late });
     }
 
     fn decide(&mut self, now: Time, fx: &mut Vec<BrickEffect>, decision: Decision, commit: bool) {
@@ -337,12 +375,17 @@ impl Brick {
         let leased = self.membership.is_leased(now);
         let Some(participant) = self.participants.get_mut(disk) else { return };
         let asked = &mut self.asked;
-        work(
-            participant,
-            &mut Context { now, groups: &self.groups, leased, fx: asked, counters: &mut self.counters },
-        );
+        let cx = &mut Context { now, groups: &self.groups, leased, fx: asked, counters: &mut self.counters };
+        work(participant, cx);
+        participant.take_turns(cx);
         fx.extend(asked.drain(..).map(|effect| match effect {
             participant::Effect::Send { to, packet } => BrickEffect::Send { to, packet },
+            participant::Effect::Answer { to, stream, mut packet } => {
+                if let Some(wait) = packet.message.wait_mut() {
+                    wait.queued = participant.queued(stream);
+                }
+                BrickEffect::Send { to, packet }
+            }
             participant::Effect::Store(command) => BrickEffect::Store { disk, command },
             participant::Effect::Claimed { attempt, bid_ns, brick } => {
                 BrickEffect::Claimed { disk, attempt, bid_ns, brick }
@@ -365,6 +408,15 @@ impl Brick {
         self.vitals.on_answered(now, disk, &reply);
         self.with_disk(now, fx, disk, |participant, cx| participant.on_store(cx, reply));
         self.collect_fates(fx);
+    }
+
+    /// Who asked for what waits for its turn is told so, where that is due.
+    fn tell_who_waits(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
+        for participant in &mut self.participants {
+            for Notice { to, operations } in participant.take_notices(now) {
+                reply(fx, to, Message::Waiting { operations });
+            }
+        }
     }
 
     fn with_all(
@@ -422,6 +474,7 @@ impl Machine for Brick {
         for (brick, claim) in self.participants.iter_mut().flat_map(Participant::take_claims) {
             by_brick.entry(brick).or_default().push(claim);
         }
+        self.tell_who_waits(now, fx);
         for (brick, claims) in by_brick {
             for claims in claims.chunks(CLAIMS_MAX) {
                 reply(fx, NodeId::Brick(brick), Message::Claims { claims: claims.to_vec() });
@@ -445,6 +498,7 @@ impl Machine for Brick {
             self.look_at_groups(now);
         }
         self.with_all(now, fx, |participant, cx| participant.wake(cx));
+        self.tell_who_waits(now, fx);
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
         self.tend(now, begun, fx);

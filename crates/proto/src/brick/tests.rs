@@ -36,6 +36,7 @@ impl Bench {
             labels: Vec::new(),
             disks,
             durability: Vec::new(),
+            turns: crate::seat::Turns::default(),
         };
         let brick = Brick::new(config, recovered, NOW);
         Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }
@@ -123,6 +124,22 @@ impl Bench {
 
     pub(super) fn answer_all(&mut self) {
         while self.answer(Ok(()), |_, _| true) {}
+    }
+
+    /// Answers the first so many questions.
+    pub(super) fn answer_some(&mut self, count: usize) {
+        for _ in 0..count {
+            self.answer(Ok(()), |_, _| true);
+        }
+    }
+
+    /// Answers what prepares have asked, and no read of content.
+    pub(super) fn answer_writes(&mut self) {
+        while self.answer(Ok(()), |_, command| !matches!(command, Command::Read { content: true, .. })) {}
+    }
+
+    pub(super) fn fence(&mut self, number: u64, current: u32) {
+        self.tell(Message::Fence { view: view(number, current), speaks: true });
     }
 
     pub(super) fn begin(&mut self, number: u64, current: u32) {
@@ -304,6 +321,50 @@ fn what_a_block_carries_took_effect_whatever_the_floor_is() {
     assert_eq!(fate_of(7), Some(Fate::Committed));
     assert_eq!(fate_of(6), Some(Fate::Refused));
     assert_eq!(fate_of(8), Some(Fate::Refused), "it may have been sealed");
+}
+
+/// Found by torture seed 438: whether an answer is under the lease was decided when the read came, and the disk took longer than
+/// the rest of the lease.
+#[test]
+fn a_read_that_outlasts_the_lease_is_not_answered_as_under_it() {
+    for (answered_ms, is_leased) in [(500, true), (3000, false)] {
+        let mut bench = Bench::new(1, Vec::new());
+        bench.begin(1, 3);
+        bench.answer_all();
+        let orders = Box::default();
+        let (sent, lease_ns, version) = (NOW, 2_000_000_000, 0);
+        let (views, deleted) = (Vec::new(), Vec::new());
+        bench.tell(Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders });
+        bench.answer_all();
+        bench.sent.clear();
+        bench.ask(Message::Read {
+            operation: 1,
+            group: GROUP,
+            view: ViewNumber(1),
+            span: Span { volume: VOLUME, lba: 0, count: 1 },
+            width: 1,
+            stamps: true,
+            content: true,
+            contest: None,
+            service: wire::Service::default(),
+        });
+        let asked = bench.asked.iter().position(|(_, command)| matches!(command, Command::Read { .. }));
+        let (disk, Command::Read { token, .. }) = bench.asked.remove(asked.expect("the disk is asked"))
+        else {
+            panic!("a read")
+        };
+        let blocks =
+            disk::Blocks { stamps: vec![Stamp(5)], content: Payload::zeros(BLOCK), unreadable: Vec::new() };
+        let (reply, mut fx) = (Reply::Read { token, result: Ok(blocks) }, Vec::new());
+        let now = NOW + core::time::Duration::from_millis(answered_ms);
+        bench.brick.step(now, BrickEvent::Store { disk, reply }, &mut fx);
+        bench.take(fx);
+        let leased = bench.sent.iter().find_map(|message| match message {
+            Message::ReadDone { outcome: wire::ReadOutcome::Done { leased, .. }, .. } => Some(*leased),
+            _ => None,
+        });
+        assert_eq!(leased, Some(is_leased), "after {answered_ms} ms: {:?}", bench.sent);
+    }
 }
 
 #[test]

@@ -481,6 +481,8 @@ fn a_rollback_puts_a_new_head_on_the_snapshot() {
     assert!(!stage.view().lineage.knows(before), "the dropped head is gone");
 }
 
+/// Found by torture seed 2640: the directory was paused while a rollback waited for its groups. Its asker was told that it could not
+/// be done now, and half a second later one of the copies that had come meanwhile did it all the same.
 #[test]
 fn a_copy_of_a_refused_rollback_does_not_do_it_later() {
     let mut stage = Stage::new(3);

@@ -146,6 +146,15 @@ impl Pace {
         }
     }
 
+    /// A question counts as if it was asked later, since it waited for its turn meanwhile.
+    pub fn excused(&mut self, brick: BrickId, kind: Kind, question: QuestionId, (from, to): (Time, Time)) {
+        if let Some(track) = self.track_mut(brick, kind)
+            && track.unanswered.remove(&(from, question))
+        {
+            track.unanswered.insert((to, question));
+        }
+    }
+
     /// An answer came to a question that was asked at `since` of several, of which one answers.
     pub fn answered_by_one(&mut self, now: Time, brick: BrickId, kind: Kind, since: Time) {
         self.bricks.entry(brick).or_default().kinds[kind as usize].record(now, nanos(now, since));

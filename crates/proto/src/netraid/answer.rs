@@ -2,7 +2,8 @@
 
 use base::Payload;
 use wire::{
-    Completion, Fate, GroupView, Inventory, Message, Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
+    Completion, Fate, GroupView, Inventory, Message, OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome,
+    RepairOutcome, Wait,
 };
 
 /// Names a question; on the wire it is the `operation` of the message and of its answer.
@@ -25,7 +26,15 @@ pub(crate) enum Answer {
 
 /// What came from a member.
 pub(crate) enum Received {
-    Answer(CallId, Answer),
+    /// And what the question met at the member's disk.
+    Answer(CallId, Answer, Wait),
+    /// These questions wait for their turn at the member's disk.
+    Waiting(Vec<CallId>),
+    /// These were withdrawn, and those were not: they had begun.
+    Cancelled {
+        withdrawn: Vec<CallId>,
+        late: Vec<CallId>,
+    },
     Other(Message),
 }
 
@@ -60,7 +69,9 @@ impl Question {
 impl Answer {
     /// What a packet of a member is: an answer, or something else.
     pub(crate) fn from_packet(packet: Packet) -> Received {
-        let Packet { message, payload } = packet;
+        let Packet { mut message, payload } = packet;
+        let wait = message.wait_mut().map(|wait| *wait).unwrap_or_default();
+        let calls = |operations: Vec<u64>| operations.into_iter().take(OPERATIONS_MAX).map(CallId).collect();
         let (number, answer) = match message {
             Message::Prepared { operation, outcome, .. } => (operation, Answer::Prepared(outcome, payload)),
             Message::ReadDone { operation, outcome, .. } => (operation, Answer::Read(outcome, payload)),
@@ -71,9 +82,13 @@ impl Answer {
             Message::CompletionsDone { operation, completions } => {
                 (operation, Answer::Completions(completions))
             }
+            Message::Waiting { operations } => return Received::Waiting(calls(operations)),
+            Message::Cancelled { withdrawn, late } => {
+                return Received::Cancelled { withdrawn: calls(withdrawn), late: calls(late) };
+            }
             message => return Received::Other(message),
         };
-        Received::Answer(CallId(number), answer)
+        Received::Answer(CallId(number), answer, wait)
     }
 
     pub(crate) fn question(&self) -> Question {

@@ -15,8 +15,9 @@ use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
+use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
-use wire::{GroupView, IoError, Observed, Packet, Service, VolumeInfo, WriteId};
+use wire::{GroupView, IoError, Observed, Packet, Service, VolumeInfo, Wait, WriteId};
 
 struct Task {
     operation: Operation,
@@ -135,23 +136,45 @@ impl Coordinator {
     }
 
     /// A brick answers. What answers another question than was asked under its number is ignored, and the question stays.
-    pub(crate) fn on_answer(&mut self, id: CallId, answer: Answer) {
+    pub(crate) fn on_answer(&mut self, id: CallId, answer: Answer, wait: Wait) {
         let shared = &mut self.shared;
         if shared.calls.is_crossed(id, &answer) {
             return shared.counters.count(Counter::AnswerToAnotherQuestionThanWasAsked);
         }
-        let Some(call) = shared.calls.end(id) else {
+        let Some(mut call) = shared.calls.end(id) else {
             if shared.choice.on_late(shared.now, id, &answer) {
                 shared.counters.count(Counter::DuplicateAnswersToARead);
             }
             return;
         };
-        shared.choice.answered(shared.now, id, &call, &answer);
+        let before = call;
+        call.excuse(shared.now, Duration::from_micros(wait.turn_us.into()));
+        shared.choice.excused(id, &before, &call);
+        shared.choice.answered(shared.now, (id, &call), &answer, wait);
         if let Some(task) = self.tasks.get_mut(&call.operation) {
-            task.own.on_answered(id);
+            task.own.on_answered(id, &call);
         }
         self.drive(call.operation, |operation, cx| operation.on_answer(cx, call.slot, answer));
         self.run();
+    }
+
+    /// A brick says that questions wait for their turn at its disk. Whoever asked is patient with it.
+    pub(crate) fn on_waiting(&mut self, brick: BrickId, calls: &[CallId]) {
+        let shared = &mut self.shared;
+        for id in calls {
+            if let Some((before, call)) = shared.calls.on_waiting(shared.now, brick, *id) {
+                shared.counters.count(Counter::AskedForPatienceByABrick);
+                shared.choice.excused(*id, &before, &call);
+            }
+        }
+    }
+
+    /// What became of questions that were called off.
+    pub(crate) fn on_cancelled(&mut self, withdrawn: &[CallId], late: &[CallId]) {
+        let shared = &mut self.shared;
+        withdrawn.iter().for_each(|id| shared.choice.on_withdrawn(*id));
+        let crossed = late.iter().filter(|id| shared.choice.is_over(**id)).count();
+        (0..crossed).for_each(|_| shared.counters.count(Counter::CancelCrossedItsAnswer));
     }
 
     /// Something came from a brick, whatever it says.
@@ -228,8 +251,18 @@ impl Coordinator {
             && due <= self.shared.now
         {
             self.timers.pop_first();
-            self.tasks.get_mut(&id).expect("who is to be woken is under way").due = None;
-            self.drive(id, |operation, cx| operation.on_timer(cx));
+            let (now, task) =
+                (self.shared.now, self.tasks.get_mut(&id).expect("who is to be woken is under way"));
+            // Nothing can be known before those have their turn who are asked.
+            let patient = self.shared.calls.wait_until(now, task.own.calls());
+            task.due = patient;
+            match patient {
+                Some(until) => {
+                    task.own.on_patience(until.since(now));
+                    self.timers.insert((until, id));
+                }
+                None => self.drive(id, |operation, cx| operation.on_timer(cx)),
+            }
         }
         self.run();
     }

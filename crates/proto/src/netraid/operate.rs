@@ -91,6 +91,10 @@ pub(crate) struct Own {
     /// For whom it works.
     service: Service,
     calls: Vec<CallId>,
+    /// For how long it has been patient since those who were asked wait for their turn.
+    patience: Duration,
+    /// What the member that answered last has said of its wait.
+    excused: Duration,
     /// Those it gave up in the present step. Until the step is over they count as outstanding, so that what it asks anew
     /// does not take the member that did not answer for the one with the shortest queue.
     forgotten: Vec<CallId>,
@@ -153,6 +157,23 @@ impl Context<'_> {
         self.own.calls.push(id);
     }
 
+    /// How long the operation has been kept from waking, since those who were asked wait for their turn: as much later ends its own
+    /// patience.
+    pub(crate) fn patience(&self) -> Duration {
+        self.own.patience
+    }
+
+    /// For how long the question that was answered just now waited for its turn.
+    pub(crate) fn excused(&self) -> Duration {
+        self.own.excused
+    }
+
+    /// For how long the questions to the member at `slot` that are outstanding have waited for their turn.
+    pub(crate) fn excused_at(&self, slot: u8) -> Duration {
+        let calls = self.own.calls.iter().filter_map(|id| self.calls.get(*id));
+        calls.filter(|call| call.slot == slot).map(Call::excused).max().unwrap_or_default()
+    }
+
     /// Answers to what the operation asked so far are of no interest any more.
     pub(crate) fn forget_calls(&mut self) {
         self.own.forgotten.append(&mut self.own.calls);
@@ -196,7 +217,14 @@ pub(crate) fn retry_delay(attempt: u32) -> Duration {
 
 impl Own {
     pub(crate) fn new(id: OperationId, service: Service) -> Own {
-        Own { id, service, calls: Vec::new(), forgotten: Vec::new() }
+        Own {
+            id,
+            service,
+            calls: Vec::new(),
+            patience: Duration::ZERO,
+            excused: Duration::ZERO,
+            forgotten: Vec::new(),
+        }
     }
 
     /// For whom it works.
@@ -204,9 +232,20 @@ impl Own {
         self.service
     }
 
+    /// Its questions that are outstanding.
+    pub(crate) fn calls(&self) -> &[CallId] {
+        &self.calls
+    }
+
     /// One of its questions is answered.
-    pub(crate) fn on_answered(&mut self, call: CallId) {
-        self.calls.retain(|begun| *begun != call);
+    pub(crate) fn on_answered(&mut self, id: CallId, call: &Call) {
+        self.calls.retain(|begun| *begun != id);
+        self.excused = call.excused();
+    }
+
+    /// It is not woken for so long, since those who were asked wait for their turn.
+    pub(crate) fn on_patience(&mut self, time: Duration) {
+        self.patience += time;
     }
 }
 
@@ -258,6 +297,7 @@ impl Shared {
     pub(crate) fn end_step(&mut self, own: &mut Own) {
         for id in own.forgotten.drain(..) {
             if let Some(call) = self.calls.end(id) {
+                self.calls.call_off(id, &call);
                 self.choice.given_up(self.now, id, &call);
             }
         }

@@ -1,12 +1,13 @@
 //! Writes under way at a brick, by place; which of them are in each other's way.
 
+use crate::seat::Stay;
 use base::{NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Staged, Token};
 use wire::{Change, Decision, Service, Span, WriteId};
 
 /// Where a write begins, and its stamp: names it at one disk. The order is that of places.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WriteKey {
     /// The branch that it goes to.
     pub volume: VolumeId,
@@ -52,6 +53,7 @@ pub struct Prepare {
     pub part: u64,
     pub payload: Payload,
     pub service: Service,
+    pub stay: Stay,
 }
 
 impl Prepare {
@@ -78,6 +80,7 @@ impl Prepare {
             part: 0,
             payload: Payload::new(),
             service: Service::default(),
+            stay: Stay::from(Time::ZERO),
         }
     }
 

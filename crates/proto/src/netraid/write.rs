@@ -124,7 +124,7 @@ impl WriteOperation {
         let (id, origin) = (self.id(), self.origin);
         let State::Preparing(round) = &mut self.state else { unreachable!("{slot} prepared what is not") };
         let mut progress = Progress::Waits;
-        match round.on_prepared(cx.now, slot) {
+        match round.on_prepared(cx.now, slot, cx.excused()) {
             Prepared::WithDelta => {
                 let Some(legs) = self.path.after_delta(cx.views, delta, previous) else {
                     return Progress::Ended(Err(IoError::Failed));

@@ -7,4 +7,5 @@ mod fair;
 mod heal;
 mod leaseless;
 mod slow;
+mod starved;
 mod unaligned;

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`cases`] (what is run), `volume` (the volume a case works on, and the brick that dies meanwhile), then a
 //! file a family: `nbd_tools`, `qemu`, `fio`, `filesystem` (each over three layouts, with and without a kill), `postgres`, `attach`,
-//! `tls`, `hostile` (what a client may never do to others), `broken` (disks and configurations).
+//! `tls`, `hostile` (what a client may never do to others), `broken` (disks and configurations), `neighbours` (two releases in one
+//! cluster).
 
 mod attach;
 mod broken;
@@ -10,6 +11,7 @@ mod filesystem;
 mod fio;
 mod hostile;
 mod nbd_tools;
+pub(crate) mod neighbours;
 mod postgres;
 mod qemu;
 mod record;

@@ -55,6 +55,13 @@ impl Daemon {
         self.wait_ready()
     }
 
+    /// Kills it, and starts another program in its place with the same words; waits until that says that it serves.
+    pub fn replace(&mut self, binary: &std::path::Path) -> Result<()> {
+        self.kill()?;
+        self.start.binary = binary.to_owned();
+        self.restart()
+    }
+
     /// Starts it again with the same words, and does not wait.
     pub fn start_again(&mut self) -> Result<()> {
         let (name, mut command) = (&self.start.name, self.command());

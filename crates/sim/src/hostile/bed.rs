@@ -113,6 +113,7 @@ impl Bed {
             labels: vec![("host".to_owned(), id.to_string())],
             disks: Vec::new(),
             durability: Vec::new(),
+            turns: proto::seat::Turns::default(),
         };
         let format = FormatOptions {
             cluster: CLUSTER,

@@ -174,6 +174,7 @@ impl World {
             labels: vec![("host".to_owned(), format!("host-{}", id.0))],
             disks: Vec::new(),
             durability: Vec::new(),
+            turns: self.shape.turns,
         };
         let stores = (0..self.shape.disks.per_brick as u16).map(|disk| self.store_config(id, disk)).collect();
         let mut brick = BrickNode::open(config, stores);

@@ -15,7 +15,7 @@ use crate::netraid::outcome::{self, Outcome, Parent};
 use crate::netraid::repair::RepairOperation;
 use base::{BrickId, GroupId, Stamp, StreamId, Time, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Completion, GroupView, Inventory, IoError, Packet, Span};
+use wire::{Completion, GroupView, Inventory, IoError, Packet, Span, Wait};
 
 /// The blocks of one member.
 #[derive(Clone, Copy, Debug)]
@@ -194,8 +194,18 @@ impl Members {
         self.coordinator.on_brick_down(brick);
     }
 
-    pub(super) fn on_answer(&mut self, call: CallId, answer: Answer) {
-        self.coordinator.on_answer(call, answer);
+    pub(super) fn on_answer(&mut self, call: CallId, answer: Answer, wait: Wait) {
+        self.coordinator.on_answer(call, answer, wait);
+    }
+
+    /// These questions to a brick wait for their turn there.
+    pub(super) fn on_waiting(&mut self, brick: BrickId, calls: &[CallId]) {
+        self.coordinator.on_waiting(brick, calls);
+    }
+
+    /// What became of questions that were called off.
+    pub(super) fn on_cancelled(&mut self, withdrawn: &[CallId], late: &[CallId]) {
+        self.coordinator.on_cancelled(withdrawn, late);
     }
 
     pub(super) fn wake(&mut self) {

@@ -135,10 +135,22 @@ impl Maintenance {
         self.hear_members();
     }
 
-    pub(super) fn on_answer(&mut self, now: Time, call: CallId, answer: Answer) {
+    pub(super) fn on_answer(&mut self, now: Time, call: CallId, answer: Answer, wait: wire::Wait) {
         self.cx.set_now(now);
-        self.cx.members().on_answer(call, answer);
+        self.cx.members().on_answer(call, answer, wait);
         self.hear_members();
+    }
+
+    /// These questions to a brick wait for their turn there.
+    pub(super) fn on_waiting(&mut self, now: Time, brick: BrickId, calls: &[CallId]) {
+        self.cx.set_now(now);
+        self.cx.members().on_waiting(brick, calls);
+    }
+
+    /// What became of questions that were called off.
+    pub(super) fn on_cancelled(&mut self, now: Time, withdrawn: &[CallId], late: &[CallId]) {
+        self.cx.set_now(now);
+        self.cx.members().on_cancelled(withdrawn, late);
     }
 
     /// A disk of this brick answers.

@@ -3,9 +3,11 @@
 use crate::distribute::pace::Kind;
 use crate::netraid::answer::{Answer, CallId, Question};
 use crate::netraid::outcome::OperationId;
+use crate::seat::NOTICE_EVERY;
 use base::{BrickId, HashMap, Time};
-use std::collections::BTreeSet;
-use wire::{Message, Packet};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Message, OPERATIONS_MAX, Packet};
 
 /// A question to a member.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +15,11 @@ pub(crate) struct Call {
     pub(crate) operation: OperationId,
     pub(crate) brick: BrickId,
     pub(crate) slot: u8,
-    pub(crate) since: Time,
+    since: Time,
+    /// Of the time since then it has waited for its turn for so long, as far as the member has said.
+    excused: Duration,
+    /// When the member said last that it waits.
+    told: Option<Time>,
     question: Question,
     /// As what its answer's time counts; none where it is not measured.
     pub(crate) kind: Option<Kind>,
@@ -31,9 +37,42 @@ impl Call {
     ) -> Call {
         let is_contested = matches!(message, Message::Read { contest: Some(_), .. });
         let (question, kind) = (Question::of(message), Kind::of(message));
-        Call { operation, brick, slot, since: now, question, kind, is_contested }
+        Call {
+            operation,
+            brick,
+            slot,
+            since: now,
+            excused: Duration::ZERO,
+            told: None,
+            question,
+            kind,
+            is_contested,
+        }
+    }
+
+    /// From when on its time counts: as if it had been asked later by as much as it has waited for its turn.
+    pub(crate) fn counts_from(&self) -> Time {
+        self.since + self.excused
+    }
+
+    /// The member says that it waited for its turn for so long: no longer than it has lasted, whatever is said.
+    pub(crate) fn excuse(&mut self, now: Time, turn: Duration) {
+        self.excused = self.excused.max(turn.min(now.since(self.since)));
+    }
+
+    /// For how long it has waited for its turn, as far as is known.
+    pub(crate) fn excused(&self) -> Duration {
+        self.excused
+    }
+
+    /// Until when the member's word that it waits holds.
+    fn waits_until(&self) -> Option<Time> {
+        self.told.map(|told| told + NOTICE_KEPT)
     }
 }
+
+/// How long the word of a member that a question waits is taken for true: it says so again before that.
+const NOTICE_KEPT: Duration = Duration::from_millis(3 * NOTICE_EVERY.as_millis() as u64);
 
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
@@ -41,6 +80,8 @@ pub(crate) struct Calls {
     last_number: u64,
     outstanding: HashMap<CallId, Call>,
     out: Vec<(BrickId, Packet)>,
+    /// Questions to be called off.
+    cancelled: BTreeMap<BrickId, Vec<u64>>,
 }
 
 impl Calls {
@@ -67,13 +108,50 @@ impl Calls {
         self.outstanding.get(&id).is_some_and(|call| call.question != answer.question())
     }
 
+    /// The question, while it is outstanding.
+    pub(crate) fn get(&self, id: CallId) -> Option<&Call> {
+        self.outstanding.get(&id)
+    }
+
+    /// `brick` says that the question waits for its turn: the call before and now.
+    pub(crate) fn on_waiting(&mut self, now: Time, brick: BrickId, id: CallId) -> Option<(Call, Call)> {
+        let call = self.outstanding.get_mut(&id).filter(|call| call.brick == brick)?;
+        let before = *call;
+        call.excuse(now, now.since(call.since));
+        call.told = Some(now);
+        Some((before, *call))
+    }
+
+    /// Until when all these questions wait for their turn, as far as is known now; `None` where one may be at work.
+    pub(crate) fn wait_until(&self, now: Time, ids: &[CallId]) -> Option<Time> {
+        let each = ids.iter().filter_map(|id| self.outstanding.get(id)).map(Call::waits_until);
+        let until = each.reduce(|all, one| Some(all?.min(one?))).flatten();
+        until.filter(|until| now < *until)
+    }
+
+    /// Nobody waits for the answer to a question any more: the brick need not begin with it. (Reads of content alone: others cost
+    /// the disk less than the message. Of contested ones, who does not serve it has dropped it by itself.)
+    pub(crate) fn call_off(&mut self, id: CallId, call: &Call) {
+        let is_content = call.question == Question::Read && call.kind.is_some();
+        if is_content && !call.is_contested {
+            self.cancelled.entry(call.brick).or_default().push(id.0);
+        }
+    }
+
     /// The operations that wait for an answer of `brick`.
     pub(crate) fn waiting_for(&self, brick: BrickId) -> BTreeSet<OperationId> {
         self.outstanding.values().filter(|call| call.brick == brick).map(|call| call.operation).collect()
     }
 
-    /// The questions that were asked since the last time.
+    /// The questions that were called off or asked since the last time.
     pub(crate) fn take_out(&mut self) -> Vec<(BrickId, Packet)> {
-        core::mem::take(&mut self.out)
+        let mut out = Vec::new();
+        for (brick, operations) in core::mem::take(&mut self.cancelled) {
+            let cancels =
+                operations.chunks(OPERATIONS_MAX).map(|some| Message::Cancel { operations: some.to_vec() });
+            out.extend(cancels.map(|cancel| (brick, cancel.into())));
+        }
+        out.append(&mut self.out);
+        out
     }
 }

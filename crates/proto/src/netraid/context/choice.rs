@@ -11,7 +11,7 @@ use crate::netraid::traffic::Traffic;
 use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Message, ReadOutcome, ReadPolicy, VolumeInfo};
+use wire::{Message, ReadOutcome, ReadPolicy, VolumeInfo, Wait};
 
 /// Questions whose late answers are still of interest for the pace: so many, and for so long.
 const ORPHANS_MAX: usize = 4096;
@@ -131,8 +131,9 @@ impl Choice {
         self.traffic.on_question(message);
     }
 
-    pub(crate) fn answered(&mut self, now: Time, id: CallId, call: &Call, answer: &Answer) {
-        let Call { brick, since, is_contested, .. } = *call;
+    /// A question is answered; `wait` is what it met at the disk, and counted for nothing already where it waited for its turn.
+    pub(crate) fn answered(&mut self, now: Time, (id, call): (CallId, &Call), answer: &Answer, wait: Wait) {
+        let (Call { brick, is_contested, .. }, since) = (*call, call.counts_from());
         if !is_contested {
             self.load.end(brick);
         }
@@ -146,8 +147,10 @@ impl Choice {
         }
         if kind != Kind::Prepare {
             let response_ns = u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX);
-            // Answers do not tell how much of that was the access.
-            self.policies.answered(&Told { brick, response_ns, service_ns: response_ns, queue: 0 });
+            let disk_ns = u64::from(wait.disk_us) * 1000;
+            // A brick of the release before does not tell how much of that was the disk.
+            let service_ns = if disk_ns > 0 { disk_ns.min(response_ns) } else { response_ns };
+            self.policies.answered(&Told { brick, response_ns, service_ns, queue: wait.queued });
         }
         match is_contested {
             true => self.load.pace_mut().answered_by_one(now, brick, kind, since),
@@ -155,9 +158,29 @@ impl Choice {
         }
     }
 
+    /// A brick says that a question waits for its turn, or has waited: its time counts from later on.
+    pub(crate) fn excused(&mut self, id: CallId, before: &Call, call: &Call) {
+        if let (Some(kind), false) = (call.kind, call.is_contested) {
+            let (from, to) = (before.counts_from(), call.counts_from());
+            self.load.pace_mut().excused(call.brick, kind, QuestionId(id.0), (from, to));
+        }
+    }
+
+    /// A read that was called off was withdrawn in time: it says nothing of the brick's speed.
+    pub(crate) fn on_withdrawn(&mut self, id: CallId) {
+        if let Some(Orphan { brick, kind, since }) = self.orphans.remove(&id) {
+            self.load.pace_mut().left_out(brick, kind, QuestionId(id.0), since);
+        }
+    }
+
+    /// Whether a read that was called off was answered, or is long gone.
+    pub(crate) fn is_over(&self, id: CallId) -> bool {
+        !self.orphans.contains_key(&id)
+    }
+
     /// It is of no interest any more, and not answered.
     pub(crate) fn given_up(&mut self, now: Time, id: CallId, call: &Call) {
-        let Call { brick, since, is_contested, .. } = *call;
+        let (Call { brick, is_contested, .. }, since) = (*call, call.counts_from());
         if is_contested {
             return;
         }

@@ -5,7 +5,7 @@ use crate::netraid::atomicity::two_phase::{self, member::refusal};
 use crate::netraid::pending::{OldContent, Prepare};
 use base::Payload;
 use wire::disk::{Blocks, StoreError};
-use wire::{Message, PrepareOutcome, Wait};
+use wire::{Message, PrepareOutcome};
 
 /// What the delta of a write is computed from.
 pub(super) fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
@@ -15,7 +15,8 @@ pub(super) fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
 
 pub(super) fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
     if let Some((to, operation)) = prepare.reply_to {
-        cx.send(to, Message::Prepared { operation, outcome, wait: Wait::default() }, Payload::new());
+        let message = Message::Prepared { operation, outcome, wait: prepare.stay.wait(cx.now) };
+        cx.answer(to, prepare.service, message, Payload::new());
     }
 }
 
@@ -40,5 +41,6 @@ pub(super) fn answer_prepared(cx: &mut Context<'_>, prepare: &Prepare, old: Opti
     let Some((to, operation)) = prepare.reply_to else { return };
     let (previous, delta) = old.map(|old| (old.stamps.clone(), old.delta.clone())).unwrap_or_default();
     let outcome = PrepareOutcome::Prepared { previous };
-    cx.send(to, Message::Prepared { operation, outcome, wait: Wait::default() }, delta);
+    let message = Message::Prepared { operation, outcome, wait: prepare.stay.wait(cx.now) };
+    cx.answer(to, prepare.service, message, delta);
 }

@@ -16,7 +16,7 @@ use base::{
 };
 use std::collections::VecDeque;
 use wire::disk::{Command, Contested};
-use wire::{Claim, Message, ReadOutcome, Slots, Wait};
+use wire::{Claim, Message, ReadOutcome, Slots};
 
 /// The time that messages between bricks are reckoned with at least; what is measured is added to it.
 const ONE_WAY_NS: u64 = 100_000;
@@ -92,6 +92,11 @@ impl Contests {
 
     pub(super) fn counts(&self) -> Counts {
         self.claims.counts()
+    }
+
+    /// Reads that wait to be claimed.
+    pub(super) fn waiting(&self) -> usize {
+        self.claims.waiting()
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -298,8 +303,8 @@ impl Contests {
 }
 
 pub(super) fn answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
-    let message = Message::ReadDone { operation: read.operation, outcome, wait: Wait::default() };
-    cx.send(read.from, message, content);
+    let message = Message::ReadDone { operation: read.operation, outcome, wait: read.stay.wait(cx.now) };
+    cx.answer(read.from, read.service, message, content);
 }
 
 fn is_of(read: &ReadRequest, id: ReadId) -> bool {

@@ -1,8 +1,9 @@
 //! What a participant is asked, what it may look at in a step, and what it asks for in turn.
 
 use crate::counters::Counters;
+use crate::seat::Stay;
 use crate::view::Groups;
-use base::{BrickId, GroupId, NodeId, Payload, Stamp, Time, ViewNumber};
+use base::{BrickId, GroupId, NodeId, Payload, Stamp, StreamId, Time, ViewNumber};
 use wire::disk::{Attempt, Command};
 use wire::{Contest, Message, Packet, Service, Span};
 
@@ -11,6 +12,8 @@ use wire::{Contest, Message, Packet, Service, Span};
 pub enum Effect {
     /// Send this; it may get lost.
     Send { to: NodeId, packet: Packet },
+    /// Answer a request of a stream; it may get lost.
+    Answer { to: NodeId, stream: StreamId, packet: Packet },
     /// Ask the disk's store.
     Store(Command),
     /// Another brick serves a contested read, which may wait at the disk.
@@ -39,6 +42,11 @@ impl Context<'_> {
         self.fx.push(Effect::Send { to, packet: Packet { message, payload } });
     }
 
+    /// Answers a request.
+    pub(super) fn answer(&mut self, to: NodeId, service: Service, message: Message, payload: Payload) {
+        self.fx.push(Effect::Answer { to, stream: service.stream, packet: Packet { message, payload } });
+    }
+
     pub(super) fn store(&mut self, command: Command) {
         self.fx.push(Effect::Store(command));
     }
@@ -63,6 +71,7 @@ pub struct ReadRequest {
     /// Who else was asked the same.
     pub contest: Option<Contest>,
     pub service: Service,
+    pub stay: Stay,
 }
 
 /// A repair as it was asked.
@@ -80,6 +89,24 @@ pub struct RepairRequest {
     /// The content; none where the brick itself found that it is lost.
     pub content: Payload,
     pub service: Service,
+    pub stay: Stay,
+}
+
+/// Whom to tell what became of a repair.
+#[derive(Clone, Copy, Debug)]
+pub struct RepairTold {
+    pub asker: RepairAsker,
+    pub span: Span,
+    pub service: Service,
+    pub stay: Stay,
+}
+
+impl RepairRequest {
+    /// Whom to tell what becomes of it.
+    pub fn told(&self) -> RepairTold {
+        let RepairRequest { asker, span, service, stay, .. } = *self;
+        RepairTold { asker, span, service, stay }
+    }
 }
 
 /// Who wants blocks repaired.

@@ -5,9 +5,10 @@
 
 use super::branches::{Descents, Found, Look, Step, Wanted};
 use super::contests::Begun;
-use super::context::{Asker, Context, ReadRequest, RepairAsker, RepairRequest};
+use super::context::{Asker, Context, ReadRequest, RepairRequest, RepairTold};
 use crate::netraid::pending::WriteKey;
-use base::{GroupId, HashMap, NodeId, Stamp, VolumeId};
+use base::{GroupId, HashMap, NodeId, Stamp, Time, VolumeId};
+use core::time::Duration;
 use wire::disk::{Blocks, Command, Contested, StoreError, Token};
 use wire::{Completion, Span, WriteId};
 
@@ -20,8 +21,7 @@ pub(super) enum Staging {
     CopyUp(WriteKey),
     Mend {
         key: WriteKey,
-        asker: RepairAsker,
-        span: Span,
+        told: RepairTold,
     },
     /// A merge, for what it copies up.
     Merge(WriteKey),
@@ -106,10 +106,10 @@ pub(super) struct Allocating {
     pub(super) above: Option<Vec<bool>>,
 }
 
-/// Questions of one kind that the store has not answered.
+/// Questions of one kind that the store has not answered, and when each was asked.
 #[derive(Debug)]
 struct Asked<Q> {
-    by_token: HashMap<Token, Q>,
+    by_token: HashMap<Token, (Q, Time)>,
 }
 
 impl<Q> Default for Asked<Q> {
@@ -119,13 +119,16 @@ impl<Q> Default for Asked<Q> {
 }
 
 impl<Q> Asked<Q> {
-    fn ask(&mut self, token: Token, question: Q) {
-        let before = self.by_token.insert(token, question);
+    fn ask(&mut self, now: Time, token: Token, question: Q) {
+        let before = self.by_token.insert(token, (question, now));
         assert!(before.is_none(), "a token names one question");
     }
 
-    fn answered(&mut self, token: Token) -> Q {
-        self.by_token.remove(&token).expect("a store answers what it was asked, once and in kind")
+    /// The question, and how long the disk took for it.
+    fn answered(&mut self, now: Time, token: Token) -> (Q, Duration) {
+        let asked = self.by_token.remove(&token);
+        let (question, since) = asked.expect("a store answers what it was asked, once and in kind");
+        (question, now.since(since))
     }
 }
 
@@ -157,7 +160,7 @@ impl Disk {
         command: impl FnOnce(Token) -> Command,
     ) {
         let token = Token(self.draw());
-        self.stagings.ask(token, staging);
+        self.stagings.ask(cx.now, token, staging);
         cx.store(command(token));
     }
 
@@ -176,7 +179,7 @@ impl Disk {
     ) -> Token {
         let token = Token(self.draw());
         self.descents.begin(cx, token, look);
-        self.lookups.ask(token, looking);
+        self.lookups.ask(cx.now, token, looking);
         let Look { span, width, wanted, .. } = look;
         cx.store(match wanted {
             Wanted::Check => Command::Verify { token, span, width },
@@ -188,7 +191,7 @@ impl Disk {
     /// Looks up the stamps of one branch, without what it inherits.
     pub(super) fn look_here(&mut self, cx: &mut Context<'_>, span: Span, width: u8, looking: Looking) {
         let token = Token(self.draw());
-        self.lookups.ask(token, looking);
+        self.lookups.ask(cx.now, token, looking);
         cx.store(Command::Read { token, span, width, content: false, contested: None });
     }
 
@@ -200,7 +203,7 @@ impl Disk {
         noting: Noting,
     ) {
         let token = Token(self.draw());
-        self.notings.ask(token, noting);
+        self.notings.ask(cx.now, token, noting);
         cx.store(Command::Note { token, key, value });
     }
 
@@ -208,28 +211,28 @@ impl Disk {
     /// before is durable, too.
     pub(super) fn note_serial(&mut self, cx: &mut Context<'_>, key: &[u8], noting: Noting) {
         let token = Token(self.draw());
-        self.notings.ask(token, noting);
+        self.notings.ask(cx.now, token, noting);
         cx.store(Command::Note { token, key: key.to_vec(), value: Some(token.0.to_le_bytes().to_vec()) });
     }
 
     /// Puts completions of other members on stable storage.
     pub(super) fn remember(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
         let token = Token(self.draw());
-        self.notings.ask(token, Noting::Remember { job, completions: completions.clone() });
+        self.notings.ask(cx.now, token, Noting::Remember { job, completions: completions.clone() });
         cx.store(Command::Remember { token, completions });
     }
 
     /// Asks which blocks hold data.
     pub(super) fn allocation(&mut self, cx: &mut Context<'_>, allocating: Allocating) {
         let (token, span) = (Token(self.draw()), allocating.span);
-        self.allocations.ask(token, allocating);
+        self.allocations.ask(cx.now, token, allocating);
         cx.store(Command::Allocation { token, span });
     }
 
     /// Asks which stretches hold stamps.
     pub(super) fn inventory(&mut self, cx: &mut Context<'_>, job: u64, after: Option<(VolumeId, u64)>) {
         let token = Token(self.draw());
-        self.inventories.ask(token, job);
+        self.inventories.ask(cx.now, token, job);
         cx.store(Command::Inventory { token, after });
     }
 
@@ -250,35 +253,41 @@ impl Disk {
         self.descents.discard_due(cx)
     }
 
-    pub(super) fn staged(&mut self, token: Token) -> Staging {
-        self.stagings.answered(token)
+    /// Who wanted something on stable storage, and how long that took.
+    pub(super) fn staged(&mut self, now: Time, token: Token) -> (Staging, Duration) {
+        self.stagings.answered(now, token)
     }
 
-    /// The store has looked: who wanted to know, and what was found, once nothing more is inherited.
+    /// Requests, and what the brick does of its own, that the disk works for. (Notes and lists are none.)
+    pub(super) fn at_work(&self) -> usize {
+        self.stagings.by_token.len() + self.lookups.by_token.len()
+    }
+
+    /// The store has looked: who wanted to know, how long it took, and what was found, once nothing more is inherited.
     pub(super) fn found(
         &mut self,
         cx: &mut Context<'_>,
         token: Token,
         result: Result<Blocks, StoreError>,
-    ) -> Option<(Looking, Result<Found, StoreError>)> {
+    ) -> Option<((Looking, Duration), Result<Found, StoreError>)> {
         match self.descents.on_blocks(cx, token, result) {
             Step::Down(command) => {
                 cx.store(command);
                 None
             }
-            Step::End(found) => Some((self.lookups.answered(token), found)),
+            Step::End(found) => Some((self.lookups.answered(cx.now, token), found)),
         }
     }
 
-    pub(super) fn noted(&mut self, token: Token) -> Noting {
-        self.notings.answered(token)
+    pub(super) fn noted(&mut self, now: Time, token: Token) -> Noting {
+        self.notings.answered(now, token).0
     }
 
-    pub(super) fn allocated(&mut self, token: Token) -> Allocating {
-        self.allocations.answered(token)
+    pub(super) fn allocated(&mut self, now: Time, token: Token) -> Allocating {
+        self.allocations.answered(now, token).0
     }
 
-    pub(super) fn listed(&mut self, token: Token) -> u64 {
-        self.inventories.answered(token)
+    pub(super) fn listed(&mut self, now: Time, token: Token) -> u64 {
+        self.inventories.answered(now, token).0
     }
 }

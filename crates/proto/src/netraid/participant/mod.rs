@@ -15,6 +15,7 @@
 
 mod allocation;
 mod answers;
+mod arrivals;
 mod branches;
 mod completions;
 mod contests;
@@ -33,12 +34,16 @@ pub use context::{Asker, Context, Effect, ReadRequest, RepairAsker, RepairReques
 pub use fates::FoundFate;
 pub use reads::READ_PATIENCE;
 
-use super::pending::{Pending, Prepare};
+use super::pending::{Pending, Prepare, WriteKey};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
-use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use crate::fair::Discipline;
+use crate::seat::{Entered, Notice, Places, Request as _, Seat, Stay, Turns};
+use arrivals::{Arrival, ArrivalId};
+use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId};
 use branches::{Found, Look, Wanted};
 use contests::Contests;
+use core::time::Duration;
 use disk::{Allocating, Disk, Looking, Noting, Staging};
 use jobs::{Finding, Jobs};
 use reads::Reads;
@@ -48,6 +53,7 @@ use writes::{Around, Writes};
 
 /// The participant of one disk.
 pub struct Participant {
+    seat: Seat<Arrival>,
     disk: Disk,
     reads: Reads,
     writes: Writes,
@@ -63,8 +69,15 @@ macro_rules! around {
 
 impl Participant {
     /// The participant of a disk of the brick `me`, of which that much is known, where `recovered` was found.
-    pub fn new(me: BrickId, calibration: Calibration, recovered: &Recovered, now: Time) -> Participant {
+    pub fn new(
+        me: BrickId,
+        calibration: Calibration,
+        turns: Turns,
+        recovered: &Recovered,
+        now: Time,
+    ) -> Participant {
         Participant {
+            seat: Seat::new(turns.order.discipline(), turns.places),
             disk: Disk::default(),
             reads: Reads::new(Contests::new(me, calibration)),
             writes: Writes::recover(recovered, now),
@@ -81,37 +94,51 @@ impl Participant {
 
     /// A gateway asks to prepare a write. It never again asks for what is below `floor`.
     pub fn on_prepare(&mut self, cx: &mut Context<'_>, prepare: Prepare, floor: u64) {
-        self.writes.on_prepare(around!(self, cx), prepare, floor);
+        self.arrive(cx, Arrival::Prepare { prepare, floor });
     }
 
     /// A write was decided, or given up.
     pub fn on_decide(&mut self, cx: &mut Context<'_>, decision: &Decision, commit: bool) {
+        if !commit && self.seat.withdraw(&ArrivalId::Write(WriteKey::from(decision))).is_some() {
+            cx.counters.count(Counter::WriteGivenUpBeforeItsTurn);
+        }
         self.writes.on_decide(around!(self, cx), decision, commit);
     }
 
     /// What is the fate of `write` here? If it is not here, it never will be.
+    ///
+    /// One that waits for its turn goes ahead, and is not refused: whoever asks waits for it in doubt and shall not wait for its
+    /// stream's turn, and asks again. Impatient readers of a busy block could keep its writers out for ever otherwise.
     pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
+        if let Some(waiting) = self.seat.withdraw(&ArrivalId::Write(WriteKey::of(&write))) {
+            cx.counters.count(Counter::WriteWentAheadAsItsFateWasAsked);
+            return self.begin(cx, waiting);
+        }
         self.writes.on_query(around!(self, cx), asker, write, width);
     }
 
     /// A later view of `group` was promised: nothing more is prepared or read under the old one. Gives the writes
     /// in doubt.
     pub fn fence(&mut self, cx: &mut Context<'_>, group: GroupId) -> Vec<WriteId> {
+        self.refuse_old(cx, group);
         self.writes.fence(around!(self, cx), group)
     }
 
     /// A view begins: every write of the group that it does not commit is dropped.
     pub fn activate(&mut self, cx: &mut Context<'_>, view: &GroupView, commits: &[Decision]) {
+        self.refuse_old(cx, view.group);
         self.writes.activate(around!(self, cx), view, commits);
     }
 
     /// The volume is deleted: its writes end without an answer.
     pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
+        self.seat.withdraw_where(|arrival| arrival.volume() == volume);
         self.writes.discard(around!(self, cx), volume);
     }
 
     /// A gateway cannot be reached: what it asked for and was not begun is forgotten. It asks again if it lives.
     pub fn on_gateway_down(&mut self, node: NodeId) {
+        self.seat.withdraw_where(|arrival| arrival.asker().is_some_and(|(asker, _)| asker == node));
         self.writes.forget_node(node);
         self.reads.forget_node(node);
     }
@@ -125,7 +152,7 @@ impl Participant {
 
     /// A gateway asks for blocks.
     pub fn on_read(&mut self, cx: &mut Context<'_>, read: ReadRequest) {
-        self.reads.on_read(cx, &mut self.disk, self.writes.undecided(), read);
+        self.arrive(cx, Arrival::Read(read));
     }
 
     /// Which blocks hold data?
@@ -176,7 +203,7 @@ impl Participant {
 
     /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
     pub fn on_repair(&mut self, cx: &mut Context<'_>, request: RepairRequest) {
-        repair::begin(&mut self.writes, &mut self.jobs, around!(self, cx), request);
+        self.arrive(cx, Arrival::Repair(request));
     }
 
     /// Marks blocks as lost that nobody can make out, unless they are here, or something newer is.
@@ -189,8 +216,9 @@ impl Participant {
         width: u8,
         stamps: Vec<Stamp>,
     ) {
-        let (asker, content, service) = (RepairAsker::Lost(job), Payload::new(), Service::default());
-        self.on_repair(cx, RepairRequest { asker, group, view, span, width, stamps, content, service });
+        let (asker, content, stay) = (RepairAsker::Lost(job), Payload::new(), Stay::from(cx.now));
+        let service = Service { stream: StreamId::MAINTENANCE, delay: 0 };
+        self.on_repair(cx, RepairRequest { asker, group, view, span, width, stamps, content, service, stay });
     }
 
     /// Looks up the stamps of own blocks; with `verify` checks what is on the disk, too.
@@ -259,6 +287,7 @@ impl Participant {
     // ---- the store's answers ----
 
     pub fn on_store(&mut self, cx: &mut Context<'_>, reply: Reply) {
+        self.seat.on_progress(cx.now);
         match reply {
             Reply::Staged { token, result } => self.on_staged(cx, token, result),
             Reply::Read { token, result } => {
@@ -270,11 +299,11 @@ impl Participant {
             }
             Reply::Noted { token, result } => self.on_noted(cx, token, result.is_ok()),
             Reply::Allocation { token, result } => {
-                let asked = self.disk.allocated(token);
+                let asked = self.disk.allocated(cx.now, token);
                 allocation::on_runs(cx, &mut self.disk, asked, result);
             }
             Reply::Inventory { token, result } => {
-                let job = self.disk.listed(token);
+                let job = self.disk.listed(cx.now, token);
                 self.jobs.on_stretches(job, result);
             }
             Reply::Broken { .. } => cx.counters.count(Counter::DiskFailed),
@@ -282,14 +311,12 @@ impl Participant {
     }
 
     fn on_staged(&mut self, cx: &mut Context<'_>, token: Token, result: Result<(), StoreError>) {
-        let staging = self.disk.staged(token);
+        let (staging, took) = self.disk.staged(cx.now, token);
         let (writes, jobs, at) = (&mut self.writes, &mut self.jobs, around!(self, cx));
         match staging {
-            Staging::Stage(key) => writes.on_staged(at, key, result),
+            Staging::Stage(key) => writes.on_staged(at, (key, took), result),
             Staging::CopyUp(key) => writes.on_copied_up(at, key, result),
-            Staging::Mend { key, asker, span } => {
-                repair::on_mended(writes, jobs, at, (key, asker), (span, result));
-            }
+            Staging::Mend { key, told } => repair::on_mended(writes, jobs, at, (key, told), (took, result)),
             Staging::Merge(key) => jobs.on_merged(writes, at, key, result),
         }
     }
@@ -298,21 +325,24 @@ impl Participant {
         &mut self,
         cx: &mut Context<'_>,
         token: Token,
-        looking: Looking,
+        (looking, took): (Looking, Duration),
         found: Result<Found, StoreError>,
     ) {
         let (writes, jobs, at) = (&mut self.writes, &mut self.jobs, around!(self, cx));
         let blocks = |found: Result<Found, StoreError>| found.map(|found| found.blocks);
         match looking {
-            Looking::Check { key, copy_ups } => writes.on_checked(at, token, (key, copy_ups), found),
-            Looking::Read { request, leased, begun } => {
+            Looking::Check { key, copy_ups } => {
+                writes.on_checked(at, token, (key, copy_ups), (took, found));
+            }
+            Looking::Read { mut request, leased, begun } => {
+                request.stay.at_disk(took);
                 at.reads.on_done(at.cx, &request, (leased, begun), blocks(found));
             }
             Looking::Fate { asker, write, width } => {
                 writes.on_fate(at, asker, (write, width), blocks(found));
             }
             Looking::Repair { key, request } => {
-                repair::on_checked(writes, jobs, at, (key, *request), found);
+                repair::on_checked(writes, jobs, at, (key, *request), (took, found));
             }
             Looking::Own { job } => jobs.on_blocks(job, blocks(found)),
             Looking::Merge(request) => jobs.on_merge_found(writes, at, request, found),
@@ -320,7 +350,7 @@ impl Participant {
     }
 
     fn on_noted(&mut self, cx: &mut Context<'_>, token: Token, durable: bool) {
-        let noting = self.disk.noted(token);
+        let noting = self.disk.noted(cx.now, token);
         let (writes, jobs, at) = (&mut self.writes, &mut self.jobs, around!(self, cx));
         match noting {
             Noting::Seal { asker } if durable => writes.on_sealed(at.cx, asker),
@@ -334,11 +364,82 @@ impl Participant {
         }
     }
 
+    // ---- turns ----
+
+    /// A request comes: it begins, or waits for its turn.
+    fn arrive(&mut self, cx: &mut Context<'_>, arrival: Arrival) {
+        if !arrival.wants_disk() || self.seat.admits(self.at_disk(), &arrival) {
+            return self.begin(cx, arrival);
+        }
+        match self.seat.enter(cx.now, arrival) {
+            Entered::Waits => cx.counters.count(Counter::RequestWaitedForItsTurn),
+            Entered::Repeats(_) => cx.counters.count(Counter::RepeatOfARequestThatWaits),
+            Entered::Full(arrival) => arrivals::refuse(cx, &mut self.jobs, &arrival),
+        }
+    }
+
+    fn begin(&mut self, cx: &mut Context<'_>, arrival: Arrival) {
+        if self.at_disk() == 0 {
+            self.seat.on_progress(cx.now);
+        }
+        match arrival {
+            Arrival::Read(read) => self.reads.on_read(cx, &mut self.disk, self.writes.undecided(), read),
+            Arrival::Prepare { prepare, floor } => self.writes.on_prepare(around!(self, cx), prepare, floor),
+            Arrival::Repair(request) => {
+                repair::begin(&mut self.writes, &mut self.jobs, around!(self, cx), request);
+            }
+        }
+    }
+
+    /// What has its turn begins. After each step, since any may have made a place free.
+    pub fn take_turns(&mut self, cx: &mut Context<'_>) {
+        while let Some(arrival) = self.seat.next(self.at_disk()) {
+            self.begin(cx, arrival);
+        }
+    }
+
+    /// What waits under a view that is over is told so.
+    fn refuse_old(&mut self, cx: &mut Context<'_>, group: GroupId) {
+        let is_old =
+            |arrival: &Arrival| arrival.group() == group && cx.groups.takes(group, arrival.view()).is_err();
+        for arrival in self.seat.withdraw_where(is_old) {
+            self.begin(cx, arrival);
+        }
+    }
+
+    /// The question of `from` is of no interest any more. Whether it had not begun.
+    pub fn withdraw(&mut self, from: NodeId, operation: u64) -> bool {
+        self.seat.withdraw(&ArrivalId::Asked(from, operation)).is_some()
+            || self.reads.withdraw(from, operation)
+    }
+
+    /// Requests that the disk works for, or that it may claim.
+    fn at_disk(&self) -> usize {
+        self.disk.at_work() + self.reads.contested()
+    }
+
+    /// How many are before a request of `stream` that comes now.
+    pub fn queued(&self, stream: StreamId) -> u32 {
+        let at_disk = u32::try_from(self.at_disk()).unwrap_or(u32::MAX);
+        at_disk.saturating_add(self.seat.queued(stream))
+    }
+
+    /// Who is to be told now that what it asked for waits.
+    pub fn take_notices(&mut self, now: Time) -> Vec<Notice> {
+        self.seat.take_notices(now, self.at_disk())
+    }
+
+    /// Lets requests take their turns by another discipline, so many at the disk at a time. What waits begins at once.
+    pub fn set_turns(&mut self, cx: &mut Context<'_>, discipline: Box<dyn Discipline>, places: Places) {
+        let before = core::mem::replace(&mut self.seat, Seat::new(discipline, places));
+        before.into_waiting().for_each(|arrival| self.begin(cx, arrival));
+    }
+
     // ---- time ----
 
     /// When the first waiting read loses its patience, or one that was left to another member is due here.
     pub fn deadline(&self) -> Option<Time> {
-        self.reads.deadline()
+        self.reads.deadline().into_iter().chain(self.seat.deadline()).min()
     }
 
     /// Answers the reads that waited long enough.
@@ -362,11 +463,12 @@ impl Participant {
 
     /// Writes and reads that clients wait for here.
     pub fn load(&self) -> usize {
-        self.writes.load() + self.reads.held()
+        self.writes.load() + self.reads.held() + self.seat.len()
     }
 
     /// Asserts what must hold; `deep` looks at every pair of writes.
     pub fn check_invariants(&self, deep: bool) {
+        self.seat.check();
         self.reads.check(deep);
         self.writes.check_invariants(deep);
     }

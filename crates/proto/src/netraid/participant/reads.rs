@@ -180,6 +180,18 @@ impl Reads {
         held.into_iter().chain(self.contests.deadline()).min()
     }
 
+    /// A read that waits for a decision is of no interest any more. Whether it was here.
+    pub(super) fn withdraw(&mut self, from: NodeId, operation: u64) -> bool {
+        let before = self.held.len();
+        self.held.retain(|_, held| held.read.from != from || held.read.operation != operation);
+        self.held.len() < before
+    }
+
+    /// How many wait to be claimed.
+    pub(super) fn contested(&self) -> usize {
+        self.contests.waiting()
+    }
+
     /// How many wait for a decision.
     pub(super) fn held(&self) -> usize {
         self.held.len()

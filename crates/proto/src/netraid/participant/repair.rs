@@ -21,15 +21,16 @@
 //!   member that was asked after the loss was found had it staged or applied, so it is in what was fetched.
 
 use super::branches::{Found, Look, Wanted};
-use super::context::{Context, RepairAsker, RepairRequest};
+use super::context::{Context, RepairAsker, RepairRequest, RepairTold};
 use super::disk::{Looking, Staging};
 use super::jobs::Jobs;
 use super::writes::{Around, Writes};
 use crate::counters::Counter;
 use crate::netraid::pending::WriteKey;
 use base::{Payload, VolumeId};
+use core::time::Duration;
 use wire::disk::{Blocks, Command, StoreError};
-use wire::{Message, RepairOutcome, Span, Wait};
+use wire::{Message, RepairOutcome, Span};
 
 /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
 pub(super) fn begin(writes: &mut Writes, jobs: &mut Jobs, at: &mut Around<'_, '_>, request: RepairRequest) {
@@ -40,7 +41,7 @@ pub(super) fn begin(writes: &mut Writes, jobs: &mut Jobs, at: &mut Around<'_, '_
         && request.content.len() == bytes
         && request.stamps.len() == request.span.count as usize * usize::from(request.width);
     if !takes || !fits || writes.undecided().overlapping(request.span).next().is_some() {
-        return tell(jobs, at.cx, request.asker, request.span, RepairOutcome::Refused);
+        return tell(jobs, at.cx, &request.told(), RepairOutcome::Refused);
     }
     let RepairRequest { group, span, width, .. } = request;
     let key = writes.hold(at.disk, group, span);
@@ -53,9 +54,10 @@ pub(super) fn on_checked(
     writes: &mut Writes,
     jobs: &mut Jobs,
     at: &mut Around<'_, '_>,
-    (key, request): (WriteKey, RepairRequest),
-    result: Result<Found, StoreError>,
+    (key, mut request): (WriteKey, RepairRequest),
+    (took, result): (Duration, Result<Found, StoreError>),
 ) {
+    request.stay.at_disk(took);
     let (fit, owner) = match result {
         Ok(found) => (fit(&request, &found.blocks), owner(at.cx, &request, &found)),
         Err(_) => (Fit::Later, request.span.volume),
@@ -67,15 +69,16 @@ pub(super) fn on_checked(
         writes.end_hold(at, key);
         let is_there = takes && fit == Fit::Same;
         let outcome = if is_there { RepairOutcome::Taken } else { RepairOutcome::Refused };
-        return tell(jobs, at.cx, request.asker, request.span, outcome);
+        return tell(jobs, at.cx, &request.told(), outcome);
     }
     let name = if fit == Fit::Lost { Counter::UnreadableBlocksRepaired } else { Counter::OldBlocksCaughtUp };
     if matches!(request.asker, RepairAsker::Node(..)) {
         at.cx.counters.count(name);
     }
-    let RepairRequest { asker, span, width, stamps, content: payload, .. } = request;
+    let told = request.told();
+    let RepairRequest { span, width, stamps, content: payload, .. } = request;
     let owned = Span { volume: owner, ..span };
-    at.disk.stage(at.cx, Staging::Mend { key, asker, span }, |token| Command::Mend {
+    at.disk.stage(at.cx, Staging::Mend { key, told }, |token| Command::Mend {
         token,
         span: owned,
         width,
@@ -89,24 +92,26 @@ pub(super) fn on_mended(
     writes: &mut Writes,
     jobs: &mut Jobs,
     at: &mut Around<'_, '_>,
-    (key, asker): (WriteKey, RepairAsker),
-    (span, result): (Span, Result<(), StoreError>),
+    (key, mut told): (WriteKey, RepairTold),
+    (took, result): (Duration, Result<(), StoreError>),
 ) {
     writes.end_hold(at, key);
+    told.stay.at_disk(took);
     let outcome = match result {
         Ok(()) => RepairOutcome::Taken,
         Err(StoreError::NoSpace) => RepairOutcome::NoSpace,
         Err(_) => RepairOutcome::Refused,
     };
-    tell(jobs, at.cx, asker, span, outcome);
+    tell(jobs, at.cx, &told, outcome);
 }
 
-fn tell(jobs: &mut Jobs, cx: &mut Context<'_>, asker: RepairAsker, span: Span, outcome: RepairOutcome) {
-    match asker {
+pub(super) fn tell(jobs: &mut Jobs, cx: &mut Context<'_>, told: &RepairTold, outcome: RepairOutcome) {
+    match told.asker {
         RepairAsker::Node(to, operation) => {
-            cx.send(to, Message::Repaired { operation, outcome, wait: Wait::default() }, Payload::new());
+            let message = Message::Repaired { operation, outcome, wait: told.stay.wait(cx.now) };
+            cx.answer(to, told.service, message, Payload::new());
         }
-        RepairAsker::Lost(job) => jobs.on_lost(job, span, outcome == RepairOutcome::Taken),
+        RepairAsker::Lost(job) => jobs.on_lost(job, told.span, outcome == RepairOutcome::Taken),
     }
 }
 

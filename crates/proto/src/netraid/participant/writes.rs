@@ -20,6 +20,7 @@ use crate::netraid::atomicity::two_phase::{self, member::refusal};
 use crate::netraid::order::ts_wait::member::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
 use crate::netraid::pending::{OldContent, Pending, PendingTable, Prepare, State, WriteKey};
 use base::{GroupId, NodeId, Stamp, Time, VolumeId};
+use core::time::Duration;
 use wire::disk::{Blocks, Command, Recovered, StoreError, Token};
 use wire::{Change, Completion, Decision, Fate, GroupView, PrepareOutcome, Scope, Span, WriteId};
 
@@ -142,9 +143,10 @@ impl Writes {
         at: &mut Around<'_, '_>,
         token: Token,
         (key, copy_ups): (WriteKey, u64),
-        result: Result<Found, StoreError>,
+        (took, result): (Duration, Result<Found, StoreError>),
     ) {
         let Some(pending) = self.undecided.get_mut(&key) else { return };
+        pending.prepare.stay.at_disk(took);
         match &mut pending.state {
             State::Checking { token: counts } if *counts == token => {}
             State::Staged { old, looked_up: Some(counts), .. } if *counts == token => {
@@ -217,10 +219,11 @@ impl Writes {
     pub(super) fn on_staged(
         &mut self,
         at: &mut Around<'_, '_>,
-        key: WriteKey,
+        (key, took): (WriteKey, Duration),
         result: Result<(), StoreError>,
     ) {
         let pending = self.undecided.get_mut(&key).expect("it has its place until it is staged");
+        pending.prepare.stay.at_disk(took);
         let State::Staging { doomed, old } = &mut pending.state else {
             panic!("a write is staged once: {:?}", pending.prepare.write)
         };

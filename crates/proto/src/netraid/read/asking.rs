@@ -91,10 +91,11 @@ impl Asked {
         target: &Target,
         met: &mut Met,
     ) -> Option<Duration> {
-        if cx.now >= self.retry_at {
+        let retry_at = self.retry_at + cx.patience();
+        if cx.now >= retry_at {
             return None;
         }
-        let left = self.retry_at.since(cx.now);
+        let left = retry_at.since(cx.now);
         let view = cx.views.view(target.group);
         if met.confirm || self.is_empty() {
             return self.waits_on(cx, &view).then_some(left);

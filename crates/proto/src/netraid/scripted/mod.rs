@@ -5,6 +5,7 @@ mod busy;
 mod joining;
 mod paused;
 mod policies;
+mod turns;
 
 use super::answer::{Answer, CallId};
 use super::coordinator::Coordinator;
@@ -83,6 +84,8 @@ pub(super) struct Script {
     pub(super) coordinator: Coordinator,
     kept: Vec<Asked>,
     decided: Vec<(u8, Vec<Decision>, Vec<Decision>)>,
+    /// What was called off, and at which slot.
+    pub(super) called_off: Vec<(u8, CallId)>,
 }
 
 impl Script {
@@ -93,7 +96,7 @@ impl Script {
         coordinator.open_family(FAMILY, geometry(layout));
         assert!(coordinator.shared().views.adopt(view(layout, 1, current, joining)));
         (1..=8).for_each(|brick| coordinator.on_brick_up(BrickId(brick)));
-        Script { coordinator, kept: Vec::new(), decided: Vec::new() }
+        Script { coordinator, kept: Vec::new(), decided: Vec::new(), called_off: Vec::new() }
     }
 
     pub(super) fn begin(&mut self, operation: Operation) {
@@ -117,6 +120,9 @@ impl Script {
             let slot = (brick.0 - 1) as u8;
             match message {
                 Message::Decide { commits, aborts } => self.decided.push((slot, commits, aborts)),
+                Message::Cancel { operations } => {
+                    self.called_off.extend(operations.into_iter().map(|operation| (slot, CallId(operation))));
+                }
                 message => self.kept.push(Asked { slot, message, payload }),
             }
         }
@@ -128,7 +134,7 @@ impl Script {
 
     pub(super) fn answer(&mut self, asked: &Asked, answer: Answer) {
         self.coordinator.on_heard(BrickId(u32::from(asked.slot) + 1));
-        self.coordinator.on_answer(asked.call(), answer);
+        self.coordinator.on_answer(asked.call(), answer, wire::Wait::default());
     }
 
     pub(super) fn prepared(&mut self, asked: &Asked, outcome: PrepareOutcome) {

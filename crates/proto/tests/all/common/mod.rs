@@ -273,18 +273,29 @@ impl Cluster {
 
     /// A volume, open at all gateways.
     pub fn volume(&mut self, layout: &str, size_bytes: u64) -> VolumeId {
+        self.volume_of(layout, size_bytes, (wire::ReadPolicy::default(), base::StreamId::default()))
+    }
+
+    /// The same, of a stream.
+    pub fn volume_of(
+        &mut self,
+        layout: &str,
+        size_bytes: u64,
+        (read_policy, stream): (wire::ReadPolicy, base::StreamId),
+    ) -> VolumeId {
         let (name, layout) = (layout.replace('+', "p"), layout.to_owned());
+        let name = if stream.0 == 0 { name } else { format!("{name}-{stream}") };
         let request = AdminRequest::CreateVolume {
             name: name.clone(),
             size_bytes,
             layout,
             stripe_unit_blocks: 0,
             groups: 1,
-            read_policy: wire::ReadPolicy::default(),
+            read_policy,
             io_timeout: wire::IoTimeout::default(),
             protocol: wire::Protocol::default(),
             placement: wire::Placement::default(),
-            stream: base::StreamId::default(),
+            stream,
             nonce: nonce_of(&name),
         };
         let created = self.admin(request);
@@ -590,6 +601,7 @@ fn config(id: BrickId) -> BrickConfig {
         labels: Vec::new(),
         disks: Vec::new(),
         durability: Vec::new(),
+        turns: proto::seat::Turns::default(),
     }
 }
 

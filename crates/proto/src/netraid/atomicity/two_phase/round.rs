@@ -24,6 +24,8 @@ struct Vote {
     leg: Leg,
     /// When it was asked first.
     sent: Option<Time>,
+    /// How long questions that were answered or given up since had waited for their turn.
+    excused: Duration,
     /// How long it took until it was prepared.
     took: Option<Duration>,
 }
@@ -47,7 +49,7 @@ pub(crate) struct Round {
 
 impl Vote {
     fn of(leg: Leg) -> Vote {
-        Vote { leg, sent: None, took: None }
+        Vote { leg, sent: None, excused: Duration::ZERO, took: None }
     }
 }
 
@@ -90,15 +92,22 @@ impl Round {
     pub(crate) fn ask_again(&mut self, cx: &mut Context<'_>, write: WriteId, origin: Origin) -> Duration {
         self.attempt += 1;
         self.compare(cx, write.group, |vote| vote.took.is_none());
+        for (slot, vote) in self.votes.iter_mut().filter(|(_, vote)| vote.took.is_none()) {
+            vote.excused += cx.excused_at(*slot);
+        }
         cx.forget_calls();
         self.ask(cx, write, origin)
     }
 
-    /// The member at `slot` is prepared.
-    pub(crate) fn on_prepared(&mut self, now: Time, slot: u8) -> Prepared {
+    /// The member at `slot` is prepared. Its answer had waited for its turn for `turn`.
+    pub(crate) fn on_prepared(&mut self, now: Time, slot: u8, turn: Duration) -> Prepared {
         let vote = self.votes.get_mut(&slot).expect("only members that take part are asked");
         let is_first = vote.took.is_none();
-        vote.took.get_or_insert(now.since(vote.sent.unwrap_or(now)));
+        let lasted = now.since(vote.sent.unwrap_or(now));
+        if is_first {
+            vote.excused += turn;
+            vote.took = Some(lasted.saturating_sub(vote.excused));
+        }
         match (is_first, vote.leg.want_delta) {
             (false, _) => Prepared::Known,
             (true, false) => Prepared::First,
@@ -144,7 +153,7 @@ impl Round {
         cx.decisions.decide(cx.now, &view, slots, write, true);
     }
 
-    /// How long members took, or have taken so far, each beside the others.
+    /// How long members took, or have taken so far, each beside the others; what they waited for their turn is no part of it.
     fn compare(&self, cx: &mut Context<'_>, group: GroupId, is_meant: impl Fn(&Vote) -> bool) {
         let (view, now) = (cx.views.view(group), cx.now);
         for (slot, vote) in self.votes.iter().filter(|(_, vote)| is_meant(vote)) {
@@ -157,8 +166,10 @@ impl Round {
             };
             let middle = others.len() / 2;
             let (_, median, _) = others.select_nth_unstable(middle);
-            let took = vote.took.unwrap_or(now.since(sent));
-            cx.choice.lateness_mut().note(now, brick, sent, took, *median);
+            let waited = vote.excused + cx.excused_at(*slot);
+            let begun = now.min(sent + waited);
+            let took = vote.took.unwrap_or(now.since(begun));
+            cx.choice.lateness_mut().note(now, brick, begun, took, *median);
         }
     }
 }

@@ -1,0 +1,227 @@
+//! Requests that wait for their turn at a brick's disk, which is played by the test.
+
+use super::tests::{Bench, GATEWAY, GROUP, VOLUME};
+use super::*;
+use crate::counters::Counter;
+use crate::fair::Fcfs;
+use base::{Rng, Stamp, ViewNumber};
+use std::collections::BTreeSet;
+use wire::disk::Command;
+use wire::{Fate, PrepareOutcome, ReadOutcome, Scope, Service, Slots, WriteId};
+
+fn bench(places: usize) -> Bench {
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    bench.sent.clear();
+    let mut fx = Vec::new();
+    bench.brick.set_turns(super::tests::NOW, 0, Box::new(Fcfs::default()), Places(places), &mut fx);
+    bench.take(fx);
+    bench
+}
+
+fn read(operation: u64) -> Message {
+    Message::Read {
+        operation,
+        group: GROUP,
+        view: ViewNumber(1),
+        span: Span { volume: VOLUME, lba: 5, count: 1 },
+        width: 1,
+        stamps: false,
+        content: true,
+        contest: None,
+        service: Service::default(),
+    }
+}
+
+fn answered(sent: &[Message]) -> Vec<u64> {
+    let reads = sent.iter().filter_map(|message| match message {
+        Message::ReadDone { operation, outcome: ReadOutcome::Done { .. }, .. } => Some(*operation),
+        _ => None,
+    });
+    reads.collect()
+}
+
+fn decide(stamp: u64, commit: bool) -> Message {
+    let decision = Decision { volume: VOLUME, lba: 0, stamp: Stamp(stamp << 33) };
+    let (commits, aborts) = if commit { (vec![decision], vec![]) } else { (vec![], vec![decision]) };
+    Message::Decide { commits, aborts }
+}
+
+fn is_prepared(message: &Message, of: u64) -> bool {
+    matches!(message, Message::Prepared { operation, outcome: PrepareOutcome::Prepared { .. }, .. } if *operation == of)
+}
+
+#[test]
+fn of_a_thousand_reads_that_are_called_off_each_is_withdrawn_or_answered_once() {
+    const READS: u64 = 1000;
+    let mut bench = bench(4);
+    let mut rng = Rng::with_seed(11);
+    let mut open: Vec<u64> = Vec::new();
+    let (mut next, mut called_off) = (1, 0);
+    while called_off < READS || !bench.asked.is_empty() {
+        match rng.u8(0..8) {
+            0..=3 if next <= READS => {
+                bench.ask(read(next));
+                open.push(next);
+                next += 1;
+            }
+            4 if !open.is_empty() => {
+                let some = rng.usize(1..=open.len().min(8));
+                rng.shuffle(&mut open);
+                let operations = open.split_off(open.len() - some);
+                called_off += some as u64;
+                bench.ask(Message::Cancel { operations });
+            }
+            _ => bench.answer_some(1),
+        }
+    }
+    bench.answer_all();
+    let (mut withdrawn, mut late) = (BTreeSet::new(), BTreeSet::new());
+    for message in &bench.sent {
+        if let Message::Cancelled { withdrawn: in_time, late: too_late } = message {
+            assert!(in_time.iter().all(|operation| withdrawn.insert(*operation)), "withdrawn once");
+            assert!(too_late.iter().all(|operation| late.insert(*operation)), "late once");
+        }
+    }
+    let answers = answered(&bench.sent);
+    let unique: BTreeSet<u64> = answers.iter().copied().collect();
+    assert_eq!(answers.len(), unique.len(), "answered once");
+    assert!(unique.is_disjoint(&withdrawn), "what was withdrawn is not answered");
+    assert_eq!(withdrawn.len() + unique.len(), READS as usize, "nothing is lost");
+    assert_eq!(late, unique, "what came too late is answered");
+    println!("of {READS} reads that were called off {} were withdrawn in time", withdrawn.len());
+    assert!(withdrawn.len() > 300 && late.len() > 100, "both happen: {} and {}", withdrawn.len(), late.len());
+}
+
+#[test]
+fn a_later_write_that_waits_for_a_decision_leaves_its_place_to_others() {
+    let mut bench = bench(1);
+    bench.write(1, 5);
+    bench.answer_all();
+    // Its block has a write in doubt: it waits for the decision, and not at the disk.
+    bench.write(1, 9);
+    bench.sent.clear();
+    bench.ask(read(77));
+    bench.answer_all();
+    assert_eq!(answered(&bench.sent), [77]);
+    bench.ask(decide(5, true));
+    bench.answer_all();
+    assert!(bench.sent.iter().any(|message| is_prepared(message, 9)));
+}
+
+#[test]
+fn a_write_that_is_given_up_while_it_waits_is_never_staged() {
+    let mut bench = bench(1);
+    bench.ask(read(1));
+    bench.write(1, 5);
+    bench.ask(decide(5, false));
+    bench.answer_all();
+    assert!(
+        !bench.sent.iter().any(|message| matches!(message, Message::Prepared { .. })),
+        "{:?}",
+        bench.sent
+    );
+    assert_eq!(bench.brick.counters().get(Counter::WriteGivenUpBeforeItsTurn), 1);
+    assert!(bench.asked.is_empty());
+}
+
+#[test]
+fn a_write_whose_fate_is_asked_goes_ahead_of_its_turn() {
+    let mut bench = bench(1);
+    // The disk does not answer, so that no turn comes.
+    bench.ask(read(1));
+    bench.write(1, 5);
+    assert_eq!(bench.asked.len(), 1);
+    let span = Span { volume: VOLUME, lba: 0, count: 1 };
+    let write = WriteId { group: GROUP, span, stamp: Stamp(5 << 33), scope: Scope::Row };
+    let query = |operation| Message::Query { operation, view: ViewNumber(1), write, width: 1 };
+    bench.ask(query(100));
+    bench.answer_writes();
+    assert!(bench.sent.iter().any(|message| is_prepared(message, 5)), "{:?}", bench.sent);
+    // Whoever asks asks again.
+    bench.ask(query(101));
+    let told = |message: &Message| {
+        matches!(message, Message::QueryDone { operation: 101, fate: Ok(Fate::Prepared) })
+    };
+    assert!(bench.sent.iter().any(told), "{:?}", bench.sent);
+    assert_eq!(bench.brick.counters().get(Counter::WriteWentAheadAsItsFateWasAsked), 1);
+}
+
+#[test]
+fn what_waits_under_a_view_that_ends_is_refused_and_what_waits_for_a_dead_asker_forgotten() {
+    let mut bench = bench(1);
+    bench.ask(read(1));
+    bench.ask(read(2));
+    bench.write(1, 5);
+    bench.fence(2, 3);
+    let stale = bench.sent.iter().filter(|message| {
+        matches!(
+            message,
+            Message::ReadDone { operation: 2, outcome: ReadOutcome::Stale { .. }, .. }
+                | Message::Prepared { outcome: PrepareOutcome::Stale { .. }, .. }
+        )
+    });
+    assert_eq!(stale.count(), 2, "{:?}", bench.sent);
+    bench.answer_all();
+    bench.begin(2, 3);
+    bench.answer_all();
+    bench.sent.clear();
+    let under_2 = |operation| match read(operation) {
+        Message::Read { group, span, width, stamps, content, contest, service, .. } => Message::Read {
+            operation,
+            group,
+            view: ViewNumber(2),
+            span,
+            width,
+            stamps,
+            content,
+            contest,
+            service,
+        },
+        other => other,
+    };
+    bench.ask(under_2(3));
+    bench.ask(under_2(4));
+    bench.step(BrickEvent::Down(GATEWAY));
+    bench.answer_all();
+    assert!(!answered(&bench.sent).contains(&4), "{:?}", bench.sent);
+}
+
+#[test]
+fn answers_tell_how_long_they_waited_and_how_many_are_before_the_next() {
+    let mut bench = bench(1);
+    (1..=3).for_each(|operation| bench.ask(read(operation)));
+    let waiting: Vec<&Message> =
+        bench.sent.iter().filter(|message| matches!(message, Message::Waiting { .. })).collect();
+    assert!(
+        matches!(waiting[..], [Message::Waiting { operations }, ..] if operations[..] == [2]),
+        "{waiting:?}"
+    );
+    bench.answer_some(1);
+    let waits = bench.sent.iter().filter_map(|message| match message {
+        Message::ReadDone { operation: 1, wait, .. } => Some(wait.queued),
+        _ => None,
+    });
+    assert_eq!(waits.collect::<Vec<u32>>(), [2], "two are before whoever comes now");
+}
+
+#[test]
+fn contested_reads_take_places_and_give_them_back() {
+    let mut bench = bench(2);
+    let contest = Some(wire::Contest { number: 1, holders: Slots::all(2), tied: false });
+    for operation in 0..40 {
+        let Message::Read { group, view, width, stamps, content, service, .. } = read(operation) else {
+            unreachable!()
+        };
+        let span = Span { volume: VOLUME, lba: operation * 16, count: 1 };
+        let contest = contest.map(|contest| wire::Contest { number: operation, ..contest });
+        bench.ask(Message::Read { operation, group, view, span, width, stamps, content, contest, service });
+    }
+    for turn in 1..200 {
+        bench.wake(super::tests::NOW + core::time::Duration::from_millis(turn));
+        bench.answer_all();
+    }
+    assert_eq!(answered(&bench.sent).len(), 40, "nobody else claims, and all are served here in the end");
+    assert!(!bench.asked.iter().any(|(_, command)| matches!(command, Command::Read { .. })));
+}

@@ -1,0 +1,39 @@
+//! Anyone of those that wait, as a seed draws: who relies on an order that nobody promised is found out by this.
+
+use super::{Discipline, Entry, Ticket};
+use base::Rng;
+use wire::Service;
+
+#[derive(Debug)]
+pub struct Drawn {
+    rng: Rng,
+    waiting: Vec<Ticket>,
+}
+
+impl Drawn {
+    pub fn new(seed: u64) -> Drawn {
+        Drawn { rng: Rng::with_seed(seed), waiting: Vec::new() }
+    }
+}
+
+impl Discipline for Drawn {
+    fn admits(&mut self, _service: Service, _cost: u32) -> bool {
+        true
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.waiting.push(entry.ticket);
+    }
+
+    fn pop(&mut self) -> Option<Ticket> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let at = self.rng.usize(0..self.waiting.len());
+        Some(self.waiting.swap_remove(at))
+    }
+
+    fn remove(&mut self, entry: Entry) {
+        self.waiting.retain(|ticket| *ticket != entry.ticket);
+    }
+}

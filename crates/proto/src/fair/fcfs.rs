@@ -1,0 +1,28 @@
+//! First come, first served, whatever the stream.
+
+use super::{Discipline, Entry, Ticket};
+use std::collections::BTreeSet;
+use wire::Service;
+
+#[derive(Debug, Default)]
+pub struct Fcfs {
+    waiting: BTreeSet<Ticket>,
+}
+
+impl Discipline for Fcfs {
+    fn admits(&mut self, _service: Service, _cost: u32) -> bool {
+        true
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.waiting.insert(entry.ticket);
+    }
+
+    fn pop(&mut self) -> Option<Ticket> {
+        self.waiting.pop_first()
+    }
+
+    fn remove(&mut self, entry: Entry) {
+        self.waiting.remove(&entry.ticket);
+    }
+}

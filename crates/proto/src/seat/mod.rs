@@ -1,0 +1,243 @@
+//! The one way to a disk: a request waits here for its turn, before the participant looks at it.
+//!
+//! What waits was not begun: it may be withdrawn, its asker may vanish, and nothing is left of it. A request that has its turn
+//! has it for good: nobody waits in doubt for somebody's turn (`docs/decisions/2026-11-23-one-seat-one-world.md`, 2). How many
+//! are at the disk is for whoever keeps them to say, so that no place there can be lost: what begins to wait for a decision is
+//! not at the disk any more.
+//!
+//! With one stream and no limit ([`Places::UNLIMITED`]) nothing ever waits here.
+
+mod notices;
+mod stay;
+#[cfg(test)]
+mod tests;
+
+use crate::fair::{Discipline, Entry, Order, Ticket};
+use base::{HashMap, NodeId, StreamId, Time};
+use core::hash::Hash;
+use core::time::Duration;
+use notices::Notices;
+pub use notices::{NOTICE_EVERY, Notice};
+pub use stay::Stay;
+use std::collections::BTreeMap;
+use wire::Service;
+
+/// The most requests that wait at a disk. Who comes when there are so many is told that the disk is busy.
+pub const WAITING_MAX: usize = 4096;
+
+/// What a request of so many blocks costs: what an access takes in any case, and what its length adds, in units of the
+/// transfer of a block.
+pub fn cost(blocks: u32) -> u32 {
+    const ACCESS: u32 = 8;
+    ACCESS + blocks
+}
+
+/// How many requests are at a disk at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Places(pub usize);
+
+impl Places {
+    /// As many as come.
+    pub const UNLIMITED: Places = Places(usize::MAX);
+}
+
+/// How the requests of a disk take their turns: as they come, and all at once, unless something else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turns {
+    pub order: Order,
+    pub places: Places,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns { order: Order::Arrival, places: Places::UNLIMITED }
+    }
+}
+
+/// What waits for its turn.
+pub trait Request {
+    /// Names what is asked for, so that a repeat of it is known as one.
+    type Id: Copy + Eq + Hash;
+    fn id(&self) -> Self::Id;
+    /// Who is told that it waits, and under which number; none where that is this brick itself.
+    fn asker(&self) -> Option<(NodeId, u64)>;
+    fn service(&self) -> Service;
+    fn cost(&self) -> u32;
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    request: T,
+    /// As the discipline knows it: a repeat may say another delay.
+    entry: Entry,
+}
+
+/// What became of a request that came.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Entered<T> {
+    /// It waits.
+    Waits,
+    /// What waits already is asked for again: the new one waits in its place, and this is the old one.
+    Repeats(T),
+    /// There is no room for it.
+    Full(T),
+}
+
+/// The requests that wait for a disk.
+#[derive(Debug)]
+pub struct Seat<T: Request> {
+    discipline: Box<dyn Discipline>,
+    places: Places,
+    waiting: BTreeMap<Ticket, Waiting<T>>,
+    by_id: HashMap<T::Id, Ticket>,
+    streams: BTreeMap<StreamId, u32>,
+    last: Ticket,
+    /// When the disk was last seen to get on: it answered, or had nothing to do.
+    moved: Time,
+    notices: Notices,
+}
+
+/// A disk that has not answered for so long gives no turns: who waits for one is not told to be patient.
+const STALLED: Duration = Duration::from_millis(250);
+
+impl<T: Request> Default for Seat<T> {
+    fn default() -> Seat<T> {
+        let Turns { order, places } = Turns::default();
+        Seat::new(order.discipline(), places)
+    }
+}
+
+impl<T: Request> Seat<T> {
+    /// Nobody waits.
+    pub fn new(discipline: Box<dyn Discipline>, places: Places) -> Seat<T> {
+        Seat {
+            discipline,
+            places,
+            waiting: BTreeMap::new(),
+            by_id: HashMap::default(),
+            streams: BTreeMap::new(),
+            last: Ticket(0),
+            moved: Time::ZERO,
+            notices: Notices::default(),
+        }
+    }
+
+    /// Whether what comes now has its turn at once, with so many at the disk.
+    pub fn admits(&mut self, at_disk: usize, request: &T) -> bool {
+        self.waiting.is_empty()
+            && at_disk < self.places.0
+            && self.discipline.admits(request.service(), request.cost())
+    }
+
+    /// A request waits from now on.
+    pub fn enter(&mut self, now: Time, request: T) -> Entered<T> {
+        if let Some(ticket) = self.by_id.get(&request.id()) {
+            let waiting = self.waiting.get_mut(ticket).expect("what is known by its id waits");
+            self.notices.asked(now);
+            return Entered::Repeats(core::mem::replace(&mut waiting.request, request));
+        }
+        if self.waiting.len() >= WAITING_MAX {
+            return Entered::Full(request);
+        }
+        self.last.0 += 1;
+        let entry = Entry { ticket: self.last, service: request.service(), cost: request.cost() };
+        self.by_id.insert(request.id(), entry.ticket);
+        *self.streams.entry(entry.service.stream).or_default() += 1;
+        self.discipline.push(entry);
+        self.waiting.insert(entry.ticket, Waiting { request, entry });
+        self.notices.asked(now);
+        Entered::Waits
+    }
+
+    /// The request whose turn it is, with so many at the disk.
+    pub fn next(&mut self, at_disk: usize) -> Option<T> {
+        if self.waiting.is_empty() || at_disk >= self.places.0 {
+            return None;
+        }
+        let ticket = self.discipline.pop()?;
+        Some(self.take(ticket).request)
+    }
+
+    /// A request is of no interest any more. `None` where it does not wait here.
+    pub fn withdraw(&mut self, id: &T::Id) -> Option<T> {
+        let ticket = *self.by_id.get(id)?;
+        Some(self.remove(ticket))
+    }
+
+    /// The same, of all that are meant.
+    pub fn withdraw_where(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let meant = self.waiting.iter().filter(|(_, waiting)| is_meant(&waiting.request));
+        let meant: Vec<Ticket> = meant.map(|(ticket, _)| *ticket).collect();
+        meant.into_iter().map(|ticket| self.remove(ticket)).collect()
+    }
+
+    fn remove(&mut self, ticket: Ticket) -> T {
+        let Waiting { request, entry } = self.take(ticket);
+        self.discipline.remove(entry);
+        request
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Waiting<T> {
+        let waiting = self.waiting.remove(&ticket).expect("a discipline names what waits");
+        self.by_id.remove(&waiting.request.id());
+        let stream = waiting.entry.service.stream;
+        let left = self.streams.get_mut(&stream).expect("it was counted");
+        *left -= 1;
+        if *left == 0 {
+            self.streams.remove(&stream);
+        }
+        waiting
+    }
+
+    /// All that wait, in the order in which they came.
+    pub fn into_waiting(self) -> impl Iterator<Item = T> {
+        self.waiting.into_values().map(|waiting| waiting.request)
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// How many of a stream wait.
+    pub fn queued(&self, stream: StreamId) -> u32 {
+        self.streams.get(&stream).copied().unwrap_or(0)
+    }
+
+    /// When askers are to be told that they wait.
+    pub fn deadline(&self) -> Option<Time> {
+        self.notices.due().filter(|_| !self.waiting.is_empty())
+    }
+
+    /// The disk gets on: it has answered, or has nothing to do.
+    pub fn on_progress(&mut self, now: Time) {
+        self.moved = now;
+    }
+
+    /// What askers are to be told now, with so many at the disk. Nothing where the disk stands still: they shall ask others.
+    pub fn take_notices(&mut self, now: Time, at_disk: usize) -> Vec<Notice> {
+        if self.deadline().is_none_or(|due| due > now) {
+            return Vec::new();
+        }
+        if at_disk > 0 && now.since(self.moved) >= STALLED {
+            self.notices.put_off(now);
+            return Vec::new();
+        }
+        self.notices.take(now, self.waiting.values().filter_map(|waiting| waiting.request.asker()))
+    }
+
+    /// Asserts what must hold.
+    pub fn check(&self) {
+        assert!(self.waiting.len() <= WAITING_MAX, "what waits is bounded");
+        assert_eq!(self.waiting.len(), self.by_id.len(), "what waits is known by its id");
+        let of_streams: u32 = self.streams.values().sum();
+        assert_eq!(self.waiting.len(), of_streams as usize, "what waits is counted for its stream");
+    }
+}
