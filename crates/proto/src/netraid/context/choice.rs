@@ -160,8 +160,11 @@ impl Choice {
 
     /// A brick says that a question waits for its turn, or has waited: its time counts from later on.
     pub(crate) fn excused(&mut self, id: CallId, before: &Call, call: &Call) {
+        let (from, to) = (before.counts_from(), call.counts_from());
+        if from == to {
+            return;
+        }
         if let (Some(kind), false) = (call.kind, call.is_contested) {
-            let (from, to) = (before.counts_from(), call.counts_from());
             self.load.pace_mut().excused(call.brick, kind, QuestionId(id.0), (from, to));
         }
     }
