@@ -149,6 +149,19 @@ fn a_write_whose_fate_is_asked_goes_ahead_of_its_turn() {
 }
 
 #[test]
+fn a_prepare_whose_answer_was_lost_is_answered_without_a_turn() {
+    let mut bench = bench(1);
+    bench.write(1, 5);
+    bench.answer_all();
+    bench.sent.clear();
+    // From here on the disk gives no turns.
+    bench.ask(read(1));
+    bench.ask(read(2));
+    bench.write(1, 5);
+    assert!(bench.sent.iter().any(|message| is_prepared(message, 5)), "{:?}", bench.sent);
+}
+
+#[test]
 fn what_waits_under_a_view_that_ends_is_refused_and_what_waits_for_a_dead_asker_forgotten() {
     let mut bench = bench(1);
     bench.ask(read(1));

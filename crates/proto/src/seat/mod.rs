@@ -25,6 +25,9 @@ use wire::Service;
 /// The most requests that wait at a disk. Who comes when there are so many is told that the disk is busy.
 pub const WAITING_MAX: usize = 4096;
 
+/// The most bytes of content that wait with them.
+pub const WAITING_BYTES_MAX: usize = 64 << 20;
+
 /// What a request of so many blocks costs: what an access takes in any case, and what its length adds, in units of the
 /// transfer of a block.
 pub fn cost(blocks: u32) -> u32 {
@@ -63,6 +66,8 @@ pub trait Request {
     fn asker(&self) -> Option<(NodeId, u64)>;
     fn service(&self) -> Service;
     fn cost(&self) -> u32;
+    /// How much content it brings.
+    fn bytes(&self) -> usize;
 }
 
 #[derive(Debug)]
@@ -91,6 +96,7 @@ pub struct Seat<T: Request> {
     waiting: BTreeMap<Ticket, Waiting<T>>,
     by_id: HashMap<T::Id, Ticket>,
     streams: BTreeMap<StreamId, u32>,
+    bytes: usize,
     last: Ticket,
     /// When the disk was last seen to get on: it answered, or had nothing to do.
     moved: Time,
@@ -116,6 +122,7 @@ impl<T: Request> Seat<T> {
             waiting: BTreeMap::new(),
             by_id: HashMap::default(),
             streams: BTreeMap::new(),
+            bytes: 0,
             last: Ticket(0),
             moved: Time::ZERO,
             notices: Notices::default(),
@@ -134,14 +141,16 @@ impl<T: Request> Seat<T> {
         if let Some(ticket) = self.by_id.get(&request.id()) {
             let waiting = self.waiting.get_mut(ticket).expect("what is known by its id waits");
             self.notices.asked(now);
+            self.bytes = self.bytes + request.bytes() - waiting.request.bytes();
             return Entered::Repeats(core::mem::replace(&mut waiting.request, request));
         }
-        if self.waiting.len() >= WAITING_MAX {
+        if self.waiting.len() >= WAITING_MAX || self.bytes + request.bytes() > WAITING_BYTES_MAX {
             return Entered::Full(request);
         }
         self.last.0 += 1;
         let entry = Entry { ticket: self.last, service: request.service(), cost: request.cost() };
         self.by_id.insert(request.id(), entry.ticket);
+        self.bytes += request.bytes();
         *self.streams.entry(entry.service.stream).or_default() += 1;
         self.discipline.push(entry);
         self.waiting.insert(entry.ticket, Waiting { request, entry });
@@ -183,6 +192,7 @@ impl<T: Request> Seat<T> {
     fn take(&mut self, ticket: Ticket) -> Waiting<T> {
         let waiting = self.waiting.remove(&ticket).expect("a discipline names what waits");
         self.by_id.remove(&waiting.request.id());
+        self.bytes -= waiting.request.bytes();
         let stream = waiting.entry.service.stream;
         let left = self.streams.get_mut(&stream).expect("it was counted");
         *left -= 1;
@@ -237,6 +247,8 @@ impl<T: Request> Seat<T> {
     pub fn check(&self) {
         assert!(self.waiting.len() <= WAITING_MAX, "what waits is bounded");
         assert_eq!(self.waiting.len(), self.by_id.len(), "what waits is known by its id");
+        let bytes: usize = self.waiting.values().map(|waiting| waiting.request.bytes()).sum();
+        assert_eq!(self.bytes, bytes, "the content that waits is counted");
         let of_streams: u32 = self.streams.values().sum();
         assert_eq!(self.waiting.len(), of_streams as usize, "what waits is counted for its stream");
     }

@@ -31,6 +31,9 @@ impl Request for Asked {
     fn cost(&self) -> u32 {
         cost(1)
     }
+    fn bytes(&self) -> usize {
+        self.operation as usize % 7
+    }
 }
 
 fn asked(what: u64) -> Asked {

@@ -32,11 +32,6 @@ pub(super) enum ArrivalId {
 }
 
 impl Arrival {
-    /// Whether the disk is wanted at all: a member bears witness from memory.
-    pub(super) fn wants_disk(&self) -> bool {
-        !matches!(self, Arrival::Read(read) if !read.content && !read.stamps)
-    }
-
     pub(super) fn group(&self) -> GroupId {
         match self {
             Arrival::Read(read) => read.group,
@@ -102,6 +97,14 @@ impl Request for Arrival {
 
     fn cost(&self) -> u32 {
         seat::cost(self.span().count)
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Arrival::Read(_) => 0,
+            Arrival::Prepare { prepare, .. } => prepare.payload.len(),
+            Arrival::Repair(repair) => repair.content.len(),
+        }
     }
 }
 

@@ -368,13 +368,23 @@ impl Participant {
 
     /// A request comes: it begins, or waits for its turn.
     fn arrive(&mut self, cx: &mut Context<'_>, arrival: Arrival) {
-        if !arrival.wants_disk() || self.seat.admits(self.at_disk(), &arrival) {
+        if !self.wants_turn(&arrival) || self.seat.admits(self.at_disk(), &arrival) {
             return self.begin(cx, arrival);
         }
         match self.seat.enter(cx.now, arrival) {
             Entered::Waits => cx.counters.count(Counter::RequestWaitedForItsTurn),
             Entered::Repeats(_) => cx.counters.count(Counter::RepeatOfARequestThatWaits),
             Entered::Full(arrival) => arrivals::refuse(cx, &mut self.jobs, &arrival),
+        }
+    }
+
+    /// Whether a request has to wait for its turn. A prepare that was here before had its turn: whoever asks for it again waits for
+    /// it in doubt.
+    fn wants_turn(&self, arrival: &Arrival) -> bool {
+        match arrival {
+            Arrival::Prepare { prepare, .. } => !self.writes.knows(prepare),
+            Arrival::Read(read) => read.content || read.stamps,
+            Arrival::Repair(_) => true,
         }
     }
 

@@ -10,6 +10,15 @@ use crate::netraid::pending::{Prepare, WriteKey};
 use wire::PrepareOutcome;
 
 impl Writes {
+    /// Whether a prepare was here before: it is answered by what is known of it.
+    pub(in crate::netraid::participant) fn knows(&self, prepare: &Prepare) -> bool {
+        let key = prepare.key();
+        self.undecided.get(&key).is_some()
+            || self.order.has(&key)
+            || self.outcomes.is_over(prepare.request, prepare.part)
+            || self.fates.refuses(key.stamp).is_some()
+    }
+
     /// Answers a prepare that was here before, or will when there is an answer. Gives back one that is new.
     pub(super) fn answer_retry(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) -> Option<Prepare> {
         let key = prepare.key();
