@@ -343,9 +343,7 @@ impl Brick {
             self.participants.iter_mut().any(|participant| participant.withdraw(from, *operation))
         };
         let (withdrawn, late): (Vec<u64>, Vec<u64>) = operations.into_iter().partition(has_waited);
-        if !withdrawn.is_empty() {
-            self.counters.count(Counter::RequestWithdrawnBeforeItsTurn);
-        }
+        withdrawn.iter().for_each(|_| self.counters.count(Counter::RequestWithdrawnBeforeItsTurn));
         reply(fx, from, Message::Cancelled { withdrawn, late });
     }
 
@@ -507,7 +505,7 @@ impl Machine for Brick {
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
-        let reads = reads.map(|time| (time, "a read waits for a decision"));
+        let reads = reads.map(|time| (time, "a request waits"));
         let own = self.membership.deadline().min(self.vitals.deadline());
         [reads, Some(own), self.maintenance.deadline()].into_iter().flatten().min()
     }

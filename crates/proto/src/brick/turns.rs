@@ -7,7 +7,7 @@ use crate::fair::Fcfs;
 use base::{Rng, Stamp, ViewNumber};
 use std::collections::BTreeSet;
 use wire::disk::Command;
-use wire::{Fate, PrepareOutcome, ReadOutcome, Scope, Service, Slots, WriteId};
+use wire::{Contest, Fate, PrepareOutcome, ReadOutcome, Scope, Service, Slots, WriteId};
 
 fn bench(places: usize) -> Bench {
     let mut bench = Bench::new(1, Vec::new());
@@ -21,15 +21,19 @@ fn bench(places: usize) -> Bench {
 }
 
 fn read(operation: u64) -> Message {
+    read_of(operation, 5, 1, None)
+}
+
+fn read_of(operation: u64, lba: u64, view: u64, contest: Option<Contest>) -> Message {
     Message::Read {
         operation,
         group: GROUP,
-        view: ViewNumber(1),
-        span: Span { volume: VOLUME, lba: 5, count: 1 },
+        view: ViewNumber(view),
+        span: Span { volume: VOLUME, lba, count: 1 },
         width: 1,
         stamps: false,
         content: true,
-        contest: None,
+        contest,
         service: Service::default(),
     }
 }
@@ -180,22 +184,8 @@ fn what_waits_under_a_view_that_ends_is_refused_and_what_waits_for_a_dead_asker_
     bench.begin(2, 3);
     bench.answer_all();
     bench.sent.clear();
-    let under_2 = |operation| match read(operation) {
-        Message::Read { group, span, width, stamps, content, contest, service, .. } => Message::Read {
-            operation,
-            group,
-            view: ViewNumber(2),
-            span,
-            width,
-            stamps,
-            content,
-            contest,
-            service,
-        },
-        other => other,
-    };
-    bench.ask(under_2(3));
-    bench.ask(under_2(4));
+    bench.ask(read_of(3, 5, 2, None));
+    bench.ask(read_of(4, 5, 2, None));
     bench.step(BrickEvent::Down(GATEWAY));
     bench.answer_all();
     assert!(!answered(&bench.sent).contains(&4), "{:?}", bench.sent);
@@ -222,14 +212,9 @@ fn answers_tell_how_long_they_waited_and_how_many_are_before_the_next() {
 #[test]
 fn contested_reads_take_places_and_give_them_back() {
     let mut bench = bench(2);
-    let contest = Some(wire::Contest { number: 1, holders: Slots::all(2), tied: false });
     for operation in 0..40 {
-        let Message::Read { group, view, width, stamps, content, service, .. } = read(operation) else {
-            unreachable!()
-        };
-        let span = Span { volume: VOLUME, lba: operation * 16, count: 1 };
-        let contest = contest.map(|contest| wire::Contest { number: operation, ..contest });
-        bench.ask(Message::Read { operation, group, view, span, width, stamps, content, contest, service });
+        let contest = Contest { number: operation, holders: Slots::all(2), tied: false };
+        bench.ask(read_of(operation, operation * 16, 1, Some(contest)));
     }
     for turn in 1..200 {
         bench.wake(super::tests::NOW + core::time::Duration::from_millis(turn));

@@ -2,7 +2,6 @@
 
 use super::{Discipline, Entry, Ticket};
 use base::Rng;
-use wire::Service;
 
 #[derive(Debug)]
 pub struct Drawn {
@@ -17,10 +16,6 @@ impl Drawn {
 }
 
 impl Discipline for Drawn {
-    fn admits(&mut self, _service: Service, _cost: u32) -> bool {
-        true
-    }
-
     fn push(&mut self, entry: Entry) {
         self.waiting.push(entry.ticket);
     }

@@ -2,7 +2,6 @@
 
 use super::{Discipline, Entry, Ticket};
 use std::collections::BTreeSet;
-use wire::Service;
 
 #[derive(Debug, Default)]
 pub struct Fcfs {
@@ -10,10 +9,6 @@ pub struct Fcfs {
 }
 
 impl Discipline for Fcfs {
-    fn admits(&mut self, _service: Service, _cost: u32) -> bool {
-        true
-    }
-
     fn push(&mut self, entry: Entry) {
         self.waiting.insert(entry.ticket);
     }

@@ -46,8 +46,10 @@ impl Order {
 
 /// Who is next.
 pub trait Discipline: Debug + Send {
-    /// Something comes when nobody waits and a place is free: whether it may begin at once.
-    fn admits(&mut self, service: Service, cost: u32) -> bool;
+    /// Something comes when nobody waits and a place is free: whether it may begin at once, as it may where nobody is held back.
+    fn admits(&mut self, _service: Service, _cost: u32) -> bool {
+        true
+    }
     /// Something comes that is to wait.
     fn push(&mut self, entry: Entry);
     /// Whoever is next leaves; `None` where nobody may begin now.

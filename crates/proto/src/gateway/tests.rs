@@ -192,19 +192,17 @@ fn a_deleted_volume_leaves_its_family_s_views_to_the_others() {
     assert!(play.gateway.coordinator.views().is_empty(), "none is open");
 }
 
+fn write_request(id: RequestId, offset: u64) -> Message {
+    Message::Request { id, floor: 1, volume: VOLUME, io: Io::Write { offset }, service: Service::default() }
+}
+
 #[test]
 fn a_gateway_that_was_paused_lets_go_of_what_clients_asked_before() {
     let mut play = Play::new(&[info(VOLUME, "v")]);
     let client = ClientId(77);
     for (sequence, offset) in [(1, 0), (2, 512), (3, 1024)] {
         let id = RequestId { client, sequence };
-        let message = Message::Request {
-            id,
-            floor: 1,
-            volume: VOLUME,
-            io: Io::Write { offset },
-            service: Service::default(),
-        };
+        let message = write_request(id, offset);
         let length = if sequence == 1 { 4096 } else { 512 };
         play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; length]));
     }
@@ -268,13 +266,7 @@ fn a_copy_of_a_request_that_was_given_up_is_not_begun_again() {
     let client = ClientId(77);
     let ask = |play: &mut Play| {
         let id = RequestId { client, sequence: 1 };
-        let message = Message::Request {
-            id,
-            floor: 1,
-            volume: VOLUME,
-            io: Io::Write { offset: 0 },
-            service: Service::default(),
-        };
+        let message = write_request(id, 0);
         play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; 4096]));
         play.sent()
     };
@@ -302,13 +294,7 @@ fn a_time_that_is_set_later_holds_for_what_was_begun_before() {
     let client = ClientId(77);
     for (sequence, offset) in [(1, 0), (2, 512)] {
         let id = RequestId { client, sequence };
-        let message = Message::Request {
-            id,
-            floor: 1,
-            volume: VOLUME,
-            io: Io::Write { offset },
-            service: Service::default(),
-        };
+        let message = write_request(id, offset);
         play.hear_with(NodeId::Client(client), message, Payload::from(vec![1; 512]));
         play.now += seconds(1);
     }
