@@ -21,7 +21,7 @@ pub use id::{
     BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, StreamId, ViewNumber, VolumeId,
 };
 pub use machine::{Depth, Machine};
-pub use mechanics::{Mechanics, Position};
+pub use mechanics::{Access, Device, Mechanics, Position, SECTOR_BYTES};
 pub use payload::Payload;
 pub use stamp::{Stamp, StampClock};
 pub use time::Time;

@@ -1,7 +1,7 @@
 //! The brick daemon: its machine, peers, and disks.
 
 use crate::address::Address;
-use crate::disk::emulated::{DiskClaim, Emulation, Timing};
+use crate::disk::emulated::Emulation;
 use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::full_file_system::{Pauses, Wait};
 use crate::metrics::Meter;
@@ -57,7 +57,7 @@ fn run_once(
     let stores = store_configs(options, &disks);
     let durability: Vec<Durability> = disks.iter().map(DiskFile::durability).collect();
     disks.iter().for_each(tell_of_disk);
-    let emulation = emulation(options, &disks, &core)?;
+    let emulation = emulation(options, disks.len(), &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
     let names = names(options);
@@ -81,7 +81,6 @@ fn run_once(
     let role = BrickRole {
         engine,
         emulation,
-        heads_seen: false,
         done: Vec::new(),
         directory,
         names,
@@ -109,11 +108,7 @@ fn names(options: &BrickOptions) -> String {
 }
 
 /// The disks as somebody wants them to look.
-fn emulation(
-    options: &BrickOptions,
-    disks: &[DiskFile],
-    core: &Core,
-) -> Result<Option<Emulation>, HostError> {
+fn emulation(options: &BrickOptions, disks: usize, core: &Core) -> Result<Option<Emulation>, HostError> {
     let Some(file) = &options.emulation else { return Ok(None) };
     let emulation = Emulation::new(options.id, file, disks, core.clock)?;
     core.watch(emulation.event_fd(), EMULATION)?;
@@ -139,8 +134,6 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 struct BrickRole<'a> {
     engine: DiskEngine,
     emulation: Option<Emulation>,
-    /// What the machine was told last.
-    heads_seen: bool,
     done: Completions,
     directory: Address,
     names: String,
@@ -172,16 +165,11 @@ impl Role for BrickRole<'_> {
         match effect {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
             Effect::Address { node, address } => world.learn_on_demand(node, &address),
-            Effect::Disk { disk, io } => {
-                if let Some(emulation) = &mut self.emulation {
-                    emulation.asked(world.now, disk, &io);
+            Effect::Disk { disk, io, due } => {
+                if let (Some(emulation), Some(due)) = (&mut self.emulation, due) {
+                    emulation.asked(disk, io.token, due);
                 }
                 self.engine.push(disk, io);
-            }
-            Effect::Claimed { disk, attempt, bid_ns, brick } => {
-                if let Some(emulation) = &mut self.emulation {
-                    emulation.timing_mut().claimed(world.now, disk, attempt, (bid_ns, brick));
-                }
             }
             Effect::Ready => {
                 // Only now: a machine that still reads its disks would not hear that the directory is there.
@@ -209,14 +197,17 @@ impl Role for BrickRole<'_> {
             self.full.wait = Some(Wait::begin(world.now, self.full.pause, disk));
         }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
-        self.tell_of_heads(world);
+        let heads = self.emulation.as_mut().and_then(|emulation| emulation.take_heads(world.now));
+        world.inbox.extend(heads.map(Event::Heads));
     }
 
-    fn flush(&mut self, world: &mut World<'_, Self>) {
+    fn flush(&mut self, _world: &mut World<'_, Self>) {
         self.engine.submit();
+    }
+
+    fn sleep(&mut self, until: Time) {
         if let Some(emulation) = &mut self.emulation {
-            emulation.arm();
-            self.tell_of_heads(world);
+            emulation.arm(until);
         }
     }
 
@@ -234,7 +225,8 @@ impl Role for BrickRole<'_> {
         meter.gauge("brickwork_disk_requests_in_flight", self.engine.in_flight() as f64);
         meter.gauge("brickwork_disk_waits_for_room", f64::from(u8::from(self.full.wait.is_some())));
         if let Some(emulation) = &self.emulation {
-            publish_emulation(emulation.timing(), now, meter);
+            publish_emulation(emulation, meter);
+            publish_heads(machine, now, meter);
         }
         if let Some(brick) = machine.brick() {
             meter.gauge("brickwork_lease_held", f64::from(u8::from(brick.is_leased(now))));
@@ -247,23 +239,6 @@ impl Role for BrickRole<'_> {
     }
 }
 
-impl BrickRole<'_> {
-    /// What the machine must know of drives whose heads are seen.
-    fn tell_of_heads(&mut self, world: &mut World<'_, Self>) {
-        let Some(emulation) = &mut self.emulation else { return };
-        let is_seen = emulation.timing().is_drive();
-        if is_seen != self.heads_seen {
-            self.heads_seen = is_seen;
-            world.inbox.push(Event::HeadsSeen(is_seen));
-        }
-        let claims = emulation.timing_mut().take_claims();
-        world.inbox.extend(claims.map(|claim| {
-            let DiskClaim { disk, attempt, bid_ns, holders } = claim;
-            Event::Claims { disk, attempt, bid_ns, holders }
-        }));
-    }
-}
-
 /// Who served reads that several bricks were asked for.
 fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Meter) {
     meter.counter("brickwork_contested_reads_claimed_total", claimed);
@@ -272,22 +247,27 @@ fn publish_contests((claimed, left, taken_over): (u64, u64, u64), meter: &mut Me
 }
 
 /// What is emulated, and how late the emulation itself is.
-fn publish_emulation(timing: &Timing, now: Time, meter: &mut Meter) {
-    let lateness = timing.lateness();
-    meter.gauge("brickwork_emulated_disk_late_seconds", timing.settings().late.as_secs_f64());
+fn publish_emulation(emulation: &Emulation, meter: &mut Meter) {
+    let (timing, lateness) = (emulation.timing(), emulation.timing().lateness());
+    meter.gauge("brickwork_emulated_disk_late_seconds", emulation.settings().late.as_secs_f64());
     meter.gauge("brickwork_emulated_disk_requests_held", timing.held() as f64);
     meter.gauge("brickwork_emulation_lateness_p99_seconds", lateness.quantile(0.99).as_secs_f64());
-    let served = timing.served();
+    meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
+}
+
+/// What the drives have done whose heads are seen, together.
+fn publish_heads(machine: &BrickNode, now: Time, meter: &mut Meter) {
+    let served = machine.served();
     meter.counter("brickwork_emulated_drive_reads_total", served.reads);
     meter.counter("brickwork_emulated_drive_writes_total", served.writes);
     meter.counter("brickwork_emulated_drive_choices_total", served.choices);
     meter.counter("brickwork_emulated_drive_seen_total", served.seen);
     meter.counter("brickwork_emulated_drive_left_total", served.left);
     meter.counter("brickwork_emulated_drive_nvram_full_total", served.nvram_full);
-    // In seconds of the drives themselves, from a moment of no meaning: rates are differences of figures of one page.
-    meter.gauge("brickwork_emulated_drive_clock_seconds", timing.clock(now).as_secs_f64());
     meter.gauge("brickwork_emulated_drive_busy_seconds", served.busy.as_secs_f64());
-    meter.histogram("brickwork_emulation_lateness_seconds", lateness.cumulative(), lateness.sum());
+    // In seconds of the drives themselves, from a moment of no meaning: rates are differences of figures of one page.
+    let clock = machine.heads().first().map_or(Duration::ZERO, |heads| heads.clock(now));
+    meter.gauge("brickwork_emulated_drive_clock_seconds", clock.as_secs_f64());
 }
 
 /// How it finds itself: what the directory judges it by when it was left out for being slow.

@@ -57,6 +57,9 @@ pub(crate) trait Role {
         Time::MAX
     }
 
+    /// The loop sleeps now, until something happens or until then, in whole milliseconds: who must be exact sees to it.
+    fn sleep(&mut self, _until: Time) {}
+
     /// The end is asked for; called in each turn from then on, until it says that it is ready for it.
     fn farewell(&mut self) -> bool {
         true
@@ -200,8 +203,13 @@ impl<R: Role> Driver<R> {
         stop_by: Option<Time>,
     ) -> Result<(), HostError> {
         let at_once = !inbox.is_empty() || self.peers.has_unread() || self.role.has_more();
-        let timeout =
-            if at_once { Duration::ZERO } else { self.next_deadline(stop_by).since(self.core.clock.now()) };
+        let timeout = if at_once {
+            Duration::ZERO
+        } else {
+            let until = self.next_deadline(stop_by);
+            self.role.sleep(until);
+            until.since(self.core.clock.now())
+        };
         match self.core.poll.poll(events, Some(timeout)) {
             // io_uring interrupts the wait to complete requests.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),

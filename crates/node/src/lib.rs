@@ -1,19 +1,20 @@
-//! A brick put together: the protocol's [`Brick`] and the [`Store`] of each of its disks, as one machine. Both worlds
-//! drive this value, so that what is simulated is what runs.
+//! A brick put together: the protocol's [`Brick`], the [`Store`] of each of its disks, and before a disk whose heads are
+//! seen its [`Heads`], as one machine. Both worlds drive this value, so that what is simulated is what runs.
 //!
-//! Deliberately absent: protocol, formats. Whatever goes between brick and stores goes through unchanged.
+//! Deliberately absent: protocol, formats. Whatever goes between the parts goes through unchanged.
 
-use base::{BrickId, Depth, Machine, NodeId, Time};
+use base::{Depth, Machine, NodeId, Time};
+use core::ops::Add;
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::{Counter, Counters};
-use proto::distribute::claim::{Attempt, Holders};
+use proto::seat::heads::{self, Heads, Served};
 use std::collections::{BTreeSet, VecDeque};
-use store::{Io, IoDone, Store, StoreConfig, StoreEffect, StoreEvent};
+use store::{Io, IoDone, IoFault, IoKind, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
 use wire::disk::Recovered;
 
 /// What happens to a brick.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Event {
     /// A packet came. `from` is what the transport has authenticated.
     Packet {
@@ -28,26 +29,15 @@ pub enum Event {
         disk: usize,
         done: IoDone,
     },
-    /// Whether the heads of the disks are seen from now on.
-    HeadsSeen(bool),
-    /// A disk is about to serve a contested read.
-    Claims {
-        disk: usize,
-        attempt: Attempt,
-        /// What it will take, in nanoseconds.
-        bid_ns: u64,
-        holders: Holders,
-    },
+    /// The heads of the disks are seen from now on, one's for each disk; or not, when there are none.
+    Heads(Vec<Heads<Io>>),
 }
 
 /// What a brick asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Send this; it may get lost.
-    Send {
-        to: NodeId,
-        packet: Packet,
-    },
+    Send { to: NodeId, packet: Packet },
     /// Another brick is reached there.
     Address {
         node: NodeId,
@@ -57,14 +47,8 @@ pub enum Effect {
     Disk {
         disk: usize,
         io: Io,
-    },
-    /// Another brick serves a contested read: if it waits here it is answered with [`store::IoFault::Left`].
-    Claimed {
-        disk: usize,
-        attempt: Attempt,
-        /// What it takes there, in nanoseconds.
-        bid_ns: u64,
-        brick: BrickId,
+        /// When it is done, where the disk's heads are seen; as soon as can be otherwise.
+        due: Option<Time>,
     },
     /// All disks are open: it serves from now on.
     Ready,
@@ -86,6 +70,7 @@ enum Phase {
 enum Job {
     Brick(BrickEvent),
     Store(usize, StoreEvent),
+    Heads(usize, heads::Event<Io>),
 }
 
 /// A brick and its stores.
@@ -96,12 +81,16 @@ pub struct BrickNode {
     /// Who could be reached before the brick ran; it is told when it does.
     reached: BTreeSet<NodeId>,
     queue: VecDeque<Job>,
-    heads_seen: bool,
+    /// One for each disk, or none.
+    heads: Vec<Heads<Io>>,
+    /// What heads have done that are seen no more.
+    served: Served,
     #[cfg(feature = "planted")]
     rules: &'static dyn proto::rules::Rules,
     /// Kept between steps so that they allocate nothing.
     store_fx: Vec<StoreEffect>,
     brick_fx: Vec<BrickEffect>,
+    heads_fx: Vec<heads::Effect<Io>>,
 }
 
 impl BrickNode {
@@ -114,11 +103,13 @@ impl BrickNode {
             config,
             reached: BTreeSet::new(),
             queue: VecDeque::new(),
-            heads_seen: false,
+            heads: Vec::new(),
+            served: Served::default(),
             #[cfg(feature = "planted")]
             rules: proto::rules::SOUND,
             store_fx: Vec::new(),
             brick_fx: Vec::new(),
+            heads_fx: Vec::new(),
         }
     }
 
@@ -146,6 +137,16 @@ impl BrickNode {
         &self.stores
     }
 
+    /// The heads of its disks, where they are seen.
+    pub fn heads(&self) -> &[Heads<Io>] {
+        &self.heads
+    }
+
+    /// What all heads have done since the start, together.
+    pub fn served(&self) -> Served {
+        self.heads.iter().map(Heads::served).fold(self.served, Served::add)
+    }
+
     /// Does what is queued, and what follows from it, in order. Nothing here calls itself: a chain of commands and
     /// answers is as long as it is, not as deep.
     fn run(&mut self, now: Time, fx: &mut Vec<Effect>) {
@@ -154,6 +155,9 @@ impl BrickNode {
                 Job::Brick(event) => self.with_brick(fx, |brick, brick_fx| brick.step(now, event, brick_fx)),
                 Job::Store(disk, event) => {
                     self.with_store(now, disk, fx, |store, store_fx| store.step(now, event, store_fx));
+                }
+                Job::Heads(disk, event) => {
+                    self.with_heads(disk, fx, |heads, heads_fx| heads.step(now, event, heads_fx));
                 }
             }
         }
@@ -171,7 +175,8 @@ impl BrickNode {
                     self.queue.push_back(Job::Store(disk, StoreEvent::Command(command)));
                 }
                 BrickEffect::Claimed { disk, attempt, bid_ns, brick } => {
-                    fx.push(Effect::Claimed { disk, attempt, bid_ns, brick });
+                    let claimed = heads::Event::Claimed { attempt, bid_ns, brick };
+                    self.queue.push_back(Job::Heads(disk, claimed));
                 }
             }
         }
@@ -190,7 +195,11 @@ impl BrickNode {
         work(store, &mut store_fx);
         for effect in store_fx.drain(..) {
             match effect {
-                StoreEffect::Io(io) => fx.push(Effect::Disk { disk, io }),
+                StoreEffect::Io(io) if self.heads.is_empty() => fx.push(Effect::Disk { disk, io, due: None }),
+                StoreEffect::Io(io) => match to_heads(io) {
+                    Ok(event) => self.queue.push_back(Job::Heads(disk, event)),
+                    Err(io) => fx.push(Effect::Disk { disk, io, due: None }),
+                },
                 StoreEffect::Reply(reply) => {
                     self.queue.push_back(Job::Brick(BrickEvent::Store { disk, reply }))
                 }
@@ -198,6 +207,49 @@ impl BrickNode {
             }
         }
         self.store_fx = store_fx;
+    }
+
+    /// Lets the heads of a disk work, and queues what they have for others.
+    fn with_heads(
+        &mut self,
+        disk: usize,
+        fx: &mut Vec<Effect>,
+        work: impl FnOnce(&mut Heads<Io>, &mut Vec<heads::Effect<Io>>),
+    ) {
+        let Some(heads) = self.heads.get_mut(disk) else { return };
+        work(heads, &mut self.heads_fx);
+        for effect in self.heads_fx.drain(..) {
+            match effect {
+                heads::Effect::Issue { item: io, due } => fx.push(Effect::Disk { disk, io, due }),
+                heads::Effect::Left { item: Io { token, .. } } => {
+                    let done = IoDone { token, result: Err(IoFault::Left) };
+                    self.queue.push_back(Job::Store(disk, StoreEvent::Io(done)));
+                }
+                heads::Effect::Claim { attempt, bid_ns, holders } => {
+                    self.queue.push_back(Job::Brick(BrickEvent::Claims { disk, attempt, bid_ns, holders }));
+                }
+            }
+        }
+    }
+
+    /// Other heads, or none, from now on. What waited for those before goes to the disk at once.
+    fn set_heads(&mut self, heads: Vec<Heads<Io>>, fx: &mut Vec<Effect>) {
+        assert!(heads.is_empty() || heads.len() == self.stores.len(), "each disk has heads, or none has");
+        self.served = self.served();
+        let before = core::mem::replace(&mut self.heads, heads);
+        for (disk, heads) in before.into_iter().enumerate() {
+            fx.extend(heads.into_waiting().map(|io| Effect::Disk { disk, io, due: None }));
+        }
+        self.see_heads();
+    }
+
+    /// The heads know the blocks, and the brick knows of the heads.
+    fn see_heads(&mut self) {
+        let regions = self.stores.iter().map(Store::blocks_region);
+        for (heads, region) in self.heads.iter_mut().zip(regions) {
+            region.into_iter().for_each(|region| heads.set_area(region));
+        }
+        self.queue.push_back(Job::Brick(BrickEvent::HeadsSeen(!self.heads.is_empty())));
     }
 
     fn with_stores(
@@ -232,13 +284,13 @@ impl BrickNode {
             let mut brick = Brick::new(self.config.clone(), found, now);
             #[cfg(feature = "planted")]
             brick.set_rules(self.rules);
-            let mut none = Vec::new();
-            brick.step(now, BrickEvent::HeadsSeen(self.heads_seen), &mut none);
             brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
             if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
                 brick.count(Counter::TornJournalTailAtRecovery);
             }
             self.phase = Phase::Running(Box::new(brick));
+            // They were seen before it was known where the blocks are.
+            self.see_heads();
             let reached = core::mem::take(&mut self.reached);
             self.queue.extend(reached.into_iter().map(|peer| Job::Brick(BrickEvent::Up(peer))));
             fx.push(Effect::Ready);
@@ -251,8 +303,7 @@ impl BrickNode {
             _ if !matches!(self.phase, Phase::Opening(_)) => {}
             Event::Up(peer) => drop(self.reached.insert(*peer)),
             Event::Down(peer) => drop(self.reached.remove(peer)),
-            Event::HeadsSeen(seen) => self.heads_seen = *seen,
-            Event::Packet { .. } | Event::Disk { .. } | Event::Claims { .. } => {}
+            Event::Packet { .. } | Event::Disk { .. } | Event::Heads(_) => {}
         }
     }
 
@@ -277,23 +328,32 @@ impl Machine for BrickNode {
 
     fn step(&mut self, now: Time, event: Event, fx: &mut Vec<Effect>) {
         self.note_peer(&event);
-        self.queue.push_back(match event {
-            Event::Packet { from, packet } => Job::Brick(BrickEvent::Packet { from, packet }),
-            Event::Up(node) => Job::Brick(BrickEvent::Up(node)),
-            Event::Down(node) => Job::Brick(BrickEvent::Down(node)),
-            Event::Disk { disk, done } => Job::Store(disk, StoreEvent::Io(done)),
-            Event::HeadsSeen(seen) => Job::Brick(BrickEvent::HeadsSeen(seen)),
-            Event::Claims { disk, attempt, bid_ns, holders } => {
-                Job::Brick(BrickEvent::Claims { disk, attempt, bid_ns, holders })
+        match event {
+            Event::Packet { from, packet } => {
+                self.queue.push_back(Job::Brick(BrickEvent::Packet { from, packet }));
             }
-        });
+            Event::Up(node) => self.queue.push_back(Job::Brick(BrickEvent::Up(node))),
+            Event::Down(node) => self.queue.push_back(Job::Brick(BrickEvent::Down(node))),
+            Event::Disk { disk, done } => self.queue.push_back(Job::Store(disk, StoreEvent::Io(done))),
+            Event::Heads(heads) => self.set_heads(heads, fx),
+        }
         self.run(now, fx);
     }
 
     fn settle(&mut self, now: Time, fx: &mut Vec<Effect>) {
-        self.with_brick(fx, |brick, brick_fx| brick.settle(now, brick_fx));
-        self.run(now, fx);
-        self.with_stores(now, fx, |store, store_fx| store.settle(now, store_fx));
+        loop {
+            self.with_brick(fx, |brick, brick_fx| brick.settle(now, brick_fx));
+            self.run(now, fx);
+            self.with_stores(now, fx, |store, store_fx| store.settle(now, store_fx));
+            for disk in 0..self.heads.len() {
+                self.with_heads(disk, fx, |heads, heads_fx| heads.settle(now, heads_fx));
+            }
+            // Heads that claimed a read, or left one to another brick, have something for those before them.
+            if self.queue.is_empty() {
+                return;
+            }
+            self.run(now, fx);
+        }
     }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<Effect>) {
@@ -306,13 +366,30 @@ impl Machine for BrickNode {
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let brick = self.brick().and_then(Machine::deadline);
-        self.stores.iter().map(Machine::deadline).chain([brick]).flatten().min()
+        let heads = self.heads.iter().map(Machine::deadline);
+        self.stores.iter().map(Machine::deadline).chain(heads).chain([brick]).flatten().min()
     }
 
     fn check(&self, depth: Depth) {
         self.stores.iter().for_each(|store| store.check(depth));
+        self.heads.iter().for_each(|heads| heads.check(depth));
         if let Some(brick) = self.brick() {
             brick.check(depth);
         }
     }
+}
+
+/// What waits for the heads of a disk: all but a flush, which no block is read or written by.
+fn to_heads(io: Io) -> Result<heads::Event<Io>, Io> {
+    Ok(match &io.kind {
+        IoKind::Read { offset, length, contested } => {
+            let (offset, bytes, contested) = (*offset, *length as u64, contested.clone());
+            heads::Event::Read { offset, bytes, contested, item: io }
+        }
+        IoKind::Write { offset, payload, .. } => {
+            let (offset, bytes) = (*offset, payload.len() as u64);
+            heads::Event::Write { offset, bytes, item: io }
+        }
+        IoKind::Flush => return Err(io),
+    })
 }

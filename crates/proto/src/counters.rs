@@ -55,6 +55,7 @@ base::named! {
         ReadAnsweredWithoutALease: "read answered without a lease",
         ReadConfirmedWithoutALease: "read confirmed without a lease",
         ReadInDoubt: "read in doubt",
+        ReadLeftAtItsDisk: "read left to another member at its disk",
         ReadLeftToAnotherMember: "read left to another member",
         ReadMetWritesInDoubt: "read met writes in doubt",
         ReadRescued: "read rescued",

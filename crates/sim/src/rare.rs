@@ -15,7 +15,6 @@ base::named! {
     pub enum Seen {
         NoSpaceAnswered: "ENOSPC answered",
         ClientServedWithinSecondsAfterItsGatewayWasKilled: "client served within seconds after its gateway was killed",
-        DiskLeftAReadToAnotherBrick: "disk left a read to another brick",
         DisksLostInTheMiddleOfARebuild: "disks lost in the middle of a rebuild",
         JoinerCrashedWhileCatchingUp: "joiner crashed while catching up",
         RottenBrickScrubbedClean: "rotten brick scrubbed clean",
@@ -52,7 +51,6 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ClientWentToAnotherGateway),
     Rare::Machine(Counter::CutBegun),
     Rare::Machine(Counter::DirectoryRestartedInsideAViewChange),
-    Rare::World(Seen::DiskLeftAReadToAnotherBrick),
     Rare::World(Seen::DisksLostInTheMiddleOfARebuild),
     Rare::Machine(Counter::DuplicateAnswersToARead),
     Rare::Machine(Counter::DuplicateRequestSuppressed),
@@ -64,6 +62,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ReadAnsweredWithoutALease),
     Rare::Machine(Counter::ReadConfirmedWithoutALease),
     Rare::Machine(Counter::ReadInDoubt),
+    Rare::Machine(Counter::ReadLeftAtItsDisk),
     Rare::Machine(Counter::ReadLeftToAnotherMember),
     Rare::Machine(Counter::ReadRescued),
     Rare::Machine(Counter::ReadWentAroundASlowBrick),

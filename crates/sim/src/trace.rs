@@ -85,12 +85,6 @@ impl Trace {
                 let content = done.result.as_ref().ok().map(|bytes| base::Payload::from(bytes.clone()));
                 digest.payload(&content.unwrap_or_default());
             }
-            Input::HeadsSeen => digest.number(4),
-            Input::Claims { disk, attempt, bid_ns, .. } => {
-                digest.number(*disk as u64);
-                digest.number(attempt.read.sequence);
-                digest.number(*bid_ns);
-            }
             Input::Stored { token } => digest.number(*token),
             Input::Open { session, name } => {
                 digest.number(*session);
@@ -134,13 +128,6 @@ fn text(input: &Input, reason: &'static str) -> String {
             Ok(bytes) => format!("disk {disk}: request {} read {} B", done.token.0, bytes.len()),
             Err(fault) => format!("disk {disk}: request {} failed: {fault}", done.token.0),
         },
-        Input::HeadsSeen => "its disks show their heads".to_owned(),
-        Input::Claims { disk, attempt, .. } => {
-            format!(
-                "disk {disk}: chooses read #{} of gateway {:x}",
-                attempt.read.sequence, attempt.read.asker
-            )
-        }
         Input::Stored { token } => format!("put {token} is stored"),
         Input::Open { session, name } => format!("session {session} opens {name}"),
         Input::SessionIo { session, tag, volume, io, .. } => {

@@ -75,4 +75,4 @@ pub use io::{Io, IoDone, IoFault, IoKind, IoToken};
 pub use machine::Store;
 pub use open_error::OpenError;
 pub use stats::{DestageStats, DiskStats, JournalStats, PageStats, ReadStats, Space, Stats};
-pub use superblock::{FormatError, FormatOptions, blocks_region, format, journal_bytes_default};
+pub use superblock::{FormatError, FormatOptions, format, journal_bytes_default};

@@ -9,6 +9,7 @@ use crate::running::Running;
 use crate::stats::{Space, Stats};
 use base::{Depth, Machine, Time};
 use bytes::Bytes;
+use core::ops::Range;
 use wire::disk::StoreError;
 
 /// A brick's disk. The first [`Machine::settle`] (or step) asks for what recovery reads; [`StoreEffect::Opened`] ends it.
@@ -34,6 +35,12 @@ impl Store {
     pub fn identity(&self) -> Option<u64> {
         let Phase::Open(running) = &self.phase else { return None };
         Some(running.identity())
+    }
+
+    /// Where the disk keeps its blocks, in bytes from its beginning; `None` before it is open.
+    pub fn blocks_region(&self) -> Option<Range<u64>> {
+        let Phase::Open(running) = &self.phase else { return None };
+        Some(running.device.geometry().blocks_region())
     }
 
     /// The room on the disk; nothing before it is open.

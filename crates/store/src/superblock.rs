@@ -91,14 +91,6 @@ pub fn format(options: FormatOptions) -> Result<Vec<(u64, Payload)>, FormatError
     ])
 }
 
-/// Where a disk keeps its blocks, in bytes from its beginning; what lies before and behind is journal and metadata.
-/// `superblock` is its first sector; `None` when that is not the superblock of a format that is known.
-pub fn blocks_region(superblock: &[u8]) -> Option<Range<u64>> {
-    let Found::Superblock(found) = Superblock::decode_sector(superblock) else { return None };
-    let at = found.geometry.slots_at;
-    Some(at..at + u64::from(found.geometry.slot_count) * SLOT_BYTES)
-}
-
 /// The name of one disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Uuid(pub(crate) [u8; 16]);
@@ -127,6 +119,11 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
+    /// Where blocks are, in bytes from the disk's beginning.
+    pub(crate) fn blocks_region(&self) -> Range<u64> {
+        self.slots_at..self.slots_at + u64::from(self.slot_count) * SLOT_BYTES
+    }
+
     fn plan(disk_bytes: u64, journal_bytes: u64) -> Result<Geometry, FormatError> {
         let disk_bytes = disk_bytes / BLOCK as u64 * BLOCK as u64;
         let journal_bytes = journal_bytes / BLOCK as u64 * BLOCK as u64;

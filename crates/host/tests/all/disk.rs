@@ -185,7 +185,7 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
     let disk = DiskFile::create(&spec(folder.path())).unwrap();
     let clock = Clock::start();
     let disks = vec![disk];
-    let mut emulation = Emulation::new(base::BrickId(1), &file, &disks, clock).unwrap();
+    let mut emulation = Emulation::new(base::BrickId(1), &file, disks.len(), clock).unwrap();
     let mut engine = DiskEngine::new(IoEngine::Auto, disks).unwrap();
     let written = content(3, 8, true);
     engine.push(
@@ -195,7 +195,7 @@ fn an_emulated_disk_answers_all_that_the_real_one_did() {
     let mut done = Vec::new();
     while done.len() < 2 {
         engine.submit();
-        emulation.arm();
+        emulation.arm(base::Time::MAX);
         let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut polls = [poll(engine.event_fd()), poll(emulation.event_fd())];
         // SAFETY: two valid pollfds.

@@ -28,23 +28,12 @@ pub use geometry::Place;
 pub use library::{Entry, find, library};
 pub use model::{DriveModel, Summary};
 
-use base::{Mechanics, Position, Time};
+pub use base::{Access, SECTOR_BYTES};
+
+use base::{Device, Mechanics, Position, Time};
 use model::Kind;
 use serve::{Serving, State};
 use std::sync::Arc;
-
-/// The unit of addresses and capacities.
-pub const SECTOR_BYTES: u64 = 512;
-
-/// One access to a drive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Access {
-    /// The first sector.
-    pub sector: u64,
-    /// How many, at least one.
-    pub count: u32,
-    pub is_write: bool,
-}
 
 /// What of a drive's file is in force.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,6 +126,16 @@ impl Drive {
 
     fn command_ns(&self, is_write: bool) -> u64 {
         self.model.controller.command_ns(self.options, is_write, false, self.state.was_write)
+    }
+}
+
+impl Device for Drive {
+    fn capacity_sectors(&self) -> u64 {
+        self.model.capacity_sectors()
+    }
+
+    fn serve(&mut self, start: Time, access: Access) -> Time {
+        Drive::serve(self, start, access).done
     }
 }
 

@@ -104,6 +104,11 @@ impl<M: Mechanics, T> Claims<M, T> {
         self.entries.len()
     }
 
+    /// All accesses that wait.
+    pub fn into_waiting(self) -> impl Iterator<Item = T> {
+        self.entries.into_items()
+    }
+
     /// A read that waits here.
     pub fn get(&self, read: ReadId) -> Option<&T> {
         self.reads.get(&read).map(|index| &self.entries[*index].item)

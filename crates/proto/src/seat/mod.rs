@@ -7,6 +7,7 @@
 //!
 //! With one stream and no limit ([`Places::UNLIMITED`]) nothing ever waits here.
 
+pub mod heads;
 mod notices;
 mod stay;
 #[cfg(test)]

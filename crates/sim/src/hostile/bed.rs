@@ -276,14 +276,14 @@ impl Bed {
             match output {
                 Output::Send { to, packet } => self.wire.push_back(Parcel { from: node, to, packet }),
                 Output::Store { token, .. } => self.answer(node, Input::Stored { token }),
-                Output::Disk { disk, io } => {
+                Output::Disk { disk, io, .. } => {
                     let done = IoDone { token: io.token, result: self.serve(node, io.kind) };
                     self.answer(node, Input::Disk { disk, done });
                 }
                 Output::Opened { volume, .. } => self.volume = self.volume.or(volume),
                 Output::Reply { .. } => self.unanswered = self.unanswered.saturating_sub(1),
                 Output::Failed(why) => panic!("{node} gave up: {why}"),
-                Output::Address(_) | Output::Claimed { .. } | Output::Ready | Output::Attached(_) => {}
+                Output::Address(_) | Output::Ready | Output::Attached(_) => {}
             }
         }
         let excess = self.wire.len().saturating_sub(WIRE_MAX);

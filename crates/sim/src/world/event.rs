@@ -1,9 +1,8 @@
 //! What happens in the world, and what nodes ask of it.
 
 use crate::faults::Fault;
-use base::{NodeId, Payload, VolumeId};
+use base::{NodeId, Payload, Time, VolumeId};
 use proto::directory::Put;
-use proto::distribute::claim::{Attempt, Holders};
 use store::{IoDone, IoToken};
 use wire::{Io, IoError, IoReply, Packet};
 
@@ -21,15 +20,6 @@ pub(crate) enum Input {
     Disk {
         disk: usize,
         done: IoDone,
-    },
-    /// Its disks show their heads.
-    HeadsSeen,
-    /// A disk chose a contested read.
-    Claims {
-        disk: usize,
-        attempt: Attempt,
-        bid_ns: u64,
-        holders: Holders,
     },
     /// The directory's store answers.
     Stored {
@@ -77,13 +67,6 @@ pub(crate) enum Event {
         life: u32,
         disk: usize,
         ticket: u64,
-        token: IoToken,
-    },
-    /// A disk comes to choose a contested read, if that still waits.
-    Choose {
-        node: usize,
-        life: u32,
-        disk: usize,
         token: IoToken,
     },
     /// A put of the directory reached stable storage.
@@ -144,15 +127,11 @@ pub(crate) enum Output {
         token: u64,
         puts: Vec<Put>,
     },
-    /// A request to a disk.
+    /// A request to a disk, and when it is done by the node's clock where the disk's heads are seen.
     Disk {
         disk: usize,
         io: store::Io,
-    },
-    /// Another brick serves such a read.
-    Claimed {
-        disk: usize,
-        attempt: Attempt,
+        due: Option<Time>,
     },
     Ready,
     /// A brick cannot start, or its disks failed.

@@ -6,6 +6,7 @@
 mod bay;
 mod cabinet;
 pub(crate) mod event;
+mod heads;
 mod judges;
 mod net;
 mod node;
@@ -21,7 +22,7 @@ use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX};
 use crate::faults::Faults;
 use crate::options::Shape;
-use crate::rare::{Reached, Seen};
+use crate::rare::Reached;
 use crate::trace::Trace;
 use crate::units::MS;
 use crate::workload::Workload;
@@ -35,11 +36,9 @@ use node::{Nodes, Wake};
 #[cfg(feature = "planted")]
 pub(crate) use physics::Durability;
 use physics::{Access, Physics};
-use proto::distribute::claim::Attempt;
 use role::Role;
-use store::{IoDone, IoFault, IoKind, IoToken};
+use store::IoKind;
 use timeline::Timeline;
-use wire::disk::Contested;
 use wire::{Message, Packet};
 
 const BATCH_MAX: u32 = 16;
@@ -196,16 +195,11 @@ impl World {
                 }
             }
             Event::Disk { node, life, disk, ticket, token } if self.nodes[node].life() == life => {
-                if let Some(done) = self.nodes[node].disks_mut().complete(disk, ticket, token) {
-                    self.deliver(node, Input::Disk { disk, done });
-                }
-            }
-            Event::Choose { node, life, disk, token } if self.nodes[node].life() == life => {
-                self.choose(node, disk, token);
+                let done = self.nodes[node].disks_mut().complete(disk, ticket, token);
+                self.deliver(node, Input::Disk { disk, done });
             }
             Event::Put { node, life, token } if self.nodes[node].life() == life => self.on_put(node, token),
-            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } => {}
-            Event::Disk { .. } | Event::Choose { .. } => {}
+            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } | Event::Disk { .. } => {}
             Event::Crash { node, life } if self.nodes[node].life() == life => self.on_crash(node),
             Event::Crash { .. } => {}
             Event::Boot { node } => self.boot(node),
@@ -247,8 +241,7 @@ impl World {
             Output::Send { to, packet } => self.send(node, to, packet),
             Output::Address(peer) => self.want(node, peer),
             Output::Store { token, puts } => self.store(node, token, puts),
-            Output::Disk { disk, io } => self.submit(node, disk, io),
-            Output::Claimed { disk, attempt } => self.leave(node, disk, attempt),
+            Output::Disk { disk, io, due } => self.submit(node, disk, io, due),
             Output::Ready => {}
             Output::Failed(why) => self.on_brick_failed(node, why),
             Output::Opened { session, volume } => self.on_opened(session, volume),
@@ -257,37 +250,18 @@ impl World {
         }
     }
 
-    /// A disk that shows its head is about to serve a contested read.
-    fn choose(&mut self, node: usize, disk: usize, token: IoToken) {
-        if let Some(Contested { attempt, holders }) = self.nodes[node].disks_mut().choose(disk, token) {
-            let bid_ns = self.physics.draw().below(MS);
-            self.deliver(node, Input::Claims { disk, attempt, bid_ns, holders });
-        }
-    }
-
-    /// Another brick serves a read that waits at a disk that shows its head.
-    fn leave(&mut self, node: usize, disk: usize, attempt: Attempt) {
-        if let Some(token) = self.nodes[node].disks_mut().leave(disk, attempt) {
-            self.judges.count_rare(Seen::DiskLeftAReadToAnotherBrick);
-            let (life, delay_ns) = (self.nodes[node].life(), self.physics.draw().below(BATCH_NS));
-            let done = IoDone { token, result: Err(IoFault::Left) };
-            self.later(delay_ns, Event::Node { node, life, input: Input::Disk { disk, done } });
-        }
-    }
-
-    fn submit(&mut self, node: usize, disk: usize, io: store::Io) {
-        let kind = io.kind;
+    /// A request goes to a disk. Where the disk's heads are seen it is done at `due` by the node's clock at the earliest.
+    fn submit(&mut self, node: usize, disk: usize, io: store::Io, due: Option<base::Time>) {
+        let store::Io { token, kind } = io;
         let is_write = matches!(kind, IoKind::Write { .. });
-        let life = self.nodes[node].life();
+        let (life, now_ns) = (self.nodes[node].life(), self.time.now_ns());
+        let due_ns = due.map_or(now_ns, |due| self.nodes[node].world(due));
         let bay = self.nodes[node].disks_mut();
-        let Access { ticket, delay_ns } = self.physics.access(bay, disk, io.token, kind);
-        let (outstanding, is_contested) = (bay.disks()[disk].under_way(), bay.is_contested(disk, io.token));
+        let Access { ticket, delay_ns } = self.physics.access(bay, disk, kind);
+        let outstanding = bay.disks()[disk].under_way();
         self.judge(bounded::check("requests of one disk", outstanding, DISK_REQUESTS_MAX));
-        self.later(delay_ns, Event::Disk { node, life, disk, ticket, token: io.token });
-        if is_contested {
-            let chosen_ns = self.physics.draw().below(delay_ns.max(1));
-            self.later(chosen_ns, Event::Choose { node, life, disk, token: io.token });
-        }
+        let delay_ns = delay_ns.max(due_ns.saturating_sub(now_ns));
+        self.later(delay_ns, Event::Disk { node, life, disk, ticket, token });
         if is_write {
             self.on_disk_write(node, delay_ns);
         }

@@ -158,6 +158,11 @@ impl Node {
         self.clock.local(now_ns)
     }
 
+    /// When its clock shows that.
+    pub(super) fn world(&self, local: Time) -> u64 {
+        self.clock.world(local)
+    }
+
     // ---- its process ----
 
     pub(super) fn start(&mut self, role: Role) {

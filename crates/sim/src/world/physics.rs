@@ -5,7 +5,7 @@ use super::bay::Bay;
 use super::net::Net;
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
-use store::{IoKind, IoToken};
+use store::IoKind;
 
 /// A disk's access that has begun.
 pub(super) struct Access {
@@ -61,14 +61,14 @@ impl Physics {
     }
 
     /// A disk begins an access.
-    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, token: IoToken, kind: IoKind) -> Access {
+    pub(super) fn access(&mut self, bay: &mut Bay, disk: usize, kind: IoKind) -> Access {
         let kind = match kind {
             IoKind::Write { offset, payload, durable: true } => {
                 IoKind::Write { offset, payload, durable: self.durability == Durability::Honoured }
             }
             kind => kind,
         };
-        let (ticket, delay_ns) = bay.submit(disk, token, kind, &mut self.draw);
+        let (ticket, delay_ns) = bay.submit(disk, kind, &mut self.draw);
         Access { ticket, delay_ns }
     }
 

@@ -2,10 +2,11 @@
 
 use super::bay::Bay;
 use super::event::Input;
+use super::heads;
 use super::role::Role;
 use super::{Kind, World};
 use crate::units::SECOND;
-use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Time};
+use base::{BrickId, ClientId, ClusterId, GatewayId, Machine, NodeId, Time};
 use model::{Clock, PowerCut};
 use node::BrickNode;
 use proto::brick::BrickConfig;
@@ -58,7 +59,7 @@ impl World {
         let now = self.nodes[node].local(self.time.now_ns());
         let role = match self.nodes[node].kind().clone() {
             Kind::Directory => self.open_directory(now),
-            Kind::Brick(id) => Some(self.open_brick(id)),
+            Kind::Brick(id) => Some(self.open_brick(node, id, now)),
             Kind::Gateway(id) => {
                 let config = GatewayConfig { id, address: NodeId::Gateway(id).to_string() };
                 Some(Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new()))
@@ -74,9 +75,6 @@ impl World {
         self.nodes[node].start(role);
         if node != 0 {
             self.want(node, NodeId::Directory);
-        }
-        if self.nodes[node].shows_heads() {
-            self.deliver(node, Input::HeadsSeen);
         }
         self.settle(node);
     }
@@ -167,7 +165,7 @@ impl World {
         }
     }
 
-    fn open_brick(&self, id: BrickId) -> Role {
+    fn open_brick(&self, node: usize, id: BrickId, now: Time) -> Role {
         let config = BrickConfig {
             id,
             address: NodeId::Brick(id).to_string(),
@@ -179,7 +177,13 @@ impl World {
         let stores = (0..self.shape.disks.per_brick as u16).map(|disk| self.store_config(id, disk)).collect();
         let mut brick = BrickNode::open(config, stores);
         self.plant_brick(&mut brick);
-        Role::Brick(Box::new(brick), Vec::new())
+        let mut fx = Vec::new();
+        if self.nodes[node].shows_heads() {
+            let disks = &self.shape.disks;
+            let heads = heads::heads(id, disks.per_brick as usize, disks.model.bytes, now);
+            brick.step(now, node::Event::Heads(heads), &mut fx);
+        }
+        Role::Brick(Box::new(brick), fx)
     }
 
     fn store_config(&self, brick: BrickId, disk: u16) -> StoreConfig {

@@ -126,10 +126,6 @@ fn brick_event(input: Input) -> Option<node::Event> {
         Input::Up(node) => node::Event::Up(node),
         Input::Down(node) => node::Event::Down(node),
         Input::Disk { disk, done } => node::Event::Disk { disk, done },
-        Input::HeadsSeen => node::Event::HeadsSeen(true),
-        Input::Claims { disk, attempt, bid_ns, holders } => {
-            node::Event::Claims { disk, attempt, bid_ns, holders }
-        }
         _ => return None,
     })
 }
@@ -168,8 +164,7 @@ fn brick_output(effect: node::Effect) -> Output {
     match effect {
         node::Effect::Send { to, packet } => Output::Send { to, packet },
         node::Effect::Address { node, .. } => Output::Address(node),
-        node::Effect::Disk { disk, io } => Output::Disk { disk, io },
-        node::Effect::Claimed { disk, attempt, .. } => Output::Claimed { disk, attempt },
+        node::Effect::Disk { disk, io, due } => Output::Disk { disk, io, due },
         node::Effect::Ready => Output::Ready,
         node::Effect::Failed { why } => Output::Failed(why),
     }

@@ -16,12 +16,16 @@
 //!
 //! An empty file emulates nothing.
 
-use model::drive::{self, DriveModel, DriveOptions};
+use base::{BrickId, Time};
+use model::drive::{self, Drive, DriveModel, DriveOptions};
+use proto::distribute::claim::Config;
 use proto::heads::Policy;
+use proto::seat::heads::{Heads, Surroundings};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use store::Io;
 
 /// Nobody means more, and a brick that waits longer for its disk than this is of no use to a test.
 const LATE_MS_MAX: f64 = 60_000.0;
@@ -86,7 +90,7 @@ struct SettingsFile {
 struct DriveFile {
     model: String,
     #[serde(default)]
-    heads: Heads,
+    heads: Choice,
     #[serde(default)]
     parts: Parts,
     #[serde(default = "hundred")]
@@ -100,7 +104,7 @@ struct DriveFile {
 
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum Heads {
+enum Choice {
     Fcfs,
     Sstf,
     Clook,
@@ -142,6 +146,22 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// The heads of as many disks of `brick`, where they look like drives. Platters of all bricks of a machine turn together,
+    /// as in a simulation that begins at zero.
+    pub fn heads(&self, brick: BrickId, disks: usize, now: Time) -> Vec<Heads<Io>> {
+        let Some(drive) = &self.drive else { return Vec::new() };
+        let surroundings = Surroundings {
+            claims: Config { policy: drive.heads, ..Config::disk(brick, drive.claim_one_way_ns) },
+            dilate: self.dilate,
+            nvram_bytes: drive.nvram_bytes,
+            data_bytes: drive.data_bytes,
+        };
+        let device = || Box::new(Drive::with_options(drive.model.clone(), drive.options));
+        (0..disks).map(|_| Heads::new(surroundings, device(), now)).collect()
+    }
+}
+
 impl DriveSettings {
     fn new(file: &DriveFile, folder: &Path) -> Result<DriveSettings, String> {
         if !(SLOW_PERCENT_MIN..=SLOW_PERCENT_MAX).contains(&file.slow_percent) {
@@ -154,10 +174,10 @@ impl DriveSettings {
             return Err("drive.data_bytes is less than a block of 4096 bytes".to_owned());
         }
         let heads = match file.heads {
-            Heads::Fcfs => Policy::Fcfs,
-            Heads::Sstf => Policy::Sstf,
-            Heads::Clook => Policy::Clook,
-            Heads::Sptf => Policy::Sptf,
+            Choice::Fcfs => Policy::Fcfs,
+            Choice::Sstf => Policy::Sstf,
+            Choice::Clook => Policy::Clook,
+            Choice::Sptf => Policy::Sptf,
         };
         let options = match file.parts {
             Parts::Uncached => DriveOptions::UNCACHED,

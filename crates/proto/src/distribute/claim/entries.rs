@@ -63,6 +63,10 @@ impl<T> Entries<T> {
         entry
     }
 
+    pub(super) fn into_items(self) -> impl Iterator<Item = T> {
+        self.slots.into_iter().flatten().map(|entry| entry.item)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entry<T>)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| Some((index as u32, slot.as_ref()?)))
     }

@@ -236,6 +236,7 @@ impl Contests {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
         let was_there = self.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
         if was_there && is_left {
+            cx.counters.count(Counter::ReadLeftAtItsDisk);
             cx.counters.count(Counter::ReadLeftToAnotherMember);
         }
         was_there && is_left
