@@ -35,3 +35,28 @@ pub trait Machine {
 
     fn check(&self, _depth: Depth) {}
 }
+
+impl<M: Machine + ?Sized> Machine for Box<M> {
+    type Event = M::Event;
+    type Effect = M::Effect;
+
+    fn step(&mut self, now: Time, event: Self::Event, fx: &mut Vec<Self::Effect>) {
+        (**self).step(now, event, fx);
+    }
+
+    fn settle(&mut self, now: Time, fx: &mut Vec<Self::Effect>) {
+        (**self).settle(now, fx);
+    }
+
+    fn wake(&mut self, now: Time, fx: &mut Vec<Self::Effect>) {
+        (**self).wake(now, fx);
+    }
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        (**self).deadline()
+    }
+
+    fn check(&self, depth: Depth) {
+        (**self).check(depth);
+    }
+}

@@ -7,6 +7,7 @@ use sim::perf::{
     self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Interval, Length, Measured, Message, Mix,
     Workload,
 };
+use sim::timed;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -61,9 +62,20 @@ pub struct Seen {
 /// The same for the stream and who asks for it.
 pub type SeenByAll = Rc<RefCell<Seen>>;
 
+/// What stands for the machines of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Machines {
+    /// The performance model: [`sim::perf`].
+    #[default]
+    Modelled,
+    /// The machines that run for real, in the timed world: [`sim::timed`].
+    Whole,
+}
+
 /// A cluster under a load.
 #[derive(Clone)]
 pub struct System {
+    pub machines: Machines,
     pub cluster: Cluster,
     pub load: Load,
     pub length: Length,
@@ -77,7 +89,7 @@ impl Job for System {
         let Cluster { bricks, groups, network, scheme, write_release, exclusive, synchronised } =
             &self.cluster;
         json!({
-            "job": "system", "drives": self.drives, "groups": format!("{:?}", groups.0),
+            "job": "system", "machines": format!("{:?}", self.machines), "drives": self.drives, "groups": format!("{:?}", groups.0),
             "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
             "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
             "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
@@ -89,7 +101,12 @@ impl Job for System {
         let seen = SeenByAll::default();
         let workload = self.load.open(seed, &seen)?;
         let measured =
-            perf::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?;
+            match self.machines {
+                Machines::Modelled => perf::run(&self.cluster, workload, self.length, seed)
+                    .map_err(|error| error.to_string())?,
+                Machines::Whole => timed::run(&self.cluster, workload, self.length, seed)
+                    .map_err(|error| error.to_string())?,
+            };
         let Seen { failure, mut notes } = seen.take();
         if let Some(why) = failure {
             return Err(why);

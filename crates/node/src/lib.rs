@@ -4,12 +4,12 @@
 //! Deliberately absent: protocol, formats. Whatever goes between the parts goes through unchanged.
 
 use base::{Depth, Machine, NodeId, Time};
-use core::ops::Add;
+use core::ops::{Add, Range};
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::{Counter, Counters};
 use proto::seat::heads::{self, Heads, Served};
 use std::collections::{BTreeSet, VecDeque};
-use store::{Io, IoDone, IoFault, IoKind, Store, StoreConfig, StoreEffect, StoreEvent};
+use store::{Io, IoDone, IoFault, IoKind, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
 use wire::disk::Recovered;
 
@@ -73,10 +73,57 @@ enum Job {
     Heads(usize, heads::Event<Io>),
 }
 
+/// What a brick keeps its blocks in: the words of [`wire::disk`] over reads and writes of one disk. It is the [`Store`] where
+/// data are to last.
+pub trait Backing: Machine<Event = StoreEvent, Effect = StoreEffect> {
+    /// What tells its disk from all others; `None` before it is open.
+    fn identity(&self) -> Option<u64>;
+    fn space(&self) -> Space;
+    fn stats(&self) -> Stats;
+    /// Where the disk keeps blocks, in bytes from its beginning; `None` before it is open.
+    fn blocks_region(&self) -> Option<Range<u64>>;
+}
+
+impl Backing for Store {
+    fn identity(&self) -> Option<u64> {
+        Store::identity(self)
+    }
+
+    fn space(&self) -> Space {
+        Store::space(self)
+    }
+
+    fn stats(&self) -> Stats {
+        Store::stats(self)
+    }
+
+    fn blocks_region(&self) -> Option<Range<u64>> {
+        Store::blocks_region(self)
+    }
+}
+
+impl<B: Backing + ?Sized> Backing for Box<B> {
+    fn identity(&self) -> Option<u64> {
+        (**self).identity()
+    }
+
+    fn space(&self) -> Space {
+        (**self).space()
+    }
+
+    fn stats(&self) -> Stats {
+        (**self).stats()
+    }
+
+    fn blocks_region(&self) -> Option<Range<u64>> {
+        (**self).blocks_region()
+    }
+}
+
 /// A brick and its stores.
-pub struct BrickNode {
+pub struct BrickNode<B = Store> {
     config: BrickConfig,
-    stores: Vec<Store>,
+    stores: Vec<B>,
     phase: Phase,
     /// Who could be reached before the brick ran; it is told when it does.
     reached: BTreeSet<NodeId>,
@@ -96,10 +143,17 @@ pub struct BrickNode {
 impl BrickNode {
     /// A brick whose disks have yet to be read: the first `settle` asks for it.
     pub fn open(config: BrickConfig, disks: Vec<StoreConfig>) -> BrickNode {
-        assert!(!disks.is_empty(), "a brick has a disk");
+        BrickNode::over(config, disks.into_iter().map(Store::open).collect())
+    }
+}
+
+impl<B: Backing> BrickNode<B> {
+    /// A brick over stores that have yet to be opened: the first `settle` does it.
+    pub fn over(config: BrickConfig, stores: Vec<B>) -> BrickNode<B> {
+        assert!(!stores.is_empty(), "a brick has a disk");
         BrickNode {
-            phase: Phase::Opening(vec![None; disks.len()]),
-            stores: disks.into_iter().map(Store::open).collect(),
+            phase: Phase::Opening(vec![None; stores.len()]),
+            stores,
             config,
             reached: BTreeSet::new(),
             queue: VecDeque::new(),
@@ -133,7 +187,7 @@ impl BrickNode {
     }
 
     /// Its stores, for their statistics.
-    pub fn stores(&self) -> &[Store] {
+    pub fn stores(&self) -> &[B] {
         &self.stores
     }
 
@@ -188,7 +242,7 @@ impl BrickNode {
         now: Time,
         disk: usize,
         fx: &mut Vec<Effect>,
-        work: impl FnOnce(&mut Store, &mut Vec<StoreEffect>),
+        work: impl FnOnce(&mut B, &mut Vec<StoreEffect>),
     ) {
         let Some(store) = self.stores.get_mut(disk) else { return };
         let mut store_fx = core::mem::take(&mut self.store_fx);
@@ -245,19 +299,14 @@ impl BrickNode {
 
     /// The heads know the blocks, and the brick knows of the heads.
     fn see_heads(&mut self) {
-        let regions = self.stores.iter().map(Store::blocks_region);
+        let regions = self.stores.iter().map(B::blocks_region);
         for (heads, region) in self.heads.iter_mut().zip(regions) {
             region.into_iter().for_each(|region| heads.set_area(region));
         }
         self.queue.push_back(Job::Brick(BrickEvent::HeadsSeen(!self.heads.is_empty())));
     }
 
-    fn with_stores(
-        &mut self,
-        now: Time,
-        fx: &mut Vec<Effect>,
-        work: impl Fn(&mut Store, &mut Vec<StoreEffect>),
-    ) {
+    fn with_stores(&mut self, now: Time, fx: &mut Vec<Effect>, work: impl Fn(&mut B, &mut Vec<StoreEffect>)) {
         for disk in 0..self.stores.len() {
             self.with_store(now, disk, fx, &work);
             self.run(now, fx);
@@ -284,7 +333,7 @@ impl BrickNode {
             let mut brick = Brick::new(self.config.clone(), found, now);
             #[cfg(feature = "planted")]
             brick.set_rules(self.rules);
-            brick.set_disks(self.stores.iter().filter_map(Store::identity).collect());
+            brick.set_disks(self.stores.iter().filter_map(B::identity).collect());
             if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
                 brick.count(Counter::TornJournalTailAtRecovery);
             }
@@ -322,7 +371,7 @@ impl BrickNode {
     }
 }
 
-impl Machine for BrickNode {
+impl<B: Backing> Machine for BrickNode<B> {
     type Event = Event;
     type Effect = Effect;
 

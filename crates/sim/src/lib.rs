@@ -3,9 +3,10 @@
 //!
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
 //! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
-//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. Apart:
-//! [`perf`] (how fast a cluster is, with modelled drives), [`reference`] (modelled drives beside real ones), [`queue`]
-//! (events in the order of time).
+//! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. [`timed`] measures how fast
+//! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`perf`] (an older
+//! model of the same, with a client and a write path of its own), [`reference`] (modelled drives beside real ones),
+//! [`queue`] (events in the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 
@@ -25,6 +26,8 @@ pub mod queue;
 pub mod rare;
 pub mod reference;
 pub mod replay;
+mod shelf;
+pub mod timed;
 pub mod torture;
 pub mod trace;
 mod units;

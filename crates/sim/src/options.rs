@@ -1,6 +1,7 @@
 //! What a run is asked to be, and what its seed then draws.
 
 use crate::history::Register;
+use crate::timed::Hardware;
 use crate::units::{MS, SECOND};
 use base::{StreamId, VolumeId};
 use model::{DiskConfig, Draw};
@@ -8,6 +9,7 @@ use proto::fair::Order;
 use proto::layout::{Geometry, Layout, placement};
 use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 use store::Limits;
 use wire::ReadPolicy;
 
@@ -198,6 +200,8 @@ pub(crate) struct Shape {
     pub(crate) faults: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,
+    /// What the cluster is built of where things take the time that they take.
+    pub(crate) hardware: Option<Rc<Hardware>>,
 }
 
 /// Room for about 1 MiB of data behind a journal of 1 MiB.
@@ -261,6 +265,7 @@ impl Shape {
             turns: draw_turns(seed),
             faults: options.faults,
             plant: options.plant.clone(),
+            hardware: None,
         }
     }
 

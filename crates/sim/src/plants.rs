@@ -18,7 +18,6 @@ pub const SEEDS: u64 = 200;
 #[cfg(feature = "planted")]
 mod planted {
     use crate::world::{Durability, World};
-    use node::BrickNode;
     use proto::directory::Directory;
     use proto::planted::{Plant, rules};
     use store::StoreConfig;
@@ -53,7 +52,7 @@ mod planted {
             directory.set_rules(rules(plant_of(self.shape.plant.as_deref())));
         }
 
-        pub(crate) fn plant_brick(&self, brick: &mut BrickNode) {
+        pub(crate) fn plant_brick(&self, brick: &mut Brick) {
             brick.set_rules(rules(plant_of(self.shape.plant.as_deref())));
         }
     }
@@ -62,7 +61,7 @@ mod planted {
 #[cfg(not(feature = "planted"))]
 mod planted {
     use crate::world::World;
-    use node::BrickNode;
+    use crate::world::role::Brick;
     use proto::directory::Directory;
     use store::StoreConfig;
 
@@ -74,6 +73,6 @@ mod planted {
             config
         }
         pub(crate) fn plant_directory(&self, _directory: &mut Directory) {}
-        pub(crate) fn plant_brick(&self, _brick: &mut BrickNode) {}
+        pub(crate) fn plant_brick(&self, _brick: &mut Brick) {}
     }
 }

@@ -3,12 +3,12 @@
 use crate::checkers::{Violation, live};
 use crate::faults::Incident;
 use crate::history::History;
-use crate::options::{Options, Shape};
+use crate::options::{Options, Shape, VolumePlan};
 use crate::rare::{Rare, Reached};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::{Question, World};
-use base::NodeId;
+use base::{NodeId, VolumeId};
 use proto::counters::Counter;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,13 +115,7 @@ impl World {
 
     fn set_up(&mut self) -> Result<(), Violation> {
         self.add_directory();
-        let admit = |nonce| AdminRequest::AdmitBrick { nonce };
-        for reply in self.administer((1..=u64::from(self.shape.bricks)).map(admit).collect())? {
-            match reply {
-                AdminReply::Brick(id) => self.add_brick(id),
-                other => return Err(Violation::new("live", format!("admitting a brick gave {other:?}"))),
-            }
-        }
+        self.add_bricks(1..=u64::from(self.shape.bricks))?;
         for _ in 0..self.shape.gateways {
             let node = self.add_gateway();
             self.boot(node);
@@ -137,7 +131,19 @@ impl World {
         Ok(())
     }
 
-    fn await_bricks(&mut self) -> Result<(), Violation> {
+    /// Admits bricks under these nonces, and starts them.
+    pub(crate) fn add_bricks(&mut self, nonces: impl Iterator<Item = u64>) -> Result<(), Violation> {
+        let admit = |nonce| AdminRequest::AdmitBrick { nonce };
+        for reply in self.administer(nonces.map(admit).collect())? {
+            match reply {
+                AdminReply::Brick(id) => self.add_brick(id),
+                other => return Err(Violation::new("live", format!("admitting a brick gave {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn await_bricks(&mut self) -> Result<(), Violation> {
         let end_ns = self.time.now_ns() + SETUP_NS;
         while self.time.now_ns() < end_ns && self.judges.are_content() {
             let reply = self.administer(vec![AdminRequest::Status])?.remove(0);
@@ -151,7 +157,7 @@ impl World {
         Err(Violation::new("live", "the bricks did not all report to the directory"))
     }
 
-    fn set_care(&mut self) -> Result<(), Violation> {
+    pub(crate) fn set_care(&mut self) -> Result<(), Violation> {
         let shape = &self.shape;
         let care = AdminRequest::SetCare {
             rebuild_bytes_per_second: Some(shape.upkeep.rebuild_bytes_per_second),
@@ -165,29 +171,31 @@ impl World {
     fn create_volumes(&mut self) -> Result<(), Violation> {
         for volume in 0..self.workload.volumes() {
             let plan = self.workload.plan(volume).clone();
-            let request = AdminRequest::CreateVolume {
-                name: plan.name.clone(),
-                size_bytes: plan.size_blocks() * base::BLOCK_U64,
-                layout: plan.layout.to_string(),
-                stripe_unit_blocks: plan.unit_blocks,
-                groups: plan.groups(),
-                read_policy: plan.read_policy,
-                io_timeout: wire::IoTimeout::default(),
-                protocol: wire::Protocol::default(),
-                placement: wire::Placement::default(),
-                stream: plan.stream,
-                nonce: self.physics.draw().bits(),
-            };
-            match self.administer(vec![request])?.remove(0) {
-                AdminReply::Volume(info) => {
-                    self.workload.on_made(volume, info.family);
-                }
-                other => {
-                    return Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name)));
-                }
-            }
+            let family = self.create_volume(&plan)?;
+            self.workload.on_made(volume, family);
         }
         Ok(())
+    }
+
+    /// Creates a volume: its family.
+    pub(crate) fn create_volume(&mut self, plan: &VolumePlan) -> Result<VolumeId, Violation> {
+        let request = AdminRequest::CreateVolume {
+            name: plan.name.clone(),
+            size_bytes: plan.size_blocks() * base::BLOCK_U64,
+            layout: plan.layout.to_string(),
+            stripe_unit_blocks: plan.unit_blocks,
+            groups: plan.groups(),
+            read_policy: plan.read_policy,
+            io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream: plan.stream,
+            nonce: self.physics.draw().bits(),
+        };
+        match self.administer(vec![request])?.remove(0) {
+            AdminReply::Volume(info) => Ok(info.family),
+            other => Err(Violation::new("live", format!("creating {} gave {other:?}", plan.name))),
+        }
     }
 
     /// Gives commands and waits for them to be done.

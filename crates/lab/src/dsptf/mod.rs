@@ -17,6 +17,7 @@ mod table5;
 mod table6;
 mod text;
 mod traces;
+mod whole;
 
 use crate::experiment::Experiment;
 
@@ -35,5 +36,6 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(table6::Table6),
         Box::new(fig9::Fig9),
         Box::new(text::Text),
+        Box::new(whole::Whole),
     ]
 }

@@ -4,7 +4,7 @@ use crate::cell::Cell;
 use crate::experiment::{Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Series, Spot};
-use crate::system::{Load, System};
+use crate::system::{Load, Machines, System};
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::lard::LardConfig;
@@ -125,6 +125,7 @@ pub(super) fn closed(
     let groups = cluster.groups.0.len() as u64;
     let load = Load::Closed { outstanding, mix: mix(parameters, reads) };
     System {
+        machines: Machines::default(),
         cluster,
         load,
         length: length(parameters, scale, groups),

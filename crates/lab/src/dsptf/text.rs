@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use crate::system::{Load, System};
+use crate::system::{Load, Machines, System};
 use proto::heads::Policy;
 use sim::perf::{Arrivals, Cluster, Scheme};
 
@@ -138,7 +138,13 @@ fn all_idle(parameters: &Parameters, scale: Scale, replicas: u32) -> Point {
         setup::cluster(parameters, replicas, replicas, setup::scheme(parameters, "D-SPTF", &[]));
     let load = Load::Open { per_second: 1.0, arrivals: Arrivals::Regular, mix: setup::mix(parameters, 1.0) };
     let length = setup::length(parameters, scale, 1);
-    let system = System { cluster, load, length, drives: parameters.text("drive").to_owned() };
+    let system = System {
+        machines: Machines::default(),
+        cluster,
+        load,
+        length,
+        drives: parameters.text("drive").to_owned(),
+    };
     labelled(system, "all idle", "D-SPTF", replicas, 0, 1.0)
 }
 

@@ -6,7 +6,7 @@ use super::source::number;
 use super::workload::load;
 use crate::error::LabError;
 use crate::experiment::Scale;
-use crate::system::{Load, System};
+use crate::system::{Load, Machines, System};
 use base::Time;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::claim::bids::Defer;
@@ -31,7 +31,7 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     let load = load(source, folder, &form.workload)?;
     let groups = cluster.groups.0.len() as u64;
     let length = length(form, &load, scale, groups);
-    Ok(System { cluster, load, length, drives })
+    Ok(System { machines: Machines::default(), cluster, load, length, drives })
 }
 
 /// The model of a drive of the repository, or of a file.

@@ -4,11 +4,13 @@
 //!   how much later; beside it the binary heap of the standard library, which does the same.
 //! - A disk: an Atlas 10K with a constant number of random accesses outstanding, as the event loop of a simulator would
 //!   drive it. Drawing the accesses is part of what is measured, and so is the loop's queue of events.
+//! - Clusters: whole machines in the timed world, and the performance model beside them.
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 mod disk;
 mod hold;
+mod timed;
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,9 @@ fn main() {
     }
     if is_wanted("disk") {
         disk::bench();
+    }
+    if is_wanted("timed") {
+        timed::bench();
     }
 }
 

@@ -6,12 +6,12 @@ use crate::world::role::Role;
 use base::{BLOCK, BrickId, ClientId, ClusterId, Depth, GatewayId, NodeId, Payload, Time, VolumeId};
 use bytes::Bytes;
 use core::time::Duration;
-use node::BrickNode;
+use node::{Backing, BrickNode};
 use proto::brick::BrickConfig;
 use proto::directory::{Directory, DirectoryConfig};
 use proto::gateway::{Gateway, GatewayConfig};
 use std::collections::{BTreeMap, VecDeque};
-use store::{FormatOptions, IoDone, IoFault, IoKind, StoreConfig};
+use store::{FormatOptions, IoDone, IoFault, IoKind, Store, StoreConfig};
 use wire::{AdminRequest, Io, Message, Packet, Wire};
 
 const CLUSTER: ClusterId = ClusterId([3; 16]);
@@ -129,7 +129,10 @@ impl Bed {
             write(&mut disk, offset, &content);
         }
         self.disks.insert(node, disk);
-        let brick = BrickNode::open(config, vec![StoreConfig::new(CLUSTER, id, 0, DISK_BYTES)]);
+        let brick = BrickNode::over(
+            config,
+            vec![Box::new(Store::open(StoreConfig::new(CLUSTER, id, 0, DISK_BYTES))) as Box<dyn Backing>],
+        );
         self.roles.insert(node, Role::Brick(Box::new(brick), Vec::new()));
     }
 

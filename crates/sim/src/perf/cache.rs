@@ -6,7 +6,7 @@ const NONE: u32 = u32::MAX;
 
 /// Which blocks are in memory. Allocates until it is full, and then no more.
 #[derive(Debug)]
-pub(super) struct Lru {
+pub(crate) struct Lru {
     places: HashMap<u64, u32>,
     links: Vec<Link>,
     free: Vec<u32>,
@@ -23,22 +23,22 @@ struct Link {
 }
 
 impl Lru {
-    pub(super) fn new(blocks_max: u64) -> Lru {
+    pub(crate) fn new(blocks_max: u64) -> Lru {
         let blocks_max = u32::try_from(blocks_max).unwrap_or(NONE - 1);
         let (places, links, free) = (HashMap::default(), Vec::new(), Vec::new());
         Lru { places, links, free, newest: NONE, oldest: NONE, blocks_max }
     }
 
-    pub(super) fn is_off(&self) -> bool {
+    pub(crate) fn is_off(&self) -> bool {
         self.blocks_max == 0
     }
 
-    pub(super) fn holds(&self, block: u64) -> bool {
+    pub(crate) fn holds(&self, block: u64) -> bool {
         self.places.contains_key(&block)
     }
 
     /// `block` is used, and in memory from now on.
-    pub(super) fn touch(&mut self, block: u64) {
+    pub(crate) fn touch(&mut self, block: u64) {
         if self.is_off() {
             return;
         }
@@ -53,7 +53,7 @@ impl Lru {
     }
 
     /// `block` is no longer in memory.
-    pub(super) fn remove(&mut self, block: u64) {
+    pub(crate) fn remove(&mut self, block: u64) {
         if let Some(at) = self.places.remove(&block) {
             self.unlink(at);
             self.free.push(at);

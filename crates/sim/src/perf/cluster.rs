@@ -120,7 +120,7 @@ pub enum WriteRelease {
 
 impl WriteRelease {
     /// How many of `holders` must have written.
-    pub(super) fn needed(self, holders: usize) -> u32 {
+    pub(crate) fn needed(self, holders: usize) -> u32 {
         let holders = holders as u32;
         match self {
             WriteRelease::Nvram => 0,

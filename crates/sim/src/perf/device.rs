@@ -9,7 +9,7 @@ use proto::distribute::claim::estimate::Estimate;
 const UNKNOWN_NS: u64 = 1_000_000;
 
 #[derive(Debug)]
-pub(super) struct Device {
+pub(crate) struct Device {
     drive: Drive,
     /// What is known of it when its head cannot be seen.
     estimate: Option<Estimate>,
@@ -20,19 +20,19 @@ pub(super) struct Device {
 
 impl Device {
     /// A disk whose platter is `phase_ns` ahead of one that began at the origin of time.
-    pub(super) fn new(drive: Drive, phase_ns: u64, is_blind: bool) -> Device {
+    pub(crate) fn new(drive: Drive, phase_ns: u64, is_blind: bool) -> Device {
         let estimate = is_blind.then(|| Estimate::new(UNKNOWN_NS));
         Device { drive, estimate, percent: 100, since: (0, phase_ns) }
     }
 
     /// From `now` on every time is `percent` of what the drive's file says.
-    pub(super) fn set_percent(&mut self, now: Time, percent: u32) {
+    pub(crate) fn set_percent(&mut self, now: Time, percent: u32) {
         self.since = (now.0, self.own(now).0);
         self.percent = u64::from(percent);
     }
 
     /// Serves an access; returns when it is done, and how many the disk is at with it.
-    pub(super) fn serve(&mut self, start: Time, access: Access) -> (Time, u32) {
+    pub(crate) fn serve(&mut self, start: Time, access: Access) -> (Time, u32) {
         let own = self.own(start);
         let done = self.drive.serve(own, access).done;
         let depth = self.estimate.as_mut().map_or(1, Estimate::begin);
@@ -40,12 +40,12 @@ impl Device {
     }
 
     /// Whether it can be said when an access will be done.
-    pub(super) fn is_seen(&self) -> bool {
+    pub(crate) fn is_seen(&self) -> bool {
         self.estimate.is_none()
     }
 
     /// Learns what an access took.
-    pub(super) fn served(&mut self, depth: u32, service_ns: u64) {
+    pub(crate) fn served(&mut self, depth: u32, service_ns: u64) {
         if let Some(estimate) = &mut self.estimate {
             estimate.end(depth, service_ns);
         }
@@ -93,6 +93,16 @@ impl Mechanics for Device {
             None => self.stretched(self.drive.seek_floor_ns(cylinders)),
             Some(estimate) => estimate.seek_floor_ns(cylinders),
         }
+    }
+}
+
+impl base::Device for Device {
+    fn capacity_sectors(&self) -> u64 {
+        self.drive.model().capacity_sectors()
+    }
+
+    fn serve(&mut self, start: Time, access: Access) -> Time {
+        Device::serve(self, start, access).0
     }
 }
 

@@ -44,7 +44,7 @@ impl Message {
         Message::Acknowledged,
     ];
 
-    pub(super) fn carries_data(self) -> bool {
+    pub(crate) fn carries_data(self) -> bool {
         matches!(self, Message::Data | Message::Write | Message::WriteForward)
     }
 }
@@ -221,7 +221,7 @@ impl Measured {
 const PARTS: usize = 64;
 
 #[derive(Clone, Debug)]
-pub(super) struct Times {
+pub(crate) struct Times {
     buckets: Vec<u32>,
     count: u64,
     sum_ns: u128,
@@ -229,18 +229,18 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub(super) fn new() -> Times {
+    pub(crate) fn new() -> Times {
         Times { buckets: vec![0; octaves::boxes::<PARTS>()], count: 0, sum_ns: 0, max_ns: 0 }
     }
 
-    pub(super) fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         self.buckets[octaves::index::<PARTS>(ns)] += 1;
         self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
-    pub(super) fn response(&self) -> Response {
+    pub(crate) fn response(&self) -> Response {
         Response {
             count: self.count,
             mean_ms: self.sum_ns as f64 / self.count.max(1) as f64 / 1e6,
@@ -318,19 +318,19 @@ impl Series {
 
 /// What is counted while measuring.
 #[derive(Clone, Debug)]
-pub(super) struct Meter {
-    pub(super) since: Time,
-    pub(super) requests: u64,
-    pub(super) reads: Times,
-    pub(super) writes: Times,
+pub(crate) struct Meter {
+    pub(crate) since: Time,
+    pub(crate) requests: u64,
+    pub(crate) reads: Times,
+    pub(crate) writes: Times,
     traffic: Traffic,
-    pub(super) contention: Contention,
+    pub(crate) contention: Contention,
     series: Series,
 }
 
 impl Meter {
     /// Measures from `since` on.
-    pub(super) fn new(since: Time) -> Meter {
+    pub(crate) fn new(since: Time) -> Meter {
         Meter {
             since,
             requests: 0,
@@ -342,12 +342,12 @@ impl Meter {
         }
     }
 
-    pub(super) fn sent(&mut self, kind: Message, bytes: u64) {
+    pub(crate) fn sent(&mut self, kind: Message, bytes: u64) {
         self.traffic.by_kind[kind as usize] += 1;
         self.traffic.bytes[usize::from(!kind.carries_data())] += bytes;
     }
 
-    pub(super) fn answered(&mut self, now: Time, is_write: bool, response_ns: u64) {
+    pub(crate) fn answered(&mut self, now: Time, is_write: bool, response_ns: u64) {
         self.series.add(now, response_ns);
         self.requests += 1;
         let times = if is_write { &mut self.writes } else { &mut self.reads };
@@ -355,7 +355,7 @@ impl Meter {
     }
 
     /// All that was counted until `now`; bricks and what the schemes count are the caller's.
-    pub(super) fn finish(self, scheme: &'static str, now: Time) -> Measured {
+    pub(crate) fn finish(self, scheme: &'static str, now: Time) -> Measured {
         let mut all = self.reads.clone();
         all.buckets.iter_mut().zip(&self.writes.buckets).for_each(|(all, more)| *all += more);
         all.count += self.writes.count;

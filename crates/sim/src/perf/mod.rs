@@ -11,21 +11,21 @@
 
 mod asker;
 mod brick;
-mod cache;
+pub(crate) mod cache;
 mod client;
 pub mod cluster;
-mod device;
+pub(crate) mod device;
 pub mod measured;
 mod reads;
 mod request;
 mod run;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 pub mod workload;
 mod writes;
 
-pub use cluster::{BrickSpec, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
+pub use cluster::{BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
 pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
 pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
 

@@ -7,7 +7,7 @@ use model::Draw;
 const EXTENT_SECTORS: u64 = 1 << 17;
 
 /// Where requests come from.
-pub(super) enum Source {
+pub(crate) enum Source {
     Closed { outstanding: u32, drawn: Drawn },
     Open { moments: Moments, drawn: Drawn },
     Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival>, told: Told },
@@ -15,14 +15,14 @@ pub(super) enum Source {
 
 /// What a stream told of.
 #[derive(Default)]
-pub(super) struct Told {
+pub(crate) struct Told {
     requests: u64,
     /// Those beyond the cluster's end.
     wrapped: u64,
 }
 
 impl Source {
-    pub(super) fn new(workload: Workload, draw: &mut Draw) -> Source {
+    pub(crate) fn new(workload: Workload, draw: &mut Draw) -> Source {
         match workload {
             Workload::Closed { outstanding, mix } => {
                 Source::Closed { outstanding, drawn: Drawn::new(mix, draw.fork()) }
@@ -36,7 +36,7 @@ impl Source {
     }
 
     /// The share of a stream's requests that were beyond the cluster's end.
-    pub(super) fn wrapped(&self) -> f64 {
+    pub(crate) fn wrapped(&self) -> f64 {
         match self {
             Source::Stream { told, .. } => told.wrapped as f64 / told.requests.max(1) as f64,
             Source::Closed { .. } | Source::Open { .. } => 0.0,
@@ -47,7 +47,7 @@ impl Source {
 impl Told {
     /// In which group a request is, and where. Beyond the end addresses begin anew; a request that crosses the end is
     /// moved back from it.
-    pub(super) fn place(&mut self, record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {
+    pub(crate) fn place(&mut self, record: &Arrival, groups: u64, sectors: u64) -> (u32, Shape) {
         let extent = record.sector / EXTENT_SECTORS;
         let within = extent / groups * EXTENT_SECTORS + record.sector % EXTENT_SECTORS;
         let count = record.count.clamp(1, u32::try_from(sectors).unwrap_or(u32::MAX));

@@ -4,6 +4,9 @@ use base::Time;
 use core::fmt;
 use model::Draw;
 
+/// Sectors of a block.
+const BLOCK_SECTORS: u64 = base::BLOCK_U64 / base::SECTOR_BYTES;
+
 /// Who asks, and when.
 pub enum Workload {
     /// Always so many requests outstanding in each replica group; an answer is followed by the next request at once.
@@ -90,6 +93,8 @@ pub enum Sizes {
     Exponential(f64),
     /// All the same, in sectors.
     Fixed(u32),
+    /// So many blocks of 4 KiB, each request beginning with a block.
+    Blocks(u32),
 }
 
 /// Where requests go.
@@ -116,26 +121,26 @@ pub struct Length {
 
 /// What one request asks for, within a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Shape {
-    pub(super) sector: u64,
-    pub(super) count: u32,
-    pub(super) is_write: bool,
+pub(crate) struct Shape {
+    pub(crate) sector: u64,
+    pub(crate) count: u32,
+    pub(crate) is_write: bool,
 }
 
 /// Draws requests of a mix.
 #[derive(Debug)]
-pub(super) struct Drawn {
+pub(crate) struct Drawn {
     mix: Mix,
     draw: Draw,
 }
 
 impl Drawn {
-    pub(super) fn new(mix: Mix, draw: Draw) -> Drawn {
+    pub(crate) fn new(mix: Mix, draw: Draw) -> Drawn {
         Drawn { mix, draw }
     }
 
     /// A request within `sectors`.
-    pub(super) fn next(&mut self, sectors: u64) -> Shape {
+    pub(crate) fn next(&mut self, sectors: u64) -> Shape {
         let count = self.count().min(u32::try_from(sectors).unwrap_or(u32::MAX)).max(1);
         let space = sectors - u64::from(count) + 1;
         let sector = match self.mix.locality {
@@ -146,12 +151,15 @@ impl Drawn {
                 self.draw.below(if is_hot { hot } else { space })
             }
         };
+        let is_aligned = matches!(self.mix.sizes, Sizes::Blocks(_));
+        let sector = if is_aligned { sector - sector % BLOCK_SECTORS } else { sector };
         Shape { sector, count, is_write: uniform(&mut self.draw) >= self.mix.reads }
     }
 
     fn count(&mut self) -> u32 {
         match self.mix.sizes {
             Sizes::Fixed(count) => count,
+            Sizes::Blocks(count) => count * BLOCK_SECTORS as u32,
             Sizes::Exponential(mean) => libm::ceil(exponential(&mut self.draw) * mean / 512.0) as u32,
         }
     }
@@ -159,7 +167,7 @@ impl Drawn {
 
 /// The moments of an open workload.
 #[derive(Debug)]
-pub(super) struct Moments {
+pub(crate) struct Moments {
     arrivals: Arrivals,
     mean_ns: f64,
     // Time within bursts only; silences are put in when it is told.
@@ -168,11 +176,11 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub(super) fn new(arrivals: Arrivals, per_second: f64, draw: Draw) -> Moments {
+    pub(crate) fn new(arrivals: Arrivals, per_second: f64, draw: Draw) -> Moments {
         Moments { arrivals, mean_ns: 1e9 / per_second.max(1e-9), busy_ns: 0.0, draw }
     }
 
-    pub(super) fn next(&mut self) -> Time {
+    pub(crate) fn next(&mut self) -> Time {
         let gap = if self.arrivals == Arrivals::Regular { 1.0 } else { exponential(&mut self.draw) };
         let Arrivals::Bursts { factor, period_ns } = self.arrivals else {
             self.busy_ns += gap * self.mean_ns;

@@ -1,6 +1,7 @@
 //! What happens in the world, and what nodes ask of it.
 
 use crate::faults::Fault;
+use crate::timed::LoadEvent;
 use base::{NodeId, Payload, Time, VolumeId};
 use proto::directory::Put;
 use store::{IoDone, IoToken};
@@ -69,6 +70,16 @@ pub(crate) enum Event {
         ticket: u64,
         token: IoToken,
     },
+    /// The same of a disk that keeps its contents elsewhere, and where it has written.
+    Shelf {
+        node: usize,
+        life: u32,
+        disk: usize,
+        token: IoToken,
+        written: Option<u64>,
+    },
+    /// The load of a cluster that is measured goes on.
+    Load(LoadEvent),
     /// A put of the directory reached stable storage.
     Put {
         node: usize,

@@ -23,10 +23,12 @@ use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX};
 use crate::faults::Faults;
 use crate::options::Shape;
 use crate::rare::Reached;
+use crate::timed::Load;
 use crate::trace::Trace;
 use crate::units::MS;
 use crate::workload::Workload;
 use base::{ClientId, Depth, GatewayId, NodeId};
+use bytes::Bytes;
 use cabinet::Cabinet;
 use event::{Event, Input, Output};
 use judges::Judges;
@@ -37,7 +39,7 @@ use node::{Nodes, Wake};
 pub(crate) use physics::Durability;
 use physics::{Access, Physics};
 use role::Role;
-use store::IoKind;
+use store::{IoDone, IoKind};
 use timeline::Timeline;
 use wire::{Message, Packet};
 
@@ -64,11 +66,20 @@ pub(crate) struct World {
     pub(crate) workload: Workload,
     pub(crate) faults: Faults,
     pub(crate) administrator: Administrator,
+    /// What is asked of a cluster whose speed is measured.
+    pub(crate) load: Option<Box<Load>>,
+    /// Whether every step is judged and told.
+    is_watched: bool,
     cabinet: Cabinet,
     outputs: Vec<Output>,
 }
 
 impl World {
+    /// From now on nobody looks at what machines do: for runs that are measured.
+    pub(crate) fn watch_no_more(&mut self) {
+        self.is_watched = false;
+    }
+
     /// A world of that shape in which nobody runs yet.
     pub(crate) fn new(seed: u64, shape: Shape, trace: Trace) -> World {
         let mut draw = Draw::new(seed ^ 0x5eed_b41c);
@@ -78,13 +89,15 @@ impl World {
         World {
             time: Timeline::new(),
             nodes: Nodes::new(),
-            physics: Physics::new(draw),
+            physics: Physics::new(draw, shape.hardware.as_ref().map(|hardware| hardware.network)),
             judges: Judges::default(),
             trace,
             shape,
             workload,
             faults,
             administrator,
+            load: None,
+            is_watched: true,
             cabinet: Cabinet::default(),
             outputs: Vec::new(),
         }
@@ -151,9 +164,13 @@ impl World {
             return;
         }
         let (now_ns, this) = (self.time.now_ns(), &mut self.nodes[node]);
+        if !self.is_watched {
+            this.step(now_ns, input, None);
+            return self.settle(node);
+        }
         self.trace.step(now_ns, this.id(), &input, this.reason());
         let depth = if self.physics.draw().chance(2_000) { Depth::Deep } else { Depth::Cheap };
-        let batch = this.step(now_ns, input, depth);
+        let batch = this.step(now_ns, input, Some(depth));
         self.end_step(node, is_wake, batch);
         if self.nodes[node].id() == STEWARD {
             let answers = self.nodes[node].operator().take_answers();
@@ -165,7 +182,9 @@ impl World {
     pub(crate) fn settle(&mut self, node: usize) {
         let mut outputs = core::mem::take(&mut self.outputs);
         self.nodes[node].settle(self.time.now_ns(), &mut outputs);
-        self.judge(bounded::check("effects of one batch", outputs.len(), EFFECTS_MAX));
+        if self.is_watched {
+            self.judge(bounded::check("effects of one batch", outputs.len(), EFFECTS_MAX));
+        }
         for output in outputs.drain(..) {
             self.on_output(node, output);
         }
@@ -186,7 +205,12 @@ impl World {
         self.nodes[node].operator().ask(now, to, make)
     }
 
-    fn on_event(&mut self, event: Event) {
+    /// Goes on to what happens next.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.time.next(u64::MAX)
+    }
+
+    pub(crate) fn on_event(&mut self, event: Event) {
         match event {
             Event::Node { node, life, input } if self.nodes[node].life() == life => self.deliver(node, input),
             Event::Settle { node, life } if self.nodes[node].life() == life => {
@@ -198,8 +222,15 @@ impl World {
                 let done = self.nodes[node].disks_mut().complete(disk, ticket, token);
                 self.deliver(node, Input::Disk { disk, done });
             }
+            Event::Shelf { node, life, disk, token, written } if self.nodes[node].life() == life => {
+                written.into_iter().for_each(|at| self.on_home(node, at));
+                let done = IoDone { token, result: Ok(Bytes::new()) };
+                self.deliver(node, Input::Disk { disk, done });
+            }
+            Event::Load(what) => self.on_load(what),
             Event::Put { node, life, token } if self.nodes[node].life() == life => self.on_put(node, token),
-            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } | Event::Disk { .. } => {}
+            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } => {}
+            Event::Disk { .. } | Event::Shelf { .. } => {}
             Event::Crash { node, life } if self.nodes[node].life() == life => self.on_crash(node),
             Event::Crash { .. } => {}
             Event::Boot { node } => self.boot(node),
@@ -244,7 +275,11 @@ impl World {
             Output::Disk { disk, io, due } => self.submit(node, disk, io, due),
             Output::Ready => {}
             Output::Failed(why) => self.on_brick_failed(node, why),
+            Output::Opened { session, volume } if self.load.is_some() => self.on_load_opened(session, volume),
             Output::Opened { session, volume } => self.on_opened(session, volume),
+            Output::Reply { tag, result, payload } if self.load.is_some() => {
+                self.on_load_reply(tag, result, &payload);
+            }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
             Output::Attached(found) => self.on_attached(node, found),
         }
@@ -252,6 +287,9 @@ impl World {
 
     /// A request goes to a disk. Where the disk's heads are seen it is done at `due` by the node's clock at the earliest.
     fn submit(&mut self, node: usize, disk: usize, io: store::Io, due: Option<base::Time>) {
+        if self.nodes[node].has_shelves() {
+            return self.submit_to_shelf(node, disk, io, due);
+        }
         let store::Io { token, kind } = io;
         let is_write = matches!(kind, IoKind::Write { .. });
         let (life, now_ns) = (self.nodes[node].life(), self.time.now_ns());
@@ -265,6 +303,20 @@ impl World {
         if is_write {
             self.on_disk_write(node, delay_ns);
         }
+    }
+
+    /// The same, of a disk whose contents are kept elsewhere: what is asked is when it is done.
+    fn submit_to_shelf(&mut self, node: usize, disk: usize, io: store::Io, due: Option<base::Time>) {
+        let (life, now_ns) = (self.nodes[node].life(), self.time.now_ns());
+        let done_ns = match due {
+            Some(due) => self.nodes[node].world(due).max(now_ns),
+            None => self.nodes[node].shelf_done_ns(disk, now_ns, &io.kind),
+        };
+        let written = match io.kind {
+            IoKind::Write { offset, .. } => Some(offset),
+            IoKind::Read { .. } | IoKind::Flush => None,
+        };
+        self.time.at(done_ns, Event::Shelf { node, life, disk, token: io.token, written });
     }
 
     fn store(&mut self, node: usize, token: u64, puts: Vec<proto::directory::Put>) {

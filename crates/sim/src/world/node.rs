@@ -5,11 +5,13 @@ use super::event::{Input, Output};
 use super::operator::Operator;
 use super::role::Role;
 use crate::checkers::bounded::WAKES_MAX;
+use crate::timed::ShelfDisk;
 use crate::units::SECOND;
-use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time};
+use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time, VolumeId};
 use core::ops::{Index, IndexMut};
 use model::Clock;
 use proto::Counters;
+use store::IoKind;
 
 /// What a node is, over all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub(crate) struct Node {
     /// It will never run again.
     is_gone: bool,
     bay: Option<Bay>,
+    shelves: Vec<ShelfDisk>,
     clock: Clock,
     process: Option<Process>,
 }
@@ -63,7 +66,7 @@ pub(super) enum Wake {
 impl Node {
     fn new(id: NodeId, kind: Kind) -> Node {
         let clock = Clock::new(0, Time(SECOND), 0);
-        Node { id, kind, life: 0, is_gone: false, bay: None, clock, process: None }
+        Node { id, kind, life: 0, is_gone: false, bay: None, shelves: Vec::new(), clock, process: None }
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -137,6 +140,37 @@ impl Node {
 
     pub(crate) fn bay_mut(&mut self) -> Option<&mut Bay> {
         self.bay.as_mut()
+    }
+
+    /// Whether its disks keep their contents elsewhere.
+    pub(super) fn has_shelves(&self) -> bool {
+        !self.shelves.is_empty()
+    }
+
+    pub(super) fn shelves(&self) -> &[ShelfDisk] {
+        &self.shelves
+    }
+
+    pub(super) fn set_shelves(&mut self, shelves: Vec<ShelfDisk>) {
+        self.shelves = shelves;
+    }
+
+    /// When such a disk is done with what it is asked now.
+    pub(super) fn shelf_done_ns(&mut self, disk: usize, now_ns: u64, kind: &IoKind) -> u64 {
+        self.shelves[disk].done_ns(now_ns, kind)
+    }
+
+    /// Which block of which volume lies at this byte of its first disk.
+    pub(crate) fn shelf_place(&self, offset: u64) -> Option<(VolumeId, u64)> {
+        self.shelves.first()?.place(offset)
+    }
+
+    /// The brick's machine, while it runs.
+    pub(crate) fn machine(&self) -> Option<&super::role::Brick> {
+        match &self.process.as_ref()?.role {
+            Role::Brick(brick, _) => Some(brick),
+            _ => None,
+        }
     }
 
     pub(super) fn shows_heads(&self) -> bool {
@@ -227,14 +261,14 @@ impl Node {
     }
 
     /// Takes one input; how many it took since its effects last went out.
-    pub(super) fn step(&mut self, now_ns: u64, input: Input, depth: Depth) -> u32 {
+    pub(super) fn step(&mut self, now_ns: u64, input: Input, depth: Option<Depth>) -> u32 {
         let now = self.clock.local(now_ns);
         let process = self.process();
         match input {
             Input::Wake => process.role.wake(now),
             input => process.role.step(now, input),
         }
-        process.role.check(depth);
+        depth.into_iter().for_each(|depth| process.role.check(depth));
         process.batch += 1;
         process.batch
     }

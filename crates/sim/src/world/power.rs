@@ -8,12 +8,12 @@ use super::{Kind, World};
 use crate::units::SECOND;
 use base::{BrickId, ClientId, ClusterId, GatewayId, Machine, NodeId, Time};
 use model::{Clock, PowerCut};
-use node::BrickNode;
+use node::{Backing, BrickNode};
 use proto::brick::BrickConfig;
 use proto::client::{Client, ClientConfig};
 use proto::directory::{Directory, DirectoryConfig};
 use proto::gateway::{Gateway, GatewayConfig};
-use store::{FormatOptions, StoreConfig};
+use store::{FormatOptions, Store, StoreConfig};
 
 const CLUSTER: ClusterId = ClusterId(*b"simulated world.");
 
@@ -26,8 +26,16 @@ impl World {
     /// Starts a brick on empty disks.
     pub(crate) fn add_brick(&mut self, id: BrickId) {
         let node = self.nodes.add(NodeId::Brick(id), Kind::Brick(id));
-        let bay = self.format(id);
-        self.nodes[node].set_disks(bay);
+        match &self.shape.hardware {
+            Some(hardware) => {
+                let shelves = hardware.shelves(id, self.physics.draw());
+                self.nodes[node].set_shelves(shelves);
+            }
+            None => {
+                let bay = self.format(id);
+                self.nodes[node].set_disks(bay);
+            }
+        }
         self.boot(node);
     }
 
@@ -174,10 +182,19 @@ impl World {
             durability: Vec::new(),
             turns: self.shape.turns,
         };
-        let stores = (0..self.shape.disks.per_brick as u16).map(|disk| self.store_config(id, disk)).collect();
-        let mut brick = BrickNode::open(config, stores);
-        self.plant_brick(&mut brick);
         let mut fx = Vec::new();
+        if self.nodes[node].has_shelves() {
+            let shelves = self.nodes[node].shelves();
+            let backings = shelves.iter().map(|shelf| Box::new(shelf.open()) as Box<dyn Backing>).collect();
+            let mut brick = BrickNode::over(config, backings);
+            let heads: Vec<_> = shelves.iter().filter_map(|shelf| shelf.heads(id, now)).collect();
+            brick.step(now, node::Event::Heads(heads), &mut fx);
+            return Role::Brick(Box::new(brick), fx);
+        }
+        let store = |disk| Box::new(Store::open(self.store_config(id, disk))) as Box<dyn Backing>;
+        let stores = (0..self.shape.disks.per_brick as u16).map(store).collect();
+        let mut brick = BrickNode::over(config, stores);
+        self.plant_brick(&mut brick);
         if self.nodes[node].shows_heads() {
             let disks = &self.shape.disks;
             let heads = heads::heads(id, disks.per_brick as usize, disks.model.bytes, now);

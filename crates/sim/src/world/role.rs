@@ -3,16 +3,19 @@
 use super::event::{Input, Output};
 use super::operator::Operator;
 use base::{Depth, Machine, Time};
-use node::BrickNode;
+use node::{Backing, BrickNode};
 use proto::Counters;
 use proto::client::{Client, ClientEffect, ClientEvent};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent, StoreToken};
 use proto::gateway::{Gateway, GatewayEffect, GatewayEvent};
 
+/// A brick over whatever keeps its blocks.
+pub(crate) type Brick = BrickNode<Box<dyn Backing>>;
+
 /// A machine and the effects of its batch.
 pub(crate) enum Role {
     Directory(Box<Directory>, Vec<DirectoryEffect>),
-    Brick(Box<BrickNode>, Vec<node::Effect>),
+    Brick(Box<Brick>, Vec<node::Effect>),
     Gateway(Box<Gateway>, Vec<GatewayEffect>),
     Client(Box<Client>, Vec<ClientEffect>),
     /// The one who sets the cluster up and looks at its end.

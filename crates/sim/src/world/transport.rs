@@ -3,6 +3,7 @@
 use super::World;
 use super::event::{Event, Input};
 use super::net::{Pair, pair};
+use super::physics::timed::Parcel;
 use crate::units::{MS, SECOND};
 use base::NodeId;
 use wire::{Message, Packet};
@@ -11,14 +12,18 @@ impl World {
     /// Sends a packet, if there is a connection.
     pub(super) fn send(&mut self, from: usize, to: NodeId, packet: Packet) {
         let sender = self.nodes[from].id();
-        self.judges.watch(sender, to, &packet.message);
-        self.follow(&packet.message);
+        if self.is_watched {
+            self.judges.watch(sender, to, &packet.message);
+            self.follow(&packet.message);
+        }
         let Some(target) = self.nodes.slot(to) else { return };
         if self.physics.net().is_blocked(from, target) {
             return;
         }
         let late_ns = self.lateness_ns(&packet.message) + self.faults.lateness_ns(from);
-        let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target) else { return };
+        let is_between_bricks = matches!((sender, to), (NodeId::Brick(_), NodeId::Brick(_)));
+        let parcel = Parcel { is_between_bricks, content_bytes: packet.payload.len() as u64 };
+        let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target, parcel) else { return };
         self.faults.note_arrivals(&arrivals);
         let life = self.nodes[target].life();
         let event =

@@ -8,3 +8,4 @@ mod scenarios;
 mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]
 mod shared;
+mod timed;

@@ -1,11 +1,17 @@
-//! The physics of the world: when a packet arrives, and when a disk's access is done. Delays, loss, repetition and order are
-//! drawn from the seed; there is no bandwidth.
+//! The physics of the world: when a packet arrives, and when a disk's access is done.
+//!
+//! *Faulty* physics draw delays, loss, repetition and order from the seed, and have no bandwidth. *Timed* physics have
+//! resources ([`timed`]), and draw nothing.
+
+pub(crate) mod timed;
 
 use super::bay::Bay;
 use super::net::Net;
+use crate::perf::Network;
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
 use store::IoKind;
+use timed::{Parcel, Wires};
 
 /// A disk's access that has begun.
 pub(super) struct Access {
@@ -23,16 +29,26 @@ pub(crate) enum Durability {
     Cached,
 }
 
+/// How long packets are on their way.
+enum Ways {
+    /// As long as is drawn.
+    Faulty,
+    /// As long as it takes.
+    Timed(Wires),
+}
+
 /// The network and the disks' ways, and the draw of all that machines cannot know.
 pub(crate) struct Physics {
     net: Net,
+    ways: Ways,
     durability: Durability,
     draw: Draw,
 }
 
 impl Physics {
-    pub(super) fn new(draw: Draw) -> Physics {
-        Physics { net: Net::new(), durability: Durability::Honoured, draw }
+    pub(super) fn new(draw: Draw, network: Option<Network>) -> Physics {
+        let ways = network.map_or(Ways::Faulty, |network| Ways::Timed(Wires::new(network)));
+        Physics { net: Net::new(), ways, durability: Durability::Honoured, draw }
     }
 
     #[cfg(feature = "planted")]
@@ -54,10 +70,16 @@ impl Physics {
     }
 
     /// When the copies of a packet arrive that is sent now. None where no connection stands.
-    pub(super) fn send(&mut self, now_ns: u64, from: usize, to: usize) -> Option<Arrivals> {
+    pub(super) fn send(&mut self, now_ns: u64, from: usize, to: usize, parcel: Parcel) -> Option<Arrivals> {
         let config = *self.net.config();
         let link = self.net.link(from, to)?;
-        Some(link.send(now_ns, &config, &mut self.draw))
+        Some(match &mut self.ways {
+            Ways::Faulty => link.send(now_ns, &config, &mut self.draw),
+            Ways::Timed(wires) => {
+                let first_ns = Some(wires.send(now_ns, from, parcel));
+                Arrivals { first_ns, second_ns: None, reordered: false }
+            }
+        })
     }
 
     /// A disk begins an access.

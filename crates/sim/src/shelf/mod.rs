@@ -1,0 +1,313 @@
+//! A disk as the papers assume it, in the place of the real store: the words of [`wire::disk`] answered from memory, under a
+//! cache, before a non-volatile memory of bounded size, over a device.
+//!
+//! What is certain: a write is on stable storage as soon as the non-volatile memory has room for it, and goes to the device
+//! when it is applied; a block lies where its address says, so that nothing has to be looked up; a read of blocks that are
+//! not in the cache is one access of the device. What is left out: the journal and its format, checksums, space.
+
+mod contents;
+
+use crate::perf::cache::Lru;
+use base::{BLOCK_U64, Depth, HashMap, Machine, Payload, Stamp, Time, VolumeId};
+pub(crate) use contents::Contents;
+use core::ops::Range;
+use node::Backing;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use store::{Io, IoDone, IoFault, IoKind, IoToken, Space, Stats, StoreEffect, StoreEvent};
+use wire::disk::{Blocks, Command, Contested, Reply, Staged, StoreError, Token};
+use wire::{Change, Span};
+
+/// How a disk is assumed to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShelfConfig {
+    pub(crate) capacity_blocks: u64,
+    /// Volumes that share it evenly.
+    pub(crate) volumes: u64,
+    /// Bytes of the block cache; 0 for none.
+    pub(crate) cache_bytes: u64,
+    /// Bytes of written blocks that may wait for the device. An empty memory takes any write.
+    pub(crate) nvram_bytes: u64,
+}
+
+impl ShelfConfig {
+    /// Blocks of the disk that are one volume's.
+    pub(crate) fn share_blocks(&self) -> u64 {
+        (self.capacity_blocks / self.volumes.max(1)).max(1)
+    }
+}
+
+/// A disk's contents, which outlive the process.
+pub(crate) type Kept = Rc<RefCell<Contents>>;
+
+/// One disk of a brick.
+pub(crate) struct Shelf {
+    config: ShelfConfig,
+    kept: Kept,
+    is_open: bool,
+    cache: Lru,
+    nvram_bytes: u64,
+    /// Writes that found no room in the non-volatile memory.
+    blocked: VecDeque<(Token, Staged, Payload)>,
+    under_way: HashMap<IoToken, Purpose>,
+    last_token: IoToken,
+    stats: Stats,
+}
+
+/// What an access of the device is for.
+enum Purpose {
+    Read(Token, Span, u8),
+    /// The parity that a delta changes, which is written behind it.
+    Parity(Span, u64),
+    /// So many bytes leave the memory when it is done.
+    Destage(u64),
+}
+
+impl Shelf {
+    pub(crate) fn new(config: ShelfConfig, kept: Kept) -> Shelf {
+        let nvram_bytes = kept.borrow().staged().map(|(_, payload)| payload.len() as u64).sum();
+        Shelf {
+            cache: Lru::new(config.cache_bytes / BLOCK_U64),
+            config,
+            kept,
+            is_open: false,
+            nvram_bytes,
+            blocked: VecDeque::new(),
+            under_way: HashMap::default(),
+            last_token: IoToken::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Where a block lies, in bytes.
+    fn offset(&self, volume: VolumeId, lba: u64) -> u64 {
+        let share = self.config.share_blocks();
+        let number = self.kept.borrow_mut().number_of(volume) % self.config.volumes.max(1);
+        (number * share + lba % share) * BLOCK_U64
+    }
+
+    fn ask(&mut self, purpose: Purpose, kind: IoKind, fx: &mut Vec<StoreEffect>) {
+        self.last_token.0 += 1;
+        self.under_way.insert(self.last_token, purpose);
+        fx.push(StoreEffect::Io(Io { token: self.last_token, kind }));
+    }
+
+    fn on_command(&mut self, command: Command, fx: &mut Vec<StoreEffect>) {
+        match command {
+            Command::Stage { token, staged, payload, .. } => self.on_stage(token, staged, payload, fx),
+            Command::Apply { stamp } => self.on_apply(stamp, fx),
+            Command::Drop { stamp } => {
+                let dropped = self.kept.borrow_mut().take_staged(stamp);
+                self.free(dropped.map_or(0, |(_, payload)| payload.len() as u64), fx);
+            }
+            Command::Mend { token, span, width, stamps, payload } => {
+                self.kept.borrow_mut().put(span, &stamps, usize::from(width), &payload);
+                let kind =
+                    IoKind::Write { offset: self.offset(span.volume, span.lba), payload, durable: false };
+                self.ask(Purpose::Destage(0), kind, fx);
+                fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+            }
+            Command::Read { token, span, width, content, contested } => {
+                self.on_read(token, (span, width), content, contested, fx);
+            }
+            Command::Verify { token, span, width } => {
+                let kind = self.read_of(span, None);
+                self.ask(Purpose::Read(token, span, width), kind, fx);
+            }
+            Command::Allocation { token, span } => {
+                let result = Ok(self.kept.borrow().allocation(span));
+                fx.push(StoreEffect::Reply(Reply::Allocation { token, result }));
+            }
+            Command::Inventory { token, after } => {
+                let result = Ok(self.kept.borrow().stretches(after));
+                fx.push(StoreEffect::Reply(Reply::Inventory { token, result }));
+            }
+            Command::Note { token, key, value } => {
+                self.kept.borrow_mut().note(key, value);
+                fx.push(noted(token));
+            }
+            Command::Remember { token, completions } => {
+                self.kept.borrow_mut().remember(completions);
+                fx.push(noted(token));
+            }
+            Command::Barrier { token } => fx.push(noted(token)),
+            Command::Discard { volume, stretch } => self.kept.borrow_mut().discard(volume, stretch),
+            Command::Forget { span } => keys(span).for_each(|key| self.cache.remove(key)),
+        }
+    }
+
+    fn on_stage(&mut self, token: Token, staged: Staged, payload: Payload, fx: &mut Vec<StoreEffect>) {
+        let bytes = payload.len() as u64;
+        let has_room = self.nvram_bytes == 0 || self.nvram_bytes + bytes <= self.config.nvram_bytes;
+        if !has_room || !self.blocked.is_empty() {
+            return self.blocked.push_back((token, staged, payload));
+        }
+        self.nvram_bytes += bytes;
+        self.kept.borrow_mut().stage(staged, payload);
+        fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+    }
+
+    /// So many bytes of the memory are free: who waits for room has it.
+    fn free(&mut self, bytes: u64, fx: &mut Vec<StoreEffect>) {
+        self.nvram_bytes -= bytes;
+        while let Some((_, _, payload)) = self.blocked.front() {
+            let bytes = payload.len() as u64;
+            if self.nvram_bytes > 0 && self.nvram_bytes + bytes > self.config.nvram_bytes {
+                return;
+            }
+            let Some((token, staged, payload)) = self.blocked.pop_front() else { return };
+            self.nvram_bytes += bytes;
+            self.kept.borrow_mut().stage(staged, payload);
+            fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+        }
+    }
+
+    fn on_apply(&mut self, stamp: Stamp, fx: &mut Vec<StoreEffect>) {
+        let Some((staged, payload)) = self.kept.borrow_mut().take_staged(stamp) else { return };
+        let (span, bytes) = (staged.write.span, payload.len() as u64);
+        let has_base = !matches!(staged.change, Change::Xor { .. }) || self.is_cached(span);
+        self.kept.borrow_mut().apply(&staged, &payload);
+        self.touch(span);
+        if matches!(staged.change, Change::Zero) {
+            return self.free(bytes, fx);
+        }
+        if has_base {
+            return self.destage(span, bytes, fx);
+        }
+        let kind = self.read_of(span, None);
+        self.ask(Purpose::Parity(span, bytes), kind, fx);
+    }
+
+    fn destage(&mut self, span: Span, bytes: u64, fx: &mut Vec<StoreEffect>) {
+        let offset = self.offset(span.volume, span.lba);
+        // The device is told where and how much; what it holds is kept here.
+        let payload = Payload::zeros(span.bytes());
+        self.ask(Purpose::Destage(bytes), IoKind::Write { offset, payload, durable: false }, fx);
+    }
+
+    fn read_of(&self, span: Span, contested: Option<Contested>) -> IoKind {
+        IoKind::Read { offset: self.offset(span.volume, span.lba), length: span.bytes(), contested }
+    }
+
+    fn on_read(
+        &mut self,
+        token: Token,
+        (span, width): (Span, u8),
+        content: bool,
+        contested: Option<Contested>,
+        fx: &mut Vec<StoreEffect>,
+    ) {
+        if content && !self.is_cached(span) {
+            self.stats.reads.cache_misses += u64::from(span.count);
+            let kind = self.read_of(span, contested);
+            return self.ask(Purpose::Read(token, span, width), kind, fx);
+        }
+        self.stats.reads.cache_hits += if content { u64::from(span.count) } else { 0 };
+        fx.push(self.blocks(token, span, width, content));
+    }
+
+    fn blocks(&self, token: Token, span: Span, width: u8, content: bool) -> StoreEffect {
+        let (stamps, bytes) = self.kept.borrow().get(span, usize::from(width), content);
+        let blocks = Blocks { stamps, content: bytes, unreadable: Vec::new() };
+        StoreEffect::Reply(Reply::Read { token, result: Ok(blocks) })
+    }
+
+    fn is_cached(&mut self, span: Span) -> bool {
+        let is_hit = !self.cache.is_off() && keys(span).all(|key| self.cache.holds(key));
+        if is_hit {
+            self.touch(span);
+        }
+        is_hit
+    }
+
+    fn touch(&mut self, span: Span) {
+        if !self.cache.is_off() {
+            keys(span).for_each(|key| self.cache.touch(key));
+        }
+    }
+
+    fn on_io(&mut self, done: IoDone, fx: &mut Vec<StoreEffect>) {
+        let Some(purpose) = self.under_way.remove(&done.token) else { return };
+        match (purpose, done.result) {
+            (Purpose::Read(token, ..), Err(IoFault::Left)) => {
+                fx.push(StoreEffect::Reply(Reply::Read { token, result: Err(StoreError::Left) }));
+            }
+            (Purpose::Read(token, ..), Err(_)) => {
+                fx.push(StoreEffect::Reply(Reply::Read { token, result: Err(StoreError::Failed) }));
+            }
+            (Purpose::Read(token, span, width), Ok(_)) => {
+                self.touch(span);
+                fx.push(self.blocks(token, span, width, true));
+            }
+            (Purpose::Parity(span, bytes), _) => self.destage(span, bytes, fx),
+            (Purpose::Destage(bytes), _) => {
+                self.stats.destage.blocks += bytes / BLOCK_U64;
+                self.free(bytes, fx);
+            }
+        }
+    }
+}
+
+fn noted(token: Token) -> StoreEffect {
+    StoreEffect::Reply(Reply::Noted { token, result: Ok(()) })
+}
+
+/// The cache's names of blocks.
+fn keys(span: Span) -> impl Iterator<Item = u64> {
+    (span.lba..span.end()).map(move |lba| span.volume.0 << 40 | lba)
+}
+
+impl Machine for Shelf {
+    type Event = StoreEvent;
+    type Effect = StoreEffect;
+
+    fn step(&mut self, _now: Time, event: StoreEvent, fx: &mut Vec<StoreEffect>) {
+        match event {
+            StoreEvent::Command(command) => self.on_command(command, fx),
+            StoreEvent::Io(done) => self.on_io(done, fx),
+        }
+    }
+
+    fn settle(&mut self, _now: Time, fx: &mut Vec<StoreEffect>) {
+        if !self.is_open {
+            self.is_open = true;
+            fx.push(StoreEffect::Opened(Ok(Box::new(self.kept.borrow().recovered()))));
+        }
+    }
+
+    fn wake(&mut self, now: Time, fx: &mut Vec<StoreEffect>) {
+        self.settle(now, fx);
+    }
+
+    fn deadline(&self) -> Option<(Time, &'static str)> {
+        None
+    }
+
+    fn check(&self, _depth: Depth) {
+        assert!(self.blocked.is_empty() || self.nvram_bytes > 0, "who waits for room waits for something");
+    }
+}
+
+impl Backing for Shelf {
+    fn identity(&self) -> Option<u64> {
+        self.is_open.then(|| self.kept.borrow().identity())
+    }
+
+    fn space(&self) -> Space {
+        // A volume has its share of the disk from the beginning, whatever of it was written.
+        let capacity_bytes = self.config.capacity_blocks * BLOCK_U64;
+        let used = self.kept.borrow().volumes().min(self.config.volumes);
+        let used_bytes = used * self.config.share_blocks() * BLOCK_U64;
+        let full_percent = (used * 100 / self.config.volumes.max(1)) as u8;
+        Space { capacity_bytes, used_bytes, full_percent }
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    fn blocks_region(&self) -> Option<Range<u64>> {
+        Some(0..self.config.capacity_blocks * BLOCK_U64)
+    }
+}

@@ -1,0 +1,288 @@
+//! How fast a cluster is: whole machines, in a world in which things take the time that they take.
+//!
+//! A run is a [`Cluster`], a [`Workload`] and a [`Length`], as it is for [`crate::perf`]; it gives back what was [`Measured`].
+//! Here the directory, the gateways and the bricks are the machines that run for real, each brick over a
+//! [shelf](crate::shelf) for its disk.
+//!
+//! Reading order: `hardware` (what the cluster is built of), `load` (what is asked of it), this file.
+
+mod hardware;
+mod load;
+
+use crate::checkers::Violation;
+use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
+use crate::perf::{BrickMeasured, Cluster, ClusterError, Length, Measured, Scheme, Workload};
+use crate::trace::Trace;
+use crate::units::{MS, SECOND};
+use crate::world::World;
+use crate::world::event::{Event, Input};
+use base::{BLOCK_U64, StreamId, Time};
+pub(crate) use hardware::{Hardware, ShelfDisk};
+use load::Port;
+pub(crate) use load::{Load, LoadEvent};
+use model::drive::SECTOR_BYTES;
+use model::{DiskConfig, Draw};
+use proto::layout::Layout;
+use proto::seat::Turns;
+use proto::seat::heads::Served;
+use std::rc::Rc;
+use thiserror::Error;
+use wire::ReadPolicy;
+
+/// Why a run could not be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum TimedError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Machines have no such scheme, or not with such settings.
+    #[error("whole machines have no scheme '{0}': it is an ideal, or stands in the performance model alone")]
+    Scheme(&'static str),
+    /// Groups that are not disjoint and alike.
+    #[error("whole machines need disjoint groups of one size")]
+    Groups,
+    /// The cluster did not come up, or refused a request.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Runs `workload` on `cluster` and measures. All draws are from `seed`.
+///
+/// # Errors
+/// When the cluster cannot be, or does not work.
+pub fn run(cluster: &Cluster, workload: Workload, length: Length, seed: u64) -> Result<Measured, TimedError> {
+    cluster.validate()?;
+    let policy = policy(&cluster.scheme)?;
+    let replicas = cluster.groups.0[0].len();
+    let mut grouped: Vec<u32> = cluster.groups.0.iter().flatten().copied().collect();
+    let in_groups = grouped.len();
+    grouped.sort_unstable();
+    grouped.dedup();
+    if cluster.groups.0.iter().any(|group| group.len() != replicas) || grouped.len() < in_groups {
+        return Err(TimedError::Groups);
+    }
+    Timed::new(cluster, policy, workload, length, seed).run(cluster.scheme.name())
+}
+
+/// The read policy of a volume that is this scheme.
+fn policy(scheme: &Scheme) -> Result<ReadPolicy, TimedError> {
+    let name = match scheme {
+        Scheme::Policy(policy) => return Ok(*policy),
+        Scheme::WeightedHash(weights) if !weights.is_empty() => "weighted-hash with given weights",
+        Scheme::Claim(options) if options.blind || options.defer.is_some() => "claim (blind)",
+        other => other.name(),
+    };
+    name.parse().map_err(|_| TimedError::Scheme(name))
+}
+
+struct Timed {
+    world: World,
+    volumes: Vec<VolumePlan>,
+    replicas: u32,
+    /// Which of the cluster's bricks is the first that joins, the second, and so on.
+    order: Vec<usize>,
+    /// How many the cluster has; those in no group do not join.
+    bricks: usize,
+    /// What each brick had done when the measuring began.
+    before: Vec<Before>,
+    events: u64,
+}
+
+/// What a brick had done at some moment.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    served: Served,
+    hits: u64,
+}
+
+impl Timed {
+    fn new(cluster: &Cluster, policy: ReadPolicy, workload: Workload, length: Length, seed: u64) -> Timed {
+        let groups = cluster.groups.0.len() as u64;
+        let order: Vec<usize> = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
+        let replicas = cluster.groups.0[0].len() as u32;
+        let layout: Layout = format!("raid1x{replicas}").parse().expect("a layout of so many copies");
+        let disk_sectors =
+            cluster.bricks.iter().map(|brick| brick.drive.capacity_sectors()).min().unwrap_or(0);
+        let block_sectors = BLOCK_U64 / SECTOR_BYTES;
+        let blocks = disk_sectors / block_sectors;
+        let plan = |number: u64| VolumePlan {
+            name: format!("volume{number}"),
+            writable: true,
+            layout,
+            read_policy: policy,
+            stream: StreamId(0),
+            unit_blocks: 1,
+            hot_stripes: blocks,
+            far_stripes: 0,
+            far_block: 0,
+            sector_blocks: 0,
+        };
+        let volumes: Vec<VolumePlan> = (0..groups).map(plan).collect();
+        let claims = match &cluster.scheme {
+            Scheme::Claim(options) => Some(*options),
+            Scheme::Policy(ReadPolicy::Claim) => Some(crate::perf::ClaimOptions::default()),
+            _ => None,
+        };
+        let hardware = Hardware {
+            bricks: order.iter().map(|brick| cluster.bricks[*brick].clone()).collect(),
+            network: cluster.network,
+            claims,
+            is_synchronised: cluster.synchronised,
+            volumes: 1,
+        };
+        let shape = shape(volumes.clone(), hardware);
+        let mut world = World::new(seed, shape, Trace::new(None));
+        world.watch_no_more();
+        let sectors = blocks * block_sectors;
+        let draw = Draw::new(seed ^ 0x6c6f_6164);
+        let load = Load::new(workload, length, cluster.write_release, sectors, draw);
+        world.load = Some(Box::new(load));
+        Timed { world, volumes, replicas, order, bricks: cluster.bricks.len(), before: Vec::new(), events: 0 }
+    }
+
+    fn run(mut self, scheme: &'static str) -> Result<Measured, TimedError> {
+        self.set_up()?;
+        let now = Time(self.world.time.now_ns());
+        let events = self.load().first_events(now);
+        events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
+        self.before = self.done();
+        while !self.load().is_over {
+            let Some(event) = self.world.next_event() else { break };
+            self.events += 1;
+            self.world.on_event(event);
+            let now = Time(self.world.time.now_ns());
+            if let Some(why) = self.load().stalled(now) {
+                return Err(TimedError::Failed(why));
+            }
+            if core::mem::take(&mut self.load().is_warm) {
+                self.warmed_up();
+            }
+        }
+        if let Some(why) = self.load().refused.take() {
+            return Err(TimedError::Failed(why));
+        }
+        Ok(self.finish(scheme))
+    }
+
+    fn load(&mut self) -> &mut Load {
+        self.world.load.as_mut().expect("it has a load")
+    }
+
+    /// Directory, gateway, and group by group the bricks and their volume. The bricks of a group join when those of others are
+    /// full already, so that the directory puts the volume nowhere else.
+    fn set_up(&mut self) -> Result<(), TimedError> {
+        let failed = |violation: Violation| TimedError::Failed(violation.to_string());
+        self.world.add_directory();
+        let gateway = self.world.add_gateway();
+        self.world.boot(gateway);
+        for (number, plan) in self.volumes.clone().into_iter().enumerate() {
+            let first = self.world.shape.bricks;
+            self.world.shape.bricks += self.replicas;
+            let nonces = u64::from(first) + 1..=u64::from(self.world.shape.bricks);
+            self.world.add_bricks(nonces).map_err(failed)?;
+            self.world.await_bricks().map_err(failed)?;
+            self.world.create_volume(&plan).map_err(failed)?;
+            self.open(gateway, number as u64, plan.name)?;
+        }
+        self.world.set_care().map_err(failed)
+    }
+
+    /// Opens a session, and waits until the volume is written, and the directory knows that its disks are full.
+    fn open(&mut self, gateway: usize, session: u64, name: String) -> Result<(), TimedError> {
+        let port = Port { node: gateway, session, volume: None, holders: self.replicas };
+        self.load().add_port(port);
+        self.world.deliver(gateway, Input::Open { session, name });
+        self.wait(10 * SECOND, "no gateway opened the volume", Load::is_open)?;
+        self.world.write_to_name(session as u32);
+        self.wait(10 * SECOND, "a volume was written, and no disk heard of it", Load::has_names)?;
+        self.world.run_until(self.world.time.now_ns() + 3 * SECOND);
+        Ok(())
+    }
+
+    fn wait(
+        &mut self,
+        within_ns: u64,
+        otherwise: &str,
+        is_so: impl Fn(&Load) -> bool,
+    ) -> Result<(), TimedError> {
+        let end_ns = self.world.time.now_ns() + within_ns;
+        while !is_so(self.load()) {
+            if self.world.time.now_ns() >= end_ns {
+                return Err(TimedError::Failed(otherwise.to_owned()));
+            }
+            self.world.run_until(self.world.time.now_ns() + 10 * MS);
+        }
+        Ok(())
+    }
+
+    fn warmed_up(&mut self) {
+        self.before = self.done();
+        let now = Time(self.world.time.now_ns());
+        self.load().meter = crate::perf::measured::Meter::new(now);
+    }
+
+    fn done(&self) -> Vec<Before> {
+        let machines = self.world.nodes.iter().filter_map(|node| node.machine());
+        let hits = |machine: &crate::world::role::Brick| {
+            machine.stores().iter().map(|store| store.stats().reads.cache_hits).sum()
+        };
+        machines.map(|machine| Before { served: machine.served(), hits: hits(machine) }).collect()
+    }
+
+    fn finish(mut self, scheme: &'static str) -> Measured {
+        let (now, bricks) = (Time(self.world.time.now_ns()), self.done());
+        let load = *self.world.load.take().expect("it has a load");
+        let wrapped = load.wrapped();
+        let mut measured = load.finish(scheme, now);
+        measured.events = self.events;
+        measured.wrapped = wrapped;
+        let seconds = measured.seconds;
+        measured.bricks = vec![BrickMeasured { idle: 1.0, ..BrickMeasured::default() }; self.bricks];
+        for ((at, before), after) in self.order.iter().zip(&self.before).zip(&bricks) {
+            measured.bricks[*at] = brick(before, after, seconds);
+        }
+        measured
+    }
+}
+
+/// What a brick did between two moments. An access counts when it begins.
+fn brick(before: &Before, after: &Before, seconds: f64) -> BrickMeasured {
+    let (reads, writes) =
+        (after.served.reads - before.served.reads, after.served.writes - before.served.writes);
+    let busy_s = (after.served.busy - before.served.busy).as_secs_f64();
+    let accesses = (reads + writes) as f64;
+    let choices = after.served.choices - before.served.choices;
+    BrickMeasured {
+        throughput_iops: accesses / seconds,
+        idle: 1.0 - busy_s / seconds,
+        service_ms: busy_s * 1e3 / accesses.max(1.0),
+        reads,
+        writes,
+        hits: after.hits - before.hits,
+        queue_seen: (after.served.seen - before.served.seen) as f64 / choices.max(1) as f64,
+    }
+}
+
+/// A cluster in which nothing goes wrong.
+fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
+    Shape {
+        bricks: 0,
+        gateways: 1,
+        disks: Disks {
+            per_brick: 1,
+            model: DiskConfig { bytes: 0, read_ns: 0, write_ns: 0, flush_ns: 0 },
+            journal_bytes: 0,
+            cache_bytes: 0,
+            limits: store::Limits::default(),
+            are_small: false,
+        },
+        volumes,
+        load: Clients { clients: 0, actors: 0, window: 0, operations: 1 },
+        phases: Phases { safety_ns: 0, liveness_ns: 0 },
+        upkeep: Upkeep { rebuild_after_s: 86_400, rebuild_bytes_per_second: 1 << 20, scrub_interval_s: 0 },
+        clocks: Clocks { skew_ppm: 0, offset_ns: 0 },
+        turns: Turns::default(),
+        faults: false,
+        plant: None,
+        hardware: Some(Rc::new(hardware)),
+    }
+}

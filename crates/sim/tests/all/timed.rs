@@ -1,0 +1,84 @@
+//! Whole machines in the timed world: they are as fast as the performance model says.
+
+use model::drive::{DriveModel, DriveOptions, find};
+use sim::perf::{
+    BrickSpec, Cluster, Groups, Length, Locality, Measured, Mix, Scheme, Sizes, Workload, WriteRelease,
+};
+use sim::timed;
+use std::sync::Arc;
+
+fn brick() -> BrickSpec {
+    let entry = find("quantum-atlas-10k").expect("the drive is in the library");
+    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+    BrickSpec { options: DriveOptions::MECHANICS, ..BrickSpec::new(drive) }
+}
+
+fn cluster(bricks: u32, replicas: u32, scheme: &str, write_release: WriteRelease) -> Cluster {
+    let scheme = Scheme::named(scheme).expect("a scheme");
+    Cluster { write_release, ..Cluster::uniform(brick(), bricks, replicas, scheme) }
+}
+
+fn closed() -> Workload {
+    let mix = Mix { reads: 0.9, sizes: Sizes::Blocks(1), locality: Locality::Uniform };
+    Workload::Closed { outstanding: 16, mix }
+}
+
+fn whole(cluster: &Cluster) -> Measured {
+    timed::run(cluster, closed(), Length { warmup: 1_000, requests: 8_000 }, 1).expect("it runs")
+}
+
+fn model(cluster: &Cluster) -> Measured {
+    sim::perf::run(cluster, closed(), Length { warmup: 1_000, requests: 8_000 }, 1).expect("it runs")
+}
+
+/// One run of either has a run-to-run error of about 1%; `dsptf.whole` of the lab compares longer ones.
+#[test]
+fn whole_machines_are_as_fast_as_the_model() {
+    for (bricks, replicas, scheme, release) in [
+        (8, 8, "claim", WriteRelease::Half),
+        (8, 8, "hash", WriteRelease::Nvram),
+        (4, 2, "lard", WriteRelease::All),
+        (6, 3, "shortest-queue", WriteRelease::Half),
+    ] {
+        let cluster = cluster(bricks, replicas, scheme, release);
+        let (whole, model) = (whole(&cluster), model(&cluster));
+        let figures = |measured: &Measured| {
+            let response_ms = measured.answered.response.mean_ms;
+            [
+                ("throughput", measured.throughput_iops()),
+                ("service time", measured.service_ms()),
+                ("response time", response_ms),
+            ]
+        };
+        for ((what, whole), (_, model)) in figures(&whole).into_iter().zip(figures(&model)) {
+            let ratio = whole / model;
+            assert!(
+                (0.97..=1.03).contains(&ratio),
+                "{scheme} of {replicas}: {what} is {ratio:.3} of the model's"
+            );
+        }
+        let accesses = |measured: &Measured| {
+            let reads: u64 = measured.bricks.iter().map(|brick| brick.reads).sum();
+            reads as f64 / measured.answered.reads as f64
+        };
+        assert!(accesses(&whole) < 1.02, "{scheme}: {:.3} reads of a disk for each read", accesses(&whole));
+    }
+}
+
+#[test]
+fn a_run_repeats_to_the_last_event() {
+    let cluster = cluster(4, 4, "claim", WriteRelease::Half);
+    assert_eq!(whole(&cluster), whole(&cluster));
+}
+
+#[test]
+fn what_no_machine_can_be_is_refused_by_name() {
+    let why = |change: fn(&mut Cluster)| {
+        let mut cluster = cluster(4, 2, "hash", WriteRelease::Half);
+        change(&mut cluster);
+        timed::run(&cluster, closed(), Length { warmup: 0, requests: 1 }, 1).expect_err("refused").to_string()
+    };
+    assert!(why(|cluster| cluster.scheme = Scheme::Central).contains("'central'"));
+    assert!(why(|cluster| cluster.scheme = Scheme::WeightedHash(vec![1.0, 2.0])).contains("given weights"));
+    assert!(why(|cluster| cluster.groups = Groups::chained(4, 2)).contains("disjoint groups"));
+}
