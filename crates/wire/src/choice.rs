@@ -12,11 +12,13 @@ pub struct UnknownName {
 }
 
 /// Declares such a setting: what it is called, then of each choice what it is, its variant and its name. The place of each,
-/// counted from 1, is its number, so that a new one goes to the end; 0, in records that say nothing, is the first.
+/// counted from 1, is its number, so that a new one goes to the end; 0, in records that say nothing, is the first. At the end
+/// may stand what is said instead to those who do not know all of them.
 #[macro_export]
 macro_rules! choices {
     ($(#[$doc:meta])+ $name:ident, $what:literal; $(#[$first_meta:meta])+ $first:ident = $first_name:literal,
-     $($(#[$meta:meta])+ $variant:ident = $text:literal,)*) => {
+     $($(#[$meta:meta])+ $variant:ident = $text:literal,)*
+     $(; said as $said:path)?) => {
         $(#[$doc])+
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         pub enum $name {
@@ -68,7 +70,9 @@ macro_rules! choices {
 
         impl $crate::Wire for $name {
             fn encode(&self, out: &mut $crate::Writer<'_>) {
-                out.push(self.code());
+                let choice = *self;
+                $(let choice = $said(choice, out);)?
+                out.push(choice.code());
             }
             fn decode(reader: &mut $crate::Reader<'_>) -> Result<$name, $crate::DecodeError> {
                 $name::of_code(<u8 as $crate::Wire>::decode(reader)?)

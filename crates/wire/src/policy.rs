@@ -1,7 +1,7 @@
 //! The names of read policies, as operators and messages say them. What each does is in `proto::distribute`, where
 //! `policies` lists them.
 
-use crate::choices;
+use crate::{Writer, choices};
 
 choices! {
     /// Who serves a read, among the members that could.
@@ -26,6 +26,24 @@ choices! {
     Random = "random",
     /// Of two drawn at random the one with fewer of the gateway's questions unanswered.
     TwoChoices = "two-choices",
+    /// The one that is expected to be quickest, and another as soon as it is later than it usually is.
+    Quickest = "quickest",
+    /// By contest where a device's head decides how long an access takes, and the quickest where it does not.
+    Usual = "usual",
+    ; said as said
+}
+
+impl ReadPolicy {
+    /// What a volume has unless its owner says otherwise.
+    pub const USUAL: ReadPolicy = ReadPolicy::Usual;
+}
+
+/// What the release before knows in the place of what it does not.
+fn said(policy: ReadPolicy, out: &Writer<'_>) -> ReadPolicy {
+    match policy {
+        ReadPolicy::Quickest | ReadPolicy::Usual if !out.knows(4) => ReadPolicy::Claim,
+        known => known,
+    }
 }
 
 #[cfg(test)]

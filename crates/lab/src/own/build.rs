@@ -16,8 +16,8 @@ use sim::perf::{BrickSpec, Cluster, Groups, Length, Network, Scheme, WriteReleas
 use std::path::Path;
 use std::sync::Arc;
 
-const POLICIES: &str =
-    "claim, central, hash, weighted-hash, lard, shortest-queue, hedged, tied, probing, random, two-choices";
+const POLICIES: &str = "claim, central, hash, weighted-hash, lard, shortest-queue, hedged, tied, probing, random, two-choices, \
+     quickest, usual";
 
 /// Requests measured when the file names no number; a trace is run to its end.
 const REQUESTS: u64 = 40_000;

@@ -10,6 +10,8 @@
 //! | [`probing`] | the asker, by what answers told | at once |
 //! | [`hedged`] | as shortest queue, and a second holder | at once, and when it takes long |
 //! | [`tied`] | two of the bricks | when a disk is free |
+//! | [`quickest`] | the asker, by what answers told, and a second holder | at once, and when the first is late |
+//! | [`usual`] | as contest or as quickest, by what the devices are | |
 //!
 //! Reading order: [`policy`] (what a policy is), a policy, [`policies`] (all that a gateway has). [`load`] and [`pace`] are what
 //! an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
@@ -26,12 +28,14 @@ pub mod pace;
 pub mod policies;
 pub mod policy;
 pub mod probing;
+pub mod quickest;
 pub mod random;
 pub mod rescue;
 pub mod row;
 pub mod shortest_queue;
 pub mod tied;
 pub mod two_choices;
+pub mod usual;
 pub mod weighted_hash;
 
 pub use policies::{GRANULE_BYTES, LARD_SCALE, Policies, shipped};

@@ -9,10 +9,12 @@ use super::lard::{Lard, LardConfig};
 use super::load::Load;
 use super::policy::{Course, Next, Part, Plan, Policy, Told};
 use super::probing::Probing;
+use super::quickest::Quickest;
 use super::random::Random;
 use super::shortest_queue::ShortestQueue;
 use super::tied::Tied;
 use super::two_choices::TwoChoices;
+use super::usual::Usual;
 use super::weighted_hash::Measured;
 use base::Time;
 use core::time::Duration;
@@ -46,6 +48,8 @@ pub fn shipped(policy: ReadPolicy, seed: u64) -> Box<dyn Policy> {
         ReadPolicy::Probing => Box::new(Probing::new(1)),
         ReadPolicy::Random => Box::new(Random::new(seed)),
         ReadPolicy::TwoChoices => Box::new(TwoChoices::new(seed)),
+        ReadPolicy::Quickest => Box::new(Quickest::default()),
+        ReadPolicy::Usual => Box::new(Usual::new(Contest::rescued(QUEUES), Quickest::default())),
     }
 }
 

@@ -116,10 +116,14 @@ impl Run<'_> {
         let Some(Plan { first, wait }) = self.asker.plan(self.now, &known, holders) else { return };
         match first {
             First::One(member) => self.asked(request, 0, member),
-            First::Contest { left_out, .. } => {
-                assert!(left_out.is_empty(), "nobody is known to be slow where no pace is learned");
+            First::Contest { left_out, .. } if left_out.is_empty() => {
                 self.bind(request, Bound::Contest);
                 self.ask_all(request);
+            }
+            // A contest without the slow. Where two or more are left it is the quickest's alone here, and nobody is looked at.
+            First::Contest { left_out, .. } => {
+                let quick = holders.iter().map(|(slot, _)| *slot).find(|slot| !left_out.has(*slot));
+                quick.into_iter().for_each(|slot| self.asked(request, 0, slot));
             }
             First::Tied { first, second } => {
                 self.bind(request, Bound::Tied);

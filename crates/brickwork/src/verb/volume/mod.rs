@@ -108,6 +108,8 @@ Examples:
 /// What `--help` says of read policies.
 const SET_HELP: &str = "\
 Read policies, of volumes whose blocks are on several bricks:
+  usual           as claim where disks have heads that move, as quickest where not
+  quickest        the brick that is expected to be quickest; another when it is later than it usually is
   claim           a read waits at all bricks that have the block; the first that can serve it claims it
   hash            the brick that a hash of the address picks
   weighted-hash   the same, with more addresses for bricks that answer faster
@@ -168,7 +170,7 @@ struct Create {
     #[arg(long, default_value = "0", value_name = "SIZE")]
     stripe_unit: Bytes,
     /// The read policy: see 'brickwork volume set --help'
-    #[arg(long, default_value_t = ReadPolicy::default(), value_name = "POLICY")]
+    #[arg(long, default_value_t = ReadPolicy::USUAL, value_name = "POLICY")]
     read_policy: ReadPolicy,
     /// After how long a request that cannot be served ends with an error (EIO); off waits without end
     #[arg(long, default_value = "5m", value_name = "TIME")]

@@ -30,8 +30,10 @@ use writes::Writes;
 const JOBS: u64 = 16;
 const READ_RATE: f64 = 320.0;
 const WRITE_RATE: f64 = 80.0;
-/// Requests under way when throughput is measured.
+/// Requests under way when throughput is measured, of reads and of writes,
 const DEPTH: u64 = 4;
+/// and of reads once more.
+const DEPTH_MORE: u64 = 16;
 /// Small enough that nearly all reads go to the disks.
 const CACHE_BYTES: u64 = 4 << 20;
 /// How often it is asked whether the fill is in its place, at most.
@@ -39,11 +41,13 @@ const HOME_ROUNDS: u32 = 30;
 /// How often reads of a new cluster are tried, at most, until they became no faster twice.
 const STEADY_ROUNDS: u32 = 12;
 const MIRROR: &str = "raid1x3";
-/// The policy that is to dodge a slow brick.
-const CLAIM: &str = "claim";
+/// The policy of which something is demanded: to dodge a slow brick,
+const JUDGED: &str = "usual";
+/// and while none is slow to cost no more than this one.
+const PLAIN: &str = "shortest-queue";
 /// All read policies.
-pub(super) const POLICIES: [&str; 8] =
-    [CLAIM, "shortest-queue", "hash", "weighted-hash", "lard", "hedged", "tied", "probing"];
+pub(super) const POLICIES: [&str; 10] =
+    [JUDGED, "quickest", "claim", PLAIN, "hash", "weighted-hash", "lard", "hedged", "tied", "probing"];
 
 /// How to measure.
 #[derive(Args)]
@@ -74,7 +78,7 @@ pub(crate) struct Options {
     /// Only reads, or only writes
     #[arg(long, value_parser = ["reads", "writes"])]
     only: Option<String>,
-    /// How often all states are looked at in turn (reads under `claim`), and runs of the closed loop (writes) [default: 5]
+    /// How often all states are looked at in turn (reads under `usual` and `shortest-queue`), and runs of the closed loop (writes) [default: 5]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     turns: Option<u32>,
 }
@@ -112,7 +116,7 @@ impl Plan {
             closed_span: seconds(3, 1),
             turns: options.turns.map_or(if quick { 1 } else { 5 }, |turns| turns as usize),
             write_span: seconds(15, 5),
-            policies: given(&options.policies, &[CLAIM, "hash"], &POLICIES),
+            policies: given(&options.policies, &[JUDGED, PLAIN], &POLICIES),
             layouts: given(&options.layouts, &[MIRROR], &[MIRROR, "raid5-4+1", "rs-4+2"]),
             states: State::ALL.into_iter().filter(|state| states.contains(&state.option())).collect(),
             reads: options.only.as_deref() != Some("writes"),
@@ -122,7 +126,7 @@ impl Plan {
 
     /// How often all states are looked at under a read policy; less often where nothing is demanded of it.
     fn turns_of(&self, policy: &str) -> usize {
-        if policy == CLAIM { self.turns } else { self.turns.min(2) }
+        if policy == JUDGED || policy == PLAIN { self.turns } else { self.turns.min(2) }
     }
 
     /// Read policies matter where there are several copies; elsewhere one is measured.
@@ -226,7 +230,7 @@ fn as_json(options: &Options, results: &Results, claims: &[claims::Claim]) -> se
     json!({
         "machine": { "processors": std::thread::available_parallelism().map_or(0, usize::from) },
         "quick": options.quick,
-        "paced_jobs": JOBS, "reads_per_second": READ_RATE, "writes_per_second": WRITE_RATE, "depth": DEPTH,
+        "paced_jobs": JOBS, "reads_per_second": READ_RATE, "writes_per_second": WRITE_RATE, "depth": DEPTH, "depth_more": DEPTH_MORE,
         "cache_bytes_per_brick": CACHE_BYTES,
         "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
         "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),

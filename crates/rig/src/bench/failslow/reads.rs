@@ -3,7 +3,7 @@
 use super::awake::Awake;
 use super::load::{Kind, Load, Percentiles, Rate, Sample};
 use super::state::{BRICK, State};
-use super::{DEPTH, JOBS, Plan, READ_RATE, cluster, load, table};
+use super::{DEPTH, DEPTH_MORE, JOBS, Plan, READ_RATE, cluster, load, table};
 use anyhow::{Context, Result};
 use rig::cluster::{Cluster, Metrics, of_brick};
 use serde_json::{Value, json};
@@ -25,6 +25,8 @@ pub(super) struct Reads {
     pub(super) p99_of_turns_ms: f64,
     /// Requests a second at [`DEPTH`].
     pub(super) iops: Rate,
+    /// The same at [`DEPTH_MORE`].
+    pub(super) iops_more: Rate,
     pub(super) cost: Cost,
 }
 
@@ -43,7 +45,8 @@ impl Reads {
             "layout": self.layout, "policy": self.policy, "state": self.state.name(), "requests": self.paced.samples,
             "p50_ms": self.paced.p50_ms, "p99_ms": self.paced.p99_ms, "p99_of_turns_ms": self.p99_of_turns_ms,
             "p999_ms": self.paced.p999_ms,
-            "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs, "packets_per_read": self.cost.packets,
+            "most_ms": self.paced.most_ms, "load_late_p99_ms": self.paced.overslept_ms, "iops": self.iops.mean, "iops_error": self.iops.error, "iops_runs": self.iops.runs,
+            "iops_more": self.iops_more.mean, "iops_more_error": self.iops_more.error, "packets_per_read": self.cost.packets,
             "bytes_per_read": self.cost.bytes, "device_blocks_per_read": self.cost.device_blocks,
         })
     }
@@ -88,6 +91,7 @@ fn of_policy(
         ),
         paced: Percentiles::of(&seen.samples.concat(), Duration::ZERO, plan.read_span),
         iops: Rate::of(&seen.rates),
+        iops_more: Rate::of(&seen.rates_more),
         cost: seen.cost.of_a_read(),
     });
     Ok(reads.collect())
@@ -99,6 +103,7 @@ struct Seen {
     samples: Vec<Vec<Sample>>,
     cost: Cost,
     rates: Vec<f64>,
+    rates_more: Vec<f64>,
 }
 
 impl Seen {
@@ -111,6 +116,7 @@ impl Seen {
         sleep(RENEWED);
         self.cost.add(&before, &cluster.metrics());
         self.rates.push(load.closed(DEPTH, plan.closed_span)?);
+        self.rates_more.push(load.closed(DEPTH_MORE, plan.closed_span)?);
         Ok(())
     }
 }

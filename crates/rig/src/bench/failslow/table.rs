@@ -4,14 +4,16 @@ use super::claims::Claim;
 use super::load::Percentiles;
 use super::reads::Reads;
 use super::writes::Writes;
-use super::{DEPTH, JOBS, READ_RATE, Results, WRITE_RATE};
+use super::{DEPTH, DEPTH_MORE, JOBS, READ_RATE, Results, WRITE_RATE};
 use std::time::Duration;
 
 pub(super) fn print(results: &Results, claims: &[Claim]) {
     if !results.reads.is_empty() {
         println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
         println!("{READ_RATE} times a second (ms from when each was to be made), then {DEPTH} ask all the");
-        println!("time (IOPS). A read costs packets and KB that daemons send each other, claims and");
+        println!(
+            "time (IOPS), then {DEPTH_MORE}. A read costs packets that daemons send each other, claims and"
+        );
         println!("heartbeats too, and blocks read from disks. All states in turns; a slow brick is");
         println!("compared with the better of healthy's p99 and the median of its turns'.\n");
         println!("{}", reads_heading());
@@ -39,8 +41,8 @@ pub(super) fn print(results: &Results, claims: &[Claim]) {
 
 fn reads_heading() -> String {
     format!(
-        "{:<9} {:<14} {:<10} {:>6} {:>6} {:>6} {:>6} {:>5} {:>5} {:>4}",
-        "layout", "policy", "state", "p50", "p99", "p99.9", "IOPS", "pkts", "KB", "disk"
+        "{:<9} {:<14} {:<9} {:>6} {:>6} {:>6} {:>6} {:>6} {:>5} {:>4}",
+        "layout", "policy", "state", "p50", "p99", "p99.9", "IOPS", "at 16", "pkts", "disk"
     )
 }
 
@@ -48,7 +50,7 @@ fn reads_heading() -> String {
 pub(super) fn reads_line(reads: &Reads) -> String {
     let Percentiles { p50_ms, p99_ms, p999_ms, .. } = reads.paced;
     format!(
-        "{:<9} {:<14} {:<10} {:>6} {:>6} {:>6} {:>6.0} {:>5.2} {:>5.2} {:>4.2}",
+        "{:<9} {:<14} {:<9} {:>6} {:>6} {:>6} {:>6.0} {:>6.0} {:>5.2} {:>4.2}",
         reads.layout,
         reads.policy,
         reads.state.name(),
@@ -56,8 +58,8 @@ pub(super) fn reads_line(reads: &Reads) -> String {
         millis(p99_ms),
         millis(p999_ms),
         reads.iops.mean,
+        reads.iops_more.mean,
         reads.cost.packets,
-        reads.cost.bytes / 1e3,
         reads.cost.device_blocks,
     )
 }

@@ -1,0 +1,210 @@
+//! One holder, and a second as soon as the first is late: two packets a read as long as nobody is slow.
+//!
+//! The first is chosen by queues and latest answers ([`super::probing`]) among those that are not late. Late is a brick that
+//! owes an answer for longer than nearly all of its own lately took, or whose answers take several times as long as those of
+//! the fastest. It is asked now and then beside the one that stands in for it, to see whether it still is.
+
+use super::load::Load;
+use super::pace::Measure;
+use super::policy::{Course, First, Members, Next, Part, Plan, Policy, Told};
+use super::probing::Probing;
+use super::rescue;
+use base::{BrickId, Time};
+use core::time::Duration;
+
+/// A second holder is asked when the first takes so much longer than nearly all of its own answers, in percent,
+const LATE_PERCENT: u64 = 125;
+/// within these bounds,
+const LATE_MIN: Duration = Duration::from_micros(200);
+const LATE_MAX: Duration = Duration::from_millis(100);
+/// and after this while too few of its answers are known to say.
+const LATE_UNKNOWN: Duration = Duration::from_millis(10);
+const KNOWN_MIN: u64 = 8;
+/// What owes an answer for so many times as long is not asked alone.
+const OWES_FACTOR: u32 = 2;
+/// Nor is one that is expected to take so many times as long as the fastest, and so much longer.
+const SLOW_FACTOR: u64 = 3;
+const SLOW_MIN_NS: u64 = 500_000;
+
+#[derive(Debug)]
+pub struct Quickest {
+    first: Probing,
+    /// Kept between reads so that none allocates.
+    quick: Vec<(u8, BrickId)>,
+}
+
+impl Default for Quickest {
+    fn default() -> Quickest {
+        Quickest { first: Probing::new(1), quick: Vec::new() }
+    }
+}
+
+/// After how long a brick of this measure is late.
+fn late_after(measure: Option<Measure>) -> Duration {
+    match measure.filter(|measure| measure.weight >= KNOWN_MIN) {
+        Some(measure) => {
+            let late_ns = measure.high_ns.saturating_mul(LATE_PERCENT) / 100;
+            Duration::from_nanos(late_ns).clamp(LATE_MIN, LATE_MAX)
+        }
+        None => LATE_UNKNOWN,
+    }
+}
+
+impl Quickest {
+    /// The holders that are late.
+    fn late(now: Time, part: &Part<'_>, load: &Load) -> Members {
+        let expected = |brick: BrickId| load.pace().expected_ns(now, brick, part.kind);
+        let fastest_ns = part.holders.iter().map(|(_, brick)| expected(*brick)).min().unwrap_or(0);
+        let bound_ns = fastest_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
+        let is_late = |brick: BrickId| {
+            let measure = load.pace().measure(now, brick, part.kind);
+            let owes = Duration::from_nanos(measure.map_or(0, |measure| measure.oldest_ns));
+            (fastest_ns > 0 && expected(brick) > bound_ns) || owes > late_after(measure) * OWES_FACTOR
+        };
+        let late = part.holders.iter().filter(|(_, brick)| is_late(*brick)).map(|(slot, _)| *slot);
+        let late = late.fold(Members::default(), Members::with);
+        // Where all are late somebody is to be asked nevertheless.
+        if late.len() as usize == part.holders.len() { Members::default() } else { late }
+    }
+
+    fn of_the_quick(&mut self, now: Time, part: &Part<'_>, late: Members, load: &Load) -> Option<u8> {
+        if late.is_empty() {
+            return self.first.one(now, part, load);
+        }
+        let mut quick = core::mem::take(&mut self.quick);
+        quick.clear();
+        quick.extend(part.holders.iter().filter(|(slot, _)| !late.has(*slot)));
+        let slot = self.first.one(now, &Part { holders: &quick, ..*part }, load);
+        self.quick = quick;
+        slot
+    }
+}
+
+impl Policy for Quickest {
+    fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
+        let late = Quickest::late(now, part, load);
+        self.of_the_quick(now, part, late, load)
+    }
+
+    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+        let [_, _, ..] = part.holders else {
+            return self.one(now, part, load).map(|slot| Plan { first: First::One(slot), wait: None });
+        };
+        let late = Quickest::late(now, part, load);
+        let slot = self.of_the_quick(now, part, late, load)?;
+        let brick = part.holders.iter().find(|(holder, _)| *holder == slot).map(|(_, brick)| *brick)?;
+        let mut looks = part.holders.iter().filter(|(slot, _)| late.has(*slot));
+        let look = looks.find(|(_, brick)| load.is_look_due(now, *brick, part.kind)).map(|(slot, _)| *slot);
+        let first = match look {
+            None => First::One(slot),
+            Some(look) => {
+                let all = part.holders.iter().map(|(slot, _)| *slot).fold(Members::default(), Members::with);
+                First::Contest { left_out: all.without(slot), beside: Members::one(look) }
+            }
+        };
+        Some(Plan { first, wait: Some(late_after(load.pace().measure(now, brick, part.kind))) })
+    }
+
+    fn next(&mut self, now: Time, part: &Part<'_>, course: &Course, load: &Load) -> Next {
+        rescue::next(now, part, course, load)
+    }
+
+    fn answered(&mut self, told: &Told) {
+        self.first.answered(told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribute::pace::{Kind, QuestionId};
+
+    const MS: u64 = 1_000_000;
+    const HOLDERS: [(u8, BrickId); 3] = [(0, BrickId(1)), (1, BrickId(2)), (2, BrickId(3))];
+
+    fn part() -> Part<'static> {
+        Part { address: 0, kind: Kind::Read, holders: &HOLDERS }
+    }
+
+    /// A policy that has had so many answers of a millisecond of each brick; the next question has this number.
+    fn known() -> (Quickest, Load, u64) {
+        let (mut policy, mut load, mut number) = (Quickest::default(), Load::default(), 0);
+        for _ in 0..40 {
+            for (_, brick) in HOLDERS {
+                number += 1;
+                answer(&mut policy, &mut load, brick, (number, number * MS), MS);
+            }
+        }
+        (policy, load, number + 1)
+    }
+
+    fn answer(policy: &mut Quickest, load: &mut Load, brick: BrickId, (number, at): (u64, u64), ns: u64) {
+        load.pace_mut().begin(Time(at), brick, Kind::Read, QuestionId(number));
+        load.pace_mut().heard(brick);
+        load.pace_mut().answered(Time(at + ns), brick, Kind::Read, QuestionId(number), Time(at));
+        policy.answered(&Told { brick, response_ns: ns, service_ns: ns / 2, queue: 0 });
+    }
+
+    #[test]
+    fn a_second_is_asked_when_the_first_is_later_than_it_usually_is() {
+        let (mut policy, mut load, number) = known();
+        let plan = policy.plan(Time(number * MS), &part(), &mut load).expect("three holders");
+        let First::One(slot) = plan.first else { panic!("nobody is late: {plan:?}") };
+        let wait = plan.wait.expect("it is hedged");
+        assert!(wait > Duration::from_millis(1) && wait < Duration::from_millis(2), "{wait:?}");
+        let course = Course { asked: Members::one(slot), direct: Members::one(slot), second: None };
+        let next = policy.next(Time(number * MS), &part(), &course, &load);
+        assert!(matches!(next, Next::Ask { slot: other, .. } if other != slot), "{next:?}");
+    }
+
+    #[test]
+    fn who_owes_an_answer_is_not_asked_alone_and_looked_at_now_and_then() {
+        let (mut policy, mut load, number) = known();
+        let since = number * MS;
+        load.pace_mut().begin(Time(since), BrickId(1), Kind::Read, QuestionId(number));
+        let (mut looks, mut ones) = (0, 0);
+        for us in (3_000..1_000_000).step_by(1_000) {
+            match policy.plan(Time(since + us * 1_000), &part(), &mut load).expect("three holders").first {
+                First::One(slot) => {
+                    assert_ne!(slot, 0, "after {us} us");
+                    ones += 1;
+                }
+                First::Contest { left_out, beside } => {
+                    assert!(beside.has(0) && left_out.has(0) && left_out.len() == 2);
+                    looks += 1;
+                }
+                First::Tied { .. } => panic!("nothing is tied"),
+            }
+        }
+        assert!((1..=20).contains(&looks) && ones > 900, "{looks} looks, {ones} reads past it");
+        load.pace_mut().answered(
+            Time(since + 2_000 * MS),
+            BrickId(1),
+            Kind::Read,
+            QuestionId(number),
+            Time(since),
+        );
+        for later in 0..200 {
+            answer(&mut policy, &mut load, BrickId(1), (number + later + 1, since + 3_000 * MS + later), MS);
+        }
+        let slots: Vec<u8> = (0..3)
+            .map(|_| {
+                let slot = policy.one(Time(since + 4_000 * MS), &part(), &load).expect("three holders");
+                load.begin(HOLDERS[usize::from(slot)].1);
+                slot
+            })
+            .collect();
+        assert!(slots.contains(&0), "it has recovered: {slots:?}");
+    }
+
+    #[test]
+    fn where_all_are_late_somebody_is_asked() {
+        let (mut policy, mut load, number) = known();
+        for (at, (_, brick)) in HOLDERS.into_iter().enumerate() {
+            load.pace_mut().begin(Time(number * MS), brick, Kind::Read, QuestionId(number + at as u64));
+        }
+        let plan = policy.plan(Time((number + 500) * MS), &part(), &mut load);
+        assert!(matches!(plan, Some(Plan { first: First::One(_), .. })), "{plan:?}");
+        assert_eq!(policy.plan(Time(0), &Part { holders: &[], ..part() }, &mut load), None);
+    }
+}
