@@ -3,10 +3,11 @@
 use crate::dsptf;
 use crate::error::LabError;
 use crate::experiment::Experiment;
+use crate::world;
 
 /// All experiments, in the order of their papers.
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    dsptf::experiments()
+    dsptf::experiments().into_iter().chain(world::experiments()).collect()
 }
 
 /// The experiments that `name` means: one by its id, a paper's by the part before the point, or `all`.

@@ -24,3 +24,4 @@ pub mod report;
 pub mod runner;
 pub mod statistics;
 pub mod system;
+pub mod world;

@@ -1,10 +1,12 @@
-//! The papers, and what each leaves unsaid and is assumed.
+//! The papers, and what each leaves unsaid and is assumed; `world` stands for experiments of our own.
 
 use crate::parameters::Parameters;
 
 /// Each paper's parameter file.
-pub(crate) const PAPERS: &[(&str, &str, &str)] =
-    &[("d-sptf", "crates/lab/parameters/dsptf.toml", include_str!("../parameters/dsptf.toml"))];
+pub(crate) const PAPERS: &[(&str, &str, &str)] = &[
+    ("d-sptf", "crates/lab/parameters/dsptf.toml", include_str!("../parameters/dsptf.toml")),
+    ("world", "crates/lab/parameters/world.toml", include_str!("../parameters/world.toml")),
+];
 
 /// The assumptions of a paper, as its file in the repository states them.
 ///

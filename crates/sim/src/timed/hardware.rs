@@ -4,10 +4,11 @@ use crate::perf::device::Device;
 use crate::perf::{BrickSpec, ClaimOptions, Network};
 use crate::shelf::{Contents, Kept, Shelf, ShelfConfig};
 use base::{BLOCK_U64, BrickId, Time, VolumeId};
+use core::time::Duration;
 use model::Draw;
 use model::drive::{Access, Drive, SECTOR_BYTES};
 use proto::distribute::claim::Config;
-use proto::seat::heads::{Heads, Surroundings};
+use proto::seat::heads::{Heads, Served, Surroundings};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub(crate) struct ShelfDisk {
 struct Blind {
     device: Drive,
     free_ns: Vec<u64>,
+    served: Served,
 }
 
 impl Hardware {
@@ -66,6 +68,7 @@ impl Hardware {
         let blind = Blind {
             device: Drive::with_options(Arc::clone(&spec.drive), spec.options),
             free_ns: vec![0; spec.depth.max(1) as usize],
+            served: Served::default(),
         };
         let kept = Rc::new(RefCell::new(Contents::new(draw.bits())));
         vec![ShelfDisk { spec, claims, phase_ns: draw.below(turn_ns), config, kept, blind }]
@@ -87,6 +90,11 @@ impl ShelfDisk {
         Some(Heads::new(surroundings, device, now))
     }
 
+    /// What its device has done, where its head is not seen.
+    pub(crate) fn served(&self) -> Served {
+        self.blind.served
+    }
+
     /// Which block of which volume lies at this byte.
     pub(crate) fn place(&self, offset: u64) -> Option<(VolumeId, u64)> {
         let block = offset / BLOCK_U64;
@@ -102,13 +110,15 @@ impl ShelfDisk {
             IoKind::Write { offset, payload, .. } => (*offset, payload.len() as u64, true),
             IoKind::Flush => return now_ns,
         };
-        let Blind { device, free_ns } = &mut self.blind;
+        let Blind { device, free_ns, served } = &mut self.blind;
         let place = free_ns.iter_mut().min().expect("a device takes something at a time");
         let start_ns = (*place).max(now_ns);
         let count = bytes.div_ceil(SECTOR_BYTES).max(1);
         let sector = (offset / SECTOR_BYTES).min(device.model().capacity_sectors() - count);
         let access = Access { sector, count: count as u32, is_write };
         *place = device.serve(Time(start_ns), access).done.0;
+        served.busy += Duration::from_nanos(*place - start_ns);
+        *if is_write { &mut served.writes } else { &mut served.reads } += 1;
         *place
     }
 }

@@ -1,5 +1,7 @@
 //! What is asked of a measured cluster: the clients, each a session at a gateway.
 
+use super::course::{Incident, Seen, Windows, Witness};
+use crate::checkers::Violation;
 use crate::perf::measured::Meter;
 use crate::perf::source::Source;
 use crate::perf::workload::{Length, Shape, Workload};
@@ -8,8 +10,8 @@ use crate::world::World;
 use crate::world::event::{Event, Input};
 use base::{BLOCK_U64, HashMap, Payload, Time, VolumeId};
 use core::time::Duration;
-use model::Draw;
 use model::drive::SECTOR_BYTES;
+use model::{Draw, PowerCut};
 use wire::{Io, IoError, IoReply};
 
 /// Whoever waits so long waits for ever.
@@ -22,6 +24,8 @@ pub(crate) enum LoadEvent {
     Arrival,
     /// So many slots of a closed loop are free in a group from the beginning.
     Slots { group: u32, count: u32 },
+    /// Something happens to the brick at this node.
+    Incident { node: usize, incident: Incident },
 }
 
 /// A request under way.
@@ -29,8 +33,9 @@ pub(crate) enum LoadEvent {
 struct Asked {
     born: Time,
     group: u32,
-    /// The block in the group's volume that it begins with.
+    /// The blocks in the group's volume: the first, and how many.
     block: u64,
+    blocks: u64,
     is_write: bool,
     is_answered: bool,
     is_released: bool,
@@ -67,7 +72,12 @@ pub(crate) struct Load {
     answered: u64,
     draw: Draw,
     pub(super) meter: Meter,
+    /// When it begins: arrivals count from then.
+    origin: Time,
     last_answer: Time,
+    pub(super) windows: Windows,
+    /// Where checkers watch.
+    pub(super) witness: Option<Witness>,
     pub(super) is_over: bool,
     /// The warm-up ended just now.
     pub(super) is_warm: bool,
@@ -97,7 +107,10 @@ impl Load {
             answered: 0,
             draw,
             meter: Meter::new(Time::ZERO),
+            origin: Time::ZERO,
             last_answer: Time::ZERO,
+            windows: Windows::new(Time::ZERO, Duration::ZERO),
+            witness: None,
             is_over: false,
             is_warm: false,
             refused: None,
@@ -140,7 +153,7 @@ impl Load {
 
     /// What to begin with.
     pub(super) fn first_events(&mut self, now: Time) -> Vec<(Time, LoadEvent)> {
-        self.last_answer = now;
+        (self.origin, self.last_answer) = (now, now);
         if let Source::Closed { outstanding, .. } = &self.source {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
             return (0..self.ports.len() as u32).map(slots).collect();
@@ -157,7 +170,7 @@ impl Load {
                 next.map(|record| record.at)
             }
         }
-        .map(|at| at.max(now))
+        .map(|at| Time(self.origin.0 + at.0).max(now))
     }
 
     /// The request of an arrival: its group, and what it asks for.
@@ -185,14 +198,49 @@ impl Load {
     fn ask(&mut self, now: Time, group: u32, shape: Shape) -> (Port, u64) {
         self.last_tag += 1;
         let block = shape.sector * SECTOR_BYTES / BLOCK_U64;
+        let blocks = (u64::from(shape.count) * SECTOR_BYTES).div_ceil(BLOCK_U64);
         let is_write = shape.is_write;
         let (is_answered, is_released) = (false, false);
-        let asked = Asked { born: now, group, block, is_write, is_answered, is_released, homes: 0 };
+        let asked = Asked { born: now, group, block, blocks, is_write, is_answered, is_released, homes: 0 };
         self.asked.insert(self.last_tag, asked);
         if is_write && self.release != WriteRelease::Nvram {
             self.writing.insert((group, block), self.last_tag);
         }
         (self.ports[group as usize], self.last_tag)
+    }
+
+    /// A request as checkers see it.
+    fn seen(&self, tag: u64) -> Option<Seen> {
+        let Asked { born, group, block, blocks, is_write, .. } = *self.asked.get(&tag)?;
+        Some(Seen { tag, group, block, blocks, is_write, born })
+    }
+
+    /// What a write brings.
+    fn content(&mut self, tag: u64, length: u64) -> Payload {
+        match (self.seen(tag), &mut self.witness) {
+            (Some(seen), Some(witness)) => witness.content(seen),
+            _ => Payload::zeros(length as usize),
+        }
+    }
+
+    /// A checker sees an answer.
+    fn witness(&mut self, now: Time, tag: u64, content: &Payload) -> Result<(), Violation> {
+        match (self.seen(tag), &mut self.witness) {
+            (Some(seen), Some(witness)) => witness.ended(seen, Some(now), content),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the checkers say of all that clients saw; what is not answered yet may have taken effect.
+    pub(super) fn judge(&mut self) -> Result<(), Violation> {
+        let Some(mut witness) = self.witness.take() else { return Ok(()) };
+        let mut open: Vec<u64> =
+            self.asked.iter().filter(|(_, asked)| !asked.is_answered).map(|(tag, _)| *tag).collect();
+        open.sort_unstable();
+        for seen in open.into_iter().filter_map(|tag| self.seen(tag)) {
+            witness.ended(seen, None, &Payload::new())?;
+        }
+        witness.judge()
     }
 
     /// A request is answered. The group in which a slot is free now.
@@ -201,6 +249,7 @@ impl Load {
         asked.is_answered = true;
         self.last_answer = now;
         self.meter.answered(now, asked.is_write, now.0 - asked.born.0);
+        self.windows.add(now, now.0 - asked.born.0);
         self.answered += 1;
         self.is_warm = self.answered == self.length.warmup;
         self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
@@ -255,6 +304,12 @@ impl World {
     pub(crate) fn on_load(&mut self, what: LoadEvent) {
         let now = Time(self.time.now_ns());
         match what {
+            LoadEvent::Incident { node, incident } => match incident {
+                Incident::Killed => self.crash(node, PowerCut::ProcessOnly),
+                Incident::Started => self.boot(node),
+                Incident::Stopped => self.pause(node),
+                Incident::Continued => self.resume(node),
+            },
             LoadEvent::Slots { group, count } => (0..count).for_each(|_| self.ask_next(group)),
             LoadEvent::Arrival => {
                 let load = self.load.as_mut().expect("it has a load");
@@ -284,7 +339,7 @@ impl World {
         let volume = volume.expect("the session is open");
         let (offset, length) = (shape.sector * SECTOR_BYTES, u64::from(shape.count) * SECTOR_BYTES);
         let (io, payload) = if shape.is_write {
-            (Io::Write { offset }, Payload::zeros(length as usize))
+            (Io::Write { offset }, self.load.as_mut().expect("it has a load").content(tag, length))
         } else {
             (Io::Read { offset, length: length as u32 }, Payload::new())
         };
@@ -300,13 +355,17 @@ impl World {
         ports.for_each(|port| port.volume = volume);
     }
 
-    pub(crate) fn on_load_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, _content: &Payload) {
+    pub(crate) fn on_load_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {
         let now = Time(self.time.now_ns());
         let load = self.load.as_mut().expect("it has a load");
         if let Err(error) = result {
             load.refused.get_or_insert_with(|| format!("a request was answered with {error:?}"));
             load.is_over = true;
+            return;
         }
+        let verdict = load.witness(now, tag, content);
+        self.judge(verdict);
+        let load = self.load.as_mut().expect("it has a load");
         if let Some(group) = load.on_answer(now, tag) {
             self.ask_next(group);
         }

@@ -4,8 +4,10 @@
 //! Here the directory, the gateways and the bricks are the machines that run for real, each brick over a
 //! [shelf](crate::shelf) for its disk.
 //!
-//! Reading order: `hardware` (what the cluster is built of), `load` (what is asked of it), this file.
+//! Reading order: `hardware` (what the cluster is built of), `load` (what is asked of it), `course` (what happens to it, and
+//! what checkers and clients see), this file.
 
+mod course;
 mod hardware;
 mod load;
 
@@ -16,7 +18,9 @@ use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::{Event, Input};
-use base::{BLOCK_U64, StreamId, Time};
+use base::{BLOCK_U64, BrickId, NodeId, StreamId, Time};
+pub use course::{Course, Incident, Window};
+use course::{Windows, Witness};
 pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
@@ -45,11 +49,35 @@ pub enum TimedError {
     Failed(String),
 }
 
+/// What came of a run.
+#[derive(Debug)]
+pub struct Lived {
+    pub measured: Measured,
+    /// What clients saw in each interval.
+    pub windows: Vec<Window>,
+    /// What a checker found, if any watched.
+    pub violation: Option<Violation>,
+}
+
 /// Runs `workload` on `cluster` and measures. All draws are from `seed`.
 ///
 /// # Errors
 /// When the cluster cannot be, or does not work.
 pub fn run(cluster: &Cluster, workload: Workload, length: Length, seed: u64) -> Result<Measured, TimedError> {
+    live_through(cluster, workload, length, &Course::default(), seed).map(|lived| lived.measured)
+}
+
+/// The same while all that happens of which `course` tells.
+///
+/// # Errors
+/// As [`run`].
+pub fn live_through(
+    cluster: &Cluster,
+    workload: Workload,
+    length: Length,
+    course: &Course,
+    seed: u64,
+) -> Result<Lived, TimedError> {
     cluster.validate()?;
     let policy = policy(&cluster.scheme)?;
     let replicas = cluster.groups.0[0].len();
@@ -60,7 +88,7 @@ pub fn run(cluster: &Cluster, workload: Workload, length: Length, seed: u64) -> 
     if cluster.groups.0.iter().any(|group| group.len() != replicas) || grouped.len() < in_groups {
         return Err(TimedError::Groups);
     }
-    Timed::new(cluster, policy, workload, length, seed).run(cluster.scheme.name())
+    Timed::new(cluster, policy, workload, length, seed).run(cluster.scheme.name(), course)
 }
 
 /// The read policy of a volume that is this scheme.
@@ -80,8 +108,8 @@ struct Timed {
     replicas: u32,
     /// Which of the cluster's bricks is the first that joins, the second, and so on.
     order: Vec<usize>,
-    /// How many the cluster has; those in no group do not join.
-    bricks: usize,
+    /// Accesses at a time of each of the cluster's bricks; those in no group do not join.
+    depths: Vec<u32>,
     /// What each brick had done when the measuring began.
     before: Vec<Before>,
     events: u64,
@@ -131,21 +159,25 @@ impl Timed {
         };
         let shape = shape(volumes.clone(), hardware);
         let mut world = World::new(seed, shape, Trace::new(None));
-        world.watch_no_more();
         let sectors = blocks * block_sectors;
         let draw = Draw::new(seed ^ 0x6c6f_6164);
         let load = Load::new(workload, length, cluster.write_release, sectors, draw);
         world.load = Some(Box::new(load));
-        Timed { world, volumes, replicas, order, bricks: cluster.bricks.len(), before: Vec::new(), events: 0 }
+        let depths = cluster.bricks.iter().map(|brick| brick.depth).collect();
+        Timed { world, volumes, replicas, order, depths, before: Vec::new(), events: 0 }
     }
 
-    fn run(mut self, scheme: &'static str) -> Result<Measured, TimedError> {
+    fn run(mut self, scheme: &'static str, course: &Course) -> Result<Lived, TimedError> {
+        if !course.is_judged {
+            self.world.watch_no_more();
+        }
         self.set_up()?;
         let now = Time(self.world.time.now_ns());
+        self.schedule(now, course);
         let events = self.load().first_events(now);
         events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
         self.before = self.done();
-        while !self.load().is_over {
+        while !self.load().is_over && self.world.judges.are_content() {
             let Some(event) = self.world.next_event() else { break };
             self.events += 1;
             self.world.on_event(event);
@@ -160,7 +192,23 @@ impl Timed {
         if let Some(why) = self.load().refused.take() {
             return Err(TimedError::Failed(why));
         }
-        Ok(self.finish(scheme))
+        let verdict = self.load().judge();
+        self.world.judge(verdict);
+        let (windows, violation) = (self.load().windows.all(), self.world.judges.take_violation());
+        Ok(Lived { measured: self.finish(scheme), windows, violation })
+    }
+
+    /// What happens, and what is seen of it, from now on.
+    fn schedule(&mut self, now: Time, course: &Course) {
+        for &(after, brick, incident) in &course.incidents {
+            let number = self.order.iter().position(|at| *at == brick as usize);
+            let id = number.map(|number| NodeId::Brick(BrickId(number as u32 + 1)));
+            if let Some(node) = id.and_then(|id| self.world.nodes.slot(id)) {
+                self.world.time.at((now + after).0, Event::Load(LoadEvent::Incident { node, incident }));
+            }
+        }
+        self.load().windows = Windows::new(now, course.window);
+        self.load().witness = course.is_judged.then(Witness::default);
     }
 
     fn load(&mut self) -> &mut Load {
@@ -221,11 +269,14 @@ impl Timed {
     }
 
     fn done(&self) -> Vec<Before> {
-        let machines = self.world.nodes.iter().filter_map(|node| node.machine());
-        let hits = |machine: &crate::world::role::Brick| {
-            machine.stores().iter().map(|store| store.stats().reads.cache_hits).sum()
+        let of_brick = |number: usize| {
+            let slot = self.world.nodes.slot(NodeId::Brick(BrickId(number as u32 + 1)));
+            let Some(node) = slot.map(|slot| &self.world.nodes[slot]) else { return Before::default() };
+            let stores = node.machine().map_or(&[][..], |machine| machine.stores());
+            let hits = stores.iter().map(|store| store.stats().reads.cache_hits).sum();
+            Before { served: node.served(), hits }
         };
-        machines.map(|machine| Before { served: machine.served(), hits: hits(machine) }).collect()
+        (0..self.order.len()).map(of_brick).collect()
     }
 
     fn finish(mut self, scheme: &'static str) -> Measured {
@@ -236,29 +287,31 @@ impl Timed {
         measured.events = self.events;
         measured.wrapped = wrapped;
         let seconds = measured.seconds;
-        measured.bricks = vec![BrickMeasured { idle: 1.0, ..BrickMeasured::default() }; self.bricks];
+        measured.bricks = vec![BrickMeasured { idle: 1.0, ..BrickMeasured::default() }; self.depths.len()];
         for ((at, before), after) in self.order.iter().zip(&self.before).zip(&bricks) {
-            measured.bricks[*at] = brick(before, after, seconds);
+            let places = f64::from(self.depths[*at]);
+            measured.bricks[*at] = brick(before, after, (seconds, places));
         }
         measured
     }
 }
 
-/// What a brick did between two moments. An access counts when it begins.
-fn brick(before: &Before, after: &Before, seconds: f64) -> BrickMeasured {
-    let (reads, writes) =
-        (after.served.reads - before.served.reads, after.served.writes - before.served.writes);
-    let busy_s = (after.served.busy - before.served.busy).as_secs_f64();
+/// What a brick did between two moments. An access counts when it begins. A brick that was killed in between counts from when
+/// it was started again, where its heads are seen.
+fn brick(before: &Before, after: &Before, (seconds, places): (f64, f64)) -> BrickMeasured {
+    let since = |of: fn(&Served) -> u64| of(&after.served).saturating_sub(of(&before.served));
+    let (reads, writes) = (since(|served| served.reads), since(|served| served.writes));
+    let busy_s = after.served.busy.saturating_sub(before.served.busy).as_secs_f64();
     let accesses = (reads + writes) as f64;
-    let choices = after.served.choices - before.served.choices;
+    let choices = since(|served| served.choices);
     BrickMeasured {
         throughput_iops: accesses / seconds,
-        idle: 1.0 - busy_s / seconds,
+        idle: 1.0 - busy_s / places / seconds,
         service_ms: busy_s * 1e3 / accesses.max(1.0),
         reads,
         writes,
-        hits: after.hits - before.hits,
-        queue_seen: (after.served.seen - before.served.seen) as f64 / choices.max(1) as f64,
+        hits: after.hits.saturating_sub(before.hits),
+        queue_seen: since(|served| served.seen) as f64 / choices.max(1) as f64,
     }
 }
 

@@ -11,6 +11,7 @@ use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time, VolumeId}
 use core::ops::{Index, IndexMut};
 use model::Clock;
 use proto::Counters;
+use proto::seat::heads::Served;
 use store::IoKind;
 
 /// What a node is, over all its runs.
@@ -158,6 +159,12 @@ impl Node {
     /// When such a disk is done with what it is asked now.
     pub(super) fn shelf_done_ns(&mut self, disk: usize, now_ns: u64, kind: &IoKind) -> u64 {
         self.shelves[disk].done_ns(now_ns, kind)
+    }
+
+    /// What its disks have done, as far as that is known while it does not run.
+    pub(crate) fn served(&self) -> Served {
+        let seen = self.machine().map(super::role::Brick::served).unwrap_or_default();
+        self.shelves.iter().map(ShelfDisk::served).fold(seen, |sum, served| sum + served)
     }
 
     /// Which block of which volume lies at this byte of its first disk.

@@ -1,10 +1,12 @@
 //! Whole machines in the timed world: they are as fast as the performance model says.
 
+use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions, find};
 use sim::perf::{
-    BrickSpec, Cluster, Groups, Length, Locality, Measured, Mix, Scheme, Sizes, Workload, WriteRelease,
+    Arrivals, BrickSpec, Cluster, Groups, Length, Locality, Measured, Mix, Scheme, Sizes, Workload,
+    WriteRelease,
 };
-use sim::timed;
+use sim::timed::{self, Course, Incident};
 use std::sync::Arc;
 
 fn brick() -> BrickSpec {
@@ -81,4 +83,31 @@ fn what_no_machine_can_be_is_refused_by_name() {
     assert!(why(|cluster| cluster.scheme = Scheme::Central).contains("'central'"));
     assert!(why(|cluster| cluster.scheme = Scheme::WeightedHash(vec![1.0, 2.0])).contains("given weights"));
     assert!(why(|cluster| cluster.groups = Groups::chained(4, 2)).contains("disjoint groups"));
+}
+
+/// Three quick disks under an open load; the second brick dies and comes back.
+#[test]
+fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
+    let entry = find("sata-ssd").expect("the drive is in the library");
+    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+    let scheme = Scheme::Policy("usual".parse().expect("a policy"));
+    let cluster = Cluster::uniform(BrickSpec::new(drive), 3, 3, scheme);
+    let locality = Locality::Hot { share: 1.0, space: 1e-6 };
+    let mix = Mix { reads: 0.6, sizes: Sizes::Blocks(1), locality };
+    let workload = Workload::Open { per_second: 500.0, arrivals: Arrivals::Poisson, mix };
+    let seconds = Duration::from_secs;
+    let course = Course {
+        incidents: vec![(seconds(2), 1, Incident::Killed), (seconds(8), 1, Incident::Started)],
+        is_judged: true,
+        window: seconds(1),
+    };
+    let length = Length { warmup: 0, requests: 7_500 };
+    let lived = timed::live_through(&cluster, workload, length, &course, 1).expect("it runs");
+    assert_eq!(lived.violation, None);
+    let requests: Vec<u64> = lived.windows.iter().map(|window| window.requests).collect();
+    assert_eq!(requests.iter().sum::<u64>(), 7_500);
+    assert!(requests[2] < 400, "writes wait until the brick is left out: {requests:?}");
+    assert!(lived.windows[6..14].iter().all(|window| window.p99_ms < 2.0), "{:?}", lived.windows);
+    let reads = |brick: usize| lived.measured.bricks[brick].reads + lived.measured.bricks[brick].writes;
+    assert!(reads(1) > 0 && reads(1) < reads(0), "it was away for a while");
 }
