@@ -147,6 +147,7 @@ impl Job for Killing {
             incidents: vec![(KILLED, 1, Incident::Killed), (STARTED, 1, Incident::Started)],
             is_judged: true,
             window: WINDOW,
+            ..Course::default()
         };
         let length = Length { warmup: 0, requests };
         let lived = timed::live_through(&self.cluster, workload, length, &course, seed)

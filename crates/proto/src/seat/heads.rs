@@ -198,9 +198,13 @@ impl<T> Heads<T> {
         let spread_bytes = self.surroundings.data_bytes.map_or(area_bytes, |bytes| bytes.min(area_bytes));
         let capacity_sectors = self.claims.device().capacity_sectors();
         let at = (offset - self.area.start) % spread_bytes;
-        let sector = u128::from(at) * u128::from(capacity_sectors) / u128::from(spread_bytes);
+        let sector = match at.checked_mul(capacity_sectors) {
+            Some(product) => product / spread_bytes,
+            // Wide division takes ten times as long.
+            None => (u128::from(at) * u128::from(capacity_sectors) / u128::from(spread_bytes)) as u64,
+        };
         let count = bytes.div_ceil(SECTOR_BYTES).min(capacity_sectors);
-        let sector = (sector as u64).min(capacity_sectors - count);
+        let sector = sector.min(capacity_sectors - count);
         Some(Access { sector, count: u32::try_from(count).ok()?, is_write })
     }
 

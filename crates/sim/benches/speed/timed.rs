@@ -1,7 +1,8 @@
 //! Clusters whose speed is measured: requests that are simulated in a second of the processor.
 
 use model::drive::{DriveModel, DriveOptions, find};
-use sim::perf::{BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload};
+use sim::perf::{BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload, WriteRelease};
+use sim::timed::{self, Course};
 use std::sync::Arc;
 
 const REQUESTS: u64 = 30_000;
@@ -22,5 +23,16 @@ pub(crate) fn bench() {
         println!(
             "  {name:6} {outstanding:3} outstanding: whole machines {whole:9.0}, performance model {model:9.0}"
         );
+    }
+    let cluster = Cluster {
+        write_release: WriteRelease::Nvram,
+        ..Cluster::uniform(brick, 8, 8, Scheme::Policy("usual".parse().expect("a policy")))
+    };
+    let course = Course { layout: Some("raid5-7+1".parse().expect("a layout")), ..Course::default() };
+    for reads in [0.7, 0.0] {
+        let workload = Workload::Closed { outstanding: 64, mix: Mix { reads, ..mix } };
+        let run = || drop(timed::live_through(&cluster, workload, length, &course, 1).expect("it runs"));
+        let whole = REQUESTS as f64 / super::elapsed(run).as_secs_f64();
+        println!("  raid5-7+1, 64 outstanding, {:3.0}% reads: whole machines {whole:9.0}", reads * 100.0);
     }
 }

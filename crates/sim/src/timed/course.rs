@@ -6,6 +6,7 @@ use crate::perf::measured::Times;
 use ::bytes::BytesMut;
 use base::{BLOCK, Payload, Time};
 use core::time::Duration;
+use proto::layout::Layout;
 
 /// What happens to a brick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +24,8 @@ pub enum Incident {
 /// What a run lives through. Times count from the beginning of its load.
 #[derive(Clone, Debug, Default)]
 pub struct Course {
+    /// How each group's volume lies on its bricks; as copies when none is named.
+    pub layout: Option<Layout>,
     /// When what happens to which brick.
     pub incidents: Vec<(Duration, u32, Incident)>,
     /// Whether all checkers watch: each message and step, and in the end what clients wrote and read.

@@ -13,7 +13,7 @@ mod load;
 
 use crate::checkers::Violation;
 use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
-use crate::perf::{BrickMeasured, Cluster, ClusterError, Length, Measured, Scheme, Workload};
+use crate::perf::{BrickMeasured, Cluster, ClusterError, Length, Measured, Scheme, Workload, WriteRelease};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::World;
@@ -33,6 +33,9 @@ use std::rc::Rc;
 use thiserror::Error;
 use wire::ReadPolicy;
 
+/// Blocks of a stripe unit: 64 KiB.
+const UNIT_BLOCKS: u64 = 16;
+
 /// Why a run could not be.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TimedError {
@@ -44,6 +47,9 @@ pub enum TimedError {
     /// Groups that are not disjoint and alike.
     #[error("whole machines need disjoint groups of one size")]
     Groups,
+    /// A layout that the groups cannot have.
+    #[error("{0}")]
+    Layout(String),
     /// The cluster did not come up, or refused a request.
     #[error("{0}")]
     Failed(String),
@@ -88,7 +94,18 @@ pub fn live_through(
     if cluster.groups.0.iter().any(|group| group.len() != replicas) || grouped.len() < in_groups {
         return Err(TimedError::Groups);
     }
-    Timed::new(cluster, policy, workload, length, seed).run(cluster.scheme.name(), course)
+    let copies = || format!("raid1x{replicas}").parse::<Layout>();
+    let layout =
+        course.layout.map_or_else(copies, Ok).map_err(|error| TimedError::Layout(error.to_string()))?;
+    if usize::from(layout.width()) != replicas {
+        return Err(TimedError::Layout(format!("{layout} needs groups of {} bricks", layout.width())));
+    }
+    let counts_homes = cluster.write_release != WriteRelease::Nvram;
+    if counts_homes && layout.data() > 1 {
+        let why = format!("a write of {layout} leaves when it is acknowledged: set write_release to nvram");
+        return Err(TimedError::Layout(why));
+    }
+    Timed::new(cluster, (policy, layout), workload, length, seed).run(cluster.scheme.name(), course)
 }
 
 /// The read policy of a volume that is this scheme.
@@ -123,23 +140,30 @@ struct Before {
 }
 
 impl Timed {
-    fn new(cluster: &Cluster, policy: ReadPolicy, workload: Workload, length: Length, seed: u64) -> Timed {
+    fn new(
+        cluster: &Cluster,
+        (policy, layout): (ReadPolicy, Layout),
+        workload: Workload,
+        length: Length,
+        seed: u64,
+    ) -> Timed {
         let groups = cluster.groups.0.len() as u64;
         let order: Vec<usize> = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
         let replicas = cluster.groups.0[0].len() as u32;
-        let layout: Layout = format!("raid1x{replicas}").parse().expect("a layout of so many copies");
         let disk_sectors =
             cluster.bricks.iter().map(|brick| brick.drive.capacity_sectors()).min().unwrap_or(0);
         let block_sectors = BLOCK_U64 / SECTOR_BYTES;
         let blocks = disk_sectors / block_sectors;
+        let unit_blocks = if layout.data() > 1 { UNIT_BLOCKS.min(blocks) } else { 1 };
+        let stripes = blocks / unit_blocks;
         let plan = |number: u64| VolumePlan {
             name: format!("volume{number}"),
             writable: true,
             layout,
             read_policy: policy,
             stream: StreamId(0),
-            unit_blocks: 1,
-            hot_stripes: blocks,
+            unit_blocks: unit_blocks as u32,
+            hot_stripes: stripes,
             far_stripes: 0,
             far_block: 0,
             sector_blocks: 0,
@@ -159,7 +183,7 @@ impl Timed {
         };
         let shape = shape(volumes.clone(), hardware);
         let mut world = World::new(seed, shape, Trace::new(None));
-        let sectors = blocks * block_sectors;
+        let sectors = stripes * unit_blocks * u64::from(layout.data()) * block_sectors;
         let draw = Draw::new(seed ^ 0x6c6f_6164);
         let load = Load::new(workload, length, cluster.write_release, sectors, draw);
         world.load = Some(Box::new(load));

@@ -100,6 +100,7 @@ fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
         incidents: vec![(seconds(2), 1, Incident::Killed), (seconds(8), 1, Incident::Started)],
         is_judged: true,
         window: seconds(1),
+        ..Course::default()
     };
     let length = Length { warmup: 0, requests: 7_500 };
     let lived = timed::live_through(&cluster, workload, length, &course, 1).expect("it runs");
@@ -110,4 +111,30 @@ fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
     assert!(lived.windows[6..14].iter().all(|window| window.p99_ms < 2.0), "{:?}", lived.windows);
     let reads = |brick: usize| lived.measured.bricks[brick].reads + lived.measured.bricks[brick].writes;
     assert!(reads(1) > 0 && reads(1) < reads(0), "it was away for a while");
+}
+
+/// Parity of eight bricks, content and all: one dies and comes back, and every block reads as it was written.
+#[test]
+fn parity_is_right_while_a_brick_is_away() {
+    let entry = find("sata-ssd").expect("the drive is in the library");
+    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+    let scheme = Scheme::Policy("usual".parse().expect("a policy"));
+    let mut cluster = Cluster::uniform(BrickSpec::new(drive), 8, 8, scheme);
+    let locality = Locality::Hot { share: 1.0, space: 1e-7 };
+    let mix = Mix { reads: 0.5, sizes: Sizes::Blocks(1), locality };
+    let workload = || Workload::Open { per_second: 300.0, arrivals: Arrivals::Poisson, mix };
+    let seconds = Duration::from_secs;
+    let course = Course {
+        layout: Some("raid5-7+1".parse().expect("a layout")),
+        incidents: vec![(seconds(2), 3, Incident::Killed), (seconds(8), 3, Incident::Started)],
+        is_judged: true,
+        window: seconds(1),
+    };
+    let length = Length { warmup: 0, requests: 4_500 };
+    let run = |cluster: &Cluster| timed::live_through(cluster, workload(), length, &course, 1);
+    assert!(run(&cluster).expect_err("refused").to_string().contains("nvram"));
+    cluster.write_release = WriteRelease::Nvram;
+    let lived = run(&cluster).expect("it runs");
+    assert_eq!(lived.violation, None);
+    assert_eq!(lived.windows.iter().map(|window| window.requests).sum::<u64>(), 4_500);
 }
