@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn names_mean_one_a_papers_or_all() {
         assert_eq!(find("dsptf.fig1").unwrap().len(), 1);
-        assert_eq!(find("dsptf").unwrap().len(), find("all").unwrap().len());
+        let count = |name: &str| find(name).unwrap().len();
+        assert!(count("dsptf") > 1 && count("dsptf") + count("world") == count("all"));
         let Err(error) = find("fig1") else { panic!("found") };
         assert!(error.to_string().contains("did you mean 'dsptf.fig1'?"), "{error}");
     }
