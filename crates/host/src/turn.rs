@@ -57,7 +57,8 @@ pub(crate) trait Role {
         Time::MAX
     }
 
-    /// The loop sleeps now, until something happens or until then, in whole milliseconds: who must be exact sees to it.
+    /// The loop waits now until something happens, or until then in whole milliseconds. A role that must be woken more exactly
+    /// arms a timer of its own.
     fn sleep(&mut self, _until: Time) {}
 
     /// The end is asked for; called in each turn from then on, until it says that it is ready for it.

@@ -29,7 +29,7 @@ pub enum Event {
         disk: usize,
         done: IoDone,
     },
-    /// The heads of the disks are seen from now on, one's for each disk; or not, when there are none.
+    /// The heads of each disk from now on, in order; empty where no heads are seen.
     Heads(Vec<Heads<Io>>),
 }
 
@@ -47,7 +47,8 @@ pub enum Effect {
     Disk {
         disk: usize,
         io: Io,
-        /// When it is done, where the disk's heads are seen; as soon as can be otherwise.
+        /// When it is done, where a head that is seen serves it; otherwise, and for journal, metadata and what non-volatile memory
+        /// takes, as soon as can be.
         due: Option<Time>,
     },
     /// All disks are open: it serves from now on.
@@ -428,7 +429,7 @@ impl<B: Backing> Machine for BrickNode<B> {
     }
 }
 
-/// What waits for the heads of a disk: all but a flush, which no block is read or written by.
+/// What waits for the heads of a disk: reads and writes. A flush moves no block, and does not wait.
 fn to_heads(io: Io) -> Result<heads::Event<Io>, Io> {
     Ok(match &io.kind {
         IoKind::Read { offset, length, contested } => {

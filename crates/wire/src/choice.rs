@@ -13,12 +13,12 @@ pub struct UnknownName {
 
 /// Declares such a setting: what it is called, then of each choice what it is, its variant and its name. The place of each,
 /// counted from 1, is its number, so that a new one goes to the end; 0, in records that say nothing, is the first. At the end
-/// may stand what is said instead to those who do not know all of them.
+/// may stand a function that replaces a choice by one that the reader knows.
 #[macro_export]
 macro_rules! choices {
     ($(#[$doc:meta])+ $name:ident, $what:literal; $(#[$first_meta:meta])+ $first:ident = $first_name:literal,
      $($(#[$meta:meta])+ $variant:ident = $text:literal,)*
-     $(; said as $said:path)?) => {
+     $(; known_to $known_to:path)?) => {
         $(#[$doc])+
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         pub enum $name {
@@ -71,7 +71,7 @@ macro_rules! choices {
         impl $crate::Wire for $name {
             fn encode(&self, out: &mut $crate::Writer<'_>) {
                 let choice = *self;
-                $(let choice = $said(choice, out);)?
+                $(let choice = $known_to(out, choice);)?
                 out.push(choice.code());
             }
             fn decode(reader: &mut $crate::Reader<'_>) -> Result<$name, $crate::DecodeError> {

@@ -1,5 +1,6 @@
 //! What the directory keeps and says of the cluster.
 
+use crate::policy::known_to;
 use crate::{
     DecodeError, GroupView, IoTimeout, Placement, Protocol, ReadPolicy, Reader, Wire, Writer, wire_enum,
     wire_struct,
@@ -577,7 +578,7 @@ impl Wire for VolumeInfo {
         self.origin.encode(out);
         let has_timeout = self.io_timeout != IoTimeout::DEFAULT;
         let is_extended = out.knows(4) && self.is_extended();
-        let policy = if is_extended { EXTENDED } else { self.read_policy.code() };
+        let policy = if is_extended { EXTENDED } else { known_to(out, self.read_policy).code() };
         out.push(u8::from(self.is_snapshot) | policy << 1 | u8::from(has_timeout) << 7);
         if has_timeout {
             self.io_timeout.encode(out);
@@ -746,6 +747,18 @@ mod tests {
             info.encode(&mut Writer::of(crate::Version(3), &mut old));
             VolumeInfo { stream: StreamId(0), ..info }.append(&mut without);
             assert_eq!(old, without);
+        }
+    }
+
+    #[test]
+    fn the_release_before_hears_of_no_policy_that_it_does_not_know() {
+        for policy in ReadPolicy::ALL {
+            let mut old = Vec::new();
+            volume(false, policy).encode(&mut Writer::of(crate::Version(3), &mut old));
+            let mut reader = Reader::of(crate::Version(3), &old);
+            let heard = VolumeInfo::decode(&mut reader).expect("a record").read_policy;
+            let is_new = matches!(policy, ReadPolicy::Quickest | ReadPolicy::Usual);
+            assert_eq!(heard, if is_new { ReadPolicy::Claim } else { policy });
         }
     }
 

@@ -30,16 +30,16 @@ choices! {
     Quickest = "quickest",
     /// By contest where a device's head decides how long an access takes, and the quickest where it does not.
     Usual = "usual",
-    ; said as said
+    ; known_to known_to
 }
 
 impl ReadPolicy {
-    /// What a volume has unless its owner says otherwise.
-    pub const USUAL: ReadPolicy = ReadPolicy::Usual;
+    /// What a new volume has unless its owner says otherwise. (The default is that of old records, which say nothing.)
+    pub const FOR_NEW_VOLUMES: ReadPolicy = ReadPolicy::Usual;
 }
 
-/// What the release before knows in the place of what it does not.
-fn said(policy: ReadPolicy, out: &Writer<'_>) -> ReadPolicy {
+/// The policy itself, or the nearest one that a reader of the release before knows.
+pub(crate) fn known_to(out: &Writer<'_>, policy: ReadPolicy) -> ReadPolicy {
     match policy {
         ReadPolicy::Quickest | ReadPolicy::Usual if !out.knows(4) => ReadPolicy::Claim,
         known => known,

@@ -10,7 +10,7 @@ use core::time::Duration;
 use model::drive::{DriveModel, find};
 use serde_json::json;
 use sim::perf::{Arrivals, BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload};
-use sim::timed::{self, Course, Incident, Window};
+use sim::timed::{self, Conditions, Incident, Window};
 use std::sync::Arc;
 
 pub(super) struct Kill;
@@ -110,7 +110,7 @@ struct Killing {
     cluster: Cluster,
     per_second: f64,
     mix: Mix,
-    /// Of all times, so many stand for one: a quick run asks for less.
+    /// The part of the request rate that is asked for: a quick run asks for less.
     share: f64,
 }
 
@@ -143,14 +143,14 @@ impl Job for Killing {
         let per_second = self.per_second * self.share;
         let requests = (per_second * END.as_secs_f64()) as u64;
         let workload = Workload::Open { per_second, arrivals: Arrivals::Poisson, mix: self.mix };
-        let course = Course {
+        let conditions = Conditions {
             incidents: vec![(KILLED, 1, Incident::Killed), (STARTED, 1, Incident::Started)],
             is_judged: true,
             window: WINDOW,
-            ..Course::default()
+            ..Conditions::default()
         };
         let length = Length { warmup: 0, requests };
-        let lived = timed::live_through(&self.cluster, workload, length, &course, seed)
+        let lived = timed::live_through(&self.cluster, workload, length, &conditions, seed)
             .map_err(|error| error.to_string())?;
         let mut sample = Sample {
             simulated_ns: (lived.measured.simulated_s * 1e9) as u64,
@@ -190,12 +190,11 @@ impl Job for Killing {
     }
 }
 
-/// The mean over the windows that begin within these seconds.
+/// The mean over the windows that begin within these seconds of each one's 99th percentile. A window without an answer
+/// counts as if one answer had taken all of it.
 fn mean_p99(windows: &[Window], from: f64, to: f64) -> f64 {
-    let within: Vec<f64> = windows
-        .iter()
-        .filter(|window| window.from_s >= from && window.from_s < to)
-        .map(|w| w.p99_ms)
-        .collect();
+    let p99_ms = |window: &Window| if window.requests > 0 { window.p99_ms } else { window.seconds * 1e3 };
+    let within = windows.iter().filter(|window| window.from_s >= from && window.from_s < to);
+    let within: Vec<f64> = within.map(p99_ms).collect();
     within.iter().sum::<f64>() / within.len().max(1) as f64
 }

@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn the_delay_is_the_percentile_of_what_was_seen_lately() {
         let mut policy = Hedged::new(95.0, 1000, ShortestQueue::default());
-        let told = |response_ns| Told { brick: BrickId(1), response_ns, service_ns: 0, queue: 0 };
+        let told =
+            |response_ns| Told { brick: BrickId(1), response_ns, service_ns: 0, queue: 0, device_ns: None };
         assert_eq!(policy.delay_ns(), None);
         (1..=1000).for_each(|millionth| policy.answered(&told(millionth * 10_000)));
         let delay_ns = policy.delay_ns().expect("enough is known");

@@ -15,6 +15,10 @@ use wire::Message;
 const SHORT_BLOCKS: u32 = 16;
 /// An answer changes the mean by so much of its distance from it.
 const MEAN_WEIGHT: u64 = 16;
+/// One that is quicker than the mean, and comes after so long without one, by a quarter and by half: what is seldom asked, as it was
+/// slow, is to be known soon when it is quick again.
+const RARE_NS: u64 = 25_000_000;
+const RAREST_NS: u64 = 100_000_000;
 /// Times are known to an eighth.
 const PARTS: usize = 8;
 /// The percentile of [`Measure::high_ns`].
@@ -214,6 +218,8 @@ struct Track {
     sum: u64,
     since_look: u32,
     halved: Time,
+    /// When the last answer was recorded.
+    recorded: Time,
     /// Since when it owes an answer that it alone can give.
     owes: Option<Time>,
     unanswered: BTreeSet<(Time, QuestionId)>,
@@ -232,6 +238,7 @@ impl Default for Track {
             sum: 0,
             since_look: 0,
             halved: Time::ZERO,
+            recorded: Time::ZERO,
             owes: None,
             unanswered: BTreeSet::new(),
         }
@@ -241,8 +248,14 @@ impl Default for Track {
 impl Track {
     fn record(&mut self, now: Time, lasted_ns: u64) {
         self.age(now);
+        let gap_ns = nanos(now, self.recorded);
+        self.recorded = now;
         self.mean_ns = match self.sum {
             0 => lasted_ns,
+            _ if lasted_ns < self.mean_ns && gap_ns >= RAREST_NS => self.mean_ns.midpoint(lasted_ns),
+            _ if lasted_ns < self.mean_ns && gap_ns >= RARE_NS => {
+                self.mean_ns - (self.mean_ns - lasted_ns) / 4
+            }
             _ => moved(self.mean_ns, lasted_ns),
         };
         self.boxes[octaves::index::<PARTS>(lasted_ns)] += NEW as u16;

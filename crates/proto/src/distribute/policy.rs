@@ -123,6 +123,8 @@ pub struct Told {
     pub service_ns: u64,
     /// How many reads were before it at the brick, as far as the answer tells.
     pub queue: u32,
+    /// What the device took for a short read: none where memory answered, or where the answer does not tell.
+    pub device_ns: Option<u64>,
 }
 
 pub trait Policy: core::fmt::Debug {

@@ -67,7 +67,7 @@ mod tests {
         let holders = [(0, BrickId(1)), (1, BrickId(2))];
         let part = Part { address: 0, kind: Kind::Read, holders: &holders };
         let (mut policy, mut load) = (Probing::new(1), Load::default());
-        let told = |brick, ns| Told { brick, response_ns: ns, service_ns: ns, queue: 0 };
+        let told = |brick, ns| Told { brick, response_ns: ns, service_ns: ns, queue: 0, device_ns: None };
         policy.answered(&told(BrickId(1), 8_000_000));
         assert_eq!(policy.one(Time::ZERO, &part, &load), Some(1), "who is not known is asked");
         policy.answered(&told(BrickId(2), 1_000_000));

@@ -1,8 +1,8 @@
 //! One holder, and a second as soon as the first is late: two packets a read as long as nobody is slow.
 //!
 //! The first is chosen by queues and latest answers ([`super::probing`]) among those that are not late. Late is a brick that
-//! owes an answer for longer than nearly all of its own lately took, or whose answers take several times as long as those of
-//! the fastest. It is asked now and then beside the one that stands in for it, to see whether it still is.
+//! owes an answer for several times as long as nearly all of its own lately took, or whose answers take several times as
+//! long as those of the fastest. Now and then it is asked beside the one that stands in for it, to see whether it still is.
 
 use super::load::Load;
 use super::pace::Measure;
@@ -12,11 +12,11 @@ use super::rescue;
 use base::{BrickId, Time};
 use core::time::Duration;
 
-/// A second holder is asked when the first takes so much longer than nearly all of its own answers, in percent,
+/// A second holder is asked when the first takes so much longer than nearly all of its own answers, in percent, but no later
+/// than a rescue is ([`rescue::delay`]),
 const LATE_PERCENT: u64 = 125;
-/// within these bounds,
+/// nor sooner than this,
 const LATE_MIN: Duration = Duration::from_micros(200);
-const LATE_MAX: Duration = Duration::from_millis(100);
 /// and after this while too few of its answers are known to say.
 const LATE_UNKNOWN: Duration = Duration::from_millis(10);
 const KNOWN_MIN: u64 = 8;
@@ -44,7 +44,7 @@ fn late_after(measure: Option<Measure>) -> Duration {
     match measure.filter(|measure| measure.weight >= KNOWN_MIN) {
         Some(measure) => {
             let late_ns = measure.high_ns.saturating_mul(LATE_PERCENT) / 100;
-            Duration::from_nanos(late_ns).clamp(LATE_MIN, LATE_MAX)
+            Duration::from_nanos(late_ns).max(LATE_MIN)
         }
         None => LATE_UNKNOWN,
     }
@@ -102,7 +102,10 @@ impl Policy for Quickest {
                 First::Contest { left_out: all.without(slot), beside: Members::one(look) }
             }
         };
-        Some(Plan { first, wait: Some(late_after(load.pace().measure(now, brick, part.kind))) })
+        // Where all are overrun, asking twice would only make it worse: a rescue's delay says so.
+        let late = late_after(load.pace().measure(now, brick, part.kind));
+        let wait = late.min(rescue::delay(now, part.kind, part.holders, load));
+        Some(Plan { first, wait: Some(wait.max(LATE_MIN)) })
     }
 
     fn next(&mut self, now: Time, part: &Part<'_>, course: &Course, load: &Load) -> Next {
@@ -142,7 +145,7 @@ mod tests {
         load.pace_mut().begin(Time(at), brick, Kind::Read, QuestionId(number));
         load.pace_mut().heard(brick);
         load.pace_mut().answered(Time(at + ns), brick, Kind::Read, QuestionId(number), Time(at));
-        policy.answered(&Told { brick, response_ns: ns, service_ns: ns / 2, queue: 0 });
+        policy.answered(&Told { brick, response_ns: ns, service_ns: ns / 2, queue: 0, device_ns: None });
     }
 
     #[test]
@@ -195,6 +198,32 @@ mod tests {
             })
             .collect();
         assert!(slots.contains(&0), "it has recovered: {slots:?}");
+    }
+
+    /// Reads at a brick that is killed are given up after two seconds each; then it is back, and only looks reach it.
+    #[test]
+    fn looks_alone_find_out_that_a_brick_has_recovered() {
+        let (mut policy, mut load, number) = known();
+        let killed = number * MS;
+        for question in number..number + 16 {
+            load.pace_mut().begin(Time(killed), BrickId(1), Kind::Read, QuestionId(question));
+        }
+        let back = killed + 2_000 * MS;
+        for question in number..number + 16 {
+            load.pace_mut().given_up(Time(back), BrickId(1), Kind::Read, QuestionId(question), Time(killed));
+        }
+        let is_late = |load: &Load, at: u64| Quickest::late(Time(at), &part(), load).has(0);
+        assert!(is_late(&load, back));
+        let mut at = back;
+        while is_late(&load, at) && at < back + 60_000 * MS {
+            at += 10 * MS;
+            let plan = policy.plan(Time(at), &part(), &mut load).expect("three holders");
+            if matches!(plan.first, First::Contest { beside, .. } if beside.has(0)) {
+                answer(&mut policy, &mut load, BrickId(1), (at, at), MS);
+            }
+        }
+        let seconds = (at - back) / (1_000 * MS);
+        assert!(seconds < 12, "it was kept out for {seconds} s");
     }
 
     #[test]

@@ -15,8 +15,6 @@ use base::{BrickId, HashMap, Time};
 const POSITIONED_NS: u64 = 1_500_000;
 /// where so many of a hundred are.
 const POSITIONED_PERCENT: u32 = 75;
-/// Shorter ones are of memory, and say nothing of the device.
-const MEMORY_NS: u64 = 20_000;
 /// Accesses after which it is judged anew.
 const WINDOW: u32 = 64;
 
@@ -70,12 +68,10 @@ impl Policy for Usual {
     fn answered(&mut self, told: &Told) {
         self.contest.answered(told);
         self.quickest.answered(told);
-        if told.service_ns < MEMORY_NS {
-            return;
-        }
+        let Some(device_ns) = told.device_ns else { return };
         let device = self.devices.entry(told.brick).or_default();
         device.accesses += 1;
-        device.long += u32::from(told.service_ns > POSITIONED_NS);
+        device.long += u32::from(device_ns > POSITIONED_NS);
         if device.accesses >= WINDOW {
             let is_positioned = device.long * 100 >= device.accesses * POSITIONED_PERCENT;
             *device = Device { is_positioned, accesses: 0, long: 0 };
@@ -102,25 +98,24 @@ mod tests {
         matches!(plan.first, First::Contest { .. })
     }
 
-    fn tell(policy: &mut Usual, brick: u32, us: u64) {
-        let (response_ns, service_ns) = (us * 1_000, us * 1_000);
-        (0..WINDOW).for_each(|_| {
-            policy.answered(&Told { brick: BrickId(brick), response_ns, service_ns, queue: 0 });
-        });
+    fn tell(policy: &mut Usual, brick: u32, device_us: Option<u64>) {
+        let (brick, device_ns) = (BrickId(brick), device_us.map(|us| us * 1_000));
+        let told = Told { brick, response_ns: 300_000, service_ns: 300_000, queue: 0, device_ns };
+        (0..WINDOW).for_each(|_| policy.answered(&told));
     }
 
     #[test]
     fn reads_contend_where_all_devices_position() {
         let mut policy = usual();
         assert!(!contends(&mut policy), "nothing is known");
-        tell(&mut policy, 1, 6_000);
-        tell(&mut policy, 2, 100);
+        tell(&mut policy, 1, Some(6_000));
+        tell(&mut policy, 2, Some(100));
         assert!(!contends(&mut policy), "one may be a slow brick");
-        tell(&mut policy, 2, 6_000);
+        tell(&mut policy, 2, Some(6_000));
         assert!(contends(&mut policy));
-        tell(&mut policy, 2, 5);
+        tell(&mut policy, 2, None);
         assert!(contends(&mut policy), "what memory answers says nothing of the device");
-        tell(&mut policy, 1, 150);
+        tell(&mut policy, 1, Some(150));
         assert!(!contends(&mut policy), "it has another device now");
     }
 }

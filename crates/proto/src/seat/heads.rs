@@ -13,7 +13,7 @@
 mod tests;
 
 use crate::distribute::claim::{
-    Attempt, Claims, Config, Effect as ClaimEffect, Event as ClaimEvent, Holders,
+    Attempt, Claims, Config, Dropped, Effect as ClaimEffect, Event as ClaimEvent, Holders,
 };
 use base::{Access, BLOCK_U64, BrickId, Depth, Device, Machine, SECTOR_BYTES, Time};
 use core::fmt;
@@ -277,6 +277,11 @@ impl<T> Heads<T> {
                 ClaimEffect::Issue { item } => self.serve(item, fx),
                 ClaimEffect::Claim { attempt, bid_ns, holders } => {
                     fx.push(Effect::Claim { attempt, bid_ns, holders });
+                }
+                // Too many wait here for it to be contested: it is served here, whoever else serves it.
+                ClaimEffect::Drop { item, why: Dropped::Full } => {
+                    let event = ClaimEvent::Local { sector: item.access.sector, is_write: false, item };
+                    self.claims.step(self.now, event, &mut self.fx);
                 }
                 ClaimEffect::Drop { item: Waiting { work: Work::Asked(item), .. }, .. } => {
                     fx.push(Effect::Left { item });

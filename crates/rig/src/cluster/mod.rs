@@ -358,7 +358,7 @@ impl Cluster {
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
             groups: 0,
-            read_policy: wire::ReadPolicy::USUAL,
+            read_policy: wire::ReadPolicy::FOR_NEW_VOLUMES,
             io_timeout: wire::IoTimeout::default(),
             protocol: wire::Protocol::default(),
             placement: wire::Placement::default(),

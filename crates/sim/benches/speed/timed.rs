@@ -2,7 +2,7 @@
 
 use model::drive::{DriveModel, DriveOptions, find};
 use sim::perf::{BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload, WriteRelease};
-use sim::timed::{self, Course};
+use sim::timed::{self, Conditions};
 use std::sync::Arc;
 
 const REQUESTS: u64 = 30_000;
@@ -28,10 +28,11 @@ pub(crate) fn bench() {
         write_release: WriteRelease::Nvram,
         ..Cluster::uniform(brick, 8, 8, Scheme::Policy("usual".parse().expect("a policy")))
     };
-    let course = Course { layout: Some("raid5-7+1".parse().expect("a layout")), ..Course::default() };
+    let conditions =
+        Conditions { layout: Some("raid5-7+1".parse().expect("a layout")), ..Conditions::default() };
     for reads in [0.7, 0.0] {
         let workload = Workload::Closed { outstanding: 64, mix: Mix { reads, ..mix } };
-        let run = || drop(timed::live_through(&cluster, workload, length, &course, 1).expect("it runs"));
+        let run = || drop(timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs"));
         let whole = REQUESTS as f64 / super::elapsed(run).as_secs_f64();
         println!("  raid5-7+1, 64 outstanding, {:3.0}% reads: whole machines {whole:9.0}", reads * 100.0);
     }

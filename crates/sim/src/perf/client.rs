@@ -214,8 +214,13 @@ impl Run<'_> {
             let (id, since) = (BrickId(brick), known.asked_at[turn]);
             if brick == from {
                 let response_ns = self.now.0 - since.0;
-                let told =
-                    policy::Told { brick: id, response_ns, service_ns: known.service_ns, queue: known.queue };
+                let told = policy::Told {
+                    brick: id,
+                    response_ns,
+                    service_ns: known.service_ns,
+                    queue: known.queue,
+                    device_ns: Some(known.service_ns).filter(|ns| *ns > 0),
+                };
                 self.asker.answered(self.now, &told, known, question(request, turn));
                 continue;
             }

@@ -58,6 +58,8 @@ pub(crate) struct Shelf {
 /// What an access of the device is for.
 enum Purpose {
     Read(Token, Span, u8),
+    /// To see whether it can be read, past the cache.
+    Verify(Token, Span, u8),
     /// The parity that a delta changes, which is written behind it.
     Parity(Span, u64),
     /// So many bytes leave the memory when it is done.
@@ -102,6 +104,8 @@ impl Shelf {
                 self.free(dropped.map_or(0, |(_, payload)| payload.len() as u64), fx);
             }
             Command::Mend { token, span, width, stamps, payload } => {
+                // No device of this world loses what it holds, so that nothing can be lost for good.
+                assert!(!payload.is_empty(), "a shelf has no unreadable blocks");
                 self.kept.borrow_mut().put(span, &stamps, usize::from(width), &payload);
                 let kind =
                     IoKind::Write { offset: self.offset(span.volume, span.lba), payload, durable: false };
@@ -113,7 +117,7 @@ impl Shelf {
             }
             Command::Verify { token, span, width } => {
                 let kind = self.read_of(span, None);
-                self.ask(Purpose::Read(token, span, width), kind, fx);
+                self.ask(Purpose::Verify(token, span, width), kind, fx);
             }
             Command::Allocation { token, span } => {
                 let result = Ok(self.kept.borrow().allocation(span));
@@ -240,6 +244,7 @@ impl Shelf {
                 self.touch(span);
                 fx.push(self.blocks(token, span, width, true));
             }
+            (Purpose::Verify(token, span, width), _) => fx.push(self.blocks(token, span, width, false)),
             (Purpose::Parity(span, bytes), _) => self.destage(span, bytes, fx),
             (Purpose::Destage(bytes), _) => {
                 self.stats.destage.blocks += bytes / BLOCK_U64;

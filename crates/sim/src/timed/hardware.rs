@@ -20,7 +20,7 @@ pub(crate) struct Hardware {
     /// The first is the brick of the lowest id.
     pub(crate) bricks: Vec<BrickSpec>,
     pub(crate) network: Network,
-    /// How disks whose heads are seen claim; without, they need not, and reckon with no message.
+    /// How disks whose heads are seen claim. Without it they reckon that a claim takes no time.
     pub(crate) claims: Option<ClaimOptions>,
     /// Whether all platters turn in step.
     pub(crate) is_synchronised: bool,
@@ -82,7 +82,7 @@ impl ShelfDisk {
     }
 
     /// Its heads, where they are seen.
-    pub(crate) fn heads(&self, _id: BrickId, now: Time) -> Option<Heads<Io>> {
+    pub(crate) fn heads(&self, now: Time) -> Option<Heads<Io>> {
         self.spec.drive.revolution_ns()?;
         let drive = Drive::with_options(Arc::clone(&self.spec.drive), self.spec.options);
         let device = Box::new(Device::new(drive, self.phase_ns, false));

@@ -1,6 +1,6 @@
 //! What is asked of a measured cluster: the clients, each a session at a gateway.
 
-use super::course::{Incident, Seen, Windows, Witness};
+use super::conditions::{Incident, Seen, Windows, Witness};
 use crate::checkers::Violation;
 use crate::perf::measured::Meter;
 use crate::perf::source::Source;
@@ -12,6 +12,7 @@ use base::{BLOCK_U64, HashMap, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
+use std::collections::VecDeque;
 use wire::{Io, IoError, IoReply};
 
 /// Whoever waits so long waits for ever.
@@ -40,7 +41,7 @@ struct Asked {
     is_answered: bool,
     is_released: bool,
     /// Disks that have what was written.
-    homes: u32,
+    written: u32,
 }
 
 /// Where a group's requests go.
@@ -65,8 +66,11 @@ pub(crate) struct Load {
     /// The group whose volume is written to find that out.
     named: Option<u32>,
     asked: HashMap<u64, Asked>,
-    /// Writes that are not on all disks yet, by group and block.
-    writing: HashMap<(u32, u64), u64>,
+    unanswered: u64,
+    /// Whether no more arrive.
+    has_ended: bool,
+    /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
+    writing: HashMap<(u32, u64), VecDeque<u64>>,
     last_tag: u64,
     length: Length,
     answered: u64,
@@ -101,6 +105,8 @@ impl Load {
             names: HashMap::default(),
             named: None,
             asked: HashMap::default(),
+            unanswered: 0,
+            has_ended: false,
             writing: HashMap::default(),
             last_tag: 0,
             length,
@@ -154,6 +160,7 @@ impl Load {
     /// What to begin with.
     pub(super) fn first_events(&mut self, now: Time) -> Vec<(Time, LoadEvent)> {
         (self.origin, self.last_answer) = (now, now);
+        self.meter = Meter::new(now);
         if let Source::Closed { outstanding, .. } = &self.source {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
             return (0..self.ports.len() as u32).map(slots).collect();
@@ -201,10 +208,11 @@ impl Load {
         let blocks = (u64::from(shape.count) * SECTOR_BYTES).div_ceil(BLOCK_U64);
         let is_write = shape.is_write;
         let (is_answered, is_released) = (false, false);
-        let asked = Asked { born: now, group, block, blocks, is_write, is_answered, is_released, homes: 0 };
+        let asked = Asked { born: now, group, block, blocks, is_write, is_answered, is_released, written: 0 };
         self.asked.insert(self.last_tag, asked);
+        self.unanswered += 1;
         if is_write && self.release != WriteRelease::Nvram {
-            self.writing.insert((group, block), self.last_tag);
+            self.writing.entry((group, block)).or_default().push_back(self.last_tag);
         }
         (self.ports[group as usize], self.last_tag)
     }
@@ -248,11 +256,13 @@ impl Load {
         let asked = self.asked.get_mut(&tag)?;
         asked.is_answered = true;
         self.last_answer = now;
+        self.unanswered -= 1;
         self.meter.answered(now, asked.is_write, now.0 - asked.born.0);
         self.windows.add(now, now.0 - asked.born.0);
         self.answered += 1;
         self.is_warm = self.answered == self.length.warmup;
         self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
+        self.is_over |= self.has_ended && self.unanswered == 0;
         if asked.is_write && self.release != WriteRelease::Nvram {
             return self.release_written(tag);
         }
@@ -262,13 +272,13 @@ impl Load {
     }
 
     /// A disk has written a block of a volume. The group in which a slot is free now.
-    fn on_home(&mut self, volume: VolumeId, block: u64) -> Option<u32> {
+    fn on_written(&mut self, volume: VolumeId, block: u64) -> Option<u32> {
         let Some(&group) = self.names.get(&volume) else {
             self.names.extend(self.named.map(|group| (volume, group)));
             return None;
         };
-        let tag = *self.writing.get(&(group, block))?;
-        self.asked.get_mut(&tag)?.homes += 1;
+        let tag = *self.writing.get(&(group, block))?.front()?;
+        self.asked.get_mut(&tag)?.written += 1;
         self.release_written(tag)
     }
 
@@ -276,14 +286,17 @@ impl Load {
     fn release_written(&mut self, tag: u64) -> Option<u32> {
         let asked = self.asked.get_mut(&tag).filter(|asked| asked.is_answered)?;
         let holders = self.ports[asked.group as usize].holders;
-        let is_enough = asked.homes >= self.release.needed(holders as usize);
+        let is_enough = asked.written >= self.release.needed(holders as usize);
         let is_due = is_enough && !asked.is_released;
         asked.is_released = is_enough;
         let (group, block) = (asked.group, asked.block);
-        if asked.homes >= holders {
+        if asked.written >= holders {
             self.asked.remove(&tag);
-            if self.writing.get(&(group, block)) == Some(&tag) {
-                self.writing.remove(&(group, block));
+            if let Some(queue) = self.writing.get_mut(&(group, block)) {
+                queue.retain(|other| *other != tag);
+                if queue.is_empty() {
+                    self.writing.remove(&(group, block));
+                }
             }
         }
         is_due.then_some(group)
@@ -317,8 +330,12 @@ impl World {
                     self.ask_for(group, shape);
                 }
                 let load = self.load.as_mut().expect("it has a load");
-                if let Some(at) = load.next_arrival(now) {
-                    self.time.at(at.0, Event::Load(LoadEvent::Arrival));
+                match load.next_arrival(now) {
+                    Some(at) => self.time.at(at.0, Event::Load(LoadEvent::Arrival)),
+                    None => {
+                        load.has_ended = true;
+                        load.is_over |= load.unanswered == 0;
+                    }
                 }
             }
         }
@@ -372,10 +389,10 @@ impl World {
     }
 
     /// A disk has written what begins at this byte.
-    pub(crate) fn on_home(&mut self, node: usize, offset: u64) {
+    pub(crate) fn on_shelf_written(&mut self, node: usize, offset: u64) {
         let Some((volume, block)) = self.nodes[node].shelf_place(offset) else { return };
         let Some(load) = self.load.as_mut() else { return };
-        if let Some(group) = load.on_home(volume, block) {
+        if let Some(group) = load.on_written(volume, block) {
             self.ask_next(group);
         }
     }

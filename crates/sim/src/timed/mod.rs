@@ -4,28 +4,31 @@
 //! Here the directory, the gateways and the bricks are the machines that run for real, each brick over a
 //! [shelf](crate::shelf) for its disk.
 //!
-//! Reading order: `hardware` (what the cluster is built of), `load` (what is asked of it), `course` (what happens to it, and
-//! what checkers and clients see), this file.
+//! Reading order: `hardware` (what the cluster is built of), `load` (what is asked of it), `conditions` (what happens to
+//! it, and what checkers and clients see), this file.
 
-mod course;
+mod conditions;
 mod hardware;
 mod load;
 
 use crate::checkers::Violation;
 use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
-use crate::perf::{BrickMeasured, Cluster, ClusterError, Length, Measured, Scheme, Workload, WriteRelease};
+use crate::perf::{
+    BrickMeasured, Cluster, ClusterError, Length, Measured, Scheme, Sizes, Workload, WriteRelease,
+};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::{Event, Input};
 use base::{BLOCK_U64, BrickId, NodeId, StreamId, Time};
-pub use course::{Course, Incident, Window};
-use course::{Windows, Witness};
+pub use conditions::{Conditions, Incident, Window};
+use conditions::{Windows, Witness};
 pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
 use model::drive::SECTOR_BYTES;
 use model::{DiskConfig, Draw};
+use proto::distribute::lard::LardConfig;
 use proto::layout::Layout;
 use proto::seat::Turns;
 use proto::seat::heads::Served;
@@ -47,6 +50,9 @@ pub enum TimedError {
     /// Groups that are not disjoint and alike.
     #[error("whole machines need disjoint groups of one size")]
     Groups,
+    /// What machines cannot have, or not together.
+    #[error("whole machines cannot be measured with {0}")]
+    Conditions(String),
     /// A layout that the groups cannot have.
     #[error("{0}")]
     Layout(String),
@@ -70,10 +76,10 @@ pub struct Lived {
 /// # Errors
 /// When the cluster cannot be, or does not work.
 pub fn run(cluster: &Cluster, workload: Workload, length: Length, seed: u64) -> Result<Measured, TimedError> {
-    live_through(cluster, workload, length, &Course::default(), seed).map(|lived| lived.measured)
+    live_through(cluster, workload, length, &Conditions::default(), seed).map(|lived| lived.measured)
 }
 
-/// The same while all that happens of which `course` tells.
+/// As [`run`], under these conditions.
 ///
 /// # Errors
 /// As [`run`].
@@ -81,7 +87,7 @@ pub fn live_through(
     cluster: &Cluster,
     workload: Workload,
     length: Length,
-    course: &Course,
+    conditions: &Conditions,
     seed: u64,
 ) -> Result<Lived, TimedError> {
     cluster.validate()?;
@@ -94,18 +100,65 @@ pub fn live_through(
     if cluster.groups.0.iter().any(|group| group.len() != replicas) || grouped.len() < in_groups {
         return Err(TimedError::Groups);
     }
+    check_conditions(cluster, &workload, conditions)?;
     let copies = || format!("raid1x{replicas}").parse::<Layout>();
     let layout =
-        course.layout.map_or_else(copies, Ok).map_err(|error| TimedError::Layout(error.to_string()))?;
+        conditions.layout.map_or_else(copies, Ok).map_err(|error| TimedError::Layout(error.to_string()))?;
     if usize::from(layout.width()) != replicas {
         return Err(TimedError::Layout(format!("{layout} needs groups of {} bricks", layout.width())));
     }
-    let counts_homes = cluster.write_release != WriteRelease::Nvram;
-    if counts_homes && layout.data() > 1 {
+    if write_release(cluster, &workload) != WriteRelease::Nvram && layout.data() > 1 {
         let why = format!("a write of {layout} leaves when it is acknowledged: set write_release to nvram");
         return Err(TimedError::Layout(why));
     }
-    Timed::new(cluster, (policy, layout), workload, length, seed).run(cluster.scheme.name(), course)
+    Timed::new(cluster, (policy, layout), workload, length, seed).run(cluster.scheme.name(), conditions)
+}
+
+/// What whole machines, or a run that is judged, cannot have is refused, and not left out.
+fn check_conditions(
+    cluster: &Cluster,
+    workload: &Workload,
+    conditions: &Conditions,
+) -> Result<(), TimedError> {
+    let refuse = |why: &str| Err(TimedError::Conditions(why.to_owned()));
+    if cluster.bricks.iter().any(|brick| !brick.speed.is_empty()) {
+        return refuse("disks whose speed changes");
+    }
+    if cluster.network.claims_lost_ppm > 0 {
+        return refuse("claims that are lost");
+    }
+    if cluster.exclusive && cluster.bricks.iter().any(|brick| brick.cache_bytes > 0) {
+        return refuse("caches that keep what was written at one holder only");
+    }
+    let release = write_release(cluster, workload);
+    if !conditions.incidents.is_empty() && release != WriteRelease::Nvram {
+        return refuse("incidents, and writes that leave when disks have them: a disk may be away");
+    }
+    if let Some((_, brick, _)) =
+        conditions.incidents.iter().find(|(_, brick, _)| !is_grouped(cluster, *brick))
+    {
+        return Err(TimedError::Conditions(format!("an incident at brick {brick}, which is in no group")));
+    }
+    let are_blocks = match workload {
+        Workload::Closed { mix, .. } | Workload::Open { mix, .. } => matches!(mix.sizes, Sizes::Blocks(_)),
+        Workload::Stream(_) => false,
+    };
+    if conditions.is_judged && !are_blocks {
+        return refuse("checkers that watch requests of other sizes than whole blocks");
+    }
+    Ok(())
+}
+
+/// When a write leaves the loop; there is none to leave where requests come whatever became of those before.
+fn write_release(cluster: &Cluster, workload: &Workload) -> WriteRelease {
+    match workload {
+        Workload::Closed { .. } => cluster.write_release,
+        Workload::Open { .. } | Workload::Stream(_) => WriteRelease::Nvram,
+    }
+}
+
+fn is_grouped(cluster: &Cluster, brick: u32) -> bool {
+    cluster.groups.0.iter().any(|group| group.contains(&brick))
 }
 
 /// The read policy of a volume that is this scheme.
@@ -113,6 +166,8 @@ fn policy(scheme: &Scheme) -> Result<ReadPolicy, TimedError> {
     let name = match scheme {
         Scheme::Policy(policy) => return Ok(*policy),
         Scheme::WeightedHash(weights) if !weights.is_empty() => "weighted-hash with given weights",
+        Scheme::Lard(config) if *config != LardConfig::default() => "lard with thresholds of its own",
+        Scheme::Hedged(percent) if *percent != 95.0 => "hedged with a percentage of its own",
         Scheme::Claim(options) if options.blind || options.defer.is_some() => "claim (blind)",
         other => other.name(),
     };
@@ -171,7 +226,9 @@ impl Timed {
         let volumes: Vec<VolumePlan> = (0..groups).map(plan).collect();
         let claims = match &cluster.scheme {
             Scheme::Claim(options) => Some(*options),
-            Scheme::Policy(ReadPolicy::Claim) => Some(crate::perf::ClaimOptions::default()),
+            Scheme::Policy(ReadPolicy::Claim | ReadPolicy::Usual) => {
+                Some(crate::perf::ClaimOptions::default())
+            }
             _ => None,
         };
         let hardware = Hardware {
@@ -185,19 +242,20 @@ impl Timed {
         let mut world = World::new(seed, shape, Trace::new(None));
         let sectors = stripes * unit_blocks * u64::from(layout.data()) * block_sectors;
         let draw = Draw::new(seed ^ 0x6c6f_6164);
-        let load = Load::new(workload, length, cluster.write_release, sectors, draw);
+        let release = write_release(cluster, &workload);
+        let load = Load::new(workload, length, release, sectors, draw);
         world.load = Some(Box::new(load));
         let depths = cluster.bricks.iter().map(|brick| brick.depth).collect();
         Timed { world, volumes, replicas, order, depths, before: Vec::new(), events: 0 }
     }
 
-    fn run(mut self, scheme: &'static str, course: &Course) -> Result<Lived, TimedError> {
-        if !course.is_judged {
+    fn run(mut self, scheme: &'static str, conditions: &Conditions) -> Result<Lived, TimedError> {
+        if !conditions.is_judged {
             self.world.watch_no_more();
         }
         self.set_up()?;
         let now = Time(self.world.time.now_ns());
-        self.schedule(now, course);
+        self.schedule(now, conditions);
         let events = self.load().first_events(now);
         events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
         self.before = self.done();
@@ -223,16 +281,16 @@ impl Timed {
     }
 
     /// What happens, and what is seen of it, from now on.
-    fn schedule(&mut self, now: Time, course: &Course) {
-        for &(after, brick, incident) in &course.incidents {
+    fn schedule(&mut self, now: Time, conditions: &Conditions) {
+        for &(after, brick, incident) in &conditions.incidents {
             let number = self.order.iter().position(|at| *at == brick as usize);
             let id = number.map(|number| NodeId::Brick(BrickId(number as u32 + 1)));
             if let Some(node) = id.and_then(|id| self.world.nodes.slot(id)) {
                 self.world.time.at((now + after).0, Event::Load(LoadEvent::Incident { node, incident }));
             }
         }
-        self.load().windows = Windows::new(now, course.window);
-        self.load().witness = course.is_judged.then(Witness::default);
+        self.load().windows = Windows::new(now, conditions.window);
+        self.load().witness = conditions.is_judged.then(Witness::default);
     }
 
     fn load(&mut self) -> &mut Load {
@@ -296,9 +354,7 @@ impl Timed {
         let of_brick = |number: usize| {
             let slot = self.world.nodes.slot(NodeId::Brick(BrickId(number as u32 + 1)));
             let Some(node) = slot.map(|slot| &self.world.nodes[slot]) else { return Before::default() };
-            let stores = node.machine().map_or(&[][..], |machine| machine.stores());
-            let hits = stores.iter().map(|store| store.stats().reads.cache_hits).sum();
-            Before { served: node.served(), hits }
+            Before { served: node.served(), hits: node.cache_hits() }
         };
         (0..self.order.len()).map(of_brick).collect()
     }
@@ -320,12 +376,11 @@ impl Timed {
     }
 }
 
-/// What a brick did between two moments. An access counts when it begins. A brick that was killed in between counts from when
-/// it was started again, where its heads are seen.
+/// What a brick did between two moments. An access counts when it begins.
 fn brick(before: &Before, after: &Before, (seconds, places): (f64, f64)) -> BrickMeasured {
-    let since = |of: fn(&Served) -> u64| of(&after.served).saturating_sub(of(&before.served));
+    let since = |of: fn(&Served) -> u64| of(&after.served) - of(&before.served);
     let (reads, writes) = (since(|served| served.reads), since(|served| served.writes));
-    let busy_s = after.served.busy.saturating_sub(before.served.busy).as_secs_f64();
+    let busy_s = (after.served.busy - before.served.busy).as_secs_f64();
     let accesses = (reads + writes) as f64;
     let choices = since(|served| served.choices);
     BrickMeasured {
@@ -334,7 +389,7 @@ fn brick(before: &Before, after: &Before, (seconds, places): (f64, f64)) -> Bric
         service_ms: busy_s * 1e3 / accesses.max(1.0),
         reads,
         writes,
-        hits: after.hits.saturating_sub(before.hits),
+        hits: after.hits - before.hits,
         queue_seen: since(|served| served.seen) as f64 / choices.max(1) as f64,
     }
 }

@@ -223,7 +223,7 @@ impl World {
                 self.deliver(node, Input::Disk { disk, done });
             }
             Event::Shelf { node, life, disk, token, written } if self.nodes[node].life() == life => {
-                written.into_iter().for_each(|at| self.on_home(node, at));
+                written.into_iter().for_each(|at| self.on_shelf_written(node, at));
                 let done = IoDone { token, result: Ok(Bytes::new()) };
                 self.deliver(node, Input::Disk { disk, done });
             }

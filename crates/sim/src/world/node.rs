@@ -32,6 +32,8 @@ pub(crate) struct Node {
     is_gone: bool,
     bay: Option<Bay>,
     shelves: Vec<ShelfDisk>,
+    /// What its disks' heads did, and its caches hit, in runs that are over.
+    past: (Served, u64),
     clock: Clock,
     process: Option<Process>,
 }
@@ -67,7 +69,17 @@ pub(super) enum Wake {
 impl Node {
     fn new(id: NodeId, kind: Kind) -> Node {
         let clock = Clock::new(0, Time(SECOND), 0);
-        Node { id, kind, life: 0, is_gone: false, bay: None, shelves: Vec::new(), clock, process: None }
+        Node {
+            id,
+            kind,
+            life: 0,
+            is_gone: false,
+            bay: None,
+            shelves: Vec::new(),
+            past: (Served::default(), 0),
+            clock,
+            process: None,
+        }
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -161,10 +173,16 @@ impl Node {
         self.shelves[disk].done_ns(now_ns, kind)
     }
 
-    /// What its disks have done, as far as that is known while it does not run.
+    /// What its disks have done in all its runs.
     pub(crate) fn served(&self) -> Served {
         let seen = self.machine().map(super::role::Brick::served).unwrap_or_default();
-        self.shelves.iter().map(ShelfDisk::served).fold(seen, |sum, served| sum + served)
+        self.shelves.iter().map(ShelfDisk::served).fold(self.past.0 + seen, |sum, served| sum + served)
+    }
+
+    /// Blocks that were in its caches in all its runs.
+    pub(crate) fn cache_hits(&self) -> u64 {
+        let stores = self.machine().map_or(&[][..], |machine| machine.stores());
+        self.past.1 + stores.iter().map(|store| store.stats().reads.cache_hits).sum::<u64>()
     }
 
     /// Which block of which volume lies at this byte of its first disk.
@@ -214,6 +232,8 @@ impl Node {
 
     /// Its process is gone; gateways and clients come back under other ids only.
     pub(super) fn stop(&mut self) {
+        let seen = self.machine().map(super::role::Brick::served).unwrap_or_default();
+        self.past = (self.past.0 + seen, self.cache_hits());
         self.process = None;
         self.life += 1;
         self.is_gone = matches!(self.kind, Kind::Gateway(_) | Kind::Client(..));

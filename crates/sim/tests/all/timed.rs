@@ -6,7 +6,7 @@ use sim::perf::{
     Arrivals, BrickSpec, Cluster, Groups, Length, Locality, Measured, Mix, Scheme, Sizes, Workload,
     WriteRelease,
 };
-use sim::timed::{self, Course, Incident};
+use sim::timed::{self, Conditions, Incident};
 use std::sync::Arc;
 
 fn brick() -> BrickSpec {
@@ -96,14 +96,14 @@ fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
     let mix = Mix { reads: 0.6, sizes: Sizes::Blocks(1), locality };
     let workload = Workload::Open { per_second: 500.0, arrivals: Arrivals::Poisson, mix };
     let seconds = Duration::from_secs;
-    let course = Course {
+    let conditions = Conditions {
         incidents: vec![(seconds(2), 1, Incident::Killed), (seconds(8), 1, Incident::Started)],
         is_judged: true,
         window: seconds(1),
-        ..Course::default()
+        ..Conditions::default()
     };
     let length = Length { warmup: 0, requests: 7_500 };
-    let lived = timed::live_through(&cluster, workload, length, &course, 1).expect("it runs");
+    let lived = timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs");
     assert_eq!(lived.violation, None);
     let requests: Vec<u64> = lived.windows.iter().map(|window| window.requests).collect();
     assert_eq!(requests.iter().sum::<u64>(), 7_500);
@@ -119,22 +119,22 @@ fn parity_is_right_while_a_brick_is_away() {
     let entry = find("sata-ssd").expect("the drive is in the library");
     let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
     let scheme = Scheme::Policy("usual".parse().expect("a policy"));
-    let mut cluster = Cluster::uniform(BrickSpec::new(drive), 8, 8, scheme);
+    let cluster = Cluster::uniform(BrickSpec::new(drive), 8, 8, scheme);
     let locality = Locality::Hot { share: 1.0, space: 1e-7 };
     let mix = Mix { reads: 0.5, sizes: Sizes::Blocks(1), locality };
-    let workload = || Workload::Open { per_second: 300.0, arrivals: Arrivals::Poisson, mix };
+    let open = || Workload::Open { per_second: 300.0, arrivals: Arrivals::Poisson, mix };
     let seconds = Duration::from_secs;
-    let course = Course {
+    let conditions = Conditions {
         layout: Some("raid5-7+1".parse().expect("a layout")),
         incidents: vec![(seconds(2), 3, Incident::Killed), (seconds(8), 3, Incident::Started)],
         is_judged: true,
         window: seconds(1),
     };
     let length = Length { warmup: 0, requests: 4_500 };
-    let run = |cluster: &Cluster| timed::live_through(cluster, workload(), length, &course, 1);
-    assert!(run(&cluster).expect_err("refused").to_string().contains("nvram"));
-    cluster.write_release = WriteRelease::Nvram;
-    let lived = run(&cluster).expect("it runs");
+    let run = |workload| timed::live_through(&cluster, workload, length, &conditions, 1);
+    let closed = run(Workload::Closed { outstanding: 1, mix }).expect_err("refused");
+    assert!(closed.to_string().contains("a disk may be away"), "{closed}");
+    let lived = run(open()).expect("it runs");
     assert_eq!(lived.violation, None);
     assert_eq!(lived.windows.iter().map(|window| window.requests).sum::<u64>(), 4_500);
 }

@@ -170,7 +170,7 @@ struct Create {
     #[arg(long, default_value = "0", value_name = "SIZE")]
     stripe_unit: Bytes,
     /// The read policy: see 'brickwork volume set --help'
-    #[arg(long, default_value_t = ReadPolicy::USUAL, value_name = "POLICY")]
+    #[arg(long, default_value_t = ReadPolicy::FOR_NEW_VOLUMES, value_name = "POLICY")]
     read_policy: ReadPolicy,
     /// After how long a request that cannot be served ends with an error (EIO); off waits without end
     #[arg(long, default_value = "5m", value_name = "TIME")]

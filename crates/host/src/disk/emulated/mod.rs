@@ -75,7 +75,9 @@ impl Emulation {
     pub fn complete(&mut self, engine: &mut DiskEngine, now: Time, done: &mut Completions) {
         if let Some(settings) = self.file.changed(now) {
             self.timing.set_late(settings.late);
-            (self.settings, self.is_told) = (settings, false);
+            // The same drive goes on with what waits for it.
+            self.is_told &= settings.dilate == self.settings.dilate && settings.drive == self.settings.drive;
+            self.settings = settings;
         }
         engine.complete(&mut self.real);
         for (disk, answer) in self.real.drain(..) {

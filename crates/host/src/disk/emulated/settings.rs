@@ -59,9 +59,17 @@ impl Default for Settings {
     }
 }
 
+impl PartialEq for DriveSettings {
+    fn eq(&self, other: &DriveSettings) -> bool {
+        self.text == other.text
+    }
+}
+
 /// A modelled drive, and what a brick puts around it.
 #[derive(Debug, Clone)]
 pub struct DriveSettings {
+    /// All that the files say of it.
+    text: String,
     pub model: Arc<DriveModel>,
     /// What of it is in force.
     pub options: DriveOptions,
@@ -184,7 +192,10 @@ impl DriveSettings {
             Parts::Mechanics => DriveOptions::MECHANICS,
         };
         let model = load(&file.model, folder)?.slowed(file.slow_percent);
+        let DriveFile { claim_one_way_us, nvram_bytes, data_bytes, .. } = file;
+        let around = (claim_one_way_us, nvram_bytes, data_bytes);
         Ok(DriveSettings {
+            text: format!("{model:?} {options:?} {heads:?} {around:?}"),
             model: Arc::new(model),
             options,
             heads,

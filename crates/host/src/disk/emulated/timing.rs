@@ -1,7 +1,7 @@
 //! When an answer is due: a value that is told the time, so that it is tested without a clock.
 //!
-//! A request goes to the real disk at once. Its answer is due when the emulated drive is done with it, which the brick says as
-//! it asks ([`proto::seat::heads`]), or when the real disk has answered; then it may be late on top of that.
+//! A request goes to the real disk when the emulated drive begins with it ([`proto::seat::heads`]), and the brick says when the
+//! drive is done. The answer is due then, or when the real disk has answered, whichever is later; it may be late on top of that.
 
 use super::lateness::Lateness;
 use crate::disk::Completions;

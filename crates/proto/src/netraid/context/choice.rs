@@ -150,7 +150,8 @@ impl Choice {
             let disk_ns = u64::from(wait.disk_us) * 1000;
             // A brick of the release before does not tell how much of that was the disk.
             let service_ns = if disk_ns > 0 { disk_ns.min(response_ns) } else { response_ns };
-            self.policies.answered(&Told { brick, response_ns, service_ns, queue: wait.queued });
+            let device_ns = Some(disk_ns).filter(|disk_ns| *disk_ns > 0 && kind == Kind::Read);
+            self.policies.answered(&Told { brick, response_ns, service_ns, queue: wait.queued, device_ns });
         }
         match is_contested {
             true => self.load.pace_mut().answered_by_one(now, brick, kind, since),

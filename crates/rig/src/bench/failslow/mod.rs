@@ -55,7 +55,7 @@ pub(super) const POLICIES: [&str; 10] =
 Examples:
   cargo xtask bench failslow --quick
   cargo xtask bench failslow --json > failslow.json
-  cargo xtask bench failslow --policy claim --policy hash --layout raid1x3")]
+  cargo xtask bench failslow --policy usual --policy shortest-queue --layout raid1x3")]
 pub(crate) struct Options {
     /// Print one JSON object
     #[arg(long)]

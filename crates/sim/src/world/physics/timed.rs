@@ -2,8 +2,8 @@
 
 use crate::perf::Network;
 
-/// The network of a cluster: one way between bricks, another between a gateway and a brick, and a card at each brick that
-/// sends one packet after another.
+/// The network of a cluster: one way between bricks, another between a gateway and a brick, and a card at each node that
+/// sends one packet after another, where a rate is given.
 pub(crate) struct Wires {
     network: Network,
     /// From when each node's card is free.

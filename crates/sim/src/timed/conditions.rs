@@ -1,4 +1,5 @@
-//! What happens to a measured cluster, and what is seen of it from moment to moment.
+//! Under which conditions a cluster is measured: its volumes' layout, what happens to its bricks, who watches; and what
+//! is seen of it from moment to moment.
 
 use crate::checkers::{Violation, bytes};
 use crate::history::{History, Kind, Operation, Register};
@@ -21,9 +22,9 @@ pub enum Incident {
     Continued,
 }
 
-/// What a run lives through. Times count from the beginning of its load.
+/// The conditions of a run. Times count from the beginning of its load.
 #[derive(Clone, Debug, Default)]
-pub struct Course {
+pub struct Conditions {
     /// How each group's volume lies on its bricks; as copies when none is named.
     pub layout: Option<Layout>,
     /// When what happens to which brick.
