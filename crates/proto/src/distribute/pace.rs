@@ -15,10 +15,9 @@ use wire::Message;
 const SHORT_BLOCKS: u32 = 16;
 /// An answer changes the mean by so much of its distance from it.
 const MEAN_WEIGHT: u64 = 16;
-/// One that is quicker than the mean, and comes after so long without one, by a quarter and by half: what is seldom asked, as it was
-/// slow, is to be known soon when it is quick again.
-const RARE_NS: u64 = 25_000_000;
-const RAREST_NS: u64 = 100_000_000;
+/// One that is quicker than the mean, and comes after so long without one, by half: what is seldom asked, as it did not answer for
+/// seconds, is to be known soon when it is quick again. (What stops again and again for less is not.)
+const RARE_NS: u64 = 500_000_000;
 /// Times are known to an eighth.
 const PARTS: usize = 8;
 /// The percentile of [`Measure::high_ns`].
@@ -252,10 +251,7 @@ impl Track {
         self.recorded = now;
         self.mean_ns = match self.sum {
             0 => lasted_ns,
-            _ if lasted_ns < self.mean_ns && gap_ns >= RAREST_NS => self.mean_ns.midpoint(lasted_ns),
-            _ if lasted_ns < self.mean_ns && gap_ns >= RARE_NS => {
-                self.mean_ns - (self.mean_ns - lasted_ns) / 4
-            }
+            _ if lasted_ns < self.mean_ns && gap_ns >= RARE_NS => self.mean_ns.midpoint(lasted_ns),
             _ => moved(self.mean_ns, lasted_ns),
         };
         self.boxes[octaves::index::<PARTS>(lasted_ns)] += NEW as u16;
