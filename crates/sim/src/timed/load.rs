@@ -1,6 +1,7 @@
 //! What is asked of a measured cluster: the clients, each a session at a gateway.
 
-use super::conditions::{Incident, Seen, Windows, Witness};
+use super::conditions::{Conditions, Incident, Window, Windows, Witness};
+use super::requests::{Answered, Requests};
 use crate::checkers::Violation;
 use crate::perf::measured::Meter;
 use crate::perf::source::Source;
@@ -12,7 +13,6 @@ use base::{BLOCK_U64, HashMap, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
-use std::collections::VecDeque;
 use wire::{Io, IoError, IoReply};
 
 /// Whoever waits so long waits for ever.
@@ -29,21 +29,6 @@ pub(crate) enum LoadEvent {
     Incident { node: usize, incident: Incident },
 }
 
-/// A request under way.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    born: Time,
-    group: u32,
-    /// The blocks in the group's volume: the first, and how many.
-    block: u64,
-    blocks: u64,
-    is_write: bool,
-    is_answered: bool,
-    is_released: bool,
-    /// Disks that have what was written.
-    written: u32,
-}
-
 /// Where a group's requests go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
@@ -55,140 +40,75 @@ pub(super) struct Port {
     pub(super) holders: u32,
 }
 
-pub(crate) struct Load {
-    source: Source,
-    release: WriteRelease,
-    ports: Vec<Port>,
-    /// Sectors of each group's address space.
-    sectors: u64,
-    /// What bricks call the volume of a group.
+/// The sessions, and what bricks call their volumes.
+#[derive(Default)]
+struct Ports {
+    all: Vec<Port>,
     names: HashMap<VolumeId, u32>,
-    /// The group whose volume is written to find that out.
+    /// The group whose volume is written to find its name out.
     named: Option<u32>,
-    asked: HashMap<u64, Asked>,
-    unanswered: u64,
-    /// Whether no more arrive.
-    has_ended: bool,
-    /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
-    writing: HashMap<(u32, u64), VecDeque<u64>>,
-    last_tag: u64,
-    length: Length,
-    answered: u64,
-    draw: Draw,
-    pub(super) meter: Meter,
-    /// When it begins: arrivals count from then.
-    origin: Time,
-    last_answer: Time,
-    pub(super) windows: Windows,
-    /// Where checkers watch.
-    pub(super) witness: Option<Witness>,
-    pub(super) is_over: bool,
-    /// The warm-up ended just now.
-    pub(super) is_warm: bool,
-    /// The first request that was refused, and why.
-    pub(super) refused: Option<String>,
 }
 
-impl Load {
-    pub(super) fn new(
-        workload: Workload,
-        length: Length,
-        release: WriteRelease,
-        sectors: u64,
-        mut draw: Draw,
-    ) -> Load {
-        Load {
-            source: Source::new(workload, &mut draw),
-            release,
-            ports: Vec::new(),
-            sectors,
-            names: HashMap::default(),
-            named: None,
-            asked: HashMap::default(),
-            unanswered: 0,
-            has_ended: false,
-            writing: HashMap::default(),
-            last_tag: 0,
-            length,
-            answered: 0,
-            draw,
-            meter: Meter::new(Time::ZERO),
-            origin: Time::ZERO,
-            last_answer: Time::ZERO,
-            windows: Windows::new(Time::ZERO, Duration::ZERO),
-            witness: None,
-            is_over: false,
-            is_warm: false,
-            refused: None,
-        }
-    }
+/// What is asked for, and when.
+struct Arrivals {
+    source: Source,
+    /// Sectors of each group's address space.
+    sectors: u64,
+    /// When the load begins: arrivals count from then.
+    origin: Time,
+    draw: Draw,
+}
 
-    pub(super) fn add_port(&mut self, port: Port) {
-        self.ports.push(port);
-    }
+/// How far a run is.
+struct Progress {
+    length: Length,
+    answered: u64,
+    last_answer: Time,
+    /// Whether no more arrive.
+    has_ended: bool,
+    is_over: bool,
+    /// The warm-up ended just now.
+    is_warm: bool,
+    /// The first request that was refused, and why.
+    refused: Option<String>,
+}
 
-    /// Whether every session has its volume.
-    pub(super) fn is_open(&self) -> bool {
-        self.ports.iter().all(|port| port.volume.is_some())
-    }
+/// What was seen.
+struct Record {
+    meter: Meter,
+    windows: Windows,
+    /// Where checkers watch.
+    witness: Option<Witness>,
+}
 
-    /// Whether it is known what bricks call the volume of each group.
-    pub(super) fn has_names(&self) -> bool {
-        self.names.len() == self.ports.len()
-    }
+pub(crate) struct Load {
+    arrivals: Arrivals,
+    ports: Ports,
+    requests: Requests,
+    progress: Progress,
+    record: Record,
+}
 
-    pub(super) fn wrapped(&self) -> f64 {
-        self.source.wrapped()
-    }
-
-    /// What was measured until now, but for the bricks.
-    pub(super) fn finish(self, scheme: &'static str, now: Time) -> Measured {
-        self.meter.finish(scheme, now)
-    }
-
-    /// Why it does not go on, if nothing was answered for too long.
-    pub(super) fn stalled(&self, now: Time) -> Option<String> {
-        let oldest = (now.since(self.last_answer) > STALLED)
-            .then(|| self.asked.iter().min_by_key(|(tag, _)| **tag))??;
-        Some(format!(
-            "no request was answered for {STALLED:?}; {} are open, the oldest is {:?}",
-            self.asked.len(),
-            oldest.1
-        ))
-    }
-
-    /// What to begin with.
-    pub(super) fn first_events(&mut self, now: Time) -> Vec<(Time, LoadEvent)> {
-        (self.origin, self.last_answer) = (now, now);
-        self.meter = Meter::new(now);
-        if let Source::Closed { outstanding, .. } = &self.source {
-            let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
-            return (0..self.ports.len() as u32).map(slots).collect();
-        }
-        self.next_arrival(now).into_iter().map(|at| (at, LoadEvent::Arrival)).collect()
-    }
-
-    fn next_arrival(&mut self, now: Time) -> Option<Time> {
-        match &mut self.source {
+impl Arrivals {
+    fn next(&mut self, now: Time) -> Option<Time> {
+        let after = match &mut self.source {
             Source::Closed { .. } => None,
             Source::Open { moments, .. } => Some(moments.next()),
             Source::Stream { records, next, .. } => {
                 *next = records.next();
                 next.map(|record| record.at)
             }
-        }
-        .map(|at| Time(self.origin.0 + at.0).max(now))
+        };
+        after.map(|after| Time(self.origin.0 + after.0).max(now))
     }
 
-    /// The request of an arrival: its group, and what it asks for.
-    fn arrival(&mut self) -> Option<(u32, Shape)> {
-        let groups = self.ports.len() as u64;
-        let sectors = self.sectors;
+    /// The request of an arrival: its group, of so many, and what it asks for.
+    fn take(&mut self, groups: u64) -> Option<(u32, Shape)> {
         match &mut self.source {
             Source::Closed { .. } => None,
-            Source::Open { drawn, .. } => Some((self.draw.below(groups) as u32, drawn.next(sectors))),
+            Source::Open { drawn, .. } => Some((self.draw.below(groups) as u32, drawn.next(self.sectors))),
             Source::Stream { next, told, .. } => {
-                next.as_ref().map(|record| told.place(record, groups, sectors))
+                next.as_ref().map(|record| told.place(record, groups, self.sectors))
             }
         }
     }
@@ -200,32 +120,104 @@ impl Load {
             Source::Open { .. } | Source::Stream { .. } => None,
         }
     }
+}
 
-    /// Takes a request up: its tag, and where it goes.
-    fn ask(&mut self, now: Time, group: u32, shape: Shape) -> (Port, u64) {
-        self.last_tag += 1;
-        let block = shape.sector * SECTOR_BYTES / BLOCK_U64;
-        let blocks = (u64::from(shape.count) * SECTOR_BYTES).div_ceil(BLOCK_U64);
-        let is_write = shape.is_write;
-        let (is_answered, is_released) = (false, false);
-        let asked = Asked { born: now, group, block, blocks, is_write, is_answered, is_released, written: 0 };
-        self.asked.insert(self.last_tag, asked);
-        self.unanswered += 1;
-        if is_write && self.release != WriteRelease::Nvram {
-            self.writing.entry((group, block)).or_default().push_back(self.last_tag);
+impl Load {
+    pub(super) fn new(
+        workload: Workload,
+        length: Length,
+        release: WriteRelease,
+        sectors: u64,
+        mut draw: Draw,
+    ) -> Load {
+        let source = Source::new(workload, &mut draw);
+        Load {
+            arrivals: Arrivals { source, sectors, origin: Time::ZERO, draw },
+            ports: Ports::default(),
+            requests: Requests::new(release),
+            progress: Progress {
+                length,
+                answered: 0,
+                last_answer: Time::ZERO,
+                has_ended: false,
+                is_over: false,
+                is_warm: false,
+                refused: None,
+            },
+            record: Record {
+                meter: Meter::new(Time::ZERO),
+                windows: Windows::new(Time::ZERO, Duration::ZERO),
+                witness: None,
+            },
         }
-        (self.ports[group as usize], self.last_tag)
     }
 
-    /// A request as checkers see it.
-    fn seen(&self, tag: u64) -> Option<Seen> {
-        let Asked { born, group, block, blocks, is_write, .. } = *self.asked.get(&tag)?;
-        Some(Seen { tag, group, block, blocks, is_write, born })
+    pub(super) fn add_port(&mut self, port: Port) {
+        self.ports.all.push(port);
+    }
+
+    /// Whether every session has its volume.
+    pub(super) fn is_open(&self) -> bool {
+        self.ports.all.iter().all(|port| port.volume.is_some())
+    }
+
+    /// Whether it is known what bricks call the volume of each group.
+    pub(super) fn has_names(&self) -> bool {
+        self.ports.names.len() == self.ports.all.len()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.progress.is_over
+    }
+
+    /// Whether the warm-up ended just now; said once.
+    pub(super) fn take_warm(&mut self) -> bool {
+        core::mem::take(&mut self.progress.is_warm)
+    }
+
+    pub(super) fn take_refused(&mut self) -> Option<String> {
+        self.progress.refused.take()
+    }
+
+    /// Measures from `now` on.
+    pub(super) fn measure_from(&mut self, now: Time) {
+        self.record.meter = Meter::new(now);
+    }
+
+    pub(super) fn windows(&self) -> Vec<Window> {
+        self.record.windows.all()
+    }
+
+    /// What was measured until now, but for the bricks.
+    pub(super) fn finish(self, scheme: &'static str, now: Time) -> Measured {
+        let wrapped = self.arrivals.source.wrapped();
+        Measured { wrapped, ..self.record.meter.finish(scheme, now) }
+    }
+
+    /// Why it does not go on, if nothing was answered for too long.
+    pub(super) fn stalled(&self, now: Time) -> Option<String> {
+        if now.since(self.progress.last_answer) <= STALLED {
+            return None;
+        }
+        self.requests.describe().map(|open| format!("no request was answered for {STALLED:?}; {open}"))
+    }
+
+    /// Begins now, under these conditions: what is to happen first.
+    pub(super) fn begin(&mut self, now: Time, conditions: &Conditions) -> Vec<(Time, LoadEvent)> {
+        (self.arrivals.origin, self.progress.last_answer) = (now, now);
+        self.measure_from(now);
+        self.record.windows = Windows::new(now, conditions.window);
+        self.record.witness = conditions.is_judged.then(Witness::default);
+        if let Source::Closed { outstanding, .. } = &self.arrivals.source {
+            let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
+            return (0..self.ports.all.len() as u32).map(slots).collect();
+        }
+        self.arrivals.next(now).into_iter().map(|at| (at, LoadEvent::Arrival)).collect()
     }
 
     /// What a write brings.
     fn content(&mut self, tag: u64, length: u64) -> Payload {
-        match (self.seen(tag), &mut self.witness) {
+        match (self.requests.seen(tag), &mut self.record.witness) {
             (Some(seen), Some(witness)) => witness.content(seen),
             _ => Payload::zeros(length as usize),
         }
@@ -233,7 +225,7 @@ impl Load {
 
     /// A checker sees an answer.
     fn witness(&mut self, now: Time, tag: u64, content: &Payload) -> Result<(), Violation> {
-        match (self.seen(tag), &mut self.witness) {
+        match (self.requests.seen(tag), &mut self.record.witness) {
             (Some(seen), Some(witness)) => witness.ended(seen, Some(now), content),
             _ => Ok(()),
         }
@@ -241,11 +233,8 @@ impl Load {
 
     /// What the checkers say of all that clients saw; what is not answered yet may have taken effect.
     pub(super) fn judge(&mut self) -> Result<(), Violation> {
-        let Some(mut witness) = self.witness.take() else { return Ok(()) };
-        let mut open: Vec<u64> =
-            self.asked.iter().filter(|(_, asked)| !asked.is_answered).map(|(tag, _)| *tag).collect();
-        open.sort_unstable();
-        for seen in open.into_iter().filter_map(|tag| self.seen(tag)) {
+        let Some(mut witness) = self.record.witness.take() else { return Ok(()) };
+        for seen in self.requests.unanswered() {
             witness.ended(seen, None, &Payload::new())?;
         }
         witness.judge()
@@ -253,53 +242,33 @@ impl Load {
 
     /// A request is answered. The group in which a slot is free now.
     fn on_answer(&mut self, now: Time, tag: u64) -> Option<u32> {
-        let asked = self.asked.get_mut(&tag)?;
-        asked.is_answered = true;
-        self.last_answer = now;
-        self.unanswered -= 1;
-        self.meter.answered(now, asked.is_write, now.0 - asked.born.0);
-        self.windows.add(now, now.0 - asked.born.0);
-        self.answered += 1;
-        self.is_warm = self.answered == self.length.warmup;
-        self.is_over |= self.answered >= self.length.warmup.saturating_add(self.length.requests);
-        self.is_over |= self.has_ended && self.unanswered == 0;
-        if asked.is_write && self.release != WriteRelease::Nvram {
-            return self.release_written(tag);
-        }
-        let group = asked.group;
-        self.asked.remove(&tag);
-        Some(group)
+        let Answered { is_write, response_ns, free } = self.requests.on_answer(now, tag)?;
+        self.record.meter.answered(now, is_write, response_ns);
+        self.record.windows.add(now, response_ns);
+        let progress = &mut self.progress;
+        (progress.last_answer, progress.answered) = (now, progress.answered + 1);
+        let Length { warmup, requests } = progress.length;
+        progress.is_warm = progress.answered == warmup;
+        progress.is_over |= progress.answered >= warmup.saturating_add(requests);
+        self.end_with_the_last();
+        free
+    }
+
+    /// Nothing more arrives, and all is answered: then the run is over.
+    fn end_with_the_last(&mut self) {
+        self.progress.is_over |= self.progress.has_ended && self.requests.are_answered();
     }
 
     /// A disk has written a block of a volume. The group in which a slot is free now.
     fn on_written(&mut self, volume: VolumeId, block: u64) -> Option<u32> {
-        let Some(&group) = self.names.get(&volume) else {
-            self.names.extend(self.named.map(|group| (volume, group)));
-            return None;
-        };
-        let tag = *self.writing.get(&(group, block))?.front()?;
-        self.asked.get_mut(&tag)?.written += 1;
-        self.release_written(tag)
-    }
-
-    /// Frees the slot of a write when it is acknowledged and on as many disks as is asked for; forgets it when it is on all.
-    fn release_written(&mut self, tag: u64) -> Option<u32> {
-        let asked = self.asked.get_mut(&tag).filter(|asked| asked.is_answered)?;
-        let holders = self.ports[asked.group as usize].holders;
-        let is_enough = asked.written >= self.release.needed(holders as usize);
-        let is_due = is_enough && !asked.is_released;
-        asked.is_released = is_enough;
-        let (group, block) = (asked.group, asked.block);
-        if asked.written >= holders {
-            self.asked.remove(&tag);
-            if let Some(queue) = self.writing.get_mut(&(group, block)) {
-                queue.retain(|other| *other != tag);
-                if queue.is_empty() {
-                    self.writing.remove(&(group, block));
-                }
+        let Ports { names, named, .. } = &mut self.ports;
+        match names.get(&volume) {
+            Some(&group) => self.requests.on_written(group, block),
+            None => {
+                names.extend(named.map(|group| (volume, group)));
+                None
             }
         }
-        is_due.then_some(group)
     }
 }
 
@@ -307,8 +276,8 @@ impl World {
     /// Writes a block of a group's volume, to see what bricks call it. The answer counts for nothing.
     pub(super) fn write_to_name(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
-        load.named = Some(group);
-        let Port { node, session, volume, .. } = load.ports[group as usize];
+        load.ports.named = Some(group);
+        let Port { node, session, volume, .. } = load.ports.all[group as usize];
         let (volume, io) = (volume.expect("the session is open"), Io::Write { offset: 0 });
         let payload = Payload::zeros(BLOCK_U64 as usize);
         self.deliver(node, Input::SessionIo { session, tag: 0, volume, io, payload });
@@ -326,15 +295,15 @@ impl World {
             LoadEvent::Slots { group, count } => (0..count).for_each(|_| self.ask_next(group)),
             LoadEvent::Arrival => {
                 let load = self.load.as_mut().expect("it has a load");
-                if let Some((group, shape)) = load.arrival() {
+                if let Some((group, shape)) = load.arrivals.take(load.ports.all.len() as u64) {
                     self.ask_for(group, shape);
                 }
                 let load = self.load.as_mut().expect("it has a load");
-                match load.next_arrival(now) {
+                match load.arrivals.next(now) {
                     Some(at) => self.time.at(at.0, Event::Load(LoadEvent::Arrival)),
                     None => {
-                        load.has_ended = true;
-                        load.is_over |= load.unanswered == 0;
+                        load.progress.has_ended = true;
+                        load.end_with_the_last();
                     }
                 }
             }
@@ -344,7 +313,7 @@ impl World {
     /// A slot of a closed loop is free.
     fn ask_next(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
-        if let Some(shape) = load.next_of_loop() {
+        if let Some(shape) = load.arrivals.next_of_loop() {
             self.ask_for(group, shape);
         }
     }
@@ -352,7 +321,8 @@ impl World {
     fn ask_for(&mut self, group: u32, shape: Shape) {
         let now = Time(self.time.now_ns());
         let load = self.load.as_mut().expect("it has a load");
-        let (Port { node, session, volume, .. }, tag) = load.ask(now, group, shape);
+        let Port { node, session, volume, holders } = load.ports.all[group as usize];
+        let tag = load.requests.ask(now, (group, holders), shape);
         let volume = volume.expect("the session is open");
         let (offset, length) = (shape.sector * SECTOR_BYTES, u64::from(shape.count) * SECTOR_BYTES);
         let (io, payload) = if shape.is_write {
@@ -368,7 +338,7 @@ impl World {
 
     pub(crate) fn on_load_opened(&mut self, session: u64, volume: Option<VolumeId>) {
         let load = self.load.as_mut().expect("it has a load");
-        let ports = load.ports.iter_mut().filter(|port| port.session == session);
+        let ports = load.ports.all.iter_mut().filter(|port| port.session == session);
         ports.for_each(|port| port.volume = volume);
     }
 
@@ -376,8 +346,9 @@ impl World {
         let now = Time(self.time.now_ns());
         let load = self.load.as_mut().expect("it has a load");
         if let Err(error) = result {
-            load.refused.get_or_insert_with(|| format!("a request was answered with {error:?}"));
-            load.is_over = true;
+            let progress = &mut load.progress;
+            progress.refused.get_or_insert_with(|| format!("a request was answered with {error:?}"));
+            progress.is_over = true;
             return;
         }
         let verdict = load.witness(now, tag, content);

@@ -4,12 +4,13 @@
 //! Here the directory, the gateways and the bricks are the machines that run for real, each brick over a
 //! [shelf](crate::shelf) for its disk.
 //!
-//! Reading order: `hardware` (what the cluster is built of), `load` (what is asked of it), `conditions` (what happens to
+//! Reading order: `hardware` (what the cluster is built of), `load` and `requests` (what is asked of it), `conditions` (what happens to
 //! it, and what checkers and clients see), this file.
 
 mod conditions;
 mod hardware;
 mod load;
+mod requests;
 
 use crate::checkers::Violation;
 use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
@@ -22,7 +23,6 @@ use crate::world::World;
 use crate::world::event::{Event, Input};
 use base::{BLOCK_U64, BrickId, NodeId, StreamId, Time};
 pub use conditions::{Conditions, Incident, Window};
-use conditions::{Windows, Witness};
 pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
@@ -256,10 +256,10 @@ impl Timed {
         self.set_up()?;
         let now = Time(self.world.time.now_ns());
         self.schedule(now, conditions);
-        let events = self.load().first_events(now);
+        let events = self.load().begin(now, conditions);
         events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
         self.before = self.done();
-        while !self.load().is_over && self.world.judges.are_content() {
+        while !self.load().is_over() && self.world.judges.are_content() {
             let Some(event) = self.world.next_event() else { break };
             self.events += 1;
             self.world.on_event(event);
@@ -267,20 +267,20 @@ impl Timed {
             if let Some(why) = self.load().stalled(now) {
                 return Err(TimedError::Failed(why));
             }
-            if core::mem::take(&mut self.load().is_warm) {
+            if self.load().take_warm() {
                 self.warmed_up();
             }
         }
-        if let Some(why) = self.load().refused.take() {
+        if let Some(why) = self.load().take_refused() {
             return Err(TimedError::Failed(why));
         }
         let verdict = self.load().judge();
         self.world.judge(verdict);
-        let (windows, violation) = (self.load().windows.all(), self.world.judges.take_violation());
+        let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
         Ok(Lived { measured: self.finish(scheme), windows, violation })
     }
 
-    /// What happens, and what is seen of it, from now on.
+    /// What happens to bricks, from now on.
     fn schedule(&mut self, now: Time, conditions: &Conditions) {
         for &(after, brick, incident) in &conditions.incidents {
             let number = self.order.iter().position(|at| *at == brick as usize);
@@ -289,8 +289,6 @@ impl Timed {
                 self.world.time.at((now + after).0, Event::Load(LoadEvent::Incident { node, incident }));
             }
         }
-        self.load().windows = Windows::new(now, conditions.window);
-        self.load().witness = conditions.is_judged.then(Witness::default);
     }
 
     fn load(&mut self) -> &mut Load {
@@ -347,7 +345,7 @@ impl Timed {
     fn warmed_up(&mut self) {
         self.before = self.done();
         let now = Time(self.world.time.now_ns());
-        self.load().meter = crate::perf::measured::Meter::new(now);
+        self.load().measure_from(now);
     }
 
     fn done(&self) -> Vec<Before> {
@@ -362,10 +360,8 @@ impl Timed {
     fn finish(mut self, scheme: &'static str) -> Measured {
         let (now, bricks) = (Time(self.world.time.now_ns()), self.done());
         let load = *self.world.load.take().expect("it has a load");
-        let wrapped = load.wrapped();
         let mut measured = load.finish(scheme, now);
         measured.events = self.events;
-        measured.wrapped = wrapped;
         let seconds = measured.seconds;
         measured.bricks = vec![BrickMeasured { idle: 1.0, ..BrickMeasured::default() }; self.depths.len()];
         for ((at, before), after) in self.order.iter().zip(&self.before).zip(&bricks) {

@@ -1,0 +1,138 @@
+//! Requests that are not over: not answered yet, or written and not on all disks yet.
+
+use super::conditions::Seen;
+use crate::perf::WriteRelease;
+use crate::perf::workload::Shape;
+use base::{BLOCK_U64, HashMap, SECTOR_BYTES, Time};
+use std::collections::VecDeque;
+
+/// A request that is not over.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    born: Time,
+    group: u32,
+    /// The blocks in the group's volume: the first, and how many.
+    block: u64,
+    blocks: u64,
+    is_write: bool,
+    is_answered: bool,
+    is_released: bool,
+    /// How many bricks hold each block, and disks that have what was written.
+    holders: u32,
+    written: u32,
+}
+
+/// A request that was just answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    pub(super) is_write: bool,
+    pub(super) response_ns: u64,
+    /// The group in which a slot of a closed loop is free with it.
+    pub(super) free: Option<u32>,
+}
+
+pub(super) struct Requests {
+    release: WriteRelease,
+    open: HashMap<u64, Asked>,
+    unanswered: u64,
+    /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
+    writing: HashMap<(u32, u64), VecDeque<u64>>,
+    last_tag: u64,
+}
+
+impl Requests {
+    pub(super) fn new(release: WriteRelease) -> Requests {
+        let (open, writing) = (HashMap::default(), HashMap::default());
+        Requests { release, open, unanswered: 0, writing, last_tag: 0 }
+    }
+
+    pub(super) fn are_answered(&self) -> bool {
+        self.unanswered == 0
+    }
+
+    /// How many are open, and the oldest of them, for people.
+    pub(super) fn describe(&self) -> Option<String> {
+        let oldest = self.open.iter().min_by_key(|(tag, _)| **tag)?.1;
+        Some(format!("{} are open, the oldest is {oldest:?}", self.open.len()))
+    }
+
+    /// Takes a request up: its tag.
+    pub(super) fn ask(&mut self, now: Time, (group, holders): (u32, u32), shape: Shape) -> u64 {
+        self.last_tag += 1;
+        let asked = Asked {
+            born: now,
+            group,
+            block: shape.sector * SECTOR_BYTES / BLOCK_U64,
+            blocks: (u64::from(shape.count) * SECTOR_BYTES).div_ceil(BLOCK_U64),
+            is_write: shape.is_write,
+            is_answered: false,
+            is_released: false,
+            holders,
+            written: 0,
+        };
+        self.unanswered += 1;
+        if asked.is_write && self.release != WriteRelease::Nvram {
+            self.writing.entry((group, asked.block)).or_default().push_back(self.last_tag);
+        }
+        self.open.insert(self.last_tag, asked);
+        self.last_tag
+    }
+
+    /// A request as checkers see it.
+    pub(super) fn seen(&self, tag: u64) -> Option<Seen> {
+        let Asked { born, group, block, blocks, is_write, .. } = *self.open.get(&tag)?;
+        Some(Seen { tag, group, block, blocks, is_write, born })
+    }
+
+    /// All that are not answered, in the order in which they were asked.
+    pub(super) fn unanswered(&self) -> Vec<Seen> {
+        let unanswered = self.open.iter().filter(|(_, asked)| !asked.is_answered);
+        let mut tags: Vec<u64> = unanswered.map(|(tag, _)| *tag).collect();
+        tags.sort_unstable();
+        tags.into_iter().filter_map(|tag| self.seen(tag)).collect()
+    }
+
+    /// A request is answered. None where it was before.
+    pub(super) fn on_answer(&mut self, now: Time, tag: u64) -> Option<Answered> {
+        let asked = self.open.get_mut(&tag).filter(|asked| !asked.is_answered)?;
+        asked.is_answered = true;
+        self.unanswered -= 1;
+        let Asked { born, group, is_write, .. } = *asked;
+        let free = if is_write && self.release != WriteRelease::Nvram {
+            self.release_written(tag)
+        } else {
+            self.open.remove(&tag);
+            Some(group)
+        };
+        Some(Answered { is_write, response_ns: now.0 - born.0, free })
+    }
+
+    /// A disk has written a block of a group. The group, where a slot is free with it.
+    pub(super) fn on_written(&mut self, group: u32, block: u64) -> Option<u32> {
+        let Requests { writing, open, .. } = self;
+        let tags = writing.get(&(group, block))?;
+        let is_missing = |tag: &&u64| open.get(*tag).is_some_and(|asked| asked.written < asked.holders);
+        let tag = *tags.iter().find(is_missing)?;
+        open.get_mut(&tag)?.written += 1;
+        self.release_written(tag)
+    }
+
+    /// Frees the slot of a write when it is acknowledged and on as many disks as is asked for; forgets it when it is on all.
+    fn release_written(&mut self, tag: u64) -> Option<u32> {
+        let asked = self.open.get_mut(&tag).filter(|asked| asked.is_answered)?;
+        let is_enough = asked.written >= self.release.needed(asked.holders as usize);
+        let is_due = is_enough && !asked.is_released;
+        asked.is_released = is_enough;
+        let Asked { group, block, holders, written, .. } = *asked;
+        if written >= holders {
+            self.open.remove(&tag);
+            if let Some(tags) = self.writing.get_mut(&(group, block)) {
+                tags.retain(|other| *other != tag);
+                if tags.is_empty() {
+                    self.writing.remove(&(group, block));
+                }
+            }
+        }
+        is_due.then_some(group)
+    }
+}
