@@ -3,11 +3,10 @@
 use crate::experiment::{Job, Sample};
 use base::Time;
 use serde_json::json;
-use sim::perf::{
+use sim::timed::{
     self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Interval, Length, Measured, Message, Mix,
     Workload,
 };
-use sim::timed;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -100,13 +99,13 @@ impl Job for System {
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let seen = SeenByAll::default();
         let workload = self.load.open(seed, &seen)?;
-        let measured =
-            match self.machines {
-                Machines::Modelled => perf::run(&self.cluster, workload, self.length, seed)
-                    .map_err(|error| error.to_string())?,
-                Machines::Whole => timed::run(&self.cluster, workload, self.length, seed)
-                    .map_err(|error| error.to_string())?,
-            };
+        let measured = match self.machines {
+            Machines::Modelled => sim::perf::run(&self.cluster, workload, self.length, seed)
+                .map_err(|error| error.to_string())?,
+            Machines::Whole => {
+                timed::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?
+            }
+        };
         let Seen { failure, mut notes } = seen.take();
         if let Some(why) = failure {
             return Err(why);

@@ -6,9 +6,10 @@ use model::drive::{DriveModel, DriveOptions, find};
 use proto::distribute::claim::bids::Defer;
 use proto::distribute::lard::LardConfig;
 use proto::heads::Policy;
-use sim::perf::cluster::ClaimOptions;
-use sim::perf::{
-    Arrivals, BrickSpec, Cluster, Groups, Length, Measured, Mix, Scheme, Workload, WriteRelease, run,
+use sim::perf::run;
+use sim::timed::ClaimOptions;
+use sim::timed::{
+    Arrivals, BrickSpec, Cluster, Groups, Length, Measured, Mix, Scheme, Workload, WriteRelease,
 };
 use std::sync::Arc;
 

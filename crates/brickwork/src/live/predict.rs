@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 use model::drive::SECTOR_BYTES;
 use proto::distribute::LARD_SCALE;
 use proto::distribute::lard::LardConfig;
-use sim::perf::cluster::ClaimOptions;
-use sim::perf::{
-    self, BrickSpec, Cluster, Length, Locality, Measured, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
+use sim::timed::ClaimOptions;
+use sim::timed::{
+    BrickSpec, Cluster, Length, Locality, Measured, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
 };
 use std::time::Duration;
 use wire::ReadPolicy;
@@ -73,7 +73,7 @@ fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Measured> {
     let sizes = Sizes::Fixed((plan::REQUEST_BYTES / SECTOR_BYTES) as u32);
     let mix = Mix { reads: plan::READS, sizes, locality: Locality::Uniform };
     let workload = Workload::Closed { outstanding: plan::OUTSTANDING as u32, mix };
-    Ok(perf::run(cluster, workload, length, seed)?)
+    Ok(sim::perf::run(cluster, workload, length, seed)?)
 }
 
 fn scheme(plan: &Plan, policy: ReadPolicy) -> Result<Scheme> {

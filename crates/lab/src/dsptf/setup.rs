@@ -8,8 +8,9 @@ use crate::system::{Load, Machines, System};
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::lard::LardConfig;
-use sim::perf::cluster::ClaimOptions;
-use sim::perf::{BrickSpec, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease};
+use sim::timed::{
+    BrickSpec, ClaimOptions, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease,
+};
 use std::sync::Arc;
 
 /// What every experiment with a cluster depends on; LARD's own stand last.

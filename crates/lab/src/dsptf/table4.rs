@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
 use base::Time;
-use sim::perf::Cluster;
+use sim::timed::Cluster;
 
 pub(super) struct Table4;
 

@@ -10,7 +10,7 @@ use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use crate::system::{Load, Machines, System};
 use proto::heads::Policy;
-use sim::perf::{Arrivals, Cluster, Scheme};
+use sim::timed::{Arrivals, Cluster, Scheme};
 
 pub(super) struct Text;
 

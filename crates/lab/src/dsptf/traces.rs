@@ -6,7 +6,7 @@ use crate::experiment::Scale;
 use crate::parameters::Parameters;
 use crate::system::{Load, Machines, SeenByAll, Stream, System};
 use base::Time;
-use sim::perf::{Arrival, Cluster, Length, Scheme};
+use sim::timed::{Arrival, Cluster, Length, Scheme};
 use std::sync::Arc;
 use trace::Description;
 use trace::generate::description::Arrivals;

@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::{Parameters, Value};
 use crate::plot::Chart;
 use crate::system::{Load, Machines};
-use sim::perf::{Scheme, Sizes};
+use sim::timed::{Scheme, Sizes};
 
 pub(super) struct Whole;
 

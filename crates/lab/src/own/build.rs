@@ -11,8 +11,8 @@ use base::Time;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::claim::bids::Defer;
 use proto::heads::Policy;
-use sim::perf::cluster::ClaimOptions;
-use sim::perf::{BrickSpec, Cluster, Groups, Length, Network, Scheme, WriteRelease};
+use sim::timed::ClaimOptions;
+use sim::timed::{BrickSpec, Cluster, Groups, Length, Network, Scheme, WriteRelease};
 use std::path::Path;
 use std::sync::Arc;
 

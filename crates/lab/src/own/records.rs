@@ -2,7 +2,7 @@
 
 use crate::system::{SeenByAll, Stream};
 use base::Time;
-use sim::perf::Arrival;
+use sim::timed::Arrival;
 use std::fs::File;
 use std::path::PathBuf;
 use trace::{Description, Format, Options, Order, Reader, Record};

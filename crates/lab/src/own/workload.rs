@@ -6,7 +6,7 @@ use super::source::number;
 use crate::error::LabError;
 use crate::system::Load;
 use serde::Deserialize;
-use sim::perf::{Arrivals, Locality, Mix, Sizes};
+use sim::timed::{Arrivals, Locality, Mix, Sizes};
 use std::path::Path;
 use std::sync::Arc;
 use trace::Order;

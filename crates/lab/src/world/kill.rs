@@ -9,8 +9,8 @@ use crate::plot::{Axis, Chart, Series, Spot};
 use core::time::Duration;
 use model::drive::{DriveModel, find};
 use serde_json::json;
-use sim::perf::{Arrivals, BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload};
 use sim::timed::{self, Conditions, Incident, Window};
+use sim::timed::{Arrivals, BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload};
 use std::sync::Arc;
 
 pub(super) struct Kill;

@@ -1,8 +1,8 @@
 //! Clusters whose speed is measured: requests that are simulated in a second of the processor.
 
 use model::drive::{DriveModel, DriveOptions, find};
-use sim::perf::{BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload, WriteRelease};
 use sim::timed::{self, Conditions};
+use sim::timed::{BrickSpec, Cluster, Length, Locality, Mix, Scheme, Sizes, Workload, WriteRelease};
 use std::sync::Arc;
 
 const REQUESTS: u64 = 30_000;

@@ -1,7 +1,7 @@
 //! Who is asked for a read: the very policies that gateways have, and where they are consulted.
 
-use super::cluster::{Network, Scheme};
 use super::request::{Bound, NOBODY, Request};
+use crate::timed::cluster::{Network, Scheme};
 use base::{BrickId, Time};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;

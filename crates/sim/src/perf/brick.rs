@@ -1,10 +1,10 @@
 //! A brick: the claims before its disk, its cache, its journal.
 
-use super::cache::Lru;
-use super::cluster::{BrickSpec, Cluster, Scheme};
-use super::device::Device;
-use super::measured::BrickMeasured;
 use super::request::Ref;
+use crate::shelf::cache::Lru;
+use crate::timed::cluster::{BrickSpec, Cluster, Scheme};
+use crate::timed::device::Device;
+use crate::timed::measured::BrickMeasured;
 use base::{BLOCK_U64, BrickId, Time};
 use model::drive::{Access, Drive, SECTOR_BYTES};
 use proto::distribute::claim::{Claims, Config, Counts};

@@ -1,11 +1,11 @@
 //! Clients: what they ask for, whom they ask, and what they do with answers.
 
 use super::asker::Consults;
-use super::measured::Message;
 use super::request::{Bound, NOBODY, Ref, Request};
 use super::run::{Happening, Run};
-use super::source::Source;
-use super::workload::Shape;
+use crate::timed::measured::Message;
+use crate::timed::source::Source;
+use crate::timed::workload::Shape;
 use base::{BrickId, Time};
 use core::time::Duration;
 use proto::distribute::pace::QuestionId;

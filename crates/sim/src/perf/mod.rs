@@ -4,30 +4,21 @@
 //! A run is a [`Cluster`], a [`Workload`] and a [`Length`]; it gives back what was [`Measured`]. The same three give the
 //! same result, to the last event.
 //!
-//! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`]; then `run` (the loop), `client`, `reads`,
-//! `writes`, `brick`, `device`, `cache`.
+//! What can be set and what is measured are [`crate::timed`]'s. Reading order: `run` (the loop), `client`, `reads`, `writes`, `brick`.
 //!
 //! Deliberately absent: failures, views, stamps (the rest of this crate has them).
 
 mod asker;
 mod brick;
-pub(crate) mod cache;
 mod client;
-pub mod cluster;
-pub(crate) mod device;
-pub mod measured;
 mod reads;
 mod request;
 mod run;
-pub(crate) mod source;
 #[cfg(test)]
 mod tests;
-pub mod workload;
 mod writes;
 
-pub use cluster::{BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
-pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
-pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
+use crate::timed::{Cluster, ClusterError, Length, Measured, Workload};
 
 /// Runs `workload` on `cluster` and measures. All draws are from `seed`.
 ///

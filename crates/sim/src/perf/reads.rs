@@ -2,10 +2,10 @@
 
 use super::brick::{Brick, Job, Serving, blocks};
 use super::client::key;
-use super::cluster::Scheme;
-use super::measured::Message;
 use super::request::{Bound, Ref, Request};
 use super::run::{Run, attempt};
+use crate::timed::cluster::Scheme;
+use crate::timed::measured::Message;
 use base::{BrickId, Mechanics};
 use model::drive::Access;
 use proto::distribute::claim::{Event, Holders};
@@ -186,7 +186,7 @@ impl Run<'_> {
     }
 }
 
-fn is_cached(cache: &mut super::cache::Lru, known: &Request) -> bool {
+fn is_cached(cache: &mut crate::shelf::cache::Lru, known: &Request) -> bool {
     if cache.is_off() {
         return false;
     }

@@ -2,13 +2,13 @@
 
 use super::asker::Asker;
 use super::brick::{BLOCK_SECTORS, Brick, Job, Serving};
-use super::cache::Lru;
-use super::cluster::{BrickSpec, Cluster};
-use super::measured::{Measured, Message, Meter};
 use super::request::{Ref, Request, Requests};
-use super::source::Source;
-use super::workload::{Length, Workload};
 use crate::queue::EventQueue;
+use crate::shelf::cache::Lru;
+use crate::timed::cluster::{BrickSpec, Cluster};
+use crate::timed::measured::{Measured, Message, Meter};
+use crate::timed::source::Source;
+use crate::timed::workload::{Length, Workload};
 use base::{BrickId, Depth, Machine, Time};
 use core::time::Duration;
 use model::Draw;

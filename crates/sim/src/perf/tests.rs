@@ -1,7 +1,9 @@
 //! The performance simulator against theory, against itself, and against what D-SPTF promises.
 
-use super::cluster::ClaimOptions;
 use super::*;
+use crate::timed::{
+    Arrival, Arrivals, BrickSpec, ClaimOptions, Groups, Message, Mix, Scheme, Sizes, WriteRelease,
+};
 use base::Time;
 use model::drive::{DriveModel, DriveOptions, find};
 use proptest::prelude::*;

@@ -2,10 +2,10 @@
 //! come by (D-SPTF, section 3).
 
 use super::brick::{Job, blocks};
-use super::cluster::Scheme;
-use super::measured::Message;
 use super::request::Ref;
 use super::run::Run;
+use crate::timed::cluster::Scheme;
+use crate::timed::measured::Message;
 use base::BrickId;
 use model::drive::Access;
 use proto::distribute::claim::Event;

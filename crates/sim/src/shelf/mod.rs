@@ -5,10 +5,11 @@
 //! when it is applied; a block lies where its address says, so that nothing has to be looked up; a read of blocks that are
 //! not in the cache is one access of the device. What is left out: the journal and its format, checksums, space.
 
+pub(crate) mod cache;
 mod contents;
 
-use crate::perf::cache::Lru;
 use base::{BLOCK_U64, Depth, HashMap, Machine, Payload, Stamp, Time, VolumeId};
+use cache::Lru;
 pub(crate) use contents::Contents;
 use core::ops::Range;
 use node::Backing;

@@ -1,9 +1,9 @@
 //! Under which conditions a cluster is measured: its volumes' layout, what happens to its bricks, who watches; and what
 //! is seen of it from moment to moment.
 
+use super::measured::Times;
 use crate::checkers::{Violation, bytes};
 use crate::history::{History, Kind, Operation, Register};
-use crate::perf::measured::Times;
 use ::bytes::BytesMut;
 use base::{BLOCK, Payload, Time};
 use core::time::Duration;

@@ -1,7 +1,7 @@
 //! What a measured cluster is built of.
 
-use crate::perf::device::Device;
-use crate::perf::{BrickSpec, ClaimOptions, Network};
+use super::cluster::{BrickSpec, ClaimOptions, Network};
+use super::device::Device;
 use crate::shelf::{Contents, Kept, Shelf, ShelfConfig};
 use base::{BLOCK_U64, BrickId, Time, VolumeId};
 use core::time::Duration;

@@ -1,12 +1,13 @@
 //! What is asked of a measured cluster: the clients, each a session at a gateway.
 
+use super::cluster::WriteRelease;
 use super::conditions::{Conditions, Incident, Window, Windows, Witness};
+use super::measured::Measured;
+use super::measured::Meter;
 use super::requests::{Answered, Requests};
+use super::source::Source;
+use super::workload::{Length, Shape, Workload};
 use crate::checkers::Violation;
-use crate::perf::measured::Meter;
-use crate::perf::source::Source;
-use crate::perf::workload::{Length, Shape, Workload};
-use crate::perf::{Measured, WriteRelease};
 use crate::world::World;
 use crate::world::event::{Event, Input};
 use base::{BLOCK_U64, HashMap, Payload, Time, VolumeId};

@@ -1,31 +1,35 @@
 //! How fast a cluster is: whole machines, in a world in which things take the time that they take.
 //!
-//! A run is a [`Cluster`], a [`Workload`] and a [`Length`], as it is for [`crate::perf`]; it gives back what was [`Measured`].
+//! A run is a [`Cluster`], a [`Workload`] and a [`Length`]; it gives back what was [`Measured`].
 //! Here the directory, the gateways and the bricks are the machines that run for real, each brick over a
 //! [shelf](crate::shelf) for its disk.
 //!
-//! Reading order: `hardware` (what the cluster is built of), `load` and `requests` (what is asked of it), `conditions` (what happens to
+//! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `hardware` (what the cluster is built of), `load` and `requests` (what is asked of it), `conditions` (what happens to
 //! it, and what checkers and clients see), this file.
 
+pub mod cluster;
 mod conditions;
+pub(crate) mod device;
 mod hardware;
 mod load;
+pub mod measured;
 mod requests;
+pub(crate) mod source;
+pub mod workload;
 
 use crate::checkers::Violation;
 use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
-use crate::perf::{
-    BrickMeasured, Cluster, ClusterError, Length, Measured, Scheme, Sizes, Workload, WriteRelease,
-};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::{Event, Input};
 use base::{BLOCK_U64, BrickId, NodeId, StreamId, Time};
+pub use cluster::{BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
 pub use conditions::{Conditions, Incident, Window};
 pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
+pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
 use model::drive::SECTOR_BYTES;
 use model::{DiskConfig, Draw};
 use proto::distribute::lard::LardConfig;
@@ -35,6 +39,7 @@ use proto::seat::heads::Served;
 use std::rc::Rc;
 use thiserror::Error;
 use wire::ReadPolicy;
+pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
 
 /// Blocks of a stripe unit: 64 KiB.
 const UNIT_BLOCKS: u64 = 16;
@@ -226,9 +231,7 @@ impl Timed {
         let volumes: Vec<VolumePlan> = (0..groups).map(plan).collect();
         let claims = match &cluster.scheme {
             Scheme::Claim(options) => Some(*options),
-            Scheme::Policy(ReadPolicy::Claim | ReadPolicy::Usual) => {
-                Some(crate::perf::ClaimOptions::default())
-            }
+            Scheme::Policy(ReadPolicy::Claim | ReadPolicy::Usual) => Some(ClaimOptions::default()),
             _ => None,
         };
         let hardware = Hardware {

@@ -1,8 +1,8 @@
 //! Requests that are not over: not answered yet, or written and not on all disks yet.
 
+use super::cluster::WriteRelease;
 use super::conditions::Seen;
-use crate::perf::WriteRelease;
-use crate::perf::workload::Shape;
+use super::workload::Shape;
 use base::{BLOCK_U64, HashMap, SECTOR_BYTES, Time};
 use std::collections::VecDeque;
 

@@ -2,11 +2,11 @@
 
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions, find};
-use sim::perf::{
-    Arrivals, BrickSpec, Cluster, Groups, Length, Locality, Measured, Mix, Scheme, Sizes, Workload,
-    WriteRelease,
+use sim::timed::{
+    self, Arrivals, BrickSpec, Cluster, Conditions, Groups, Incident, Length, Locality, Measured, Mix,
+    Scheme, Sizes, Workload, WriteRelease,
 };
-use sim::timed::{self, Conditions, Incident};
+
 use std::sync::Arc;
 
 fn brick() -> BrickSpec {

@@ -7,7 +7,7 @@ pub(crate) mod timed;
 
 use super::bay::Bay;
 use super::net::Net;
-use crate::perf::Network;
+use crate::timed::Network;
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
 use store::IoKind;

@@ -1,6 +1,6 @@
 //! What takes time: links and network cards. Each is a resource that serves one after another.
 
-use crate::perf::Network;
+use crate::timed::Network;
 
 /// The network of a cluster: one way between bricks, another between a gateway and a brick, and a card at each node that
 /// sends one packet after another, where a rate is given.
