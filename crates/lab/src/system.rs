@@ -85,13 +85,23 @@ pub struct System {
 impl Job for System {
     fn describe(&self) -> serde_json::Value {
         // Taken apart, so that a field that is new to clusters cannot be forgotten here.
-        let Cluster { bricks, groups, network, scheme, write_release, exclusive, synchronised } =
-            &self.cluster;
+        let Cluster {
+            bricks,
+            groups,
+            network,
+            scheme,
+            write_release,
+            exclusive,
+            synchronised,
+            gateways,
+            hosts,
+        } = &self.cluster;
         json!({
             "job": "system", "machines": format!("{:?}", self.machines), "drives": self.drives, "groups": format!("{:?}", groups.0),
             "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
             "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
             "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
+            "gateways": gateways, "hosts": format!("{hosts:?}"),
             "load": self.load.describe(), "length": format!("{:?}", self.length),
         })
     }

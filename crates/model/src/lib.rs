@@ -1,7 +1,8 @@
-//! What a cluster stands on, modelled: [`clock`], [`link`], [`disk`] and [`mod@drive`]. All they draw comes from one [`Draw`].
-//! [`disk`] is what may go wrong with a disk; [`mod@drive`] is how long real ones take.
+//! What a cluster stands on, modelled: [`clock`], [`link`], [`disk`], [`mod@drive`] and [`host`]. All they draw comes from one [`Draw`].
+//! [`disk`] is what may go wrong with a disk; [`mod@drive`] is how long real ones take;
+//! [`host`] is how long processors take.
 //!
-//! Reading order: [`draw`], [`clock`], [`link`], [`disk`], [`mod@drive`].
+//! Reading order: [`draw`], [`clock`], [`link`], [`disk`], [`mod@drive`], [`host`].
 //!
 //! Deliberately absent: what travels over a link and what lies on a disk. A model knows bytes and nanoseconds.
 
@@ -9,6 +10,7 @@ pub mod clock;
 pub mod disk;
 pub mod draw;
 pub mod drive;
+pub mod host;
 pub mod link;
 
 pub use clock::Clock;

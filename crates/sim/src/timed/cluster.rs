@@ -2,6 +2,7 @@
 
 use base::Time;
 use model::drive::{DriveModel, DriveOptions};
+use model::host::Costs;
 use proto::distribute::claim::bids::Defer;
 use proto::distribute::lard::LardConfig;
 use proto::heads::Policy;
@@ -22,6 +23,10 @@ pub struct Cluster {
     pub exclusive: bool,
     /// Whether all platters turn in step. Those of real disks do not, and disks in step often want the same read.
     pub synchronised: bool,
+    /// Gateways, among which each group's requests are divided evenly.
+    pub gateways: u32,
+    /// The processors, where they take time.
+    pub hosts: Option<Hosts>,
 }
 
 /// A brick: a disk, a cache, a journal.
@@ -72,6 +77,24 @@ impl Groups {
     pub fn chained(bricks: u32, replicas: u32) -> Groups {
         let group = |first: u32| (0..replicas.min(bricks)).map(|next| (first + next) % bricks).collect();
         Groups((0..bricks).map(group).collect())
+    }
+}
+
+/// The processors of a cluster's machines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hosts {
+    /// What work costs.
+    pub costs: Costs,
+    /// Processors of each machine.
+    pub processors: u32,
+    /// Whether all daemons and the clients run on one machine, or each on a machine of its own.
+    pub is_shared: bool,
+}
+
+impl Hosts {
+    fn can_be(&self) -> bool {
+        let Costs { ns, wake_ns } = &self.costs;
+        (1..=4096).contains(&self.processors) && ns.iter().chain([wake_ns]).all(|ns| (0.0..=1e9).contains(ns))
     }
 }
 
@@ -235,6 +258,11 @@ pub enum ClusterError {
     /// A brick whose disk turns, and is to do several things at a time.
     #[error("brick {brick}: depth must be 1 for a disk that turns, as one head serves one access at a time")]
     Turning { brick: usize },
+    #[error("there are {gateways} gateways: it needs 1 to 64")]
+    Gateways { gateways: u32 },
+    /// Machines without processors, or work that takes no time or for ever.
+    #[error("machines need 1 to 4096 processors, and costs of 0 to 1 s")]
+    Hosts,
     /// A brick that is infinitely fast.
     #[error("brick {brick}: speed must be 1 to 100000 percent, at times that do not decrease")]
     Speed { brick: usize },
@@ -251,6 +279,8 @@ impl Cluster {
             write_release: WriteRelease::default(),
             exclusive: true,
             synchronised: false,
+            gateways: 1,
+            hosts: None,
         }
     }
 
@@ -262,6 +292,12 @@ impl Cluster {
         let groups = &self.groups.0;
         if groups.is_empty() {
             return Err(ClusterError::NoGroup);
+        }
+        if !(1..=64).contains(&self.gateways) {
+            return Err(ClusterError::Gateways { gateways: self.gateways });
+        }
+        if self.hosts.is_some_and(|hosts| !hosts.can_be()) {
+            return Err(ClusterError::Hosts);
         }
         groups.iter().enumerate().try_for_each(|(group, bricks)| self.validate_group(group, bricks))?;
         self.bricks.iter().enumerate().try_for_each(|(brick, spec)| validate_brick(brick, spec))

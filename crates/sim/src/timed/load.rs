@@ -10,6 +10,7 @@ use super::workload::{Length, Shape, Workload};
 use crate::checkers::Violation;
 use crate::world::World;
 use crate::world::event::{Event, Input};
+use crate::world::hosts::Task;
 use base::{BLOCK_U64, HashMap, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
@@ -44,7 +45,8 @@ pub(super) struct Port {
 /// The sessions, and what bricks call their volumes.
 #[derive(Default)]
 struct Ports {
-    all: Vec<Port>,
+    /// Of each group, one at each gateway.
+    groups: Vec<Vec<Port>>,
     names: HashMap<VolumeId, u32>,
     /// The group whose volume is written to find its name out.
     named: Option<u32>,
@@ -153,18 +155,18 @@ impl Load {
         }
     }
 
-    pub(super) fn add_port(&mut self, port: Port) {
-        self.ports.all.push(port);
+    pub(super) fn add_ports(&mut self, ports: Vec<Port>) {
+        self.ports.groups.push(ports);
     }
 
     /// Whether every session has its volume.
     pub(super) fn is_open(&self) -> bool {
-        self.ports.all.iter().all(|port| port.volume.is_some())
+        self.ports.groups.iter().flatten().all(|port| port.volume.is_some())
     }
 
     /// Whether it is known what bricks call the volume of each group.
     pub(super) fn has_names(&self) -> bool {
-        self.ports.names.len() == self.ports.all.len()
+        self.ports.names.len() == self.ports.groups.len()
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -211,7 +213,7 @@ impl Load {
         self.record.witness = conditions.is_judged.then(Witness::default);
         if let Source::Closed { outstanding, .. } = &self.arrivals.source {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
-            return (0..self.ports.all.len() as u32).map(slots).collect();
+            return (0..self.ports.groups.len() as u32).map(slots).collect();
         }
         self.arrivals.next(now).into_iter().map(|at| (at, LoadEvent::Arrival)).collect()
     }
@@ -278,7 +280,7 @@ impl World {
     pub(super) fn write_to_name(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
         load.ports.named = Some(group);
-        let Port { node, session, volume, .. } = load.ports.all[group as usize];
+        let Port { node, session, volume, .. } = load.ports.groups[group as usize][0];
         let (volume, io) = (volume.expect("the session is open"), Io::Write { offset: 0 });
         let payload = Payload::zeros(BLOCK_U64 as usize);
         self.deliver(node, Input::SessionIo { session, tag: 0, volume, io, payload });
@@ -296,7 +298,7 @@ impl World {
             LoadEvent::Slots { group, count } => (0..count).for_each(|_| self.ask_next(group)),
             LoadEvent::Arrival => {
                 let load = self.load.as_mut().expect("it has a load");
-                if let Some((group, shape)) = load.arrivals.take(load.ports.all.len() as u64) {
+                if let Some((group, shape)) = load.arrivals.take(load.ports.groups.len() as u64) {
                     self.ask_for(group, shape);
                 }
                 let load = self.load.as_mut().expect("it has a load");
@@ -322,8 +324,9 @@ impl World {
     fn ask_for(&mut self, group: u32, shape: Shape) {
         let now = Time(self.time.now_ns());
         let load = self.load.as_mut().expect("it has a load");
-        let Port { node, session, volume, holders } = load.ports.all[group as usize];
-        let tag = load.requests.ask(now, (group, holders), shape);
+        let ports = &load.ports.groups[group as usize];
+        let tag = load.requests.ask(now, (group, ports[0].holders), shape);
+        let Port { node, session, volume, .. } = ports[tag as usize % ports.len()];
         let volume = volume.expect("the session is open");
         let (offset, length) = (shape.sector * SECTOR_BYTES, u64::from(shape.count) * SECTOR_BYTES);
         let (io, payload) = if shape.is_write {
@@ -332,18 +335,28 @@ impl World {
             (Io::Read { offset, length: length as u32 }, Payload::new())
         };
         let life = self.nodes[node].life();
-        // Behind what happens now, so that nothing calls itself.
         let input = Input::SessionIo { session, tag, volume, io, payload };
-        self.time.at(now.0, Event::Node { node, life, input });
+        self.client_has(Task::Ask { node, life, input });
+    }
+
+    /// A client does what it has to do.
+    pub(crate) fn carry_out(&mut self, task: Task) {
+        match task {
+            // Behind what happens now, so that nothing calls itself.
+            Task::Ask { node, life, input } => {
+                self.time.at(self.time.now_ns(), Event::Node { node, life, input });
+            }
+            Task::Answer { tag, result, payload } => self.on_load_reply(tag, result, &payload),
+        }
     }
 
     pub(crate) fn on_load_opened(&mut self, session: u64, volume: Option<VolumeId>) {
         let load = self.load.as_mut().expect("it has a load");
-        let ports = load.ports.all.iter_mut().filter(|port| port.session == session);
+        let ports = load.ports.groups.iter_mut().flatten().filter(|port| port.session == session);
         ports.for_each(|port| port.volume = volume);
     }
 
-    pub(crate) fn on_load_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {
+    fn on_load_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {
         let now = Time(self.time.now_ns());
         let load = self.load.as_mut().expect("it has a load");
         if let Err(error) = result {

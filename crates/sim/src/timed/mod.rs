@@ -21,16 +21,20 @@ use crate::checkers::Violation;
 use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
-use crate::world::World;
 use crate::world::event::{Event, Input};
+use crate::world::hosts::Who;
+use crate::world::{Kind, World};
 use base::{BLOCK_U64, BrickId, NodeId, StreamId, Time};
-pub use cluster::{BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Network, Scheme, WriteRelease};
+pub use cluster::{
+    BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Network, Scheme, WriteRelease,
+};
 pub use conditions::{Conditions, Incident, Window};
 pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
 pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
 use model::drive::SECTOR_BYTES;
+use model::host::Work;
 use model::{DiskConfig, Draw};
 use proto::distribute::lard::LardConfig;
 use proto::layout::Layout;
@@ -74,6 +78,16 @@ pub struct Lived {
     pub windows: Vec<Window>,
     /// What a checker found, if any watched.
     pub violation: Option<Violation>,
+    /// What processors did while it was measured, where they take time.
+    pub worked: Worked,
+}
+
+/// The work of all that stand on a cluster's machines.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Worked {
+    pub clients: Work,
+    pub gateways: Work,
+    pub bricks: Work,
 }
 
 /// Runs `workload` on `cluster` and measures. All draws are from `seed`.
@@ -187,8 +201,11 @@ struct Timed {
     order: Vec<usize>,
     /// Accesses at a time of each of the cluster's bricks; those in no group do not join.
     depths: Vec<u32>,
+    gateways: u32,
+    hosts: Option<Hosts>,
     /// What each brick had done when the measuring began.
     before: Vec<Before>,
+    worked_before: Worked,
     events: u64,
 }
 
@@ -249,7 +266,18 @@ impl Timed {
         let load = Load::new(workload, length, release, sectors, draw);
         world.load = Some(Box::new(load));
         let depths = cluster.bricks.iter().map(|brick| brick.depth).collect();
-        Timed { world, volumes, replicas, order, depths, before: Vec::new(), events: 0 }
+        Timed {
+            world,
+            volumes,
+            replicas,
+            order,
+            depths,
+            gateways: cluster.gateways,
+            hosts: cluster.hosts,
+            before: Vec::new(),
+            worked_before: Worked::default(),
+            events: 0,
+        }
     }
 
     fn run(mut self, scheme: &'static str, conditions: &Conditions) -> Result<Lived, TimedError> {
@@ -257,6 +285,9 @@ impl Timed {
             self.world.watch_no_more();
         }
         self.set_up()?;
+        if let Some(hosts) = self.hosts {
+            self.world.start_hosts(hosts);
+        }
         let now = Time(self.world.time.now_ns());
         self.schedule(now, conditions);
         let events = self.load().begin(now, conditions);
@@ -280,7 +311,8 @@ impl Timed {
         let verdict = self.load().judge();
         self.world.judge(verdict);
         let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
-        Ok(Lived { measured: self.finish(scheme), windows, violation })
+        let worked = self.worked().since(&self.worked_before);
+        Ok(Lived { measured: self.finish(scheme), windows, violation, worked })
     }
 
     /// What happens to bricks, from now on.
@@ -303,8 +335,8 @@ impl Timed {
     fn set_up(&mut self) -> Result<(), TimedError> {
         let failed = |violation: Violation| TimedError::Failed(violation.to_string());
         self.world.add_directory();
-        let gateway = self.world.add_gateway();
-        self.world.boot(gateway);
+        let gateways: Vec<usize> = (0..self.gateways).map(|_| self.world.add_gateway()).collect();
+        gateways.iter().for_each(|gateway| self.world.boot(*gateway));
         for (number, plan) in self.volumes.clone().into_iter().enumerate() {
             let first = self.world.shape.bricks;
             self.world.shape.bricks += self.replicas;
@@ -312,18 +344,22 @@ impl Timed {
             self.world.add_bricks(nonces).map_err(failed)?;
             self.world.await_bricks().map_err(failed)?;
             self.world.create_volume(&plan).map_err(failed)?;
-            self.open(gateway, number as u64, plan.name)?;
+            self.open(&gateways, number as u32, &plan.name)?;
         }
         self.world.set_care().map_err(failed)
     }
 
-    /// Opens a session, and waits until the volume is written, and the directory knows that its disks are full.
-    fn open(&mut self, gateway: usize, session: u64, name: String) -> Result<(), TimedError> {
-        let port = Port { node: gateway, session, volume: None, holders: self.replicas };
-        self.load().add_port(port);
-        self.world.deliver(gateway, Input::Open { session, name });
+    /// Opens a session at each gateway, and waits until the volume is written, and the directory knows that its disks are full.
+    fn open(&mut self, gateways: &[usize], group: u32, name: &str) -> Result<(), TimedError> {
+        let (holders, first) = (self.replicas, u64::from(group * self.gateways));
+        let port = |(session, node)| Port { node, session, volume: None, holders };
+        let ports: Vec<Port> = (first..).zip(gateways.iter().copied()).map(port).collect();
+        self.load().add_ports(ports.clone());
+        for Port { node, session, .. } in ports {
+            self.world.deliver(node, Input::Open { session, name: name.to_owned() });
+        }
         self.wait(10 * SECOND, "no gateway opened the volume", Load::is_open)?;
-        self.world.write_to_name(session as u32);
+        self.world.write_to_name(group);
         self.wait(10 * SECOND, "a volume was written, and no disk heard of it", Load::has_names)?;
         self.world.run_until(self.world.time.now_ns() + 3 * SECOND);
         Ok(())
@@ -346,7 +382,7 @@ impl Timed {
     }
 
     fn warmed_up(&mut self) {
-        self.before = self.done();
+        (self.before, self.worked_before) = (self.done(), self.worked());
         let now = Time(self.world.time.now_ns());
         self.load().measure_from(now);
     }
@@ -358,6 +394,20 @@ impl Timed {
             Before { served: node.served(), hits: node.cache_hits() }
         };
         (0..self.order.len()).map(of_brick).collect()
+    }
+
+    /// What processors have done until now.
+    fn worked(&self) -> Worked {
+        let Some(hosts) = &self.world.hosts else { return Worked::default() };
+        let mut worked = Worked { clients: hosts.work(Who::Clients), ..Worked::default() };
+        for node in 0..self.world.nodes.len() {
+            match self.world.nodes[node].kind() {
+                Kind::Brick(_) => worked.bricks.extend(&hosts.work(Who::Node(node))),
+                Kind::Gateway(_) => worked.gateways.extend(&hosts.work(Who::Node(node))),
+                Kind::Directory | Kind::Client(..) | Kind::Operator => {}
+            }
+        }
+        worked
     }
 
     fn finish(mut self, scheme: &'static str) -> Measured {
@@ -372,6 +422,17 @@ impl Timed {
             measured.bricks[*at] = brick(before, after, (seconds, places));
         }
         measured
+    }
+}
+
+impl Worked {
+    /// What was done since `before`.
+    fn since(&self, before: &Worked) -> Worked {
+        Worked {
+            clients: self.clients.since(&before.clients),
+            gateways: self.gateways.since(&before.gateways),
+            bricks: self.bricks.since(&before.bricks),
+        }
     }
 }
 

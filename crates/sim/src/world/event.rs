@@ -1,5 +1,6 @@
 //! What happens in the world, and what nodes ask of it.
 
+use super::hosts::Who;
 use crate::faults::Fault;
 use crate::timed::LoadEvent;
 use base::{NodeId, Payload, Time, VolumeId};
@@ -80,6 +81,10 @@ pub(crate) enum Event {
     },
     /// The load of a cluster that is measured goes on.
     Load(LoadEvent),
+    /// Somebody's turn on its machine's processors begins.
+    Turn(Who),
+    /// The turn is over.
+    TurnOver(Who),
     /// A put of the directory reached stable storage.
     Put {
         node: usize,

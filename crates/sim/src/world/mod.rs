@@ -7,6 +7,7 @@ mod bay;
 mod cabinet;
 pub(crate) mod event;
 mod heads;
+pub(crate) mod hosts;
 mod judges;
 mod net;
 mod node;
@@ -31,6 +32,7 @@ use base::{ClientId, Depth, GatewayId, NodeId};
 use bytes::Bytes;
 use cabinet::Cabinet;
 use event::{Event, Input, Output};
+use hosts::{Hosts, Task};
 use judges::Judges;
 use model::Draw;
 pub(crate) use node::{Kind, Node};
@@ -68,6 +70,8 @@ pub(crate) struct World {
     pub(crate) administrator: Administrator,
     /// What is asked of a cluster whose speed is measured.
     pub(crate) load: Option<Box<Load>>,
+    /// The machines' processors, where work takes time.
+    pub(crate) hosts: Option<Box<Hosts>>,
     /// Whether every step is judged and told.
     is_watched: bool,
     cabinet: Cabinet,
@@ -97,6 +101,7 @@ impl World {
             faults,
             administrator,
             load: None,
+            hosts: None,
             is_watched: true,
             cabinet: Cabinet::default(),
             outputs: Vec::new(),
@@ -156,26 +161,37 @@ impl World {
         all
     }
 
-    /// Lets an input happen to a node now. One that does not run takes nothing; a paused one takes it later.
+    /// Lets an input happen to a node: now, or when it is its turn on its machine's processors. One that does not run takes
+    /// nothing; a paused one takes it later.
     pub(crate) fn deliver(&mut self, node: usize, input: Input) {
-        let Some(input) = self.nodes[node].accept(input) else { return };
-        let is_wake = matches!(input, Input::Wake);
-        if is_wake && !self.take_wake(node) {
-            return;
+        if self.hosts.is_some() && *self.nodes[node].kind() != Kind::Operator {
+            return self.put_at_desk(node, input);
         }
-        let (now_ns, this) = (self.time.now_ns(), &mut self.nodes[node]);
+        let Some((is_wake, batch)) = self.take(node, input) else { return };
         if !self.is_watched {
-            this.step(now_ns, input, None);
             return self.settle(node);
         }
-        self.trace.step(now_ns, this.id(), &input, this.reason());
-        let depth = if self.physics.draw().chance(2_000) { Depth::Deep } else { Depth::Cheap };
-        let batch = this.step(now_ns, input, Some(depth));
         self.end_step(node, is_wake, batch);
         if self.nodes[node].id() == STEWARD {
             let answers = self.nodes[node].operator().take_answers();
             answers.into_iter().for_each(|(number, packet)| self.on_administered(number, packet));
         }
+    }
+
+    /// A node takes an input: whether it was a wake, and how many it took since its effects last went out.
+    fn take(&mut self, node: usize, input: Input) -> Option<(bool, u32)> {
+        let input = self.nodes[node].accept(input)?;
+        let is_wake = matches!(input, Input::Wake);
+        if is_wake && !self.take_wake(node) {
+            return None;
+        }
+        let (now_ns, this) = (self.time.now_ns(), &mut self.nodes[node]);
+        if !self.is_watched {
+            return Some((is_wake, this.step(now_ns, input, None)));
+        }
+        self.trace.step(now_ns, this.id(), &input, this.reason());
+        let depth = if self.physics.draw().chance(2_000) { Depth::Deep } else { Depth::Cheap };
+        Some((is_wake, this.step(now_ns, input, Some(depth))))
     }
 
     /// Ends the batch of inputs of a node: its effects go out.
@@ -228,6 +244,8 @@ impl World {
                 self.deliver(node, Input::Disk { disk, done });
             }
             Event::Load(what) => self.on_load(what),
+            Event::Turn(who) => self.on_turn_begins(who),
+            Event::TurnOver(who) => self.on_turn_over(who),
             Event::Put { node, life, token } if self.nodes[node].life() == life => self.on_put(node, token),
             Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } => {}
             Event::Disk { .. } | Event::Shelf { .. } => {}
@@ -278,7 +296,7 @@ impl World {
             Output::Opened { session, volume } if self.load.is_some() => self.on_load_opened(session, volume),
             Output::Opened { session, volume } => self.on_opened(session, volume),
             Output::Reply { tag, result, payload } if self.load.is_some() => {
-                self.on_load_reply(tag, result, &payload);
+                self.client_has(Task::Answer { tag, result, payload });
             }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
             Output::Attached(found) => self.on_attached(node, found),

@@ -3,6 +3,7 @@
 mod checkers;
 mod drive_reference;
 mod hostile;
+mod hosts;
 mod linearizable;
 mod scenarios;
 mod seeds;

@@ -1,0 +1,261 @@
+//! Processors that take time. What comes to a node waits until it is the node's turn on its machine's processors; a turn
+//! takes all that has come, and what the node says goes out when the turn is over.
+//!
+//! Clients work in turns too: what they ask is on its way when their turn is over, and so is what they were answered.
+
+use super::World;
+use super::event::{Event, Input, Output};
+use crate::timed::Hosts as Plan;
+use base::Payload;
+use model::host::{Begin, Kind, Processors, Work};
+use store::IoKind;
+use wire::{IoError, IoReply};
+
+/// What a load's clients have to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// To ask a gateway.
+    Ask { node: usize, life: u32, input: Input },
+    /// To take an answer.
+    Answer { tag: u64, result: Result<IoReply, IoError>, payload: Payload },
+}
+
+/// Who takes turns: the clients together, or a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    Clients,
+    Node(usize),
+}
+
+/// The machines, and what waits for a turn on them.
+pub(crate) struct Hosts {
+    plan: Plan,
+    machines: Vec<Processors>,
+    clients: Desk<Task, Task>,
+    nodes: Vec<Desk<Input, Output>>,
+}
+
+/// What came to somebody, what the turn under way says at its end, and what was done in all turns.
+struct Desk<I, O> {
+    inbox: Vec<I>,
+    outbox: Vec<O>,
+    /// Of a node, the run in which its turn began.
+    life: u32,
+    work: Work,
+}
+
+impl<I, O> Default for Desk<I, O> {
+    fn default() -> Desk<I, O> {
+        Desk { inbox: Vec::new(), outbox: Vec::new(), life: 0, work: Work::default() }
+    }
+}
+
+impl Hosts {
+    pub(crate) fn new(plan: Plan) -> Hosts {
+        Hosts { plan, machines: Vec::new(), clients: Desk::default(), nodes: Vec::new() }
+    }
+
+    /// What was done until now by the clients, or by a node.
+    pub(crate) fn work(&self, who: Who) -> Work {
+        match who {
+            Who::Clients => self.clients.work,
+            Who::Node(node) => self.nodes.get(node).map_or_else(Work::default, |desk| desk.work),
+        }
+    }
+
+    fn node(&mut self, node: usize) -> &mut Desk<Input, Output> {
+        if self.nodes.len() <= node {
+            self.nodes.resize_with(node + 1, Desk::default);
+        }
+        &mut self.nodes[node]
+    }
+
+    /// The processors on which somebody works, and by which number it does so.
+    fn machine(&mut self, who: Who) -> (&mut Processors, usize) {
+        let number = match who {
+            Who::Clients => 0,
+            Who::Node(node) => node + 1,
+        };
+        let at = if self.plan.is_shared { 0 } else { number };
+        let processors = self.plan.processors;
+        if self.machines.len() <= at {
+            self.machines.resize_with(at + 1, || Processors::new(processors));
+        }
+        (&mut self.machines[at], number)
+    }
+
+    fn want(&mut self, who: Who) -> Begin {
+        let (machine, number) = self.machine(who);
+        machine.want(number)
+    }
+
+    fn done(&mut self, who: Who) -> Option<Who> {
+        let has_more = match who {
+            Who::Clients => !self.clients.inbox.is_empty(),
+            Who::Node(node) => !self.node(node).inbox.is_empty(),
+        };
+        let (machine, number) = self.machine(who);
+        let next = machine.done(number, has_more)?;
+        Some(next.checked_sub(1).map_or(Who::Clients, Who::Node))
+    }
+
+    /// Somebody's turn was about this: how long it takes.
+    fn charge(&mut self, who: Who, work: Work) -> u64 {
+        match who {
+            Who::Clients => self.clients.work.extend(&work),
+            Who::Node(node) => self.node(node).work.extend(&work),
+        }
+        self.plan.costs.of(&work)
+    }
+}
+
+impl World {
+    /// From now on machines have processors.
+    pub(crate) fn start_hosts(&mut self, plan: Plan) {
+        self.hosts = Some(Box::new(Hosts::new(plan)));
+    }
+
+    /// Something comes to a node that works in turns.
+    pub(super) fn put_at_desk(&mut self, node: usize, input: Input) {
+        let Some(hosts) = &mut self.hosts else { return };
+        hosts.node(node).inbox.push(input);
+        self.want_turn(Who::Node(node));
+    }
+
+    /// A client has something to do: at once, where processors take no time.
+    pub(crate) fn client_has(&mut self, task: Task) {
+        match &mut self.hosts {
+            None => self.carry_out(task),
+            Some(hosts) => {
+                hosts.clients.inbox.push(task);
+                self.want_turn(Who::Clients);
+            }
+        }
+    }
+
+    fn want_turn(&mut self, who: Who) {
+        let Some(hosts) = &mut self.hosts else { return };
+        if hosts.want(who) == Begin::Wakes {
+            let wake_ns = hosts.plan.costs.wake_ns as u64;
+            self.later(wake_ns, Event::Turn(who));
+        }
+    }
+
+    /// Somebody's turn begins.
+    pub(super) fn on_turn_begins(&mut self, who: Who) {
+        let cost_ns = match who {
+            Who::Clients => self.clients_turn(),
+            Who::Node(node) => self.node_turn(node),
+        };
+        self.later(cost_ns, Event::TurnOver(who));
+    }
+
+    /// Somebody's turn is over: what it says goes out, and its processor goes on with the next one.
+    pub(super) fn on_turn_over(&mut self, who: Who) {
+        match who {
+            Who::Clients => {
+                let mut tasks = self
+                    .hosts
+                    .as_mut()
+                    .map_or_else(Vec::new, |hosts| core::mem::take(&mut hosts.clients.outbox));
+                tasks.drain(..).for_each(|task| self.carry_out(task));
+            }
+            Who::Node(node) => self.node_turn_over(node),
+        }
+        if let Some(next) = self.hosts.as_mut().and_then(|hosts| hosts.done(who)) {
+            self.on_turn_begins(next);
+        }
+    }
+
+    fn clients_turn(&mut self) -> u64 {
+        let Some(hosts) = &mut self.hosts else { return 0 };
+        let tasks = core::mem::take(&mut hosts.clients.inbox);
+        let mut work = Work::default();
+        work.add(Kind::Turn, 1.0);
+        for task in &tasks {
+            let bytes = match task {
+                Task::Ask { input: Input::SessionIo { payload, .. }, .. } => {
+                    work.add(Kind::Client, 1.0);
+                    payload.len()
+                }
+                Task::Ask { .. } => 0,
+                Task::Answer { payload, .. } => payload.len(),
+            };
+            work.add(Kind::Kibibyte, bytes as f64 / 1024.0);
+        }
+        hosts.clients.outbox = tasks;
+        hosts.charge(Who::Clients, work)
+    }
+
+    fn node_turn(&mut self, node: usize) -> u64 {
+        let life = self.nodes[node].life();
+        let Some(hosts) = &mut self.hosts else { return 0 };
+        let mut inbox = core::mem::take(&mut hosts.node(node).inbox);
+        let mut outbox = core::mem::take(&mut hosts.node(node).outbox);
+        let mut work = Work::default();
+        work.add(Kind::Turn, 1.0);
+        let mut has_stepped = false;
+        for input in inbox.drain(..) {
+            note_input(&mut work, &input);
+            has_stepped |= self.take(node, input).is_some();
+        }
+        if has_stepped {
+            self.nodes[node].settle(self.time.now_ns(), &mut outbox);
+        }
+        outbox.iter().for_each(|output| note_output(&mut work, output));
+        let Some(hosts) = &mut self.hosts else { return 0 };
+        // The room that both took is used again, and what came meanwhile stands behind.
+        let desk = hosts.node(node);
+        inbox.append(&mut desk.inbox);
+        (desk.inbox, desk.outbox, desk.life) = (inbox, outbox, life);
+        hosts.charge(Who::Node(node), work)
+    }
+
+    fn node_turn_over(&mut self, node: usize) {
+        let Some(hosts) = &mut self.hosts else { return };
+        let desk = hosts.node(node);
+        let (life, mut outbox) = (desk.life, core::mem::take(&mut desk.outbox));
+        if self.nodes[node].life() != life {
+            // It was killed in the middle of its turn.
+            return;
+        }
+        outbox.drain(..).for_each(|output| self.on_output(node, output));
+        self.arm(node);
+        if let Some(hosts) = &mut self.hosts {
+            hosts.node(node).outbox = outbox;
+        }
+    }
+}
+
+fn note_input(work: &mut Work, input: &Input) {
+    let (kind, payload) = match input {
+        Input::Packet { packet, .. } => (Kind::Packet, &packet.payload),
+        Input::SessionIo { payload, .. } => (Kind::Request, payload),
+        _ => return,
+    };
+    work.add(kind, 1.0);
+    work.add(Kind::Kibibyte, payload.len() as f64 / 1024.0);
+}
+
+fn note_output(work: &mut Work, output: &Output) {
+    let bytes = match output {
+        Output::Send { packet, .. } => {
+            work.add(Kind::Packet, 1.0);
+            packet.payload.len()
+        }
+        Output::Reply { payload, .. } => payload.len(),
+        Output::Disk { io, .. } => match &io.kind {
+            IoKind::Read { length, .. } => {
+                work.add(Kind::Read, 1.0);
+                *length
+            }
+            IoKind::Write { payload, .. } => {
+                work.add(Kind::Write, 1.0);
+                payload.len()
+            }
+            IoKind::Flush => 0,
+        },
+        _ => return,
+    };
+    work.add(Kind::Kibibyte, bytes as f64 / 1024.0);
+}
