@@ -4,8 +4,8 @@ use crate::experiment::{Job, Sample};
 use base::Time;
 use serde_json::json;
 use sim::timed::{
-    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Interval, Length, Measured, Message, Mix,
-    Workload,
+    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Conditions, Interval, Length, Measured,
+    Message, Mix, Workload,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -78,6 +78,8 @@ pub struct System {
     pub cluster: Cluster,
     pub load: Load,
     pub length: Length,
+    /// Layout and incidents: of whole machines only.
+    pub conditions: Conditions,
     /// What names the drives and their parameters, as the cluster has only what was read from their files.
     pub drives: String,
 }
@@ -101,7 +103,7 @@ impl Job for System {
             "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
             "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
             "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
-            "gateways": gateways, "hosts": format!("{hosts:?}"),
+            "gateways": gateways, "hosts": format!("{hosts:?}"), "conditions": format!("{:?}", self.conditions),
             "load": self.load.describe(), "length": format!("{:?}", self.length),
         })
     }

@@ -4,6 +4,7 @@
 //! processor is given for, one after another in the order in which they were wanted, and never for longer than the turn.
 
 use std::collections::VecDeque;
+use thiserror::Error;
 
 /// A kind of work. The cost of a turn is the sum of what was done in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +21,10 @@ pub enum Kind {
     Client,
     /// A read of a disk.
     Read,
-    /// A write of a disk, with all that it takes to journal it first.
+    /// A write of a disk, with its part of what it takes to journal it first.
     Write,
+    /// All writes of a disk in one turn, which are journalled together.
+    Batch,
 }
 
 impl Kind {
@@ -34,11 +37,12 @@ impl Kind {
         (Kind::Client, "client_ns"),
         (Kind::Read, "read_ns"),
         (Kind::Write, "write_ns"),
+        (Kind::Batch, "batch_ns"),
     ];
 }
 
 /// How many kinds there are.
-pub const KINDS: usize = Kind::Write as usize + 1;
+pub const KINDS: usize = Kind::Batch as usize + 1;
 
 /// How much of each kind was done.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -47,6 +51,11 @@ pub struct Work(pub [f64; KINDS]);
 impl Work {
     pub fn add(&mut self, kind: Kind, count: f64) {
         self.0[kind as usize] += count;
+    }
+
+    /// How much of one kind.
+    pub fn count(&self, kind: Kind) -> f64 {
+        self.0[kind as usize]
     }
 
     /// What of it was not done `before`.
@@ -71,10 +80,79 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// How long a processor is busy with that.
+    /// Nanoseconds that a processor is busy with that.
+    pub fn ns_of(&self, work: &Work) -> f64 {
+        self.ns.iter().zip(&work.0).map(|(ns, count)| ns * count).sum()
+    }
+
+    /// The same in whole nanoseconds.
     pub fn of(&self, work: &Work) -> u64 {
-        let sum: f64 = self.ns.iter().zip(&work.0).map(|(ns, count)| ns * count).sum();
-        libm::round(sum.max(0.0)) as u64
+        libm::round(self.ns_of(work).max(0.0)) as u64
+    }
+}
+
+/// What is known of a machine: a file of `brickwork lab calibrate`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Machine {
+    pub processors: u32,
+    pub costs: Costs,
+}
+
+/// Why a file of costs cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum MachineError {
+    #[error("{0}")]
+    Syntax(String),
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    #[error("{name} = {value} is not {wanted}")]
+    Value { name: String, value: String, wanted: &'static str },
+}
+
+const PROCESSORS: &str = "processors";
+const WAKE: &str = "wake_ns";
+const NS: &str = "a number from 0 to 1e9";
+
+impl Machine {
+    /// Reads a file's text. All keys must be there, and no others.
+    ///
+    /// # Errors
+    /// What is wrong with it: a key, and its line where the text is no TOML.
+    pub fn parse(text: &str) -> Result<Machine, MachineError> {
+        let table: toml::Table =
+            toml::from_str(text).map_err(|error| MachineError::Syntax(error.to_string()))?;
+        let wrong = |name: &str, wanted| {
+            let value = table.get(name).map_or_else(String::new, ToString::to_string);
+            MachineError::Value { name: name.to_owned(), value, wanted }
+        };
+        let ns = |name: &'static str| {
+            let value = table.get(name).ok_or(MachineError::Missing(name))?;
+            let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+            number.filter(|ns| (0.0..=1e9).contains(ns)).ok_or_else(|| wrong(name, NS))
+        };
+        let known = |name: &str| {
+            name == PROCESSORS || name == WAKE || Kind::ALL.iter().any(|(_, known)| *known == name)
+        };
+        if let Some(unknown) = table.keys().find(|name| !known(name)) {
+            return Err(wrong(unknown, "a key of a file of costs"));
+        }
+        let processors = table.get(PROCESSORS).ok_or(MachineError::Missing(PROCESSORS))?.as_integer();
+        let processors = processors.filter(|count| (1..=4096).contains(count));
+        let mut costs = Costs { ns: [0.0; KINDS], wake_ns: ns(WAKE)? };
+        for (kind, name) in Kind::ALL {
+            costs.ns[kind as usize] = ns(name)?;
+        }
+        let processors = processors.ok_or_else(|| wrong(PROCESSORS, "a whole number from 1 to 4096"))? as u32;
+        Ok(Machine { processors, costs })
+    }
+
+    /// The text of its file.
+    pub fn text(&self) -> String {
+        let mut text = format!("{PROCESSORS} = {}\n{WAKE} = {:.0}\n", self.processors, self.costs.wake_ns);
+        for (kind, name) in Kind::ALL {
+            text += &format!("{name} = {:.0}\n", self.costs.ns[kind as usize]);
+        }
+        text
     }
 }
 
@@ -138,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_turn_costs_what_was_done_in_it() {
-        let costs = Costs { ns: [1000.0, 100.0, 10.0, 0.0, 0.0, 5000.0, 0.5], wake_ns: 7.0 };
+        let costs = Costs { ns: [1000.0, 100.0, 10.0, 0.0, 0.0, 5000.0, 0.5, 0.0], wake_ns: 7.0 };
         let mut work = Work::default();
         work.add(Kind::Turn, 1.0);
         work.add(Kind::Packet, 3.0);
@@ -147,6 +225,19 @@ mod tests {
         more.add(Kind::Write, 1.0);
         work.extend(&more);
         assert_eq!(costs.of(&work), 1341);
+    }
+
+    #[test]
+    fn a_file_of_costs_is_read_as_it_was_written_and_mistakes_are_named() {
+        let costs = Costs { ns: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0], wake_ns: 8.0 };
+        let machine = Machine { processors: 2, costs };
+        let text = machine.text();
+        assert_eq!(Machine::parse(&text), Ok(machine));
+        let why = |text: &str| Machine::parse(text).expect_err("refused").to_string();
+        assert!(why(&text.replace("turn_ns = 1\n", "")).contains("turn_ns is missing"));
+        assert!(why(&text.replace("write_ns = 7", "write_ns = -7")).contains("write_ns = -7 is not"));
+        assert!(why(&format!("{text}other = 1\n")).contains("other = 1 is not a key"));
+        assert!(why("processors = ").contains("line 1"));
     }
 
     proptest! {

@@ -1,20 +1,22 @@
-//! The cluster that is measured: eight bricks and a gateway, each a process, one volume with a copy on every brick.
+//! The cluster that is measured: bricks and gateways, each a process, and one volume on all bricks.
 
-use super::figures;
-use super::plan::{self, Plan, TAG, VOLUME};
 use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Result, bail, ensure};
-use base::BLOCK;
-use rig::cluster::{self, Cluster, Emulation, Page, Spec};
+use base::{BLOCK, BLOCK_U64};
+use rig::cluster::{self, Cluster, Daemon, Emulation, Page, Spec};
 use rig::load::{self, Next, Operation, Outcome, Workload};
 use rig::nbd::{Command, Nbd};
 use rig::pattern;
+use sim::timed::Incident;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wire::{AdminReply, AdminRequest, ReadPolicy};
 
+/// The volume, and what names it in its blocks.
+pub(super) const VOLUME: &str = "live";
+pub(super) const TAG: u64 = 1;
 const JOURNAL: Bytes = Bytes(32 << 20);
 /// Beside the volume: superblocks, metadata, slots that change places.
 const SPARE: u64 = 64 << 20;
@@ -22,10 +24,45 @@ const FILL_BLOCKS: u64 = 128;
 const FILL_DEPTH: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the cluster consists of.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) bricks: u32,
+    pub(super) gateways: u32,
+    /// Of the volume, which lies on all bricks.
+    pub(super) layout: String,
+    pub(super) volume: Bytes,
+    /// Of each brick.
+    pub(super) cache: Bytes,
+}
+
+/// Microseconds of processors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    pub(super) clients: f64,
+    pub(super) gateways: f64,
+    pub(super) bricks: f64,
+}
+
+impl Spent {
+    /// What was spent since `before`, for each of so many requests.
+    pub(super) fn since(self, before: Spent, requests: f64) -> Spent {
+        Spent {
+            clients: (self.clients - before.clients) / requests,
+            gateways: (self.gateways - before.gateways) / requests,
+            bricks: (self.bricks - before.bricks) / requests,
+        }
+    }
+
+    pub(super) fn all(self) -> f64 {
+        self.clients + self.gateways + self.bricks
+    }
+}
+
 /// The cluster, which ends with it.
 pub(super) struct Bed {
     cluster: Cluster,
-    emulation: PathBuf,
+    setting: Setting,
 }
 
 /// Where the cluster keeps its files. When a run fails its logs stay, but not the disks: they are large, and in
@@ -34,10 +71,10 @@ pub(super) struct Folder(PathBuf);
 
 impl Folder {
     /// Makes it. From now on a signal ends what runs there, and removes it.
-    pub(super) fn make(plan: &Plan) -> Result<Folder> {
-        files::make_dir(&plan.folder)?;
-        let folder = Folder(plan.folder.clone());
-        cluster::end_on_signal(folder.cluster(), Some(plan.folder.clone()))?;
+    pub(super) fn make(path: &Path) -> Result<Folder> {
+        files::make_dir(path)?;
+        let folder = Folder(path.to_owned());
+        cluster::end_on_signal(folder.cluster(), Some(path.to_owned()))?;
         Ok(folder)
     }
 
@@ -68,31 +105,31 @@ impl Drop for Folder {
 }
 
 impl Bed {
-    pub(super) fn start(plan: &Plan, folder: &Folder) -> Result<Bed> {
-        let emulation = plan.folder.join("emulation.toml");
-        files::replace(&emulation, b"")?;
+    pub(super) fn start(setting: &Setting, folder: &Folder) -> Result<Bed> {
+        let Setting { bricks, gateways, volume, cache, .. } = *setting;
         // Every applied block goes home at once, where the drive's scheduler has it: as in the paper.
         let spec = Spec {
             name: "live",
             folder: Some(folder.cluster()),
-            bricks: plan::BRICKS as usize,
-            disk_bytes: plan.volume.0 + plan.volume.0 / 8 + JOURNAL.0 + SPARE,
+            bricks: bricks as usize,
+            gateways: gateways as usize,
+            disk_bytes: volume.0 + volume.0 / 8 + JOURNAL.0 + SPARE,
             journal_bytes: JOURNAL.0,
-            cache_bytes: 0,
-            destage_bytes: Some(plan::REQUEST_BYTES),
-            emulation: Emulation::File(emulation.clone()),
+            cache_bytes: cache.0,
+            destage_bytes: Some(BLOCK_U64),
+            emulation: Emulation::Each,
             metrics: true,
             ..Spec::default()
         };
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let cluster = Cluster::start(&program, &spec)?;
-        cluster.create(VOLUME, plan.volume.0, &format!("raid1x{}", plan::BRICKS))?;
-        Ok(Bed { cluster, emulation })
+        cluster.create(VOLUME, volume.0, &setting.layout)?;
+        Ok(Bed { cluster, setting: setting.clone() })
     }
 
-    /// Where clients connect.
-    pub(super) fn endpoint(&self) -> String {
-        self.cluster.endpoint(0)
+    /// Where clients connect to a gateway, counted from 0.
+    pub(super) fn endpoint(&self, gateway: usize) -> String {
+        self.cluster.endpoint(gateway)
     }
 
     /// What bricks say of themselves.
@@ -101,12 +138,12 @@ impl Bed {
     }
 
     /// Writes every block once, at the speed of the real disks.
-    pub(super) fn fill(&self, plan: &Plan) -> Result<()> {
-        let nbd = Nbd::open(&self.endpoint(), VOLUME)?;
-        let size = nbd.size;
+    pub(super) fn fill(&self) -> Result<()> {
+        let nbd = Nbd::open(&self.endpoint(0), VOLUME)?;
+        let (size, wanted) = (nbd.size, self.setting.volume.0);
         let (sender, receiver) = nbd.split()?;
-        ensure!(size == plan.volume.0, "the volume has {size} bytes, not {}", plan.volume.0);
-        let mut fill = Fill { next: 0, blocks: plan.blocks(), failed: None };
+        ensure!(size == wanted, "the volume has {size} bytes, not {wanted}");
+        let mut fill = Fill { next: 0, blocks: size / BLOCK_U64, failed: None };
         load::drive(sender, receiver, FILL_DEPTH, &mut fill)?;
         fill.failed.map_or(Ok(()), |errno| bail!("filling the volume failed with errno {errno}"))
     }
@@ -120,16 +157,36 @@ impl Bed {
         }
     }
 
-    /// Puts drives before the disks, and waits until all bricks have them.
-    pub(super) fn emulate(&mut self, plan: &Plan) -> Result<()> {
-        files::replace(&self.emulation, plan.emulation().as_bytes())?;
-        self.wait("emulate their drives", |page| figures::clock_s(page) > 0.0)
+    /// From now on the disks of each brick, counted from 0, behave as its text says; the empty one says that they are as they are.
+    pub(super) fn emulate(&self, text: impl Fn(u32) -> String) -> Result<()> {
+        (0..self.setting.bricks).try_for_each(|brick| self.cluster.emulate(brick as usize + 1, &text(brick)))
     }
 
-    /// Takes the drives away.
-    pub(super) fn emulate_nothing(&mut self) -> Result<()> {
-        files::replace(&self.emulation, b"")?;
-        self.wait("stop emulating their drives", |page| figures::clock_s(page) <= 0.0)
+    /// Something happens to a brick, counted from 0.
+    pub(super) fn befall(&mut self, brick: u32, incident: Incident) -> Result<()> {
+        let daemon = &mut self.cluster.bricks[brick as usize];
+        match incident {
+            Incident::Killed => daemon.kill(),
+            Incident::Started => daemon.start_again(),
+            Incident::Stopped => daemon.stand_still(),
+            Incident::Continued => daemon.go_on(),
+        }
+    }
+
+    /// What processors were spent on until now. Those that do not run have spent nothing.
+    pub(super) fn spent(&self) -> Spent {
+        let of = |daemon: &Daemon| cluster::processor_us(daemon.pid()).unwrap_or(0) as f64;
+        Spent {
+            clients: cluster::processor_us(std::process::id()).unwrap_or(0) as f64,
+            gateways: self.cluster.gateways.iter().map(|gateway| of(&gateway.daemon)).sum(),
+            bricks: self.cluster.bricks.iter().map(of).sum(),
+        }
+    }
+
+    /// Waits until all bricks emulate their drives, or none does.
+    pub(super) fn await_drives(&mut self, clock_s: fn(&Page) -> f64, are_emulated: bool) -> Result<()> {
+        let what = if are_emulated { "emulate their drives" } else { "stop emulating their drives" };
+        self.wait(what, |page| (clock_s(page) > 0.0) == are_emulated)
     }
 
     fn wait(&mut self, what: &str, state: impl Fn(&Page) -> bool) -> Result<()> {
@@ -145,6 +202,13 @@ impl Bed {
         }
         Ok(())
     }
+}
+
+/// A folder for a cluster: in memory where there is a file system for that, so that the real disk is never what is measured.
+pub(super) fn folder() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    base.join(format!("brickwork-live-{}", std::process::id()))
 }
 
 /// Every block, in order.
@@ -185,7 +249,6 @@ impl Workload for Fill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn folder(place: &Path) -> Folder {
         let folder = Folder(place.join("run"));

@@ -1,8 +1,8 @@
-//! The clients: a closed loop of single blocks at random places, whose every read is checked.
+//! The clients: closed loops at random places of a volume, whose every read is checked.
 
-use super::plan::{self, Plan, TAG, VOLUME};
+use super::bed::{TAG, VOLUME};
 use anyhow::{Context, Result, anyhow, ensure};
-use base::Rng;
+use base::{BLOCK, Rng};
 use rig::load::{self, Next, Operation, Outcome, Workload};
 use rig::nbd::{Command, Nbd};
 use rig::pattern;
@@ -13,9 +13,24 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
 
+/// What clients ask for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) seed: u64,
+    /// Blocks of the volume.
+    pub(super) blocks: u64,
+    /// Blocks of each request, which begins at a multiple of as many.
+    pub(super) request_blocks: u32,
+    /// The share of reads.
+    pub(super) reads: f64,
+    /// Requests under way at a time, through all gateways.
+    pub(super) outstanding: u32,
+}
+
+/// A client for each gateway.
 pub(super) struct Client {
     flags: Arc<Flags>,
-    thread: JoinHandle<Result<Seen>>,
+    threads: Vec<JoinHandle<Result<Seen>>>,
 }
 
 #[derive(Default)]
@@ -37,31 +52,70 @@ pub(super) struct Seen {
     pub(super) seconds: f64,
     pub(super) reads: Answered,
     pub(super) writes: Answered,
+    /// How long each request took.
+    pub(super) took: Vec<Duration>,
 }
 
 impl Answered {
     pub(super) fn mean(&self) -> Duration {
         self.total.div_f64(self.count.max(1) as f64)
     }
+
+    fn and(self, other: Answered) -> Answered {
+        Answered { count: self.count + other.count, total: self.total + other.total }
+    }
 }
 
-pub(super) fn start(plan: &Plan, endpoint: &str) -> Result<Client> {
-    let (sender, receiver) = Nbd::open(endpoint, VOLUME)?.split()?;
-    let flags = Arc::new(Flags::default());
-    let mut random = Random::new(plan, flags.clone());
-    let thread = std::thread::spawn(move || {
-        load::drive(sender, receiver, plan::OUTSTANDING, &mut random)?;
-        random.failed.map_or(Ok(random.seen), Err)
-    });
-    Ok(Client { flags, thread })
+impl Seen {
+    /// What both saw, in the same time.
+    fn and(mut self, other: Seen) -> Seen {
+        self.took.extend(other.took);
+        Seen {
+            seconds: self.seconds.max(other.seconds),
+            reads: self.reads.and(other.reads),
+            writes: self.writes.and(other.writes),
+            took: self.took,
+        }
+    }
+
+    pub(super) fn requests_per_second(&self) -> f64 {
+        (self.reads.count + self.writes.count) as f64 / self.seconds.max(1e-9)
+    }
+
+    /// The times that these shares of all requests do not exceed, in milliseconds; 0 when there was none.
+    pub(super) fn percentiles_ms<const N: usize>(&mut self, shares: [f64; N]) -> [f64; N] {
+        self.took.sort_unstable();
+        let count = self.took.len();
+        shares.map(|share| {
+            let rank = (count as f64 * share).ceil() as usize;
+            self.took.get(rank.clamp(1, count.max(1)) - 1).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        })
+    }
 }
 
 impl Client {
+    /// Begins: the requests are divided evenly among the gateways at these endpoints.
+    pub(super) fn start(asked: &Asked, endpoints: &[String]) -> Result<Client> {
+        let (flags, count) = (Arc::new(Flags::default()), endpoints.len() as u32);
+        let start = |(at, endpoint): (u32, &String)| {
+            let (sender, receiver) = Nbd::open(endpoint, VOLUME)?.split()?;
+            let depth = (asked.outstanding + count - 1 - at) / count;
+            let mut random = Random::new(asked, u64::from(at), flags.clone());
+            Ok(std::thread::spawn(move || {
+                load::drive(sender, receiver, depth as usize, &mut random)?;
+                random.failed.map_or(Ok(random.seen), Err)
+            }))
+        };
+        let threads = (0..).zip(endpoints).map(start).collect::<Result<_>>()?;
+        Ok(Client { flags, threads })
+    }
+
     /// Waits, as long as the load goes on.
     pub(super) fn sleep(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            ensure!(!self.thread.is_finished(), "the load ended before its time");
+            let are_there = self.threads.iter().all(|thread| !thread.is_finished());
+            ensure!(are_there, "the load ended before its time");
             std::thread::sleep(POLL.min(end.saturating_duration_since(Instant::now())));
         }
         Ok(())
@@ -75,13 +129,16 @@ impl Client {
     /// Ends it: what it saw, or what went wrong.
     pub(super) fn stop(self) -> Result<Seen> {
         self.flags.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow!("the load panicked"))?
+        let join =
+            |thread: JoinHandle<Result<Seen>>| thread.join().map_err(|_| anyhow!("the load panicked"))?;
+        let all: Vec<Result<Seen>> = self.threads.into_iter().map(join).collect();
+        all.into_iter().try_fold(Seen::default(), |sum, seen| Ok(sum.and(seen?)))
     }
 }
 
 struct Random {
     rng: Rng,
-    blocks: u64,
+    asked: Asked,
     flags: Arc<Flags>,
     value: u64,
     /// When it began to be measured, and when the last request of that time ended.
@@ -91,9 +148,11 @@ struct Random {
 }
 
 impl Random {
-    fn new(plan: &Plan, flags: Arc<Flags>) -> Random {
-        let (rng, blocks) = (Rng::with_seed(plan.seed), plan.blocks());
-        Random { rng, blocks, flags, value: 1, since: None, seen: Seen::default(), failed: None }
+    /// Each of several clients draws differently, and writes other values.
+    fn new(asked: &Asked, number: u64, flags: Arc<Flags>) -> Random {
+        let rng = Rng::with_seed(asked.seed ^ number << 32);
+        let value = number << 48 | 1;
+        Random { rng, asked: *asked, flags, value, since: None, seen: Seen::default(), failed: None }
     }
 
     fn count(&mut self, operation: &Operation, start: Instant) {
@@ -111,6 +170,7 @@ impl Random {
             if operation.command == Command::Read { &mut self.seen.reads } else { &mut self.seen.writes };
         answered.count += 1;
         answered.total += now - start;
+        self.seen.took.push(now - start);
     }
 }
 
@@ -119,24 +179,26 @@ impl Workload for Random {
         if self.failed.is_some() || self.flags.stop.load(Ordering::Relaxed) {
             return Next::Finished;
         }
-        let is_read = self.rng.f64() < plan::READS;
+        let is_read = self.rng.f64() < self.asked.reads;
         let command = if is_read { Command::Read } else { Command::Write };
+        let Asked { blocks, request_blocks, .. } = self.asked;
+        let block = self.rng.u64(..blocks / u64::from(request_blocks)) * u64::from(request_blocks);
         self.value += 1;
-        Next::Operation(Operation {
-            command,
-            block: self.rng.u64(..self.blocks),
-            blocks: 1,
-            value: self.value,
-        })
+        Next::Operation(Operation { command, block, blocks: request_blocks, value: self.value })
     }
 
     fn fill(&self, operation: &Operation, out: &mut [u8]) {
-        pattern::fill(out, TAG, operation.block, operation.value);
+        for (block, out) in (operation.block..).zip(out.chunks_exact_mut(BLOCK)) {
+            pattern::fill(out, TAG, block, operation.value);
+        }
     }
 
     fn ended(&mut self, operation: &Operation, start: Instant, outcome: Outcome, content: &[u8]) {
         let result = match (outcome, operation.command) {
-            (Outcome::Done, Command::Read) => check(content, operation.block),
+            (Outcome::Done, Command::Read) => {
+                let blocks = (operation.block..).zip(content.chunks_exact(BLOCK));
+                blocks.into_iter().try_for_each(|(block, content)| check(content, block))
+            }
             (Outcome::Done, _) => Ok(()),
             (Outcome::Failed(errno), _) => Err(anyhow!("a request failed with errno {errno}")),
             (Outcome::Lost, _) => Err(anyhow!("the gateway closed the connection")),

@@ -9,7 +9,7 @@ use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::lard::LardConfig;
 use sim::timed::{
-    BrickSpec, ClaimOptions, Cluster, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease,
+    BrickSpec, ClaimOptions, Cluster, Conditions, Length, Locality, Mix, Network, Scheme, Sizes, WriteRelease,
 };
 use std::sync::Arc;
 
@@ -127,6 +127,7 @@ pub(super) fn closed(
     let load = Load::Closed { outstanding, mix: mix(parameters, reads) };
     System {
         machines: Machines::default(),
+        conditions: Conditions::default(),
         cluster,
         load,
         length: length(parameters, scale, groups),

@@ -10,7 +10,7 @@ use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
 use crate::system::{Load, Machines, System};
 use proto::heads::Policy;
-use sim::timed::{Arrivals, Cluster, Scheme};
+use sim::timed::{Arrivals, Cluster, Conditions, Scheme};
 
 pub(super) struct Text;
 
@@ -140,6 +140,7 @@ fn all_idle(parameters: &Parameters, scale: Scale, replicas: u32) -> Point {
     let length = setup::length(parameters, scale, 1);
     let system = System {
         machines: Machines::default(),
+        conditions: Conditions::default(),
         cluster,
         load,
         length,

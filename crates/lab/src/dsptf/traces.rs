@@ -6,7 +6,7 @@ use crate::experiment::Scale;
 use crate::parameters::Parameters;
 use crate::system::{Load, Machines, SeenByAll, Stream, System};
 use base::Time;
-use sim::timed::{Arrival, Cluster, Length, Scheme};
+use sim::timed::{Arrival, Cluster, Conditions, Length, Scheme};
 use std::sync::Arc;
 use trace::Description;
 use trace::generate::description::Arrivals;
@@ -104,6 +104,7 @@ pub(super) fn replay(parameters: &Parameters, cluster: Cluster, trace: Generated
     let length = Length { warmup: 0, requests: trace.requests() };
     System {
         machines: Machines::default(),
+        conditions: Conditions::default(),
         cluster,
         load: Load::Stream(Arc::new(trace)),
         length,

@@ -8,11 +8,16 @@ use crate::error::LabError;
 use crate::experiment::Scale;
 use crate::system::{Load, Machines, System};
 use base::Time;
+use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
+use model::host::Machine;
 use proto::distribute::claim::bids::Defer;
 use proto::heads::Policy;
+use proto::layout::Layout;
 use sim::timed::ClaimOptions;
-use sim::timed::{BrickSpec, Cluster, Groups, Length, Network, Scheme, WriteRelease};
+use sim::timed::{
+    BrickSpec, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, WriteRelease,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,12 +31,60 @@ const REQUESTS: u64 = 40_000;
 pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) -> Result<System, LabError> {
     let (drive, drives) = drive(source, folder, &form.brick.disk)?;
     let brick = brick(source, &form.brick, drive)?;
-    let cluster = cluster(source, form, brick)?;
+    let mut cluster = cluster(source, form, brick)?;
+    cluster.hosts = form.processors.as_ref().map(|said| hosts(source, folder, said)).transpose()?;
     cluster.validate().map_err(|error| source.wrong("cluster", error))?;
     let load = load(source, folder, &form.workload)?;
     let groups = cluster.groups.0.len() as u64;
     let length = length(form, &load, scale, groups);
-    Ok(System { machines: Machines::default(), cluster, load, length, drives })
+    let conditions = conditions(source, form)?;
+    let asks_for_whole =
+        cluster.hosts.is_some() || cluster.gateways > 1 || conditions != Conditions::default();
+    let machines = if asks_for_whole { Machines::Whole } else { Machines::Modelled };
+    Ok(System { machines, cluster, load, length, drives, conditions })
+}
+
+/// The processors of a file of costs.
+fn hosts(source: &Source, folder: &Path, said: &form::Processors) -> Result<Hosts, LabError> {
+    let refuse = |why: String| source.wrong("processors.costs", why);
+    let text = std::fs::read_to_string(folder.join(&said.costs)).map_err(|error| {
+        refuse(format!("cannot read {}: {error}; `brickwork lab calibrate` makes such a file", said.costs))
+    })?;
+    let machine = Machine::parse(&text).map_err(|error| refuse(format!("{}: {error}", said.costs)))?;
+    let processors = said.count.unwrap_or(machine.processors);
+    Ok(Hosts { costs: machine.costs, processors, is_shared: said.shared })
+}
+
+/// The layout, and what happens to bricks.
+fn conditions(source: &Source, form: &Form) -> Result<Conditions, LabError> {
+    let layout = form
+        .cluster
+        .layout
+        .as_deref()
+        .map(|name| name.parse::<Layout>().map_err(|error| source.wrong("cluster.layout", error)));
+    let incident = |(at, said): (usize, &form::Incident)| {
+        let what = match said.what.as_str() {
+            "killed" => Incident::Killed,
+            "started" => Incident::Started,
+            "stopped" => Incident::Stopped,
+            "continued" => Incident::Continued,
+            other => {
+                let why = format!("'{other}' is not killed, started, stopped or continued");
+                return Err(source.wrong(&format!("incident.{at}.what"), why));
+            }
+        };
+        let at_s = number(source, &format!("incident.{at}.at_s"), said.at_s, [0.0, 1e9])?;
+        if said.brick >= form.cluster.bricks {
+            let why = format!("there is no brick {}; the first is 0", said.brick);
+            return Err(source.wrong(&format!("incident.{at}.brick"), why));
+        }
+        Ok((Duration::from_secs_f64(at_s), said.brick, what))
+    };
+    Ok(Conditions {
+        layout: layout.transpose()?,
+        incidents: form.incident.iter().enumerate().map(incident).collect::<Result<_, _>>()?,
+        ..Conditions::default()
+    })
 }
 
 /// The model of a drive of the repository, or of a file.
@@ -119,8 +172,13 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
         bytes_per_second: said.megabytes_per_second.map(bytes).transpose()?,
         ..Network::default()
     };
-    let mut cluster =
-        Cluster { groups, network, write_release, ..Cluster::uniform(brick, bricks, said.replicas, scheme) };
+    let mut cluster = Cluster {
+        groups,
+        network,
+        write_release,
+        gateways: said.gateways,
+        ..Cluster::uniform(brick, bricks, said.replicas, scheme)
+    };
     for (at, slow) in form.slow.iter().enumerate() {
         let spec = cluster.bricks.get_mut(slow.brick as usize);
         let why = || format!("there is no brick {}; the first is 0, and there are {bricks}", slow.brick);

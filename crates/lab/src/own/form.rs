@@ -17,6 +17,9 @@ pub(super) struct Form {
     #[serde(default)]
     pub(super) slow: Vec<Slow>,
     #[serde(default)]
+    pub(super) incident: Vec<Incident>,
+    pub(super) processors: Option<Processors>,
+    #[serde(default)]
     pub(super) length: Length,
     #[serde(default)]
     pub(super) show: Show,
@@ -37,6 +40,9 @@ pub(super) struct Cluster {
     pub(super) bricks: u32,
     pub(super) replicas: u32,
     pub(super) placement: String,
+    /// As many copies as there are replicas, when absent.
+    pub(super) layout: Option<String>,
+    pub(super) gateways: u32,
     pub(super) policy: String,
     pub(super) weights: Vec<f64>,
     pub(super) write_release: String,
@@ -67,6 +73,34 @@ pub(super) struct Slow {
     pub(super) until_s: Option<f64>,
 }
 
+/// What happens to a brick's process.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Incident {
+    pub(super) brick: u32,
+    #[serde(default)]
+    pub(super) at_s: f64,
+    /// killed, started, stopped or continued.
+    pub(super) what: String,
+}
+
+/// Processors that take time.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Processors {
+    /// A file of `brickwork lab calibrate`.
+    pub(super) costs: String,
+    /// Of each machine; as many as the file says when absent.
+    pub(super) count: Option<u32>,
+    /// Whether everything runs on one machine, as with --live, or each daemon on a machine of its own.
+    #[serde(default = "yes")]
+    pub(super) shared: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Length {
@@ -86,6 +120,8 @@ impl Default for Cluster {
             bricks: 3,
             replicas: 3,
             placement: "disjoint".to_owned(),
+            layout: None,
+            gateways: 1,
             policy: "claim".to_owned(),
             weights: Vec::new(),
             write_release: "nvram".to_owned(),

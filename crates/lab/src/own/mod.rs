@@ -16,7 +16,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
-use crate::system::FIGURES;
+use crate::system::{FIGURES, System};
 use form::Form;
 use source::Source;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,15 @@ use std::path::{Path, PathBuf};
 pub fn read(path: &Path) -> Result<Box<dyn Experiment>, LabError> {
     let text = std::fs::read_to_string(path).map_err(LabError::reading(path))?;
     Ok(Box::new(parse(path, &text)?))
+}
+
+/// The systems that the file at `path` describes, each with the settings that are varied: what `--live` runs on real daemons.
+///
+/// # Errors
+/// As [`read`].
+pub fn systems(path: &Path, scale: Scale) -> Result<Vec<(Row, System)>, LabError> {
+    let text = std::fs::read_to_string(path).map_err(LabError::reading(path))?;
+    parse(path, &text)?.systems(scale)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Own, LabError> {
@@ -62,6 +71,17 @@ impl Own {
             Err(self.source.wrong("show.figures", why))
         };
         unknown.map_or(Ok(()), refuse)
+    }
+
+    /// What is to be run, with its settings of what is varied.
+    fn systems(&self, scale: Scale) -> Result<Vec<(Row, System)>, LabError> {
+        let system = |combination: Combination| {
+            let form = self.form.with(&self.source, &combination)?;
+            let system = build::system(&self.source, &self.folder, &form, scale)?;
+            let label = |row: Row, (field, value): &(String, toml::Value)| row.with(field, cell(value));
+            Ok((combination.iter().fold(Row::new(), label), system))
+        };
+        self.combinations().into_iter().map(system).collect()
     }
 
     /// All combinations of what is varied, the last field fastest; a single empty one when nothing is.
@@ -109,13 +129,8 @@ impl Experiment for Own {
     }
 
     fn points(&self, _: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        let point = |combination: Combination| {
-            let form = self.form.with(&self.source, &combination)?;
-            let system = build::system(&self.source, &self.folder, &form, scale)?;
-            let label = |point: Point, (field, value): &(String, toml::Value)| point.with(field, cell(value));
-            Ok(combination.iter().fold(Point::new(system), label))
-        };
-        self.combinations().into_iter().map(point).collect()
+        let point = |(labels, system)| Point { labels, ..Point::new(system) };
+        Ok(self.systems(scale)?.into_iter().map(point).collect())
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

@@ -5,6 +5,7 @@ use super::records::{Generated, Recorded};
 use super::source::number;
 use crate::error::LabError;
 use crate::system::Load;
+use base::BLOCK_U64;
 use serde::Deserialize;
 use sim::timed::{Arrivals, Locality, Mix, Sizes};
 use std::path::Path;
@@ -197,6 +198,10 @@ fn described(source: &Source, folder: &Path, name: &str) -> Result<trace::Descri
 fn mixed(source: &Source, form: &MixForm) -> Result<Mix, LabError> {
     let share = |field: &str, value: f64| number(source, &format!("workload.mix.{field}"), value, [0.0, 1.0]);
     let sizes = match form.bytes {
+        // Whole blocks lie as blocks do.
+        Some(bytes) if bytes > 0 && bytes % BLOCK_U64 == 0 && bytes < 1 << 30 => {
+            Sizes::Blocks((bytes / BLOCK_U64) as u32)
+        }
         Some(bytes) => {
             Sizes::Fixed((number(source, "workload.mix.bytes", bytes as f64, [512.0, 1e9])? / 512.0) as u32)
         }

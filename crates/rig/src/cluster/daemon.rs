@@ -105,6 +105,16 @@ impl Daemon {
         self.signal(Signal::KILL)
     }
 
+    /// Its process stands still, until it goes on.
+    pub fn stand_still(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Its process goes on.
+    pub fn go_on(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         send(self.pid(), signal).with_context(|| format!("{} is not running", self.start.name))

@@ -22,6 +22,7 @@ use base::ClusterId;
 use daemon::Start;
 use home::Home;
 use host::{AdminOptions, NodeOptions, Security, TlsFiles};
+pub use job::process::processor_us;
 use job::process::{self, Finished, Job};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -81,8 +82,8 @@ pub struct Spec {
 pub enum Emulation {
     /// Disks are as they are.
     None,
-    /// Each brick's can be made late while it runs ([`Cluster::set_late`]).
-    Late,
+    /// Each brick's can be changed while it runs ([`Cluster::emulate`]).
+    Each,
     /// All bricks' are as this file says, which is there when they start.
     File(PathBuf),
 }
@@ -266,8 +267,8 @@ impl Cluster {
         let file = match emulation {
             Emulation::None => return Ok(Vec::new()),
             Emulation::File(file) => file.clone(),
-            Emulation::Late => {
-                self.set_late(number, 0)?;
+            Emulation::Each => {
+                self.emulate(number, "")?;
                 self.emulation(number)
             }
         };
@@ -299,8 +300,13 @@ impl Cluster {
 
     /// From now on each access to the disks of a brick, counted from 1, is answered so much later.
     pub fn set_late(&self, number: usize, late_ms: u64) -> Result<()> {
+        self.emulate(number, &format!("late_ms = {late_ms}\n"))
+    }
+
+    /// From now on the disks of a brick, counted from 1, behave as this text says.
+    pub fn emulate(&self, number: usize, text: &str) -> Result<()> {
         let (path, next) = (self.emulation(number), self.dir.join("emulation.next"));
-        std::fs::write(&next, format!("late_ms = {late_ms}\n"))?;
+        std::fs::write(&next, text)?;
         Ok(std::fs::rename(next, path)?)
     }
 

@@ -23,7 +23,7 @@ pub enum Incident {
 }
 
 /// The conditions of a run. Times count from the beginning of its load.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Conditions {
     /// How each group's volume lies on its bricks; as copies when none is named.
     pub layout: Option<Layout>,

@@ -203,6 +203,8 @@ impl World {
             self.nodes[node].settle(self.time.now_ns(), &mut outbox);
         }
         outbox.iter().for_each(|output| note_output(&mut work, output));
+        let has_written = work.count(Kind::Write) > 0.0;
+        work.add(Kind::Batch, f64::from(u8::from(has_written)));
         let Some(hosts) = &mut self.hosts else { return 0 };
         // The room that both took is used again, and what came meanwhile stands behind.
         let desk = hosts.node(node);

@@ -10,7 +10,7 @@ use sim::timed::{
 use std::sync::Arc;
 
 /// Microseconds a turn, a packet, a KiB, a request at the gateway and at the client, a read and a write.
-const COSTS: Costs = Costs { ns: [4e3, 3e3, 200.0, 5e3, 8e3, 4e3, 20e3], wake_ns: 0.0 };
+const COSTS: Costs = Costs { ns: [4e3, 3e3, 200.0, 5e3, 8e3, 4e3, 20e3, 0.0], wake_ns: 0.0 };
 const MIX: Mix =
     Mix { reads: 0.7, sizes: Sizes::Blocks(1), locality: Locality::Hot { share: 1.0, space: 1e-6 } };
 
@@ -68,7 +68,7 @@ fn a_request_alone_takes_the_turns_on_its_way() {
     let mean_ns = |lived: &Lived| lived.measured.answered.response.mean_ms * 1e6;
     let count = |kind: Kind| {
         let all = [with.worked.clients, with.worked.gateways, with.worked.bricks];
-        all.iter().map(|work| work.0[kind as usize]).sum::<f64>() / 1_000.0
+        all.iter().map(|work| work.count(kind)).sum::<f64>() / 1_000.0
     };
     // Question and answer, each with its content at both ends, beside heartbeats.
     assert!((4.0..4.2).contains(&count(Kind::Packet)), "{} packets", count(Kind::Packet));

@@ -1,7 +1,8 @@
 //! `brickwork lab`: published experiments and one's own, with what they claim.
 //!
-//! A file each: `list`, `run` with how it is shown in `show`, and `report`.
+//! A file each: `list`, `run` with how it is shown in `show`, `report`, and `calibrate`.
 
+mod calibrate;
 mod list;
 mod report;
 mod run;
@@ -27,7 +28,11 @@ pub struct Args {
 impl Args {
     /// Whether daemons are started.
     pub fn is_live(&self) -> bool {
-        matches!(&self.command, Command::Run(args) if args.live)
+        match &self.command {
+            Command::Run(args) => args.live,
+            Command::Calibrate(_) => true,
+            Command::List(_) | Command::Report(_) => false,
+        }
     }
 }
 
@@ -39,6 +44,8 @@ enum Command {
     Run(run::Run),
     /// Run experiments, and put everything into one HTML page
     Report(report::Report),
+    /// Measure what work costs this machine's processors, for predictions
+    Calibrate(calibrate::Calibrate),
 }
 
 /// How experiments are run, whatever is done with what comes out.
@@ -70,6 +77,7 @@ pub fn run_verb(global: &Global, args: Args) -> Result<ExitCode> {
         Command::List(list) => list::run(global, &list).map(|()| ExitCode::SUCCESS),
         Command::Run(run) => run::run(global, &run),
         Command::Report(report) => report::run(global, &report),
+        Command::Calibrate(calibrate) => calibrate::run(global, &calibrate).map(|()| ExitCode::SUCCESS),
     }
 }
 

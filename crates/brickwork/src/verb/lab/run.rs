@@ -2,10 +2,12 @@
 
 use super::{Manner, experiments, show};
 use crate::global::Global;
-use crate::live::{ASSUMPTIONS, Plan};
+use crate::live::own;
+use crate::live::table1::{self, ASSUMPTIONS, Plan};
 use crate::output;
-use anyhow::{Result, ensure};
-use std::path::PathBuf;
+use anyhow::{Result, bail, ensure};
+use lab::outcome::Outcome;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Where pictures go when they are wanted and no folder is named.
@@ -16,6 +18,10 @@ const FOLDER: &str = "lab-results";
 #[command(after_help = "\
 The same seed prints the same, whether on one core or on all; only wall_s differs. With --out, points that were already
 computed by this program under the same assumptions are taken from there, so that an interrupted run goes on.
+
+With --live, a file of one's own runs on real daemons on this machine, beside its prediction: closed loops of whole blocks on one
+group of bricks, with emulated disks or files in memory (disk = \"ram-disk\"). The file names the costs of this machine's
+processors ([processors] costs = \"costs.toml\"); `brickwork lab calibrate` measures them.
 
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
@@ -30,7 +36,8 @@ Examples:
   brickwork lab run dsptf --seeds 5 --plot --out results
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
   brickwork lab run mine.toml --plot
-  brickwork lab run dsptf.table1 --live --dilate 4")]
+  brickwork lab run dsptf.table1 --live --dilate 4
+  brickwork lab run mine.toml --live")]
 pub(super) struct Run {
     /// Experiments: an id, a paper (`dsptf`), `all`, or a file of one's own (`mine.toml`)
     #[arg(required = true, value_name = "ID")]
@@ -43,10 +50,10 @@ pub(super) struct Run {
     /// Write tables and outcomes here, and go on from what is there
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run on real daemons with emulated disks instead, beside the simulation (dsptf.table1 only)
+    /// Run on real daemons on this machine, beside the simulation (dsptf.table1, or a file of one's own)
     #[arg(long, conflicts_with_all = ["plot", "seeds"])]
     pub(super) live: bool,
-    /// With --live: the disks' time passes so many times slower than the clock
+    /// With --live of dsptf.table1: the disks' time passes so many times slower than the clock
     #[arg(long, value_name = "N", default_value_t = 1, requires = "live")]
     dilate: u32,
     /// End with code 1 when a claim does not hold
@@ -81,11 +88,35 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
     Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What `--live` can run.
+/// What `--live` can run of the laboratory's experiments.
 const LIVE: &str = "dsptf.table1";
 
 fn live(global: &Global, args: &Run) -> Result<ExitCode> {
-    ensure!(args.ids == [LIVE], "--live runs {LIVE} only, not {}", args.ids.join(" "));
+    let [id] = args.ids.as_slice() else {
+        bail!("--live runs one experiment at a time, not {}", args.ids.join(" "));
+    };
+    let outcome = if id.ends_with(".toml") {
+        ensure!(args.dilate == 1, "--dilate is for {LIVE}");
+        ensure!(args.manner.set.is_empty(), "--set is for {LIVE}: change the file");
+        let Manner { seed, quick, .. } = args.manner;
+        own::run(Path::new(id), seed, quick, &|what| eprintln!("{what}"))?
+    } else {
+        ensure!(id == LIVE, "--live runs {LIVE} or a file of one's own, not {id}");
+        table1_live(args)?
+    };
+    if global.json {
+        output::print_json(&serde_json::to_value(&outcome)?);
+    } else {
+        show::print(&outcome, id);
+    }
+    if let Some(folder) = &args.out {
+        lab::files::write(folder, &outcome, false)?;
+    }
+    let all_hold = outcome.claims.iter().all(|claim| claim.holds);
+    Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn table1_live(args: &Run) -> Result<Outcome> {
     let Manner { seed, quick, .. } = args.manner;
     let experiments = experiments(&args.ids)?;
     let experiment = experiments.first().expect("it has a name, so that it is there");
@@ -98,15 +129,5 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
         );
     }
     let plan = Plan::new(&parameters, args.dilate, seed, quick)?;
-    let outcome = crate::live::run(&plan, &|what| eprintln!("{what}"))?;
-    if global.json {
-        output::print_json(&serde_json::to_value(&outcome)?);
-    } else {
-        show::print(&outcome, LIVE);
-    }
-    if let Some(folder) = &args.out {
-        lab::files::write(folder, &outcome, false)?;
-    }
-    let all_hold = outcome.claims.iter().all(|claim| claim.holds);
-    Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    table1::run(&plan, &|what| eprintln!("{what}"))
 }

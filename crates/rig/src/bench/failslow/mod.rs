@@ -177,7 +177,7 @@ fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
         bricks: clients::width(layout),
         disk_bytes,
         cache_bytes: CACHE_BYTES,
-        emulation: Emulation::Late,
+        emulation: Emulation::Each,
         metrics: true,
         ..Spec::default()
     };

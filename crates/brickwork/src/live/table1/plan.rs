@@ -1,6 +1,8 @@
 //! What is the same in the simulation and on the cluster.
 
 use crate::config::Bytes;
+use crate::live::bed::{self, Setting};
+use crate::live::load::Asked;
 use anyhow::{Result, ensure};
 use base::BLOCK_U64;
 use lab::outcome::Assumed;
@@ -11,12 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const VOLUME: &str = "table1";
-/// What names it in its blocks.
-pub(super) const TAG: u64 = 1;
 /// Bricks, and copies of everything.
 pub(super) const BRICKS: u32 = 8;
-pub(super) const OUTSTANDING: usize = 16;
+pub(super) const OUTSTANDING: u32 = 16;
 /// The share of reads.
 pub(super) const READS: f64 = 0.9;
 /// Every request is one block of the cluster: the mean of the paper's exponential sizes.
@@ -102,16 +101,33 @@ impl Plan {
             measure: length(60),
             seed,
             volume: Bytes(256 << 20),
-            folder: folder(),
+            folder: bed::folder(),
             drive: Drive::of(parameters)?,
             one_way_ns: (parameters.number("network_one_way_us") * 1e3) as u64,
             assumptions: assumptions(parameters, dilate),
         })
     }
 
-    /// Blocks of the volume.
-    pub fn blocks(&self) -> u64 {
-        self.volume.0 / BLOCK_U64
+    /// The cluster: a copy on every brick.
+    pub(super) fn setting(&self) -> Setting {
+        Setting {
+            bricks: BRICKS,
+            gateways: 1,
+            layout: format!("raid1x{BRICKS}"),
+            volume: self.volume,
+            cache: Bytes(0),
+        }
+    }
+
+    /// What clients ask for.
+    pub(super) fn asked(&self) -> Asked {
+        Asked {
+            seed: self.seed,
+            blocks: self.volume.0 / BLOCK_U64,
+            request_blocks: 1,
+            reads: READS,
+            outstanding: OUTSTANDING,
+        }
     }
 
     /// So many bytes of the drive are one granule of the volume.
@@ -141,13 +157,6 @@ fn assumptions(parameters: &Parameters, dilate: u32) -> Vec<Assumed> {
             .to_owned(),
     };
     ASSUMPTIONS.into_iter().map(assumed).chain([dilate]).collect()
-}
-
-/// In memory where there is a file system for that, so that the real disk is never what is measured.
-fn folder() -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    base.join(format!("brickwork-live-{}", std::process::id()))
 }
 
 #[cfg(test)]

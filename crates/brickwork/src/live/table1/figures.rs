@@ -1,7 +1,7 @@
 //! What bricks say of their drives, at two moments, and what follows from that.
 
-use super::load::Seen;
 use super::plan::Plan;
+use crate::live::load::Seen;
 use rig::cluster::Page;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -72,7 +72,7 @@ fn cluster(plan: &Plan, policy: ReadPolicy) -> Result<Cluster> {
 fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Measured> {
     let sizes = Sizes::Fixed((plan::REQUEST_BYTES / SECTOR_BYTES) as u32);
     let mix = Mix { reads: plan::READS, sizes, locality: Locality::Uniform };
-    let workload = Workload::Closed { outstanding: plan::OUTSTANDING as u32, mix };
+    let workload = Workload::Closed { outstanding: plan::OUTSTANDING, mix };
     Ok(sim::perf::run(cluster, workload, length, seed)?)
 }
 
