@@ -5,7 +5,7 @@ use base::Time;
 use serde_json::json;
 use sim::timed::{
     self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Conditions, Interval, Length, Measured,
-    Message, Mix, Workload,
+    Message, Mix, Window, Workload,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -111,11 +111,15 @@ impl Job for System {
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let seen = SeenByAll::default();
         let workload = self.load.open(seed, &seen)?;
-        let measured = match self.machines {
-            Machines::Modelled => sim::perf::run(&self.cluster, workload, self.length, seed)
-                .map_err(|error| error.to_string())?,
+        let (measured, windows) = match self.machines {
+            Machines::Modelled => {
+                let run = sim::perf::run(&self.cluster, workload, self.length, seed);
+                (run.map_err(|error| error.to_string())?, Vec::new())
+            }
             Machines::Whole => {
-                timed::run(&self.cluster, workload, self.length, seed).map_err(|error| error.to_string())?
+                let run = timed::live_through(&self.cluster, workload, self.length, &self.conditions, seed);
+                let lived = run.map_err(|error| error.to_string())?;
+                (lived.measured, lived.windows)
             }
         };
         let Seen { failure, mut notes } = seen.take();
@@ -130,9 +134,27 @@ impl Job for System {
             }
             notes.push(format!("{beyond}, where addresses begin anew."));
         }
-        Ok(Sample { notes, ..sample(&measured) })
+        let mut sample = sample(&measured);
+        sample.series.extend(over_time(&windows));
+        Ok(Sample { notes, ..sample })
     }
 }
+
+/// What clients saw from interval to interval, without the last one, which ends with the load.
+pub fn over_time(windows: &[Window]) -> [(String, Vec<[f64; 2]>); 2] {
+    let windows = &windows[..windows.len().saturating_sub(1)];
+    let curve = |of: &dyn Fn(&Window) -> f64| {
+        windows.iter().map(|window| [window.from_s + window.seconds / 2.0, of(window)]).collect()
+    };
+    [
+        (RATE_OVER_TIME.to_owned(), curve(&|window| window.requests as f64 / window.seconds)),
+        (P99_OVER_TIME.to_owned(), curve(&|window| window.p99_ms)),
+    ]
+}
+
+/// The curves of [`over_time`].
+pub const RATE_OVER_TIME: &str = "requests_per_second_over_time";
+pub const P99_OVER_TIME: &str = "response_p99_ms_over_time";
 
 /// A share in whole percent: what differs from seed to seed in a decimal is one note.
 fn percent(share: f64) -> String {

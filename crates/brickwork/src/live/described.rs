@@ -12,7 +12,10 @@ use lab::system::{Load, System};
 use model::drive::DriveOptions;
 use model::host::Work;
 use proto::heads::Policy;
-use sim::timed::{self, BrickSpec, Incident, Length, Lived, Scheme, Sizes, Worked, Workload, WriteRelease};
+use sim::timed::{
+    self, BrickSpec, Conditions, Incident, Length, Lived, Scheme, Sizes, Window, Worked, Workload,
+    WriteRelease,
+};
 use std::time::{Duration, Instant};
 use wire::ReadPolicy;
 
@@ -35,17 +38,19 @@ pub(super) struct Times {
 }
 
 /// What clients saw, and what a request cost.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     pub(super) requests_per_second: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     /// Microseconds of processors a request.
     pub(super) spent: Spent,
+    /// What clients saw from interval to interval, where the description asks for it.
+    pub(super) windows: Vec<Window>,
 }
 
 /// A prediction, and what it took to make it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Predicted {
     pub(super) figures: Figures,
     /// The work of one request.
@@ -80,6 +85,11 @@ impl Described {
             bail!("--live has one group: cluster.replicas must be cluster.bricks");
         };
         ensure!(group.len() == cluster.bricks.len(), "--live has one group of all bricks");
+        let Conditions { window, end, .. } = system.conditions;
+        ensure!(
+            window.is_zero() != end.is_some(),
+            "--live over time needs both show.window_s and length.seconds, and without it neither"
+        );
         let (name, _) = system.drives.split_once(' ').unwrap_or((&system.drives, ""));
         ensure!(
             model::drive::find(name).is_some(),
@@ -136,6 +146,9 @@ impl Described {
 
     /// Predicts. `seed` and the next ones are drawn from.
     pub(super) fn predict(&self, times: &Times, seed: u64) -> Result<Predicted> {
+        if self.is_over_time() {
+            return self.predict_once(seed);
+        }
         let look = self.simulate(LOOK, seed)?;
         let per_second = look.measured.requests_per_second();
         let requests = |time: Duration| (per_second * time.as_secs_f64()).round() as u64;
@@ -143,10 +156,28 @@ impl Described {
         let length = Length { warmup: requests(warm_up), requests: requests(measure).max(1_000) };
         let runs = (1..=RUNS).map(|more| self.simulate(length, seed.wrapping_add(more)));
         let runs = runs.collect::<Result<Vec<_>>>()?;
+        let mut predicted = self.predicted(&runs);
+        (predicted.simulated_s, predicted.events) =
+            (predicted.simulated_s + look.measured.simulated_s, predicted.events + look.measured.events);
+        Ok(predicted)
+    }
+
+    /// One run from the beginning to the end that the description has.
+    fn predict_once(&self, seed: u64) -> Result<Predicted> {
+        Ok(self.predicted(&[self.simulate(self.system.length, seed)?]))
+    }
+
+    /// Whether what clients see over time is asked for, from the beginning of the load.
+    fn is_over_time(&self) -> bool {
+        !self.system.conditions.window.is_zero()
+    }
+
+    /// The means of these runs, and the intervals of the first.
+    fn predicted(&self, runs: &[Lived]) -> Predicted {
         let mean = |of: &dyn Fn(&Lived) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
         let requests = runs.iter().map(|run| run.measured.answered.requests as f64).sum::<f64>();
         let mut worked = Worked::default();
-        for run in &runs {
+        for run in runs {
             worked.clients.extend(&run.worked.clients);
             worked.gateways.extend(&run.worked.gateways);
             worked.bricks.extend(&run.worked.bricks);
@@ -167,14 +198,14 @@ impl Described {
                 gateways: us(&worked.gateways),
                 bricks: us(&worked.bricks),
             },
+            windows: runs.first().map_or_else(Vec::new, |run| run.windows.clone()),
         };
-        let all = || std::iter::once(&look).chain(&runs);
-        Ok(Predicted {
+        Predicted {
             figures,
             worked,
-            simulated_s: all().map(|run| run.measured.simulated_s).sum(),
-            events: all().map(|run| run.measured.events).sum(),
-        })
+            simulated_s: runs.iter().map(|run| run.measured.simulated_s).sum(),
+            events: runs.iter().map(|run| run.measured.events).sum(),
+        }
     }
 
     fn simulate(&self, length: Length, seed: u64) -> Result<Lived> {
@@ -216,17 +247,29 @@ impl Described {
         let requests = (seen.reads.count + seen.writes.count) as f64;
         ensure!(requests > 0.0, "no request was answered while it was measured");
         let spent = spent.since(Spent::default(), requests);
-        Ok(Figures { requests_per_second: seen.requests_per_second(), p50_ms, p99_ms, spent })
+        let Conditions { window, end, .. } = self.system.conditions;
+        let windows = match end {
+            Some(end) if self.is_over_time() => seen.windows(window, end),
+            _ => Vec::new(),
+        };
+        Ok(Figures { requests_per_second: seen.requests_per_second(), p50_ms, p99_ms, spent, windows })
     }
 
     /// Warms up, lets happen what is to happen, and measures: what was spent meanwhile.
     fn watch(&self, client: &Client, bed: &mut Bed, times: &Times) -> Result<Spent> {
         let began = Instant::now();
+        let (before, is_over_time) = (bed.spent(), self.is_over_time());
+        client.measure(is_over_time);
         let mut incidents: Vec<(Duration, u32, Incident)> = self.system.conditions.incidents.clone();
         incidents.sort_by_key(|(at, ..)| *at);
         for (at, brick, incident) in incidents {
             client.sleep(at.saturating_sub(began.elapsed()))?;
             bed.befall(brick, incident).with_context(|| format!("brick {brick}: {incident:?}"))?;
+        }
+        if let (true, Some(end)) = (is_over_time, self.system.conditions.end) {
+            client.sleep(end.saturating_sub(began.elapsed()))?;
+            client.measure(false);
+            return Ok(bed.spent().since(before, 1.0));
         }
         client.sleep(times.warm_up.saturating_sub(began.elapsed()))?;
         let before = bed.spent();

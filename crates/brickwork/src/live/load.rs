@@ -6,6 +6,7 @@ use base::{BLOCK, Rng};
 use rig::load::{self, Next, Operation, Outcome, Workload};
 use rig::nbd::{Command, Nbd};
 use rig::pattern;
+use sim::timed::Window;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -52,8 +53,8 @@ pub(super) struct Seen {
     pub(super) seconds: f64,
     pub(super) reads: Answered,
     pub(super) writes: Answered,
-    /// How long each request took.
-    pub(super) took: Vec<Duration>,
+    /// When each request was answered, since its client began, and how long it took.
+    pub(super) took: Vec<(Duration, Duration)>,
 }
 
 impl Answered {
@@ -84,13 +85,38 @@ impl Seen {
 
     /// The times that these shares of all requests do not exceed, in milliseconds; 0 when there was none.
     pub(super) fn percentiles_ms<const N: usize>(&mut self, shares: [f64; N]) -> [f64; N] {
-        self.took.sort_unstable();
-        let count = self.took.len();
-        shares.map(|share| {
-            let rank = (count as f64 * share).ceil() as usize;
-            self.took.get(rank.clamp(1, count.max(1)) - 1).map_or(0.0, |time| time.as_secs_f64() * 1e3)
-        })
+        self.took.sort_unstable_by_key(|(_, took)| *took);
+        shares.map(|share| percentile_ms(&self.took, share))
     }
+
+    /// What was seen from one interval to the next, until `end`.
+    pub(super) fn windows(&mut self, length: Duration, end: Duration) -> Vec<Window> {
+        self.took.sort_unstable();
+        let count = (end.as_secs_f64() / length.as_secs_f64()).ceil() as u32;
+        let window = |number: u32| {
+            let (from, until) = (length * number, length * (number + 1));
+            let first = self.took.partition_point(|(at, _)| *at < from);
+            let last = self.took.partition_point(|(at, _)| *at < until);
+            let mut within = self.took[first..last].to_vec();
+            within.sort_unstable_by_key(|(_, took)| *took);
+            Window {
+                from_s: from.as_secs_f64(),
+                seconds: length.as_secs_f64(),
+                requests: within.len() as u64,
+                p50_ms: percentile_ms(&within, 0.5),
+                p99_ms: percentile_ms(&within, 0.99),
+                max_ms: percentile_ms(&within, 1.0),
+            }
+        };
+        (0..count).map(window).collect()
+    }
+}
+
+/// The time that this share of the requests, which stand in the order of their times, does not exceed.
+fn percentile_ms(sorted: &[(Duration, Duration)], share: f64) -> f64 {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    let found = sorted.get(rank.clamp(1, sorted.len().max(1)) - 1);
+    found.map_or(0.0, |(_, took)| took.as_secs_f64() * 1e3)
 }
 
 impl Client {
@@ -141,6 +167,7 @@ struct Random {
     asked: Asked,
     flags: Arc<Flags>,
     value: u64,
+    began: Instant,
     /// When it began to be measured, and when the last request of that time ended.
     since: Option<Instant>,
     seen: Seen,
@@ -152,7 +179,16 @@ impl Random {
     fn new(asked: &Asked, number: u64, flags: Arc<Flags>) -> Random {
         let rng = Rng::with_seed(asked.seed ^ number << 32);
         let value = number << 48 | 1;
-        Random { rng, asked: *asked, flags, value, since: None, seen: Seen::default(), failed: None }
+        Random {
+            rng,
+            asked: *asked,
+            flags,
+            value,
+            began: Instant::now(),
+            since: None,
+            seen: Seen::default(),
+            failed: None,
+        }
     }
 
     fn count(&mut self, operation: &Operation, start: Instant) {
@@ -170,7 +206,7 @@ impl Random {
             if operation.command == Command::Read { &mut self.seen.reads } else { &mut self.seen.writes };
         answered.count += 1;
         answered.total += now - start;
-        self.seen.took.push(now - start);
+        self.seen.took.push((now - self.began, now - start));
     }
 }
 

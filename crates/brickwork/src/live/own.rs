@@ -3,18 +3,21 @@
 use super::bed::{self, Folder};
 use super::described::{Described, Figures, Predicted, Times};
 use anyhow::{Context, Result, ensure};
-use lab::cell::Row;
+use lab::cell::{Cell, Row};
 use lab::claim::{Claim, shape};
 use lab::experiment::Scale;
 use lab::outcome::{Effort, Extent, Outcome, Subject};
-use lab::system::System;
-use std::path::Path;
+use lab::own::{Curves, charts_over_time, series_name};
+use lab::system::{System, over_time};
+use model::host::Machine;
+use sim::timed::Hosts;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A prediction must be as near as this.
-const THROUGHPUT: f64 = 0.05;
-const MEDIAN: f64 = 0.10;
-const P99: f64 = 0.25;
+/// Each figure, and how near its prediction must be.
+const BOUNDS: [(&str, f64); 3] = [("requests a second", 0.05), ("median", 0.10), ("99th percentile", 0.25)];
+/// As many of the descriptions must be predicted so well: ten of twelve.
+const SHARE_LEAST: f64 = 10.0 / 12.0;
 
 /// A description, what it should do and what it did.
 struct Compared {
@@ -29,6 +32,10 @@ impl Compared {
         figure(&self.predicted.figures) / figure(&self.live) - 1.0
     }
 
+    fn title(&self) -> String {
+        self.labels.get("what").map_or_else(String::new, Cell::text)
+    }
+
     fn row(&self, world: &str, figures: &Figures) -> Row {
         self.labels
             .clone()
@@ -39,58 +46,98 @@ impl Compared {
             .with("processor_us", figures.spent.all())
     }
 
-    fn claims(&self, name: &str) -> [Claim; 3] {
+    /// By how much each figure is off, in the order of [`BOUNDS`].
+    fn errors(&self) -> [f64; 3] {
         [
-            ("requests a second", THROUGHPUT, self.error(|figures| figures.requests_per_second)),
-            ("median", MEDIAN, self.error(|figures| figures.p50_ms)),
-            ("99th percentile", P99, self.error(|figures| figures.p99_ms)),
+            self.error(|figures| figures.requests_per_second),
+            self.error(|figures| figures.p50_ms),
+            self.error(|figures| figures.p99_ms),
         ]
-        .map(|(what, most, error)| {
-            shape(format!("{name}: prediction error of the {what}"), error, [-most, most])
-        })
+    }
+
+    /// What is farther off than it may be, for people.
+    fn misses(&self) -> Option<String> {
+        let misses = BOUNDS.iter().zip(self.errors()).filter(|((_, most), error)| error.abs() > *most);
+        let told: Vec<String> =
+            misses.map(|((what, _), error)| format!("{what} {:+.0}%", error * 100.0)).collect();
+        (!told.is_empty()).then(|| format!("Off for {}: {}.", series_name(&self.labels), told.join(", ")))
     }
 }
 
-/// Predicts all that the file at `path` describes, then runs it. `say` is told what happens.
+/// For each figure the share of the descriptions for which it is predicted as well as it must be.
+fn claims(all: &[Compared]) -> Vec<Claim> {
+    let share = |is_near: &dyn Fn(&Compared) -> bool| {
+        all.iter().filter(|one| is_near(one)).count() as f64 / all.len().max(1) as f64
+    };
+    let of_figure = |(at, (what, most)): (usize, &(&str, f64))| {
+        let near = share(&|one| one.errors()[at].abs() <= *most);
+        let what = format!("share of descriptions whose {what} is predicted within {:.0}%", most * 100.0);
+        shape(what, near, [SHARE_LEAST, 1.0])
+    };
+    BOUNDS.iter().enumerate().map(of_figure).collect()
+}
+
+/// What is to be run live.
+pub struct Live {
+    /// Users' files.
+    pub files: Vec<PathBuf>,
+    /// What work costs on this machine, in place of what the files say.
+    pub machine: Option<Machine>,
+    pub seed: u64,
+    pub is_quick: bool,
+}
+
+/// Predicts all that the files describe, then runs it. `say` is told what happens.
 ///
 /// # Errors
-/// When the file describes what daemons on this machine cannot be, or a request fails.
-pub fn run(path: &Path, seed: u64, is_quick: bool, say: &dyn Fn(&str)) -> Result<Outcome> {
+/// When a file describes what daemons on this machine cannot be, or a request fails.
+pub fn run(live: &Live, say: &dyn Fn(&str)) -> Result<Outcome> {
     let begin = Instant::now();
-    let scale = if is_quick { Scale::Quick } else { Scale::Full };
-    let title = lab::own::read(path)?.title().to_owned();
-    let times = times(is_quick);
-    let described = |(labels, system): (Row, System)| {
-        let described = Described::new(system).with_context(|| name(&labels, &title))?;
-        ensure!(
-            described.has_processors(),
-            "--live needs to know what work costs on this machine: run `brickwork lab calibrate`, and name its file under \
-             [processors] as costs"
-        );
-        Ok((labels, described))
-    };
-    let all = lab::own::systems(path, scale)?.into_iter().map(described).collect::<Result<Vec<_>>>()?;
+    let mut all = Vec::new();
+    for path in &live.files {
+        all.extend(described(path, live)?);
+    }
     say("simulating");
+    let times = times(live.is_quick);
     let predict = |(labels, described): (Row, Described)| {
-        let predicted = described.predict(&times, seed).with_context(|| name(&labels, &title))?;
+        let predicted = described.predict(&times, live.seed).with_context(|| series_name(&labels))?;
         Ok((labels, described, predicted))
     };
     let all = all.into_iter().map(predict).collect::<Result<Vec<_>>>()?;
     let mut compared = Vec::new();
     for (labels, described, predicted) in all {
-        say(&format!("running {}", name(&labels, &title)));
+        let name = series_name(&labels);
+        say(&format!("running {name}"));
         let folder = Folder::make(&bed::folder())?;
         let live = described.measure(&times, &folder).with_context(|| {
-            format!(
-                "{} failed on daemons; their logs stay in {}",
-                name(&labels, &title),
-                folder.logs().display()
-            )
+            format!("{name} failed on daemons; their logs stay in {}", folder.logs().display())
         })?;
         folder.remove()?;
         compared.push(Compared { labels, predicted, live });
     }
-    Ok(outcome(path, &title, (seed, is_quick), &compared, begin.elapsed()))
+    Ok(outcome(live, &compared, begin.elapsed()))
+}
+
+/// All that a file describes, each by its title and what is varied.
+fn described(path: &Path, live: &Live) -> Result<Vec<(Row, Described)>> {
+    let title = lab::own::read(path)?.title().to_owned();
+    let scale = if live.is_quick { Scale::Quick } else { Scale::Full };
+    let one = |(varied, system): (Row, System)| {
+        let labels = varied
+            .cells()
+            .fold(Row::new().with("what", title.as_str()), |row, (name, cell)| row.with(name, cell.clone()));
+        let described = Described::new(system).with_context(|| format!("{}", path.display()))?;
+        let described = match live.machine {
+            Some(Machine { processors, costs }) => described.on(Hosts { costs, processors, is_shared: true }),
+            None => described,
+        };
+        ensure!(
+            described.has_processors(),
+            "--live needs to know what work costs on this machine: run `brickwork lab calibrate`, and give its file with --costs"
+        );
+        Ok((labels, described))
+    };
+    lab::own::systems(path, scale)?.into_iter().map(one).collect()
 }
 
 /// How long runs are.
@@ -99,43 +146,115 @@ pub(super) fn times(is_quick: bool) -> Times {
     Times { warm_up: Duration::from_secs(2) / part, measure: Duration::from_secs(10) / part }
 }
 
-/// A description by what is varied, for people.
-fn name(labels: &Row, title: &str) -> String {
-    let said: Vec<String> = labels.cells().map(|(_, cell)| cell.text()).collect();
-    if said.is_empty() { title.to_owned() } else { said.join(", ") }
-}
-
-fn outcome(
-    path: &Path,
-    title: &str,
-    (seed, quick): (u64, bool),
-    all: &[Compared],
-    wall: Duration,
-) -> Outcome {
+fn outcome(live: &Live, all: &[Compared], wall: Duration) -> Outcome {
     let rows = all.iter().flat_map(|one| {
-        [("live", one.live), ("predicted", one.predicted.figures)]
-            .map(|(world, figures)| one.row(world, &figures))
+        [("live", &one.live), ("predicted", &one.predicted.figures)]
+            .map(|(world, figures)| one.row(world, figures))
     });
-    let stem = path.file_stem().map_or_else(|| "own".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let stem = live.files.first().and_then(|path| path.file_stem()).unwrap_or_default();
+    let id = format!("{}.live", stem.to_string_lossy());
+    let title = match live.files.as_slice() {
+        [_] => all.first().map_or_else(String::new, |one| one.title()),
+        files => format!("{} descriptions, predicted and on real daemons", files.len()),
+    };
+    let over_time = all.iter().flat_map(|one| {
+        let curves = |figures: &Figures| over_time(&figures.windows).into_iter().collect::<Curves>();
+        let name = if all.len() > 1 { format!(", {}", series_name(&one.labels)) } else { String::new() };
+        [("live", &one.live), ("predicted", &one.predicted.figures)]
+            .map(|(world, figures)| (format!("{world}{name}"), curves(figures)))
+    });
+    let over_time: Vec<(String, Curves)> = over_time.collect();
+    let has_windows = all.iter().any(|one| !one.live.windows.is_empty());
+    let charts = if has_windows { charts_over_time(&id, &title, &over_time) } else { Vec::new() };
     Outcome {
-        subject: Subject { id: format!("{stem}.live"), paper: "own".to_owned(), title: title.to_owned() },
+        subject: Subject { id, paper: "own".to_owned(), title },
         effort: Effort {
-            seed,
+            seed: live.seed,
             wall_s: wall.as_secs_f64(),
             simulated_s: all.iter().map(|one| one.predicted.simulated_s).sum(),
             events: all.iter().map(|one| one.predicted.events).sum(),
         },
         assumptions: Vec::new(),
         rows: rows.collect(),
-        claims: all.iter().flat_map(|one| one.claims(&name(&one.labels, title))).collect(),
-        extent: Extent { seeds: 1, quick },
+        claims: claims(all),
+        extent: Extent { seeds: 1, quick: live.is_quick },
         sensitivity: Vec::new(),
-        notes: vec![
+        notes: all.iter().filter_map(Compared::misses).chain([
             "Bricks, gateways, a directory and the clients are processes of their own on this machine, with their files in memory; \
              every block that was read was checked. Predictions were made before the clusters were started."
                 .to_owned(),
             "processor_us is what a request costs all processors together: those of clients, gateways and bricks.".to_owned(),
-        ],
-        charts: Vec::new(),
+        ]).collect(),
+        charts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(what: &str, live: [f64; 3], predicted: [f64; 3]) -> Compared {
+        let figures = |[requests_per_second, p50_ms, p99_ms]: [f64; 3]| Figures {
+            requests_per_second,
+            p50_ms,
+            p99_ms,
+            ..Figures::default()
+        };
+        let predicted = Predicted { figures: figures(predicted), ..Predicted::default() };
+        Compared { labels: Row::new().with("what", what), predicted, live: figures(live) }
+    }
+
+    #[test]
+    fn what_is_too_far_off_is_named_and_counted() {
+        let near = compared("near", [1000.0, 1.0, 2.0], [1040.0, 0.91, 2.4]);
+        let far = compared("far", [1000.0, 1.0, 2.0], [1060.0, 1.0, 1.0]);
+        assert_eq!(near.misses(), None);
+        let said = far.misses().expect("it is far off");
+        assert_eq!(said, "Off for far: requests a second +6%, 99th percentile -50%.");
+        let shares: Vec<(f64, bool)> =
+            claims(&[near, far]).iter().map(|claim| (claim.measured, claim.holds)).collect();
+        assert_eq!(shares, [(0.5, false), (1.0, true), (0.5, false)]);
+    }
+
+    /// The repository's descriptions can all run on daemons.
+    #[test]
+    fn the_descriptions_of_the_manual_can_run_live() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/predictions");
+        let files = std::fs::read_dir(folder)
+            .expect("the folder is there")
+            .map(|entry| entry.expect("an entry").path());
+        let machine = Some(Machine { processors: 2, costs: Default::default() });
+        let live = Live { files: Vec::new(), machine, seed: 1, is_quick: true };
+        let count =
+            files.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).map(|path| {
+                let found =
+                    described(&path, &live).unwrap_or_else(|error| panic!("{}: {error:#}", path.display()));
+                assert_eq!(found.len(), 1, "{}", path.display());
+            });
+        assert_eq!(count.count(), 13);
+    }
+
+    #[test]
+    fn what_daemons_here_cannot_be_is_refused_by_name() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("mine.toml");
+        let live = Live { files: Vec::new(), machine: None, seed: 1, is_quick: true };
+        let why = |workload: &str, rest: &str| {
+            let text = format!("title = \"mine\"\n[workload]\n{workload}\n{rest}");
+            std::fs::write(&path, text).expect("a file");
+            format!("{:#}", described(&path, &live).map(drop).expect_err("refused"))
+        };
+        let closed = "kind = \"closed\"\noutstanding = 4";
+        let blocks = format!("{closed}\nmix = {{ bytes = 8192 }}");
+        assert!(why("kind = \"open\"\nper_second = 5.0", "").contains("closed loops only"));
+        assert!(why(closed, "").contains("whole blocks only"));
+        assert!(why(&blocks, "[cluster]\nbricks = 4\nreplicas = 2").contains("one group"));
+        assert!(why(&blocks, "[cluster]\nwrite_release = \"half\"").contains("nvram"));
+        assert!(why(&blocks, "[show]\nwindow_s = 1.0").contains("length.seconds"));
+        assert!(
+            why(&blocks, "[brick]\ndisk = \"ram-disk\"\n[[slow]]\nbrick = 0\npercent = 200")
+                .contains("no time of its own")
+        );
+        assert!(why(&blocks, "").contains("lab calibrate"));
     }
 }

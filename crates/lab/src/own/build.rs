@@ -36,6 +36,9 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     cluster.validate().map_err(|error| source.wrong("cluster", error))?;
     let load = load(source, folder, &form.workload)?;
     let groups = cluster.groups.0.len() as u64;
+    if form.length.seconds.is_some() && form.length.requests.is_some() {
+        return Err(source.wrong("length.seconds", "stands beside length.requests: give one of them"));
+    }
     let length = length(form, &load, scale, groups);
     let conditions = conditions(source, form)?;
     let asks_for_whole =
@@ -80,9 +83,15 @@ fn conditions(source: &Source, form: &Form) -> Result<Conditions, LabError> {
         }
         Ok((Duration::from_secs_f64(at_s), said.brick, what))
     };
+    let seconds = |field: &str, value: Option<f64>, least: f64| {
+        let checked = value.map(|seconds| number(source, field, seconds, [least, 1e9]));
+        checked.transpose().map(|seconds| seconds.map(Duration::from_secs_f64))
+    };
     Ok(Conditions {
         layout: layout.transpose()?,
         incidents: form.incident.iter().enumerate().map(incident).collect::<Result<_, _>>()?,
+        window: seconds("show.window_s", form.show.window_s, 1e-3)?.unwrap_or_default(),
+        end: seconds("length.seconds", form.length.seconds, 1e-3)?,
         ..Conditions::default()
     })
 }
@@ -232,7 +241,7 @@ fn slowed(
 }
 
 fn length(form: &Form, load: &Load, scale: Scale, groups: u64) -> Length {
-    let is_trace = matches!(load, Load::Stream(_));
+    let is_trace = matches!(load, Load::Stream(_)) || form.length.seconds.is_some();
     let all = if is_trace { u64::MAX } else { REQUESTS * groups };
     let requests = form.length.requests.unwrap_or(all);
     Length { warmup: scale.of(form.length.warm_up), requests: scale.of(requests) }

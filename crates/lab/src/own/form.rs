@@ -106,12 +106,16 @@ fn yes() -> bool {
 pub(super) struct Length {
     pub(super) warm_up: u64,
     pub(super) requests: Option<u64>,
+    /// When the load ends, in place of a number of requests.
+    pub(super) seconds: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Show {
     pub(super) figures: Vec<String>,
+    /// Also what clients see from one interval of so many seconds to the next.
+    pub(super) window_s: Option<f64>,
 }
 
 impl Default for Cluster {
@@ -146,14 +150,14 @@ impl Default for Brick {
 
 impl Default for Length {
     fn default() -> Length {
-        Length { warm_up: 1000, requests: None }
+        Length { warm_up: 1000, requests: None, seconds: None }
     }
 }
 
 impl Default for Show {
     fn default() -> Show {
         let figures = ["throughput_iops", "response_ms", "response_p99_ms"];
-        Show { figures: figures.map(str::to_owned).into() }
+        Show { figures: figures.map(str::to_owned).into(), window_s: None }
     }
 }
 

@@ -13,12 +13,13 @@ mod workload;
 use crate::cell::{Cell, Row};
 use crate::claim::Claim;
 use crate::error::LabError;
-use crate::experiment::{Experiment, Point, Runs, Scale, Table};
+use crate::experiment::{Experiment, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart, Series, Spot};
-use crate::system::{FIGURES, System};
+use crate::system::{FIGURES, P99_OVER_TIME, RATE_OVER_TIME, System};
 use form::Form;
 use source::Source;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Reads the experiment in the file at `path`.
@@ -142,8 +143,14 @@ impl Experiment for Own {
         Vec::new()
     }
 
-    fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        self.form.show.figures.iter().map(|figure| self.chart(table, figure)).collect()
+    fn charts(&self, table: &Table, runs: &[Runs]) -> Vec<Chart> {
+        let charts = self.form.show.figures.iter().map(|figure| self.chart(table, figure));
+        let of_first_seed = runs.first().map_or(&[][..], |runs| &runs.runs);
+        let named = |(labels, sample): &(Row, Sample)| (series_name(labels), sample.series.clone());
+        let over_time = self.form.show.window_s.map(|_| {
+            charts_over_time(&self.id, &self.form.title, &of_first_seed.iter().map(named).collect::<Vec<_>>())
+        });
+        charts.chain(over_time.into_iter().flatten()).collect()
     }
 }
 
@@ -175,6 +182,31 @@ impl Own {
         }
     }
 }
+
+/// What is varied, as the name of a curve.
+pub fn series_name(labels: &Row) -> String {
+    let texts: Vec<String> = labels.cells().map(|(_, cell)| cell.text()).collect();
+    if texts.is_empty() { "all".to_owned() } else { texts.join(", ") }
+}
+
+/// A chart of requests a second and one of the 99th percentile over time, with a curve for each of these runs.
+pub fn charts_over_time(id: &str, title: &str, runs: &[(String, Curves)]) -> Vec<Chart> {
+    let chart = |(curve, what, unit): (&str, &str, &str)| {
+        let series = |(name, curves): &(String, Curves)| {
+            let spots = curves.get(curve).map_or(&[][..], Vec::as_slice);
+            let spots = spots.iter().map(|[x, y]| Spot { x: *x, y: *y, ci95: None });
+            Series { name: name.clone(), spots: spots.collect() }
+        };
+        let series = runs.iter().map(series).collect();
+        let (x, y) = (Axis::new("time", "s"), Axis::new(what, unit));
+        Chart::lines(&format!("{id}.{curve}"), &format!("{title}: {what} over time"), x, y, series)
+    };
+    let all = [(RATE_OVER_TIME, "requests answered", "1/s"), (P99_OVER_TIME, "99th percentile", "ms")];
+    all.into_iter().map(chart).collect()
+}
+
+/// Curves by their names.
+pub type Curves = BTreeMap<String, Vec<[f64; 2]>>;
 
 fn cell(value: &toml::Value) -> Cell {
     match value {

@@ -33,6 +33,8 @@ pub struct Conditions {
     pub is_judged: bool,
     /// Requests are counted by intervals of this length; not at all when it is zero.
     pub window: Duration,
+    /// When the load ends at the latest.
+    pub end: Option<Duration>,
 }
 
 /// What clients saw in an interval.

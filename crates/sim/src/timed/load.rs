@@ -29,6 +29,8 @@ pub(crate) enum LoadEvent {
     Slots { group: u32, count: u32 },
     /// Something happens to the brick at this node.
     Incident { node: usize, incident: Incident },
+    /// It has lasted long enough.
+    End,
 }
 
 /// Where a group's requests go.
@@ -211,11 +213,13 @@ impl Load {
         self.measure_from(now);
         self.record.windows = Windows::new(now, conditions.window);
         self.record.witness = conditions.is_judged.then(Witness::default);
+        let end = conditions.end.map(|after| (now + after, LoadEvent::End));
         if let Source::Closed { outstanding, .. } = &self.arrivals.source {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
-            return (0..self.ports.groups.len() as u32).map(slots).collect();
+            return (0..self.ports.groups.len() as u32).map(slots).chain(end).collect();
         }
-        self.arrivals.next(now).into_iter().map(|at| (at, LoadEvent::Arrival)).collect()
+        let first = self.arrivals.next(now).map(|at| (at, LoadEvent::Arrival));
+        first.into_iter().chain(end).collect()
     }
 
     /// What a write brings.
@@ -295,6 +299,10 @@ impl World {
                 Incident::Stopped => self.pause(node),
                 Incident::Continued => self.resume(node),
             },
+            LoadEvent::End => {
+                let load = self.load.as_mut().expect("it has a load");
+                load.progress.is_over = true;
+            }
             LoadEvent::Slots { group, count } => (0..count).for_each(|_| self.ask_next(group)),
             LoadEvent::Arrival => {
                 let load = self.load.as_mut().expect("it has a load");

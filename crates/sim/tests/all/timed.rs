@@ -129,6 +129,7 @@ fn parity_is_right_while_a_brick_is_away() {
         incidents: vec![(seconds(2), 3, Incident::Killed), (seconds(8), 3, Incident::Started)],
         is_judged: true,
         window: seconds(1),
+        end: None,
     };
     let length = Length { warmup: 0, requests: 4_500 };
     let run = |workload| timed::live_through(&cluster, workload, length, &conditions, 1);

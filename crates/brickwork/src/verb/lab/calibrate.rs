@@ -22,7 +22,7 @@ An experiment of one's own takes the file, for processors that take time:
 Examples:
   brickwork lab calibrate
   brickwork lab calibrate --out machines/old-server.toml
-  brickwork lab run mine.toml --live")]
+  brickwork lab run mine.toml --live --costs costs.toml")]
 pub(super) struct Calibrate {
     /// The file
     #[arg(long, value_name = "FILE", default_value = "costs.toml")]

@@ -5,8 +5,9 @@ use crate::global::Global;
 use crate::live::own;
 use crate::live::table1::{self, ASSUMPTIONS, Plan};
 use crate::output;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use lab::outcome::Outcome;
+use model::host::Machine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,9 +20,9 @@ const FOLDER: &str = "lab-results";
 The same seed prints the same, whether on one core or on all; only wall_s differs. With --out, points that were already
 computed by this program under the same assumptions are taken from there, so that an interrupted run goes on.
 
-With --live, a file of one's own runs on real daemons on this machine, beside its prediction: closed loops of whole blocks on one
-group of bricks, with emulated disks or files in memory (disk = \"ram-disk\"). The file names the costs of this machine's
-processors ([processors] costs = \"costs.toml\"); `brickwork lab calibrate` measures them.
+With --live, files of one's own run on real daemons on this machine, beside their prediction: closed loops of whole blocks on one
+group of bricks, with emulated disks or files in memory (disk = \"ram-disk\"). What work costs on this machine is in the file that
+`brickwork lab calibrate` writes.
 
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
@@ -37,7 +38,7 @@ Examples:
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
   brickwork lab run mine.toml --plot
   brickwork lab run dsptf.table1 --live --dilate 4
-  brickwork lab run mine.toml --live")]
+  brickwork lab run mine.toml --live --costs costs.toml")]
 pub(super) struct Run {
     /// Experiments: an id, a paper (`dsptf`), `all`, or a file of one's own (`mine.toml`)
     #[arg(required = true, value_name = "ID")]
@@ -51,11 +52,14 @@ pub(super) struct Run {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Run on real daemons on this machine, beside the simulation (dsptf.table1, or a file of one's own)
-    #[arg(long, conflicts_with_all = ["plot", "seeds"])]
+    #[arg(long, conflicts_with = "seeds")]
     pub(super) live: bool,
     /// With --live of dsptf.table1: the disks' time passes so many times slower than the clock
     #[arg(long, value_name = "N", default_value_t = 1, requires = "live")]
     dilate: u32,
+    /// With --live of files of one's own: what work costs on this machine, as `brickwork lab calibrate` has measured it
+    #[arg(long, value_name = "FILE", requires = "live")]
+    costs: Option<PathBuf>,
     /// End with code 1 when a claim does not hold
     #[arg(long)]
     check: bool,
@@ -92,16 +96,17 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
 const LIVE: &str = "dsptf.table1";
 
 fn live(global: &Global, args: &Run) -> Result<ExitCode> {
-    let [id] = args.ids.as_slice() else {
-        bail!("--live runs one experiment at a time, not {}", args.ids.join(" "));
-    };
-    let outcome = if id.ends_with(".toml") {
+    let id = args.ids.first().expect("clap wants one at least");
+    let outcome = if args.ids.iter().all(|id| id.ends_with(".toml")) {
         ensure!(args.dilate == 1, "--dilate is for {LIVE}");
         ensure!(args.manner.set.is_empty(), "--set is for {LIVE}: change the file");
         let Manner { seed, quick, .. } = args.manner;
-        own::run(Path::new(id), seed, quick, &|what| eprintln!("{what}"))?
+        let machine = args.costs.as_deref().map(machine).transpose()?;
+        let files = args.ids.iter().map(PathBuf::from).collect();
+        own::run(&own::Live { files, machine, seed, is_quick: quick }, &|what| eprintln!("{what}"))?
     } else {
-        ensure!(id == LIVE, "--live runs {LIVE} or a file of one's own, not {id}");
+        ensure!(args.ids == [LIVE], "--live runs {LIVE}, or files of one's own, not {}", args.ids.join(" "));
+        ensure!(args.costs.is_none(), "--costs is for files of one's own");
         table1_live(args)?
     };
     if global.json {
@@ -109,11 +114,22 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
     } else {
         show::print(&outcome, id);
     }
-    if let Some(folder) = &args.out {
-        lab::files::write(folder, &outcome, false)?;
+    let folder = args.out.clone().or_else(|| args.plot.then(|| PathBuf::from(FOLDER)));
+    if let Some(folder) = &folder {
+        let written = lab::files::write(folder, &outcome, args.plot)?;
+        if !global.json {
+            println!("\nWrote {} to {}.", output::count(written.len() as u64, "file"), folder.display());
+        }
     }
     let all_hold = outcome.claims.iter().all(|claim| claim.holds);
     Ok(if args.check && !all_hold { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A file of `lab calibrate`.
+fn machine(path: &Path) -> Result<Machine> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the costs in {}", path.display()))?;
+    Machine::parse(&text).with_context(|| format!("{}", path.display()))
 }
 
 fn table1_live(args: &Run) -> Result<Outcome> {
