@@ -165,7 +165,7 @@ fn outcome(live: &Live, all: &[Compared], wall: Duration) -> Outcome {
     });
     let over_time: Vec<(String, Curves)> = over_time.collect();
     let has_windows = all.iter().any(|one| !one.live.windows.is_empty());
-    let charts = if has_windows { charts_over_time(&id, &title, &over_time) } else { Vec::new() };
+    let charts = if has_windows { charts_over_time(&id, &over_time) } else { Vec::new() };
     Outcome {
         subject: Subject { id, paper: "own".to_owned(), title },
         effort: Effort {

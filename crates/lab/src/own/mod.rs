@@ -147,9 +147,11 @@ impl Experiment for Own {
         let charts = self.form.show.figures.iter().map(|figure| self.chart(table, figure));
         let of_first_seed = runs.first().map_or(&[][..], |runs| &runs.runs);
         let named = |(labels, sample): &(Row, Sample)| (series_name(labels), sample.series.clone());
-        let over_time = self.form.show.window_s.map(|_| {
-            charts_over_time(&self.id, &self.form.title, &of_first_seed.iter().map(named).collect::<Vec<_>>())
-        });
+        let over_time = self
+            .form
+            .show
+            .window_s
+            .map(|_| charts_over_time(&self.id, &of_first_seed.iter().map(named).collect::<Vec<_>>()));
         charts.chain(over_time.into_iter().flatten()).collect()
     }
 }
@@ -190,7 +192,7 @@ pub fn series_name(labels: &Row) -> String {
 }
 
 /// A chart of requests a second and one of the 99th percentile over time, with a curve for each of these runs.
-pub fn charts_over_time(id: &str, title: &str, runs: &[(String, Curves)]) -> Vec<Chart> {
+pub fn charts_over_time(id: &str, runs: &[(String, Curves)]) -> Vec<Chart> {
     let chart = |(curve, what, unit): (&str, &str, &str)| {
         let series = |(name, curves): &(String, Curves)| {
             let spots = curves.get(curve).map_or(&[][..], Vec::as_slice);
@@ -199,7 +201,9 @@ pub fn charts_over_time(id: &str, title: &str, runs: &[(String, Curves)]) -> Vec
         };
         let series = runs.iter().map(series).collect();
         let (x, y) = (Axis::new("time", "s"), Axis::new(what, unit));
-        Chart::lines(&format!("{id}.{curve}"), &format!("{title}: {what} over time"), x, y, series)
+        // Milliseconds while all is well, and seconds while a brick is missed.
+        let y = if curve == P99_OVER_TIME { y.logarithmic() } else { y };
+        Chart::lines(&format!("{id}.{curve}"), &format!("{id}: {what} over time"), x, y, series)
     };
     let all = [(RATE_OVER_TIME, "requests answered", "1/s"), (P99_OVER_TIME, "99th percentile", "ms")];
     all.into_iter().map(chart).collect()

@@ -20,20 +20,37 @@ pub struct Axis {
     pub label: String,
     /// In which unit; empty for a count or a ratio.
     pub unit: String,
-    /// Whether it begins at zero, as it must where lengths are compared.
-    pub from_zero: bool,
+    pub begins: Begins,
+}
+
+/// Where an axis begins, and how figures lie on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Begins {
+    /// At zero, as it must where lengths are compared.
+    Zero,
+    /// At the least figure.
+    Least,
+    /// At the power of ten below the least figure; each further one is as long as the one before. What is not above zero is drawn at
+    /// the beginning.
+    Logarithmic,
 }
 
 impl Axis {
     /// An axis that begins at zero.
     pub fn new(label: &str, unit: &str) -> Axis {
-        Axis { label: label.to_owned(), unit: unit.to_owned(), from_zero: true }
+        Axis { label: label.to_owned(), unit: unit.to_owned(), begins: Begins::Zero }
     }
 
     /// The same from the least figure on: for what only orders others.
     #[must_use]
     pub fn not_from_zero(self) -> Axis {
-        Axis { from_zero: false, ..self }
+        Axis { begins: Begins::Least, ..self }
+    }
+
+    /// The same by powers of ten: for what differs by orders of magnitude.
+    #[must_use]
+    pub fn logarithmic(self) -> Axis {
+        Axis { begins: Begins::Logarithmic, ..self }
     }
 
     pub fn text(&self) -> String {

@@ -110,7 +110,7 @@ fn vertical(chart: &Chart) -> Scale {
         [spot.y - half, spot.y + half].into_iter().filter(move |y| half == 0.0 || *y > 0.0)
     });
     let values = figures.chain(chart.marks.iter().map(|mark| mark.y));
-    Scale::of(values, chart.y.from_zero, 5.0, [TOP + PLOT_HEIGHT, TOP])
+    Scale::of(values, chart.y.begins, 5.0, [TOP + PLOT_HEIGHT, TOP])
 }
 
 fn draw_vertical(page: &mut Page, scale: &Scale, axis: &Axis) {
@@ -130,7 +130,7 @@ fn draw_vertical(page: &mut Page, scale: &Scale, axis: &Axis) {
 fn draw_lines(page: &mut Page, chart: &Chart, axis: &Axis, series: &[Series], y: &Scale) {
     let figures = series.iter().flat_map(|series| series.spots.iter().map(|spot| spot.x));
     let values = figures.chain(chart.marks.iter().map(|mark| mark.x));
-    let x = Scale::of(values, axis.from_zero, 8.0, [LEFT, WIDTH - RIGHT]);
+    let x = Scale::of(values, axis.begins, 8.0, [LEFT, WIDTH - RIGHT]);
     let bottom = TOP + PLOT_HEIGHT;
     for (place, text) in x.ticks() {
         page.line([place, bottom], [place, bottom + 5.0], INK, 1.0);

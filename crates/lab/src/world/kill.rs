@@ -90,7 +90,7 @@ impl Experiment for Kill {
                 "world.kill.p99",
                 "99th percentile of response times; the brick is away from 10 s to 30 s",
                 time(),
-                Axis::new("response time, p99", "ms"),
+                Axis::new("response time, p99", "ms").logarithmic(),
                 series("p99_ms"),
             ),
         ]

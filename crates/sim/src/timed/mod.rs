@@ -470,7 +470,11 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
         volumes,
         load: Clients { clients: 0, actors: 0, window: 0, operations: 1 },
         phases: Phases { safety_ns: 0, liveness_ns: 0 },
-        upkeep: Upkeep { rebuild_after_s: 86_400, rebuild_bytes_per_second: 1 << 20, scrub_interval_s: 0 },
+        upkeep: Upkeep {
+            rebuild_after_s: 86_400,
+            rebuild_bytes_per_second: wire::Care::default().rebuild_bytes_per_second,
+            scrub_interval_s: 0,
+        },
         clocks: Clocks { skew_ppm: 0, offset_ns: 0 },
         turns: Turns::default(),
         faults: false,
