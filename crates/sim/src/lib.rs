@@ -12,6 +12,7 @@
 
 mod administrator;
 mod audit;
+pub mod central;
 pub mod checkers;
 mod convergence;
 mod digest;

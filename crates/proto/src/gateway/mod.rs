@@ -9,6 +9,7 @@ mod requests;
 mod tests;
 
 use crate::counters::{Counter, Counters};
+use crate::distribute::policy::Policy;
 use crate::netraid::answer::{Answer, Received};
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
@@ -17,7 +18,7 @@ use core::time::Duration;
 use metadata::{Metadata, Waiter};
 pub(crate) use requests::GIVEN_UP_KEPT;
 use requests::{Origins, Requests};
-use wire::{AdminError, Io, IoError, IoReply, Message, Packet, VolumeInfo};
+use wire::{AdminError, Io, IoError, IoReply, Message, Packet, ReadPolicy, VolumeInfo};
 
 /// What happens to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +110,11 @@ impl Gateway {
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
         }
+    }
+
+    /// Serves volumes of `policy` by this one: for studies, which set policies otherwise than they are shipped.
+    pub fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
+        self.coordinator.set_policy(policy, to);
     }
 
     /// What happened so far, by name.

@@ -13,11 +13,12 @@ use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
+use crate::distribute::policy::Policy;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
-use wire::{GroupView, IoError, Observed, Packet, Service, VolumeInfo, Wait, WriteId};
+use wire::{GroupView, IoError, Observed, Packet, ReadPolicy, Service, VolumeInfo, Wait, WriteId};
 
 struct Task {
     operation: Operation,
@@ -55,6 +56,11 @@ impl Coordinator {
         let mut coordinator = Coordinator { own_stream, ..Coordinator::default() };
         coordinator.shared.choice.seed(seed);
         coordinator
+    }
+
+    /// See [`crate::distribute::Policies::set`].
+    pub(crate) fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
+        self.shared.choice.set_policy(policy, to);
     }
 
     pub(crate) fn now(&self) -> Time {

@@ -1,9 +1,9 @@
 //! A brick: the claims before its disk, its cache, its journal.
 
+use super::device::Device;
 use super::request::Ref;
 use crate::shelf::cache::Lru;
 use crate::timed::cluster::{BrickSpec, Cluster, Scheme};
-use crate::timed::device::Device;
 use crate::timed::measured::BrickMeasured;
 use base::{BLOCK_U64, BrickId, Time};
 use model::drive::{Access, Drive, SECTOR_BYTES};

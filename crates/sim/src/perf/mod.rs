@@ -11,6 +11,7 @@
 mod asker;
 mod brick;
 mod client;
+mod device;
 mod reads;
 mod request;
 mod run;

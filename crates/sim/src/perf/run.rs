@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
             Message::Write => self.on_write(to, request, true),
             Message::WriteForward => self.on_write(to, request, false),
             Message::Journaled => self.on_journaled(to, request),
-            Message::Data | Message::Acknowledged => unreachable!("bricks are not told what clients are"),
+            _ => unreachable!("bricks are not told what clients are"),
         }
     }
 

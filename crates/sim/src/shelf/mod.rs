@@ -8,6 +8,7 @@
 pub(crate) mod cache;
 mod contents;
 
+use crate::timed::{Grain, Keeper};
 use base::{BLOCK_U64, Depth, HashMap, Machine, Payload, Stamp, Time, VolumeId};
 use cache::Lru;
 pub(crate) use contents::Contents;
@@ -23,6 +24,8 @@ use wire::{Change, Span};
 /// How a disk is assumed to be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShelfConfig {
+    /// What a block stands for on the device.
+    pub(crate) grain: Grain,
     pub(crate) capacity_blocks: u64,
     /// Volumes that share it evenly.
     pub(crate) volumes: u64,
@@ -33,6 +36,17 @@ pub(crate) struct ShelfConfig {
 }
 
 impl ShelfConfig {
+    /// Bytes of the device that so much content stands for.
+    fn bytes(&self, payload: &Payload) -> u64 {
+        self.grain.on_disk(payload.len() as u64)
+    }
+
+    /// The cache's names of blocks of 4 KiB of the device.
+    fn keys(&self, span: Span) -> impl Iterator<Item = u64> + use<> {
+        let in_key = BLOCK_U64 / self.grain.block_bytes();
+        (span.lba / in_key..=(span.end() - 1) / in_key).map(move |key| span.volume.0 << 40 | key)
+    }
+
     /// Blocks of the disk that are one volume's.
     pub(crate) fn share_blocks(&self) -> u64 {
         (self.capacity_blocks / self.volumes.max(1)).max(1)
@@ -46,6 +60,7 @@ pub(crate) type Kept = Rc<RefCell<Contents>>;
 pub(crate) struct Shelf {
     config: ShelfConfig,
     kept: Kept,
+    keeper: Option<Keeper>,
     is_open: bool,
     cache: Lru,
     nvram_bytes: u64,
@@ -63,17 +78,19 @@ enum Purpose {
     Verify(Token, Span, u8),
     /// The parity that a delta changes, which is written behind it.
     Parity(Span, u64),
-    /// So many bytes leave the memory when it is done.
-    Destage(u64),
+    /// So many bytes leave the memory when what was written there is done.
+    Destage(Span, u64),
 }
 
 impl Shelf {
-    pub(crate) fn new(config: ShelfConfig, kept: Kept) -> Shelf {
-        let nvram_bytes = kept.borrow().staged().map(|(_, payload)| payload.len() as u64).sum();
+    /// `keeper` says which blocks stay in the cache after they were written; all where there is none.
+    pub(crate) fn new(config: ShelfConfig, kept: Kept, keeper: Option<Keeper>) -> Shelf {
+        let nvram_bytes = kept.borrow().staged().map(|(_, payload)| config.bytes(payload)).sum();
         Shelf {
             cache: Lru::new(config.cache_bytes / BLOCK_U64),
             config,
             kept,
+            keeper,
             is_open: false,
             nvram_bytes,
             blocked: VecDeque::new(),
@@ -87,7 +104,7 @@ impl Shelf {
     fn offset(&self, volume: VolumeId, lba: u64) -> u64 {
         let share = self.config.share_blocks();
         let number = self.kept.borrow_mut().number_of(volume) % self.config.volumes.max(1);
-        (number * share + lba % share) * BLOCK_U64
+        (number * share + lba % share) * self.config.grain.block_bytes()
     }
 
     fn ask(&mut self, purpose: Purpose, kind: IoKind, fx: &mut Vec<StoreEffect>) {
@@ -102,15 +119,13 @@ impl Shelf {
             Command::Apply { stamp } => self.on_apply(stamp, fx),
             Command::Drop { stamp } => {
                 let dropped = self.kept.borrow_mut().take_staged(stamp);
-                self.free(dropped.map_or(0, |(_, payload)| payload.len() as u64), fx);
+                self.free(dropped.map_or(0, |(_, payload)| self.config.bytes(&payload)), fx);
             }
             Command::Mend { token, span, width, stamps, payload } => {
                 // No device of this world loses what it holds, so that nothing can be lost for good.
                 assert!(!payload.is_empty(), "a shelf has no unreadable blocks");
                 self.kept.borrow_mut().put(span, &stamps, usize::from(width), &payload);
-                let kind =
-                    IoKind::Write { offset: self.offset(span.volume, span.lba), payload, durable: false };
-                self.ask(Purpose::Destage(0), kind, fx);
+                self.destage(span, 0, fx);
                 fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
             }
             Command::Read { token, span, width, content, contested } => {
@@ -138,12 +153,12 @@ impl Shelf {
             }
             Command::Barrier { token } => fx.push(noted(token)),
             Command::Discard { volume, stretch } => self.kept.borrow_mut().discard(volume, stretch),
-            Command::Forget { span } => keys(span).for_each(|key| self.cache.remove(key)),
+            Command::Forget { span } => self.forget(span),
         }
     }
 
     fn on_stage(&mut self, token: Token, staged: Staged, payload: Payload, fx: &mut Vec<StoreEffect>) {
-        let bytes = payload.len() as u64;
+        let bytes = self.config.bytes(&payload);
         let has_room = self.nvram_bytes == 0 || self.nvram_bytes + bytes <= self.config.nvram_bytes;
         if !has_room || !self.blocked.is_empty() {
             return self.blocked.push_back((token, staged, payload));
@@ -157,7 +172,7 @@ impl Shelf {
     fn free(&mut self, bytes: u64, fx: &mut Vec<StoreEffect>) {
         self.nvram_bytes -= bytes;
         while let Some((_, _, payload)) = self.blocked.front() {
-            let bytes = payload.len() as u64;
+            let bytes = self.config.bytes(payload);
             if self.nvram_bytes > 0 && self.nvram_bytes + bytes > self.config.nvram_bytes {
                 return;
             }
@@ -170,7 +185,7 @@ impl Shelf {
 
     fn on_apply(&mut self, stamp: Stamp, fx: &mut Vec<StoreEffect>) {
         let Some((staged, payload)) = self.kept.borrow_mut().take_staged(stamp) else { return };
-        let (span, bytes) = (staged.write.span, payload.len() as u64);
+        let (span, bytes) = (staged.write.span, self.config.bytes(&payload));
         let has_base = !matches!(staged.change, Change::Xor { .. }) || self.is_cached(span);
         self.kept.borrow_mut().apply(&staged, &payload);
         self.touch(span);
@@ -187,12 +202,18 @@ impl Shelf {
     fn destage(&mut self, span: Span, bytes: u64, fx: &mut Vec<StoreEffect>) {
         let offset = self.offset(span.volume, span.lba);
         // The device is told where and how much; what it holds is kept here.
-        let payload = Payload::zeros(span.bytes());
-        self.ask(Purpose::Destage(bytes), IoKind::Write { offset, payload, durable: false }, fx);
+        let payload = Payload::zeros(self.device_bytes(span));
+        self.ask(Purpose::Destage(span, bytes), IoKind::Write { offset, payload, durable: false }, fx);
+    }
+
+    /// Bytes of the device that these blocks are.
+    fn device_bytes(&self, span: Span) -> usize {
+        self.config.grain.on_disk(span.bytes() as u64) as usize
     }
 
     fn read_of(&self, span: Span, contested: Option<Contested>) -> IoKind {
-        IoKind::Read { offset: self.offset(span.volume, span.lba), length: span.bytes(), contested }
+        let (offset, length) = (self.offset(span.volume, span.lba), self.device_bytes(span));
+        IoKind::Read { offset, length, contested }
     }
 
     fn on_read(
@@ -204,11 +225,12 @@ impl Shelf {
         fx: &mut Vec<StoreEffect>,
     ) {
         if content && !self.is_cached(span) {
-            self.stats.reads.cache_misses += u64::from(span.count);
+            self.stats.reads.cache_misses += 1;
             let kind = self.read_of(span, contested);
             return self.ask(Purpose::Read(token, span, width), kind, fx);
         }
-        self.stats.reads.cache_hits += if content { u64::from(span.count) } else { 0 };
+        // A read is one access here, however many blocks it has.
+        self.stats.reads.cache_hits += u64::from(content);
         fx.push(self.blocks(token, span, width, content));
     }
 
@@ -219,7 +241,7 @@ impl Shelf {
     }
 
     fn is_cached(&mut self, span: Span) -> bool {
-        let is_hit = !self.cache.is_off() && keys(span).all(|key| self.cache.holds(key));
+        let is_hit = !self.cache.is_off() && self.config.keys(span).all(|key| self.cache.holds(key));
         if is_hit {
             self.touch(span);
         }
@@ -228,8 +250,12 @@ impl Shelf {
 
     fn touch(&mut self, span: Span) {
         if !self.cache.is_off() {
-            keys(span).for_each(|key| self.cache.touch(key));
+            self.config.keys(span).for_each(|key| self.cache.touch(key));
         }
+    }
+
+    fn forget(&mut self, span: Span) {
+        self.config.keys(span).for_each(|key| self.cache.remove(key));
     }
 
     fn on_io(&mut self, done: IoDone, fx: &mut Vec<StoreEffect>) {
@@ -247,8 +273,11 @@ impl Shelf {
             }
             (Purpose::Verify(token, span, width), _) => fx.push(self.blocks(token, span, width, false)),
             (Purpose::Parity(span, bytes), _) => self.destage(span, bytes, fx),
-            (Purpose::Destage(bytes), _) => {
-                self.stats.destage.blocks += bytes / BLOCK_U64;
+            (Purpose::Destage(span, bytes), _) => {
+                self.stats.destage.blocks += u64::from(span.count);
+                if self.keeper.as_ref().is_some_and(|keeper| !keeper.keeps(span)) {
+                    self.forget(span);
+                }
                 self.free(bytes, fx);
             }
         }
@@ -257,11 +286,6 @@ impl Shelf {
 
 fn noted(token: Token) -> StoreEffect {
     StoreEffect::Reply(Reply::Noted { token, result: Ok(()) })
-}
-
-/// The cache's names of blocks.
-fn keys(span: Span) -> impl Iterator<Item = u64> {
-    (span.lba..span.end()).map(move |lba| span.volume.0 << 40 | lba)
 }
 
 impl Machine for Shelf {
@@ -302,9 +326,9 @@ impl Backing for Shelf {
 
     fn space(&self) -> Space {
         // A volume has its share of the disk from the beginning, whatever of it was written.
-        let capacity_bytes = self.config.capacity_blocks * BLOCK_U64;
+        let capacity_bytes = self.config.capacity_blocks * self.config.grain.block_bytes();
         let used = self.kept.borrow().volumes().min(self.config.volumes);
-        let used_bytes = used * self.config.share_blocks() * BLOCK_U64;
+        let used_bytes = used * self.config.share_blocks() * self.config.grain.block_bytes();
         let full_percent = (used * 100 / self.config.volumes.max(1)) as u8;
         Space { capacity_bytes, used_bytes, full_percent }
     }
@@ -314,6 +338,6 @@ impl Backing for Shelf {
     }
 
     fn blocks_region(&self) -> Option<Range<u64>> {
-        Some(0..self.config.capacity_blocks * BLOCK_U64)
+        Some(0..self.config.capacity_blocks * self.config.grain.block_bytes())
     }
 }

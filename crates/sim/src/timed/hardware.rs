@@ -1,10 +1,11 @@
 //! What a measured cluster is built of.
 
 use super::cluster::{BrickSpec, ClaimOptions, Network};
-use super::device::Device;
+use super::device::{Device, Speeds};
+use super::grain::Grain;
+use super::policy::{Keeper, Shared};
 use crate::shelf::{Contents, Kept, Shelf, ShelfConfig};
-use base::{BLOCK_U64, BrickId, Time, VolumeId};
-use core::time::Duration;
+use base::{BLOCK_U64, BrickId, Device as _, Time, VolumeId};
 use model::Draw;
 use model::drive::{Access, Drive, SECTOR_BYTES};
 use proto::distribute::claim::Config;
@@ -26,6 +27,14 @@ pub(crate) struct Hardware {
     pub(crate) is_synchronised: bool,
     /// Volumes that share each disk.
     pub(crate) volumes: u64,
+    /// What a block stands for on the disks, and as content on the wires.
+    pub(crate) grain: Grain,
+    /// Bricks with the same data are so many, one after another.
+    pub(crate) replicas: u32,
+    /// Whether what was written stays in the cache of one of them only.
+    pub(crate) is_exclusive: bool,
+    /// The read policy, where it is not as shipped.
+    pub(crate) policy: Option<Shared>,
 }
 
 /// A disk of a brick: what outlives its process, and its device where its head is not seen.
@@ -33,15 +42,17 @@ pub(crate) struct ShelfDisk {
     spec: BrickSpec,
     claims: Config,
     phase_ns: u64,
+    speeds: Arc<Speeds>,
     config: ShelfConfig,
     kept: Kept,
+    keeper: Option<Keeper>,
     blind: Blind,
 }
 
 /// A device that takes so many accesses at a time, in the order in which they come.
 struct Blind {
-    device: Drive,
-    free_ns: Vec<u64>,
+    device: Device,
+    free: Vec<Time>,
     served: Served,
 }
 
@@ -60,32 +71,43 @@ impl Hardware {
             ..Config::disk(id, one_way_ns)
         };
         let config = ShelfConfig {
-            capacity_blocks: spec.drive.capacity_sectors() * SECTOR_BYTES / BLOCK_U64,
+            grain: self.grain,
+            capacity_blocks: spec.drive.capacity_sectors() / self.grain.block_sectors(),
             volumes: self.volumes,
             cache_bytes: spec.cache_bytes,
             nvram_bytes: spec.journal_bytes,
         };
+        let speeds = Arc::new(Speeds::new(spec.speed.clone()));
+        let drive = Drive::with_options(Arc::clone(&spec.drive), spec.options);
         let blind = Blind {
-            device: Drive::with_options(Arc::clone(&spec.drive), spec.options),
-            free_ns: vec![0; spec.depth.max(1) as usize],
+            device: Device::new(drive, 0, Arc::clone(&speeds)),
+            free: vec![Time::ZERO; spec.depth.max(1) as usize],
             served: Served::default(),
         };
         let kept = Rc::new(RefCell::new(Contents::new(draw.bits())));
-        vec![ShelfDisk { spec, claims, phase_ns: draw.below(turn_ns), config, kept, blind }]
+        let (phase_ns, keeper) = (draw.below(turn_ns), self.keeper(id, &spec));
+        vec![ShelfDisk { spec, claims, phase_ns, speeds, config, kept, keeper, blind }]
+    }
+
+    fn keeper(&self, me: BrickId, spec: &BrickSpec) -> Option<Keeper> {
+        let first = (me.0 - 1) / self.replicas * self.replicas + 1;
+        let holders = (0..self.replicas).map(|member| (member as u8, BrickId(first + member))).collect();
+        let (policy, granule) = (self.policy.clone(), self.grain.in_protocol(BLOCK_U64));
+        (self.is_exclusive && spec.cache_bytes > 0).then_some(Keeper { me, holders, policy, granule })
     }
 }
 
 impl ShelfDisk {
     /// The disk, as its brick starts.
     pub(crate) fn open(&self) -> Shelf {
-        Shelf::new(self.config, Rc::clone(&self.kept))
+        Shelf::new(self.config, Rc::clone(&self.kept), self.keeper.clone())
     }
 
     /// Its heads, where they are seen.
     pub(crate) fn heads(&self, now: Time) -> Option<Heads<Io>> {
         self.spec.drive.revolution_ns()?;
         let drive = Drive::with_options(Arc::clone(&self.spec.drive), self.spec.options);
-        let device = Box::new(Device::new(drive, self.phase_ns, false));
+        let device = Box::new(Device::new(drive, self.phase_ns, Arc::clone(&self.speeds)));
         let surroundings = Surroundings { claims: self.claims, dilate: 1, nvram_bytes: 0, data_bytes: None };
         Some(Heads::new(surroundings, device, now))
     }
@@ -95,29 +117,34 @@ impl ShelfDisk {
         self.blind.served
     }
 
+    /// From now on it is known when its speed changes.
+    pub(crate) fn begin(&self, now: Time) {
+        self.speeds.begin(now);
+    }
+
     /// Which block of which volume lies at this byte.
     pub(crate) fn place(&self, offset: u64) -> Option<(VolumeId, u64)> {
-        let block = offset / BLOCK_U64;
+        let block = offset / self.config.grain.block_bytes();
         let share = self.config.share_blocks();
         let volume = self.kept.borrow().volume(block / share)?;
         Some((volume, block % share))
     }
 
     /// When its device is done with what it is asked now.
-    pub(crate) fn done_ns(&mut self, now_ns: u64, kind: &IoKind) -> u64 {
+    pub(crate) fn done(&mut self, now: Time, kind: &IoKind) -> Time {
         let (offset, bytes, is_write) = match kind {
             IoKind::Read { offset, length, .. } => (*offset, *length as u64, false),
             IoKind::Write { offset, payload, .. } => (*offset, payload.len() as u64, true),
-            IoKind::Flush => return now_ns,
+            IoKind::Flush => return now,
         };
-        let Blind { device, free_ns, served } = &mut self.blind;
-        let place = free_ns.iter_mut().min().expect("a device takes something at a time");
-        let start_ns = (*place).max(now_ns);
+        let Blind { device, free, served } = &mut self.blind;
+        let place = free.iter_mut().min().expect("a device takes something at a time");
+        let start = (*place).max(now);
         let count = bytes.div_ceil(SECTOR_BYTES).max(1);
-        let sector = (offset / SECTOR_BYTES).min(device.model().capacity_sectors() - count);
+        let sector = (offset / SECTOR_BYTES).min(device.capacity_sectors() - count);
         let access = Access { sector, count: count as u32, is_write };
-        *place = device.serve(Time(start_ns), access).done.0;
-        served.busy += Duration::from_nanos(*place - start_ns);
+        *place = device.serve(start, access);
+        served.busy += place.since(start);
         *if is_write { &mut served.writes } else { &mut served.reads } += 1;
         *place
     }

@@ -2,8 +2,10 @@
 
 use super::cluster::WriteRelease;
 use super::conditions::{Conditions, Incident, Window, Windows, Witness};
+use super::grain::Grain;
 use super::measured::Measured;
 use super::measured::Meter;
+use super::packets::Packets;
 use super::requests::{Answered, Requests};
 use super::source::Source;
 use super::workload::{Length, Shape, Workload};
@@ -11,11 +13,11 @@ use crate::checkers::Violation;
 use crate::world::World;
 use crate::world::event::{Event, Input};
 use crate::world::hosts::Task;
-use base::{BLOCK_U64, HashMap, Payload, Time, VolumeId};
+use base::{BLOCK_U64, HashMap, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
-use wire::{Io, IoError, IoReply};
+use wire::{Io, IoError, IoReply, Packet};
 
 /// Whoever waits so long waits for ever.
 const STALLED: Duration = Duration::from_secs(60);
@@ -59,6 +61,8 @@ struct Arrivals {
     source: Source,
     /// Sectors of each group's address space.
     sectors: u64,
+    /// What a block of the protocol stands for.
+    grain: Grain,
     /// When the load begins: arrivals count from then.
     origin: Time,
     draw: Draw,
@@ -81,6 +85,9 @@ struct Progress {
 /// What was seen.
 struct Record {
     meter: Meter,
+    packets: Packets,
+    /// Bytes of a message without content.
+    message_bytes: u64,
     windows: Windows,
     /// Where checkers watch.
     witness: Option<Witness>,
@@ -132,14 +139,15 @@ impl Load {
         workload: Workload,
         length: Length,
         release: WriteRelease,
-        sectors: u64,
+        (sectors, grain): (u64, Grain),
+        message_bytes: u64,
         mut draw: Draw,
     ) -> Load {
         let source = Source::new(workload, &mut draw);
         Load {
-            arrivals: Arrivals { source, sectors, origin: Time::ZERO, draw },
+            arrivals: Arrivals { source, sectors, grain, origin: Time::ZERO, draw },
             ports: Ports::default(),
-            requests: Requests::new(release),
+            requests: Requests::new(release, grain),
             progress: Progress {
                 length,
                 answered: 0,
@@ -151,6 +159,8 @@ impl Load {
             },
             record: Record {
                 meter: Meter::new(Time::ZERO),
+                packets: Packets::default(),
+                message_bytes,
                 windows: Windows::new(Time::ZERO, Duration::ZERO),
                 witness: None,
             },
@@ -187,6 +197,13 @@ impl Load {
     /// Measures from `now` on.
     pub(super) fn measure_from(&mut self, now: Time) {
         self.record.meter = Meter::new(now);
+    }
+
+    /// A packet is sent.
+    pub(crate) fn on_packet(&mut self, ends: (NodeId, NodeId), packet: &Packet) {
+        let content_bytes = self.arrivals.grain.on_disk(packet.payload.len() as u64);
+        let Record { meter, packets, message_bytes, .. } = &mut self.record;
+        packets.sent(ends, packet, content_bytes, *message_bytes, meter);
     }
 
     pub(super) fn windows(&self) -> Vec<Window> {
@@ -336,7 +353,9 @@ impl World {
         let tag = load.requests.ask(now, (group, ports[0].holders), shape);
         let Port { node, session, volume, .. } = ports[tag as usize % ports.len()];
         let volume = volume.expect("the session is open");
-        let (offset, length) = (shape.sector * SECTOR_BYTES, u64::from(shape.count) * SECTOR_BYTES);
+        let grain = load.arrivals.grain;
+        let [offset, length] =
+            [shape.sector, u64::from(shape.count)].map(|sectors| grain.in_protocol(sectors * SECTOR_BYTES));
         let (io, payload) = if shape.is_write {
             (Io::Write { offset }, self.load.as_mut().expect("it has a load").content(tag, length))
         } else {

@@ -26,10 +26,18 @@ pub enum Message {
     Journaled,
     /// A write is acknowledged to the client.
     Acknowledged,
+    /// A read that is not answered with data.
+    Refused,
+    /// What became of a read that is no longer wanted.
+    Cancelled,
+    /// Whether writes take effect.
+    Decide,
+    /// Questions wait for their turn.
+    Waiting,
 }
 
 /// How many kinds there are.
-const MESSAGES: usize = Message::Acknowledged as usize + 1;
+const MESSAGES: usize = Message::Waiting as usize + 1;
 
 impl Message {
     pub const ALL: [Message; MESSAGES] = [
@@ -42,6 +50,10 @@ impl Message {
         Message::WriteForward,
         Message::Journaled,
         Message::Acknowledged,
+        Message::Refused,
+        Message::Cancelled,
+        Message::Decide,
+        Message::Waiting,
     ];
 
     pub(crate) fn carries_data(self) -> bool {

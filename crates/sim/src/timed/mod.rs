@@ -10,9 +10,12 @@
 pub mod cluster;
 mod conditions;
 pub(crate) mod device;
+mod grain;
 mod hardware;
 mod load;
 pub mod measured;
+mod packets;
+mod policy;
 mod requests;
 pub(crate) mod source;
 pub mod workload;
@@ -24,19 +27,21 @@ use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
 use crate::world::hosts::Who;
 use crate::world::{Kind, World};
-use base::{BLOCK_U64, BrickId, NodeId, StreamId, Time};
+use base::{BrickId, NodeId, StreamId, Time};
 pub use cluster::{
     BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Network, Scheme, WriteRelease,
 };
 pub use conditions::{Conditions, Incident, Window};
+pub(crate) use grain::Grain;
 pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
 pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
-use model::drive::SECTOR_BYTES;
 use model::host::Work;
 use model::{DiskConfig, Draw};
-use proto::distribute::lard::LardConfig;
+pub(crate) use policy::Keeper;
+use policy::Shared;
+use proto::distribute::policy::Policy as _;
 use proto::layout::Layout;
 use proto::seat::Turns;
 use proto::seat::heads::Served;
@@ -53,11 +58,13 @@ const UNIT_BLOCKS: u64 = 16;
 pub enum TimedError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// Machines have no such scheme, or not with such settings.
-    #[error("whole machines have no scheme '{0}': it is an ideal, or stands in the performance model alone")]
+    /// No machines can be this scheme.
+    #[error("whole machines have no scheme '{0}': it is an ideal (sim::central)")]
     Scheme(&'static str),
     /// Groups that are not disjoint and alike.
-    #[error("whole machines need disjoint groups of one size")]
+    #[error(
+        "whole machines need disjoint groups of one size: the directory places each group's volume on bricks of its own"
+    )]
     Groups,
     /// What machines cannot have, or not together.
     #[error("whole machines cannot be measured with {0}")]
@@ -110,7 +117,7 @@ pub fn live_through(
     seed: u64,
 ) -> Result<Lived, TimedError> {
     cluster.validate()?;
-    let policy = policy(&cluster.scheme)?;
+    let policy = policy::name(&cluster.scheme).ok_or(TimedError::Scheme(cluster.scheme.name()))?;
     let replicas = cluster.groups.0[0].len();
     let mut grouped: Vec<u32> = cluster.groups.0.iter().flatten().copied().collect();
     let in_groups = grouped.len();
@@ -140,15 +147,6 @@ fn check_conditions(
     conditions: &Conditions,
 ) -> Result<(), TimedError> {
     let refuse = |why: &str| Err(TimedError::Conditions(why.to_owned()));
-    if cluster.bricks.iter().any(|brick| !brick.speed.is_empty()) {
-        return refuse("disks whose speed changes");
-    }
-    if cluster.network.claims_lost_ppm > 0 {
-        return refuse("claims that are lost");
-    }
-    if cluster.exclusive && cluster.bricks.iter().any(|brick| brick.cache_bytes > 0) {
-        return refuse("caches that keep what was written at one holder only");
-    }
     let release = write_release(cluster, workload);
     if !conditions.incidents.is_empty() && release != WriteRelease::Nvram {
         return refuse("incidents, and writes that leave when disks have them: a disk may be away");
@@ -158,11 +156,7 @@ fn check_conditions(
     {
         return Err(TimedError::Conditions(format!("an incident at brick {brick}, which is in no group")));
     }
-    let are_blocks = match workload {
-        Workload::Closed { mix, .. } | Workload::Open { mix, .. } => matches!(mix.sizes, Sizes::Blocks(_)),
-        Workload::Stream(_) => false,
-    };
-    if conditions.is_judged && !are_blocks {
+    if conditions.is_judged && Grain::of(workload) != Grain::Block {
         return refuse("checkers that watch requests of other sizes than whole blocks");
     }
     Ok(())
@@ -180,19 +174,6 @@ fn is_grouped(cluster: &Cluster, brick: u32) -> bool {
     cluster.groups.0.iter().any(|group| group.contains(&brick))
 }
 
-/// The read policy of a volume that is this scheme.
-fn policy(scheme: &Scheme) -> Result<ReadPolicy, TimedError> {
-    let name = match scheme {
-        Scheme::Policy(policy) => return Ok(*policy),
-        Scheme::WeightedHash(weights) if !weights.is_empty() => "weighted-hash with given weights",
-        Scheme::Lard(config) if *config != LardConfig::default() => "lard with thresholds of its own",
-        Scheme::Hedged(percent) if *percent != 95.0 => "hedged with a percentage of its own",
-        Scheme::Claim(options) if options.blind || options.defer.is_some() => "claim (blind)",
-        other => other.name(),
-    };
-    name.parse().map_err(|_| TimedError::Scheme(name))
-}
-
 struct Timed {
     world: World,
     volumes: Vec<VolumePlan>,
@@ -203,15 +184,26 @@ struct Timed {
     depths: Vec<u32>,
     gateways: u32,
     hosts: Option<Hosts>,
-    /// What each brick had done when the measuring began.
-    before: Vec<Before>,
-    worked_before: Worked,
+    /// The volumes' read policy, and what stands for it at each gateway where it is not as shipped.
+    policy: (ReadPolicy, Vec<Shared>),
+    /// What had been done when the measuring began.
+    before: Done,
     events: u64,
 }
 
-/// What a brick had done at some moment.
+/// What was done by some moment.
+#[derive(Default)]
+struct Done {
+    bricks: Vec<DoneByBrick>,
+    /// Answers to reads that were answered before.
+    duplicates: u64,
+    /// Places that moved to another home.
+    moves: u64,
+    worked: Worked,
+}
+
 #[derive(Clone, Copy, Default)]
-struct Before {
+struct DoneByBrick {
     served: Served,
     hits: u64,
 }
@@ -229,8 +221,11 @@ impl Timed {
         let replicas = cluster.groups.0[0].len() as u32;
         let disk_sectors =
             cluster.bricks.iter().map(|brick| brick.drive.capacity_sectors()).min().unwrap_or(0);
-        let block_sectors = BLOCK_U64 / SECTOR_BYTES;
-        let blocks = disk_sectors / block_sectors;
+        let grain = Grain::of(&workload);
+        let block_sectors = grain.block_sectors();
+        // Whole blocks of 4 KiB, so that a trace wraps around where it does under the ideal.
+        let blocks =
+            disk_sectors / Grain::Block.block_sectors() * (Grain::Block.block_sectors() / block_sectors);
         let unit_blocks = if layout.data() > 1 { UNIT_BLOCKS.min(blocks) } else { 1 };
         let stripes = blocks / unit_blocks;
         let plan = |number: u64| VolumePlan {
@@ -251,19 +246,26 @@ impl Timed {
             Scheme::Policy(ReadPolicy::Claim | ReadPolicy::Usual) => Some(ClaimOptions::default()),
             _ => None,
         };
+        let set = || policy::set(&cluster.scheme, &cluster.network, grain, &order);
+        let set: Vec<Shared> = (0..cluster.gateways).filter_map(|_| set()).collect();
         let hardware = Hardware {
             bricks: order.iter().map(|brick| cluster.bricks[*brick].clone()).collect(),
             network: cluster.network,
             claims,
             is_synchronised: cluster.synchronised,
             volumes: 1,
+            grain,
+            replicas,
+            is_exclusive: cluster.exclusive,
+            policy: set.first().cloned(),
         };
         let shape = shape(volumes.clone(), hardware);
         let mut world = World::new(seed, shape, Trace::new(None));
         let sectors = stripes * unit_blocks * u64::from(layout.data()) * block_sectors;
         let draw = Draw::new(seed ^ 0x6c6f_6164);
         let release = write_release(cluster, &workload);
-        let load = Load::new(workload, length, release, sectors, draw);
+        let message_bytes = cluster.network.message_bytes;
+        let load = Load::new(workload, length, release, (sectors, grain), message_bytes, draw);
         world.load = Some(Box::new(load));
         let depths = cluster.bricks.iter().map(|brick| brick.depth).collect();
         Timed {
@@ -274,8 +276,8 @@ impl Timed {
             depths,
             gateways: cluster.gateways,
             hosts: cluster.hosts,
-            before: Vec::new(),
-            worked_before: Worked::default(),
+            policy: (policy, set),
+            before: Done::default(),
             events: 0,
         }
     }
@@ -290,6 +292,7 @@ impl Timed {
         }
         let now = Time(self.world.time.now_ns());
         self.schedule(now, conditions);
+        self.world.nodes.iter().for_each(|node| node.begin_speeds(now.0));
         let events = self.load().begin(now, conditions);
         events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
         self.before = self.done();
@@ -311,7 +314,7 @@ impl Timed {
         let verdict = self.load().judge();
         self.world.judge(verdict);
         let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
-        let worked = self.worked().since(&self.worked_before);
+        let worked = self.worked().since(&self.before.worked);
         Ok(Lived { measured: self.finish(scheme), windows, violation, worked })
     }
 
@@ -337,6 +340,11 @@ impl Timed {
         self.world.add_directory();
         let gateways: Vec<usize> = (0..self.gateways).map(|_| self.world.add_gateway()).collect();
         gateways.iter().for_each(|gateway| self.world.boot(*gateway));
+        let (name, set) = &self.policy;
+        for (gateway, set) in gateways.iter().zip(set) {
+            let machine = self.world.nodes[*gateway].gateway().expect("a gateway that was just started");
+            machine.set_policy(*name, Box::new(set.clone()));
+        }
         for (number, plan) in self.volumes.clone().into_iter().enumerate() {
             let first = self.world.shape.bricks;
             self.world.shape.bricks += self.replicas;
@@ -382,18 +390,27 @@ impl Timed {
     }
 
     fn warmed_up(&mut self) {
-        (self.before, self.worked_before) = (self.done(), self.worked());
+        self.before = self.done();
         let now = Time(self.world.time.now_ns());
         self.load().measure_from(now);
     }
 
-    fn done(&self) -> Vec<Before> {
+    fn done(&mut self) -> Done {
         let of_brick = |number: usize| {
             let slot = self.world.nodes.slot(NodeId::Brick(BrickId(number as u32 + 1)));
-            let Some(node) = slot.map(|slot| &self.world.nodes[slot]) else { return Before::default() };
-            Before { served: node.served(), hits: node.cache_hits() }
+            let Some(node) = slot.map(|slot| &self.world.nodes[slot]) else { return DoneByBrick::default() };
+            DoneByBrick { served: node.served(), hits: node.cache_hits() }
         };
-        (0..self.order.len()).map(of_brick).collect()
+        let bricks = (0..self.order.len()).map(of_brick).collect();
+        let moves = self.policy.1.iter().map(|policy| policy.moves()).sum();
+        Done { bricks, duplicates: self.duplicates(), moves, worked: self.worked() }
+    }
+
+    fn duplicates(&mut self) -> u64 {
+        let gateways = self.world.nodes.matching(|node| matches!(node.id(), NodeId::Gateway(_)));
+        let of =
+            |node: usize| self.world.nodes[node].gateway().map(|gateway| gateway.traffic().duplicate_answers);
+        gateways.into_iter().filter_map(of).sum()
     }
 
     /// What processors have done until now.
@@ -411,13 +428,15 @@ impl Timed {
     }
 
     fn finish(mut self, scheme: &'static str) -> Measured {
-        let (now, bricks) = (Time(self.world.time.now_ns()), self.done());
+        let (now, done) = (Time(self.world.time.now_ns()), self.done());
         let load = *self.world.load.take().expect("it has a load");
         let mut measured = load.finish(scheme, now);
         measured.events = self.events;
+        measured.moves = done.moves - self.before.moves;
+        measured.contention.duplicates = done.duplicates - self.before.duplicates;
         let seconds = measured.seconds;
         measured.bricks = vec![BrickMeasured { idle: 1.0, ..BrickMeasured::default() }; self.depths.len()];
-        for ((at, before), after) in self.order.iter().zip(&self.before).zip(&bricks) {
+        for ((at, before), after) in self.order.iter().zip(&self.before.bricks).zip(&done.bricks) {
             let places = f64::from(self.depths[*at]);
             measured.bricks[*at] = brick(before, after, (seconds, places));
         }
@@ -437,7 +456,7 @@ impl Worked {
 }
 
 /// What a brick did between two moments. An access counts when it begins.
-fn brick(before: &Before, after: &Before, (seconds, places): (f64, f64)) -> BrickMeasured {
+fn brick(before: &DoneByBrick, after: &DoneByBrick, (seconds, places): (f64, f64)) -> BrickMeasured {
     let since = |of: fn(&Served) -> u64| of(&after.served) - of(&before.served);
     let (reads, writes) = (since(|served| served.reads), since(|served| served.writes));
     let busy_s = (after.served.busy - before.served.busy).as_secs_f64();

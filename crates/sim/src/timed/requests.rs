@@ -2,8 +2,9 @@
 
 use super::cluster::WriteRelease;
 use super::conditions::Seen;
+use super::grain::Grain;
 use super::workload::Shape;
-use base::{BLOCK_U64, HashMap, SECTOR_BYTES, Time};
+use base::{HashMap, Time};
 use std::collections::VecDeque;
 
 /// A request that is not over.
@@ -33,6 +34,7 @@ pub(super) struct Answered {
 
 pub(super) struct Requests {
     release: WriteRelease,
+    grain: Grain,
     open: HashMap<u64, Asked>,
     unanswered: u64,
     /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
@@ -41,9 +43,9 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(release: WriteRelease) -> Requests {
+    pub(super) fn new(release: WriteRelease, grain: Grain) -> Requests {
         let (open, writing) = (HashMap::default(), HashMap::default());
-        Requests { release, open, unanswered: 0, writing, last_tag: 0 }
+        Requests { release, grain, open, unanswered: 0, writing, last_tag: 0 }
     }
 
     pub(super) fn are_answered(&self) -> bool {
@@ -62,8 +64,8 @@ impl Requests {
         let asked = Asked {
             born: now,
             group,
-            block: shape.sector * SECTOR_BYTES / BLOCK_U64,
-            blocks: (u64::from(shape.count) * SECTOR_BYTES).div_ceil(BLOCK_U64),
+            block: shape.sector / self.grain.block_sectors(),
+            blocks: u64::from(shape.count).div_ceil(self.grain.block_sectors()),
             is_write: shape.is_write,
             is_answered: false,
             is_released: false,

@@ -93,7 +93,7 @@ impl World {
         World {
             time: Timeline::new(),
             nodes: Nodes::new(),
-            physics: Physics::new(draw, shape.hardware.as_ref().map(|hardware| hardware.network)),
+            physics: Physics::new(draw, shape.hardware.as_deref()),
             judges: Judges::default(),
             trace,
             shape,

@@ -11,6 +11,7 @@ use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time, VolumeId}
 use core::ops::{Index, IndexMut};
 use model::Clock;
 use proto::Counters;
+use proto::gateway::Gateway;
 use proto::seat::heads::Served;
 use store::IoKind;
 
@@ -170,7 +171,8 @@ impl Node {
 
     /// When such a disk is done with what it is asked now.
     pub(super) fn shelf_done_ns(&mut self, disk: usize, now_ns: u64, kind: &IoKind) -> u64 {
-        self.shelves[disk].done_ns(now_ns, kind)
+        let done = self.shelves[disk].done(self.clock.local(now_ns), kind);
+        self.clock.world(done)
     }
 
     /// What its disks have done in all its runs.
@@ -196,6 +198,19 @@ impl Node {
             Role::Brick(brick, _) => Some(brick),
             _ => None,
         }
+    }
+
+    /// The gateway's machine, while it runs.
+    pub(crate) fn gateway(&mut self) -> Option<&mut Gateway> {
+        match &mut self.process.as_mut()?.role {
+            Role::Gateway(gateway, _) => Some(gateway),
+            _ => None,
+        }
+    }
+
+    /// From now on it is known when its disks' speeds change.
+    pub(crate) fn begin_speeds(&self, now_ns: u64) {
+        self.shelves.iter().for_each(|shelf| shelf.begin(self.clock.local(now_ns)));
     }
 
     pub(super) fn shows_heads(&self) -> bool {

@@ -22,6 +22,12 @@ impl World {
         }
         let late_ns = self.lateness_ns(&packet.message) + self.faults.lateness_ns(from);
         let is_between_bricks = matches!((sender, to), (NodeId::Brick(_), NodeId::Brick(_)));
+        if let Some(load) = &mut self.load {
+            load.on_packet((sender, to), &packet);
+        }
+        if self.is_lost(&packet.message) {
+            return;
+        }
         let parcel = Parcel { is_between_bricks, content_bytes: packet.payload.len() as u64 };
         let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target, parcel) else { return };
         self.faults.note_arrivals(&arrivals);
@@ -34,6 +40,15 @@ impl World {
         if let Some(at_ns) = arrivals.first_ns {
             self.time.at(at_ns + late_ns, event(packet));
         }
+    }
+
+    /// Whether the network of a study loses this.
+    fn is_lost(&mut self, message: &Message) -> bool {
+        let claims_lost_ppm =
+            self.shape.hardware.as_ref().map_or(0, |hardware| hardware.network.claims_lost_ppm);
+        claims_lost_ppm > 0
+            && matches!(message, Message::Claims { .. })
+            && self.physics.draw().chance(claims_lost_ppm)
     }
 
     /// What the faults and the figures want to know of what is said.

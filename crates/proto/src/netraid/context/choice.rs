@@ -4,7 +4,7 @@ use super::calls::Call;
 use crate::distribute::Policies;
 use crate::distribute::load::Load;
 use crate::distribute::pace::{Kind, QuestionId};
-use crate::distribute::policy::{Course, Next, Part, Plan, Told};
+use crate::distribute::policy::{Course, Next, Part, Plan, Policy, Told};
 use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::lateness::Lateness;
 use crate::netraid::traffic::Traffic;
@@ -50,6 +50,11 @@ impl Choice {
     /// What policies draw follows from `seed`.
     pub(crate) fn seed(&mut self, seed: u64) {
         self.policies = Policies::new(seed);
+    }
+
+    /// See [`Policies::set`].
+    pub(crate) fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
+        self.policies.set(policy, to);
     }
 
     // ---- what is known ----

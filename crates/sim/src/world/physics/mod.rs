@@ -7,7 +7,7 @@ pub(crate) mod timed;
 
 use super::bay::Bay;
 use super::net::Net;
-use crate::timed::Network;
+use crate::timed::Hardware;
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
 use store::IoKind;
@@ -46,8 +46,9 @@ pub(crate) struct Physics {
 }
 
 impl Physics {
-    pub(super) fn new(draw: Draw, network: Option<Network>) -> Physics {
-        let ways = network.map_or(Ways::Faulty, |network| Ways::Timed(Wires::new(network)));
+    pub(super) fn new(draw: Draw, hardware: Option<&Hardware>) -> Physics {
+        let wires = |hardware: &Hardware| Ways::Timed(Wires::new(hardware.network, hardware.grain));
+        let ways = hardware.map_or(Ways::Faulty, wires);
         Physics { net: Net::new(), ways, durability: Durability::Honoured, draw }
     }
 

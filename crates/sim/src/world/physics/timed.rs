@@ -1,11 +1,13 @@
 //! What takes time: links and network cards. Each is a resource that serves one after another.
 
-use crate::timed::Network;
+use crate::timed::{Grain, Network};
 
 /// The network of a cluster: one way between bricks, another between a gateway and a brick, and a card at each node that
 /// sends one packet after another, where a rate is given.
 pub(crate) struct Wires {
     network: Network,
+    /// What content stands for.
+    grain: Grain,
     /// From when each node's card is free.
     card_free_ns: Vec<u64>,
 }
@@ -18,8 +20,8 @@ pub(crate) struct Parcel {
 }
 
 impl Wires {
-    pub(crate) fn new(network: Network) -> Wires {
-        Wires { network, card_free_ns: Vec::new() }
+    pub(crate) fn new(network: Network, grain: Grain) -> Wires {
+        Wires { network, grain, card_free_ns: Vec::new() }
     }
 
     /// When a packet arrives that `from` sends now.
@@ -30,7 +32,7 @@ impl Wires {
         if self.card_free_ns.len() <= from {
             self.card_free_ns.resize(from + 1, 0);
         }
-        let bytes = message_bytes + parcel.content_bytes;
+        let bytes = message_bytes + self.grain.on_disk(parcel.content_bytes);
         let gone_ns = self.card_free_ns[from].max(now_ns) + bytes * 1_000_000_000 / per_second.max(1);
         self.card_free_ns[from] = gone_ns;
         gone_ns + way_ns
