@@ -1,11 +1,12 @@
-//! A run of the performance simulator as a job, and which of its figures a table can have.
+//! A measured cluster as a job, and which of its figures a table can have.
 
 use crate::experiment::{Job, Sample};
 use base::Time;
 use serde_json::json;
+use sim::central;
 use sim::timed::{
     self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Conditions, Interval, Length, Measured,
-    Message, Mix, Window, Workload,
+    Message, Mix, Scheme, Window, Workload,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -61,20 +62,9 @@ pub struct Seen {
 /// The same for the stream and who asks for it.
 pub type SeenByAll = Rc<RefCell<Seen>>;
 
-/// What stands for the machines of a cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Machines {
-    /// The performance model: [`sim::perf`].
-    #[default]
-    Modelled,
-    /// The machines that run for real, in the timed world: [`sim::timed`].
-    Whole,
-}
-
 /// A cluster under a load.
 #[derive(Clone)]
 pub struct System {
-    pub machines: Machines,
     pub cluster: Cluster,
     pub load: Load,
     pub length: Length,
@@ -99,7 +89,7 @@ impl Job for System {
             hosts,
         } = &self.cluster;
         json!({
-            "job": "system", "machines": format!("{:?}", self.machines), "drives": self.drives, "groups": format!("{:?}", groups.0),
+            "job": "system", "drives": self.drives, "groups": format!("{:?}", groups.0),
             "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
             "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
             "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
@@ -111,17 +101,7 @@ impl Job for System {
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let seen = SeenByAll::default();
         let workload = self.load.open(seed, &seen)?;
-        let (measured, windows) = match self.machines {
-            Machines::Modelled => {
-                let run = sim::perf::run(&self.cluster, workload, self.length, seed);
-                (run.map_err(|error| error.to_string())?, Vec::new())
-            }
-            Machines::Whole => {
-                let run = timed::live_through(&self.cluster, workload, self.length, &self.conditions, seed);
-                let lived = run.map_err(|error| error.to_string())?;
-                (lived.measured, lived.windows)
-            }
-        };
+        let (measured, windows) = self.measure(workload, seed)?;
         let Seen { failure, mut notes } = seen.take();
         if let Some(why) = failure {
             return Err(why);
@@ -143,18 +123,37 @@ impl Job for System {
 /// What clients saw from interval to interval, without the last one, which ends with the load.
 pub fn over_time(windows: &[Window]) -> [(String, Vec<[f64; 2]>); 2] {
     let windows = &windows[..windows.len().saturating_sub(1)];
-    let curve = |of: &dyn Fn(&Window) -> f64| {
-        windows.iter().map(|window| [window.from_s + window.seconds / 2.0, of(window)]).collect()
+    let curve = |of: &dyn Fn(&Window) -> Option<f64>| {
+        let middle = |window: &Window| window.from_s + window.seconds / 2.0;
+        windows.iter().filter_map(|window| Some([middle(window), of(window)?])).collect()
     };
+    let is_answered = |window: &Window| window.requests > 0;
     [
-        (RATE_OVER_TIME.to_owned(), curve(&|window| window.requests as f64 / window.seconds)),
-        (P99_OVER_TIME.to_owned(), curve(&|window| window.p99_ms)),
+        (RATE_OVER_TIME.to_owned(), curve(&|window| Some(window.requests as f64 / window.seconds))),
+        // Where nothing was answered nothing can be said of how long it took.
+        (P99_OVER_TIME.to_owned(), curve(&|window| is_answered(window).then_some(window.p99_ms))),
     ]
 }
 
 /// The curves of [`over_time`].
 pub const RATE_OVER_TIME: &str = "requests_per_second_over_time";
 pub const P99_OVER_TIME: &str = "response_p99_ms_over_time";
+
+impl System {
+    /// Whole machines, and for the ideal that no machines can be its own scheduler.
+    fn measure(&self, workload: Workload, seed: u64) -> Result<(Measured, Vec<Window>), String> {
+        let System { cluster, length, conditions, .. } = self;
+        if !matches!(cluster.scheme, Scheme::Central) {
+            let lived = timed::live_through(cluster, workload, *length, conditions, seed);
+            return lived.map(|lived| (lived.measured, lived.windows)).map_err(|error| error.to_string());
+        }
+        if *conditions != Conditions::default() || cluster.hosts.is_some() {
+            return Err("central has no machines: no layout, incidents, processors or intervals".to_owned());
+        }
+        let measured = central::run(cluster, workload, *length, seed);
+        measured.map(|measured| (measured, Vec::new())).map_err(|error| error.to_string())
+    }
+}
 
 /// A share in whole percent: what differs from seed to seed in a decimal is one note.
 fn percent(share: f64) -> String {

@@ -4,9 +4,8 @@
 //! Reading order: [`torture`] (one seed from its set-up to its judgement), [`options`] (what a seed draws), `world`
 //! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
 //! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. [`timed`] measures how fast
-//! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`perf`] (an older
-//! model of the same, with a client and a write path of its own), [`reference`] (modelled drives beside real ones),
-//! [`queue`] (events in the order of time).
+//! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`central`] (the ideal that
+//! no machines can be), [`reference`] (modelled drives beside real ones), [`queue`] (events in the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 
@@ -21,7 +20,6 @@ mod faults;
 pub mod history;
 pub mod hostile;
 pub mod options;
-pub mod perf;
 pub mod plants;
 pub mod queue;
 pub mod rare;

@@ -9,7 +9,7 @@ use super::bed::{self, Bed, Folder};
 use super::described::{Described, Figures, Predicted, Times};
 use anyhow::{Context, Result};
 use base::BLOCK_U64;
-use lab::system::{Load, Machines, System};
+use lab::system::{Load, System};
 use model::drive::DriveModel;
 use model::host::{Costs, KINDS, Kind, Machine, Work};
 use sim::timed::{
@@ -111,7 +111,6 @@ fn system((reads, blocks, outstanding): (f64, u32, u32), processors: u32) -> Res
     let scheme = Scheme::Policy(ReadPolicy::FOR_NEW_VOLUMES);
     let mix = Mix { reads, sizes: Sizes::Blocks(blocks), locality: Locality::Uniform };
     Ok(System {
-        machines: Machines::Whole,
         cluster: Cluster {
             network,
             hosts,

@@ -73,7 +73,10 @@ pub(super) struct Described {
 }
 
 impl Described {
-    pub(super) fn new(system: System) -> Result<Described> {
+    pub(super) fn new(mut system: System) -> Result<Described> {
+        // As gateways have it, and not with the settings of a study.
+        let policy = policy(&system.cluster.scheme)?;
+        system.cluster.scheme = Scheme::Policy(policy);
         let cluster = &system.cluster;
         let Load::Closed { outstanding, mix } = &system.load else {
             bail!("--live has closed loops only: workload.kind = \"closed\"");
@@ -130,7 +133,7 @@ impl Described {
             reads: mix.reads,
             outstanding: *outstanding,
         };
-        let (policy, heads, drive) = (policy(&cluster.scheme)?, heads(brick.policy)?, name.to_owned());
+        let (heads, drive) = (heads(brick.policy)?, name.to_owned());
         Ok(Described { policy, asked, brick, heads, drive, setting, system })
     }
 

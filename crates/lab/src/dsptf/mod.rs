@@ -17,7 +17,6 @@ mod table5;
 mod table6;
 mod text;
 mod traces;
-mod whole;
 
 use crate::experiment::Experiment;
 
@@ -36,6 +35,5 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(table6::Table6),
         Box::new(fig9::Fig9),
         Box::new(text::Text),
-        Box::new(whole::Whole),
     ]
 }

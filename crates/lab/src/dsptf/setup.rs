@@ -4,7 +4,7 @@ use crate::cell::Cell;
 use crate::experiment::{Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Series, Spot};
-use crate::system::{Load, Machines, System};
+use crate::system::{Load, System};
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use proto::distribute::lard::LardConfig;
@@ -50,7 +50,6 @@ pub(super) fn scheme(parameters: &Parameters, name: &str, weights: &[f64]) -> Sc
         "D-SPTF" => Scheme::Claim(ClaimOptions {
             slack_percent: parameters.count("claim_slack_percent"),
             hold_rotation_only: parameters.flag("claim_hold_rotation_only"),
-            ..ClaimOptions::default()
         }),
         "Hashing" => Scheme::Hash,
         "Weighted hash" => Scheme::WeightedHash(weights.to_vec()),
@@ -126,7 +125,6 @@ pub(super) fn closed(
     let groups = cluster.groups.0.len() as u64;
     let load = Load::Closed { outstanding, mix: mix(parameters, reads) };
     System {
-        machines: Machines::default(),
         conditions: Conditions::default(),
         cluster,
         load,

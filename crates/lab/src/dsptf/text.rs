@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use crate::system::{Load, Machines, System};
+use crate::system::{Load, System};
 use proto::heads::Policy;
 use sim::timed::{Arrivals, Cluster, Conditions, Scheme};
 
@@ -139,7 +139,6 @@ fn all_idle(parameters: &Parameters, scale: Scale, replicas: u32) -> Point {
     let load = Load::Open { per_second: 1.0, arrivals: Arrivals::Regular, mix: setup::mix(parameters, 1.0) };
     let length = setup::length(parameters, scale, 1);
     let system = System {
-        machines: Machines::default(),
         conditions: Conditions::default(),
         cluster,
         load,

@@ -4,7 +4,7 @@ use super::setup;
 use crate::error::LabError;
 use crate::experiment::Scale;
 use crate::parameters::Parameters;
-use crate::system::{Load, Machines, SeenByAll, Stream, System};
+use crate::system::{Load, SeenByAll, Stream, System};
 use base::Time;
 use sim::timed::{Arrival, Cluster, Conditions, Length, Scheme};
 use std::sync::Arc;
@@ -103,7 +103,6 @@ pub(super) fn cluster(
 pub(super) fn replay(parameters: &Parameters, cluster: Cluster, trace: Generated) -> System {
     let length = Length { warmup: 0, requests: trace.requests() };
     System {
-        machines: Machines::default(),
         conditions: Conditions::default(),
         cluster,
         load: Load::Stream(Arc::new(trace)),

@@ -6,15 +6,13 @@ use super::source::number;
 use super::workload::load;
 use crate::error::LabError;
 use crate::experiment::Scale;
-use crate::system::{Load, Machines, System};
+use crate::system::{Load, System};
 use base::Time;
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
 use model::host::Machine;
-use proto::distribute::claim::bids::Defer;
 use proto::heads::Policy;
 use proto::layout::Layout;
-use sim::timed::ClaimOptions;
 use sim::timed::{
     BrickSpec, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, WriteRelease,
 };
@@ -41,10 +39,7 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     }
     let length = length(form, &load, scale, groups);
     let conditions = conditions(source, form)?;
-    let asks_for_whole =
-        cluster.hosts.is_some() || cluster.gateways > 1 || conditions != Conditions::default();
-    let machines = if asks_for_whole { Machines::Whole } else { Machines::Modelled };
-    Ok(System { machines, cluster, load, length, drives, conditions })
+    Ok(System { cluster, load, length, drives, conditions })
 }
 
 /// The processors of a file of costs.
@@ -156,12 +151,14 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
             source.wrong("cluster.replicas", format!("give 1 to {replicas_max}, for {bricks} bricks"))
         );
     }
-    let scheme = scheme(source, said, brick.drive.revolution_ns().is_some())?;
+    let scheme = scheme(source, said)?;
     let groups = match said.placement.as_str() {
         "disjoint" => Groups::disjoint(bricks, said.replicas),
-        "chained" => Groups::chained(bricks, said.replicas),
         other => {
-            return Err(source.wrong("cluster.placement", format!("'{other}' is not disjoint or chained")));
+            return Err(source.wrong(
+                "cluster.placement",
+                format!("'{other}' is not disjoint: whole machines place each group on bricks of its own"),
+            ));
         }
     };
     let write_release = match said.write_release.as_str() {
@@ -197,7 +194,7 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
     Ok(cluster)
 }
 
-fn scheme(source: &Source, said: &form::Cluster, turns: bool) -> Result<Scheme, LabError> {
+fn scheme(source: &Source, said: &form::Cluster) -> Result<Scheme, LabError> {
     match Scheme::named(&said.policy) {
         Some(Scheme::WeightedHash(_)) if said.weights.len() != said.bricks as usize => {
             let why = format!("weighted-hash needs a weight for each of the {} bricks", said.bricks);
@@ -206,10 +203,6 @@ fn scheme(source: &Source, said: &form::Cluster, turns: bool) -> Result<Scheme, 
         Some(Scheme::WeightedHash(_)) => {
             let weigh = |weight: &f64| number(source, "cluster.weights", *weight, [1e-6, 1e6]);
             said.weights.iter().map(weigh).collect::<Result<_, _>>().map(Scheme::WeightedHash)
-        }
-        // As on bricks: with no rotation to wait in, a read is left to the best bidder.
-        Some(Scheme::Claim(options)) if !turns => {
-            Ok(Scheme::Claim(ClaimOptions { defer: Some(Defer::default()), told_by_client: true, ..options }))
         }
         Some(scheme) => Ok(scheme),
         None => Err(source.wrong("cluster.policy", format!("'{}' is not one of {POLICIES}", said.policy))),

@@ -101,6 +101,11 @@ impl Policies {
         self.of(policy).plan(now, part, load)
     }
 
+    /// See [`Policy::patience`].
+    pub fn patience(&mut self, policy: ReadPolicy, usual: Duration) -> Duration {
+        self.of(policy).patience(usual)
+    }
+
     /// See [`Policy::next`].
     pub fn next(
         &mut self,

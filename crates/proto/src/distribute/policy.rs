@@ -142,6 +142,12 @@ pub trait Policy: core::fmt::Debug {
         Next::Nothing
     }
 
+    /// How long all that were asked may stay silent before all is asked anew, where gateways would wait for `usual`. A policy
+    /// of a study may have clients that ask once.
+    fn patience(&self, usual: Duration) -> Duration {
+        usual
+    }
+
     fn answered(&mut self, _told: &Told) {}
 
     /// The holder where a place is served and should be cached, where the policy has one for each.

@@ -19,10 +19,7 @@ pub(crate) fn bench() {
         let workload = || Workload::Closed { outstanding, mix };
         let per_second = |work: &dyn Fn()| REQUESTS as f64 / super::elapsed(work).as_secs_f64();
         let whole = per_second(&|| drop(sim::timed::run(&cluster, workload(), length, 1).expect("it runs")));
-        let model = per_second(&|| drop(sim::perf::run(&cluster, workload(), length, 1).expect("it runs")));
-        println!(
-            "  {name:6} {outstanding:3} outstanding: whole machines {whole:9.0}, performance model {model:9.0}"
-        );
+        println!("  {name:6} {outstanding:3} outstanding: whole machines {whole:9.0}");
     }
     let cluster = Cluster {
         write_release: WriteRelease::Nvram,

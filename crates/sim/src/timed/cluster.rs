@@ -3,7 +3,6 @@
 use base::Time;
 use model::drive::{DriveModel, DriveOptions};
 use model::host::Costs;
-use proto::distribute::claim::bids::Defer;
 use proto::distribute::lard::LardConfig;
 use proto::heads::Policy;
 use std::sync::Arc;
@@ -71,12 +70,6 @@ impl Groups {
     pub fn disjoint(bricks: u32, replicas: u32) -> Groups {
         let groups = bricks.checked_div(replicas).unwrap_or(0);
         Groups((0..groups).map(|group| (group * replicas..(group + 1) * replicas).collect()).collect())
-    }
-
-    /// A group beginning at each brick: it and the `replicas - 1` next ones, around.
-    pub fn chained(bricks: u32, replicas: u32) -> Groups {
-        let group = |first: u32| (0..replicas.min(bricks)).map(|next| (first + next) % bricks).collect();
-        Groups((0..bricks).map(group).collect())
     }
 }
 
@@ -212,31 +205,18 @@ impl Scheme {
     }
 }
 
+/// How disks whose heads are seen claim. Others are served as bricks do it, whatever is set here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClaimOptions {
     /// How much more than two one-way latencies before a disk is free its next access is chosen, in percent of one.
     pub slack_percent: u64,
     /// See [`proto::distribute::claim::Config::hold_rotation_only`].
     pub hold_rotation_only: bool,
-    /// For devices without rotation: reads are left to the best bidder.
-    pub defer: Option<Defer>,
-    /// Whether the client tells all holders of a read, as gateways do on a real cluster, and not one that tells the
-    /// others, as in the paper.
-    pub told_by_client: bool,
-    /// Whether a disk's head cannot be seen: bids are what the brick has measured of itself
-    /// ([`proto::distribute::claim::estimate`]), and choosing by positioning time is choosing by arrival.
-    pub blind: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> ClaimOptions {
-        ClaimOptions {
-            slack_percent: 10,
-            hold_rotation_only: false,
-            defer: None,
-            told_by_client: false,
-            blind: false,
-        }
+        ClaimOptions { slack_percent: 10, hold_rotation_only: false }
     }
 }
 

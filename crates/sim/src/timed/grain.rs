@@ -4,8 +4,9 @@
 //! a block of the protocol stands for one sector: 4096 bytes of a message are 512 of the disk, of the wires and of the memories, and
 //! machines do the same work for as many blocks. Content is then not what clients wrote, so that no checker can watch.
 
-use super::workload::{Sizes, Workload};
+use super::workload::{Shape, Sizes, Workload};
 use base::{BLOCK_U64, SECTOR_BYTES};
+use wire::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Grain {
@@ -41,6 +42,19 @@ impl Grain {
         self.block_bytes() / SECTOR_BYTES
     }
 
+    /// A request as machines are asked for it. They cut what crosses the end of a stretch, which of sectors comes every 512 KiB and of
+    /// blocks every 4 MiB: a study's request is moved back before such an end, by whole blocks of 4 KiB, so that it stays one access.
+    /// One that is longer than the longest span (128 KiB) is cut all the same.
+    pub(super) fn fit(self, shape: Shape) -> Shape {
+        let (stretch, end) = (Span::STRETCH_BLOCKS, shape.sector + u64::from(shape.count));
+        let over = end % stretch;
+        let is_moved = self == Grain::Sector
+            && shape.count <= Span::BLOCKS_MAX
+            && shape.sector / stretch < (end - 1) / stretch;
+        let back = over.next_multiple_of(Grain::Block.block_sectors());
+        Shape { sector: shape.sector - if is_moved { back } else { 0 }, ..shape }
+    }
+
     /// What so many bytes of the protocol are on the disk.
     pub(crate) fn on_disk(self, bytes: u64) -> u64 {
         bytes / (BLOCK_U64 / self.block_bytes())
@@ -49,5 +63,19 @@ impl Grain {
     /// What so many bytes of the disk are in the protocol.
     pub(crate) fn in_protocol(self, bytes: u64) -> u64 {
         bytes * (BLOCK_U64 / self.block_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_crosses_a_stretch_is_moved_back_by_whole_blocks() {
+        let fit = |sector, count| Grain::Sector.fit(Shape { sector, count, is_write: false }).sector;
+        assert_eq!((fit(1016, 8), fit(1024, 8)), (1016, 1024));
+        assert_eq!((fit(1017, 8), fit(1023, 8), fit(1020, 21)), (1009, 1015, 996));
+        assert_eq!(fit(1000, 257), 1000, "it is cut all the same");
+        assert_eq!(Grain::Block.fit(Shape { sector: 1017, count: 8, is_write: false }).sector, 1017);
     }
 }

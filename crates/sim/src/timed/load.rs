@@ -194,9 +194,14 @@ impl Load {
         self.progress.refused.take()
     }
 
+    /// The load's own time: the cluster's set-up is before it.
+    fn since_begin(&self, now: Time) -> Time {
+        Time(now.0 - self.arrivals.origin.0)
+    }
+
     /// Measures from `now` on.
     pub(super) fn measure_from(&mut self, now: Time) {
-        self.record.meter = Meter::new(now);
+        self.record.meter = Meter::new(self.since_begin(now));
     }
 
     /// A packet is sent.
@@ -213,6 +218,7 @@ impl Load {
     /// What was measured until now, but for the bricks.
     pub(super) fn finish(self, scheme: &'static str, now: Time) -> Measured {
         let wrapped = self.arrivals.source.wrapped();
+        let now = self.since_begin(now);
         Measured { wrapped, ..self.record.meter.finish(scheme, now) }
     }
 
@@ -236,6 +242,8 @@ impl Load {
             return (0..self.ports.groups.len() as u32).map(slots).chain(end).collect();
         }
         let first = self.arrivals.next(now).map(|at| (at, LoadEvent::Arrival));
+        self.progress.has_ended = first.is_none();
+        self.end_with_the_last();
         first.into_iter().chain(end).collect()
     }
 
@@ -267,7 +275,8 @@ impl Load {
     /// A request is answered. The group in which a slot is free now.
     fn on_answer(&mut self, now: Time, tag: u64) -> Option<u32> {
         let Answered { is_write, response_ns, free } = self.requests.on_answer(now, tag)?;
-        self.record.meter.answered(now, is_write, response_ns);
+        let since_begin = self.since_begin(now);
+        self.record.meter.answered(since_begin, is_write, response_ns);
         self.record.windows.add(now, response_ns);
         let progress = &mut self.progress;
         (progress.last_answer, progress.answered) = (now, progress.answered + 1);
@@ -349,6 +358,7 @@ impl World {
     fn ask_for(&mut self, group: u32, shape: Shape) {
         let now = Time(self.time.now_ns());
         let load = self.load.as_mut().expect("it has a load");
+        let shape = load.arrivals.grain.fit(shape);
         let ports = &load.ports.groups[group as usize];
         let tag = load.requests.ask(now, (group, ports[0].holders), shape);
         let Port { node, session, volume, .. } = ports[tag as usize % ports.len()];

@@ -5,31 +5,25 @@
 
 use base::{Time, octaves};
 
-/// The kinds of messages.
+/// The kinds of messages between gateways and bricks, and among bricks. The ideal of one queue sends none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Message {
-    /// A client asks a brick to read.
+    /// A gateway asks a brick to read.
     Read,
-    /// A brick passes a read on.
-    Forward,
     /// A brick claims a read.
     Claim,
+    /// Data that were read, to the gateway.
+    Data,
+    /// A read is answered without data.
+    Refused,
     /// A read is no longer wanted.
     Cancel,
-    /// Data that were read, to the client.
-    Data,
-    /// A client gives a brick data to write.
-    Write,
-    /// A brick passes a write on.
-    WriteForward,
-    /// A write is in a journal, to the brick that passed it on.
-    Journaled,
-    /// A write is acknowledged to the client.
-    Acknowledged,
-    /// A read that is not answered with data.
-    Refused,
     /// What became of a read that is no longer wanted.
     Cancelled,
+    /// A gateway gives a brick data to write.
+    Write,
+    /// A write is in a brick's journal, or is not.
+    Prepared,
     /// Whether writes take effect.
     Decide,
     /// Questions wait for their turn.
@@ -42,22 +36,19 @@ const MESSAGES: usize = Message::Waiting as usize + 1;
 impl Message {
     pub const ALL: [Message; MESSAGES] = [
         Message::Read,
-        Message::Forward,
         Message::Claim,
-        Message::Cancel,
         Message::Data,
-        Message::Write,
-        Message::WriteForward,
-        Message::Journaled,
-        Message::Acknowledged,
         Message::Refused,
+        Message::Cancel,
         Message::Cancelled,
+        Message::Write,
+        Message::Prepared,
         Message::Decide,
         Message::Waiting,
     ];
 
     pub(crate) fn carries_data(self) -> bool {
-        matches!(self, Message::Data | Message::Write | Message::WriteForward)
+        matches!(self, Message::Data | Message::Write)
     }
 }
 
@@ -67,7 +58,7 @@ pub struct Measured {
     pub scheme: &'static str,
     /// Seconds measured.
     pub seconds: f64,
-    /// Seconds in all, with the warm-up.
+    /// Seconds in all, with the warm-up and without the cluster's set-up.
     pub simulated_s: f64,
     pub events: u64,
     pub answered: Answered,
@@ -114,8 +105,6 @@ pub struct Contention {
     pub claims: u64,
     /// Answers that came after the first.
     pub duplicates: u64,
-    /// Reads taken over from a best bidder that let its time pass.
-    pub overtaken: u64,
 }
 
 /// What one brick did.
@@ -212,7 +201,7 @@ impl Measured {
         self.traffic.by_kind[kind as usize] as f64 / self.answered.requests.max(1) as f64
     }
 
-    /// Messages of all kinds for each request, as D-SPTF counts them (table 5): with those to and from clients, and a
+    /// Messages of all kinds for each request, as D-SPTF counts them (table 5): with those to and from gateways, and a
     /// claim beyond the first as one to each holder, the claimer among them.
     pub fn messages_per_request(&self) -> f64 {
         let sent: u64 = self.traffic.by_kind.iter().sum();

@@ -72,7 +72,7 @@ fn kind((from, to): (NodeId, NodeId), message: &wire::Message) -> Option<Message
         wire::Message::Cancel { .. } => Message::Cancel,
         wire::Message::Cancelled { .. } => Message::Cancelled,
         wire::Message::Prepare { .. } => Message::Write,
-        wire::Message::Prepared { .. } => Message::Journaled,
+        wire::Message::Prepared { .. } => Message::Prepared,
         wire::Message::Decide { .. } => Message::Decide,
         wire::Message::Waiting { .. } => Message::Waiting,
         _ => return None,

@@ -1,7 +1,7 @@
 //! Who serves a read: from a [`Scheme`] to the policy that the run's gateway has, and the rule of who keeps what was written.
 //!
 //! A scheme that gateways ship under a name is left as it is. All others are made here, with the settings of the study, and take
-//! the place of the shipped one at the gateway ([`proto::gateway::Gateway::set_policy`]).
+//! the place of the shipped one at the gateway ([`proto::gateway::Gateway::set_policy`]); its clients ask once, as those of papers do.
 
 use super::cluster::{Network, Scheme};
 use super::grain::Grain;
@@ -22,6 +22,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use wire::{ReadPolicy, Span};
 
+/// Longer than any read of a study takes: who asks once waits for the answer. Of nothing else but claims is anything lost.
+const ASKED_ONCE: Duration = Duration::from_secs(60);
+
 /// A policy of which the gateway has one handle, and who asks after its homes and moves another.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared(Rc<RefCell<Box<dyn Policy>>>);
@@ -37,6 +40,10 @@ impl Policy for Shared {
 
     fn next(&mut self, now: Time, part: &Part<'_>, course: &Course, load: &Load) -> Next {
         self.0.borrow_mut().next(now, part, course, load)
+    }
+
+    fn patience(&self, usual: Duration) -> Duration {
+        usual.max(ASKED_ONCE)
     }
 
     fn answered(&mut self, told: &Told) {

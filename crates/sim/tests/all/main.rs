@@ -5,6 +5,7 @@ mod drive_reference;
 mod hostile;
 mod hosts;
 mod linearizable;
+mod measured;
 mod scenarios;
 mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]

@@ -3,10 +3,9 @@
 use super::figures::Figures;
 use super::plan::{self, Plan};
 use anyhow::{Result, bail};
-use model::drive::SECTOR_BYTES;
+use base::BLOCK_U64;
 use proto::distribute::LARD_SCALE;
 use proto::distribute::lard::LardConfig;
-use sim::timed::ClaimOptions;
 use sim::timed::{
     BrickSpec, Cluster, Length, Locality, Measured, Mix, Network, Scheme, Sizes, Workload, WriteRelease,
 };
@@ -70,16 +69,15 @@ fn cluster(plan: &Plan, policy: ReadPolicy) -> Result<Cluster> {
 }
 
 fn run(cluster: &Cluster, length: Length, seed: u64) -> Result<Measured> {
-    let sizes = Sizes::Fixed((plan::REQUEST_BYTES / SECTOR_BYTES) as u32);
+    let sizes = Sizes::Blocks((plan::REQUEST_BYTES / BLOCK_U64) as u32);
     let mix = Mix { reads: plan::READS, sizes, locality: Locality::Uniform };
     let workload = Workload::Closed { outstanding: plan::OUTSTANDING, mix };
-    Ok(sim::perf::run(cluster, workload, length, seed)?)
+    Ok(sim::timed::run(cluster, workload, length, seed)?)
 }
 
 fn scheme(plan: &Plan, policy: ReadPolicy) -> Result<Scheme> {
     Ok(match policy {
-        ReadPolicy::Claim => Scheme::Claim(ClaimOptions::default()),
-        ReadPolicy::Hash => Scheme::Hash,
+        ReadPolicy::Claim | ReadPolicy::Hash => Scheme::Policy(policy),
         ReadPolicy::Lard => Scheme::Lard(LardConfig {
             scale: LARD_SCALE,
             granule: plan.granule_on_drive(),

@@ -116,6 +116,11 @@ impl Choice {
         self.policies.plan(policy, now, part, &mut self.load)
     }
 
+    /// How long all that were asked under `policy` may stay silent, where that would be `usual`.
+    pub(crate) fn patience(&mut self, policy: ReadPolicy, usual: Duration) -> Duration {
+        self.policies.patience(policy, usual)
+    }
+
     /// What follows when it takes long.
     pub(crate) fn next(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, course: &Course) -> Next {
         self.policies.next(policy, now, part, (course, &self.load))

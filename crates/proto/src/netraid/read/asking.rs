@@ -53,7 +53,9 @@ impl Asked {
         holders: &[(u8, BrickId)],
     ) -> (Asked, Duration) {
         let part = Part { address: target.address(), kind: target.kind(), holders };
-        let patience = rescue::patience(cx.now, &part, cx.choice.load(), retry_delay(met.attempt));
+        let usual = rescue::patience(cx.now, &part, cx.choice.load(), retry_delay(met.attempt));
+        let policy = target.policy(cx);
+        let patience = cx.choice.patience(policy, usual);
         let retry_at = cx.now + patience;
         let mut asked = Asked { course: Course::default(), tie: None, retry_at };
         let row = row_of(cx, target, view);
