@@ -209,7 +209,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("write_response_ms", "the mean response time of writes, until they are acknowledged"),
     ("write_response_p99_ms", "99% of the writes are not longer"),
     ("hit_rate", "the share of reads that a brick's cache answers"),
-    ("messages_per_request", "messages, with those to and from the client"),
+    ("messages_per_request", "messages between gateways and bricks, and among bricks"),
     ("conflicts_per_request", "the share of requests that more than one brick claims"),
     ("claims_per_request", "claims, each counted as one message to every holder"),
     ("device_reads_per_read", "disk reads for each read that no cache answers"),

@@ -5,18 +5,67 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{CLIENT_COMPLETIONS_MAX, INVENTORY_MAX, Recovered, Staged};
 use wire::{Change, Completion, Span};
 
-/// One block. A block that was never written has no stamps, and holds zeros.
+/// Blocks that are kept together: a study may write millions of them.
+const PAGE_BLOCKS: u64 = 8;
+
+/// A block's stamps; none where it was never written. Data has one, and needs no memory of its own for it.
 #[derive(Clone, Debug, Default)]
-struct Block {
-    stamps: Vec<Stamp>,
-    content: Payload,
+enum Stamps {
+    #[default]
+    None,
+    One(Stamp),
+    Many(Box<[Stamp]>),
+}
+
+impl Stamps {
+    fn of(stamps: &[Stamp]) -> Stamps {
+        match stamps {
+            [] => Stamps::None,
+            [stamp] => Stamps::One(*stamp),
+            many => Stamps::Many(many.into()),
+        }
+    }
+
+    fn all(&self) -> &[Stamp] {
+        match self {
+            Stamps::None => &[],
+            Stamps::One(stamp) => core::slice::from_ref(stamp),
+            Stamps::Many(stamps) => stamps,
+        }
+    }
+}
+
+/// Blocks that follow one another. Those that were never written hold zeros, and all do where no content is kept.
+#[derive(Debug, Default)]
+struct Page {
+    stamps: [Stamps; PAGE_BLOCKS as usize],
+    content: Option<Box<[Payload; PAGE_BLOCKS as usize]>>,
+}
+
+impl Page {
+    fn holds(&self, at: usize) -> bool {
+        self.content.as_ref().is_some_and(|content| !content[at].is_empty())
+    }
+
+    fn content(&self, at: usize) -> Payload {
+        self.content.as_ref().map_or_else(Payload::new, |content| content[at].clone())
+    }
+
+    fn set_content(&mut self, at: usize, content: Payload) {
+        if self.content.is_some() || !content.is_empty() {
+            self.content.get_or_insert_default()[at] = content;
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     identity: u64,
     volumes: Vec<VolumeId>,
-    blocks: HashMap<(VolumeId, u64), Block>,
+    /// Whether blocks hold what was written, and not zeros.
+    keeps_content: bool,
+    /// By volume, and the number of the page in it.
+    pages: HashMap<(VolumeId, u64), Page>,
     staged: BTreeMap<Stamp, (Staged, Payload)>,
     notes: BTreeMap<Vec<u8>, Vec<u8>>,
     completions: BTreeMap<ClientId, VecDeque<Completion>>,
@@ -24,8 +73,14 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// An empty disk that this tells from all others.
-    pub(crate) fn new(identity: u64) -> Contents {
-        Contents { identity, ..Contents::default() }
+    pub(crate) fn new(identity: u64, keeps_content: bool) -> Contents {
+        Contents { identity, keeps_content, ..Contents::default() }
+    }
+
+    /// The page of a block, and its place there.
+    fn page(&mut self, volume: VolumeId, lba: u64) -> (&mut Page, usize) {
+        let page = self.pages.entry((volume, lba / PAGE_BLOCKS)).or_default();
+        (page, (lba % PAGE_BLOCKS) as usize)
     }
 
     pub(super) fn identity(&self) -> u64 {
@@ -76,19 +131,28 @@ impl Contents {
         let (span, stamp) = (staged.write.span, staged.write.stamp);
         let width = usize::from(staged.change.width());
         for (index, lba) in (span.lba..span.end()).enumerate() {
-            let block = self.blocks.entry((span.volume, lba)).or_default();
-            block.stamps.resize(width, Stamp::default());
-            match &staged.change {
-                Change::Data => block.content = payload.block(index),
-                Change::Zero => block.content = Payload::new(),
-                Change::Xor { index: moved, .. } => {
-                    block.content = sum(&block.content, &payload.block(index));
-                    block.stamps[usize::from(*moved)] = stamp;
-                    continue;
+            let keeps_content = self.keeps_content;
+            let (page, at) = self.page(span.volume, lba);
+            if let Change::Xor { index: moved, .. } = &staged.change {
+                let mut stamps = page.stamps[at].all().to_vec();
+                stamps.resize(width, Stamp::default());
+                stamps[usize::from(*moved)] = stamp;
+                page.stamps[at] = Stamps::of(&stamps);
+                if keeps_content {
+                    page.set_content(at, sum(&page.content(at), &payload.block(index)));
                 }
-                Change::Parity { .. } => block.content = payload.block(index),
+                continue;
             }
-            block.stamps.fill(stamp);
+            page.stamps[at] = match width {
+                1 => Stamps::One(stamp),
+                width => Stamps::of(&vec![stamp; width]),
+            };
+            match &staged.change {
+                Change::Data | Change::Parity { .. } if keeps_content => {
+                    page.set_content(at, payload.block(index));
+                }
+                _ => page.set_content(at, Payload::new()),
+            }
         }
         let (request, part) = (staged.request, staged.part);
         self.remember(vec![Completion { request, part, stamp }]);
@@ -97,9 +161,11 @@ impl Contents {
     /// Content with these stamps is in place.
     pub(super) fn put(&mut self, span: Span, stamps: &[Stamp], width: usize, payload: &Payload) {
         for (index, lba) in (span.lba..span.end()).enumerate() {
-            let stamps = stamps[index * width..(index + 1) * width].to_vec();
-            let content = if payload.is_empty() { Payload::new() } else { payload.block(index) };
-            self.blocks.insert((span.volume, lba), Block { stamps, content });
+            let has_content = self.keeps_content && !payload.is_empty();
+            let content = if has_content { payload.block(index) } else { Payload::new() };
+            let (page, at) = self.page(span.volume, lba);
+            page.stamps[at] = Stamps::of(&stamps[index * width..(index + 1) * width]);
+            page.set_content(at, content);
         }
     }
 
@@ -108,15 +174,19 @@ impl Contents {
         let mut stamps = Vec::with_capacity(span.count as usize * width);
         let mut bytes = Payload::new();
         for lba in span.lba..span.end() {
-            let block = self.blocks.get(&(span.volume, lba));
-            let known = block.map_or(&[][..], |block| &block.stamps);
+            let (page, place) =
+                (self.pages.get(&(span.volume, lba / PAGE_BLOCKS)), (lba % PAGE_BLOCKS) as usize);
+            let known = page.map_or(&[][..], |page| page.stamps[place].all());
             stamps.extend((0..width).map(|at| known.get(at).copied().unwrap_or_default()));
-            if content {
-                match block.filter(|block| !block.content.is_empty()) {
-                    Some(block) => bytes.append(&block.content),
+            if content && self.keeps_content {
+                match page.filter(|page| page.holds(place)) {
+                    Some(page) => bytes.append(&page.content(place)),
                     None => bytes.append(&Payload::zeros(BLOCK)),
                 }
             }
+        }
+        if content && !self.keeps_content {
+            bytes = Payload::zeros(span.bytes());
         }
         (stamps, bytes)
     }
@@ -142,7 +212,8 @@ impl Contents {
     pub(super) fn allocation(&self, span: Span) -> Vec<(u32, bool)> {
         let mut runs: Vec<(u32, bool)> = Vec::new();
         for lba in span.lba..span.end() {
-            let holds = self.blocks.get(&(span.volume, lba)).is_some_and(|block| !block.content.is_empty());
+            let page = self.pages.get(&(span.volume, lba / PAGE_BLOCKS));
+            let holds = page.is_some_and(|page| page.holds((lba % PAGE_BLOCKS) as usize));
             match runs.last_mut() {
                 Some((count, same)) if *same == holds => *count += 1,
                 _ => runs.push((1, holds)),
@@ -153,8 +224,8 @@ impl Contents {
 
     /// Stretches that hold stamps, after this one, in order.
     pub(super) fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
-        let stretch = |(volume, lba): &(VolumeId, u64)| (*volume, lba / Span::STRETCH_BLOCKS);
-        let all: BTreeSet<(VolumeId, u64)> = self.blocks.keys().map(stretch).collect();
+        let stretch = |(volume, page): &(VolumeId, u64)| (*volume, page * PAGE_BLOCKS / Span::STRETCH_BLOCKS);
+        let all: BTreeSet<(VolumeId, u64)> = self.pages.keys().map(stretch).collect();
         all.into_iter()
             .filter(|stretch| after.is_none_or(|after| *stretch > after))
             .take(INVENTORY_MAX)
@@ -163,10 +234,11 @@ impl Contents {
 
     /// A volume, or one stretch of it, is given back.
     pub(super) fn discard(&mut self, volume: VolumeId, stretch: Option<u64>) {
-        let is_meant = |(of, lba): &(VolumeId, u64)| {
-            *of == volume && stretch.is_none_or(|stretch| lba / Span::STRETCH_BLOCKS == stretch)
+        let is_meant = |(of, page): &(VolumeId, u64)| {
+            let is_in = |stretch| page * PAGE_BLOCKS / Span::STRETCH_BLOCKS == stretch;
+            *of == volume && stretch.is_none_or(is_in)
         };
-        self.blocks.retain(|key, _| !is_meant(key));
+        self.pages.retain(|key, _| !is_meant(key));
     }
 }
 

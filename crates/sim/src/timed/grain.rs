@@ -2,7 +2,7 @@
 //!
 //! Machines speak in blocks of 4 KiB. Papers have requests of any number of sectors, and traces name sectors. Where a load does,
 //! a block of the protocol stands for one sector: 4096 bytes of a message are 512 of the disk, of the wires and of the memories, and
-//! machines do the same work for as many blocks. Content is then not what clients wrote, so that no checker can watch.
+//! machines do the same work for as many blocks. Content is then zeros, so that no checker can watch.
 
 use super::workload::{Shape, Sizes, Workload};
 use base::{BLOCK_U64, SECTOR_BYTES};

@@ -84,7 +84,7 @@ impl Hardware {
             free: vec![Time::ZERO; spec.depth.max(1) as usize],
             served: Served::default(),
         };
-        let kept = Rc::new(RefCell::new(Contents::new(draw.bits())));
+        let kept = Rc::new(RefCell::new(Contents::new(draw.bits(), self.grain == Grain::Block)));
         let (phase_ns, keeper) = (draw.below(turn_ns), self.keeper(id, &spec));
         vec![ShelfDisk { spec, claims, phase_ns, speeds, config, kept, keeper, blind }]
     }
