@@ -19,8 +19,9 @@ use sim::timed::{
 use std::time::{Duration, Instant};
 use wire::ReadPolicy;
 
-/// Bytes of the volume on each brick that holds data.
+/// Bytes of the volume on each brick, where the description does not say how many.
 const SHARE: u64 = 128 << 20;
+const SHARE_MOST: u64 = 1 << 30;
 /// The drive that is a file in memory, and has no time of its own.
 const MEMORY: &str = "ram-disk";
 /// How long a cluster takes at the most to be steady again after something happened to a brick.
@@ -77,6 +78,12 @@ impl Described {
         // As gateways have it, and not with the settings of a study.
         let policy = policy(&system.cluster.scheme)?;
         system.cluster.scheme = Scheme::Policy(policy);
+        let share = system.cluster.bricks.first().and_then(|brick| brick.data_bytes).unwrap_or(SHARE);
+        ensure!(
+            share <= SHARE_MOST,
+            "--live has brick.data_bytes of {SHARE_MOST} at most: files are in memory"
+        );
+        system.cluster.bricks.iter_mut().for_each(|brick| brick.data_bytes = Some(share));
         let cluster = &system.cluster;
         let Load::Closed { outstanding, mix } = &system.load else {
             bail!("--live has closed loops only: workload.kind = \"closed\"");
@@ -123,7 +130,7 @@ impl Described {
             bricks: group.len() as u32,
             gateways: cluster.gateways,
             layout: layout.to_string(),
-            volume: Bytes(SHARE * u64::from(layout.data())),
+            volume: Bytes(share * u64::from(layout.data())),
             cache: Bytes(brick.cache_bytes),
         };
         let asked = Asked {
@@ -296,11 +303,12 @@ impl Described {
         let slow_percent = speed.first().map_or(100, |(_, percent)| *percent);
         format!(
             "[drive]\nmodel = \"{}\"\nheads = \"{}\"\nparts = \"{parts}\"\nslow_percent = {slow_percent}\n\
-             claim_one_way_us = {}\nnvram_bytes = {}\ndata_bytes = {SHARE}\n",
+             claim_one_way_us = {}\nnvram_bytes = {}\ndata_bytes = {}\n",
             self.drive,
             self.heads,
             self.system.cluster.network.one_way_ns / 1_000,
             self.brick.journal_bytes,
+            self.brick.data_bytes.unwrap_or(SHARE),
         )
     }
 }

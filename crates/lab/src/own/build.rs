@@ -7,6 +7,7 @@ use super::workload::load;
 use crate::error::LabError;
 use crate::experiment::Scale;
 use crate::system::{Load, System};
+use base::BLOCK_U64;
 use base::Time;
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions};
@@ -138,7 +139,11 @@ fn brick(source: &Source, form: &form::Brick, drive: Arc<DriveModel>) -> Result<
         return Err(source.wrong("brick.depth", why));
     }
     let (depth, cache_bytes, journal_bytes) = (form.depth, form.cache_bytes, form.journal_bytes);
-    Ok(BrickSpec { options, policy, depth, cache_bytes, journal_bytes, ..BrickSpec::new(drive) })
+    let data_bytes = form.data_bytes;
+    if data_bytes.is_some_and(|bytes| bytes < BLOCK_U64 || bytes % BLOCK_U64 != 0) {
+        return Err(source.wrong("brick.data_bytes", format!("give a multiple of {BLOCK_U64}")));
+    }
+    Ok(BrickSpec { options, policy, depth, cache_bytes, journal_bytes, data_bytes, ..BrickSpec::new(drive) })
 }
 
 fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, LabError> {

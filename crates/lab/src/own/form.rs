@@ -60,6 +60,8 @@ pub(super) struct Brick {
     pub(super) depth: u32,
     pub(super) cache_bytes: u64,
     pub(super) journal_bytes: u64,
+    /// Spread over the disk; as many as it has when absent.
+    pub(super) data_bytes: Option<u64>,
 }
 
 /// A brick whose disk is slow for a time.
@@ -144,6 +146,7 @@ impl Default for Brick {
             depth: 1,
             cache_bytes: 0,
             journal_bytes: 64 << 20,
+            data_bytes: None,
         }
     }
 }

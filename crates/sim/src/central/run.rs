@@ -490,7 +490,7 @@ fn groups(cluster: &Cluster) -> (Vec<Group>, u64) {
     let groups = &cluster.groups.0;
     let of_brick = |brick: u32| groups.iter().filter(|group| group.contains(&brick)).count() as u64;
     let counts: Vec<u64> = (0..cluster.bricks.len() as u32).map(of_brick).collect();
-    let share = |(spec, &count): (&BrickSpec, &u64)| spec.drive.capacity_sectors() / count.max(1);
+    let share = |(spec, &count): (&BrickSpec, &u64)| spec.data_sectors() / count.max(1);
     let sectors = cluster.bricks.iter().zip(&counts).map(share).min().unwrap_or(1);
     let sectors = (sectors / BLOCK_SECTORS * BLOCK_SECTORS).max(1);
     let mut used = vec![0u64; cluster.bricks.len()];

@@ -21,6 +21,10 @@ use store::{Io, IoDone, IoFault, IoKind, IoToken, Space, Stats, StoreEffect, Sto
 use wire::disk::{Blocks, Command, Contested, Reply, Staged, StoreError, Token};
 use wire::{Change, Span};
 
+/// How full a disk is that has all of its volumes: too full for another one (85%), and not too full to return to a group (90%;
+/// [`proto::directory`]).
+const FULL_PERCENT: u64 = 88;
+
 /// How a disk is assumed to be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShelfConfig {
@@ -329,7 +333,7 @@ impl Backing for Shelf {
         let capacity_bytes = self.config.capacity_blocks * self.config.grain.block_bytes();
         let used = self.kept.borrow().volumes().min(self.config.volumes);
         let used_bytes = used * self.config.share_blocks() * self.config.grain.block_bytes();
-        let full_percent = (used * 100 / self.config.volumes.max(1)) as u8;
+        let full_percent = (used * FULL_PERCENT / self.config.volumes.max(1)) as u8;
         Space { capacity_bytes, used_bytes, full_percent }
     }
 

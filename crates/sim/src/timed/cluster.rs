@@ -1,7 +1,7 @@
 //! What can be set about a modelled cluster.
 
 use base::Time;
-use model::drive::{DriveModel, DriveOptions};
+use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
 use model::host::Costs;
 use proto::distribute::lard::LardConfig;
 use proto::heads::Policy;
@@ -44,6 +44,8 @@ pub struct BrickSpec {
     pub cache_bytes: u64,
     /// Bytes of written data that may wait for the disk. A write that finds no room waits for its acknowledgement.
     pub journal_bytes: u64,
+    /// Bytes of data, which are spread evenly over the disk; as many as it has when absent.
+    pub data_bytes: Option<u64>,
 }
 
 impl BrickSpec {
@@ -57,7 +59,16 @@ impl BrickSpec {
             speed: Vec::new(),
             cache_bytes: 0,
             journal_bytes: 64 << 20,
+            data_bytes: None,
         }
+    }
+}
+
+impl BrickSpec {
+    /// Sectors that can hold data.
+    pub(crate) fn data_sectors(&self) -> u64 {
+        let all = self.drive.capacity_sectors();
+        self.data_bytes.map_or(all, |bytes| (bytes / SECTOR_BYTES).min(all))
     }
 }
 

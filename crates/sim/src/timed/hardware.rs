@@ -72,7 +72,7 @@ impl Hardware {
         };
         let config = ShelfConfig {
             grain: self.grain,
-            capacity_blocks: spec.drive.capacity_sectors() / self.grain.block_sectors(),
+            capacity_blocks: spec.data_sectors() / self.grain.block_sectors(),
             volumes: self.volumes,
             cache_bytes: spec.cache_bytes,
             nvram_bytes: spec.journal_bytes,
@@ -108,7 +108,8 @@ impl ShelfDisk {
         self.spec.drive.revolution_ns()?;
         let drive = Drive::with_options(Arc::clone(&self.spec.drive), self.spec.options);
         let device = Box::new(Device::new(drive, self.phase_ns, Arc::clone(&self.speeds)));
-        let surroundings = Surroundings { claims: self.claims, dilate: 1, nvram_bytes: 0, data_bytes: None };
+        let data_bytes = self.spec.data_bytes;
+        let surroundings = Surroundings { claims: self.claims, dilate: 1, nvram_bytes: 0, data_bytes };
         Some(Heads::new(surroundings, device, now))
     }
 

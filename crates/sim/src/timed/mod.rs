@@ -219,8 +219,7 @@ impl Timed {
         let groups = cluster.groups.0.len() as u64;
         let order: Vec<usize> = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
         let replicas = cluster.groups.0[0].len() as u32;
-        let disk_sectors =
-            cluster.bricks.iter().map(|brick| brick.drive.capacity_sectors()).min().unwrap_or(0);
+        let disk_sectors = cluster.bricks.iter().map(BrickSpec::data_sectors).min().unwrap_or(0);
         let grain = Grain::of(&workload);
         let block_sectors = grain.block_sectors();
         // Whole blocks of 4 KiB, so that a trace wraps around where it does under the ideal.

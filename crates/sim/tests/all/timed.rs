@@ -85,9 +85,14 @@ fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
     let requests: Vec<u64> = lived.windows.iter().map(|window| window.requests).collect();
     assert_eq!(requests.iter().sum::<u64>(), 7_500);
     assert!(requests[2] < 400, "writes wait until the brick is left out: {requests:?}");
-    assert!(lived.windows[6..14].iter().all(|window| window.p99_ms < 2.0), "{:?}", lived.windows);
+    // In the second in which it comes back a view is made, for which some wait.
+    let quiet = lived.windows[6..8].iter().chain(&lived.windows[9..14]);
+    assert!(quiet.into_iter().all(|window| window.p99_ms < 2.0), "{:?}", lived.windows);
+    assert!(lived.windows[8].max_ms < 2_000.0, "{:?}", lived.windows[8]);
     let reads = |brick: usize| lived.measured.bricks[brick].reads + lived.measured.bricks[brick].writes;
     assert!(reads(1) > 0 && reads(1) < reads(0), "it was away for a while");
+    let writes = |brick: usize| lived.measured.bricks[brick].writes as f64;
+    assert!(writes(1) > 0.5 * writes(0), "it is back: {} writes of {}", writes(1), writes(0));
 }
 
 /// Parity of eight bricks, content and all: one dies and comes back, and every block reads as it was written.
