@@ -4,7 +4,7 @@
 //!   how much later; beside it the binary heap of the standard library, which does the same.
 //! - A disk: an Atlas 10K with a constant number of random accesses outstanding, as the event loop of a simulator would
 //!   drive it. Drawing the accesses is part of what is measured, and so is the loop's queue of events.
-//! - Clusters: whole machines in the timed world, and the performance model beside them.
+//! - Clusters: whole machines in the timed world.
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 

@@ -1,5 +1,5 @@
 //! What a run measured. Throughput, service time and idle share are three sides of one account: a disk is busy from the
-//! moment it is given an access until that is done, an access counts in the moment it is done, and the mean service time is
+//! moment it is given an access until that is done, an access counts when it is done (of whole machines: when it begins), and the mean service time is
 //! the time busy by the accesses counted. So throughput x service time = 1 - idle, exactly, for each brick and for all (for
 //! disks that take one access at a time).
 

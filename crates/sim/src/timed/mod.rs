@@ -4,8 +4,9 @@
 //! Here the directory, the gateways and the bricks are the machines that run for real, each brick over a
 //! [shelf](crate::shelf) for its disk.
 //!
-//! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `hardware` (what the cluster is built of), `load` and `requests` (what is asked of it), `conditions` (what happens to
-//! it, and what checkers and clients see), this file.
+//! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
+//! built of), `policy` (who serves a read), `load` and `requests` (what is asked of it), `packets` (what is counted of what machines
+//! say), `conditions` (what happens to it, and what checkers and clients see), this file.
 
 pub mod cluster;
 mod conditions;
