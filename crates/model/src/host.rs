@@ -1,7 +1,7 @@
 //! The processors of a machine: what work costs them, and whose turn it is.
 //!
-//! A daemon works in turns: it takes all that has come, and what it says goes out at the turn's end. So a turn is what a
-//! processor is given for, one after another in the order in which they were wanted, and never for longer than the turn.
+//! A daemon works in turns: it takes all that has come, and what it says goes out at the turn's end. A processor is given for a turn, and
+//! for the next ones as long as more has come meanwhile and the daemon's slice of time lasts; then to whoever has waited longest.
 
 use std::collections::VecDeque;
 use thiserror::Error;
@@ -11,6 +11,8 @@ use thiserror::Error;
 pub enum Kind {
     /// A turn of a daemon's loop, whatever it finds to do.
     Turn,
+    /// A turn that begins after its daemon slept: it has to be scheduled first.
+    Wake,
     /// A packet, at the node that sends it, and again at the node that it comes to.
     Packet,
     /// 1024 bytes of content, in a packet or a client's request at each end, or of a disk.
@@ -31,6 +33,7 @@ impl Kind {
     /// All kinds, with their names in files of costs.
     pub const ALL: [(Kind, &'static str); KINDS] = [
         (Kind::Turn, "turn_ns"),
+        (Kind::Wake, "wake_ns"),
         (Kind::Packet, "packet_ns"),
         (Kind::Kibibyte, "kibibyte_ns"),
         (Kind::Request, "request_ns"),
@@ -76,7 +79,7 @@ pub struct Costs {
     /// Nanoseconds of one of each kind.
     pub ns: [f64; KINDS],
     /// Nanoseconds from when work comes to a processor that sleeps until it is begun. The processor does nothing then.
-    pub wake_ns: f64,
+    pub sleep_ns: f64,
 }
 
 impl Costs {
@@ -110,7 +113,7 @@ pub enum MachineError {
 }
 
 const PROCESSORS: &str = "processors";
-const WAKE: &str = "wake_ns";
+const SLEEP: &str = "sleep_ns";
 const NS: &str = "a number from 0 to 1e9";
 
 impl Machine {
@@ -131,14 +134,14 @@ impl Machine {
             number.filter(|ns| (0.0..=1e9).contains(ns)).ok_or_else(|| wrong(name, NS))
         };
         let known = |name: &str| {
-            name == PROCESSORS || name == WAKE || Kind::ALL.iter().any(|(_, known)| *known == name)
+            name == PROCESSORS || name == SLEEP || Kind::ALL.iter().any(|(_, known)| *known == name)
         };
         if let Some(unknown) = table.keys().find(|name| !known(name)) {
             return Err(wrong(unknown, "a key of a file of costs"));
         }
         let processors = table.get(PROCESSORS).ok_or(MachineError::Missing(PROCESSORS))?.as_integer();
         let processors = processors.filter(|count| (1..=4096).contains(count));
-        let mut costs = Costs { ns: [0.0; KINDS], wake_ns: ns(WAKE)? };
+        let mut costs = Costs { ns: [0.0; KINDS], sleep_ns: ns(SLEEP)? };
         for (kind, name) in Kind::ALL {
             costs.ns[kind as usize] = ns(name)?;
         }
@@ -148,7 +151,7 @@ impl Machine {
 
     /// The text of its file.
     pub fn text(&self) -> String {
-        let mut text = format!("{PROCESSORS} = {}\n{WAKE} = {:.0}\n", self.processors, self.costs.wake_ns);
+        let mut text = format!("{PROCESSORS} = {}\n{SLEEP} = {:.0}\n", self.processors, self.costs.sleep_ns);
         for (kind, name) in Kind::ALL {
             text += &format!("{name} = {:.0}\n", self.costs.ns[kind as usize]);
         }
@@ -164,6 +167,9 @@ pub enum Begin {
     /// When others are done, or what is under way is.
     Later,
 }
+
+/// For how long somebody who always has more to do goes on while others wait: what Linux gives on two processors.
+pub const SLICE_NS: u64 = 1_400_000;
 
 /// Whose turn it is on the processors of one machine.
 #[derive(Clone, Debug)]
@@ -197,9 +203,13 @@ impl Processors {
         Begin::Wakes
     }
 
-    /// A turn is over, and whether there is more to do: whose turn begins now on this processor, if it does not go to sleep.
-    pub fn done(&mut self, who: usize, has_more: bool) -> Option<usize> {
+    /// A turn is over, and whether there is more to do: whose turn begins now on this processor, if it does not go to sleep. Whoever has
+    /// more goes on at once if it `may_stay`, and otherwise stands at the end.
+    pub fn done(&mut self, who: usize, has_more: bool, may_stay: bool) -> Option<usize> {
         self.wanting[who] = has_more;
+        if has_more && may_stay {
+            return Some(who);
+        }
         if has_more {
             self.waiting.push_back(who);
         }
@@ -216,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_turn_costs_what_was_done_in_it() {
-        let costs = Costs { ns: [1000.0, 100.0, 10.0, 0.0, 0.0, 5000.0, 0.5, 0.0], wake_ns: 7.0 };
+        let costs = Costs { ns: [1000.0, 0.0, 100.0, 10.0, 0.0, 0.0, 5000.0, 0.5, 0.0], sleep_ns: 7.0 };
         let mut work = Work::default();
         work.add(Kind::Turn, 1.0);
         work.add(Kind::Packet, 3.0);
@@ -229,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_file_of_costs_is_read_as_it_was_written_and_mistakes_are_named() {
-        let costs = Costs { ns: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0], wake_ns: 8.0 };
+        let costs = Costs { ns: [1.0, 10.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0], sleep_ns: 8.0 };
         let machine = Machine { processors: 2, costs };
         let text = machine.text();
         assert_eq!(Machine::parse(&text), Ok(machine));
@@ -253,7 +263,7 @@ mod tests {
                     if has_more {
                         waiting.push(who);
                     }
-                    let next = processors.done(who, has_more);
+                    let next = processors.done(who, has_more, false);
                     prop_assert_eq!(next, waiting.first().copied());
                     if !waiting.is_empty() {
                         running.push(waiting.remove(0));

@@ -36,8 +36,10 @@ const LOADS: [(f64, u32, u32); 8] = [
     (0.0, 16, 8),
 ];
 /// What is assumed before anything is known, in nanoseconds.
-const GUESS: Costs =
-    Costs { ns: [4_000.0, 2_000.0, 200.0, 4_000.0, 8_000.0, 4_000.0, 10_000.0, 10_000.0], wake_ns: 3_000.0 };
+const GUESS: Costs = Costs {
+    ns: [4_000.0, 4_000.0, 2_000.0, 200.0, 4_000.0, 8_000.0, 4_000.0, 10_000.0, 10_000.0],
+    sleep_ns: 3_000.0,
+};
 
 /// What came out.
 pub struct Calibrated {
@@ -146,7 +148,7 @@ fn fit(all: &[Described], live: &[Figures], processors: u32) -> Result<(Costs, V
         let worked = &predicted[0].worked;
         let wakes = turns(&worked.clients) + turns(&worked.gateways) + turns(&worked.bricks);
         let missing_ns = (live[0].p50_ms - predicted[0].figures.p50_ms) * 1e6;
-        costs.wake_ns = (costs.wake_ns + missing_ns / wakes.max(1.0)).clamp(0.0, 1e6);
+        costs.sleep_ns = (costs.sleep_ns + missing_ns / wakes.max(1.0)).clamp(0.0, 1e6);
         predicted = predict(all, costs, processors)?;
     }
     Ok((costs, predicted))
@@ -186,17 +188,19 @@ mod tests {
 
     #[test]
     fn costs_are_found_from_what_they_add_up_to() {
-        let wanted = [4_000.0, 1_500.0, 150.0, 0.0, 9_000.0, 2_500.0, 20_000.0, 30_000.0];
+        let wanted = [4_000.0, 6_000.0, 1_500.0, 150.0, 0.0, 9_000.0, 2_500.0, 20_000.0, 30_000.0];
         let rows: Vec<[f64; KINDS]> = vec![
-            [1.0, 2.0, 4.0, 1.0, 0.0, 0.0, 0.0, 0.0],
-            [2.0, 2.0, 64.0, 1.0, 0.0, 0.0, 0.0, 0.0],
-            [1.0, 0.0, 4.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-            [0.2, 0.0, 4.0, 0.0, 1.0, 0.0, 0.0, 0.0],
-            [1.5, 6.0, 12.0, 0.0, 0.0, 0.0, 3.0, 1.0],
-            [0.5, 2.0, 4.0, 0.0, 0.0, 1.0, 0.0, 0.0],
-            [0.1, 2.0, 64.0, 0.0, 0.0, 1.0, 0.0, 0.0],
-            [0.3, 6.0, 8.0, 2.0, 0.0, 0.0, 1.0, 0.2],
-            [0.4, 1.0, 1.0, 0.0, 0.0, 0.0, 2.0, 0.5],
+            [1.0, 1.0, 2.0, 4.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+            [2.0, 0.5, 2.0, 64.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+            [1.0, 1.0, 0.0, 4.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+            [0.2, 0.0, 0.0, 4.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+            [1.5, 0.2, 6.0, 12.0, 0.0, 0.0, 0.0, 3.0, 1.0],
+            [0.5, 0.4, 2.0, 4.0, 0.0, 0.0, 1.0, 0.0, 0.0],
+            [0.1, 0.1, 2.0, 64.0, 0.0, 0.0, 1.0, 0.0, 0.0],
+            [0.3, 0.0, 6.0, 8.0, 2.0, 0.0, 0.0, 1.0, 0.2],
+            [0.4, 0.3, 1.0, 1.0, 0.0, 0.0, 0.0, 2.0, 0.5],
+            [0.5, 0.5, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [1.0, 0.1, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0, 0.0],
         ];
         let total = |row: &[f64; KINDS]| row.iter().zip(&wanted).map(|(count, ns)| count * ns).sum::<f64>();
         let found = least_squares(&rows.iter().map(|row| (*row, total(row))).collect::<Vec<_>>());

@@ -97,8 +97,9 @@ pub struct Hosts {
 
 impl Hosts {
     fn can_be(&self) -> bool {
-        let Costs { ns, wake_ns } = &self.costs;
-        (1..=4096).contains(&self.processors) && ns.iter().chain([wake_ns]).all(|ns| (0.0..=1e9).contains(ns))
+        let Costs { ns, sleep_ns } = &self.costs;
+        (1..=4096).contains(&self.processors)
+            && ns.iter().chain([sleep_ns]).all(|ns| (0.0..=1e9).contains(ns))
     }
 }
 

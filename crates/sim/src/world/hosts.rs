@@ -1,13 +1,13 @@
 //! Processors that take time. What comes to a node waits until it is the node's turn on its machine's processors; a turn
 //! takes all that has come, and what the node says goes out when the turn is over.
 //!
-//! Clients work in turns too: what they ask is on its way when their turn is over, and so is what they were answered.
+//! Clients work in turns too, of one request or one answer each.
 
 use super::World;
 use super::event::{Event, Input, Output};
 use crate::timed::Hosts as Plan;
 use base::Payload;
-use model::host::{Begin, Kind, Processors, Work};
+use model::host::{Begin, Kind, Processors, SLICE_NS, Work};
 use store::IoKind;
 use wire::{IoError, IoReply};
 
@@ -41,12 +41,14 @@ struct Desk<I, O> {
     outbox: Vec<O>,
     /// Of a node, the run in which its turn began.
     life: u32,
+    /// Since when it has had its processor, turn after turn; none when it has to be woken for the next one.
+    since_ns: Option<u64>,
     work: Work,
 }
 
 impl<I, O> Default for Desk<I, O> {
     fn default() -> Desk<I, O> {
-        Desk { inbox: Vec::new(), outbox: Vec::new(), life: 0, work: Work::default() }
+        Desk { inbox: Vec::new(), outbox: Vec::new(), life: 0, since_ns: None, work: Work::default() }
     }
 }
 
@@ -89,14 +91,37 @@ impl Hosts {
         machine.want(number)
     }
 
-    fn done(&mut self, who: Who) -> Option<Who> {
-        let has_more = match who {
-            Who::Clients => !self.clients.inbox.is_empty(),
-            Who::Node(node) => !self.node(node).inbox.is_empty(),
+    fn done(&mut self, who: Who, now_ns: u64) -> Option<Who> {
+        let (has_more, since_ns) = match who {
+            Who::Clients => (!self.clients.inbox.is_empty(), &mut self.clients.since_ns),
+            Who::Node(node) => {
+                let desk = self.node(node);
+                (!desk.inbox.is_empty(), &mut desk.since_ns)
+            }
         };
+        let may_stay = since_ns.is_some_and(|since| now_ns < since + SLICE_NS);
+        if !has_more {
+            *since_ns = None;
+        } else if !may_stay {
+            *since_ns = Some(now_ns);
+        }
         let (machine, number) = self.machine(who);
-        let next = machine.done(number, has_more)?;
+        let next = machine.done(number, has_more, may_stay)?;
         Some(next.checked_sub(1).map_or(Who::Clients, Who::Node))
+    }
+
+    /// The work of beginning somebody's turn.
+    fn begin(&mut self, who: Who, now_ns: u64) -> Work {
+        let since_ns = match who {
+            Who::Clients => &mut self.clients.since_ns,
+            Who::Node(node) => &mut self.node(node).since_ns,
+        };
+        let slept = since_ns.is_none();
+        since_ns.get_or_insert(now_ns);
+        let mut work = Work::default();
+        work.add(Kind::Turn, 1.0);
+        work.add(Kind::Wake, f64::from(u8::from(slept)));
+        work
     }
 
     /// Somebody's turn was about this: how long it takes.
@@ -136,8 +161,8 @@ impl World {
     fn want_turn(&mut self, who: Who) {
         let Some(hosts) = &mut self.hosts else { return };
         if hosts.want(who) == Begin::Wakes {
-            let wake_ns = hosts.plan.costs.wake_ns as u64;
-            self.later(wake_ns, Event::Turn(who));
+            let sleep_ns = hosts.plan.costs.sleep_ns as u64;
+            self.later(sleep_ns, Event::Turn(who));
         }
     }
 
@@ -162,28 +187,27 @@ impl World {
             }
             Who::Node(node) => self.node_turn_over(node),
         }
-        if let Some(next) = self.hosts.as_mut().and_then(|hosts| hosts.done(who)) {
+        let now_ns = self.time.now_ns();
+        if let Some(next) = self.hosts.as_mut().and_then(|hosts| hosts.done(who, now_ns)) {
             self.on_turn_begins(next);
         }
     }
 
     fn clients_turn(&mut self) -> u64 {
         let Some(hosts) = &mut self.hosts else { return 0 };
-        let tasks = core::mem::take(&mut hosts.clients.inbox);
-        let mut work = Work::default();
-        work.add(Kind::Turn, 1.0);
-        for task in &tasks {
-            let bytes = match task {
-                Task::Ask { input: Input::SessionIo { payload, .. }, .. } => {
-                    work.add(Kind::Client, 1.0);
-                    payload.len()
-                }
-                Task::Ask { .. } => 0,
-                Task::Answer { payload, .. } => payload.len(),
-            };
-            work.add(Kind::Kibibyte, bytes as f64 / 1024.0);
-        }
-        hosts.clients.outbox = tasks;
+        let mut work = hosts.begin(Who::Clients, self.time.now_ns());
+        // One after another: what a client asks is on its way before it takes the next answer.
+        let task = hosts.clients.inbox.remove(0);
+        let bytes = match &task {
+            Task::Ask { input: Input::SessionIo { payload, .. }, .. } => {
+                work.add(Kind::Client, 1.0);
+                payload.len()
+            }
+            Task::Ask { .. } => 0,
+            Task::Answer { payload, .. } => payload.len(),
+        };
+        work.add(Kind::Kibibyte, bytes as f64 / 1024.0);
+        hosts.clients.outbox.push(task);
         hosts.charge(Who::Clients, work)
     }
 
@@ -192,8 +216,7 @@ impl World {
         let Some(hosts) = &mut self.hosts else { return 0 };
         let mut inbox = core::mem::take(&mut hosts.node(node).inbox);
         let mut outbox = core::mem::take(&mut hosts.node(node).outbox);
-        let mut work = Work::default();
-        work.add(Kind::Turn, 1.0);
+        let mut work = hosts.begin(Who::Node(node), self.time.now_ns());
         let mut has_stepped = false;
         for input in inbox.drain(..) {
             note_input(&mut work, &input);

@@ -57,7 +57,7 @@ fn as_json(calibrated: &Calibrated) -> serde_json::Value {
     let costs = &calibrated.machine.costs;
     let mut all = serde_json::Map::new();
     all.insert("processors".to_owned(), calibrated.machine.processors.into());
-    all.insert("wake_ns".to_owned(), costs.wake_ns.into());
+    all.insert("sleep_ns".to_owned(), costs.sleep_ns.into());
     for (kind, name) in model::host::Kind::ALL {
         all.insert(name.to_owned(), costs.ns[kind as usize].into());
     }
