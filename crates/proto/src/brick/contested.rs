@@ -142,6 +142,17 @@ fn a_read_that_another_claims_is_dropped_without_a_word() {
 }
 
 #[test]
+fn a_read_that_memory_answers_is_claimed_where_the_head_is_seen() {
+    let mut bench = bench();
+    bench.step(BrickEvent::HeadsSeen(true));
+    ask(&mut bench, 0, 7, true);
+    bench.answer_all();
+    let told = told(&mut bench);
+    assert!(matches!(told[..], [(OTHER, Claim { number: 7, bid_ns: 0, .. })]), "{told:?}");
+    assert_eq!(answers(&mut bench), [(7, true)]);
+}
+
+#[test]
 fn a_read_whose_expected_server_stays_silent_is_taken_over() {
     let (others, _) = places();
     let mut bench = bench();

@@ -47,6 +47,16 @@ pub(super) enum Entry {
     Taken,
 }
 
+/// A contested read at a disk whose head is seen.
+#[derive(Clone, Copy, Debug)]
+struct AtDisk {
+    /// The block that it begins with.
+    volume: VolumeId,
+    lba: u64,
+    /// Whether the disk has claimed it.
+    is_claimed: bool,
+}
+
 /// Who was asked, as the gateway names them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Asked {
@@ -66,8 +76,8 @@ pub(super) struct Contests {
     early: VecDeque<(NodeId, u64)>,
     /// Whether the disk shows its head, and chooses among contested reads itself.
     heads_seen: bool,
-    /// Contested reads that wait at such a disk, and the block that each begins with.
-    at_disk: HashMap<ReadId, (VolumeId, u64)>,
+    /// Contested reads at such a disk or in the memory before it.
+    at_disk: HashMap<ReadId, AtDisk>,
     /// Those who were asked last: most reads that follow each other are asked of the same.
     holders: Option<(Asked, Holders)>,
 }
@@ -201,7 +211,8 @@ impl Contests {
         }
         let attempt = attempt(gateway.0, contest.number);
         if self.heads_seen && read.content {
-            self.at_disk.insert(attempt.read, (read.span.volume, read.span.lba));
+            let (volume, lba) = (read.span.volume, read.span.lba);
+            self.at_disk.insert(attempt.read, AtDisk { volume, lba, is_claimed: false });
             return Entry::AtDisk(read, Contested { attempt, holders });
         }
         // There is no arm whose way would depend on the sector.
@@ -224,7 +235,19 @@ impl Contests {
 
     /// The disk is about to serve a contested read.
     pub(super) fn on_disk_claims(&mut self, attempt: Attempt, bid_ns: u64, holders: &Holders) {
-        let Some(&(volume, lba)) = self.at_disk.get(&attempt.read) else { return };
+        let Some(at_disk) = self.at_disk.get_mut(&attempt.read) else { return };
+        at_disk.is_claimed = true;
+        let AtDisk { volume, lba, .. } = *at_disk;
+        self.tell_others(attempt, (volume, lba), bid_ns, holders);
+    }
+
+    fn tell_others(
+        &mut self,
+        attempt: Attempt,
+        (volume, lba): (VolumeId, u64),
+        bid_ns: u64,
+        holders: &Holders,
+    ) {
         let (gateway, number) = (GatewayId(attempt.read.asker), attempt.read.sequence);
         let claim = Claim { gateway, number, volume, lba, bid_ns };
         let others = holders.iter().filter(|brick| **brick != self.me);
@@ -234,12 +257,18 @@ impl Contests {
     /// A read left the disk: served, or left to another member, which then needs no answer from here.
     pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_left: bool) -> bool {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
-        let was_there = self.at_disk.remove(&attempt(gateway.0, contest.number).read).is_some();
-        if was_there && is_left {
+        let attempt = attempt(gateway.0, contest.number);
+        let Some(AtDisk { volume, lba, is_claimed }) = self.at_disk.remove(&attempt.read) else {
+            return false;
+        };
+        if is_left {
             cx.counters.count(Counter::ReadLeftAtItsDisk);
             cx.counters.count(Counter::ReadLeftToAnotherMember);
+        } else if !is_claimed && let Some(holders) = self.holders(cx, read, contest.holders) {
+            // From memory, which costs nothing: nobody else need read it (D-SPTF, section 3).
+            self.tell_others(attempt, (volume, lba), 0, &holders);
         }
-        was_there && is_left
+        is_left
     }
 
     /// The store has answered.
