@@ -63,6 +63,8 @@ impl Spent {
 pub(super) struct Bed {
     cluster: Cluster,
     setting: Setting,
+    /// What bricks had spent that were killed.
+    past_us: f64,
 }
 
 /// Where the cluster keeps its files. When a run fails its logs stay, but not the disks: they are large, and in
@@ -124,7 +126,7 @@ impl Bed {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let cluster = Cluster::start(&program, &spec)?;
         cluster.create(VOLUME, volume.0, &setting.layout)?;
-        Ok(Bed { cluster, setting: setting.clone() })
+        Ok(Bed { cluster, setting: setting.clone(), past_us: 0.0 })
     }
 
     /// Where clients connect to a gateway, counted from 0.
@@ -166,7 +168,10 @@ impl Bed {
     pub(super) fn befall(&mut self, brick: u32, incident: Incident) -> Result<()> {
         let daemon = &mut self.cluster.bricks[brick as usize];
         match incident {
-            Incident::Killed => daemon.kill(),
+            Incident::Killed => {
+                self.past_us += cluster::processor_us(daemon.pid()).unwrap_or(0) as f64;
+                daemon.kill()
+            }
             Incident::Started => daemon.start_again(),
             Incident::Stopped => daemon.stand_still(),
             Incident::Continued => daemon.go_on(),
@@ -179,7 +184,7 @@ impl Bed {
         Spent {
             clients: cluster::processor_us(std::process::id()).unwrap_or(0) as f64,
             gateways: self.cluster.gateways.iter().map(|gateway| of(&gateway.daemon)).sum(),
-            bricks: self.cluster.bricks.iter().map(of).sum(),
+            bricks: self.cluster.bricks.iter().map(of).sum::<f64>() + self.past_us,
         }
     }
 

@@ -13,7 +13,7 @@ use model::drive::DriveOptions;
 use model::host::Work;
 use proto::heads::Policy;
 use sim::timed::{
-    self, BrickSpec, Conditions, Incident, Length, Lived, Scheme, Sizes, Window, Worked, Workload,
+    self, BrickSpec, Conditions, Incident, Length, Lived, Locality, Scheme, Sizes, Window, Worked, Workload,
     WriteRelease,
 };
 use std::time::{Duration, Instant};
@@ -22,12 +22,18 @@ use wire::ReadPolicy;
 /// Bytes of the volume on each brick, where the description does not say how many.
 const SHARE: u64 = 128 << 20;
 const SHARE_MOST: u64 = 1 << 30;
+/// Bytes of all bricks together: files are in memory.
+const ALL_MOST: u64 = 8 << 30;
+/// What every NBD client may ask for at a time: 1 MiB.
+const REQUEST_BLOCKS_MOST: u64 = 256;
 /// The drive that is a file in memory, and has no time of its own.
 const MEMORY: &str = "ram-disk";
 /// How long a cluster takes at the most to be steady again after something happened to a brick.
 const STEADY: Duration = Duration::from_secs(5);
 /// A first look at how fast the prediction is.
 const LOOK: Length = Length { warmup: 2_000, requests: 6_000 };
+/// More requests a second than any machine answers.
+const RATE_MOST: f64 = 1e7;
 /// Runs over which a prediction is averaged.
 const RUNS: u64 = 3;
 
@@ -78,16 +84,32 @@ impl Described {
         // As gateways have it, and not with the settings of a study.
         let policy = policy(&system.cluster.scheme)?;
         system.cluster.scheme = Scheme::Policy(policy);
+        // Bricks keep what they wrote in their caches; that one holder alone does is a study's.
+        system.cluster.exclusive = false;
         let share = system.cluster.bricks.first().and_then(|brick| brick.data_bytes).unwrap_or(SHARE);
         ensure!(
-            share <= SHARE_MOST,
-            "--live has brick.data_bytes of {SHARE_MOST} at most: files are in memory"
+            share <= SHARE_MOST && share * system.cluster.bricks.len() as u64 <= ALL_MOST,
+            "--live has brick.data_bytes of {SHARE_MOST} at most, and {ALL_MOST} on all bricks: files are in memory"
         );
         system.cluster.bricks.iter_mut().for_each(|brick| brick.data_bytes = Some(share));
         let cluster = &system.cluster;
         let Load::Closed { outstanding, mix } = &system.load else {
             bail!("--live has closed loops only: workload.kind = \"closed\"");
         };
+        ensure!(
+            mix.locality == Locality::Uniform,
+            "--live asks for all places alike: without workload.mix.hot_share"
+        );
+        ensure!(
+            cluster.network.bytes_per_second.is_none(),
+            "--live has the network of this machine: without cluster.megabytes_per_second"
+        );
+        ensure!(
+            cluster.hosts.is_none_or(|hosts| hosts.is_shared),
+            "--live runs everything on this machine: processors.shared must be true"
+        );
+        ensure!(cluster.gateways <= *outstanding, "there are more gateways than requests outstanding");
+        check_incidents(&system.conditions.incidents)?;
         let Sizes::Blocks(request_blocks) = mix.sizes else {
             bail!("--live asks for whole blocks only: workload.mix.bytes must be a multiple of {BLOCK_U64}");
         };
@@ -133,13 +155,13 @@ impl Described {
             volume: Bytes(share * u64::from(layout.data())),
             cache: Bytes(brick.cache_bytes),
         };
-        let asked = Asked {
-            seed: 1,
-            blocks: setting.volume.0 / BLOCK_U64,
-            request_blocks,
-            reads: mix.reads,
-            outstanding: *outstanding,
-        };
+        let blocks = setting.volume.0 / BLOCK_U64;
+        ensure!(
+            u64::from(request_blocks) <= blocks.min(REQUEST_BLOCKS_MOST),
+            "workload.mix.bytes is more than {} or than the volume has",
+            REQUEST_BLOCKS_MOST * BLOCK_U64
+        );
+        let asked = Asked { seed: 1, blocks, request_blocks, reads: mix.reads, outstanding: *outstanding };
         let (heads, drive) = (heads(brick.policy)?, name.to_owned());
         Ok(Described { policy, asked, brick, heads, drive, setting, system })
     }
@@ -161,6 +183,10 @@ impl Described {
         }
         let look = self.simulate(LOOK, seed)?;
         let per_second = look.measured.requests_per_second();
+        ensure!(
+            per_second < RATE_MOST,
+            "nothing that was described takes time: more than {RATE_MOST} requests a second are predicted"
+        );
         let requests = |time: Duration| (per_second * time.as_secs_f64()).round() as u64;
         let Times { warm_up, measure } = self.times(times);
         let length = Length { warmup: requests(warm_up), requests: requests(measure).max(1_000) };
@@ -311,6 +337,27 @@ impl Described {
             self.brick.data_bytes.unwrap_or(SHARE),
         )
     }
+}
+
+/// Bricks are killed while they run, started while they do not, and go on while they stand still.
+fn check_incidents(incidents: &[(Duration, u32, Incident)]) -> Result<()> {
+    let mut incidents = incidents.to_vec();
+    incidents.sort_by_key(|(at, brick, _)| (*brick, *at));
+    for of_brick in incidents.chunk_by(|(_, brick, _), (_, other, _)| brick == other) {
+        let mut last = Incident::Started;
+        for (at, brick, incident) in of_brick {
+            let fits = match incident {
+                Incident::Started => last == Incident::Killed,
+                Incident::Continued => last == Incident::Stopped,
+                Incident::Killed | Incident::Stopped => {
+                    matches!(last, Incident::Started | Incident::Continued)
+                }
+            };
+            ensure!(fits, "brick {brick} cannot be {incident:?} at {:.1} s", at.as_secs_f64());
+            last = *incident;
+        }
+    }
+    Ok(())
 }
 
 fn heads(policy: Policy) -> Result<&'static str> {

@@ -178,8 +178,10 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
         number(source, "cluster.megabytes_per_second", megabytes, [1e-3, 1e6])
             .map(|number| (number * 1e6) as u64)
     };
+    let one_way_ns = (number(source, "cluster.one_way_us", said.one_way_us, [0.0, 1e7])? * 1e3) as u64;
     let network = Network {
-        one_way_ns: (number(source, "cluster.one_way_us", said.one_way_us, [0.0, 1e7])? * 1e3) as u64,
+        one_way_ns,
+        client_one_way_ns: one_way_ns,
         bytes_per_second: said.megabytes_per_second.map(bytes).transpose()?,
         ..Network::default()
     };

@@ -6,6 +6,7 @@ use crate::counters::Counter;
 use base::{GatewayId, ViewNumber};
 use core::time::Duration;
 use wire::disk::Command;
+use wire::disk::StoreError;
 use wire::{Contest, ReadOutcome, Slots};
 
 const OTHER: BrickId = BrickId(2);
@@ -150,6 +151,17 @@ fn a_read_that_memory_answers_is_claimed_where_the_head_is_seen() {
     let told = told(&mut bench);
     assert!(matches!(told[..], [(OTHER, Claim { number: 7, bid_ns: 0, .. })]), "{told:?}");
     assert_eq!(answers(&mut bench), [(7, true)]);
+}
+
+/// Whoever else was asked may have what is not to be had here.
+#[test]
+fn a_read_that_fails_is_not_claimed() {
+    let mut bench = bench();
+    bench.step(BrickEvent::HeadsSeen(true));
+    ask(&mut bench, 0, 7, true);
+    assert!(bench.answer(Err(StoreError::Busy), |_, _| true));
+    let told = told(&mut bench);
+    assert!(told.is_empty(), "{told:?}");
 }
 
 #[test]

@@ -98,7 +98,11 @@ impl Bench {
     }
 
     /// Answers the first question that `is` picks; whether there was one.
-    fn answer(&mut self, result: Result<(), StoreError>, is: impl Fn(usize, &Command) -> bool) -> bool {
+    pub(super) fn answer(
+        &mut self,
+        result: Result<(), StoreError>,
+        is: impl Fn(usize, &Command) -> bool,
+    ) -> bool {
         let Some(at) = self.asked.iter().position(|(disk, command)| is(*disk, command)) else { return false };
         let (disk, command) = self.asked.remove(at);
         let reply = match command {
@@ -114,7 +118,8 @@ impl Bench {
             Command::Inventory { token, .. } => Reply::Inventory { token, result: Ok(Vec::new()) },
             Command::Read { token, .. } => {
                 let (stamps, content) = (vec![self.stamp], Payload::zeros(BLOCK));
-                Reply::Read { token, result: Ok(disk::Blocks { stamps, content, unreadable: Vec::new() }) }
+                let blocks = disk::Blocks { stamps, content, unreadable: Vec::new() };
+                Reply::Read { token, result: result.map(|()| blocks) }
             }
             _ => return true,
         };

@@ -51,8 +51,8 @@ use thiserror::Error;
 use wire::ReadPolicy;
 pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
 
-/// Blocks of a stripe unit: 64 KiB.
-const UNIT_BLOCKS: u64 = 16;
+/// Bytes of the disk in a stripe unit.
+const UNIT_BYTES: u64 = 64 << 10;
 
 /// Why a run could not be.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -226,7 +226,7 @@ impl Timed {
         // Whole blocks of 4 KiB, so that a trace wraps around where it does under the ideal.
         let blocks =
             disk_sectors / Grain::Block.block_sectors() * (Grain::Block.block_sectors() / block_sectors);
-        let unit_blocks = if layout.data() > 1 { UNIT_BLOCKS.min(blocks) } else { 1 };
+        let unit_blocks = if layout.data() > 1 { (UNIT_BYTES / grain.block_bytes()).min(blocks) } else { 1 };
         let stripes = blocks / unit_blocks;
         let plan = |number: u64| VolumePlan {
             name: format!("volume{number}"),

@@ -147,6 +147,13 @@ impl World {
         self.want_turn(Who::Node(node));
     }
 
+    /// A node is killed: what had come to it is lost.
+    pub(super) fn clear_desk(&mut self, node: usize) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.node(node).inbox.clear();
+        }
+    }
+
     /// A client has something to do: at once, where processors take no time.
     pub(crate) fn client_has(&mut self, task: Task) {
         match &mut self.hosts {

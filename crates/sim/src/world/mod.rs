@@ -1,7 +1,8 @@
 //! The world: nodes, their clocks and disks, the network, and what happens next.
 //!
 //! All is drawn from one seed. Reading order: [`event`] (what can happen), `role` (the machines), this file (how an
-//! event reaches a machine and its effects the world), `net`, `bay`, `power` (crash and restart).
+//! event reaches a machine and its effects the world), `hosts` (processors that take time), `net`, `bay`, `power` (crash and
+//! restart).
 
 mod bay;
 mod cabinet;

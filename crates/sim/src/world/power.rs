@@ -96,6 +96,7 @@ impl World {
             self.judges.keep(counters);
         }
         self.note(node, &format!("crashes: {cut:?}"));
+        self.clear_desk(node);
         let this = &mut self.nodes[node];
         this.stop();
         if let Some(bay) = this.bay_mut() {

@@ -57,6 +57,16 @@ struct AtDisk {
     is_claimed: bool,
 }
 
+/// How a contested read ended at a disk whose head is seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum DiskEnd {
+    /// Another member serves it.
+    Left,
+    Served,
+    /// There is no content to answer with: others may have it.
+    Refused,
+}
+
 /// Who was asked, as the gateway names them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Asked {
@@ -254,21 +264,27 @@ impl Contests {
         self.out.extend(others.map(|brick| (*brick, claim)));
     }
 
-    /// A read left the disk: served, or left to another member, which then needs no answer from here.
-    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, is_left: bool) -> bool {
+    /// A read left the disk. Whether it was left to another member, so that nobody needs an answer from here.
+    pub(super) fn left_disk(&mut self, cx: &mut Context<'_>, read: &ReadRequest, end: DiskEnd) -> bool {
         let (NodeId::Gateway(gateway), Some(contest)) = (read.from, read.contest) else { return false };
         let attempt = attempt(gateway.0, contest.number);
         let Some(AtDisk { volume, lba, is_claimed }) = self.at_disk.remove(&attempt.read) else {
             return false;
         };
-        if is_left {
-            cx.counters.count(Counter::ReadLeftAtItsDisk);
-            cx.counters.count(Counter::ReadLeftToAnotherMember);
-        } else if !is_claimed && let Some(holders) = self.holders(cx, read, contest.holders) {
+        match end {
+            DiskEnd::Left => {
+                cx.counters.count(Counter::ReadLeftAtItsDisk);
+                cx.counters.count(Counter::ReadLeftToAnotherMember);
+            }
             // From memory, which costs nothing: nobody else need read it (D-SPTF, section 3).
-            self.tell_others(attempt, (volume, lba), 0, &holders);
+            DiskEnd::Served if !is_claimed => {
+                if let Some(holders) = self.holders(cx, read, contest.holders) {
+                    self.tell_others(attempt, (volume, lba), 0, &holders);
+                }
+            }
+            DiskEnd::Served | DiskEnd::Refused => {}
         }
-        is_left
+        end == DiskEnd::Left
     }
 
     /// The store has answered.

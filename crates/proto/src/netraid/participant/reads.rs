@@ -1,7 +1,7 @@
 //! Reads: served from blocks without a write in doubt, held back where there is one.
 
 use super::branches::{Look, Wanted};
-use super::contests::{Begun, Contests, Entry, answer};
+use super::contests::{Begun, Contests, DiskEnd, Entry, answer};
 use super::context::{Context, ReadRequest};
 use super::disk::{Disk, Looking};
 use crate::counters::Counter;
@@ -94,7 +94,12 @@ impl Reads {
         result: Result<Blocks, StoreError>,
     ) {
         self.contests.on_served(cx, begun);
-        if !self.contests.left_disk(cx, read, matches!(result, Err(StoreError::Left))) {
+        let end = match &result {
+            Err(StoreError::Left) => DiskEnd::Left,
+            Ok(_) if admits(cx, read).is_ok() => DiskEnd::Served,
+            Ok(_) | Err(_) => DiskEnd::Refused,
+        };
+        if !self.contests.left_disk(cx, read, end) {
             answer_done(cx, read, leased, result);
         }
     }
