@@ -80,7 +80,23 @@ impl World {
         .try_for_each(|snapshot| snapshot::check(&snapshot, &index))
     }
 
+    /// A view may change while its members are looked at: then all of the volume is looked at again.
     fn audit_volume(&mut self, volume: usize, values: &BTreeMap<Register, u64>) -> Result<(), Violation> {
+        let end_ns = self.time.now_ns() + PATIENCE_NS;
+        loop {
+            match self.audit_views(volume, values, end_ns)? {
+                Audited::All => return Ok(()),
+                Audited::OldView => {}
+            }
+        }
+    }
+
+    fn audit_views(
+        &mut self,
+        volume: usize,
+        values: &BTreeMap<Register, u64>,
+        end_ns: u64,
+    ) -> Result<Audited, Violation> {
         let plan = self.workload.plan(volume).clone();
         let name = plan.name.clone();
         let map = self.map_of(name).ok_or_else(|| Violation::new("live", "the directory answers no more"))?;
@@ -95,7 +111,9 @@ impl World {
             let member =
                 |lba: u64| view.current_bricks().map(move |(slot, brick)| Place { lba, slot, brick });
             let places: Vec<Place> = rows.iter().flat_map(|&lba| member(lba)).collect();
-            let held = self.look(&geometry, (view, branch), &places)?;
+            let Some(held) = self.look(&geometry, (view, branch), &places, end_ns)? else {
+                return Ok(Audited::OldView);
+            };
             for lba in rows {
                 let of_row = places.iter().zip(&held).filter(|(place, _)| place.lba == lba);
                 let here: Vec<Held> = of_row.filter_map(|(_, held)| held.clone()).collect();
@@ -104,7 +122,7 @@ impl World {
                     .try_for_each(|held| check_content(&geometry, volume, &plan, lba, held, values))?;
             }
         }
-        Ok(())
+        Ok(Audited::All)
     }
 
     fn map_of(&mut self, name: String) -> Option<VolumeMap> {
@@ -116,18 +134,18 @@ impl World {
         }
     }
 
-    /// What is held at these places; `None` where a block is unreadable that was let rot.
+    /// What is held at these places; `None` where a block is unreadable that was let rot. None at all when another view is in force.
     fn look(
         &mut self,
         geometry: &Geometry,
         (view, branch): (&GroupView, VolumeId),
         places: &[Place],
-    ) -> Result<Vec<Option<Held>>, Violation> {
+        end_ns: u64,
+    ) -> Result<Option<Vec<Option<Held>>>, Violation> {
         let mut held: Vec<Option<Option<Held>>> = vec![None; places.len()];
-        let end_ns = self.time.now_ns() + PATIENCE_NS;
         while let Some(open) = some_open(&held) {
             if !self.judges.are_content() {
-                return Ok(Vec::new());
+                return Ok(Some(Vec::new()));
             }
             if self.time.now_ns() >= end_ns {
                 let Place { lba, brick, .. } = places[open[0]];
@@ -136,11 +154,14 @@ impl World {
             }
             let questions = open.iter().map(|&at| question(geometry, (view, branch), places[at])).collect();
             let answers = self.ask(questions, 3 * SECOND);
+            if answers.iter().flatten().any(is_of_later_view) {
+                return Ok(None);
+            }
             for (at, answer) in open.into_iter().zip(answers) {
                 held[at] = answer.map_or(Ok(None), |packet| self.judge_answer(places[at], packet))?;
             }
         }
-        Ok(held.into_iter().flatten().collect())
+        Ok(Some(held.into_iter().flatten().collect()))
     }
 
     fn judge_answer(&self, place: Place, packet: Packet) -> Result<Option<Option<Held>>, Violation> {
@@ -157,6 +178,16 @@ impl World {
         let what = format!("{} cannot read its block {}, which nobody let rot", place.brick, place.lba);
         Err(Violation::new("redundancy", what))
     }
+}
+
+/// Whether all of a volume was looked at.
+enum Audited {
+    All,
+    OldView,
+}
+
+fn is_of_later_view(packet: &Packet) -> bool {
+    matches!(packet.message, Message::ReadDone { outcome: ReadOutcome::Stale { view: Some(_) }, .. })
 }
 
 fn some_open(held: &[Option<Option<Held>>]) -> Option<Vec<usize>> {

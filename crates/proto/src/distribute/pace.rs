@@ -4,7 +4,8 @@
 //! is not answered yet counts as lasting at least as long as it does, and one that is given up as having lasted until then:
 //! otherwise a brick that does not answer at all would look as fast as when it did last.
 //!
-//! Answers that say nothing of a brick's speed (another view, a queue that is full, a write in doubt) are left out.
+//! Answers that say nothing of a brick's speed (another view, a queue that is full, a write in doubt) are left out, and so
+//! is what was answered from memory where several were asked: beside it those that read their disks would look slow.
 
 use base::{BrickId, Time, octaves};
 use core::time::Duration;
@@ -32,9 +33,10 @@ const HALF_LIFE_NS: u64 = 2_000_000_000;
 const BRICKS_MAX: usize = 1024;
 /// What a new answer counts: older ones lose half of it each time, and none at once.
 const NEW: u64 = 16;
-/// Of three bricks that were all asked so often, with one answer to each, one that is as fast as the others was silent by
-/// chance once in some hundred times.
-const SILENT_MIN: u32 = 12;
+/// The part of one answer that one of three or more owes who were all asked, where one answers, is a fraction of this.
+const ANSWER: u32 = 2520;
+/// Who owes so many answers was silent by chance once in some hundred times: one of three after twelve questions, one of eight after 32.
+const SILENT_MIN: u32 = 4 * ANSWER;
 /// The most unanswered questions looked at in one glance.
 const UNANSWERED_MAX: usize = 32;
 
@@ -92,7 +94,7 @@ pub struct Pace {
 #[derive(Debug, Default)]
 struct Bricks {
     asked: Time,
-    /// Since when it owes a sign of life (the first question after its last answer), and how many questions came since.
+    /// Since when it owes a sign of life (the first question after its last answer), and how much of it, in parts of [`ANSWER`].
     owes: Option<(Time, u32)>,
     kinds: [Track; 3],
 }
@@ -100,22 +102,25 @@ struct Bricks {
 impl Pace {
     /// A question goes to `brick`.
     pub fn begin(&mut self, now: Time, brick: BrickId, kind: Kind, question: QuestionId) {
-        self.asked(now, brick);
+        self.asked(now, brick, 1);
         if let Some(track) = self.track_mut(brick, kind) {
             track.owes.get_or_insert(now);
             track.unanswered.insert((now, question));
         }
     }
 
-    /// `brick` was asked something that it need not answer.
-    pub fn asked(&mut self, now: Time, brick: BrickId) {
+    /// `brick` was asked what one of `among` answers.
+    pub fn asked(&mut self, now: Time, brick: BrickId, among: u8) {
         if self.bricks.len() >= BRICKS_MAX && !self.bricks.contains_key(&brick) {
             let stale = self.bricks.iter().min_by_key(|(_, paces)| paces.asked).map(|(brick, _)| *brick);
             stale.map(|brick| self.bricks.remove(&brick));
         }
         let paces = self.bricks.entry(brick).or_default();
         paces.asked = now;
-        paces.owes.get_or_insert((now, 0)).1 += 1;
+        // Who is asked alone counts as one of three: other questions may lie before this one.
+        let owed = ANSWER.div_ceil(u32::from(among).max(3));
+        let owes = &mut paces.owes.get_or_insert((now, 0)).1;
+        *owes = owes.saturating_add(owed);
     }
 
     /// Something came from `brick`.
@@ -137,7 +142,7 @@ impl Pace {
     /// nothing at all came from it although it was asked so often that this is no chance. 0 where nothing is known.
     pub fn expected_ns(&self, now: Time, brick: BrickId, kind: Kind) -> u64 {
         let Some(paces) = self.bricks.get(&brick) else { return 0 };
-        let silent = paces.owes.filter(|(_, questions)| *questions >= SILENT_MIN);
+        let silent = paces.owes.filter(|(_, owed)| *owed >= SILENT_MIN);
         let silence_ns = silent.map_or(0, |(since, _)| nanos(now, since));
         paces.kinds[kind as usize].measure(now).mean_ns.max(silence_ns)
     }
@@ -195,6 +200,12 @@ impl Pace {
     pub fn measure(&self, now: Time, brick: BrickId, kind: Kind) -> Option<Measure> {
         let track = &self.bricks.get(&brick)?.kinds[kind as usize];
         (track.sum > 0 || !track.unanswered.is_empty()).then(|| track.measure(now))
+    }
+
+    /// The 95th percentile of a brick's answers, whatever it still owes; `None` where it gave fewer than `least` lately.
+    pub fn answered_high_ns(&self, brick: BrickId, kind: Kind, least: u64) -> Option<u64> {
+        let track = &self.bricks.get(&brick)?.kinds[kind as usize];
+        (track.sum / NEW >= least).then_some(track.high_ns)
     }
 
     /// All bricks that were asked.
@@ -382,6 +393,20 @@ mod tests {
         assert_eq!([Kind::Read, Kind::LongRead, Kind::Prepare].map(|kind| silence(&pace, kind)), [3, 0, 5]);
         pace.heard(A);
         assert_eq!([Kind::Read, Kind::LongRead, Kind::Prepare].map(|kind| silence(&pace, kind)), [0; 3]);
+    }
+
+    /// Of many that are asked and one that answers, most are silent for long by chance.
+    #[test]
+    fn who_is_one_of_many_may_be_silent_for_longer() {
+        let silent_after = |among: u8| {
+            let mut pace = Pace::default();
+            let is_silent = |asked: &u64| {
+                pace.asked(Time(*asked - 1), A, among);
+                pace.expected_ns(Time(*asked), A, Kind::Read) > 0
+            };
+            (1..).find(is_silent)
+        };
+        assert_eq!([1, 2, 3, 8].map(silent_after), [12, 12, 12, 32].map(Some));
     }
 
     #[test]

@@ -31,7 +31,17 @@ pub fn delay(now: Time, kind: Kind, members: &[(u8, BrickId)], load: &Load) -> D
 /// How long answers may take before all is asked anew; `floor` at least. Where even the fastest holder takes long, asking
 /// twice would only make it take longer.
 pub fn patience(now: Time, part: &Part<'_>, load: &Load, floor: Duration) -> Duration {
-    let usual = nearly_all(now, part.kind, part.holders, load).unwrap_or_default();
+    patient(nearly_all(now, part.kind, part.holders, load).unwrap_or_default(), floor)
+}
+
+/// The same of the first phase of a write at these bricks: all of them may be waiting for the gateway's own network card. It goes by
+/// their answers alone, and so costs a write next to nothing.
+pub fn prepare_patience(bricks: impl Iterator<Item = BrickId>, load: &Load, floor: Duration) -> Duration {
+    let known = bricks.filter_map(|brick| load.pace().answered_high_ns(brick, Kind::Prepare, MEASURED));
+    patient(known.min().map(Duration::from_nanos).unwrap_or_default(), floor)
+}
+
+fn patient(usual: Duration, floor: Duration) -> Duration {
     floor.max(usual.saturating_mul(PATIENCE_FACTOR).min(PATIENCE_MAX))
 }
 

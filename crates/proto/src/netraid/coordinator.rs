@@ -209,7 +209,7 @@ impl Coordinator {
             let shared = &mut self.shared;
             let is_known = shared.views.known(write.group).is_some_and(|view| view.is_writer(from));
             if is_known && write.span.is_valid() && shared.stamps.is_left(write.stamp) {
-                self.begin_alone(SettleOperation::new(write));
+                self.begin_alone(SettleOperation::reported(write, from));
             }
         }
         self.run();

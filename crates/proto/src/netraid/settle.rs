@@ -2,6 +2,10 @@
 //!
 //! A member that does not have the write refuses it for ever, durably; so either all members that can say have it,
 //! then it may have been acknowledged and is committed, or it never can be, and is aborted. Both answers stay true.
+//!
+//! That holds of the members of the view under which the write was made. A gateway that has not heard of it may know members that were
+//! left out, and do not know that: they refuse what was never sent to them. So a write that a brick has reported is not aborted
+//! before that brick has answered, which it does under its own view only.
 
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
@@ -9,7 +13,7 @@ use crate::netraid::context::stamps::Stamps;
 use crate::netraid::members::{participants, width_at};
 use crate::netraid::operate::{Context, Operate, retry_delay};
 use crate::netraid::outcome::{NoChild, Progress, Settled};
-use base::{GroupId, Payload};
+use base::{BrickId, GroupId, Payload};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{Fate, GroupView, Message, Slots, Span, WriteId};
@@ -38,6 +42,8 @@ pub(crate) struct SettleOperation {
     fates: BTreeMap<u8, Fate>,
     /// A member that told the writer that it does not take the write: newer writes there do not hide it.
     refused_by: Option<u8>,
+    /// Who said that it is in doubt, without saying under which view.
+    reported_by: Option<BrickId>,
     /// Whether the members that have it were asked again after another had no say.
     asked_again: bool,
     attempt: u32,
@@ -50,6 +56,7 @@ impl SettleOperation {
             asked: Slots::default(),
             fates: BTreeMap::new(),
             refused_by: None,
+            reported_by: None,
             asked_again: false,
             attempt: 0,
         }
@@ -58,6 +65,17 @@ impl SettleOperation {
     /// Of this write, which the member at `slot` refused.
     pub(crate) fn refused(write: WriteId, slot: u8) -> SettleOperation {
         SettleOperation { refused_by: Some(slot), ..SettleOperation::new(write) }
+    }
+
+    /// Of this write, which `brick` reports.
+    pub(crate) fn reported(write: WriteId, brick: BrickId) -> SettleOperation {
+        SettleOperation { reported_by: Some(brick), ..SettleOperation::new(write) }
+    }
+
+    /// Whether the write is known to be of this view, or of an earlier one.
+    fn is_of_view(&self, view: &GroupView) -> bool {
+        self.reported_by
+            .is_none_or(|brick| view.slot_of(brick).is_some_and(|slot| self.fates.contains_key(&slot)))
     }
 
     fn ask(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
@@ -87,8 +105,8 @@ impl SettleOperation {
         }
         let commit = match () {
             () if any(Fate::Committed) => true,
-            () if any(Fate::Refused) => false,
-            () if all => any(Fate::Prepared),
+            () if any(Fate::Refused) && self.is_of_view(&cx.views.view(self.write.group)) => false,
+            () if all && !any(Fate::Refused) => any(Fate::Prepared),
             () => return Progress::Waits,
         };
         cx.counters.count(if commit { Counter::WriteInDoubtCommitted } else { Counter::WriteInDoubtAborted });
@@ -125,7 +143,8 @@ impl Operate for SettleOperation {
         self.asked = participants(&geometry, view.writers(), &self.write);
         self.fates.clear();
         self.asked_again = false;
-        if self.asked.is_empty() {
+        let takes_part = |brick| view.slot_of(brick).is_some_and(|slot| self.asked.has(slot));
+        if self.asked.is_empty() || !self.reported_by.is_none_or(takes_part) {
             return Progress::Ended(Settled::ByView);
         }
         self.ask(cx)

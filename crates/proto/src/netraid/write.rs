@@ -240,7 +240,11 @@ impl WriteOperation {
     fn on_settled(&mut self, cx: &mut Context<'_>, after: After, settled: Settled) -> Writing {
         match settled {
             Settled::Committed => Progress::Ended(Ok(Written::Done)),
-            Settled::Aborted => self.after(cx, after),
+            Settled::Aborted => {
+                // A member may not hear of it. Whoever meets this attempt there settles it, the next attempt of this write as well.
+                cx.stamps.end_write(self.order.stamp());
+                self.after(cx, after)
+            }
             Settled::ByView => self.wait(cx, Duration::from_millis(20)),
         }
     }

@@ -74,7 +74,7 @@ fn claims_are_as_good_as_the_ideal_and_better_than_hashing() {
 #[test]
 fn a_read_is_served_once_and_takes_two_messages_a_holder() {
     let measured = table1("claim", 4000);
-    assert!(measured.device_reads_per_read() < 1.002, "{}", measured.device_reads_per_read());
+    assert!(measured.device_reads_per_read() < 1.001, "{}", measured.device_reads_per_read());
     let reads = measured.answered.reads as f64;
     let per_read = |kind: Message| measured.traffic.by_kind[kind as usize] as f64 / reads;
     let [asked, claims, data] = [Message::Read, Message::Claim, Message::Data].map(per_read);
@@ -146,23 +146,28 @@ fn flash_reads_once_under_light_load() {
     let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
     assert!(measured.device_reads_per_read() <= 1.01, "{}", measured.device_reads_per_read());
     let response_ms = measured.answered.response.mean_ms;
-    assert!(response_ms < 0.3, "a tenth, and the messages: {response_ms}");
+    assert!(response_ms < 0.26, "a tenth, and the messages: {response_ms}");
 }
 
 /// A brick that is 50 times slower from some moment on hardly shows: it is found out by its bids.
 #[test]
 fn a_slow_brick_is_dodged_though_its_head_cannot_be_seen() {
-    let p99_ms = |scheme: Scheme, percent: u32| {
+    let of = |scheme: Scheme, percent: u32| {
         let mut cluster = Cluster::uniform(BrickSpec { depth: 4, ..flash() }, 3, 3, scheme);
         cluster.bricks[0].speed = vec![(Time(100_000_000), percent)];
         let workload =
             Workload::Open { per_second: 3000.0, arrivals: Arrivals::Poisson, mix: Mix::random(1.0) };
         let length = Length { warmup: 1000, requests: 10_000 };
-        run(&cluster, workload, length, 1).expect("a sound cluster").answered.response.p99_ms
+        let measured = run(&cluster, workload, length, 1).expect("a sound cluster");
+        (measured.answered.response.p99_ms, measured.device_reads_per_read())
     };
-    let [healthy, slow] = [100, 5000].map(|percent| p99_ms(scheme("claim"), percent));
+    let [(healthy, read_once), (slow, read_beside)] = [100, 5000].map(|percent| of(scheme("claim"), percent));
     assert!(slow < healthy * 1.5, "{slow} ms, healthy {healthy} ms");
-    assert!(p99_ms(scheme("hash"), 5000) > healthy * 10.0, "hashing waits for it");
+    assert!(read_once <= 1.05 && read_beside <= 1.05, "{read_once}, and beside a slow brick {read_beside}");
+    // A gateway asks another where the slow brick's queue grows for a quarter of a second.
+    let (hashed, read_again) = of(scheme("hash"), 5000);
+    assert!(hashed > healthy * 10.0, "hashing waits for it");
+    assert!((1.05..1.1).contains(&read_again), "{read_again}");
 }
 
 #[test]
@@ -184,12 +189,14 @@ fn one_cache_and_caches_that_keep_a_block_once_hit_as_often() {
             Scheme::Central => central::run(&cluster, workload, length, 1).expect("a sound cluster"),
             _ => run(&cluster, workload, length, 1).expect("a sound cluster"),
         };
-        assert!(measured.device_reads_per_read() < 1.01, "what one has in memory the others do not read");
+        // In contests some reads are answered twice, 24 of 8384.
+        let most = if name == "claim" { 1.03 } else { 1.01 };
+        assert!(measured.device_reads_per_read() < most, "what one has in memory the others do not read");
         measured.hit_rate()
     };
     let central = hits("central", true);
     assert!((0.4..0.95).contains(&central), "{central}");
-    for name in ["hash", "lard"] {
+    for name in ["claim", "hash", "lard"] {
         let exclusive = hits(name, true);
         assert!((central - exclusive).abs() < 0.05, "{name}: {exclusive}, central {central}");
     }

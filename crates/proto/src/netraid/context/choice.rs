@@ -133,10 +133,13 @@ impl Choice {
         if !call.is_contested {
             self.load.begin(call.brick);
         }
-        match call.kind {
-            Some(_) if call.is_contested => self.load.pace_mut().asked(now, call.brick),
-            Some(kind) => self.load.pace_mut().begin(now, call.brick, kind, QuestionId(id.0)),
-            None => {}
+        let pace = self.load.pace_mut();
+        match (call.kind, message) {
+            (Some(_), Message::Read { contest: Some(contest), .. }) => {
+                pace.asked(now, call.brick, contest.holders.len());
+            }
+            (Some(kind), _) => pace.begin(now, call.brick, kind, QuestionId(id.0)),
+            (None, _) => {}
         }
         self.traffic.on_question(message);
     }
@@ -164,6 +167,8 @@ impl Choice {
             self.policies.answered(&Told { brick, response_ns, service_ns, queue: wait.queued, device_ns });
         }
         match is_contested {
+            // Its memory is no measure of its disk, which is what the others' are compared with.
+            true if wait.disk_us == 0 => {}
             true => self.load.pace_mut().answered_by_one(now, brick, kind, since),
             false => self.load.pace_mut().answered(now, brick, kind, QuestionId(id.0), since),
         }

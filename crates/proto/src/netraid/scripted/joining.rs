@@ -289,6 +289,54 @@ fn a_member_that_joins_may_ask_to_settle_and_is_asked() {
     assert_eq!(script.counted(Counter::WriteInDoubtAborted), 1);
 }
 
+/// Bricks 2 and 3 were left out and do not know it, nor does the gateway: they refuse a write that was made without them.
+#[test]
+fn what_a_brick_reports_under_a_later_view_is_not_aborted_by_members_that_were_left_out() {
+    let mut script = Script::new("raid1x3", 0b111, 0);
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row };
+    script.coordinator.on_doubtful(BrickId(1), vec![write]);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1, 2]);
+    for left_out in &asked[1..] {
+        script.answer(left_out, Answer::Fate(Ok(Fate::Refused)));
+    }
+    assert_eq!(
+        script.counted(Counter::WriteInDoubtAborted),
+        0,
+        "who reports it has not said under which view"
+    );
+    script.answer(&asked[0], Answer::Fate(Err(Some(view("raid1x3", 2, 0b001, 0)))));
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 0);
+    script.coordinator.on_doubtful(BrickId(1), vec![write]);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0], "under the later view there is nobody else");
+    script.answer(&asked[0], Answer::Fate(Ok(Fate::Prepared)));
+    assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 1);
+}
+
+/// A member may not hear that an attempt was aborted. While the write repairs another member, which reads these very blocks, it
+/// would wait for itself for ever otherwise.
+#[test]
+fn an_attempt_that_was_aborted_can_be_settled_again_while_its_write_goes_on() {
+    let mut script = Script::new("raid1x2", 0b11, 0);
+    script.begin(write(Scope::Row, None));
+    let asked = script.asked();
+    let Message::Prepare { write, .. } = asked[0].message.clone() else { panic!("{asked:?}") };
+    script.takes(&asked[0], 0, OLD);
+    script.prepared(&asked[1], PrepareOutcome::Unreadable);
+    let fates = [Fate::Prepared, Fate::Refused];
+    for (asked, fate) in script.asked().iter().zip(fates) {
+        script.answer(asked, Answer::Fate(Ok(fate)));
+    }
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 1);
+    let repairs = script.asked();
+    assert!(!repairs.is_empty() && script.outcome().is_none(), "the write goes on with a repair");
+    script.coordinator.on_doubtful(BrickId(1), vec![write]);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1]);
+    assert!(asked.iter().all(|asked| matches!(asked.message, Message::Query { .. })), "{asked:?}");
+}
+
 #[test]
 fn those_who_take_part_are_among_those_named() {
     let (geometry, mut write) = (

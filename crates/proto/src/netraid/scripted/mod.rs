@@ -86,6 +86,8 @@ pub(super) struct Script {
     decided: Vec<(u8, Vec<Decision>, Vec<Decision>)>,
     /// What was called off, and at which slot.
     pub(super) called_off: Vec<(u8, CallId)>,
+    /// For how long each answer's disk took; 0 where it came from memory.
+    pub(super) disk_us: u32,
 }
 
 impl Script {
@@ -96,7 +98,7 @@ impl Script {
         coordinator.open_family(FAMILY, geometry(layout));
         assert!(coordinator.shared().views.adopt(view(layout, 1, current, joining)));
         (1..=8).for_each(|brick| coordinator.on_brick_up(BrickId(brick)));
-        Script { coordinator, kept: Vec::new(), decided: Vec::new(), called_off: Vec::new() }
+        Script { coordinator, kept: Vec::new(), decided: Vec::new(), called_off: Vec::new(), disk_us: 1 }
     }
 
     pub(super) fn begin(&mut self, operation: Operation) {
@@ -134,7 +136,8 @@ impl Script {
 
     pub(super) fn answer(&mut self, asked: &Asked, answer: Answer) {
         self.coordinator.on_heard(BrickId(u32::from(asked.slot) + 1));
-        self.coordinator.on_answer(asked.call(), answer, wire::Wait::default());
+        let wait = wire::Wait { disk_us: self.disk_us, ..wire::Wait::default() };
+        self.coordinator.on_answer(asked.call(), answer, wait);
     }
 
     pub(super) fn prepared(&mut self, asked: &Asked, outcome: PrepareOutcome) {

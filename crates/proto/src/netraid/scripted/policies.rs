@@ -72,6 +72,25 @@ fn a_claimed_read_is_asked_of_all_and_the_first_answer_counts() {
     assert!(script.wait().is_empty(), "nothing is left to ask");
 }
 
+/// One that answers from its memory would make those that read their disks look slow.
+#[test]
+fn an_answer_from_memory_is_no_measure_in_a_contest() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Claim);
+    let expected_ns = |script: &mut Script| {
+        let now = script.coordinator.now();
+        script.coordinator.shared().choice.load().pace().expected_ns(now, BrickId(1), Kind::Read)
+    };
+    script.disk_us = 0;
+    let asked = read(&mut script);
+    script.shows(&asked[0], 1, &[], true);
+    assert_eq!(expected_ns(&mut script), 0);
+    script.disk_us = 900;
+    let asked = read(&mut script);
+    script.pass(MS);
+    script.shows(&asked[0], 1, &[], true);
+    assert_eq!(expected_ns(&mut script), 1_000_000);
+}
+
 #[test]
 fn a_read_that_nobody_answers_is_rescued_by_each_member_in_turn() {
     let mut script = script("raid1x3", 3, ReadPolicy::Claim);

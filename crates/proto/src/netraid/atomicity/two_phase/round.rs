@@ -1,13 +1,14 @@
 //! Phase one at the coordinator: members are asked to put a write on stable storage, each its leg. When all have, the write
 //! is decided; the members are told at leisure.
 
+use crate::distribute::rescue;
 use crate::netraid::operate::{Context, retry_delay};
 use crate::netraid::order::ts_wait::writer::Way;
 use crate::netraid::path::gw::{Leg, Legs};
 use base::{GroupId, RequestId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Message, Slots, WriteId};
+use wire::{GroupView, Message, Slots, WriteId};
 
 /// The client's request that a write is part of.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,13 @@ impl Round {
                 service,
             });
         }
-        retry_delay(self.attempt)
+        self.patience(cx, &view)
+    }
+
+    /// After how long members that are not prepared are asked once more.
+    fn patience(&self, cx: &Context<'_>, view: &GroupView) -> Duration {
+        let bricks = self.votes.keys().map(|slot| view.members[usize::from(*slot)]);
+        rescue::prepare_patience(bricks, cx.choice.load(), retry_delay(self.attempt))
     }
 
     /// Time is up for those that are not prepared: asks them once more.
