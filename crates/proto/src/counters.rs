@@ -22,6 +22,7 @@ base::named! {
         ClientWentToAnotherGateway: "client went to another gateway",
         CommitImpliedByTheNextDelta: "commit implied by the next delta",
         CommitOfAWriteThatIsNotStagedIgnored: "commit of a write that is not staged ignored",
+        CompletionRememberedAnew: "completion remembered anew",
         ContestedReadCameTwice: "contested read came twice",
         ContestedReadCancelled: "contested read cancelled",
         ContestedReadFoundTheQueueFull: "contested read found the queue full",

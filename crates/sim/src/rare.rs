@@ -49,6 +49,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ClaimOvertookItsRead),
     Rare::World(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled),
     Rare::Machine(Counter::ClientWentToAnotherGateway),
+    Rare::Machine(Counter::CompletionRememberedAnew),
     Rare::Machine(Counter::CutBegun),
     Rare::Machine(Counter::DirectoryRestartedInsideAViewChange),
     Rare::World(Seen::DisksLostInTheMiddleOfARebuild),

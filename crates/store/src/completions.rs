@@ -11,13 +11,17 @@ const CLIENTS_MAX: usize = 4096;
 /// A part of a request: client, sequence, part.
 type Name = (ClientId, u64, u64);
 
-/// The memory of completions, bounded; the oldest are forgotten first.
+/// The memory of completions, bounded. What it was told first is forgotten first; what it is told again is as new, so that
+/// whoever knows that a part may still be asked for can keep it.
 #[derive(Debug, Default)]
 pub(crate) struct Completions {
-    parts: BTreeMap<Name, Stamp>,
-    by_age: BTreeSet<(Stamp, Name)>,
-    /// How many parts of each client.
-    clients: BTreeMap<ClientId, usize>,
+    /// Each part, with its turn to be forgotten.
+    parts: BTreeMap<Name, (Stamp, u64)>,
+    turns: BTreeMap<u64, Name>,
+    clients: BTreeMap<ClientId, BTreeSet<u64>>,
+    turns_given: u64,
+    /// The latest stamp among those that were forgotten.
+    forgotten: Stamp,
     max: usize,
 }
 
@@ -37,6 +41,11 @@ impl Completions {
         self.parts.len()
     }
 
+    /// Later stamps that took effect are all remembered.
+    pub(crate) fn forgotten(&self) -> Stamp {
+        self.forgotten
+    }
+
     /// Remembers a part. Sequence 0 belongs to no request.
     pub(crate) fn insert(&mut self, completion: Completion) {
         let RequestId { client, sequence } = completion.request;
@@ -44,37 +53,44 @@ impl Completions {
             return;
         }
         let name = (client, sequence, completion.part);
-        self.forget(name);
-        self.parts.insert(name, completion.stamp);
-        self.by_age.insert((completion.stamp, name));
-        let of_client = self.clients.entry(client).or_default();
-        *of_client += 1;
-        if *of_client > CLIENT_COMPLETIONS_MAX {
-            let (&oldest, _) = self.parts.range((client, 0, 0)..).next().expect("the client has parts");
-            self.forget(oldest);
+        if let Some((_, turn)) = self.parts.get(&name) {
+            self.remove(*turn);
         }
+        self.turns_given += 1;
+        self.parts.insert(name, (completion.stamp, self.turns_given));
+        self.turns.insert(self.turns_given, name);
+        let of_client = self.clients.entry(client).or_default();
+        of_client.insert(self.turns_given);
+        let oldest = of_client.first().copied().filter(|_| of_client.len() > CLIENT_COMPLETIONS_MAX);
+        oldest.into_iter().for_each(|turn| self.forget(turn));
         while self.parts.len() > self.max || self.clients.len() > CLIENTS_MAX {
-            let &(_, oldest) = self.by_age.first().expect("each part has an age");
+            let (&oldest, _) = self.turns.first_key_value().expect("each part has a turn");
             self.forget(oldest);
         }
     }
 
+    /// All that it remembers, in the order in which it would be forgotten.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Completion> {
-        self.parts.iter().map(|(&(client, sequence, part), &stamp)| Completion {
-            request: RequestId { client, sequence },
-            part,
-            stamp,
+        self.turns.values().map(|name| {
+            let (client, sequence, part) = *name;
+            Completion { request: RequestId { client, sequence }, part, stamp: self.parts[name].0 }
         })
     }
 
-    fn forget(&mut self, name: Name) {
-        let Some(stamp) = self.parts.remove(&name) else { return };
-        self.by_age.remove(&(stamp, name));
+    fn forget(&mut self, turn: u64) {
+        let stamp = self.remove(turn);
+        self.forgotten = self.forgotten.max(stamp);
+    }
+
+    fn remove(&mut self, turn: u64) -> Stamp {
+        let name = self.turns.remove(&turn).expect("a part has a turn");
+        let (stamp, _) = self.parts.remove(&name).expect("a turn is a part's");
         let of_client = self.clients.get_mut(&name.0).expect("a part has a client");
-        *of_client -= 1;
-        if *of_client == 0 {
+        of_client.remove(&turn);
+        if of_client.is_empty() {
             self.clients.remove(&name.0);
         }
+        stamp
     }
 }
 
@@ -83,33 +99,42 @@ mod tests {
     use super::*;
 
     fn completion(client: u64, sequence: u64, stamp: u64) -> Completion {
-        Completion { request: RequestId { client: ClientId(client), sequence }, part: 0, stamp: Stamp(stamp) }
+        let request = RequestId { client: ClientId(client), sequence };
+        Completion { request, part: 0, stamp: Stamp(stamp) }
+    }
+
+    fn stamps(completions: &Completions) -> Vec<u64> {
+        completions.iter().map(|completion| completion.stamp.0).collect()
     }
 
     #[test]
-    fn forgets_the_oldest() {
+    fn what_was_told_first_is_forgotten_first_and_what_is_told_again_is_as_new() {
         let mut completions = Completions::new(4);
-        [
-            completion(1, 1, 1),
-            completion(2, 1, 2),
-            completion(2, 2, 3),
-            completion(1, 2, 4),
-            completion(0, 0, 9),
-        ]
-        .into_iter()
-        .for_each(|e| completions.insert(e));
-        assert_eq!(completions.len(), 4);
+        let told = [(1, 1, 1), (2, 1, 2), (2, 2, 3), (1, 2, 4), (0, 0, 9)];
+        told.into_iter().for_each(|(client, sequence, stamp)| {
+            completions.insert(completion(client, sequence, stamp));
+        });
+        assert_eq!((stamps(&completions), completions.forgotten()), (vec![1, 2, 3, 4], Stamp::ZERO));
+        completions.insert(completion(1, 1, 1));
+        assert_eq!(stamps(&completions), [2, 3, 4, 1]);
         completions.insert(completion(1, 3, 5));
         completions.insert(completion(1, 3, 6));
-        assert_eq!(completions.iter().map(|e| e.stamp.0).collect::<Vec<_>>(), [4, 6, 2, 3]);
+        assert_eq!((stamps(&completions), completions.forgotten()), (vec![3, 4, 1, 6], Stamp(2)));
+        completions.insert(completion(1, 4, 7));
+        completions.insert(completion(1, 5, 8));
+        completions.insert(completion(1, 6, 9));
+        assert_eq!((stamps(&completions), completions.forgotten()), (vec![6, 7, 8, 9], Stamp(4)));
         (10..9000).for_each(|n| completions.insert(completion(n, 1, n)));
-        assert_eq!((completions.len(), completions.by_age.len(), completions.clients.len()), (4, 4, 4));
+        assert_eq!((completions.len(), completions.turns.len(), completions.clients.len()), (4, 4, 4));
     }
 
     #[test]
-    fn a_client_has_its_bound() {
+    fn of_one_client_it_remembers_so_many() {
         let mut completions = Completions::new(usize::MAX);
         (1..5000).for_each(|n| completions.insert(completion(1, n, n)));
-        assert_eq!((completions.len(), completions.iter().next().unwrap().stamp.0), (4096, 904));
+        assert_eq!(
+            (completions.len(), stamps(&completions)[0], completions.forgotten()),
+            (4096, 904, Stamp(903))
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::completions::Completions;
 use crate::record::Record;
-use base::VolumeId;
+use base::{Stamp, VolumeId};
 use std::collections::BTreeMap;
-use wire::Completion;
-use wire::disk::StoreError;
+use wire::disk::{HORIZON_NOTE, StoreError};
+use wire::{Completion, Wire};
 
 /// Notes and outcomes take at most one in so many bytes of the journal, each.
 const JOURNAL_SHARE: usize = 20;
@@ -59,8 +59,18 @@ impl Facts {
         self.notes_bytes = self.notes.iter().map(|(key, value)| note_bytes(key, value)).sum();
     }
 
+    /// All notes; that of the horizon covers what was forgotten.
     pub(crate) fn notes(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        self.notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        let noted = self.notes.get(HORIZON_NOTE).and_then(|value| Stamp::from_bytes(value).ok());
+        let horizon = noted.unwrap_or_default().max(self.completions.forgotten());
+        let others = self.notes.iter().filter(|(key, _)| *key != HORIZON_NOTE);
+        let others = others.map(|(key, value)| (key.clone(), value.clone()));
+        let horizon = (horizon > Stamp::ZERO).then(|| (HORIZON_NOTE.to_vec(), horizon.to_bytes()));
+        others.chain(horizon).collect()
+    }
+
+    pub(crate) fn completions_max(&self) -> usize {
+        self.completions.max()
     }
 
     pub(crate) fn completions(&self) -> impl Iterator<Item = Completion> {
@@ -85,7 +95,7 @@ impl Facts {
 
     /// A bound of what that takes.
     pub(crate) fn checkpoint_bytes(&self) -> usize {
-        self.completions.len() * COMPLETION_BYTES + self.notes_bytes + 64
+        self.completions.len() * COMPLETION_BYTES + self.notes_bytes + 96
     }
 }
 

@@ -64,6 +64,7 @@ impl Running {
         Ok(Recovered {
             staged: self.log.writes.iter().map(|(_, write)| write.staged().clone()).collect(),
             completions: self.log.facts.completions().collect(),
+            completions_max: self.log.facts.completions_max(),
             notes: self.log.facts.notes(),
         })
     }

@@ -210,6 +210,10 @@ pub enum StoreError {
 /// The most parts of requests of one client that a store remembers to have taken effect.
 pub const CLIENT_COMPLETIONS_MAX: usize = 4096;
 
+/// The note that holds a stamp: about writes up to it a brick has no say after a restart, unless it remembers them. Participants set it,
+/// and a store raises it to the latest stamp that it has forgotten.
+pub const HORIZON_NOTE: &[u8] = b"h";
+
 /// The most stretches in one [`Reply::Inventory`].
 pub const INVENTORY_MAX: usize = 4096;
 
@@ -218,9 +222,11 @@ pub const INVENTORY_MAX: usize = 4096;
 pub struct Recovered {
     /// Writes that are staged: in doubt.
     pub staged: Vec<Staged>,
-    /// Parts of requests that took effect here, as far back as they may still be retried. Those
-    /// with the earliest stamps are forgotten first, and beyond [`CLIENT_COMPLETIONS_MAX`] of a client its earliest requests.
+    /// Parts of requests that took effect here, in the order in which they would be forgotten: what was told first, of all and
+    /// beyond [`CLIENT_COMPLETIONS_MAX`] of a client. What is remembered again is as new.
     pub completions: Vec<Completion>,
+    /// Of how many the store forgets one for each that it is told.
+    pub completions_max: usize,
     pub notes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 

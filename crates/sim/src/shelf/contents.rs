@@ -110,6 +110,7 @@ impl Contents {
         Recovered {
             staged: self.staged.values().map(|(staged, _)| staged.clone()).collect(),
             completions: self.completions.values().flatten().cloned().collect(),
+            completions_max: usize::MAX,
             notes: self.notes.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         }
     }

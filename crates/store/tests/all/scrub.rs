@@ -5,8 +5,10 @@ use base::{BLOCK, BLOCK_U64, ClientId, Payload, RequestId, Rng, Stamp, VolumeId}
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use store::IoKind;
-use wire::disk::{CLIENT_COMPLETIONS_MAX, Command, INVENTORY_MAX, Reply, StoreError, Token};
-use wire::{Change, Completion};
+use wire::disk::{
+    CLIENT_COMPLETIONS_MAX, Command, HORIZON_NOTE, INVENTORY_MAX, Recovered, Reply, StoreError, Token,
+};
+use wire::{Change, Completion, Wire};
 
 const JOURNAL: u64 = 1 << 20;
 
@@ -157,6 +159,37 @@ fn what_took_effect_elsewhere_is_remembered_within_the_bounds() {
     assert_eq!(world.replies, [Reply::Noted { token: Token(5), result: Ok(()) }]);
     let effects = world.crash().unwrap().completions;
     assert!(effects.len() > 100 && effects.contains(&effect(count)), "{} are left", effects.len());
+}
+
+#[test]
+fn what_is_remembered_again_stays_and_what_is_forgotten_is_under_the_horizon() {
+    let mut world = World::new(8 << 20, 128 * 1024, 3);
+    let effect = |sequence: u64| {
+        let request = RequestId { client: ClientId(sequence % 7), sequence };
+        Completion { request, part: 0, stamp: Stamp(sequence) }
+    };
+    let last = 1000;
+    for sequence in 2..=last {
+        let again = (sequence % 50 == 2).then_some(1);
+        for sequence in again.into_iter().chain([sequence]) {
+            world.command(Command::Remember { token: Token(sequence), completions: vec![effect(sequence)] });
+            world.run(false);
+        }
+        if sequence % 300 != 0 && sequence != last {
+            continue;
+        }
+        let Recovered { completions, completions_max, notes, .. } = *world.crash().unwrap();
+        assert!(completions.len() <= completions_max && completions_max < last as usize / 2);
+        assert!(completions.contains(&effect(1)), "it was remembered again at {sequence} at the latest");
+        let note = notes.iter().find(|(key, _)| key == HORIZON_NOTE);
+        let horizon = note.map_or(Stamp::ZERO, |(_, value)| Stamp::from_bytes(value).unwrap());
+        assert_eq!(horizon > Stamp::ZERO, sequence as usize > completions_max, "{horizon:?} at {sequence}");
+        let mut unknown = (1..=sequence).filter(|sequence| !completions.contains(&effect(*sequence)));
+        assert!(
+            unknown.all(|sequence| Stamp(sequence) <= horizon),
+            "a brick would say that they never took effect"
+        );
+    }
 }
 
 #[test]

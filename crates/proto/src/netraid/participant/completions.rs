@@ -2,9 +2,13 @@
 //!
 //! Bounded: a client says below which sequence number it never asks again, and the memory of clients long gone is
 //! dropped, the oldest first.
+//!
+//! A store forgets what it was told first. A part of a request whose other parts wait for a brick may be asked for again much later, and so the
+//! store is told again of what may still be asked for, a few times before it would forget it.
 
-use base::{ClientId, RequestId, Stamp};
-use std::collections::{BTreeMap, BTreeSet};
+use base::{ClientId, RequestId, Stamp, Time};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::Completion;
 use wire::disk::{CLIENT_COMPLETIONS_MAX, Recovered};
 
@@ -14,7 +18,27 @@ const CLIENTS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Completions {
     clients: BTreeMap<ClientId, Client>,
+    /// What the store was told, in order; it may be past meanwhile.
+    told: VecDeque<Told>,
+    /// How many it was told.
+    count: u64,
+    /// How many it may be told until it is told the first of them again.
+    fade_after: u64,
 }
+
+#[derive(Debug)]
+struct Told {
+    number: u64,
+    /// Since when it is known; none until somebody asks.
+    since: Option<Time>,
+    request: RequestId,
+    part: u64,
+}
+
+/// For so long a completion is kept for a client that says nothing more.
+const KEPT_MAX: Duration = Duration::from_secs(600);
+/// Completions that are told again at a time.
+const FADING_MAX: usize = 16;
 
 #[derive(Debug, Default)]
 struct Client {
@@ -25,10 +49,41 @@ struct Client {
 
 impl Completions {
     /// What a store found again.
-    pub(super) fn recover(completions: &[Completion]) -> Completions {
-        let mut recovered = Completions::default();
-        completions.iter().for_each(|completion| recovered.insert(*completion));
-        recovered
+    pub(super) fn recover(recovered: &Recovered) -> Completions {
+        // A quarter: one that found the store busy is told again in time.
+        let fade_after = (recovered.completions_max.min(CLIENT_COMPLETIONS_MAX) / 4) as u64;
+        let mut completions = Completions { fade_after, ..Completions::default() };
+        recovered.completions.iter().for_each(|completion| completions.insert(*completion));
+        completions
+    }
+
+    /// What may still be asked for, and what the store will forget when it is told as much again as since then.
+    pub(super) fn take_fading(&mut self, now: Time) -> Vec<Completion> {
+        let mut fading = Vec::new();
+        while let Some(told) = self.told.front_mut()
+            && fading.len() < FADING_MAX
+        {
+            let since = *told.since.get_or_insert(now);
+            let stamp = self.clients.get(&told.request.client);
+            let stamp = stamp.and_then(|client| client.parts.get(&(told.request.sequence, told.part)));
+            let is_old = self.count - told.number > self.fade_after;
+            let Told { request, part, .. } = *told;
+            match stamp.filter(|_| now.since(since) < KEPT_MAX) {
+                Some(_) if !is_old => break,
+                Some(stamp) => fading.push((Completion { request, part, stamp: *stamp }, since)),
+                None => {}
+            }
+            self.told.pop_front();
+        }
+        for (Completion { request, part, .. }, since) in &fading {
+            self.tell(*request, *part, Some(*since));
+        }
+        fading.into_iter().map(|(completion, _)| completion).collect()
+    }
+
+    fn tell(&mut self, request: RequestId, part: u64, since: Option<Time>) {
+        self.count += 1;
+        self.told.push_back(Told { number: self.count, since, request, part });
     }
 
     /// A part of a request took effect.
@@ -41,6 +96,7 @@ impl Completions {
         client.latest = client.latest.max(stamp);
         if request.sequence >= client.floor {
             client.parts.insert((request.sequence, part), stamp);
+            self.tell(request, part, None);
         }
         if self.clients.len() > CLIENTS_MAX {
             let oldest = self.clients.iter().min_by_key(|(_, client)| client.latest).map(|(id, _)| *id);
@@ -98,8 +154,8 @@ pub(super) struct Applied {
 const APPLIED_MAX: usize = 1 << 14;
 
 impl Applied {
-    /// What a store found again. It forgets the earliest stamps first, so what is not listed and took effect is earlier
-    /// than all that is.
+    /// What a store found again. What is not listed and took effect is earlier than all that is, or than the horizon that the store
+    /// notes.
     pub(super) fn recover(recovered: &Recovered) -> Applied {
         let stamps: BTreeSet<Stamp> =
             recovered.completions.iter().map(|completion| completion.stamp).collect();
@@ -170,6 +226,35 @@ mod tests {
         assert!(completions.is_past(request(1)) && !completions.is_past(request(2)));
         completions.insert(completion(1, 0, 12));
         assert!(!completions.contains(request(1), 0));
+    }
+
+    #[test]
+    fn what_may_still_be_asked_for_is_told_again_before_a_store_forgets_it() {
+        let recovered =
+            Recovered { completions: vec![completion(1, 3, 1)], completions_max: 40, ..Recovered::default() };
+        let mut completions = Completions::recover(&recovered);
+        let second = |second: u64| Time(second * 1_000_000_000);
+        let mut told = Vec::new();
+        for stamp in 2..100 {
+            // One of another client, which goes on.
+            let request = RequestId { client: ClientId(2), sequence: stamp };
+            completions.insert(Completion { request, part: 0, stamp: Stamp(stamp) });
+            completions.raise_floor(ClientId(2), stamp);
+            told.extend(completions.take_fading(second(stamp)).into_iter().map(|fading| (stamp, fading)));
+        }
+        let again: Vec<u64> = told.iter().map(|(stamp, _)| *stamp).collect();
+        assert_eq!(again[..3], [12, 23, 34], "after ten others");
+        assert!(told.iter().all(|(_, fading)| *fading == completion(1, 3, 1)), "{told:?}");
+        let waits = RequestId { client: ClientId(1), sequence: 1 };
+        assert!(completions.contains(waits, 3) && completions.told.len() < 14);
+        // Nobody asks for ever.
+        completions.raise_floor(ClientId(2), 100);
+        assert_eq!(completions.take_fading(second(700)), []);
+        assert!(completions.told.is_empty());
+
+        completions.insert(completion(5, 0, 200));
+        completions.raise_floor(ClientId(1), 6);
+        assert_eq!((completions.take_fading(second(701)), completions.told.len()), (vec![], 0), "it is past");
     }
 
     #[test]

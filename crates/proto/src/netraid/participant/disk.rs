@@ -89,6 +89,8 @@ pub(super) enum Noting {
         job: u64,
         completions: Vec<Completion>,
     },
+    /// Nobody: what is remembered anew is known anyway.
+    Refresh,
     /// The brick itself, for all that it asked before.
     Settle {
         job: u64,
@@ -219,6 +221,13 @@ impl Disk {
     pub(super) fn remember(&mut self, cx: &mut Context<'_>, job: u64, completions: Vec<Completion>) {
         let token = Token(self.draw());
         self.notings.ask(cx.now, token, Noting::Remember { job, completions: completions.clone() });
+        cx.store(Command::Remember { token, completions });
+    }
+
+    /// Has the store remember completions anew that it would forget soon.
+    pub(super) fn refresh(&mut self, cx: &mut Context<'_>, completions: Vec<Completion>) {
+        let token = Token(self.draw());
+        self.notings.ask(cx.now, token, Noting::Refresh);
         cx.store(Command::Remember { token, completions });
     }
 

@@ -355,7 +355,7 @@ impl Participant {
         match noting {
             Noting::Seal { asker } if durable => writes.on_sealed(at.cx, asker),
             // Whoever asks asks again; a seal that stays is one too many, which refuses what is earlier than the floor.
-            Noting::Seal { .. } | Noting::SealDropped => {}
+            Noting::Seal { .. } | Noting::SealDropped | Noting::Refresh => {}
             Noting::Horizon { job, latest, completions } => {
                 jobs.on_horizon(writes, at, (job, latest), completions, durable);
             }

@@ -4,11 +4,10 @@
 use super::completions::{Applied, Completions};
 use super::context::Context;
 use super::disk::{Disk, Noting};
+use crate::counters::Counter;
 use base::{ClientId, RequestId, Stamp};
-use wire::disk::Recovered;
+use wire::disk::{HORIZON_NOTE, Recovered};
 use wire::{Completion, Wire};
-
-const HORIZON_KEY: &[u8] = b"h";
 
 /// What took effect here, or is known to have taken effect elsewhere.
 #[derive(Debug)]
@@ -23,10 +22,10 @@ impl Outcomes {
     /// What a store found again.
     pub(super) fn recover(recovered: &Recovered) -> Outcomes {
         let mut applied = Applied::recover(recovered);
-        let note = recovered.notes.iter().find(|(key, _)| key == HORIZON_KEY);
+        let note = recovered.notes.iter().find(|(key, _)| key == HORIZON_NOTE);
         let noted_horizon = note.and_then(|(_, value)| Stamp::from_bytes(value).ok()).unwrap_or_default();
         applied.raise_horizon(noted_horizon);
-        Outcomes { completions: Completions::recover(&recovered.completions), applied, noted_horizon }
+        Outcomes { completions: Completions::recover(recovered), applied, noted_horizon }
     }
 
     /// Whether a part of a request took effect, or its client never asks for it again.
@@ -43,6 +42,15 @@ impl Outcomes {
     pub(super) fn note(&mut self, completion: Completion) {
         self.applied.insert(completion.stamp);
         self.completions.insert(completion);
+    }
+
+    /// Lets the store remember anew what it would forget soon although its client may still ask for it.
+    pub(super) fn refresh(&mut self, cx: &mut Context<'_>, disk: &mut Disk) {
+        let fading = self.completions.take_fading(cx.now);
+        if !fading.is_empty() {
+            cx.counters.count(Counter::CompletionRememberedAnew);
+            disk.refresh(cx, fading);
+        }
     }
 
     /// Whether a write took effect here, as far as is known.
@@ -62,8 +70,8 @@ impl Outcomes {
 
     /// Takes over which requests took effect at another member.
     ///
-    /// The store forgets the completions with the earliest stamps first, and after a restart this member takes all that is
-    /// later than the earliest it remembers for known. Completions of others may be earlier than some of its own that it
+    /// After a restart this member takes all that is later than the earliest it remembers, and than the latest that the store
+    /// says it forgot, for known. Completions of others may be earlier than some of its own that it
     /// forgot: so it durably notes first that it has no say about writes up to the latest of them.
     pub(super) fn remember(
         &self,
@@ -76,7 +84,7 @@ impl Outcomes {
         if latest <= self.noted_horizon {
             return disk.remember(cx, job, completions);
         }
-        let note = (HORIZON_KEY.to_vec(), Some(latest.to_bytes()));
+        let note = (HORIZON_NOTE.to_vec(), Some(latest.to_bytes()));
         disk.note(cx, note, Noting::Horizon { job, latest, completions });
     }
 

@@ -50,6 +50,7 @@ impl MemoryDisk {
         Recovered {
             staged: self.staged.values().map(|(staged, _)| staged.clone()).collect(),
             completions: self.completions.values().copied().collect(),
+            completions_max: usize::MAX,
             notes: self.notes.clone().into_iter().collect(),
         }
     }

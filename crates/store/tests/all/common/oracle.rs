@@ -3,8 +3,8 @@
 use super::{Disk, World, payload, span, staged, words};
 use base::{Depth, Machine, Payload, RequestId, Rng, Stamp, VolumeId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError, Token};
-use wire::{Change, Completion, Span};
+use wire::disk::{Blocks, Command, HORIZON_NOTE, Recovered, Reply, Staged, StoreError, Token};
+use wire::{Change, Completion, Span, Wire};
 
 const DATA: u64 = 1;
 const PARITY: u64 = 2;
@@ -473,7 +473,8 @@ impl Test {
     }
 
     fn check_notes(&mut self, recovered: &Recovered) {
-        let found: BTreeMap<u8, u8> = recovered.notes.iter().map(|(k, v)| (k[0], v[0])).collect();
+        let own = recovered.notes.iter().filter(|(key, _)| key != HORIZON_NOTE);
+        let found: BTreeMap<u8, u8> = own.map(|(k, v)| (k[0], v[0])).collect();
         for (key, possible) in &mut self.notes {
             let value = found.get(key).copied();
             assert!(possible.contains(&value), "note {key} is {value:?}, not one of {possible:?}");
@@ -490,6 +491,13 @@ impl Test {
         for stamp in self.applied.iter().rev().take(50).filter(sure) {
             assert!(known.contains(stamp), "the effect of {stamp} is forgotten");
         }
+        let note = recovered.notes.iter().find(|(key, _)| key == HORIZON_NOTE);
+        let horizon = note.map_or(0, |(_, value)| Stamp::from_bytes(value).unwrap().0);
+        let forgotten = self.applied.iter().filter(sure).filter(|stamp| !known.contains(stamp)).max();
+        assert!(
+            forgotten.is_none_or(|stamp| *stamp <= horizon),
+            "{forgotten:?} is forgotten, beyond {horizon}"
+        );
         for effect in self.remembered.iter().rev().take(30) {
             assert!(
                 recovered.completions.contains(effect),
