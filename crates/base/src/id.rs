@@ -54,6 +54,8 @@ impl StreamId {
     pub const MAINTENANCE: StreamId = StreamId(u32::MAX);
     /// What gateways mend by the way.
     pub const REPAIR: StreamId = StreamId(u32::MAX - 1);
+    /// What stores bring from their journals to its final places.
+    pub const DESTAGE: StreamId = StreamId(u32::MAX - 2);
 }
 
 id!(

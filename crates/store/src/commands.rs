@@ -116,7 +116,7 @@ impl Running {
         self.log.check_size(cost)?;
         let need = self.admit(span, setting, &portions, asks, cost).inspect_err(|_| {
             // What is journalled may leave room when it is in its final place.
-            self.destage.want(!self.blocks.layers.durable().is_empty());
+            self.destage.hurry(!self.blocks.layers.durable().is_empty());
         })?;
         let extents = portions.into_iter().map(|portion| self.extent(payload, portion)).collect();
         Ok(Plan { extents, need, cost })
@@ -223,7 +223,7 @@ impl Running {
             return self.start_cycle();
         }
         if self.log.is_due(now) && !self.log.begin_group(&self.blocks.discards, &mut self.device) {
-            self.destage.want(true);
+            self.destage.hurry(true);
             if self.destage.is_wanted() {
                 self.start_cycle();
             }
@@ -266,7 +266,7 @@ impl Running {
             Item::Discard(region) => {
                 self.blocks.log_discard(region);
                 self.log.answer_notes(&self.blocks.discards, &mut self.device);
-                self.destage.want(true);
+                self.destage.hurry(true);
             }
             Item::Barrier(token) => self.device.noted(token, Ok(())),
             Item::Checkpoint => {}

@@ -3,6 +3,8 @@
 //! One cycle: a checkpoint frame that carries forward all that is undecided; then all content journalled before it is written
 //! to its final place; a flush; a journal header with the checkpoint as the new tail. Only then are slots free that the cycle
 //! gave up, because until then a crash brings the old journal back, and with it the old places.
+//!
+//! Content is written in turns of some blocks each ([`crate::turns`]), so that clients' requests need not wait for a whole cycle.
 
 use crate::blocks::Blocks;
 use crate::config::Limits;
@@ -14,12 +16,14 @@ use crate::queue::Item;
 use crate::record::aligned_copy;
 use crate::stats::DestageStats;
 use crate::superblock::HEADERS_AT;
+use crate::turns::Turns;
 use crate::writing::{NoRoom, Todo, Writing, add_zeros};
 use base::{BLOCK_U64, Payload, Time};
 use bytes::Bytes;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use wire::Span;
+use wire::disk::Token;
 
 /// Pages of discarded volumes that one cycle erases.
 const ERASED_MAX: usize = 1024;
@@ -47,13 +51,20 @@ enum Cycle {
 pub(crate) struct Destage {
     limits: Limits,
     cycle: Cycle,
+    turns: Turns,
     damaged: Damaged,
     stats: DestageStats,
 }
 
 impl Destage {
     pub(crate) fn new(limits: Limits) -> Destage {
-        Destage { limits, cycle: Cycle::Idle, damaged: Damaged::default(), stats: DestageStats::default() }
+        Destage {
+            limits,
+            cycle: Cycle::Idle,
+            turns: Turns::default(),
+            damaged: Damaged::default(),
+            stats: DestageStats::default(),
+        }
     }
 
     pub(crate) fn stats(&self) -> DestageStats {
@@ -77,10 +88,17 @@ impl Destage {
     }
 
     /// Asks for a cycle, unless one is under way.
-    pub(crate) fn want(&mut self, reason: bool) {
+    fn want(&mut self, reason: bool) {
         if reason && self.is_idle() {
             self.cycle = Cycle::Wanted;
         }
+    }
+
+    /// Something waits for the room that a cycle gives: the one that is under way waits for no turn, nor does the one that begins now if
+    /// there `is_more` to destage.
+    pub(crate) fn hurry(&mut self, is_more: bool) {
+        self.turns.hurry();
+        self.want(is_more);
     }
 
     /// Wants a cycle when enough has gathered, the journal fills up, or the disk is idle.
@@ -90,6 +108,15 @@ impl Destage {
         let durable = blocks.layers.durable();
         let much = durable.bytes() >= self.limits.destage_bytes || durable.len() >= GROUPS_MAX;
         self.want(now >= due || much || log.journal().used() > journal_max);
+    }
+
+    /// Notes whether the journal, or the memory for what is in it, is so full that writes will soon have to wait for the cycle.
+    fn look_at_room(&mut self, blocks: &Blocks, log: &Log) {
+        let journal = log.journal();
+        let is_memory_full = blocks.layers.journalled_bytes() > self.limits.backlog_bytes / 4 * 3;
+        if is_memory_full || journal.used() > journal.capacity() / 2 {
+            self.turns.hurry();
+        }
     }
 
     /// When journalled content is written to its final place on an idle disk.
@@ -118,15 +145,38 @@ impl Destage {
         self.go_on(blocks, log, device)
     }
 
-    /// Goes on writing, and flushes when everything is written.
+    /// A turn to write about so many blocks.
+    pub(crate) fn on_turn(
+        &mut self,
+        (token, max_blocks): (Token, u32),
+        blocks: &mut Blocks,
+        log: &Log,
+        device: &mut Device,
+    ) -> Result<(), NoRoom> {
+        self.turns.begin(token, max_blocks);
+        if !matches!(self.cycle, Cycle::Writing(_)) {
+            self.turns.end(device);
+        }
+        self.go_on(blocks, log, device)
+    }
+
+    /// Goes on writing as far as this turn allows, and flushes when everything is written.
     pub(crate) fn go_on(
         &mut self,
         blocks: &mut Blocks,
         log: &Log,
         device: &mut Device,
     ) -> Result<(), NoRoom> {
+        self.look_at_room(blocks, log);
         let Cycle::Writing(writing) = &mut self.cycle else { return Ok(()) };
-        writing.go_on(blocks, log, device)?;
+        let written = writing.go_on(self.turns.blocks_max(), blocks, log, device)?;
+        self.turns.spend(written);
+        if !writing.is_under_way() && (self.turns.is_spent() || !writing.has_more()) {
+            self.turns.end(device);
+        }
+        if writing.has_more() {
+            self.turns.ask(writing.blocks_left(blocks), device);
+        }
         if writing.is_done() {
             let Cycle::Writing(writing) = core::mem::replace(&mut self.cycle, Cycle::Idle) else {
                 unreachable!("just seen")
@@ -173,6 +223,7 @@ impl Destage {
         blocks.release(left);
         self.stats.blocks += writing.written_blocks();
         writing.free(blocks);
+        self.turns.calm_down();
         self.stats.cycles += 1;
         self.forget_discarded(blocks, log, now);
     }
@@ -196,6 +247,11 @@ impl Destage {
         if is_same_cycle && self.damaged.take(look.key, bytes, blocks, device) {
             self.want(true);
         }
+    }
+
+    /// No turn comes to its end any more: the disk failed.
+    pub(crate) fn refuse(&mut self, device: &mut Device) {
+        self.turns.end(device);
     }
 
     fn is_idle(&self) -> bool {

@@ -64,6 +64,7 @@ mod slots;
 mod split;
 mod stats;
 mod superblock;
+mod turns;
 mod works;
 mod writes;
 mod writing;

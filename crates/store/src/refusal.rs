@@ -16,6 +16,7 @@ pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
             Reply::Noted { token, result: Err(error) }
         }
         Command::Inventory { token, .. } => Reply::Inventory { token, result: Err(error) },
+        Command::Destage { token, .. } => Reply::Destaged { token },
         Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } | Command::Forget { .. } => {
             return None;
         }

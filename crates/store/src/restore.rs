@@ -60,7 +60,9 @@ impl Running {
         self.reserve_recovered();
         self.blocks.layers.note_durable(self.device.now());
         let is_discarding = !self.blocks.discards.is_empty();
-        self.destage.want(is_discarding);
+        if is_discarding {
+            self.destage.hurry(true);
+        }
         Ok(Recovered {
             staged: self.log.writes.iter().map(|(_, write)| write.staged().clone()).collect(),
             completions: self.log.facts.completions().collect(),

@@ -17,7 +17,7 @@ use crate::superblock::Superblock;
 use crate::writing::NoRoom;
 use base::{Depth, Time};
 use bytes::Bytes;
-use wire::disk::{Command, Contested, Reply, StoreError};
+use wire::disk::{Command, Contested, Reply, StoreError, Token};
 
 /// Pages in memory below which one cycle could not hold those that it changes.
 const PAGES_MIN: usize = 128;
@@ -96,6 +96,8 @@ impl Running {
             log.barriers.enqueue(&log.writes, &mut log.queue, now);
             self.destage.consider(now, &self.blocks, &self.log);
             self.start_group(now);
+            // It may have to hurry from now on.
+            self.go_on_destaging();
             self.blocks.pages.trim();
         }
         self.device.end(fx);
@@ -140,6 +142,7 @@ impl Running {
             Command::Remember { token, completions } => self.on_remember(token, completions),
             Command::Barrier { token } => self.log.barriers.push(token, &self.log.writes),
             Command::Forget { span } => self.blocks.forget_cached(span),
+            Command::Destage { token, blocks } => self.on_turn((token, blocks)),
         }
     }
 
@@ -206,6 +209,18 @@ impl Running {
             let base = self.reads.on_page(id, key, &mut self.blocks, &mut self.device);
             self.go_on_with(base);
         }
+        self.go_on_destaging();
+    }
+
+    fn on_turn(&mut self, turn: (Token, u32)) {
+        let result = self.destage.on_turn(turn, &mut self.blocks, &self.log, &mut self.device);
+        self.fail_without_room(result);
+    }
+
+    fn go_on_destaging(&mut self) {
+        if self.device.is_broken() {
+            return;
+        }
         let result = self.destage.go_on(&mut self.blocks, &self.log, &mut self.device);
         self.fail_without_room(result);
     }
@@ -235,6 +250,7 @@ impl Running {
         self.reads.refuse().for_each(|reply| self.device.reply(reply));
         self.log.works.refuse().for_each(|reply| self.device.reply(reply));
         self.log.barriers.refuse().for_each(|reply| self.device.reply(reply));
+        self.destage.refuse(&mut self.device);
     }
 
     pub(crate) fn check(&self, depth: Depth) {

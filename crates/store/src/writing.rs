@@ -7,7 +7,7 @@ use crate::metadata::{Entry, Key, Kind, PAGE_SLOTS, Page};
 use crate::overlay::{Group, Place, Version};
 use crate::record::aligned_copy;
 use crate::superblock::SLOT_BLOCKS;
-use base::{Payload, VolumeId};
+use base::{BLOCK_U64, Payload, VolumeId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Writes outstanding at the same time.
@@ -52,26 +52,46 @@ impl Writing {
 
     /// Whether everything is written.
     pub(crate) fn is_done(&self) -> bool {
-        self.todo.is_empty() && self.outstanding == 0
+        !self.has_more() && !self.is_under_way()
+    }
+
+    /// Whether something is still to be begun with.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.todo.is_empty()
+    }
+
+    /// Whether writes are outstanding.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.outstanding > 0
+    }
+
+    /// About how many blocks and pages are still to be begun with.
+    pub(crate) fn blocks_left(&self, blocks: &Blocks) -> u32 {
+        let all = (blocks.layers.destaging().bytes() as u64).div_ceil(BLOCK_U64);
+        let left = all.saturating_sub(self.written_blocks) + self.todo.len() as u64;
+        u32::try_from(left).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn written_blocks(&self) -> u64 {
         self.written_blocks
     }
 
-    /// Goes on writing as far as the window and the pages in memory allow.
+    /// Goes on writing as far as the window and the pages in memory allow, and until `blocks_max` are begun with; how many that are.
     pub(crate) fn go_on(
         &mut self,
+        blocks_max: u32,
         blocks: &mut Blocks,
         log: &Log,
         device: &mut Device,
-    ) -> Result<(), NoRoom> {
-        while let Some(next) = self.todo.front().filter(|_| self.outstanding < WINDOW) {
+    ) -> Result<u32, NoRoom> {
+        let mut begun = 0;
+        while let Some(next) = self.todo.front().filter(|_| self.outstanding < WINDOW && begun < blocks_max) {
             if next.keys().any(|key| is_missing(key, blocks)) {
                 self.read_ahead(blocks, device);
                 break;
             }
             let next = self.todo.pop_front().expect("just seen");
+            let written = self.written_blocks;
             match next {
                 Todo::Update { volume, page, planes } => {
                     let home = Home { volume, page, planes };
@@ -80,8 +100,9 @@ impl Writing {
                 Todo::Rewrite(key) => self.rewrite(key, blocks, device),
                 Todo::Erase(key) => self.erase(key, blocks, device),
             }
+            begun += (self.written_blocks - written) as u32 + 1;
         }
-        Ok(())
+        Ok(begun)
     }
 
     /// A write is done; of a page it says which.

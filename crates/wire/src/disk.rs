@@ -137,6 +137,9 @@ pub enum Command {
     /// Parts of requests that took effect at other members count as having taken effect here, durably. Answered by
     /// [`Reply::Noted`].
     Remember { token: Token, completions: Vec<Completion> },
+    /// About so many journalled blocks may be written to their final places now. One for each
+    /// [`Reply::WantsToDestage`]. Answered by [`Reply::Destaged`].
+    Destage { token: Token, blocks: u32 },
 }
 
 /// What the store answers.
@@ -172,6 +175,11 @@ pub enum Reply {
         /// `(volume, stretch)` in order, at most [`INVENTORY_MAX`]; fewer are the end.
         result: Result<Vec<(VolumeId, u64)>, StoreError>,
     },
+    /// About so many journalled blocks are to be written to their final places, and wait for their turn. The store goes on without one when something
+    /// waits for the room that this gives, in the journal or on the disk.
+    WantsToDestage { blocks: u32 },
+    /// What was begun by [`Command::Destage`] is written.
+    Destaged { token: Token },
     /// The disk failed for good: it answers every command with [`StoreError::Failed`] from now on.
     Broken { why: String },
 }

@@ -115,6 +115,7 @@ impl Bench {
                 Reply::Noted { token, result }
             }
             Command::Stage { token, .. } => Reply::Staged { token, result },
+            Command::Destage { token, .. } => Reply::Destaged { token },
             Command::Inventory { token, .. } => Reply::Inventory { token, result: Ok(Vec::new()) },
             Command::Read { token, .. } => {
                 let (stamps, content) = (vec![self.stamp], Payload::zeros(BLOCK));

@@ -6,7 +6,7 @@ use crate::counters::Counter;
 use crate::fair::Fcfs;
 use base::{Rng, Stamp, ViewNumber};
 use std::collections::BTreeSet;
-use wire::disk::Command;
+use wire::disk::{Command, Reply};
 use wire::{Contest, Fate, PrepareOutcome, ReadOutcome, Scope, Service, Slots, WriteId};
 
 fn bench(places: usize) -> Bench {
@@ -222,4 +222,31 @@ fn contested_reads_take_places_and_give_them_back() {
     }
     assert_eq!(answered(&bench.sent).len(), 40, "nobody else claims, and all are served here in the end");
     assert!(!bench.asked.iter().any(|(_, command)| matches!(command, Command::Read { .. })));
+}
+
+fn is_destaging(bench: &Bench) -> bool {
+    bench.asked.iter().any(|(_, command)| matches!(command, Command::Destage { .. }))
+}
+
+#[test]
+fn what_a_store_destages_waits_for_its_turn_and_takes_a_place() {
+    let mut bench = bench(1);
+    bench.ask(read(1));
+    bench.step(BrickEvent::Store { disk: 0, reply: Reply::WantsToDestage { blocks: 64 } });
+    bench.ask(read(2));
+    assert!(!is_destaging(&bench), "the disk reads");
+    assert_eq!(bench.brick.counters().get(Counter::ContentWaitedForItsTurnToBeDestaged), 1);
+    bench.answer_some(1);
+    assert!(is_destaging(&bench), "it came before the second read");
+    assert_eq!(bench.asked.len(), 1, "the second read waits for the disk");
+    bench.answer_all();
+    assert_eq!(answered(&bench.sent), [1, 2]);
+}
+
+#[test]
+fn a_full_queue_does_not_keep_content_from_being_destaged() {
+    let mut bench = bench(1);
+    (0..=crate::seat::WAITING_MAX as u64).for_each(|operation| bench.ask(read(operation)));
+    bench.step(BrickEvent::Store { disk: 0, reply: Reply::WantsToDestage { blocks: 64 } });
+    assert!(is_destaging(&bench));
 }

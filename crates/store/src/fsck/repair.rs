@@ -9,7 +9,7 @@ use crate::open_error::OpenError;
 use base::{Machine, Time};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use wire::disk::Reply;
+use wire::disk::{Command, Reply, Token};
 
 /// Lets a store work until it has nothing left to do.
 pub(super) fn bring_home(disk: &mut dyn Sectors, config: StoreConfig) -> Result<(), OpenError> {
@@ -29,6 +29,10 @@ pub(super) fn bring_home(disk: &mut dyn Sectors, config: StoreConfig) -> Result<
                 StoreEffect::Opened(Err(error)) => return Err(error),
                 StoreEffect::Reply(Reply::Broken { why }) => {
                     return Err(OpenError::Io { offset: 0, fault: IoFault::Failed(why) });
+                }
+                StoreEffect::Reply(Reply::WantsToDestage { blocks }) => {
+                    let command = Command::Destage { token: Token(0), blocks };
+                    store.step(now, StoreEvent::Command(command), &mut fx);
                 }
                 StoreEffect::Opened(Ok(_)) | StoreEffect::Reply(_) => {}
             }

@@ -7,3 +7,4 @@ mod fsck;
 mod lost_pages;
 mod power_cut;
 mod scrub;
+mod turns;

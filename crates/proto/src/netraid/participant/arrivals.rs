@@ -1,13 +1,15 @@
-//! What comes for a disk, and waits in its seat for its turn.
+//! What comes for a disk, and waits in its seat for its turn: what others ask for, and what the brick does of its own.
 
 use super::answers;
+use super::branches::Look;
 use super::contests;
 use super::context::{Context, ReadRequest, RepairAsker, RepairRequest};
 use super::jobs::Jobs;
 use super::repair;
 use crate::netraid::pending::{Prepare, WriteKey};
 use crate::seat::{self, Request};
-use base::{GroupId, NodeId, Payload, ViewNumber, VolumeId};
+use base::{GroupId, NodeId, Payload, StreamId, ViewNumber, VolumeId};
+use wire::disk::StoreError;
 use wire::{PrepareOutcome, ReadOutcome, RepairOutcome, Service, Span};
 
 /// A request that leads to an access of the disk.
@@ -20,6 +22,28 @@ pub(super) enum Arrival {
         floor: u64,
     },
     Repair(RepairRequest),
+    /// Maintenance looks at own blocks.
+    Examine {
+        job: u64,
+        look: Look,
+    },
+    Merge(MergeJob),
+    /// The store writes about so many journalled blocks to their final places.
+    Destage {
+        blocks: u32,
+    },
+}
+
+/// Maintenance copies blocks of a branch that goes up into its heir.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MergeJob {
+    pub(super) job: u64,
+    pub(super) group: GroupId,
+    /// The blocks, in the heir.
+    pub(super) span: Span,
+    pub(super) width: u8,
+    /// The branch that goes.
+    pub(super) from: VolumeId,
 }
 
 /// What names one: a write is the same however often it is asked for.
@@ -29,35 +53,33 @@ pub(super) enum ArrivalId {
     Write(WriteKey),
     /// A job of the brick's own.
     Job(u64),
+    Destage,
 }
 
 impl Arrival {
-    pub(super) fn group(&self) -> GroupId {
+    /// The view under which it was asked; none for what the brick does of its own.
+    pub(super) fn view(&self) -> Option<(GroupId, ViewNumber)> {
         match self {
-            Arrival::Read(read) => read.group,
-            Arrival::Prepare { prepare, .. } => prepare.write.group,
-            Arrival::Repair(repair) => repair.group,
+            Arrival::Read(read) => Some((read.group, read.view)),
+            Arrival::Prepare { prepare, .. } => Some((prepare.write.group, prepare.view)),
+            Arrival::Repair(repair) => Some((repair.group, repair.view)),
+            Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
         }
     }
 
-    /// The view under which it was asked.
-    pub(super) fn view(&self) -> ViewNumber {
-        match self {
-            Arrival::Read(read) => read.view,
-            Arrival::Prepare { prepare, .. } => prepare.view,
-            Arrival::Repair(repair) => repair.view,
-        }
+    /// The volume whose blocks it is about.
+    pub(super) fn volume(&self) -> Option<VolumeId> {
+        self.span().map(|span| span.volume)
     }
 
-    pub(super) fn volume(&self) -> VolumeId {
-        self.span().volume
-    }
-
-    fn span(&self) -> Span {
+    fn span(&self) -> Option<Span> {
         match self {
-            Arrival::Read(read) => read.span,
-            Arrival::Prepare { prepare, .. } => prepare.write.span,
-            Arrival::Repair(repair) => repair.span,
+            Arrival::Read(read) => Some(read.span),
+            Arrival::Prepare { prepare, .. } => Some(prepare.write.span),
+            Arrival::Repair(repair) => Some(repair.span),
+            Arrival::Examine { look, .. } => Some(look.span),
+            Arrival::Merge(merge) => Some(merge.span),
+            Arrival::Destage { .. } => None,
         }
     }
 }
@@ -73,6 +95,8 @@ impl Request for Arrival {
                 RepairAsker::Node(from, operation) => ArrivalId::Asked(from, operation),
                 RepairAsker::Lost(job) => ArrivalId::Job(job),
             },
+            Arrival::Examine { job, .. } | Arrival::Merge(MergeJob { job, .. }) => ArrivalId::Job(*job),
+            Arrival::Destage { .. } => ArrivalId::Destage,
         }
     }
 
@@ -84,35 +108,46 @@ impl Request for Arrival {
                 RepairAsker::Node(from, operation) => Some((from, operation)),
                 RepairAsker::Lost(_) => None,
             },
+            Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
         }
     }
 
     fn service(&self) -> Service {
+        let own = |stream| Service { stream, delay: 0 };
         match self {
             Arrival::Read(read) => read.service,
             Arrival::Prepare { prepare, .. } => prepare.service,
             Arrival::Repair(repair) => repair.service,
+            Arrival::Examine { .. } | Arrival::Merge(_) => own(StreamId::MAINTENANCE),
+            Arrival::Destage { .. } => own(StreamId::DESTAGE),
         }
     }
 
     fn cost(&self) -> u32 {
-        seat::cost(self.span().count)
+        seat::cost(match self {
+            Arrival::Destage { blocks } => *blocks,
+            other => other.span().map_or(0, |span| span.count),
+        })
     }
 
     fn bytes(&self) -> usize {
         match self {
-            Arrival::Read(_) => 0,
             Arrival::Prepare { prepare, .. } => prepare.payload.len(),
             Arrival::Repair(repair) => repair.content.len(),
+            Arrival::Read(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => 0,
         }
     }
 }
 
-/// There is no room for it to wait.
-pub(super) fn refuse(cx: &mut Context<'_>, jobs: &mut Jobs, arrival: &Arrival) {
+/// There is no room for it to wait, or its volume goes. False for what cannot be refused: it has its turn at once.
+pub(super) fn refuse(cx: &mut Context<'_>, jobs: &mut Jobs, arrival: &Arrival) -> bool {
     match arrival {
         Arrival::Read(read) => contests::answer(cx, read, ReadOutcome::Busy, Payload::new()),
         Arrival::Prepare { prepare, .. } => answers::answer(cx, prepare, PrepareOutcome::Busy),
         Arrival::Repair(repair) => repair::tell(jobs, cx, &repair.told(), RepairOutcome::Refused),
+        Arrival::Examine { job, .. } => jobs.on_blocks(*job, Err(StoreError::Busy)),
+        Arrival::Merge(MergeJob { job, span, .. }) => jobs.on_copied_up(*job, *span, Err(StoreError::Busy)),
+        Arrival::Destage { .. } => return false,
     }
+    true
 }

@@ -3,6 +3,7 @@
 //! A question and its answer are a pair by type: what is staged or mended is a [`Staging`], what is looked up a
 //! [`Looking`], what is noted a [`Noting`]. An answer that nobody asked for breaks an invariant.
 
+use super::arrivals::MergeJob;
 use super::branches::{Descents, Found, Look, Step, Wanted};
 use super::contests::Begun;
 use super::context::{Asker, Context, ReadRequest, RepairRequest, RepairTold};
@@ -58,16 +59,11 @@ pub(super) enum Looking {
     Merge(MergeRequest),
 }
 
-/// The blocks of a branch that is to be given back which its heir lacks are to be copied up.
+/// A merge that has its turn: its blocks are held until it ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MergeRequest {
-    pub(super) job: u64,
+    pub(super) job: MergeJob,
     pub(super) key: WriteKey,
-    /// The blocks, in the heir.
-    pub(super) span: Span,
-    pub(super) width: u8,
-    /// The branch that goes.
-    pub(super) from: VolumeId,
 }
 
 /// Who waits for a note.
@@ -144,6 +140,8 @@ pub(super) struct Disk {
     allocations: Asked<Allocating>,
     /// The brick's own jobs that ask for stretches.
     inventories: Asked<u64>,
+    /// Turns of the store to destage.
+    destagings: Asked<()>,
     descents: Descents,
 }
 
@@ -245,6 +243,18 @@ impl Disk {
         cx.store(Command::Inventory { token, after });
     }
 
+    /// Lets the store write about so many journalled blocks to their final places.
+    pub(super) fn destage(&mut self, cx: &mut Context<'_>, blocks: u32) {
+        let token = Token(self.draw());
+        self.destagings.ask(cx.now, token, ());
+        cx.store(Command::Destage { token, blocks });
+    }
+
+    /// They are there.
+    pub(super) fn destaged(&mut self, now: Time, token: Token) {
+        self.destagings.answered(now, token);
+    }
+
     /// Gives a stretch of a merged branch back once no read that began before now can come to it.
     pub(super) fn discard_merged(
         &mut self,
@@ -269,7 +279,7 @@ impl Disk {
 
     /// Requests, and what the brick does of its own, that the disk works for. (Notes and lists are none.)
     pub(super) fn at_work(&self) -> usize {
-        self.stagings.by_token.len() + self.lookups.by_token.len()
+        self.stagings.by_token.len() + self.lookups.by_token.len() + self.destagings.by_token.len()
     }
 
     /// The store has looked: who wanted to know, how long it took, and what was found, once nothing more is inherited.

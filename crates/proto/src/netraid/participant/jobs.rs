@@ -1,12 +1,13 @@
 //! What the brick itself asks of a disk, to catch up, to scrub, to merge and to answer other bricks: its own blocks, past
 //! any reader; its stretches; the requests that took effect.
 
+use super::arrivals::MergeJob;
 use super::branches::{Found, Look, Wanted};
 use super::copy_ups::{self, Merged, Merges};
 use super::disk::{Looking, MergeRequest, Noting, Staging};
 use super::writes::{Around, Writes};
 use crate::netraid::pending::WriteKey;
-use base::{GroupId, Stamp, VolumeId};
+use base::{Stamp, VolumeId};
 use wire::disk::{Blocks, StoreError};
 use wire::{Completion, Span};
 
@@ -60,6 +61,10 @@ impl Jobs {
         self.found.push((job, Finding::Lost(span, is_marked)));
     }
 
+    pub(super) fn on_copied_up(&mut self, job: u64, span: Span, result: Result<Vec<u32>, StoreError>) {
+        self.found.push((job, Finding::CopiedUp(span, result)));
+    }
+
     /// What was to be remembered, or to go, is.
     pub(super) fn on_durable(&mut self, job: u64, durable: bool) {
         self.found.push((job, Finding::Remembered(durable)));
@@ -100,20 +105,14 @@ impl Jobs {
     }
 
     /// Copies the blocks of `from`, an ancestor, up that the branch of `span` lacks.
-    pub(super) fn merge(
-        &mut self,
-        writes: &mut Writes,
-        at: &mut Around<'_, '_>,
-        (job, group): (u64, GroupId),
-        (span, width): (Span, u8),
-        from: VolumeId,
-    ) {
+    pub(super) fn merge(&mut self, writes: &mut Writes, at: &mut Around<'_, '_>, job: MergeJob) {
+        let MergeJob { job: number, group, span, width, .. } = job;
         if writes.undecided().overlapping(span).next().is_some() {
-            return self.found.push((job, Finding::CopiedUp(span, Err(StoreError::Busy))));
+            return self.on_copied_up(number, span, Err(StoreError::Busy));
         }
         let key = writes.hold(at.disk, group, span);
         let look = Look { group, span, width, wanted: Wanted::Content };
-        at.disk.look(at.cx, look, Looking::Merge(MergeRequest { job, key, span, width, from }));
+        at.disk.look(at.cx, look, Looking::Merge(MergeRequest { job, key }));
     }
 
     pub(super) fn on_merge_found(
@@ -127,7 +126,7 @@ impl Jobs {
             Ok(found) => found,
             Err(error) => return self.end_merge(writes, at, Merged { request, result: Err(error) }),
         };
-        let MergeRequest { key, span, width, from, .. } = request;
+        let MergeRequest { key, job: MergeJob { span, width, from, .. } } = request;
         let of_ancestor =
             found.inherited.iter().filter(|(_, branch)| *branch == from).map(|(block, _)| *block);
         let (unreadable, blocks): (Vec<u32>, Vec<u32>) =
@@ -155,8 +154,8 @@ impl Jobs {
     }
 
     fn end_merge(&mut self, writes: &mut Writes, at: &mut Around<'_, '_>, merged: Merged) {
-        let Merged { request: MergeRequest { job, key, span, .. }, result } = merged;
+        let Merged { request: MergeRequest { key, job: MergeJob { job, span, .. } }, result } = merged;
         writes.end_hold(at, key);
-        self.found.push((job, Finding::CopiedUp(span, result)));
+        self.on_copied_up(job, span, result);
     }
 }

@@ -10,7 +10,7 @@
 //! A participant is put together from parts, each with its own fields; this file passes to them what comes. From below to
 //! above: [`context`] (what a step may see and ask for), [`disk`] (questions to the store, and whose their answers are) with
 //! [`branches`] (what a block inherits), [`reads`] with [`contests`] (reads that other members were asked for too),
-//! [`outcomes`] (what took effect), [`turns`] (for whom room is kept), [`writes`] (writes in doubt), then [`repair`] and
+//! [`outcomes`] (what took effect), [`room`] (for whom room is kept), [`writes`] (writes in doubt), then [`repair`] and
 //! [`jobs`] (what the brick itself asks). Begin with [`writes`].
 
 mod allocation;
@@ -27,7 +27,7 @@ pub mod jobs;
 mod outcomes;
 mod reads;
 mod repair;
-mod turns;
+mod room;
 mod writes;
 
 pub use context::{Asker, Context, Effect, ReadRequest, RepairAsker, RepairRequest};
@@ -39,7 +39,7 @@ use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
 use crate::fair::Discipline;
 use crate::seat::{Entered, Notice, Places, Request as _, Seat, Stay, Turns};
-use arrivals::{Arrival, ArrivalId};
+use arrivals::{Arrival, ArrivalId, MergeJob};
 use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId};
 use branches::{Found, Look, Wanted};
 use contests::Contests;
@@ -132,7 +132,12 @@ impl Participant {
 
     /// The volume is deleted: its writes end without an answer.
     pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
-        self.seat.withdraw_where(|arrival| arrival.volume() == volume);
+        for arrival in self.seat.withdraw_where(|arrival| arrival.volume() == Some(volume)) {
+            // Nobody else waits: the volume is gone to whoever asked.
+            if arrival.asker().is_none() {
+                arrivals::refuse(cx, &mut self.jobs, &arrival);
+            }
+        }
         self.writes.discard(around!(self, cx), volume);
     }
 
@@ -232,7 +237,7 @@ impl Participant {
         verify: bool,
     ) {
         let wanted = if verify { Wanted::Check } else { Wanted::Stamps };
-        self.jobs.examine(&self.writes, around!(self, cx), job, Look { group, span, width, wanted });
+        self.arrive(cx, Arrival::Examine { job, look: Look { group, span, width, wanted } });
     }
 
     /// Which stretches hold stamps on this disk?
@@ -260,7 +265,7 @@ impl Participant {
         width: u8,
         from: VolumeId,
     ) {
-        self.jobs.merge(&mut self.writes, around!(self, cx), (job, group), (span, width), from);
+        self.arrive(cx, Arrival::Merge(MergeJob { job, group, span, width, from }));
     }
 
     /// Gives a stretch of a branch back, once no write of it is under way.
@@ -306,6 +311,8 @@ impl Participant {
                 let job = self.disk.listed(cx.now, token);
                 self.jobs.on_stretches(job, result);
             }
+            Reply::WantsToDestage { blocks } => self.arrive(cx, Arrival::Destage { blocks }),
+            Reply::Destaged { token } => self.disk.destaged(cx.now, token),
             Reply::Broken { .. } => cx.counters.count(Counter::DiskFailed),
         }
     }
@@ -371,10 +378,21 @@ impl Participant {
         if !self.wants_turn(&arrival) || self.seat.admits(self.at_disk(), &arrival) {
             return self.begin(cx, arrival);
         }
+        let waited = match &arrival {
+            Arrival::Destage { .. } => Counter::ContentWaitedForItsTurnToBeDestaged,
+            Arrival::Examine { .. } | Arrival::Merge(_) => Counter::MaintenanceWaitedForItsTurn,
+            Arrival::Read(_) | Arrival::Prepare { .. } | Arrival::Repair(_) => {
+                Counter::RequestWaitedForItsTurn
+            }
+        };
         match self.seat.enter(cx.now, arrival) {
-            Entered::Waits => cx.counters.count(Counter::RequestWaitedForItsTurn),
+            Entered::Waits => cx.counters.count(waited),
             Entered::Repeats(_) => cx.counters.count(Counter::RepeatOfARequestThatWaits),
-            Entered::Full(arrival) => arrivals::refuse(cx, &mut self.jobs, &arrival),
+            Entered::Full(arrival) => {
+                if !arrivals::refuse(cx, &mut self.jobs, &arrival) {
+                    self.begin(cx, arrival);
+                }
+            }
         }
     }
 
@@ -384,7 +402,9 @@ impl Participant {
         match arrival {
             Arrival::Prepare { prepare, .. } => !self.writes.knows(prepare),
             Arrival::Read(read) => read.content || read.stamps,
-            Arrival::Repair(_) => true,
+            Arrival::Repair(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => {
+                true
+            }
         }
     }
 
@@ -398,6 +418,9 @@ impl Participant {
             Arrival::Repair(request) => {
                 repair::begin(&mut self.writes, &mut self.jobs, around!(self, cx), request);
             }
+            Arrival::Examine { job, look } => self.jobs.examine(&self.writes, around!(self, cx), job, look),
+            Arrival::Merge(merge) => self.jobs.merge(&mut self.writes, around!(self, cx), merge),
+            Arrival::Destage { blocks } => self.disk.destage(cx, blocks),
         }
     }
 
@@ -410,8 +433,9 @@ impl Participant {
 
     /// What waits under a view that is over is told so.
     fn refuse_old(&mut self, cx: &mut Context<'_>, group: GroupId) {
-        let is_old =
-            |arrival: &Arrival| arrival.group() == group && cx.groups.takes(group, arrival.view()).is_err();
+        let is_old = |arrival: &Arrival| {
+            arrival.view().is_some_and(|(of, view)| of == group && cx.groups.takes(group, view).is_err())
+        };
         for arrival in self.seat.withdraw_where(is_old) {
             self.begin(cx, arrival);
         }
@@ -473,7 +497,8 @@ impl Participant {
 
     /// Writes and reads that clients wait for here.
     pub fn load(&self) -> usize {
-        self.writes.load() + self.reads.held() + self.seat.len()
+        let own = [StreamId::MAINTENANCE, StreamId::DESTAGE].map(|stream| self.seat.queued(stream) as usize);
+        self.writes.load() + self.reads.held() + self.seat.len() - own.iter().sum::<usize>()
     }
 
     /// Asserts what must hold; `deep` looks at every pair of writes.

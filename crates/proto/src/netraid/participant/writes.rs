@@ -14,7 +14,7 @@ use super::disk::{Disk, Looking, Staging};
 use super::fates::{Fates, FoundFate, Verdict};
 use super::outcomes::Outcomes;
 use super::reads::Reads;
-use super::turns::Turns;
+use super::room::KeptRoom;
 use crate::counters::Counter;
 use crate::netraid::atomicity::two_phase::{self, member::refusal};
 use crate::netraid::order::ts_wait::member::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
@@ -35,8 +35,8 @@ pub(super) struct Around<'a, 'c> {
 pub(super) struct Writes {
     undecided: PendingTable,
     order: TsWait,
-    /// Whose turn it is when there is no room for all.
-    turns: Turns,
+    /// What is kept for those for which there was none.
+    room: KeptRoom,
     /// What is told of them, and which are refused for ever.
     fates: Fates,
     outcomes: Outcomes,
@@ -54,7 +54,7 @@ impl Writes {
         Writes {
             undecided,
             order: TsWait::default(),
-            turns: Turns::default(),
+            room: KeptRoom::default(),
             fates: Fates::recover(&recovered.notes),
             outcomes: Outcomes::recover(recovered),
             copy_ups: CopyUps::default(),
@@ -181,7 +181,7 @@ impl Writes {
     /// try; whatever else the disk is busy with, such as giving back the write's blocks, is no reason for others to make way.
     fn refuse_for(&mut self, at: &mut Around<'_, '_>, key: WriteKey, error: StoreError) {
         if let (StoreError::NoRoomYet, Some(pending)) = (error, self.undecided.get(&key)) {
-            self.turns.turn_away(&pending.prepare.write, at.cx.now);
+            self.room.turn_away(&pending.prepare.write, at.cx.now);
         }
         self.refuse(at, key, refusal(error));
     }
@@ -189,7 +189,7 @@ impl Writes {
     /// A write that has its place and is not staged loses it. What comes again keeps its turn.
     fn refuse(&mut self, at: &mut Around<'_, '_>, key: WriteKey, outcome: PrepareOutcome) {
         if !matches!(outcome, PrepareOutcome::Busy) {
-            self.turns.end(key.stamp);
+            self.room.end(key.stamp);
         }
         let pending = self.remove(at, key);
         answer(at.cx, &pending.prepare, outcome);
@@ -209,8 +209,8 @@ impl Writes {
         pending.state = State::Staging { doomed: false, old };
         let staged = pending.prepare.staged();
         let payload = core::mem::take(&mut pending.prepare.payload);
-        let kept_bytes = self.turns.kept_before(key.stamp, at.cx.now);
-        self.turns.end(key.stamp);
+        let kept_bytes = self.room.kept_before(key.stamp, at.cx.now);
+        self.room.end(key.stamp);
         let command = |token| Command::Stage { token, staged, payload, kept_bytes };
         at.disk.stage(at.cx, Staging::Stage(key), command);
     }
@@ -298,7 +298,7 @@ impl Writes {
         let Some(pending) = self.undecided.get(&key) else {
             if !commit {
                 self.order.take(&key);
-                self.turns.end(key.stamp);
+                self.room.end(key.stamp);
             }
             return;
         };
@@ -323,7 +323,7 @@ impl Writes {
     }
 
     fn abort(&mut self, at: &mut Around<'_, '_>, key: WriteKey) {
-        self.turns.end(key.stamp);
+        self.room.end(key.stamp);
         let pending = self.undecided.get_mut(&key).expect("checked by the caller");
         match &mut pending.state {
             State::Staging { doomed, .. } => *doomed = true,
@@ -407,7 +407,7 @@ impl Writes {
     /// Writes of the group that wait are told so. They begin anew under the next view with later stamps: nothing waits
     /// for the stamps that they had.
     fn refuse_waiting(&mut self, at: &mut Around<'_, '_>, group: GroupId) {
-        self.turns.end_group(group);
+        self.room.end_group(group);
         for prepare in self.order.take_group(group) {
             let view = at.cx.groups.takes(group, prepare.view).err().flatten();
             answer(at.cx, &prepare, PrepareOutcome::Stale { view });
@@ -466,7 +466,7 @@ impl Writes {
     fn seal(&mut self, at: &mut Around<'_, '_>, asker: Asker, key: WriteKey) {
         at.cx.counters.count(Counter::WriteRefusedForEver);
         let note = self.fates.seal(key.stamp);
-        self.turns.end(key.stamp);
+        self.room.end(key.stamp);
         if let Some(prepare) = self.order.take(&key) {
             answer(at.cx, &prepare, PrepareOutcome::Late { newest: key.stamp });
         }

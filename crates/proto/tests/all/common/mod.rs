@@ -190,6 +190,7 @@ impl MemoryDisk {
                 Reply::Read { token, result: Ok(self.read(span, width, false, true)) }
             }
             Command::Barrier { token } => Reply::Noted { token, result: Ok(()) },
+            Command::Destage { token, .. } => Reply::Destaged { token },
             Command::Remember { token, completions } => {
                 self.completions.extend(completions.into_iter().map(|of| ((of.request, of.part), of)));
                 Reply::Noted { token, result: Ok(()) }

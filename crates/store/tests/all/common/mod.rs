@@ -176,9 +176,14 @@ pub struct World {
     pub now: Time,
     pub rng: Rng,
     in_flight: Vec<(Io, u64)>,
+    /// Blocks that wait for a turn to be destaged.
+    waiting_turn: Option<u32>,
     pub replies: Vec<Reply>,
     pub opened: Option<Result<Box<Recovered>, OpenError>>,
     pub token: Token,
+    /// How many turns to destage were given, and how many are over.
+    pub turns: u64,
+    pub turns_over: u64,
     fx: Vec<StoreEffect>,
 }
 
@@ -220,9 +225,12 @@ impl World {
             now: Time(1),
             rng: Rng::with_seed(seed),
             in_flight: Vec::new(),
+            waiting_turn: None,
             replies: Vec::new(),
             opened: None,
             token: Token(0),
+            turns: 0,
+            turns_over: 0,
             fx: Vec::new(),
         };
         world.open().unwrap();
@@ -233,6 +241,7 @@ impl World {
     pub fn open(&mut self) -> Result<Box<Recovered>, OpenError> {
         self.store = Store::open(self.config.clone());
         self.in_flight.clear();
+        self.waiting_turn = None;
         self.replies.clear();
         self.opened = None;
         self.settle();
@@ -293,14 +302,36 @@ impl World {
         for effect in std::mem::take(&mut self.fx) {
             match effect {
                 StoreEffect::Io(io) => self.in_flight.push((io, self.disk.mark())),
+                StoreEffect::Reply(Reply::WantsToDestage { blocks }) => {
+                    assert_eq!(self.waiting_turn.replace(blocks), None, "it asks for one turn at a time");
+                }
+                StoreEffect::Reply(Reply::Destaged { .. }) => self.turns_over += 1,
                 StoreEffect::Reply(reply) => self.replies.push(reply),
                 StoreEffect::Opened(result) => self.opened = Some(result),
             }
         }
     }
 
-    /// Completes one request to the disk, any of them.
+    /// Gives a turn to destage, if one was asked for.
+    pub fn give_turn(&mut self) -> bool {
+        let Some(blocks) = self.waiting_turn.take() else { return false };
+        self.turns += 1;
+        self.command(Command::Destage { token: Token(u64::MAX), blocks });
+        true
+    }
+
+    pub fn waits_for_turn(&self) -> bool {
+        self.waiting_turn.is_some()
+    }
+
+    /// Completes one request to the disk, any of them, or gives a turn.
     pub fn complete(&mut self) -> bool {
+        let is_turn = self.waits_for_turn() && (self.in_flight.is_empty() || self.rng.bool());
+        if is_turn { self.give_turn() } else { self.complete_one() }
+    }
+
+    /// Completes one request to the disk, any of them.
+    pub fn complete_one(&mut self) -> bool {
         if self.in_flight.is_empty() {
             return false;
         }
@@ -388,6 +419,18 @@ impl World {
             Reply::Staged { result, .. } => result,
             _ => unreachable!(),
         }
+    }
+
+    /// Stages and applies a write, whatever is answered, while nobody gives turns.
+    pub fn stage_without_turns(&mut self, staged: Staged, payload: Payload) {
+        let (token, stamp) = (self.next_token(), staged.write.stamp);
+        self.command(Command::Stage { token, staged, payload, kept_bytes: 0 });
+        self.settle();
+        while self.complete_one() {
+            self.settle();
+        }
+        self.command(Command::Apply { stamp });
+        self.settle();
     }
 
     /// Writes, again and again while the store is busy.

@@ -1,4 +1,4 @@
-//! Whose turn room is, at a disk that has not enough for all writes.
+//! For whom room is kept, at a disk that has not enough for all writes.
 //!
 //! A write for which there is no room keeps its place here, with the room that it wants. A write with a later stamp is
 //! staged only where that much is left over for it: otherwise room goes to whoever happens to ask when it becomes free,
@@ -31,7 +31,7 @@ fn room(write: &WriteId) -> usize {
 
 /// The writes that were turned away lately.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct KeptRoom {
     places: BTreeMap<Stamp, Place>,
 }
 
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-impl Turns {
+impl KeptRoom {
     /// The room that is kept for writes with earlier stamps, in bytes.
     pub(super) fn kept_before(&self, stamp: Stamp, now: Time) -> usize {
         let kept = self.places.range(..stamp).filter(|(_, place)| place.is_kept(now));
@@ -97,39 +97,39 @@ mod tests {
 
     #[test]
     fn room_is_kept_for_the_earlier_ones_that_were_turned_away() {
-        let (mut turns, one) = (Turns::default(), room(&write(1)));
-        assert_eq!(turns.kept_before(Stamp(9), at(0)), 0, "nothing is kept where nobody is turned away");
-        turns.turn_away(&write(5), at(0));
-        turns.turn_away(&write(7), at(1));
-        assert_eq!(turns.kept_before(Stamp(4), at(2)), 0, "nobody gives way to a later stamp");
-        assert_eq!(turns.kept_before(Stamp(5), at(2)), 0, "nor to itself");
-        assert_eq!(turns.kept_before(Stamp(6), at(2)), one);
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), 2 * one);
-        turns.end(Stamp(5));
-        assert_eq!(turns.kept_before(Stamp(6), at(2)), 0);
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), one);
-        turns.end_group(GroupId(2));
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), one, "of another group");
-        turns.end_group(GROUP);
-        assert_eq!(turns.kept_before(Stamp(8), at(2)), 0);
+        let (mut kept, one) = (KeptRoom::default(), room(&write(1)));
+        assert_eq!(kept.kept_before(Stamp(9), at(0)), 0, "nothing is kept where nobody is turned away");
+        kept.turn_away(&write(5), at(0));
+        kept.turn_away(&write(7), at(1));
+        assert_eq!(kept.kept_before(Stamp(4), at(2)), 0, "nobody gives way to a later stamp");
+        assert_eq!(kept.kept_before(Stamp(5), at(2)), 0, "nor to itself");
+        assert_eq!(kept.kept_before(Stamp(6), at(2)), one);
+        assert_eq!(kept.kept_before(Stamp(8), at(2)), 2 * one);
+        kept.end(Stamp(5));
+        assert_eq!(kept.kept_before(Stamp(6), at(2)), 0);
+        assert_eq!(kept.kept_before(Stamp(8), at(2)), one);
+        kept.end_group(GroupId(2));
+        assert_eq!(kept.kept_before(Stamp(8), at(2)), one, "of another group");
+        kept.end_group(GROUP);
+        assert_eq!(kept.kept_before(Stamp(8), at(2)), 0);
     }
 
     #[test]
     fn a_writer_that_asks_no_more_loses_its_place() {
-        let (mut turns, one) = (Turns::default(), room(&write(1)));
-        turns.turn_away(&write(5), at(0));
-        turns.turn_away(&write(5), at(150));
-        assert_eq!(turns.kept_before(Stamp(6), at(349)), one, "it asked again");
-        assert_eq!(turns.kept_before(Stamp(6), at(350)), 0);
+        let (mut kept, one) = (KeptRoom::default(), room(&write(1)));
+        kept.turn_away(&write(5), at(0));
+        kept.turn_away(&write(5), at(150));
+        assert_eq!(kept.kept_before(Stamp(6), at(349)), one, "it asked again");
+        assert_eq!(kept.kept_before(Stamp(6), at(350)), 0);
     }
 
     #[test]
     fn the_places_are_bounded_and_go_to_the_earliest() {
-        let (mut turns, one) = (Turns::default(), room(&write(1)));
+        let (mut kept, one) = (KeptRoom::default(), room(&write(1)));
         for stamp in (1..=2 * PLACES_MAX as u64).rev() {
-            turns.turn_away(&write(stamp), at(0));
+            kept.turn_away(&write(stamp), at(0));
         }
-        assert_eq!(turns.places.len(), PLACES_MAX);
-        assert_eq!(turns.kept_before(Stamp(2), at(0)), one);
+        assert_eq!(kept.places.len(), PLACES_MAX);
+        assert_eq!(kept.kept_before(Stamp(2), at(0)), one);
     }
 }
