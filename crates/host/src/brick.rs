@@ -6,7 +6,8 @@ use crate::disk::{Completions, DiskEngine, DiskFile};
 use crate::full_file_system::{Pauses, Wait};
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
-use crate::turn::{Core, DISKS, Driver, EMULATION, Role, World, draw_id};
+use crate::turn::{Core, DISKS, Driver, EMULATION, Role, WORKERS, World, draw_id};
+use crate::workers::Workers;
 use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
@@ -60,6 +61,8 @@ fn run_once(
     let emulation = emulation(options, disks.len(), &core)?;
     let engine = DiskEngine::new(options.io, disks)?;
     core.watch(engine.event_fd(), DISKS)?;
+    let workers = Workers::start()?;
+    core.watch(workers.event_fd(), WORKERS)?;
     let names = names(options);
     let mut peers = Peers::new(me, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?.to_string();
@@ -81,6 +84,7 @@ fn run_once(
     let role = BrickRole {
         engine,
         emulation,
+        workers,
         done: Vec::new(),
         directory,
         names,
@@ -134,6 +138,7 @@ fn store_configs(options: &BrickOptions, disks: &[DiskFile]) -> Vec<StoreConfig>
 struct BrickRole<'a> {
     engine: DiskEngine,
     emulation: Option<Emulation>,
+    workers: Workers,
     done: Completions,
     directory: Address,
     names: String,
@@ -165,6 +170,7 @@ impl Role for BrickRole<'_> {
         match effect {
             Effect::Send { to, packet } => world.peers.send(to, &packet),
             Effect::Address { node, address } => world.learn_on_demand(node, &address),
+            Effect::Compute { number, computation } => self.workers.compute(number, computation),
             Effect::Disk { disk, io, due } => {
                 if let (Some(emulation), Some(due)) = (&mut self.emulation, due) {
                     emulation.asked(disk, io.token, due);
@@ -197,8 +203,14 @@ impl Role for BrickRole<'_> {
             self.full.wait = Some(Wait::begin(world.now, self.full.pause, disk));
         }
         world.inbox.extend(self.done.drain(..).map(|(disk, done)| Event::Disk { disk, done }));
+        let made = self.workers.take();
+        world.inbox.extend(made.map(|(number, made)| Event::Computed { number, made }));
         let heads = self.emulation.as_mut().and_then(|emulation| emulation.take_heads(world.now));
         world.inbox.extend(heads.map(Event::Heads));
+    }
+
+    fn has_more(&self) -> bool {
+        self.workers.has_more()
     }
 
     fn flush(&mut self, _world: &mut World<'_, Self>) {

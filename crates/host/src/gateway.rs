@@ -4,7 +4,8 @@ use crate::address::Address;
 use crate::metrics::Meter;
 use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::transport::{PeerEvent, Peers};
-use crate::turn::{Core, Driver, Role, World, draw_id};
+use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
+use crate::workers::Workers;
 use crate::{GatewayOptions, HostError, OnReady, Ready, Security, Shutdown};
 use base::{GatewayId, NodeId, Time};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
@@ -29,12 +30,14 @@ pub fn run_gateway(
     peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
     warn_of_plain_nbd(&options);
     let nbd = NbdServer::new(&options.nbd, core.registry())?;
+    let workers = Workers::start()?;
+    core.watch(workers.event_fd(), WORKERS)?;
     let address = options.advertise.unwrap_or_else(|| bound.to_string());
     let machine = Gateway::new(GatewayConfig { id, address }, now);
     let addresses = std::iter::once(bound.to_string()).chain(nbd.addresses()).collect();
     let meter = Meter::new(node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
-    Driver::new(core, peers, machine, GatewayRole { nbd }, meter).run()
+    Driver::new(core, peers, machine, GatewayRole { nbd, workers }, meter).run()
 }
 
 /// In a cluster with TLS, a plain TCP endpoint is a door without a lock for every user of the machine.
@@ -53,6 +56,7 @@ fn warn_of_plain_nbd(options: &GatewayOptions) {
 
 struct GatewayRole {
     nbd: NbdServer,
+    workers: Workers,
 }
 
 impl Role for GatewayRole {
@@ -70,6 +74,7 @@ impl Role for GatewayRole {
         let now = world.now;
         match effect {
             GatewayEffect::Send { to, packet } => world.peers.send(to, &packet),
+            GatewayEffect::Compute { number, computation } => self.workers.compute(number, computation),
             GatewayEffect::Address { node, address } => world.learn(node, &address),
             GatewayEffect::Opened { session, volume } => self.nbd.opened(session, volume, now),
             GatewayEffect::Listed { session, volumes } => self.nbd.listed(session, volumes, now),
@@ -88,6 +93,8 @@ impl Role for GatewayRole {
 
     fn gather(&mut self, world: &mut World<'_, Self>) {
         world.inbox.extend(self.nbd.gather(world.now).map(machine_event));
+        let made = self.workers.take();
+        world.inbox.extend(made.map(|(number, made)| GatewayEvent::Computed { number, made }));
     }
 
     fn flush(&mut self, world: &mut World<'_, Self>) {
@@ -95,7 +102,7 @@ impl Role for GatewayRole {
     }
 
     fn has_more(&self) -> bool {
-        self.nbd.has_more()
+        self.nbd.has_more() || self.workers.has_more()
     }
 
     fn deadline(&self) -> Time {

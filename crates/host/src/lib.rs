@@ -70,6 +70,7 @@ mod socket;
 mod tls;
 pub mod transport;
 mod turn;
+mod workers;
 
 pub use admin::admin_call;
 pub use attach::run_attach;

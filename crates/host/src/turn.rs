@@ -21,6 +21,8 @@ const SHUTDOWN: Token = Token(0);
 pub(crate) const DISKS: Token = Token(1);
 /// The token of the timer of emulated disks.
 pub(crate) const EMULATION: Token = Token(2);
+/// The token of [`crate::workers`].
+pub(crate) const WORKERS: Token = Token(3);
 /// Readiness events taken in one turn.
 const EVENTS_MAX: usize = 256;
 /// A second with fewer packets is a quiet one: heartbeats and the like.
@@ -235,6 +237,8 @@ impl<R: Role> Driver<R> {
         for event in events {
             match event.token() {
                 SHUTDOWN => is_shutdown = self.core.shutdown.is_requested(),
+                // It wakes the loop; every turn takes what was computed.
+                WORKERS => {}
                 Token(number) if number / transport::TOKENS == 1 => {
                     self.peers.ready(event, now, &mut |event| inbox.extend(R::peer_event(event)));
                 }

@@ -4,6 +4,7 @@
 //! Deliberately absent: protocol, formats. Whatever goes between the parts goes through unchanged.
 
 use base::{Depth, Machine, NodeId, Time};
+use code::{Computation, Computed};
 use core::ops::{Add, Range};
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::{Counter, Counters};
@@ -29,6 +30,11 @@ pub enum Event {
         disk: usize,
         done: IoDone,
     },
+    /// Answers [`Effect::Compute`].
+    Computed {
+        number: u64,
+        made: Computed,
+    },
     /// The heads of each disk from now on, in order; empty where no heads are seen.
     Heads(Vec<Heads<Io>>),
 }
@@ -51,6 +57,8 @@ pub enum Effect {
         /// takes, as soon as can be.
         due: Option<Time>,
     },
+    /// Compute this, where there is a processor for it. Answered by [`Event::Computed`] under the same number, always.
+    Compute { number: u64, computation: Computation },
     /// All disks are open: it serves from now on.
     Ready,
     /// A disk is refused: the brick cannot start.
@@ -226,6 +234,9 @@ impl<B: Backing> BrickNode<B> {
             match effect {
                 BrickEffect::Send { to, packet } => fx.push(Effect::Send { to, packet }),
                 BrickEffect::Address { node, address } => fx.push(Effect::Address { node, address }),
+                BrickEffect::Compute { number, computation } => {
+                    fx.push(Effect::Compute { number, computation });
+                }
                 BrickEffect::Store { disk, command } => {
                     self.queue.push_back(Job::Store(disk, StoreEvent::Command(command)));
                 }
@@ -353,7 +364,7 @@ impl<B: Backing> BrickNode<B> {
             _ if !matches!(self.phase, Phase::Opening(_)) => {}
             Event::Up(peer) => drop(self.reached.insert(*peer)),
             Event::Down(peer) => drop(self.reached.remove(peer)),
-            Event::Packet { .. } | Event::Disk { .. } | Event::Heads(_) => {}
+            Event::Packet { .. } | Event::Disk { .. } | Event::Computed { .. } | Event::Heads(_) => {}
         }
     }
 
@@ -385,6 +396,9 @@ impl<B: Backing> Machine for BrickNode<B> {
             Event::Up(node) => self.queue.push_back(Job::Brick(BrickEvent::Up(node))),
             Event::Down(node) => self.queue.push_back(Job::Brick(BrickEvent::Down(node))),
             Event::Disk { disk, done } => self.queue.push_back(Job::Store(disk, StoreEvent::Io(done))),
+            Event::Computed { number, made } => {
+                self.queue.push_back(Job::Brick(BrickEvent::Computed { number, made }));
+            }
             Event::Heads(heads) => self.set_heads(heads, fx),
         }
         self.run(now, fx);

@@ -23,6 +23,7 @@ base::named! {
         CommitImpliedByTheNextDelta: "commit implied by the next delta",
         CommitOfAWriteThatIsNotStagedIgnored: "commit of a write that is not staged ignored",
         CompletionRememberedAnew: "completion remembered anew",
+        ComputedForNobody: "computed for nobody",
         ContentWaitedForItsTurnToBeDestaged: "content waited for its turn to be destaged",
         ContestedReadCameTwice: "contested read came twice",
         ContestedReadCancelled: "contested read cancelled",

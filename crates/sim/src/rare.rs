@@ -50,6 +50,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::World(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled),
     Rare::Machine(Counter::ClientWentToAnotherGateway),
     Rare::Machine(Counter::CompletionRememberedAnew),
+    Rare::Machine(Counter::ComputedForNobody),
     Rare::Machine(Counter::ContentWaitedForItsTurnToBeDestaged),
     Rare::Machine(Counter::CutBegun),
     Rare::Machine(Counter::DirectoryRestartedInsideAViewChange),

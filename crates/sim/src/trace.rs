@@ -85,6 +85,10 @@ impl Trace {
                 let content = done.result.as_ref().ok().map(|bytes| base::Payload::from(bytes.clone()));
                 digest.payload(&content.unwrap_or_default());
             }
+            Input::Computed { number, made } => {
+                digest.number(*number);
+                made.iter().flatten().for_each(|shard| digest.payload(shard));
+            }
             Input::Stored { token } => digest.number(*token),
             Input::Open { session, name } => {
                 digest.number(*session);
@@ -128,6 +132,8 @@ fn text(input: &Input, reason: &'static str) -> String {
             Ok(bytes) => format!("disk {disk}: request {} read {} B", done.token.0, bytes.len()),
             Err(fault) => format!("disk {disk}: request {} failed: {fault}", done.token.0),
         },
+        Input::Computed { number, made: Ok(_) } => format!("computation {number} is done"),
+        Input::Computed { number, made: Err(error) } => format!("computation {number} failed: {error}"),
         Input::Stored { token } => format!("put {token} is stored"),
         Input::Open { session, name } => format!("session {session} opens {name}"),
         Input::SessionIo { session, tag, volume, io, .. } => {

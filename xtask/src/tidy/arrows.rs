@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trace", &["base"]),
     ("proto", &["base", "wire", "code"]),
     ("store", &["base", "wire"]),
-    ("node", &["base", "wire", "proto", "store"]),
+    ("node", &["base", "code", "wire", "proto", "store"]),
     ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),

@@ -149,6 +149,9 @@ impl Brick {
                 is_quiet = false;
                 self.carry_out(now, effect, fx);
             }
+            for (id, computation) in self.maintenance.take_computations() {
+                fx.push(BrickEffect::Compute { number: id.0, computation });
+            }
             for (to, packet) in self.maintenance.take_messages() {
                 fx.push(BrickEffect::Send { to: NodeId::Brick(to), packet });
             }

@@ -20,6 +20,7 @@ mod vitals;
 use crate::counters::{Counter, Counters};
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
 use crate::fair::Discipline;
+use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::{
     self, Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest,
 };
@@ -27,6 +28,7 @@ use crate::netraid::pending::Prepare;
 use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
+use code::{Computation, Computed};
 use maintain::Listing;
 use maintenance::Maintenance;
 use membership::Membership;
@@ -64,6 +66,11 @@ pub enum BrickEvent {
         bid_ns: u64,
         holders: Holders,
     },
+    /// Answers [`BrickEffect::Compute`].
+    Computed {
+        number: u64,
+        made: Computed,
+    },
 }
 
 /// What a brick asks for.
@@ -83,6 +90,11 @@ pub enum BrickEffect {
     Store {
         disk: usize,
         command: disk::Command,
+    },
+    /// Compute this, where there is a processor for it. Answered by [`BrickEvent::Computed`] under the same number, always.
+    Compute {
+        number: u64,
+        computation: Computation,
     },
     /// Another brick serves a contested read.
     Claimed {
@@ -459,6 +471,9 @@ impl Machine for Brick {
                 });
             }
             BrickEvent::Store { disk, reply } => self.on_store(now, disk, reply, fx),
+            BrickEvent::Computed { number, made } => {
+                self.maintenance.on_computed(now, ComputationId(number), made);
+            }
         }
         self.tend(now, begun, fx);
         self.vitals.on_asked(now, &fx[begun..]);

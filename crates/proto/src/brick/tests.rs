@@ -66,7 +66,7 @@ impl Bench {
                     }
                 }
                 BrickEffect::Send { packet, .. } => self.sent.push(packet.message),
-                BrickEffect::Address { .. } | BrickEffect::Claimed { .. } => {}
+                BrickEffect::Address { .. } | BrickEffect::Claimed { .. } | BrickEffect::Compute { .. } => {}
             }
         }
     }

@@ -11,9 +11,11 @@ mod tests;
 use crate::counters::{Counter, Counters};
 use crate::distribute::policy::Policy;
 use crate::netraid::answer::{Answer, Received};
+use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
 use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
+use code::{Computation, Computed};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
 pub(crate) use requests::GIVEN_UP_KEPT;
@@ -48,6 +50,8 @@ pub enum GatewayEvent {
         /// The content of a write.
         payload: Payload,
     },
+    /// Answers [`GatewayEffect::Compute`].
+    Computed { number: u64, made: Computed },
     /// A plain client is gone; its requests under way go on, and nobody waits for their answers.
     Close { session: u64 },
 }
@@ -76,6 +80,8 @@ pub enum GatewayEffect {
         /// The content of a read.
         payload: Payload,
     },
+    /// Compute this, where there is a processor for it. Answered by [`GatewayEvent::Computed`] under the same number, always.
+    Compute { number: u64, computation: Computation },
     /// A volume that sessions have open was resized (or made read-only).
     Changed { volume: VolumeInfo },
 }
@@ -242,6 +248,9 @@ impl Machine for Gateway {
                 let origin = Origins::Session { session, tag };
                 self.requests.begin(&mut self.coordinator, &self.metadata, origin, volume, io, payload, fx);
             }
+            GatewayEvent::Computed { number, made } => {
+                self.coordinator.on_computed(ComputationId(number), made);
+            }
             GatewayEvent::Close { session } => self.requests.close(session),
         }
         self.collect(fx);
@@ -251,6 +260,10 @@ impl Machine for Gateway {
         self.coordinator.set_now(now);
         self.metadata.ask_for_views(&mut self.coordinator, fx);
         self.metadata.report(&mut self.coordinator, fx);
+        let begun = self.coordinator.take_computations();
+        fx.extend(
+            begun.into_iter().map(|(id, computation)| GatewayEffect::Compute { number: id.0, computation }),
+        );
         let messages = self.coordinator.take_messages();
         fx.extend(
             messages

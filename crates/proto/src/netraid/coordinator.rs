@@ -5,6 +5,7 @@
 //! new views, and gathers what goes to each brick, so that decisions ride along with other messages.
 
 use super::answer::{Answer, CallId};
+use super::context::computations::ComputationId;
 use super::context::decisions::DECISION_DELAY;
 use super::context::views::Views;
 use super::operate::{Begun, Context, Mend, Operate, Operation, Own, Shared};
@@ -16,6 +17,7 @@ use crate::counters::{Counter, Counters};
 use crate::distribute::policy::Policy;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
+use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use wire::{GroupView, IoError, Observed, Packet, ReadPolicy, Service, VolumeInfo, Wait, WriteId};
@@ -164,6 +166,17 @@ impl Coordinator {
         self.run();
     }
 
+    /// Something is computed. Who wanted it may have ended meanwhile, or begun again.
+    pub(crate) fn on_computed(&mut self, id: ComputationId, made: Computed) {
+        let Some(wanted_by) = self.shared.computations.end(id) else { return };
+        if self.tasks.get_mut(&wanted_by).is_some_and(|task| task.own.on_computed(id)) {
+            self.drive(wanted_by, |operation, cx| operation.on_computed(cx, made));
+            self.run();
+        } else {
+            self.shared.counters.count(Counter::ComputedForNobody);
+        }
+    }
+
     /// A brick says that questions wait for their turn at its disk. Whoever asked is patient with it.
     pub(crate) fn on_waiting(&mut self, brick: BrickId, calls: &[CallId]) {
         let shared = &mut self.shared;
@@ -283,6 +296,11 @@ impl Coordinator {
     /// What ended, for requests.
     pub(crate) fn take_finished(&mut self) -> VecDeque<(Parent, Outcome)> {
         core::mem::take(&mut self.finished)
+    }
+
+    /// What is to be computed by others.
+    pub(crate) fn take_computations(&mut self) -> Vec<(ComputationId, Computation)> {
+        self.shared.computations.take_begun()
     }
 
     /// Messages for bricks; decisions go first, with others or when they have waited long enough.

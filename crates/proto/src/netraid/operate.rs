@@ -6,6 +6,7 @@
 use super::answer::{Answer, CallId, FromAnswer};
 use super::context::calls::{Call, Calls};
 use super::context::choice::Choice;
+use super::context::computations::{ComputationId, Computations};
 use super::context::decisions::Decisions;
 use super::context::stamps::Stamps;
 use super::context::views::Views;
@@ -13,6 +14,7 @@ use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
 use crate::counters::{Counter, Counters};
 use crate::rules::{Rules, SOUND};
 use base::{GroupId, Payload, Stamp, Time, VolumeId};
+use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
 use wire::{GroupView, Message, Packet, Service, Span};
@@ -36,6 +38,10 @@ pub(crate) trait Operate {
     fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Self::Answer) -> Progress<Self::Outcome>;
     /// An operation that this one began ended.
     fn on_child(&mut self, cx: &mut Context<'_>, child: Self::Child) -> Progress<Self::Outcome>;
+    /// What it had computed last.
+    fn on_computed(&mut self, _cx: &mut Context<'_>, _made: Computed) -> Progress<Self::Outcome> {
+        unreachable!("it has nothing computed")
+    }
     /// The time it asked for has come.
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Self::Outcome>;
     /// The group it works on.
@@ -75,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) now: Time,
     pub(crate) views: Views,
     pub(crate) calls: Calls,
+    pub(crate) computations: Computations,
     pub(crate) decisions: Decisions,
     pub(crate) stamps: Stamps,
     pub(crate) choice: Choice,
@@ -91,6 +98,8 @@ pub(crate) struct Own {
     /// For whom it works.
     service: Service,
     calls: Vec<CallId>,
+    /// What it waits for to be computed.
+    computation: Option<ComputationId>,
     /// For how long it has been patient since those who were asked wait for their turn.
     patience: Duration,
     /// What the member that answered last has said of its wait.
@@ -110,6 +119,7 @@ pub(crate) struct Context<'a> {
     pub(crate) counters: &'a mut Counters,
     pub(crate) rules: &'static dyn Rules,
     calls: &'a mut Calls,
+    computations: &'a mut Computations,
     begun: &'a mut VecDeque<Begun>,
     own: &'a mut Own,
 }
@@ -174,9 +184,18 @@ impl Context<'_> {
         calls.filter(|call| call.slot == slot).map(Call::excused).max().unwrap_or_default()
     }
 
-    /// Answers to what the operation asked so far are of no interest any more.
+    /// Has something computed, by whom and when the driver says. What the operation had wanted before is of no interest.
+    pub(crate) fn compute<T>(&mut self, computation: Computation) -> Progress<T> {
+        let id = ComputationId(self.calls.draw_number());
+        self.computations.begin(id, self.own.id, computation);
+        self.own.computation = Some(id);
+        Progress::Sleeps
+    }
+
+    /// Answers to what the operation asked so far are of no interest any more, nor is what it had computed.
     pub(crate) fn forget_calls(&mut self) {
         self.own.forgotten.append(&mut self.own.calls);
+        self.own.computation = None;
     }
 
     /// Answers so far are of no interest; the operation is woken after `delay`.
@@ -221,6 +240,7 @@ impl Own {
             id,
             service,
             calls: Vec::new(),
+            computation: None,
             patience: Duration::ZERO,
             excused: Duration::ZERO,
             forgotten: Vec::new(),
@@ -243,6 +263,11 @@ impl Own {
         self.excused = call.excused();
     }
 
+    /// Something is computed: whether it waits for that.
+    pub(crate) fn on_computed(&mut self, id: ComputationId) -> bool {
+        self.computation.take_if(|wanted| *wanted == id).is_some()
+    }
+
     /// It is not woken for so long, since those who were asked wait for their turn.
     pub(crate) fn on_patience(&mut self, time: Duration) {
         self.patience += time;
@@ -255,6 +280,7 @@ impl Default for Shared {
             now: Time::ZERO,
             views: Views::default(),
             calls: Calls::default(),
+            computations: Computations::default(),
             decisions: Decisions::default(),
             stamps: Stamps::default(),
             choice: Choice::default(),
@@ -277,6 +303,7 @@ impl Shared {
             counters: &mut self.counters,
             rules: self.rules,
             calls: &mut self.calls,
+            computations: &mut self.computations,
             begun: &mut self.begun,
             own,
         }
@@ -337,6 +364,7 @@ pub(crate) trait Steps {
     fn start(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Answer) -> Progress<Outcome>;
     fn on_child(&mut self, cx: &mut Context<'_>, outcome: Outcome) -> Progress<Outcome>;
+    fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Progress<Outcome>;
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn group(&self) -> GroupId;
@@ -359,6 +387,10 @@ impl<T: Operate> Steps for Typed<T> {
     fn on_child(&mut self, cx: &mut Context<'_>, outcome: Outcome) -> Progress<Outcome> {
         let child = T::Child::from_outcome(outcome).expect("it began no operation that ends so");
         self.0.on_child(cx, child).map(Into::into)
+    }
+
+    fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Progress<Outcome> {
+        self.0.on_computed(cx, made).map(Into::into)
     }
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {

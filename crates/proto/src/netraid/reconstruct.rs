@@ -15,7 +15,7 @@ use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
-use code::Code;
+use code::{Code, Computation, Computed};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{GroupView, IoError, Message, ReadOutcome, Slots, Span, WriteId};
@@ -43,6 +43,8 @@ enum State {
     /// For the time to ask.
     Waiting,
     Asking(Row),
+    /// The answers fit together; their stamps, and the shard is being made.
+    Computing(Vec<Stamp>),
 }
 
 /// Reconstructs one shard of the rows of a span. Ends with [`Fetched`]; its stamps are those of the shard:
@@ -138,16 +140,14 @@ impl ReconstructOperation {
             .iter()
             .filter_map(|(slot, shard)| Some((geometry.shard_at(lba, *slot), shard.content.clone()?)))
             .collect();
-        let Ok(content) = Code::new(data, layout.parity()).reconstruct(&shards, self.wanted) else {
-            return Progress::Ended(Err(IoError::Unreadable));
-        };
-        cx.counters.count(Counter::UnitReconstructedFromItsRow);
         let width = usize::from(data);
         let stamps = match self.wanted < data {
             true => vectors.chunks(width).map(|vector| vector[usize::from(self.wanted)]).collect(),
             false => vectors,
         };
-        Progress::Ended(Ok(Fetched { content, stamps }))
+        let code = Code::new(data, layout.parity());
+        self.state = State::Computing(stamps);
+        cx.compute(Computation::Reconstruct { code, shards, wanted: self.wanted })
     }
 
     fn on_doubt(&mut self, cx: &mut Context<'_>, writes: Vec<WriteId>) -> Reconstructing {
@@ -226,6 +226,17 @@ impl Operate for ReconstructOperation {
     fn on_child(&mut self, cx: &mut Context<'_>, _: Settled) -> Reconstructing {
         self.settling = self.settling.saturating_sub(1);
         if self.settling == 0 { self.again(cx, Duration::ZERO) } else { Progress::Waits }
+    }
+
+    fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Reconstructing {
+        let State::Computing(stamps) = core::mem::replace(&mut self.state, State::Waiting) else {
+            unreachable!("it had nothing computed")
+        };
+        let Some(content) = made.ok().and_then(|mut shards| shards.pop()) else {
+            return Progress::Ended(Err(IoError::Unreadable));
+        };
+        cx.counters.count(Counter::UnitReconstructedFromItsRow);
+        Progress::Ended(Ok(Fetched { content, stamps }))
     }
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Reconstructing {

@@ -24,6 +24,7 @@ use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use crate::counters::Counter;
 use base::{GroupId, Payload, Stamp, VolumeId};
+use code::Computed;
 use core::time::Duration;
 use wire::{IoError, PrepareOutcome, Slots, WriteId};
 
@@ -42,6 +43,8 @@ enum After {
 enum State {
     /// For the time to begin.
     Waiting,
+    /// Its rows' parity is being computed.
+    Computing,
     /// Members are putting it on stable storage.
     Preparing(Round),
     /// The old content is being reconstructed.
@@ -308,6 +311,11 @@ impl Operate for WriteOperation {
     type Outcome = Result<Written, IoError>;
 
     fn start(&mut self, cx: &mut Context<'_>) -> Writing {
+        if let Some(computation) = self.path.to_compute(cx.views) {
+            // Before it has a stamp: a later write must not find it late.
+            self.state = State::Computing;
+            return cx.compute(computation);
+        }
         let group = self.path.group();
         let view = cx.views.view(group);
         if view.current.is_empty() {
@@ -362,11 +370,19 @@ impl Operate for WriteOperation {
             (State::Reading, WriteChild::OldContent(Ok(fetched))) => self.on_old_content(cx, &fetched),
             (State::Reading, WriteChild::OldContent(Err(error))) => Progress::Ended(Err(error)),
             (State::Repairing(slot), WriteChild::Repaired(repaired)) => self.on_repaired(cx, *slot, repaired),
-            (State::Waiting | State::Preparing(_), _) => unreachable!("it began nothing that could end"),
+            (State::Waiting | State::Computing | State::Preparing(_), _) => {
+                unreachable!("it began nothing that could end")
+            }
             (State::Settling(_) | State::Reading | State::Repairing(_), _) => {
                 unreachable!("what ended is not what it began last")
             }
         }
+    }
+
+    fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Writing {
+        let Ok(parity) = made else { return Progress::Ended(Err(IoError::Failed)) };
+        self.path.keep_parity(parity);
+        self.start(cx)
     }
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Writing {
@@ -374,7 +390,7 @@ impl Operate for WriteOperation {
         match &mut self.state {
             State::Waiting => self.start(cx),
             State::Preparing(round) => Progress::WaitsFor(round.ask_again(cx, id, origin)),
-            State::Reading | State::Settling(_) | State::Repairing(_) => Progress::Waits,
+            State::Computing | State::Reading | State::Settling(_) | State::Repairing(_) => Progress::Waits,
         }
     }
 

@@ -278,6 +278,9 @@ impl Bed {
         for output in outputs {
             match output {
                 Output::Send { to, packet } => self.wire.push_back(Parcel { from: node, to, packet }),
+                Output::Compute { number, computation } => {
+                    self.answer(node, Input::Computed { number, made: computation.run() });
+                }
                 Output::Store { token, .. } => self.answer(node, Input::Stored { token }),
                 Output::Disk { disk, io, .. } => {
                     let done = IoDone { token: io.token, result: self.serve(node, io.kind) };

@@ -4,6 +4,7 @@ use super::hosts::Who;
 use crate::faults::Fault;
 use crate::timed::LoadEvent;
 use base::{NodeId, Payload, Time, VolumeId};
+use code::{Computation, Computed};
 use proto::directory::Put;
 use store::{IoDone, IoToken};
 use wire::{Io, IoError, IoReply, Packet};
@@ -22,6 +23,11 @@ pub(crate) enum Input {
     Disk {
         disk: usize,
         done: IoDone,
+    },
+    /// What it had computed.
+    Computed {
+        number: u64,
+        made: Computed,
     },
     /// The directory's store answers.
     Stored {
@@ -138,6 +144,11 @@ pub(crate) enum Output {
     },
     /// A peer to be connected to.
     Address(NodeId),
+    /// Something to be computed.
+    Compute {
+        number: u64,
+        computation: Computation,
+    },
     /// Puts for the directory's store.
     Store {
         token: u64,

@@ -7,6 +7,7 @@ use super::World;
 use super::event::{Event, Input, Output};
 use crate::timed::Hosts as Plan;
 use base::Payload;
+use code::Computation;
 use model::host::{Begin, Kind, Processors, SLICE_NS, Work};
 use store::IoKind;
 use wire::{IoError, IoReply};
@@ -243,6 +244,13 @@ impl World {
         inbox.append(&mut desk.inbox);
         (desk.inbox, desk.outbox, desk.life) = (inbox, outbox, life);
         hosts.charge(Who::Node(node), work)
+    }
+
+    /// A node wants something to be computed.
+    pub(super) fn compute(&mut self, node: usize, number: u64, computation: Computation) {
+        let (life, done_ns) = (self.nodes[node].life(), self.physics.compute(self.time.now_ns()));
+        let input = Input::Computed { number, made: computation.run() };
+        self.time.at(done_ns, Event::Node { node, life, input });
     }
 
     fn node_turn_over(&mut self, node: usize) {

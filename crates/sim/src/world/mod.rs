@@ -290,6 +290,7 @@ impl World {
         match output {
             Output::Send { to, packet } => self.send(node, to, packet),
             Output::Address(peer) => self.want(node, peer),
+            Output::Compute { number, computation } => self.compute(node, number, computation),
             Output::Store { token, puts } => self.store(node, token, puts),
             Output::Disk { disk, io, due } => self.submit(node, disk, io, due),
             Output::Ready => {}

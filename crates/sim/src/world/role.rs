@@ -129,6 +129,7 @@ fn brick_event(input: Input) -> Option<node::Event> {
         Input::Up(node) => node::Event::Up(node),
         Input::Down(node) => node::Event::Down(node),
         Input::Disk { disk, done } => node::Event::Disk { disk, done },
+        Input::Computed { number, made } => node::Event::Computed { number, made },
         _ => return None,
     })
 }
@@ -142,6 +143,7 @@ fn gateway_event(input: Input) -> Option<GatewayEvent> {
         Input::SessionIo { session, tag, volume, io, payload } => {
             GatewayEvent::Io { session, tag, volume, io, payload }
         }
+        Input::Computed { number, made } => GatewayEvent::Computed { number, made },
         _ => return None,
     })
 }
@@ -168,6 +170,7 @@ fn brick_output(effect: node::Effect) -> Output {
         node::Effect::Send { to, packet } => Output::Send { to, packet },
         node::Effect::Address { node, .. } => Output::Address(node),
         node::Effect::Disk { disk, io, due } => Output::Disk { disk, io, due },
+        node::Effect::Compute { number, computation } => Output::Compute { number, computation },
         node::Effect::Ready => Output::Ready,
         node::Effect::Failed { why } => Output::Failed(why),
     }
@@ -180,6 +183,7 @@ fn gateway_output(effect: GatewayEffect) -> Option<Output> {
         GatewayEffect::Opened { session, volume } => {
             Output::Opened { session, volume: volume.ok().map(|volume| volume.id) }
         }
+        GatewayEffect::Compute { number, computation } => Output::Compute { number, computation },
         GatewayEffect::Reply { tag, result, payload, .. } => Output::Reply { tag, result, payload },
         GatewayEffect::Listed { .. } | GatewayEffect::Changed { .. } => return None,
     })

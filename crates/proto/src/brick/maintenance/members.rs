@@ -7,6 +7,7 @@ use super::job::{Merge, SpanId, Stretch};
 use crate::counters::Counters;
 use crate::layout::Geometry;
 use crate::netraid::answer::{Answer, CallId};
+use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::expected::ExpectedOperation;
 use crate::netraid::list::{ListOperation, Listed};
@@ -14,6 +15,7 @@ use crate::netraid::operate::Operation;
 use crate::netraid::outcome::{self, Outcome, Parent};
 use crate::netraid::repair::RepairOperation;
 use base::{BrickId, GroupId, Stamp, StreamId, Time, VolumeId};
+use code::{Computation, Computed};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{Completion, GroupView, Inventory, IoError, Packet, Span, Wait};
 
@@ -214,6 +216,15 @@ impl Members {
 
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
         self.coordinator.deadline()
+    }
+
+    pub(super) fn on_computed(&mut self, id: ComputationId, made: Computed) {
+        self.coordinator.on_computed(id, made);
+    }
+
+    /// What is to be computed by others.
+    pub(super) fn take_computations(&mut self) -> Vec<(ComputationId, Computation)> {
+        self.coordinator.take_computations()
     }
 
     /// What is to be sent, to this brick itself, too.

@@ -36,10 +36,12 @@ mod walks;
 pub(super) use disks::{DiskQuestion, Effect};
 
 use crate::netraid::answer::{Answer, CallId};
+use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::jobs::Finding;
 use crate::view::{Families, Groups};
 use base::{BrickId, GroupId, Time};
 use budget::SPANS_MAX_UNDER_LOAD;
+use code::{Computation, Computed};
 use context::Context;
 use disks::Found;
 use job::Owner;
@@ -138,6 +140,12 @@ impl Maintenance {
     pub(super) fn on_answer(&mut self, now: Time, call: CallId, answer: Answer, wait: wire::Wait) {
         self.cx.set_now(now);
         self.cx.members().on_answer(call, answer, wait);
+        self.hear_members();
+    }
+
+    pub(super) fn on_computed(&mut self, now: Time, id: ComputationId, made: Computed) {
+        self.cx.set_now(now);
+        self.cx.members().on_computed(id, made);
         self.hear_members();
     }
 
@@ -254,6 +262,11 @@ impl Maintenance {
     /// What the brick is to do, since the last call.
     pub(super) fn take_effects(&mut self) -> Vec<Effect> {
         self.cx.disks().take_effects()
+    }
+
+    /// What is to be computed by others, since the last call.
+    pub(super) fn take_computations(&mut self) -> Vec<(ComputationId, Computation)> {
+        self.cx.members().take_computations()
     }
 
     /// What is to be sent, since the last call; to this brick itself, too.

@@ -12,7 +12,7 @@ use crate::netraid::context::views::Views;
 use crate::netraid::members::is_mirrored;
 use crate::netraid::outcome::Fetched;
 use base::{GroupId, Payload, Stamp, VolumeId};
-use code::Code;
+use code::{Code, Computation};
 use std::sync::Arc;
 use wire::{Change, GroupView, Scope, Span, WriteId};
 
@@ -115,8 +115,21 @@ impl Path {
         self.span.volume = branch;
     }
 
-    /// Who is sent what at first.
-    pub(crate) fn opening(&mut self, views: &Views) -> Opening {
+    /// What has to be computed before the write can begin: the parity of whole rows, once.
+    pub(crate) fn to_compute(&self, views: &Views) -> Option<Computation> {
+        let (None, Content::Rows(rows)) = (&self.parity, &self.content) else { return None };
+        let layout = views.geometry(self.group).layout();
+        let code = Code::new(layout.data(), layout.parity());
+        (layout.parity() > 0).then(|| Computation::Encode { code, data: rows.clone() })
+    }
+
+    /// What [`Path::to_compute`] asked for.
+    pub(crate) fn keep_parity(&mut self, parity: Vec<Payload>) {
+        self.parity = Some(parity);
+    }
+
+    /// Who is sent what at first, once everything is computed.
+    pub(crate) fn opening(&self, views: &Views) -> Opening {
         let (view, geometry) = self.place(views);
         match self.scope {
             Scope::Row if is_mirrored(&geometry) => Opening::Legs(self.mirror_legs(&view)),
@@ -190,29 +203,25 @@ impl Path {
         view.writers().iter().map(|slot| (slot, leg(slot))).collect()
     }
 
-    fn row_legs(&mut self, view: &GroupView, geometry: &Geometry) -> Legs {
-        if self.parity.is_none() {
-            self.parity = Some(self.row_parity(geometry));
-        }
+    fn row_legs(&self, view: &GroupView, geometry: &Geometry) -> Legs {
         let (layout, lba) = (geometry.layout(), self.span.lba);
-        let parity = self.parity.as_deref().expect("it was just computed");
         let leg = |slot: u8| match (geometry.data_index_at(lba, slot), &self.content) {
             (Some(index), Content::Rows(rows)) => self.data_leg(rows.get(usize::from(index)).cloned(), false),
             (Some(_), _) => self.data_leg(None, false),
             (None, _) => {
                 let index = geometry.shard_at(lba, slot) - layout.data();
                 let change = Change::Parity { width: layout.data() };
-                Leg::new(change, parity[usize::from(index)].clone())
+                Leg::new(change, self.row_parity(usize::from(index)))
             }
         };
         view.writers().iter().map(|slot| (slot, leg(slot))).collect()
     }
 
-    fn row_parity(&self, geometry: &Geometry) -> Vec<Payload> {
-        let layout = geometry.layout();
-        match &self.content {
-            Content::Rows(rows) => Code::new(layout.data(), layout.parity()).encode(rows),
-            _ => vec![Payload::zeros(self.span.bytes()); usize::from(layout.parity())],
+    fn row_parity(&self, index: usize) -> Payload {
+        match (&self.content, &self.parity) {
+            (Content::Rows(_), Some(parity)) => parity[index].clone(),
+            (Content::Rows(_), None) => unreachable!("a write of rows begins with their parity"),
+            _ => Payload::zeros(self.span.bytes()),
         }
     }
 

@@ -2,18 +2,21 @@
 
 mod branches;
 mod busy;
+mod computing;
 mod joining;
 mod paused;
 mod policies;
 mod turns;
 
 use super::answer::{Answer, CallId};
+use super::context::computations::ComputationId;
 use super::coordinator::Coordinator;
 use super::operate::Operation;
 use super::outcome::{Outcome, Parent};
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{BLOCK, BrickId, GroupId, Payload, Stamp, StampClock, Time, ViewNumber, VolumeId};
+use code::Computation;
 use core::time::Duration;
 use wire::{Decision, Fate, GroupView, Lineage, Message, Packet, PrepareOutcome, ReadOutcome, Slots, Span};
 
@@ -88,6 +91,8 @@ pub(super) struct Script {
     pub(super) called_off: Vec<(u8, CallId)>,
     /// For how long each answer's disk took; 0 where it came from memory.
     pub(super) disk_us: u32,
+    /// Whether the test computes by itself what is to be computed.
+    pub(super) computes: bool,
 }
 
 impl Script {
@@ -98,7 +103,14 @@ impl Script {
         coordinator.open_family(FAMILY, geometry(layout));
         assert!(coordinator.shared().views.adopt(view(layout, 1, current, joining)));
         (1..=8).for_each(|brick| coordinator.on_brick_up(BrickId(brick)));
-        Script { coordinator, kept: Vec::new(), decided: Vec::new(), called_off: Vec::new(), disk_us: 1 }
+        Script {
+            coordinator,
+            kept: Vec::new(),
+            decided: Vec::new(),
+            called_off: Vec::new(),
+            disk_us: 1,
+            computes: false,
+        }
     }
 
     pub(super) fn begin(&mut self, operation: Operation) {
@@ -117,7 +129,22 @@ impl Script {
         self.kept.extend(asked);
     }
 
+    /// What is to be computed since the last look.
+    pub(super) fn computing(&mut self) -> Vec<(ComputationId, Computation)> {
+        self.coordinator.take_computations()
+    }
+
+    /// Computes all that is to be computed, at once.
+    pub(super) fn compute(&mut self) {
+        for (id, computation) in self.computing() {
+            self.coordinator.on_computed(id, computation.run());
+        }
+    }
+
     fn collect(&mut self) {
+        if !self.computes {
+            self.compute();
+        }
         for (brick, Packet { message, payload }) in self.coordinator.take_messages() {
             let slot = (brick.0 - 1) as u8;
             match message {
@@ -222,6 +249,7 @@ impl Script {
 
     /// How the operation ended, if it did.
     pub(super) fn outcome(&mut self) -> Option<Outcome> {
+        self.collect();
         self.coordinator.take_finished().pop_front().map(|(_, outcome)| outcome)
     }
 }

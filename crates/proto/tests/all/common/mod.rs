@@ -533,6 +533,14 @@ impl Cluster {
     fn gateway_effects(&mut self, id: GatewayId, fx: Vec<GatewayEffect>) {
         for effect in fx {
             match effect {
+                GatewayEffect::Compute { number, computation } => {
+                    let mut more = Vec::new();
+                    let gateway = self.gateways.get_mut(&id).expect("a known gateway");
+                    let made = computation.run();
+                    gateway.step(self.now, GatewayEvent::Computed { number, made }, &mut more);
+                    gateway.settle(self.now, &mut more);
+                    self.gateway_effects(id, more);
+                }
                 GatewayEffect::Send { to, packet } => self.wire.push_back((NodeId::Gateway(id), to, packet)),
                 GatewayEffect::Reply { session, tag, result, payload } => {
                     assert_eq!(self.replies.insert((session, tag), (result, payload)), None, "answered once");
@@ -552,6 +560,12 @@ impl Cluster {
             match effect {
                 BrickEffect::Send { to, packet } => self.wire.push_back((NodeId::Brick(id), to, packet)),
                 BrickEffect::Address { .. } => {}
+                BrickEffect::Compute { number, computation } => {
+                    let (mut more, made) = (Vec::new(), computation.run());
+                    brick.step(self.now, BrickEvent::Computed { number, made }, &mut more);
+                    brick.settle(self.now, &mut more);
+                    fx.extend(more);
+                }
                 BrickEffect::Claimed { .. } => {
                     panic!("no disk here shows its head")
                 }

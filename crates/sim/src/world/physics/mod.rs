@@ -8,6 +8,7 @@ pub(crate) mod timed;
 use super::bay::Bay;
 use super::net::Net;
 use crate::timed::Hardware;
+use crate::units::{MS, SECOND};
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
 use store::IoKind;
@@ -81,6 +82,22 @@ impl Physics {
                 Arrivals { first_ns, second_ns: None, reordered: false }
             }
         })
+    }
+
+    /// When something is computed that is wanted now: when a processor was free for it.
+    pub(super) fn compute(&mut self, now_ns: u64) -> u64 {
+        match &mut self.ways {
+            Ways::Timed(_) => now_ns,
+            Ways::Faulty => {
+                // Now and then others have the processors, and sometimes for long.
+                let longest_ns = match self.draw.below(100) {
+                    0 => 2 * SECOND,
+                    1..10 => 20 * MS,
+                    _ => MS / 5,
+                };
+                now_ns + self.draw.below(longest_ns)
+            }
+        }
     }
 
     /// A disk begins an access.
