@@ -14,6 +14,7 @@ base::named! {
         BrickCameWithOtherDisks: "brick came with other disks",
         BrickCaughtUpAndBecameCurrent: "brick caught up and became current",
         BrickLetsItselfBeCaughtUp: "brick lets itself be caught up",
+        ReadsPlannedTogether: "reads of a request planned together",
         CancelCrossedItsAnswer: "cancel crossed its answer",
         CatchingUpStoppedForLackOfRoom: "catching up stopped for lack of room",
         CaughtUpWithAGroup: "caught up with a group",

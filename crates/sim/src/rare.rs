@@ -45,6 +45,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::BaseOfAPatchHadChanged),
     Rare::Machine(Counter::BrickCameWithOtherDisks),
     Rare::Machine(Counter::BrickCaughtUpAndBecameCurrent),
+    Rare::Machine(Counter::ReadsPlannedTogether),
     Rare::Machine(Counter::CancelCrossedItsAnswer),
     Rare::Machine(Counter::ClaimOvertookItsRead),
     Rare::World(Seen::ClientServedWithinSecondsAfterItsGatewayWasKilled),

@@ -39,7 +39,7 @@ impl Policy for Contest {
         self.alone.one(now, part, load)
     }
 
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
         let [_, _, ..] = part.holders else {
             return self.one(now, part, load).map(|slot| Plan { first: First::One(slot), wait: None });
         };

@@ -57,7 +57,7 @@ impl Policy for Hedged {
         self.first.one(now, part, load)
     }
 
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
         let first = First::One(self.one(now, part, load)?);
         let delay_ns = if part.holders.len() > 1 { self.delay_ns() } else { None };
         Some(Plan { first, wait: delay_ns.map(Duration::from_nanos) })

@@ -96,9 +96,22 @@ impl Policies {
         self.of(policy).one(now, part, load)
     }
 
+    /// See [`Policy::first`].
+    pub fn first(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+        self.of(policy).first(now, part, load)
+    }
+
     /// See [`Policy::plan`].
-    pub fn plan(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
-        self.of(policy).plan(now, part, load)
+    pub fn plan(
+        &mut self,
+        policy: ReadPolicy,
+        now: Time,
+        parts: &[Part<'_>],
+        load: &mut Load,
+    ) -> Vec<Option<Plan>> {
+        let plans = self.of(policy).plan(now, parts, load);
+        assert_eq!(plans.len(), parts.len(), "{policy:?} plans each part of a request");
+        plans
     }
 
     /// See [`Policy::patience`].

@@ -1,6 +1,6 @@
 //! What a read policy decides, and what it sees.
 //!
-//! A policy is one value that decides the first question of a read ([`Policy::plan`]) and every later one
+//! A policy is one value that decides the first questions of a request's reads ([`Policy::plan`]) and every later one
 //! ([`Policy::next`]): hedges, ties, rescues. A gateway and the simulator drive the same value. Who drives it sees to it
 //! that the read is answered in the end; a policy only has to be quick about it.
 //!
@@ -83,6 +83,23 @@ pub enum First {
     Tied { first: u8, second: u8 },
 }
 
+impl First {
+    /// Who of `holders` is to answer by itself.
+    fn alone(self, holders: &[(u8, BrickId)]) -> Members {
+        match self {
+            First::One(slot) => Members::one(slot),
+            First::Tied { .. } => Members::default(),
+            First::Contest { left_out, beside } => {
+                let mut contend = holders.iter().map(|(slot, _)| *slot).filter(|slot| !left_out.has(*slot));
+                match (contend.next(), contend.next()) {
+                    (Some(only), None) => beside.with(only),
+                    _ => beside,
+                }
+            }
+        }
+    }
+}
+
 /// How a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -127,14 +144,41 @@ pub struct Told {
     pub device_ns: Option<u64>,
 }
 
+/// Plans parts one after the other, each as if those before it had been asked.
+fn one_by_one(
+    parts: &[Part<'_>],
+    load: &mut Load,
+    mut first: impl FnMut(&Part<'_>, &mut Load) -> Option<Plan>,
+) -> Vec<Option<Plan>> {
+    let mut asked = Vec::new();
+    let mut plans = Vec::with_capacity(parts.len());
+    for part in parts {
+        let plan = first(part, load);
+        let alone = plan.map_or(Members::default(), |plan| plan.first.alone(part.holders));
+        for (_, brick) in part.holders.iter().filter(|(slot, _)| alone.has(*slot)) {
+            load.begin(*brick);
+            asked.push(*brick);
+        }
+        plans.push(plan);
+    }
+    asked.into_iter().for_each(|brick| load.end(brick));
+    plans
+}
+
 pub trait Policy: core::fmt::Debug {
     /// The one holder to ask where only one is to be; `None` where there is none.
     fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8>;
 
-    /// How a read begins.
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+    /// How a read begins that is planned by itself; `None` where nobody is to be asked.
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
         let first = First::One(self.one(now, part, load)?);
         Some(Plan { first, wait: None })
+    }
+
+    /// How the parts of one request begin, none of which has been asked of anybody: a plan each, in their order. A policy
+    /// that does not weigh them against each other takes one after the other, as if each was asked before the next.
+    fn plan(&mut self, now: Time, parts: &[Part<'_>], load: &mut Load) -> Vec<Option<Plan>> {
+        one_by_one(parts, load, |part, load| self.first(now, part, load))
     }
 
     /// A read takes long.

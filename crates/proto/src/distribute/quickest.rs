@@ -86,7 +86,7 @@ impl Policy for Quickest {
         self.of_the_quick(now, part, late, load)
     }
 
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
         let [_, _, ..] = part.holders else {
             return self.one(now, part, load).map(|slot| Plan { first: First::One(slot), wait: None });
         };
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_second_is_asked_when_the_first_is_later_than_it_usually_is() {
         let (mut policy, mut load, number) = known();
-        let plan = policy.plan(Time(number * MS), &part(), &mut load).expect("three holders");
+        let plan = policy.first(Time(number * MS), &part(), &mut load).expect("three holders");
         let First::One(slot) = plan.first else { panic!("nobody is late: {plan:?}") };
         let wait = plan.wait.expect("it is hedged");
         assert!(wait > Duration::from_millis(1) && wait < Duration::from_millis(2), "{wait:?}");
@@ -167,7 +167,7 @@ mod tests {
         load.pace_mut().begin(Time(since), BrickId(1), Kind::Read, QuestionId(number));
         let (mut looks, mut ones) = (0, 0);
         for us in (3_000..1_000_000).step_by(1_000) {
-            match policy.plan(Time(since + us * 1_000), &part(), &mut load).expect("three holders").first {
+            match policy.first(Time(since + us * 1_000), &part(), &mut load).expect("three holders").first {
                 First::One(slot) => {
                     assert_ne!(slot, 0, "after {us} us");
                     ones += 1;
@@ -217,7 +217,7 @@ mod tests {
         let mut at = back;
         while is_late(&load, at) && at < back + 60_000 * MS {
             at += 10 * MS;
-            let plan = policy.plan(Time(at), &part(), &mut load).expect("three holders");
+            let plan = policy.first(Time(at), &part(), &mut load).expect("three holders");
             if matches!(plan.first, First::Contest { beside, .. } if beside.has(0)) {
                 answer(&mut policy, &mut load, BrickId(1), (at, at), MS);
             }
@@ -232,8 +232,8 @@ mod tests {
         for (at, (_, brick)) in HOLDERS.into_iter().enumerate() {
             load.pace_mut().begin(Time(number * MS), brick, Kind::Read, QuestionId(number + at as u64));
         }
-        let plan = policy.plan(Time((number + 500) * MS), &part(), &mut load);
+        let plan = policy.first(Time((number + 500) * MS), &part(), &mut load);
         assert!(matches!(plan, Some(Plan { first: First::One(_), .. })), "{plan:?}");
-        assert_eq!(policy.plan(Time(0), &Part { holders: &[], ..part() }, &mut load), None);
+        assert_eq!(policy.first(Time(0), &Part { holders: &[], ..part() }, &mut load), None);
     }
 }

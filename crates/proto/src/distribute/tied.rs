@@ -28,7 +28,7 @@ impl Policy for Tied {
         self.queues.one(now, part, load)
     }
 
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
         let first = self.one(now, part, load)?;
         let others: Vec<(u8, BrickId)> =
             part.holders.iter().copied().filter(|(slot, _)| *slot != first).collect();
@@ -56,7 +56,7 @@ mod tests {
         let (mut policy, mut load) = (Tied { queues, delay }, Load::default());
         load.begin(BrickId(2));
         let mut plan = |holders| {
-            policy.plan(Time::ZERO, &Part { address: 9 << 12, kind: Kind::Read, holders }, &mut load)
+            policy.first(Time::ZERO, &Part { address: 9 << 12, kind: Kind::Read, holders }, &mut load)
         };
         let Some(Plan { first: First::Tied { first, second }, wait }) = plan(&holders) else {
             panic!("two are asked")

@@ -51,10 +51,10 @@ impl Policy for Usual {
         self.quickest.one(now, part, load)
     }
 
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
         match self.is_for_bricks(part) {
-            true => self.contest.plan(now, part, load),
-            false => self.quickest.plan(now, part, load),
+            true => self.contest.first(now, part, load),
+            false => self.quickest.first(now, part, load),
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     fn contends(policy: &mut Usual) -> bool {
         let part = Part { address: 0, kind: Kind::Read, holders: &HOLDERS };
-        let plan = policy.plan(Time::ZERO, &part, &mut Load::default()).expect("two holders");
+        let plan = policy.first(Time::ZERO, &part, &mut Load::default()).expect("two holders");
         matches!(plan.first, First::Contest { .. })
     }
 

@@ -314,6 +314,7 @@ impl Requests {
             request.cut_chunk(open, range, &mut begun);
             request.under_way += begun.len() - before;
         }
+        let mut together = Vec::with_capacity(begun.len());
         for (part, work, operation) in begun {
             let patched = match &work {
                 Work::Patch { .. } => Some((request.volume, part)),
@@ -327,8 +328,9 @@ impl Requests {
                     continue;
                 }
             }
-            coordinator.begin(Parent::Part(serial, part), operation);
+            together.push((Parent::Part(serial, part), operation));
         }
+        coordinator.begin_parts(together);
     }
 
     pub(super) fn on_finished(

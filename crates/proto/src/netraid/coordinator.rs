@@ -8,13 +8,13 @@ use super::answer::{Answer, CallId};
 use super::context::computations::ComputationId;
 use super::context::decisions::DECISION_DELAY;
 use super::context::views::Views;
-use super::operate::{Begun, Context, Mend, Operate, Operation, Own, Shared};
+use super::operate::{Begun, Context, Mend, Operate, Operation, Own, Planned, Shared};
 use super::outcome::{OperationId, Outcome, Parent, Progress};
 use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
-use crate::distribute::policy::Policy;
+use crate::distribute::policy::{Part, Policy};
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
@@ -132,6 +132,43 @@ impl Coordinator {
 }
 
 impl Coordinator {
+    /// Begins the parts of a request. What they read is planned together, before anybody is asked.
+    pub(crate) fn begin_parts(&mut self, mut parts: Vec<(Parent, Operation)>) {
+        if parts.len() == 1 {
+            return parts.drain(..).for_each(|(parent, operation)| self.begin(parent, operation));
+        }
+        self.run();
+        let mut begun = Vec::with_capacity(parts.len());
+        for (parent, operation) in parts {
+            let id = self.shared.next_operation();
+            begun.extend(self.admit(id, parent, operation));
+        }
+        self.plan(&begun);
+        begun.into_iter().for_each(|id| self.drive(id, |operation, cx| operation.start(cx)));
+        self.run();
+    }
+
+    /// Lets the policy choose for all reads among operations that are about to start.
+    fn plan(&mut self, begun: &[OperationId]) {
+        let mut reads = Vec::with_capacity(begun.len());
+        for id in begun {
+            let task = self.tasks.get_mut(id).expect("it was admitted");
+            let unplanned = task.operation.to_plan(&mut self.shared.context(&mut task.own));
+            reads.extend(unplanned.map(|unplanned| (*id, unplanned)));
+        }
+        let Some(policy) = reads.first().map(|(_, read)| read.policy) else { return };
+        let parts: Vec<Part<'_>> = reads.iter().map(|(_, read)| read.part()).collect();
+        if parts.len() > 1 {
+            self.shared.counters.count(Counter::ReadsPlannedTogether);
+        }
+        let plans = self.shared.choice.plan(policy, self.shared.now, &parts);
+        for ((id, read), plan) in reads.into_iter().zip(plans) {
+            assert_eq!(read.policy, policy, "the parts of a request are of one volume");
+            let task = self.tasks.get_mut(&id).expect("it was admitted");
+            task.operation.on_plan(Planned { holders: read.holders, plan });
+        }
+    }
+
     /// Begins an operation for a part of a request.
     pub(crate) fn begin(&mut self, parent: Parent, operation: Operation) {
         self.shared.begin(parent, operation);
@@ -332,22 +369,30 @@ impl Coordinator {
             Begun::Operation(id, parent, operation) => (id, parent, operation),
             Begun::Mend(id, mend) => (id, Parent::Nobody, mending(mend)),
         };
+        if let Some(id) = self.admit(id, parent, operation) {
+            self.drive(id, |operation, cx| operation.start(cx));
+        }
+    }
+
+    /// Takes an operation up, which is to be started; `None` where there is nothing to be done for it.
+    fn admit(&mut self, id: OperationId, parent: Parent, operation: Operation) -> Option<OperationId> {
         let stream = match parent {
             Parent::Operation(parent) => {
                 // A parent that ended meanwhile needs no child.
-                let Some(parent) = self.tasks.get_mut(&parent) else { return };
+                let parent = self.tasks.get_mut(&parent)?;
                 parent.children.push(id);
                 parent.own.service().stream
             }
             _ => self.shared.choice.stream(operation.volume()).unwrap_or(self.own_stream),
         };
         if self.shared.views.known(operation.group()).is_none() {
-            return self.tell(id, parent, Outcome::Gone(IoError::NoVolume));
+            self.tell(id, parent, Outcome::Gone(IoError::NoVolume));
+            return None;
         }
         let own = Own::new(id, Service { stream, delay: 0 });
         let task = Task { operation, parent, children: Vec::new(), own, due: None };
         self.tasks.insert(id, task);
-        self.drive(id, |operation, cx| operation.start(cx));
+        Some(id)
     }
 
     fn on_view(&mut self, group: GroupId) {

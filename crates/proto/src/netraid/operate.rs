@@ -12,16 +12,40 @@ use super::context::stamps::Stamps;
 use super::context::views::Views;
 use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
 use crate::counters::{Counter, Counters};
+use crate::distribute::pace::Kind;
+use crate::distribute::policy::{Part, Plan};
 use crate::rules::{Rules, SOUND};
-use base::{GroupId, Payload, Stamp, Time, VolumeId};
+use base::{BrickId, GroupId, Payload, Stamp, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
-use wire::{GroupView, Message, Packet, Service, Span};
+use wire::{GroupView, Message, Packet, ReadPolicy, Service, Span};
 
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// A read of which it is not decided who is asked first.
+pub(crate) struct Unplanned {
+    pub(crate) policy: ReadPolicy,
+    pub(crate) address: u64,
+    pub(crate) kind: Kind,
+    /// `(slot, brick)` of the members that could serve it.
+    pub(crate) holders: Vec<(u8, BrickId)>,
+}
+
+impl Unplanned {
+    pub(crate) fn part(&self) -> Part<'_> {
+        Part { address: self.address, kind: self.kind, holders: &self.holders }
+    }
+}
+
+/// How a read begins; none where nobody is to be asked.
+pub(crate) struct Planned {
+    /// Of whom was chosen.
+    pub(crate) holders: Vec<(u8, BrickId)>,
+    pub(crate) plan: Option<Plan>,
+}
 
 /// What each operation does.
 pub(crate) trait Operate {
@@ -31,6 +55,15 @@ pub(crate) trait Operate {
     type Child: Child;
     /// What it ends with.
     type Outcome: Into<Outcome>;
+
+    /// What it reads, to be planned with the other parts of its request before any of them is started; `None` where nobody
+    /// is to be chosen.
+    fn to_plan(&mut self, _cx: &mut Context<'_>) -> Option<Unplanned> {
+        None
+    }
+
+    /// How what it reads begins; it is started next.
+    fn on_plan(&mut self, _planned: Planned) {}
 
     /// Begins, or begins again.
     fn start(&mut self, cx: &mut Context<'_>) -> Progress<Self::Outcome>;
@@ -309,9 +342,13 @@ impl Shared {
         }
     }
 
+    pub(crate) fn next_operation(&mut self) -> OperationId {
+        OperationId(self.calls.draw_number())
+    }
+
     /// Begins an operation from outside.
     pub(crate) fn begin(&mut self, parent: Parent, operation: Operation) {
-        let id = OperationId(self.calls.draw_number());
+        let id = self.next_operation();
         self.begun.push_back(Begun::Operation(id, parent, operation));
     }
 
@@ -361,6 +398,8 @@ impl core::ops::DerefMut for Operation {
 
 /// [`Operate`] with the types of answers and ends hidden: what the coordinator drives.
 pub(crate) trait Steps {
+    fn to_plan(&mut self, cx: &mut Context<'_>) -> Option<Unplanned>;
+    fn on_plan(&mut self, planned: Planned);
     fn start(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Answer) -> Progress<Outcome>;
     fn on_child(&mut self, cx: &mut Context<'_>, outcome: Outcome) -> Progress<Outcome>;
@@ -375,6 +414,14 @@ pub(crate) trait Steps {
 struct Typed<T>(T);
 
 impl<T: Operate> Steps for Typed<T> {
+    fn to_plan(&mut self, cx: &mut Context<'_>) -> Option<Unplanned> {
+        self.0.to_plan(cx)
+    }
+
+    fn on_plan(&mut self, planned: Planned) {
+        self.0.on_plan(planned);
+    }
+
     fn start(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {
         self.0.start(cx).map(Into::into)
     }

@@ -18,7 +18,7 @@ mod target;
 
 use super::answer::ReadAnswer;
 use super::atomicity::read::{Check, Confirmed, UnitAt};
-use super::operate::{Context, Mend, Operate};
+use super::operate::{Context, Mend, Operate, Planned, Unplanned};
 use super::outcome::{Child, Fetched, Outcome, Progress, Settled};
 use super::reconstruct::ReconstructOperation;
 use super::settle::settle_foreign;
@@ -40,6 +40,8 @@ type Reading = Progress<Result<Fetched, IoError>>;
 enum State {
     /// For the time to ask.
     Waiting,
+    /// To be started, as was decided when the parts of its request were seen together.
+    Planned(Planned),
     /// The first answer with content is enough, if it comes with a lease.
     Asking(Asked),
     /// One member is asked for the content, and the others to confirm it.
@@ -182,7 +184,7 @@ impl ReadOperation {
                 // The brick itself may still answer.
                 let is_left = match &self.state {
                     State::Asking(asked) | State::Confirming(asked, _) => !asked.is_empty(),
-                    State::Waiting => true,
+                    State::Waiting | State::Planned(_) => true,
                     State::Elsewhere => false,
                 };
                 if is_left { Progress::Waits } else { self.again(cx, SOON) }
@@ -211,7 +213,7 @@ impl ReadOperation {
         match &self.state {
             State::Asking(_) => true,
             State::Confirming(asked, _) => asked.has(slot),
-            State::Waiting | State::Elsewhere => false,
+            State::Waiting | State::Planned(_) | State::Elsewhere => false,
         }
     }
 }
@@ -245,20 +247,32 @@ impl Operate for ReadOperation {
     type Child = ReadChild;
     type Outcome = Result<Fetched, IoError>;
 
-    fn start(&mut self, cx: &mut Context<'_>) -> Reading {
-        self.state = State::Waiting;
+    fn to_plan(&mut self, cx: &mut Context<'_>) -> Option<Unplanned> {
         let view = cx.views.view(self.target.group);
-        if let Some(volume) = self.target.volume {
-            let Some(branch) = cx.branch_of(&view, volume) else {
-                return self.again(cx, UNKNOWN_VOLUME);
-            };
-            self.target.span.volume = branch;
-        }
-        let holders = self.target.holders(cx, &view, self.met.bad);
+        self.target.find_branch(cx, &view).then(|| Unplanned {
+            policy: self.target.policy(cx),
+            address: self.target.address(),
+            kind: self.target.kind(),
+            holders: self.target.holders(cx, &view, self.met.bad),
+        })
+    }
+
+    fn on_plan(&mut self, planned: Planned) {
+        self.state = State::Planned(planned);
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) -> Reading {
+        let before = core::mem::replace(&mut self.state, State::Waiting);
+        let view = cx.views.view(self.target.group);
+        let (holders, plan) = match before {
+            State::Planned(Planned { holders, plan }) => (holders, plan),
+            _ if !self.target.find_branch(cx, &view) => return self.again(cx, UNKNOWN_VOLUME),
+            _ => (self.target.holders(cx, &view, self.met.bad), None),
+        };
         if holders.is_empty() {
             return self.start_elsewhere(cx, &view);
         }
-        let (asked, wait) = Asked::first(cx, &self.target, &mut self.met, &view, &holders);
+        let (asked, wait) = Asked::first(cx, &self.target, &mut self.met, &view, (&holders, plan));
         self.state = match self.met.confirm {
             true => State::Confirming(asked, Confirmed::default()),
             false => State::Asking(asked),

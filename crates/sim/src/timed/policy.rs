@@ -34,8 +34,12 @@ impl Policy for Shared {
         self.0.borrow_mut().one(now, part, load)
     }
 
-    fn plan(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
-        self.0.borrow_mut().plan(now, part, load)
+    fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
+        self.0.borrow_mut().first(now, part, load)
+    }
+
+    fn plan(&mut self, now: Time, parts: &[Part<'_>], load: &mut Load) -> Vec<Option<Plan>> {
+        self.0.borrow_mut().plan(now, parts, load)
     }
 
     fn next(&mut self, now: Time, part: &Part<'_>, course: &Course, load: &Load) -> Next {

@@ -111,9 +111,14 @@ impl Choice {
         self.policies.one(policy, now, part, &self.load)
     }
 
-    /// How a read under `policy` begins.
-    pub(crate) fn plan(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>) -> Option<Plan> {
-        self.policies.plan(policy, now, part, &mut self.load)
+    /// How a read under `policy` begins that is planned by itself.
+    pub(crate) fn first(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>) -> Option<Plan> {
+        self.policies.first(policy, now, part, &mut self.load)
+    }
+
+    /// How the reads of one request begin.
+    pub(crate) fn plan(&mut self, policy: ReadPolicy, now: Time, parts: &[Part<'_>]) -> Vec<Option<Plan>> {
+        self.policies.plan(policy, now, parts, &mut self.load)
     }
 
     /// How long all that were asked under `policy` may stay silent, where that would be `usual`.

@@ -44,13 +44,14 @@ impl Asked {
         may
     }
 
-    /// Asks whom the policy names, or the row, and says who was asked and how long to wait before somebody else is.
+    /// Asks whom the policy names, or has named where it is planned already, or the row, and says who was asked and how long
+    /// to wait before somebody else is.
     pub(super) fn first(
         cx: &mut Context<'_>,
         target: &Target,
         met: &mut Met,
         view: &GroupView,
-        holders: &[(u8, BrickId)],
+        (holders, planned): (&[(u8, BrickId)], Option<Plan>),
     ) -> (Asked, Duration) {
         let part = Part { address: target.address(), kind: target.kind(), holders };
         let usual = rescue::patience(cx.now, &part, cx.choice.load(), retry_delay(met.attempt));
@@ -62,7 +63,7 @@ impl Asked {
         if !met.confirm && goes_around(cx, target, met, row.as_ref(), &part) {
             return (asked, patience);
         }
-        let plan = asked.plan(cx, target, met, &part);
+        let plan = asked.plan(cx, target, met, (&part, planned));
         let Some(Plan { first, wait }) = plan else { return (asked, patience) };
         let is_first = met.attempt == 0 && !met.confirm;
         let row_wait = row.filter(|_| is_first).map(|row| row.delay(cx.now, part.kind, cx.choice.load()));
@@ -71,10 +72,16 @@ impl Asked {
     }
 
     /// The policy's plan for the first question; later one holder after the other, and one where others are to confirm.
-    fn plan(&self, cx: &mut Context<'_>, target: &Target, met: &Met, part: &Part<'_>) -> Option<Plan> {
+    fn plan(
+        &self,
+        cx: &mut Context<'_>,
+        target: &Target,
+        met: &Met,
+        (part, planned): (&Part<'_>, Option<Plan>),
+    ) -> Option<Plan> {
         let policy = target.policy(cx);
         let slot = match met.attempt {
-            0 if !met.confirm => return cx.choice.plan(policy, cx.now, part),
+            0 if !met.confirm => return planned.or_else(|| cx.choice.first(policy, cx.now, part)),
             0 => cx.choice.one(policy, cx.now, part)?,
             // Who was asked before did not answer in time, whatever is known of it.
             again => {

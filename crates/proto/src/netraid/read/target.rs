@@ -43,6 +43,14 @@ impl Target {
         Kind::of_read(self.span.count)
     }
 
+    /// Finds the branch on which the volume's blocks are under `view`; whether the view knows it.
+    pub(super) fn find_branch(&mut self, cx: &mut Context<'_>, view: &GroupView) -> bool {
+        let Some(volume) = self.volume else { return true };
+        let branch = cx.branch_of(view, volume);
+        self.span.volume = branch.unwrap_or(self.span.volume);
+        branch.is_some()
+    }
+
     /// As policies by address know it.
     pub(super) fn address(&self) -> u64 {
         (self.span.volume.0 << 24 ^ self.span.lba).wrapping_mul(BLOCK_U64)

@@ -2,14 +2,18 @@
 
 use super::{Asked, FAMILY, GROUP, Script, span};
 use crate::counters::Counter;
+use crate::distribute::load::Load;
 use crate::distribute::pace::{Kind, QuestionId};
+use crate::distribute::policy::{First, Part, Plan, Policy};
 use crate::netraid::answer::Answer;
 use crate::netraid::operate::Operation;
-use crate::netraid::outcome::{Fetched, Outcome};
+use crate::netraid::outcome::{Fetched, Outcome, Parent};
 use crate::netraid::read::ReadOperation;
 use base::{BrickId, Payload, Stamp, Time};
 use core::time::Duration;
-use wire::{Contest, Message, ReadOutcome, ReadPolicy, Slots, VolumeInfo};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wire::{Contest, Message, ReadOutcome, ReadPolicy, Slots, Span, VolumeInfo};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -70,6 +74,48 @@ fn a_claimed_read_is_asked_of_all_and_the_first_answer_counts() {
     let traffic = script.coordinator.traffic();
     assert_eq!((traffic.reads, traffic.questions, traffic.duplicate_answers), (1, 3, 1));
     assert!(script.wait().is_empty(), "nothing is left to ask");
+}
+
+/// Chooses by the place of a part among those that it is shown, and remembers how many these were.
+#[derive(Debug)]
+struct InTurn(Rc<RefCell<Vec<usize>>>);
+
+impl Policy for InTurn {
+    fn one(&mut self, _now: Time, _part: &Part<'_>, _load: &Load) -> Option<u8> {
+        panic!("parts of a request are planned together");
+    }
+
+    fn plan(&mut self, _now: Time, parts: &[Part<'_>], load: &mut Load) -> Vec<Option<Plan>> {
+        assert!((1..=3).all(|brick| load.queue(BrickId(brick)) == 0), "a brick was asked before the plan");
+        self.0.borrow_mut().push(parts.len());
+        (0..parts.len()).map(|at| Some(Plan { first: First::One(at as u8), wait: None })).collect()
+    }
+}
+
+#[test]
+fn the_parts_of_a_request_are_planned_before_any_is_asked() {
+    let mut script = script("raid1x3", 3, ReadPolicy::Random);
+    let seen = Rc::default();
+    script.coordinator.set_policy(ReadPolicy::Random, Box::new(InTurn(Rc::clone(&seen))));
+    let read = |lba| {
+        let span = Span { lba, ..span(FAMILY) };
+        (Parent::Part(1, lba), Operation::new(ReadOperation::new(GROUP, span, 0, false)))
+    };
+    script.coordinator.begin_parts([30, 20, 10].map(read).into());
+    let asked: Vec<(u8, u64)> = script.asked().iter().map(|asked| (asked.slot, asked.span().lba)).collect();
+    assert_eq!(*seen.borrow(), [3]);
+    assert_eq!(asked, [(0, 30), (1, 20), (2, 10)]);
+    assert_eq!(script.counted(Counter::ReadsPlannedTogether), 1);
+}
+
+/// What does not weigh parts against each other chooses as if each was asked before the next.
+#[test]
+fn the_parts_of_a_request_lie_in_each_others_queues() {
+    let mut script = script("raid1x3", 3, ReadPolicy::ShortestQueue);
+    let read =
+        |lba| (Parent::Part(1, lba), Operation::new(ReadOperation::new(GROUP, span(FAMILY), 0, false)));
+    script.coordinator.begin_parts((0..6).map(read).collect());
+    assert_eq!(Script::slots(&script.asked()), [0, 0, 1, 1, 2, 2]);
 }
 
 /// One that answers from its memory would make those that read their disks look slow.
