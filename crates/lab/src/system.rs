@@ -5,8 +5,8 @@ use base::Time;
 use serde_json::json;
 use sim::central;
 use sim::timed::{
-    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Cluster, Conditions, Interval, Length, Measured,
-    Message, Mix, Scheme, Window, Workload,
+    self, Arrival, Arrivals, BrickMeasured, BrickSpec, Buses, Cluster, Conditions, Interval, Length,
+    Measured, Message, Mix, Scheme, Window, Workload,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -87,13 +87,15 @@ impl Job for System {
             synchronised,
             gateways,
             hosts,
+            buses,
         } = &self.cluster;
         json!({
             "job": "system", "drives": self.drives, "groups": format!("{:?}", groups.0),
             "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
             "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
             "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
-            "gateways": gateways, "hosts": format!("{hosts:?}"), "conditions": format!("{:?}", self.conditions),
+            "gateways": gateways, "hosts": format!("{hosts:?}"), "buses": format!("{buses:?}"),
+            "conditions": format!("{:?}", self.conditions),
             "load": self.load.describe(), "length": format!("{:?}", self.length),
         })
     }
@@ -147,8 +149,12 @@ impl System {
             let lived = timed::live_through(cluster, workload, *length, conditions, seed);
             return lived.map(|lived| (lived.measured, lived.windows)).map_err(|error| error.to_string());
         }
-        if *conditions != Conditions::default() || cluster.hosts.is_some() {
-            return Err("central has no machines: no layout, incidents, processors or intervals".to_owned());
+        let has_buses = cluster.buses != Buses::default() || cluster.network.has_ports;
+        if *conditions != Conditions::default() || cluster.hosts.is_some() || has_buses {
+            return Err(
+                "central has no machines: no layout, incidents, processors, buses, ports or intervals"
+                    .to_owned(),
+            );
         }
         let measured = central::run(cluster, workload, *length, seed);
         measured.map(|measured| (measured, Vec::new())).map_err(|error| error.to_string())

@@ -3,6 +3,7 @@
 //! A daemon works in turns: it takes all that has come, and what it says goes out at the turn's end. A processor is given for a turn, and
 //! for the next ones as long as more has come meanwhile and the daemon's slice of time lasts; then to whoever has waited longest.
 
+use base::HashMap;
 use std::collections::VecDeque;
 use thiserror::Error;
 
@@ -15,7 +16,7 @@ pub enum Kind {
     Wake,
     /// A packet, at the node that sends it, and again at the node that it comes to.
     Packet,
-    /// 1024 bytes of content, in a packet or a client's request at each end, or of a disk.
+    /// 1024 bytes of content, in a packet or a client's request at each end, or read from a disk.
     Kibibyte,
     /// A request of a client, at the gateway.
     Request,
@@ -27,6 +28,12 @@ pub enum Kind {
     Write,
     /// All writes of a disk in one turn, which are journalled together.
     Batch,
+    /// A batch that finds a disk with nothing to do: whoever writes for it has to be woken.
+    Rouse,
+    /// 1024 bytes that are written to a disk, to its journal and to their place.
+    Written,
+    /// 1024 bytes of content that are multiplied or added, for parity.
+    Coded,
 }
 
 impl Kind {
@@ -41,11 +48,14 @@ impl Kind {
         (Kind::Read, "read_ns"),
         (Kind::Write, "write_ns"),
         (Kind::Batch, "batch_ns"),
+        (Kind::Rouse, "rouse_ns"),
+        (Kind::Written, "written_ns"),
+        (Kind::Coded, "coded_ns"),
     ];
 }
 
 /// How many kinds there are.
-pub const KINDS: usize = Kind::Batch as usize + 1;
+pub const KINDS: usize = Kind::Coded as usize + 1;
 
 /// How much of each kind was done.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -170,52 +180,86 @@ pub enum Begin {
 
 /// For how long somebody who always has more to do goes on while others wait: what Linux gives on two processors.
 pub const SLICE_NS: u64 = 1_400_000;
+/// Who had a turn so recently is not taken to another processor, since its data are in this one's caches (Linux:
+/// `sched_migration_cost_ns`).
+const HOT_NS: u64 = 500_000;
 
-/// Whose turn it is on the processors of one machine.
+/// Whose turn it is on the processors of one machine. As in Linux each processor has a queue: who wakes goes to a processor that sleeps, to
+/// its last one if that does, and otherwise waits where it was last. So one processor may sleep while somebody waits for another one.
 #[derive(Clone, Debug)]
 pub struct Processors {
-    asleep: u32,
-    /// Who wants a turn, in order.
+    queues: Vec<Queue>,
+    members: HashMap<usize, Member>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    is_awake: bool,
+    /// Who wants a turn here, in order.
     waiting: VecDeque<usize>,
-    /// Who has a turn or waits for one.
-    wanting: Vec<bool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    /// Whether it has a turn or waits for one.
+    wants: bool,
+    /// Its processor, or its last one.
+    on: usize,
+    /// When its last turn ended.
+    ended_ns: u64,
 }
 
 impl Processors {
     /// So many processors, which sleep.
     pub fn new(count: u32) -> Processors {
-        Processors { asleep: count.max(1), waiting: VecDeque::new(), wanting: Vec::new() }
+        Processors { queues: vec![Queue::default(); count.max(1) as usize], members: HashMap::default() }
     }
 
     /// Somebody has work to do. One that has a turn already is asked again at its end.
     pub fn want(&mut self, who: usize) -> Begin {
-        if self.wanting.len() <= who {
-            self.wanting.resize(who + 1, false);
-        }
-        if core::mem::replace(&mut self.wanting[who], true) {
+        let count = self.queues.len();
+        let member =
+            self.members.entry(who).or_insert_with(|| Member { wants: false, on: who % count, ended_ns: 0 });
+        if core::mem::replace(&mut member.wants, true) {
             return Begin::Later;
         }
-        if self.asleep == 0 {
-            self.waiting.push_back(who);
+        let mut nearest = core::iter::once(member.on).chain(0..count);
+        let Some(asleep) = nearest.find(|at| !self.queues[*at].is_awake) else {
+            self.queues[member.on].waiting.push_back(who);
             return Begin::Later;
-        }
-        self.asleep -= 1;
+        };
+        self.queues[asleep].is_awake = true;
+        member.on = asleep;
         Begin::Wakes
     }
 
     /// A turn is over, and whether there is more to do: whose turn begins now on this processor, if it does not go to sleep. Whoever has
     /// more goes on at once if it `may_stay`, and otherwise stands at the end.
-    pub fn done(&mut self, who: usize, has_more: bool, may_stay: bool) -> Option<usize> {
-        self.wanting[who] = has_more;
+    pub fn done(&mut self, now_ns: u64, who: usize, has_more: bool, may_stay: bool) -> Option<usize> {
+        let member = self.members.get_mut(&who)?;
+        (member.wants, member.ended_ns) = (has_more, now_ns);
         if has_more && may_stay {
             return Some(who);
         }
+        let here = member.on;
         if has_more {
-            self.waiting.push_back(who);
+            self.queues[here].waiting.push_back(who);
         }
-        let next = self.waiting.pop_front();
-        self.asleep += u32::from(next.is_none());
+        let next = self.queues[here].waiting.pop_front().or_else(|| self.fetch(now_ns));
+        self.queues[here].is_awake = next.is_some();
+        let member = next.and_then(|next| self.members.get_mut(&next));
+        member.into_iter().for_each(|member| member.on = here);
         next
+    }
+
+    /// Somebody who waits for another processor and may be taken from it.
+    fn fetch(&mut self, now_ns: u64) -> Option<usize> {
+        let members = &self.members;
+        let may_leave = |who: &usize| members[who].ended_ns + HOT_NS <= now_ns;
+        self.queues.iter_mut().find_map(|queue| {
+            let at = queue.waiting.iter().position(may_leave)?;
+            queue.waiting.remove(at)
+        })
     }
 }
 
@@ -226,7 +270,10 @@ mod tests {
 
     #[test]
     fn a_turn_costs_what_was_done_in_it() {
-        let costs = Costs { ns: [1000.0, 0.0, 100.0, 10.0, 0.0, 0.0, 5000.0, 0.5, 0.0], sleep_ns: 7.0 };
+        let costs = Costs {
+            ns: [1000.0, 0.0, 100.0, 10.0, 0.0, 0.0, 5000.0, 0.5, 0.0, 0.0, 0.0, 0.0],
+            sleep_ns: 7.0,
+        };
         let mut work = Work::default();
         work.add(Kind::Turn, 1.0);
         work.add(Kind::Packet, 3.0);
@@ -239,7 +286,8 @@ mod tests {
 
     #[test]
     fn a_file_of_costs_is_read_as_it_was_written_and_mistakes_are_named() {
-        let costs = Costs { ns: [1.0, 10.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0], sleep_ns: 8.0 };
+        let costs =
+            Costs { ns: [1.0, 10.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 11.0, 12.0, 13.0], sleep_ns: 8.0 };
         let machine = Machine { processors: 2, costs };
         let text = machine.text();
         assert_eq!(Machine::parse(&text), Ok(machine));
@@ -250,23 +298,35 @@ mod tests {
         assert!(why("processors = ").contains("line 1"));
     }
 
+    #[test]
+    fn who_was_here_just_now_waits_here_although_another_processor_sleeps() {
+        let mut processors = Processors::new(2);
+        assert_eq!([0, 1].map(|who| processors.want(who)), [Begin::Wakes; 2]);
+        assert_eq!(processors.want(2), Begin::Later, "where it would be by its number: with 0");
+        assert_eq!(processors.done(100, 0, false, false), Some(2));
+        assert_eq!(processors.want(0), Begin::Later, "behind 2");
+        assert_eq!(processors.done(200, 1, false, false), None, "0 is too warm to be taken away");
+        assert_eq!(processors.want(1), Begin::Wakes);
+        assert_eq!(processors.done(100 + HOT_NS, 1, false, false), Some(0), "now it is cold");
+        assert_eq!(processors.done(100 + HOT_NS, 2, false, false), None);
+    }
+
     proptest! {
-        /// Nobody has two turns at a time, no processor sleeps while somebody waits, and turns go round in order.
+        /// Nobody has two turns at a time, nobody is forgotten, and no processor sleeps beside a queue of its own.
         #[test]
         fn processors_are_given_in_order(count in 1u32..4, steps in proptest::collection::vec((0usize..6, any::<bool>()), 1..200)) {
             let mut processors = Processors::new(count);
             let (mut running, mut waiting): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-            for (who, ends) in steps {
+            for (step, (who, ends)) in steps.into_iter().enumerate() {
                 if ends && running.contains(&who) {
                     let has_more = who % 2 == 0;
                     running.retain(|other| *other != who);
-                    if has_more {
-                        waiting.push(who);
-                    }
-                    let next = processors.done(who, has_more, false);
-                    prop_assert_eq!(next, waiting.first().copied());
-                    if !waiting.is_empty() {
-                        running.push(waiting.remove(0));
+                    waiting.extend(has_more.then_some(who));
+                    let next = processors.done(step as u64 * 100_000, who, has_more, false);
+                    if let Some(next) = next {
+                        let at = waiting.iter().position(|other| *other == next).expect("it waits");
+                        waiting.remove(at);
+                        running.push(next);
                     }
                 } else {
                     let is_known = running.contains(&who) || waiting.contains(&who);
@@ -279,8 +339,11 @@ mod tests {
                         waiting.push(who);
                     }
                 }
-                prop_assert!(running.len() <= count as usize);
-                prop_assert!(waiting.is_empty() || running.len() == count as usize);
+                let awake = processors.queues.iter().filter(|queue| queue.is_awake).count();
+                prop_assert_eq!(awake, running.len());
+                let queued: usize = processors.queues.iter().map(|queue| queue.waiting.len()).sum();
+                prop_assert_eq!(queued, waiting.len());
+                prop_assert!(processors.queues.iter().all(|queue| queue.is_awake || queue.waiting.is_empty()));
             }
         }
     }

@@ -6,6 +6,7 @@
 use base::{Depth, Machine, NodeId, Time};
 use code::{Computation, Computed};
 use core::ops::{Add, Range};
+use core::time::Duration;
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::counters::{Counter, Counters};
 use proto::seat::heads::{self, Heads, Served};
@@ -203,6 +204,11 @@ impl<B: Backing> BrickNode<B> {
     /// The heads of its disks, where they are seen.
     pub fn heads(&self) -> &[Heads<Io>] {
         &self.heads
+    }
+
+    /// How much of the time for which its heads were busy is still to come, in the devices' time.
+    pub fn ahead(&self, now: Time) -> Duration {
+        self.heads.iter().map(|heads| heads.ahead(now)).sum()
     }
 
     /// What all heads have done since the start, together.

@@ -15,7 +15,7 @@ use model::host::Machine;
 use proto::heads::Policy;
 use proto::layout::Layout;
 use sim::timed::{
-    BrickSpec, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, WriteRelease,
+    BrickSpec, Buses, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, WriteRelease,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -174,20 +174,32 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
             return Err(source.wrong("cluster.write_release", format!("'{other}' is not nvram, half or all")));
         }
     };
-    let bytes = |megabytes: f64| {
-        number(source, "cluster.megabytes_per_second", megabytes, [1e-3, 1e6])
-            .map(|number| (number * 1e6) as u64)
+    let rate = |field: &str, said: Option<f64>| {
+        let checked = said.map(|megabytes| number(source, field, megabytes, [1e-3, 1e6]));
+        checked.transpose().map(|megabytes| megabytes.map(|number| (number * 1e6) as u64))
     };
     let one_way_ns = (number(source, "cluster.one_way_us", said.one_way_us, [0.0, 1e7])? * 1e3) as u64;
     let network = Network {
         one_way_ns,
         client_one_way_ns: one_way_ns,
-        bytes_per_second: said.megabytes_per_second.map(bytes).transpose()?,
+        bytes_per_second: rate("cluster.megabytes_per_second", said.megabytes_per_second)?,
+        has_ports: said.ports,
         ..Network::default()
+    };
+    if said.ports && network.bytes_per_second.is_none() {
+        return Err(
+            source.wrong("cluster.ports", "needs megabytes_per_second: a port is as fast as a node can send")
+        );
+    }
+    let buses = Buses {
+        memory: rate("cluster.memory_megabytes_per_second", said.memory_megabytes_per_second)?,
+        io: rate("cluster.io_megabytes_per_second", said.io_megabytes_per_second)?,
+        xor: rate("cluster.xor_megabytes_per_second", said.xor_megabytes_per_second)?,
     };
     let mut cluster = Cluster {
         groups,
         network,
+        buses,
         write_release,
         gateways: said.gateways,
         ..Cluster::uniform(brick, bricks, said.replicas, scheme)

@@ -48,6 +48,11 @@ pub(super) struct Cluster {
     pub(super) write_release: String,
     pub(super) one_way_us: f64,
     pub(super) megabytes_per_second: Option<f64>,
+    /// Whether what is sent to one node waits at the switch's port to it.
+    pub(super) ports: bool,
+    pub(super) memory_megabytes_per_second: Option<f64>,
+    pub(super) io_megabytes_per_second: Option<f64>,
+    pub(super) xor_megabytes_per_second: Option<f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -133,6 +138,10 @@ impl Default for Cluster {
             write_release: "nvram".to_owned(),
             one_way_us: 50.0,
             megabytes_per_second: None,
+            ports: false,
+            memory_megabytes_per_second: None,
+            io_megabytes_per_second: None,
+            xor_megabytes_per_second: None,
         }
     }
 }

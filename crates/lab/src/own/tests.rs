@@ -62,6 +62,16 @@ fn mistakes_name_file_line_and_field() {
         ),
         (
             "replicas = 2",
+            "replicas = 2\nports = true",
+            "mine.toml:11: cluster.ports: needs megabytes_per_second",
+        ),
+        (
+            "replicas = 2",
+            "replicas = 2\nio_megabytes_per_second = 0",
+            "mine.toml:11: cluster.io_megabytes_per_second: 0 is not between",
+        ),
+        (
+            "replicas = 2",
             "replicas = 2\nmegabytes_per_second = nan",
             "mine.toml:11: cluster.megabytes_per_second: NaN is not between",
         ),

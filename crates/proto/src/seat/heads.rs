@@ -167,6 +167,12 @@ impl<T> Heads<T> {
         Served { choices: counts.choices, seen: counts.choices_seen, left, ..self.served }
     }
 
+    /// How much of the time for which it was busy ([`Served::busy`]) is still to come, in its own time.
+    pub fn ahead(&self, now: Time) -> Duration {
+        let own = self.own(now);
+        self.serving.iter().map(|serving| serving.end.since(own)).sum()
+    }
+
     /// For how long there has been such a device, in its own time.
     pub fn clock(&self, now: Time) -> Duration {
         self.own(now).since(self.began)

@@ -26,6 +26,7 @@ pub struct Cluster {
     pub gateways: u32,
     /// The processors, where they take time.
     pub hosts: Option<Hosts>,
+    pub buses: Buses,
 }
 
 /// A brick: a disk, a cache, a journal.
@@ -110,8 +111,10 @@ pub struct Network {
     pub one_way_ns: u64,
     /// A message's way between a client and a brick, in nanoseconds.
     pub client_one_way_ns: u64,
-    /// What a brick can send; `None` for as much as it likes.
+    /// What a node can send; `None` for as much as it likes.
     pub bytes_per_second: Option<u64>,
+    /// Whether what is sent to one node waits at the switch's port to it, which is as fast as a node can send.
+    pub has_ports: bool,
     /// A message without data. The paper has 50 bytes (section 5.3.1).
     pub message_bytes: u64,
     /// Of a million claims to a brick, so many are lost.
@@ -125,10 +128,23 @@ impl Default for Network {
             one_way_ns: 50_000,
             client_one_way_ns: 50_000,
             bytes_per_second: None,
+            has_ports: false,
             message_bytes: 50,
             claims_lost_ppm: 0,
         }
     }
+}
+
+/// What content crosses inside each machine, and what computes with it, in bytes a second; `None` for what takes no time. The clients'
+/// side of a gateway is left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Buses {
+    /// Once for each time that content is read from memory or written there.
+    pub memory: Option<u64>,
+    /// Between memory and the network card or a disk.
+    pub io: Option<u64>,
+    /// An engine that multiplies and adds content. Without one the processors do it, where they take time.
+    pub xor: Option<u64>,
 }
 
 /// When a write frees its slot in a closed loop (never before it is acknowledged). The text of D-SPTF does not say, and
@@ -273,6 +289,7 @@ impl Cluster {
             synchronised: false,
             gateways: 1,
             hosts: None,
+            buses: Buses::default(),
         }
     }
 

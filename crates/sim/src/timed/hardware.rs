@@ -1,11 +1,12 @@
 //! What a measured cluster is built of.
 
-use super::cluster::{BrickSpec, ClaimOptions, Network};
+use super::cluster::{BrickSpec, Buses, ClaimOptions, Network};
 use super::device::{Device, Speeds};
 use super::grain::Grain;
 use super::policy::{Keeper, Shared};
 use crate::shelf::{Contents, Kept, Shelf, ShelfConfig};
 use base::{BLOCK_U64, BrickId, Device as _, Time, VolumeId};
+use core::time::Duration;
 use model::Draw;
 use model::drive::{Access, Drive, SECTOR_BYTES};
 use proto::distribute::claim::Config;
@@ -21,6 +22,7 @@ pub(crate) struct Hardware {
     /// The first is the brick of the lowest id.
     pub(crate) bricks: Vec<BrickSpec>,
     pub(crate) network: Network,
+    pub(crate) buses: Buses,
     /// How disks whose heads are seen claim. Without it they reckon that a claim takes no time.
     pub(crate) claims: Option<ClaimOptions>,
     /// Whether all platters turn in step.
@@ -116,6 +118,11 @@ impl ShelfDisk {
     /// What its device has done, where its head is not seen.
     pub(crate) fn served(&self) -> Served {
         self.blind.served
+    }
+
+    /// How much of the time for which it was busy is still to come.
+    pub(crate) fn ahead(&self, now: Time) -> Duration {
+        self.blind.free.iter().map(|free| free.since(now)).sum()
     }
 
     /// From now on it is known when its speed changes.

@@ -241,6 +241,13 @@ impl Load {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
             return (0..self.ports.groups.len() as u32).map(slots).chain(end).collect();
         }
+        let are_copies = conditions.layout.is_none_or(|layout| layout.data() == 1);
+        if matches!(self.arrivals.source, Source::Stream { .. })
+            && are_copies
+            && conditions.incidents.is_empty()
+        {
+            self.requests.last_to_disks();
+        }
         let first = self.arrivals.next(now).map(|at| (at, LoadEvent::Arrival));
         self.progress.has_ended = first.is_none();
         self.end_with_the_last();
@@ -287,16 +294,20 @@ impl Load {
         free
     }
 
-    /// Nothing more arrives, and all is answered: then the run is over.
+    /// Nothing more arrives, and nothing is open: then the run is over.
     fn end_with_the_last(&mut self) {
-        self.progress.is_over |= self.progress.has_ended && self.requests.are_answered();
+        self.progress.is_over |= self.progress.has_ended && self.requests.are_over();
     }
 
     /// A disk has written a block of a volume. The group in which a slot is free now.
     fn on_written(&mut self, volume: VolumeId, block: u64) -> Option<u32> {
         let Ports { names, named, .. } = &mut self.ports;
         match names.get(&volume) {
-            Some(&group) => self.requests.on_written(group, block),
+            Some(&group) => {
+                let free = self.requests.on_written(group, block);
+                self.end_with_the_last();
+                free
+            }
             None => {
                 names.extend(named.map(|group| (volume, group)));
                 None
@@ -311,7 +322,10 @@ impl World {
         let load = self.load.as_mut().expect("it has a load");
         load.ports.named = Some(group);
         let Port { node, session, volume, .. } = load.ports.groups[group as usize][0];
-        let (volume, io) = (volume.expect("the session is open"), Io::Write { offset: 0 });
+        // It stays in the caches: where loads seldom begin or end.
+        let middle = load.arrivals.sectors / load.arrivals.grain.block_sectors() / 2;
+        let io = Io::Write { offset: middle * BLOCK_U64 };
+        let volume = volume.expect("the session is open");
         let payload = Payload::zeros(BLOCK_U64 as usize);
         self.deliver(node, Input::SessionIo { session, tag: 0, volume, io, payload });
     }

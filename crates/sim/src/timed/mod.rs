@@ -30,7 +30,7 @@ use crate::world::hosts::Who;
 use crate::world::{Kind, World};
 use base::{BrickId, NodeId, StreamId, Time};
 pub use cluster::{
-    BrickSpec, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Network, Scheme, WriteRelease,
+    BrickSpec, Buses, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Network, Scheme, WriteRelease,
 };
 pub use conditions::{Conditions, Incident, Window};
 pub(crate) use grain::Grain;
@@ -251,6 +251,7 @@ impl Timed {
         let hardware = Hardware {
             bricks: order.iter().map(|brick| cluster.bricks[*brick].clone()).collect(),
             network: cluster.network,
+            buses: cluster.buses,
             claims,
             is_synchronised: cluster.synchronised,
             volumes: 1,
@@ -396,10 +397,14 @@ impl Timed {
     }
 
     fn done(&mut self) -> Done {
+        let now_ns = self.world.time.now_ns();
         let of_brick = |number: usize| {
             let slot = self.world.nodes.slot(NodeId::Brick(BrickId(number as u32 + 1)));
             let Some(node) = slot.map(|slot| &self.world.nodes[slot]) else { return DoneByBrick::default() };
-            DoneByBrick { served: node.served(), hits: node.cache_hits() }
+            let mut served = node.served();
+            // An access counts when it begins, and its time when it passes.
+            served.busy = served.busy.saturating_sub(node.ahead(now_ns));
+            DoneByBrick { served, hits: node.cache_hits() }
         };
         let bricks = (0..self.order.len()).map(of_brick).collect();
         let moves = self.policy.1.iter().map(|policy| policy.moves()).sum();
@@ -419,8 +424,8 @@ impl Timed {
         let mut worked = Worked { clients: hosts.work(Who::Clients), ..Worked::default() };
         for node in 0..self.world.nodes.len() {
             match self.world.nodes[node].kind() {
-                Kind::Brick(_) => worked.bricks.extend(&hosts.work(Who::Node(node))),
-                Kind::Gateway(_) => worked.gateways.extend(&hosts.work(Who::Node(node))),
+                Kind::Brick(_) => worked.bricks.extend(&hosts.work_of_daemon(node)),
+                Kind::Gateway(_) => worked.gateways.extend(&hosts.work_of_daemon(node)),
                 Kind::Directory | Kind::Client(..) | Kind::Operator => {}
             }
         }

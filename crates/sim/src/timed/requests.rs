@@ -34,9 +34,10 @@ pub(super) struct Answered {
 
 pub(super) struct Requests {
     release: WriteRelease,
+    /// Whether a write is open until all disks have it, whenever its slot is free.
+    lasts_to_disks: bool,
     grain: Grain,
     open: HashMap<u64, Asked>,
-    unanswered: u64,
     /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
     writing: HashMap<(u32, u64), VecDeque<u64>>,
     last_tag: u64,
@@ -45,17 +46,25 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn new(release: WriteRelease, grain: Grain) -> Requests {
         let (open, writing) = (HashMap::default(), HashMap::default());
-        Requests { release, grain, open, unanswered: 0, writing, last_tag: 0 }
+        let lasts_to_disks = release != WriteRelease::Nvram;
+        Requests { release, lasts_to_disks, grain, open, writing, last_tag: 0 }
     }
 
-    pub(super) fn are_answered(&self) -> bool {
-        self.unanswered == 0
+    /// From now on writes are open until all disks have them.
+    pub(super) fn last_to_disks(&mut self) {
+        self.lasts_to_disks = true;
     }
 
-    /// How many are open, and the oldest of them, for people.
+    /// Whether none is open.
+    pub(super) fn are_over(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// How many are not answered, and the oldest of them, for people.
     pub(super) fn describe(&self) -> Option<String> {
-        let oldest = self.open.iter().min_by_key(|(tag, _)| **tag)?.1;
-        Some(format!("{} are open, the oldest is {oldest:?}", self.open.len()))
+        let unanswered = || self.open.iter().filter(|(_, asked)| !asked.is_answered);
+        let oldest = unanswered().min_by_key(|(tag, _)| **tag)?.1;
+        Some(format!("{} are open, the oldest is {oldest:?}", unanswered().count()))
     }
 
     /// Takes a request up: its tag.
@@ -72,8 +81,7 @@ impl Requests {
             holders,
             written: 0,
         };
-        self.unanswered += 1;
-        if asked.is_write && self.release != WriteRelease::Nvram {
+        if asked.is_write && self.lasts_to_disks {
             self.writing.entry((group, asked.block)).or_default().push_back(self.last_tag);
         }
         self.open.insert(self.last_tag, asked);
@@ -98,9 +106,8 @@ impl Requests {
     pub(super) fn on_answer(&mut self, now: Time, tag: u64) -> Option<Answered> {
         let asked = self.open.get_mut(&tag).filter(|asked| !asked.is_answered)?;
         asked.is_answered = true;
-        self.unanswered -= 1;
         let Asked { born, group, is_write, .. } = *asked;
-        let free = if is_write && self.release != WriteRelease::Nvram {
+        let free = if is_write && self.lasts_to_disks {
             self.release_written(tag)
         } else {
             self.open.remove(&tag);

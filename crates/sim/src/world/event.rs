@@ -64,6 +64,13 @@ pub(crate) enum Event {
         life: u32,
         input: Input,
     },
+    /// A packet is at the switch's port to a node.
+    Port {
+        node: usize,
+        life: u32,
+        from: NodeId,
+        packet: Packet,
+    },
     /// A batch of inputs ends.
     Settle {
         node: usize,
@@ -77,13 +84,13 @@ pub(crate) enum Event {
         ticket: u64,
         token: IoToken,
     },
-    /// The same of a disk that keeps its contents elsewhere, and where it has written.
+    /// The same of a disk that keeps its contents elsewhere.
     Shelf {
         node: usize,
         life: u32,
         disk: usize,
         token: IoToken,
-        written: Option<u64>,
+        moved: Moved,
     },
     /// The load of a cluster that is measured goes on.
     Load(LoadEvent),
@@ -132,6 +139,18 @@ pub(crate) enum Event {
     Administer,
     Fault,
     FaultEnd(Fault),
+}
+
+/// What an access has moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Moved {
+    Nothing,
+    /// So many bytes, which are to go to memory.
+    Read(u64),
+    /// What is there now.
+    Written {
+        offset: u64,
+    },
 }
 
 /// What a node asks of the world.

@@ -5,8 +5,9 @@
 
 use super::World;
 use super::event::{Event, Input, Output};
+use super::transport::{coded_for, coded_from};
 use crate::timed::Hosts as Plan;
-use base::Payload;
+use base::{HashMap, Payload};
 use code::Computation;
 use model::host::{Begin, Kind, Processors, SLICE_NS, Work};
 use store::IoKind;
@@ -26,6 +27,15 @@ pub(crate) enum Task {
 pub(crate) enum Who {
     Clients,
     Node(usize),
+    /// The thread of a node that does what is large.
+    Worker(usize),
+}
+
+/// What a node's worker is to compute.
+struct Handed {
+    life: u32,
+    number: u64,
+    computation: Computation,
 }
 
 /// The machines, and what waits for a turn on them.
@@ -34,6 +44,9 @@ pub(crate) struct Hosts {
     machines: Vec<Processors>,
     clients: Desk<Task, Task>,
     nodes: Vec<Desk<Input, Output>>,
+    workers: HashMap<usize, Desk<Handed, Handed>>,
+    /// Whether an engine computes parity, and no processor.
+    has_xor_engine: bool,
 }
 
 /// What came to somebody, what the turn under way says at its end, and what was done in all turns.
@@ -45,17 +58,27 @@ struct Desk<I, O> {
     /// Since when it has had its processor, turn after turn; none when it has to be woken for the next one.
     since_ns: Option<u64>,
     work: Work,
+    /// Requests to disks that are not answered.
+    at_disks: u32,
 }
 
 impl<I, O> Default for Desk<I, O> {
     fn default() -> Desk<I, O> {
-        Desk { inbox: Vec::new(), outbox: Vec::new(), life: 0, since_ns: None, work: Work::default() }
+        Desk {
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            life: 0,
+            since_ns: None,
+            work: Work::default(),
+            at_disks: 0,
+        }
     }
 }
 
 impl Hosts {
-    pub(crate) fn new(plan: Plan) -> Hosts {
-        Hosts { plan, machines: Vec::new(), clients: Desk::default(), nodes: Vec::new() }
+    fn new(plan: Plan, has_xor_engine: bool) -> Hosts {
+        let (machines, nodes, workers) = (Vec::new(), Vec::new(), HashMap::default());
+        Hosts { plan, machines, clients: Desk::default(), nodes, workers, has_xor_engine }
     }
 
     /// What was done until now by the clients, or by a node.
@@ -63,7 +86,15 @@ impl Hosts {
         match who {
             Who::Clients => self.clients.work,
             Who::Node(node) => self.nodes.get(node).map_or_else(Work::default, |desk| desk.work),
+            Who::Worker(node) => self.workers.get(&node).map_or_else(Work::default, |desk| desk.work),
         }
+    }
+
+    /// What was done by a node and its worker.
+    pub(crate) fn work_of_daemon(&self, node: usize) -> Work {
+        let mut work = self.work(Who::Node(node));
+        work.extend(&self.work(Who::Worker(node)));
+        work
     }
 
     fn node(&mut self, node: usize) -> &mut Desk<Input, Output> {
@@ -75,11 +106,12 @@ impl Hosts {
 
     /// The processors on which somebody works, and by which number it does so.
     fn machine(&mut self, who: Who) -> (&mut Processors, usize) {
-        let number = match who {
-            Who::Clients => 0,
-            Who::Node(node) => node + 1,
+        let (home, number) = match who {
+            Who::Clients => (0, CLIENTS),
+            Who::Node(node) => (node + 1, node + 1),
+            Who::Worker(node) => (node + 1, WORKERS + node),
         };
-        let at = if self.plan.is_shared { 0 } else { number };
+        let at = if self.plan.is_shared { 0 } else { home };
         let processors = self.plan.processors;
         if self.machines.len() <= at {
             self.machines.resize_with(at + 1, || Processors::new(processors));
@@ -99,6 +131,10 @@ impl Hosts {
                 let desk = self.node(node);
                 (!desk.inbox.is_empty(), &mut desk.since_ns)
             }
+            Who::Worker(node) => {
+                let desk = self.workers.entry(node).or_default();
+                (!desk.inbox.is_empty(), &mut desk.since_ns)
+            }
         };
         let may_stay = since_ns.is_some_and(|since| now_ns < since + SLICE_NS);
         if !has_more {
@@ -107,8 +143,12 @@ impl Hosts {
             *since_ns = Some(now_ns);
         }
         let (machine, number) = self.machine(who);
-        let next = machine.done(number, has_more, may_stay)?;
-        Some(next.checked_sub(1).map_or(Who::Clients, Who::Node))
+        let next = machine.done(now_ns, number, has_more, may_stay)?;
+        Some(match next {
+            CLIENTS => Who::Clients,
+            worker if worker >= WORKERS => Who::Worker(worker - WORKERS),
+            node => Who::Node(node - 1),
+        })
     }
 
     /// The work of beginning somebody's turn.
@@ -116,6 +156,7 @@ impl Hosts {
         let since_ns = match who {
             Who::Clients => &mut self.clients.since_ns,
             Who::Node(node) => &mut self.node(node).since_ns,
+            Who::Worker(node) => &mut self.workers.entry(node).or_default().since_ns,
         };
         let slept = since_ns.is_none();
         since_ns.get_or_insert(now_ns);
@@ -130,15 +171,22 @@ impl Hosts {
         match who {
             Who::Clients => self.clients.work.extend(&work),
             Who::Node(node) => self.node(node).work.extend(&work),
+            Who::Worker(node) => self.workers.entry(node).or_default().work.extend(&work),
         }
         self.plan.costs.of(&work)
     }
 }
 
+/// The clients' number among those who want turns, and from where on workers have theirs.
+const CLIENTS: usize = 0;
+const WORKERS: usize = 1 << 31;
+
 impl World {
     /// From now on machines have processors.
     pub(crate) fn start_hosts(&mut self, plan: Plan) {
-        self.hosts = Some(Box::new(Hosts::new(plan)));
+        let has_xor_engine =
+            self.shape.hardware.as_ref().is_some_and(|hardware| hardware.buses.xor.is_some());
+        self.hosts = Some(Box::new(Hosts::new(plan, has_xor_engine)));
     }
 
     /// Something comes to a node that works in turns.
@@ -151,7 +199,10 @@ impl World {
     /// A node is killed: what had come to it is lost.
     pub(super) fn clear_desk(&mut self, node: usize) {
         if let Some(hosts) = &mut self.hosts {
-            hosts.node(node).inbox.clear();
+            let desk = hosts.node(node);
+            desk.inbox.clear();
+            desk.at_disks = 0;
+            hosts.workers.entry(node).and_modify(|desk| desk.inbox.clear());
         }
     }
 
@@ -179,6 +230,7 @@ impl World {
         let cost_ns = match who {
             Who::Clients => self.clients_turn(),
             Who::Node(node) => self.node_turn(node),
+            Who::Worker(node) => self.worker_turn(node),
         };
         self.later(cost_ns, Event::TurnOver(who));
     }
@@ -194,6 +246,7 @@ impl World {
                 tasks.drain(..).for_each(|task| self.carry_out(task));
             }
             Who::Node(node) => self.node_turn_over(node),
+            Who::Worker(node) => self.worker_turn_over(node),
         }
         let now_ns = self.time.now_ns();
         if let Some(next) = self.hosts.as_mut().and_then(|hosts| hosts.done(who, now_ns)) {
@@ -228,29 +281,66 @@ impl World {
         let mut outbox = core::mem::take(&mut hosts.node(node).outbox);
         let mut work = hosts.begin(Who::Node(node), self.time.now_ns());
         let mut has_stepped = false;
+        let answered = inbox.iter().filter(|input| matches!(input, Input::Disk { .. })).count() as u32;
+        let codes = !hosts.has_xor_engine;
         for input in inbox.drain(..) {
-            note_input(&mut work, &input);
+            note_input(&mut work, &input, codes);
             has_stepped |= self.take(node, input).is_some();
         }
         if has_stepped {
             self.nodes[node].settle(self.time.now_ns(), &mut outbox);
         }
-        outbox.iter().for_each(|output| note_output(&mut work, output));
+        outbox.iter().for_each(|output| note_output(&mut work, output, codes));
+        let Some(hosts) = &mut self.hosts else { return 0 };
+        let desk = hosts.node(node);
+        desk.at_disks = desk.at_disks.saturating_sub(answered);
         let has_written = work.count(Kind::Write) > 0.0;
         work.add(Kind::Batch, f64::from(u8::from(has_written)));
-        let Some(hosts) = &mut self.hosts else { return 0 };
+        work.add(Kind::Rouse, f64::from(u8::from(has_written && desk.at_disks == 0)));
+        desk.at_disks += outbox.iter().filter(|output| matches!(output, Output::Disk { .. })).count() as u32;
         // The room that both took is used again, and what came meanwhile stands behind.
-        let desk = hosts.node(node);
         inbox.append(&mut desk.inbox);
         (desk.inbox, desk.outbox, desk.life) = (inbox, outbox, life);
         hosts.charge(Who::Node(node), work)
     }
 
-    /// A node wants something to be computed.
+    /// A node wants something to be computed. What is small its own turn has paid for.
     pub(super) fn compute(&mut self, node: usize, number: u64, computation: Computation) {
-        let (life, done_ns) = (self.nodes[node].life(), self.physics.compute(self.time.now_ns()));
-        let input = Input::Computed { number, made: computation.run() };
-        self.time.at(done_ns, Event::Node { node, life, input });
+        let (life, now_ns) = (self.nodes[node].life(), self.time.now_ns());
+        match &mut self.hosts {
+            Some(hosts) if computation.is_large() && !hosts.has_xor_engine => {
+                hosts.workers.entry(node).or_default().inbox.push(Handed { life, number, computation });
+                self.want_turn(Who::Worker(node));
+            }
+            _ => {
+                let done_ns = self.physics.compute(now_ns, node, computation.bytes());
+                let input = Input::Computed { number, made: computation.run() };
+                self.time.at(done_ns, Event::Node { node, life, input });
+            }
+        }
+    }
+
+    /// A worker takes one computation at a time.
+    fn worker_turn(&mut self, node: usize) -> u64 {
+        let now_ns = self.time.now_ns();
+        let Some(hosts) = &mut self.hosts else { return 0 };
+        let mut work = hosts.begin(Who::Worker(node), now_ns);
+        let desk = hosts.workers.entry(node).or_default();
+        if !desk.inbox.is_empty() {
+            let handed = desk.inbox.remove(0);
+            add_coded(&mut work, handed.computation.bytes(), true);
+            desk.outbox.push(handed);
+        }
+        hosts.charge(Who::Worker(node), work)
+    }
+
+    fn worker_turn_over(&mut self, node: usize) {
+        let Some(desk) = self.hosts.as_mut().and_then(|hosts| hosts.workers.get_mut(&node)) else { return };
+        for Handed { life, number, computation } in core::mem::take(&mut desk.outbox) {
+            if self.nodes[node].life() == life {
+                self.put_at_desk(node, Input::Computed { number, made: computation.run() });
+            }
+        }
     }
 
     fn node_turn_over(&mut self, node: usize) {
@@ -269,9 +359,13 @@ impl World {
     }
 }
 
-fn note_input(work: &mut Work, input: &Input) {
+/// What it costs to take that, and to compute with it where the processor does.
+fn note_input(work: &mut Work, input: &Input, codes: bool) {
     let (kind, payload) = match input {
-        Input::Packet { packet, .. } => (Kind::Packet, &packet.payload),
+        Input::Packet { packet, .. } => {
+            add_coded(work, coded_from(packet), codes);
+            (Kind::Packet, &packet.payload)
+        }
         Input::SessionIo { payload, .. } => (Kind::Request, payload),
         _ => return,
     };
@@ -279,9 +373,13 @@ fn note_input(work: &mut Work, input: &Input) {
     work.add(Kind::Kibibyte, payload.len() as f64 / 1024.0);
 }
 
-fn note_output(work: &mut Work, output: &Output) {
+fn note_output(work: &mut Work, output: &Output, codes: bool) {
     let bytes = match output {
+        Output::Compute { computation, .. } if !computation.is_large() => {
+            return add_coded(work, computation.bytes(), codes);
+        }
         Output::Send { packet, .. } => {
+            add_coded(work, coded_for(packet), codes);
             work.add(Kind::Packet, 1.0);
             packet.payload.len()
         }
@@ -293,11 +391,17 @@ fn note_output(work: &mut Work, output: &Output) {
             }
             IoKind::Write { payload, .. } => {
                 work.add(Kind::Write, 1.0);
-                payload.len()
+                return work.add(Kind::Written, payload.len() as f64 / 1024.0);
             }
             IoKind::Flush => 0,
         },
         _ => return,
     };
     work.add(Kind::Kibibyte, bytes as f64 / 1024.0);
+}
+
+fn add_coded(work: &mut Work, bytes: u64, codes: bool) {
+    if codes && bytes > 0 {
+        work.add(Kind::Coded, bytes as f64 / 1024.0);
+    }
 }

@@ -32,7 +32,7 @@ use crate::workload::Workload;
 use base::{ClientId, Depth, GatewayId, NodeId};
 use bytes::Bytes;
 use cabinet::Cabinet;
-use event::{Event, Input, Output};
+use event::{Event, Input, Moved, Output};
 use hosts::{Hosts, Task};
 use judges::Judges;
 use model::Draw;
@@ -42,7 +42,7 @@ use node::{Nodes, Wake};
 pub(crate) use physics::Durability;
 use physics::{Access, Physics};
 use role::Role;
-use store::{IoDone, IoKind};
+use store::{IoDone, IoKind, IoToken};
 use timeline::Timeline;
 use wire::{Message, Packet};
 
@@ -239,17 +239,18 @@ impl World {
                 let done = self.nodes[node].disks_mut().complete(disk, ticket, token);
                 self.deliver(node, Input::Disk { disk, done });
             }
-            Event::Shelf { node, life, disk, token, written } if self.nodes[node].life() == life => {
-                written.into_iter().for_each(|at| self.on_shelf_written(node, at));
-                let done = IoDone { token, result: Ok(Bytes::new()) };
-                self.deliver(node, Input::Disk { disk, done });
+            Event::Shelf { node, life, disk, token, moved } if self.nodes[node].life() == life => {
+                self.on_shelf_done(node, disk, token, moved);
+            }
+            Event::Port { node, life, from, packet } if self.nodes[node].life() == life => {
+                self.on_port(node, from, packet);
             }
             Event::Load(what) => self.on_load(what),
             Event::Turn(who) => self.on_turn_begins(who),
             Event::TurnOver(who) => self.on_turn_over(who),
             Event::Put { node, life, token } if self.nodes[node].life() == life => self.on_put(node, token),
             Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } => {}
-            Event::Disk { .. } | Event::Shelf { .. } => {}
+            Event::Disk { .. } | Event::Shelf { .. } | Event::Port { .. } => {}
             Event::Crash { node, life } if self.nodes[node].life() == life => self.on_crash(node),
             Event::Crash { .. } => {}
             Event::Boot { node } => self.boot(node),
@@ -328,15 +329,38 @@ impl World {
     /// The same, of a disk whose contents are kept elsewhere: what is asked is when it is done.
     fn submit_to_shelf(&mut self, node: usize, disk: usize, io: store::Io, due: Option<base::Time>) {
         let (life, now_ns) = (self.nodes[node].life(), self.time.now_ns());
+        let (begins_ns, moved) = match &io.kind {
+            IoKind::Write { offset, payload, .. } => {
+                let there_ns = self.physics.cross_for_disk(now_ns, node, payload.len() as u64);
+                (there_ns, Moved::Written { offset: *offset })
+            }
+            IoKind::Read { length, .. } => (now_ns, Moved::Read(*length as u64)),
+            IoKind::Flush => (now_ns, Moved::Nothing),
+        };
         let done_ns = match due {
-            Some(due) => self.nodes[node].world(due).max(now_ns),
-            None => self.nodes[node].shelf_done_ns(disk, now_ns, &io.kind),
+            Some(due) => self.nodes[node].world(due).max(begins_ns),
+            None => self.nodes[node].shelf_done_ns(disk, begins_ns, &io.kind),
         };
-        let written = match io.kind {
-            IoKind::Write { offset, .. } => Some(offset),
-            IoKind::Read { .. } | IoKind::Flush => None,
-        };
-        self.time.at(done_ns, Event::Shelf { node, life, disk, token: io.token, written });
+        self.time.at(done_ns, Event::Shelf { node, life, disk, token: io.token, moved });
+    }
+
+    /// Such an access is done: what was read goes to memory.
+    fn on_shelf_done(&mut self, node: usize, disk: usize, token: IoToken, moved: Moved) {
+        let done = IoDone { token, result: Ok(Bytes::new()) };
+        let input = Input::Disk { disk, done };
+        let now_ns = self.time.now_ns();
+        match moved {
+            Moved::Read(bytes) => {
+                let there_ns = self.physics.cross_for_disk(now_ns, node, bytes);
+                if there_ns > now_ns {
+                    let life = self.nodes[node].life();
+                    return self.time.at(there_ns, Event::Node { node, life, input });
+                }
+            }
+            Moved::Written { offset } => self.on_shelf_written(node, offset),
+            Moved::Nothing => {}
+        }
+        self.deliver(node, input);
     }
 
     fn store(&mut self, node: usize, token: u64, puts: Vec<proto::directory::Put>) {

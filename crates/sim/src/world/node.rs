@@ -9,6 +9,7 @@ use crate::timed::ShelfDisk;
 use crate::units::SECOND;
 use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time, VolumeId};
 use core::ops::{Index, IndexMut};
+use core::time::Duration;
 use model::Clock;
 use proto::Counters;
 use proto::gateway::Gateway;
@@ -173,6 +174,13 @@ impl Node {
     pub(super) fn shelf_done_ns(&mut self, disk: usize, now_ns: u64, kind: &IoKind) -> u64 {
         let done = self.shelves[disk].done(self.clock.local(now_ns), kind);
         self.clock.world(done)
+    }
+
+    /// How much of the time for which its disks were busy is still to come at this moment.
+    pub(crate) fn ahead(&self, now_ns: u64) -> Duration {
+        let now = self.local(now_ns);
+        let seen = self.machine().map(|machine| machine.ahead(now)).unwrap_or_default();
+        self.shelves.iter().map(|shelf| shelf.ahead(now)).fold(seen, |sum, ahead| sum + ahead)
     }
 
     /// What its disks have done in all its runs.

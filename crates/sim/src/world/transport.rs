@@ -6,7 +6,7 @@ use super::net::{Pair, pair};
 use super::physics::timed::Parcel;
 use crate::units::{MS, SECOND};
 use base::NodeId;
-use wire::{Message, Packet};
+use wire::{Change, Message, Packet};
 
 impl World {
     /// Sends a packet, if there is a connection.
@@ -28,7 +28,8 @@ impl World {
         if self.is_lost(&packet.message) {
             return;
         }
-        let parcel = Parcel { is_between_bricks, content_bytes: packet.payload.len() as u64 };
+        let (content_bytes, coded_bytes) = (packet.payload.len() as u64, coded_for(&packet));
+        let parcel = Parcel { is_between_bricks, content_bytes, coded_bytes };
         let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target, parcel) else { return };
         self.faults.note_arrivals(&arrivals);
         let life = self.nodes[target].life();
@@ -38,8 +39,22 @@ impl World {
             self.time.at(at_ns + late_ns, event(packet.clone()));
         }
         if let Some(at_ns) = arrivals.first_ns {
-            self.time.at(at_ns + late_ns, event(packet));
+            let arrived = match self.physics.takes_in() {
+                true => Event::Port { node: target, life, from: sender, packet },
+                false => event(packet),
+            };
+            self.time.at(at_ns + late_ns, arrived);
         }
+    }
+
+    /// A packet is at the switch's port to a node: from there it goes to the node's memory.
+    pub(super) fn on_port(&mut self, node: usize, from: NodeId, packet: Packet) {
+        let now_ns = self.time.now_ns();
+        // Nobody waits for that: it is done at the latest when the disk has it.
+        self.physics.code(now_ns, node, coded_from(&packet));
+        let there_ns = self.physics.take_in(now_ns, node, packet.payload.len() as u64);
+        let life = self.nodes[node].life();
+        self.time.at(there_ns, Event::Node { node, life, input: Input::Packet { from, packet } });
     }
 
     /// Whether the network of a study loses this.
@@ -165,5 +180,22 @@ impl World {
     fn try_connect(&mut self, pair: Pair, delay_ns: u64) {
         let epoch = self.physics.net_mut().connection(pair).map_or(0, |connection| connection.epoch);
         self.later(delay_ns, Event::Connect { pair, epoch });
+    }
+}
+
+/// Content that a brick multiplied or added for what it says: an old block and a new one, for their difference.
+pub(super) fn coded_for(packet: &Packet) -> u64 {
+    match packet.message {
+        Message::Prepared { .. } => packet.payload.len() as u64,
+        _ => 0,
+    }
+}
+
+/// Content that a brick multiplies or adds because of what it is told, before that is on its disk: the difference that
+/// parity takes in.
+pub(super) fn coded_from(packet: &Packet) -> u64 {
+    match packet.message {
+        Message::Prepare { change: Change::Xor { .. }, .. } => packet.payload.len() as u64,
+        _ => 0,
     }
 }

@@ -1,5 +1,6 @@
 //! The simulator as its users drive it: seeds, scenarios, checkers. One program for all files: each further one would be linked and optimised by itself.
 
+mod buses;
 mod checkers;
 mod drive_reference;
 mod hostile;

@@ -48,7 +48,8 @@ pub(crate) struct Physics {
 
 impl Physics {
     pub(super) fn new(draw: Draw, hardware: Option<&Hardware>) -> Physics {
-        let wires = |hardware: &Hardware| Ways::Timed(Wires::new(hardware.network, hardware.grain));
+        let wires =
+            |hardware: &Hardware| Ways::Timed(Wires::new(hardware.network, hardware.buses, hardware.grain));
         let ways = hardware.map_or(Ways::Faulty, wires);
         Physics { net: Net::new(), ways, durability: Durability::Honoured, draw }
     }
@@ -84,10 +85,31 @@ impl Physics {
         })
     }
 
-    /// When something is computed that is wanted now: when a processor was free for it.
-    pub(super) fn compute(&mut self, now_ns: u64) -> u64 {
+    /// Whether a packet that has come to a node still has something to pass before it is in the node's memory.
+    pub(super) fn takes_in(&self) -> bool {
+        matches!(&self.ways, Ways::Timed(wires) if wires.takes_in())
+    }
+
+    /// When a packet with such content, which has come to `node` now, is in its memory.
+    pub(super) fn take_in(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
         match &mut self.ways {
-            Ways::Timed(_) => now_ns,
+            Ways::Timed(wires) => wires.take_in(now_ns, node, content_bytes),
+            Ways::Faulty => now_ns,
+        }
+    }
+
+    /// When the XOR engine of `node` has multiplied and added so much content.
+    pub(super) fn code(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+        match &mut self.ways {
+            Ways::Timed(wires) => wires.code(now_ns, node, content_bytes),
+            Ways::Faulty => now_ns,
+        }
+    }
+
+    /// When something is computed that `node` wants now: when the XOR engine is done, or a processor was free for it.
+    pub(super) fn compute(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+        match &mut self.ways {
+            Ways::Timed(_) => self.code(now_ns, node, content_bytes),
             Ways::Faulty => {
                 // Now and then others have the processors, and sometimes for long.
                 let longest_ns = match self.draw.below(100) {
@@ -97,6 +119,14 @@ impl Physics {
                 };
                 now_ns + self.draw.below(longest_ns)
             }
+        }
+    }
+
+    /// When such content has gone from memory to a disk of `node`, or from there to memory.
+    pub(super) fn cross_for_disk(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+        match &mut self.ways {
+            Ways::Timed(wires) => wires.cross_for_disk(now_ns, node, content_bytes),
+            Ways::Faulty => now_ns,
         }
     }
 
