@@ -108,14 +108,7 @@ impl Job for System {
         if let Some(why) = failure {
             return Err(why);
         }
-        if measured.wrapped > 0.0 {
-            let beyond =
-                format!("{} of the requests lie beyond the cluster's end", percent(measured.wrapped));
-            if !self.load.may_wrap() {
-                return Err(format!("{beyond}: give larger disks, more bricks, or beyond = \"wrap\""));
-            }
-            notes.push(format!("{beyond}, where addresses begin anew."));
-        }
+        notes.extend(self.load.beyond(measured.wrapped)?);
         let mut sample = sample(&measured);
         sample.series.extend(over_time(&windows));
         Ok(Sample { notes, ..sample })
@@ -181,14 +174,30 @@ impl Load {
         }
     }
 
-    fn may_wrap(&self) -> bool {
-        match self {
+    /// What is to be said when this share of the requests lies beyond the cluster's end.
+    ///
+    /// # Errors
+    /// When they are a mistake there.
+    pub fn beyond(&self, wrapped: f64) -> Result<Option<String>, String> {
+        if wrapped == 0.0 {
+            return Ok(None);
+        }
+        let beyond = format!("{} of the requests lie beyond the cluster's end", percent(wrapped));
+        let may_wrap = match self {
             Load::Closed { .. } | Load::Open { .. } => true,
             Load::Stream(stream) => stream.may_wrap(),
+        };
+        if !may_wrap {
+            return Err(format!("{beyond}: give larger disks, more bricks, or beyond = \"wrap\""));
         }
+        Ok(Some(format!("{beyond}, where addresses begin anew.")))
     }
 
-    fn open(&self, seed: u64, seen: &SeenByAll) -> Result<Workload, String> {
+    /// The requests from the beginning; see [`Stream::open`].
+    ///
+    /// # Errors
+    /// If a trace cannot be read, with file and line.
+    pub fn open(&self, seed: u64, seen: &SeenByAll) -> Result<Workload, String> {
         Ok(match self {
             Load::Closed { outstanding, mix } => Workload::Closed { outstanding: *outstanding, mix: *mix },
             Load::Open { per_second, arrivals, mix } => {

@@ -28,6 +28,7 @@ const SIMULATED: Times = Times { warm_up: Duration::from_millis(50), measure: Du
 const ROUNDS: u32 = 6;
 /// How often parity is computed before the time is looked at.
 const TIMES_A_ROUND: u32 = 200;
+const SEED: u64 = 1;
 const BRICKS: u32 = 3;
 /// The share of reads, blocks a request, requests outstanding. The first is one request alone.
 const LOADS: [(f64, u32, u32); 8] = [
@@ -69,7 +70,7 @@ pub struct Checked {
 pub fn run(say: &dyn Fn(&str)) -> Result<Calibrated> {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let loads = LOADS.map(|load| (name(load), load));
-    let described = |load| Described::new(system(load, processors)?);
+    let described = |load| Described::new(system(load, processors)?, &TIMES, SEED);
     let all = loads.iter().map(|(_, load)| described(*load)).collect::<Result<Vec<_>>>()?;
     let folder = Folder::make(&bed::folder())?;
     let live = measure(&all, &loads, &folder, say).with_context(|| {

@@ -1,20 +1,20 @@
 //! What a description of the laboratory is to real daemons, and to the simulator: the same.
 //!
-//! What daemons on one machine cannot be is refused by name: several groups, bricks that are not alike, traces, requests of parts
-//! of blocks.
+//! What daemons on one machine cannot be is refused by name: several groups, bricks that are not alike, a network that is not this
+//! machine's. Requests are rounded out to whole blocks, as every block is checked.
 
+use super::asked::{Asked, List, OUTSTANDING_MOST};
 use super::bed::{Bed, Folder, Setting, Spent};
-use super::load::{Asked, Client};
+use super::load::{Client, Lateness};
 use crate::config::Bytes;
 use anyhow::{Context, Result, bail, ensure};
-use base::BLOCK_U64;
+use base::SECTOR_BYTES;
 use lab::system::{Load, System};
 use model::drive::DriveOptions;
 use model::host::Work;
 use proto::heads::Policy;
 use sim::timed::{
-    self, BrickSpec, Conditions, Incident, Length, Lived, Locality, Scheme, Sizes, Window, Worked, Workload,
-    WriteRelease,
+    self, BrickSpec, Buses, Conditions, Incident, Length, Lived, Scheme, Window, Worked, WriteRelease,
 };
 use std::time::{Duration, Instant};
 use wire::ReadPolicy;
@@ -24,18 +24,20 @@ const SHARE: u64 = 128 << 20;
 const SHARE_MOST: u64 = 1 << 30;
 /// Bytes of all bricks together: files are in memory.
 const ALL_MOST: u64 = 8 << 30;
-/// What every NBD client may ask for at a time: 1 MiB.
-const REQUEST_BLOCKS_MOST: u64 = 256;
 /// The drive that is a file in memory, and has no time of its own.
 const MEMORY: &str = "ram-disk";
 /// How long a cluster takes at the most to be steady again after something happened to a brick.
 const STEADY: Duration = Duration::from_secs(5);
 /// A first look at how fast the prediction is.
 const LOOK: Length = Length { warmup: 2_000, requests: 6_000 };
+/// As many as there are.
+const ALL: Length = Length { warmup: 0, requests: u64::MAX };
 /// More requests a second than any machine answers.
 const RATE_MOST: f64 = 1e7;
 /// Runs over which a prediction is averaged.
 const RUNS: u64 = 3;
+/// Of requests that are all due before a whole run would be over, this part warms up.
+const WARM_UP_PART: u32 = 6;
 
 /// How long a run is.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,8 @@ pub(super) struct Figures {
     pub(super) spent: Spent,
     /// What clients saw from interval to interval, where the description asks for it.
     pub(super) windows: Vec<Window>,
+    /// How late real clients sent what was due.
+    pub(super) lateness: Lateness,
 }
 
 /// A prediction, and what it took to make it.
@@ -72,7 +76,7 @@ pub(super) struct Described {
     system: System,
     pub(super) setting: Setting,
     policy: ReadPolicy,
-    asked: Asked,
+    pub(super) asked: Asked,
     brick: BrickSpec,
     /// How its drive chooses what is next.
     heads: &'static str,
@@ -80,7 +84,8 @@ pub(super) struct Described {
 }
 
 impl Described {
-    pub(super) fn new(mut system: System) -> Result<Described> {
+    /// What runs so long, and whose requests are drawn from `seed`.
+    pub(super) fn new(mut system: System, times: &Times, seed: u64) -> Result<Described> {
         // As gateways have it, and not with the settings of a study.
         let policy = policy(&system.cluster.scheme)?;
         system.cluster.scheme = Scheme::Policy(policy);
@@ -93,26 +98,20 @@ impl Described {
         );
         system.cluster.bricks.iter_mut().for_each(|brick| brick.data_bytes = Some(share));
         let cluster = &system.cluster;
-        let Load::Closed { outstanding, mix } = &system.load else {
-            bail!("--live has closed loops only: workload.kind = \"closed\"");
-        };
-        ensure!(
-            mix.locality == Locality::Uniform,
-            "--live asks for all places alike: without workload.mix.hot_share"
-        );
         ensure!(
             cluster.network.bytes_per_second.is_none(),
             "--live has the network of this machine: without cluster.megabytes_per_second"
         );
         ensure!(
+            cluster.buses == Buses::default(),
+            "--live has the buses of this machine, and its processors compute parity: without cluster.memory_megabytes_per_second, \
+             cluster.io_megabytes_per_second and cluster.xor_megabytes_per_second"
+        );
+        ensure!(
             cluster.hosts.is_none_or(|hosts| hosts.is_shared),
             "--live runs everything on this machine: processors.shared must be true"
         );
-        ensure!(cluster.gateways <= *outstanding, "there are more gateways than requests outstanding");
         check_incidents(&system.conditions.incidents)?;
-        let Sizes::Blocks(request_blocks) = mix.sizes else {
-            bail!("--live asks for whole blocks only: workload.mix.bytes must be a multiple of {BLOCK_U64}");
-        };
         let [group] = cluster.groups.0.as_slice() else {
             bail!("--live has one group: cluster.replicas must be cluster.bricks");
         };
@@ -131,9 +130,9 @@ impl Described {
             Some(layout) => layout,
             None => format!("raid1x{}", group.len()).parse()?,
         };
-        let is_nvram = cluster.write_release == WriteRelease::Nvram;
+        let is_closed = matches!(system.load, Load::Closed { .. });
         ensure!(
-            is_nvram,
+            !is_closed || cluster.write_release == WriteRelease::Nvram,
             "clients of daemons go on when a write is acknowledged: cluster.write_release must be nvram"
         );
         let brick = cluster.bricks[0].clone();
@@ -155,14 +154,21 @@ impl Described {
             volume: Bytes(share * u64::from(layout.data())),
             cache: Bytes(brick.cache_bytes),
         };
-        let blocks = setting.volume.0 / BLOCK_U64;
-        ensure!(
-            u64::from(request_blocks) <= blocks.min(REQUEST_BLOCKS_MOST),
-            "workload.mix.bytes is more than {} or than the volume has",
-            REQUEST_BLOCKS_MOST * BLOCK_U64
-        );
-        let asked = Asked { seed: 1, blocks, request_blocks, reads: mix.reads, outstanding: *outstanding };
+        let Times { warm_up, measure } = steady(&system.conditions, times);
+        let end = end.unwrap_or(warm_up + measure);
+        let asked = Asked::new(&system.load, setting.volume.0 / SECTOR_BYTES, end, seed)?;
+        ensure!(cluster.gateways <= asked.outstanding(), "there are more gateways than requests outstanding");
+        if let Asked::List(List { length, .. }) = asked {
+            ensure!(
+                system.conditions.incidents.is_empty() || length == end,
+                "what happens to bricks takes {:.0} s, and the requests of [workload] end after {:.1} s",
+                end.as_secs_f64(),
+                length.as_secs_f64()
+            );
+        }
         let (heads, drive) = (heads(brick.policy)?, name.to_owned());
+        system.conditions.are_blocks = true;
+        system.conditions.outstanding_max = Some(OUTSTANDING_MOST);
         Ok(Described { policy, asked, brick, heads, drive, setting, system })
     }
 
@@ -179,28 +185,30 @@ impl Described {
     /// Predicts. `seed` and the next ones are drawn from.
     pub(super) fn predict(&self, times: &Times, seed: u64) -> Result<Predicted> {
         if self.is_over_time() {
-            return self.predict_once(seed);
+            return Ok(self.predicted(&[self.simulate(ALL, None, seed)?], times));
         }
-        let look = self.simulate(LOOK, seed)?;
+        let Times { warm_up, measure } = self.times(times);
+        let look = match self.asked {
+            Asked::Loop(_) => self.simulate(LOOK, None, seed)?,
+            Asked::List(_) => self.simulate(ALL, Some(warm_up), seed)?,
+        };
         let per_second = look.measured.requests_per_second();
         ensure!(
             per_second < RATE_MOST,
             "nothing that was described takes time: more than {RATE_MOST} requests a second are predicted"
         );
         let requests = |time: Duration| (per_second * time.as_secs_f64()).round() as u64;
-        let Times { warm_up, measure } = self.times(times);
-        let length = Length { warmup: requests(warm_up), requests: requests(measure).max(1_000) };
-        let runs = (1..=RUNS).map(|more| self.simulate(length, seed.wrapping_add(more)));
+        let (warmup, requests, end) = match self.asked {
+            Asked::Loop(_) => (requests(warm_up), requests(measure).max(1_000), None),
+            Asked::List(_) => (look.measured.answered.requests, ALL.requests, Some(warm_up + measure)),
+        };
+        let length = Length { warmup, requests };
+        let runs = (1..=RUNS).map(|more| self.simulate(length, end, seed.wrapping_add(more)));
         let runs = runs.collect::<Result<Vec<_>>>()?;
-        let mut predicted = self.predicted(&runs);
+        let mut predicted = self.predicted(&runs, times);
         (predicted.simulated_s, predicted.events) =
             (predicted.simulated_s + look.measured.simulated_s, predicted.events + look.measured.events);
         Ok(predicted)
-    }
-
-    /// One run from the beginning to the end that the description has.
-    fn predict_once(&self, seed: u64) -> Result<Predicted> {
-        Ok(self.predicted(&[self.simulate(self.system.length, seed)?]))
     }
 
     /// Whether what clients see over time is asked for, from the beginning of the load.
@@ -209,7 +217,7 @@ impl Described {
     }
 
     /// The means of these runs, and the intervals of the first.
-    fn predicted(&self, runs: &[Lived]) -> Predicted {
+    fn predicted(&self, runs: &[Lived], times: &Times) -> Predicted {
         let mean = |of: &dyn Fn(&Lived) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
         let requests = runs.iter().map(|run| run.measured.answered.requests as f64).sum::<f64>();
         let mut worked = Worked::default();
@@ -226,7 +234,13 @@ impl Described {
         };
         let us = |work: &Work| self.system.cluster.hosts.map_or(0.0, |hosts| hosts.costs.ns_of(work) / 1e3);
         let figures = Figures {
-            requests_per_second: mean(&|run| run.measured.requests_per_second()),
+            requests_per_second: mean(&|run| match self.asked {
+                Asked::Loop(_) => run.measured.requests_per_second(),
+                Asked::List(_) => {
+                    let last = Duration::from_secs_f64(run.measured.simulated_s);
+                    run.measured.answered.requests as f64 / self.seconds(times, last)
+                }
+            }),
             p50_ms: mean(&|run| run.measured.answered.response.p50_ms),
             p99_ms: mean(&|run| run.measured.answered.response.p99_ms),
             spent: Spent {
@@ -235,6 +249,7 @@ impl Described {
                 bricks: us(&worked.bricks),
             },
             windows: runs.first().map_or_else(Vec::new, |run| run.windows.clone()),
+            lateness: Lateness::default(),
         };
         Predicted {
             figures,
@@ -244,17 +259,34 @@ impl Described {
         }
     }
 
-    fn simulate(&self, length: Length, seed: u64) -> Result<Lived> {
-        let System { cluster, load, conditions, .. } = &self.system;
-        let Load::Closed { outstanding, mix } = load else { bail!("--live has closed loops only") };
-        let workload = Workload::Closed { outstanding: *outstanding, mix: *mix };
-        Ok(timed::live_through(cluster, workload, length, conditions, seed)?)
+    /// The load ends at `end` at the latest, or when the description says.
+    fn simulate(&self, length: Length, end: Option<Duration>, seed: u64) -> Result<Lived> {
+        let System { cluster, conditions, .. } = &self.system;
+        let conditions = Conditions { end: end.or(conditions.end), ..conditions.clone() };
+        Ok(timed::live_through(cluster, self.asked.workload(), length, &conditions, seed)?)
     }
 
-    /// Long enough after the last thing that happens to a brick.
+    /// Long enough after the last thing that happens to a brick; of few requests, a part warms up.
     fn times(&self, times: &Times) -> Times {
-        let last = self.system.conditions.incidents.iter().map(|(at, ..)| *at + STEADY).max();
-        Times { warm_up: times.warm_up.max(last.unwrap_or_default()), ..*times }
+        let times = steady(&self.system.conditions, times);
+        match &self.asked {
+            Asked::List(List { length, .. }) if *length < times.warm_up + times.measure => {
+                Times { warm_up: times.warm_up.min(*length / WARM_UP_PART), ..times }
+            }
+            _ => times,
+        }
+    }
+
+    /// For how long it is measured: until the last answer where all requests are over before.
+    fn seconds(&self, times: &Times, last: Duration) -> f64 {
+        let Times { warm_up, measure } = self.times(times);
+        let (from, end) = match self.system.conditions.end {
+            Some(end) => (Duration::ZERO, end),
+            None => (warm_up, warm_up + measure),
+        };
+        let is_over_before = matches!(&self.asked, Asked::List(List { length, .. }) if *length < end);
+        let until = if is_over_before { last.min(end) } else { end };
+        until.saturating_sub(from).as_secs_f64().max(1e-9)
     }
 
     /// Measures it on a cluster of its own.
@@ -280,7 +312,7 @@ impl Described {
         let spent = result?;
         let mut seen = seen?;
         let [p50_ms, p99_ms] = seen.percentiles_ms([0.5, 0.99]);
-        let requests = (seen.reads.count + seen.writes.count) as f64;
+        let requests = seen.requests();
         ensure!(requests > 0.0, "no request was answered while it was measured");
         let spent = spent.since(Spent::default(), requests);
         let Conditions { window, end, .. } = self.system.conditions;
@@ -288,7 +320,9 @@ impl Described {
             Some(end) if self.is_over_time() => seen.windows(window, end),
             _ => Vec::new(),
         };
-        Ok(Figures { requests_per_second: seen.requests_per_second(), p50_ms, p99_ms, spent, windows })
+        let requests_per_second = requests / self.seconds(times, seen.last());
+        let lateness = seen.lateness;
+        Ok(Figures { requests_per_second, p50_ms, p99_ms, spent, windows, lateness })
     }
 
     /// Warms up, lets happen what is to happen, and measures: what was spent meanwhile.
@@ -299,18 +333,18 @@ impl Described {
         let mut incidents: Vec<(Duration, u32, Incident)> = self.system.conditions.incidents.clone();
         incidents.sort_by_key(|(at, ..)| *at);
         for (at, brick, incident) in incidents {
-            client.sleep(at.saturating_sub(began.elapsed()))?;
+            client.sleep(at.saturating_sub(began.elapsed()));
             bed.befall(brick, incident).with_context(|| format!("brick {brick}: {incident:?}"))?;
         }
         if let (true, Some(end)) = (is_over_time, self.system.conditions.end) {
-            client.sleep(end.saturating_sub(began.elapsed()))?;
+            client.sleep(end.saturating_sub(began.elapsed()));
             client.measure(false);
             return Ok(bed.spent().since(before, 1.0));
         }
-        client.sleep(times.warm_up.saturating_sub(began.elapsed()))?;
+        client.sleep(times.warm_up.saturating_sub(began.elapsed()));
         let before = bed.spent();
         client.measure(true);
-        client.sleep(times.measure)?;
+        client.sleep(times.measure);
         client.measure(false);
         Ok(bed.spent().since(before, 1.0))
     }
@@ -337,6 +371,12 @@ impl Described {
             self.brick.data_bytes.unwrap_or(SHARE),
         )
     }
+}
+
+/// Long enough after the last thing that happens to a brick.
+fn steady(conditions: &Conditions, times: &Times) -> Times {
+    let last = conditions.incidents.iter().map(|(at, ..)| *at + STEADY).max();
+    Times { warm_up: times.warm_up.max(last.unwrap_or_default()), ..*times }
 }
 
 /// Bricks are killed while they run, started while they do not, and go on while they stand still.

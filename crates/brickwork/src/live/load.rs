@@ -1,32 +1,23 @@
-//! The clients: closed loops at random places of a volume, whose every read is checked.
+//! The clients: requests in closed loops, or when they are due, whose every read is checked.
 
+use super::asked::{Asked, Part};
 use super::bed::{TAG, VOLUME};
 use anyhow::{Context, Result, anyhow, ensure};
-use base::{BLOCK, Rng};
+use base::{BLOCK, BLOCK_U64, SECTOR_BYTES};
 use rig::load::{self, Next, Operation, Outcome, Workload};
 use rig::nbd::{Command, Nbd};
 use rig::pattern;
 use sim::timed::Window;
+use sim::timed::workload::Shape;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
-
-/// What clients ask for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) seed: u64,
-    /// Blocks of the volume.
-    pub(super) blocks: u64,
-    /// Blocks of each request, which begins at a multiple of as many.
-    pub(super) request_blocks: u32,
-    /// The share of reads.
-    pub(super) reads: f64,
-    /// Requests under way at a time, through all gateways.
-    pub(super) outstanding: u32,
-}
+/// A request that is sent so long after it was due is late: a process that sleeps is often woken some tenths of that too late.
+pub(super) const LATE: Duration = Duration::from_millis(1);
+const BLOCK_SECTORS: u64 = BLOCK_U64 / SECTOR_BYTES;
 
 /// A client for each gateway.
 pub(super) struct Client {
@@ -47,14 +38,24 @@ pub(super) struct Answered {
     pub(super) total: Duration,
 }
 
+/// How long after they were due requests were sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lateness {
+    pub(super) requests: u64,
+    /// Those later than [`LATE`].
+    pub(super) late: u64,
+    pub(super) most: Duration,
+}
+
 /// What clients saw while it was measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    pub(super) seconds: f64,
     pub(super) reads: Answered,
     pub(super) writes: Answered,
     /// When each request was answered, since its client began, and how long it took.
     pub(super) took: Vec<(Duration, Duration)>,
+    /// Of requests that were due at a time.
+    pub(super) lateness: Lateness,
 }
 
 impl Answered {
@@ -67,20 +68,40 @@ impl Answered {
     }
 }
 
+impl Lateness {
+    fn add(&mut self, late: Duration) {
+        let is_late = u64::from(late > LATE);
+        *self = self.and(Lateness { requests: 1, late: is_late, most: late });
+    }
+
+    fn and(self, other: Lateness) -> Lateness {
+        Lateness {
+            requests: self.requests + other.requests,
+            late: self.late + other.late,
+            most: self.most.max(other.most),
+        }
+    }
+}
+
 impl Seen {
     /// What both saw, in the same time.
     fn and(mut self, other: Seen) -> Seen {
         self.took.extend(other.took);
         Seen {
-            seconds: self.seconds.max(other.seconds),
             reads: self.reads.and(other.reads),
             writes: self.writes.and(other.writes),
             took: self.took,
+            lateness: self.lateness.and(other.lateness),
         }
     }
 
-    pub(super) fn requests_per_second(&self) -> f64 {
-        (self.reads.count + self.writes.count) as f64 / self.seconds.max(1e-9)
+    pub(super) fn requests(&self) -> f64 {
+        (self.reads.count + self.writes.count) as f64
+    }
+
+    /// When the last request was answered, since clients began.
+    pub(super) fn last(&self) -> Duration {
+        self.took.iter().map(|(at, _)| *at).max().unwrap_or_default()
     }
 
     /// The times that these shares of all requests do not exceed, in milliseconds; 0 when there was none.
@@ -123,28 +144,36 @@ impl Client {
     /// Begins: the requests are divided evenly among the gateways at these endpoints.
     pub(super) fn start(asked: &Asked, endpoints: &[String]) -> Result<Client> {
         let (flags, count) = (Arc::new(Flags::default()), endpoints.len() as u32);
-        let start = |(at, endpoint): (u32, &String)| {
-            let (sender, receiver) = Nbd::open(endpoint, VOLUME)?.split()?;
-            let depth = (asked.outstanding + count - 1 - at) / count;
-            let mut random = Random::new(asked, u64::from(at), flags.clone());
-            Ok(std::thread::spawn(move || {
-                load::drive(sender, receiver, depth as usize, &mut random)?;
-                random.failed.map_or(Ok(random.seen), Err)
-            }))
+        let connect = |endpoint: &String| Nbd::open(endpoint, VOLUME)?.split();
+        let connections = endpoints.iter().map(connect).collect::<Result<Vec<_>>>()?;
+        let began = Instant::now();
+        let start = |(at, (sender, receiver))| {
+            let depth = (asked.outstanding() + count - 1 - at) / count;
+            let mut checked = Checked::new(asked.part(at, count), u64::from(at), began, flags.clone());
+            std::thread::spawn(move || {
+                let driven = load::drive(sender, receiver, depth as usize, &mut checked);
+                let result = checked.failed.map_or(driven, Err);
+                if result.is_err() {
+                    checked.flags.stop.store(true, Ordering::Relaxed);
+                }
+                result.map(|()| checked.seen)
+            })
         };
-        let threads = (0..).zip(endpoints).map(start).collect::<Result<_>>()?;
+        let threads = (0..).zip(connections).map(start).collect();
         Ok(Client { flags, threads })
     }
 
     /// Waits, as long as the load goes on.
-    pub(super) fn sleep(&self, time: Duration) -> Result<()> {
+    pub(super) fn sleep(&self, time: Duration) {
         let end = Instant::now() + time;
-        while Instant::now() < end {
-            let are_there = self.threads.iter().all(|thread| !thread.is_finished());
-            ensure!(are_there, "the load ended before its time");
+        while Instant::now() < end && !self.is_over() {
             std::thread::sleep(POLL.min(end.saturating_duration_since(Instant::now())));
         }
-        Ok(())
+    }
+
+    /// Whether all requests are answered, or one failed.
+    fn is_over(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
     }
 
     /// Requests that end from now on count, or do not.
@@ -162,33 +191,20 @@ impl Client {
     }
 }
 
-struct Random {
-    rng: Rng,
-    asked: Asked,
+/// Requests whose every answer is checked.
+struct Checked {
+    part: Part,
     flags: Arc<Flags>,
     value: u64,
     began: Instant,
-    /// When it began to be measured, and when the last request of that time ended.
-    since: Option<Instant>,
     seen: Seen,
     failed: Option<anyhow::Error>,
 }
 
-impl Random {
-    /// Each of several clients draws differently, and writes other values.
-    fn new(asked: &Asked, number: u64, flags: Arc<Flags>) -> Random {
-        let rng = Rng::with_seed(asked.seed ^ number << 32);
-        let value = number << 48 | 1;
-        Random {
-            rng,
-            asked: *asked,
-            flags,
-            value,
-            began: Instant::now(),
-            since: None,
-            seen: Seen::default(),
-            failed: None,
-        }
+impl Checked {
+    /// Each of several clients writes other values.
+    fn new(part: Part, number: u64, began: Instant, flags: Arc<Flags>) -> Checked {
+        Checked { part, flags, value: number << 48 | 1, began, seen: Seen::default(), failed: None }
     }
 
     fn count(&mut self, operation: &Operation, start: Instant) {
@@ -196,12 +212,6 @@ impl Random {
             return;
         }
         let now = Instant::now();
-        // The first answer begins the time, and does not count.
-        let Some(since) = self.since else {
-            self.since = Some(now);
-            return;
-        };
-        self.seen.seconds = (now - since).as_secs_f64();
         let answered =
             if operation.command == Command::Read { &mut self.seen.reads } else { &mut self.seen.writes };
         answered.count += 1;
@@ -210,17 +220,26 @@ impl Random {
     }
 }
 
-impl Workload for Random {
+impl Workload for Checked {
     fn next(&mut self) -> Next {
         if self.failed.is_some() || self.flags.stop.load(Ordering::Relaxed) {
             return Next::Finished;
         }
-        let is_read = self.rng.f64() < self.asked.reads;
-        let command = if is_read { Command::Read } else { Command::Write };
-        let Asked { blocks, request_blocks, .. } = self.asked;
-        let block = self.rng.u64(..blocks / u64::from(request_blocks)) * u64::from(request_blocks);
+        let Some((due, Shape { sector, count, is_write })) = self.part.next() else { return Next::Finished };
+        let command = if is_write { Command::Write } else { Command::Read };
+        let blocks = (u64::from(count) / BLOCK_SECTORS) as u32;
         self.value += 1;
-        Next::Operation(Operation { command, block, blocks: request_blocks, value: self.value })
+        let operation = Operation { command, block: sector / BLOCK_SECTORS, blocks, value: self.value };
+        match due {
+            Some(due) => Next::Due(operation, self.began + due),
+            None => Next::Operation(operation),
+        }
+    }
+
+    fn sent(&mut self, late: Duration) {
+        if self.flags.measuring.load(Ordering::Relaxed) {
+            self.seen.lateness.add(late);
+        }
     }
 
     fn fill(&self, operation: &Operation, out: &mut [u8]) {

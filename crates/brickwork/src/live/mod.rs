@@ -1,8 +1,9 @@
 //! `brickwork lab run --live` and `brickwork lab calibrate`: real daemons on this machine beside the simulation of the same.
 //!
-//! Reading order: [`bed`] (the cluster), [`load`] (the clients), then what is run on it: [`table1`] (D-SPTF's Table 1),
+//! Reading order: [`bed`] (the cluster), [`asked`] (what clients ask for), [`load`] (the clients), then what is run on it: [`table1`] (D-SPTF's Table 1),
 //! [`described`] (a description of the laboratory, predicted and measured), [`own`] (a user's file), [`calibrate`] (what work costs).
 
+mod asked;
 mod bed;
 pub mod calibrate;
 mod described;

@@ -1,7 +1,9 @@
 //! `brickwork lab run mine.toml --live`: a user's own descriptions on real daemons, each beside its prediction.
 
+use super::asked::OUTSTANDING_MOST;
 use super::bed::{self, Folder};
 use super::described::{Described, Figures, Predicted, Times};
+use super::load::{LATE, Lateness};
 use anyhow::{Context, Result, ensure};
 use lab::cell::{Cell, Row};
 use lab::claim::{Claim, shape};
@@ -24,6 +26,8 @@ struct Compared {
     labels: Row,
     predicted: Predicted,
     live: Figures,
+    /// What became of the description on its way to daemons.
+    notes: Vec<String>,
 }
 
 impl Compared {
@@ -62,6 +66,23 @@ impl Compared {
             misses.map(|((what, _), error)| format!("{what} {:+.0}%", error * 100.0)).collect();
         (!told.is_empty()).then(|| format!("Off for {}: {}.", series_name(&self.labels), told.join(", ")))
     }
+}
+
+/// Of more requests than this that are sent late the run says so: they would be most of those beyond the 99th percentile.
+const LATE_SHARE: f64 = 0.01;
+
+/// That clients could not ask when they were to, for people.
+fn late_note(&Lateness { requests, late, most }: &Lateness) -> Option<String> {
+    let share = late as f64 / requests.max(1) as f64;
+    (share > LATE_SHARE).then(|| {
+        format!(
+            "Of the requests {:.0}% were sent more than {:.0} ms after they were due, the latest after {:.0} ms: no more than {OUTSTANDING_MOST} are \
+             outstanding at a time, and clients share this machine. Their time counts from when they were due all the same.",
+            share * 100.0,
+            LATE.as_secs_f64() * 1e3,
+            most.as_secs_f64() * 1e3
+        )
+    })
 }
 
 /// For each figure the share of the descriptions for which it is predicted as well as it must be.
@@ -109,11 +130,14 @@ pub fn run(live: &Live, say: &dyn Fn(&str)) -> Result<Outcome> {
         let name = series_name(&labels);
         say(&format!("running {name}"));
         let folder = Folder::make(&bed::folder())?;
+        let mut notes = described.asked.notes();
         let live = described.measure(&times, &folder).with_context(|| {
             format!("{name} failed on daemons; their logs stay in {}", folder.logs().display())
         })?;
         folder.remove()?;
-        compared.push(Compared { labels, predicted, live });
+        notes.extend(late_note(&live.lateness));
+        let notes = notes.iter().map(|note| format!("{name}: {note}")).collect();
+        compared.push(Compared { labels, predicted, live, notes });
     }
     Ok(outcome(live, &compared, begin.elapsed()))
 }
@@ -126,7 +150,8 @@ fn described(path: &Path, live: &Live) -> Result<Vec<(Row, Described)>> {
         let labels = varied
             .cells()
             .fold(Row::new().with("what", title.as_str()), |row, (name, cell)| row.with(name, cell.clone()));
-        let described = Described::new(system).with_context(|| format!("{}", path.display()))?;
+        let described = Described::new(system, &times(live.is_quick), live.seed)
+            .with_context(|| format!("{}", path.display()))?;
         let described = match live.machine {
             Some(Machine { processors, costs }) => described.on(Hosts { costs, processors, is_shared: true }),
             None => described,
@@ -179,7 +204,7 @@ fn outcome(live: &Live, all: &[Compared], wall: Duration) -> Outcome {
         claims: claims(all),
         extent: Extent { seeds: 1, quick: live.is_quick },
         sensitivity: Vec::new(),
-        notes: all.iter().filter_map(Compared::misses).chain([
+        notes: all.iter().filter_map(Compared::misses).chain(all.iter().flat_map(|one| one.notes.clone())).chain([
             "Bricks, gateways, a directory and the clients are processes of their own on this machine, with their files in memory; \
              every block that was read was checked. Predictions were made before the clusters were started."
                 .to_owned(),
@@ -201,7 +226,21 @@ mod tests {
             ..Figures::default()
         };
         let predicted = Predicted { figures: figures(predicted), ..Predicted::default() };
-        Compared { labels: Row::new().with("what", what), predicted, live: figures(live) }
+        let labels = Row::new().with("what", what);
+        Compared { labels, predicted, live: figures(live), notes: Vec::new() }
+    }
+
+    #[test]
+    fn requests_that_are_sent_late_are_told_of_when_they_are_many() {
+        let late = |late| late_note(&Lateness { requests: 1_000, late, most: Duration::from_millis(70) });
+        assert_eq!(late(10), None);
+        let said = late(20).expect("they are many");
+        assert!(
+            said.starts_with(
+                "Of the requests 2% were sent more than 1 ms after they were due, the latest after 70 ms"
+            ),
+            "{said}"
+        );
     }
 
     #[test]
@@ -219,10 +258,11 @@ mod tests {
     /// The repository's descriptions can all run on daemons.
     #[test]
     fn the_descriptions_of_the_manual_can_run_live() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/predictions");
-        let files = std::fs::read_dir(folder)
-            .expect("the folder is there")
-            .map(|entry| entry.expect("an entry").path());
+        let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab");
+        let files = ["predictions", "open"].into_iter().flat_map(|folder| {
+            let entries = std::fs::read_dir(manual.join(folder)).expect("the folder is there");
+            entries.map(|entry| entry.expect("an entry").path())
+        });
         let machine = Some(Machine { processors: 2, costs: Default::default() });
         let live = Live { files: Vec::new(), machine, seed: 1, is_quick: true };
         let count =
@@ -231,7 +271,7 @@ mod tests {
                     described(&path, &live).unwrap_or_else(|error| panic!("{}: {error:#}", path.display()));
                 assert_eq!(found.len(), 1, "{}", path.display());
             });
-        assert_eq!(count.count(), 13);
+        assert_eq!(count.count(), 16);
     }
 
     #[test]
@@ -246,8 +286,10 @@ mod tests {
         };
         let closed = "kind = \"closed\"\noutstanding = 4";
         let blocks = format!("{closed}\nmix = {{ bytes = 8192 }}");
-        assert!(why("kind = \"open\"\nper_second = 5.0", "").contains("closed loops only"));
-        assert!(why(closed, "").contains("whole blocks only"));
+        assert!(why("kind = \"open\"\nper_second = 1e9", "").contains("requests at the most"));
+        assert!(why(&format!("{closed}\nmix = {{ bytes = 1048577 }}"), "").contains("mix.bytes"));
+        assert!(why(&format!("{closed}\nmix = {{ mean_bytes = 1e6 }}"), "").contains("mix.mean_bytes"));
+        assert!(why("kind = \"open\"\nper_second = 1e-6", "").contains("has no request"));
         assert!(why(&blocks, "[cluster]\nbricks = 4\nreplicas = 2").contains("one group"));
         assert!(why(&blocks, "[cluster]\nwrite_release = \"half\"").contains("nvram"));
         assert!(why(&blocks, "[show]\nwindow_s = 1.0").contains("length.seconds"));

@@ -95,6 +95,54 @@ fn the_report_needs_nothing_beside_it() {
     }
 }
 
+/// An open loop of many sizes through two gateways, and a recorded trace that is over after half a second.
+#[test]
+fn open_loops_and_traces_run_on_daemons_beside_their_predictions() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("costs.toml", COSTS);
+    let open = "kind = \"open\"\nper_second = 200\narrivals = { kind = \"bursts\" }\n\
+                mix = { reads = 0.5, mean_bytes = 6000, hot_share = 0.5, hot_space = 0.1 }";
+    write("open.toml", &live("bursts", open));
+    write("trace.toml", &live("trace", "kind = \"trace\"\nfile = \"trace.csv\""));
+    let requests = (0..50u64).map(|at| {
+        let (sector, operation) = (at * 1_000_003, if at % 2 == 0 { "r" } else { "w" });
+        format!("{},0,{sector},9,{operation},\n", at * 10_000_000)
+    });
+    write(
+        "trace.csv",
+        &format!("at_ns,device,sector,count,op,response_ns\n{}", requests.collect::<String>()),
+    );
+    let out = lab(folder.path(), &["run", "open.toml", "trace.toml", "--live", "--quick", "--json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let outcome: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = outcome["rows"].as_array().unwrap();
+    let worlds: Vec<_> = rows.iter().map(|row| (row["what"].as_str(), row["world"].as_str())).collect();
+    let both = |what| [(Some(what), Some("live")), (Some(what), Some("predicted"))];
+    assert_eq!(worlds, [both("bursts"), both("trace")].concat());
+    assert!(rows.iter().all(|row| row["p99_ms"].as_f64() > Some(0.0)), "{rows:?}");
+    let notes = outcome["notes"].to_string();
+    for note in [
+        "bursts: Requests are for all blocks",
+        "trace: Requests are for all blocks",
+        "beyond the cluster's end",
+    ] {
+        assert!(notes.contains(note), "{note}: {notes}");
+    }
+}
+
+/// What work costs some machine: nothing is asserted of how long anything takes.
+const COSTS: &str = "processors = 2\nsleep_ns = 3000\nturn_ns = 4000\nwake_ns = 4000\npacket_ns = 2000\n\
+                     kibibyte_ns = 200\nrequest_ns = 4000\nclient_ns = 8000\nread_ns = 4000\nwrite_ns = 10000\nbatch_ns = 10000\n\
+                     rouse_ns = 10000\nwritten_ns = 200\ncoded_ns = 50\n";
+
+fn live(title: &str, workload: &str) -> String {
+    format!(
+        "title = \"{title}\"\n[workload]\n{workload}\n[cluster]\nbricks = 2\nreplicas = 2\npolicy = \"usual\"\ngateways = 2\n\
+         one_way_us = 0\n[brick]\ndisk = \"ram-disk\"\ndepth = 64\ndata_bytes = 16777216\n[processors]\ncosts = \"costs.toml\"\n"
+    )
+}
+
 #[test]
 fn a_live_run_that_is_interrupted_leaves_nothing_behind() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brickwork"));

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use base::{BLOCK, BLOCK_U64};
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Whole blocks, to read or to write, or a flush (no blocks).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +28,8 @@ pub struct Operation {
 
 pub enum Next {
     Operation(Operation),
+    /// The same at this moment, or at once when it has passed. Its time counts from then, whenever it is sent.
+    Due(Operation, Instant),
     /// Nothing until something in flight is answered.
     Wait,
     Finished,
@@ -48,7 +50,9 @@ pub trait Workload: Send {
     fn next(&mut self) -> Next;
     /// The content of a write.
     fn fill(&self, operation: &Operation, out: &mut [u8]);
-    /// An operation that began at `start` ended. `content` is what a read gave.
+    /// An operation that was due is sent, so long after that moment.
+    fn sent(&mut self, _late: Duration) {}
+    /// An operation that began, or was due, at `start` ended. `content` is what a read gave.
     fn ended(&mut self, operation: &Operation, start: Instant, outcome: Outcome, content: &[u8]);
 }
 
@@ -62,10 +66,7 @@ pub fn drive<W: Workload>(
     depth: usize,
     workload: &mut W,
 ) -> Result<()> {
-    let shared = Flight {
-        state: Mutex::new(State { workload, ops: BTreeMap::new(), over: false }),
-        changed: Condvar::new(),
-    };
+    let shared = Flight::new(workload);
     let result = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             let result = receive_all(&shared, receiver);
@@ -91,7 +92,10 @@ pub fn drive<W: Workload>(
 /// What both halves share.
 struct Flight<'a, W> {
     state: Mutex<State<'a, W>>,
+    /// Something was sent, or answered.
     changed: Condvar,
+    /// Nothing more will be sent. Answers do not wake who waits until something is due.
+    ended: Condvar,
 }
 
 struct State<'a, W> {
@@ -102,13 +106,37 @@ struct State<'a, W> {
 }
 
 impl<'a, W> Flight<'a, W> {
+    fn new(workload: &'a mut W) -> Flight<'a, W> {
+        Flight {
+            state: Mutex::new(State { workload, ops: BTreeMap::new(), over: false }),
+            changed: Condvar::new(),
+            ended: Condvar::new(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<'a, W>> {
         self.state.lock().expect("nobody panics with it")
+    }
+
+    /// Waits until that moment, or until nothing more will be sent.
+    fn wait_until<'b>(
+        &'b self,
+        mut state: MutexGuard<'b, State<'a, W>>,
+        due: Instant,
+    ) -> MutexGuard<'b, State<'a, W>> {
+        while !state.over
+            && let left = due.saturating_duration_since(Instant::now())
+            && !left.is_zero()
+        {
+            state = self.ended.wait_timeout(state, left).expect("nobody panics with it").0;
+        }
+        state
     }
 
     fn end(&self) {
         self.lock().over = true;
         self.changed.notify_all();
+        self.ended.notify_all();
     }
 }
 
@@ -123,7 +151,7 @@ fn send_all<W: Workload>(shared: &Flight<'_, W>, sender: &mut Sender, depth: usi
     Ok(())
 }
 
-/// Waits for room, takes the next operation, and puts its content (of a write) into `buffer`.
+/// Waits for room, takes the next operation, puts its content (of a write) into `buffer`, and waits until it is due.
 fn take<W: Workload>(
     shared: &Flight<'_, W>,
     handle: u64,
@@ -131,7 +159,7 @@ fn take<W: Workload>(
     buffer: &mut Vec<u8>,
 ) -> Option<Operation> {
     let mut state = shared.lock();
-    loop {
+    let (operation, due) = loop {
         if state.over {
             return None;
         }
@@ -139,20 +167,24 @@ fn take<W: Workload>(
             match state.workload.next() {
                 Next::Finished => return None,
                 Next::Wait => {}
-                Next::Operation(operation) => {
-                    buffer.clear();
-                    if operation.command == Command::Write {
-                        buffer.resize(operation.blocks as usize * BLOCK, 0);
-                        state.workload.fill(&operation, buffer);
-                    }
-                    state.ops.insert(handle, (operation, Instant::now()));
-                    shared.changed.notify_all();
-                    return Some(operation);
-                }
+                Next::Operation(operation) => break (operation, None),
+                Next::Due(operation, due) => break (operation, Some(due)),
             }
         }
         state = shared.changed.wait(state).expect("nobody panics with it");
+    };
+    buffer.clear();
+    if operation.command == Command::Write {
+        buffer.resize(operation.blocks as usize * BLOCK, 0);
+        state.workload.fill(&operation, buffer);
     }
+    if let Some(due) = due {
+        state = shared.wait_until(state, due);
+        state.workload.sent(due.elapsed());
+    }
+    state.ops.insert(handle, (operation, due.unwrap_or_else(Instant::now)));
+    shared.changed.notify_all();
+    Some(operation)
 }
 
 fn receive_all<W: Workload>(shared: &Flight<'_, W>, mut receiver: Receiver) -> Result<()> {
@@ -182,4 +214,42 @@ fn wait_for_work<W>(shared: &Flight<'_, W>) -> bool {
         state = shared.changed.wait(state).expect("nobody panics with it");
     }
     !state.ops.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads of the first block that are due at these moments.
+    struct Due(Vec<Instant>, usize);
+
+    impl Workload for Due {
+        fn next(&mut self) -> Next {
+            let read = Operation { command: Command::Read, block: 0, blocks: 1, value: 0 };
+            self.0.pop().map_or(Next::Finished, |due| Next::Due(read, due))
+        }
+
+        fn fill(&self, _: &Operation, _: &mut [u8]) {}
+
+        fn sent(&mut self, _late: Duration) {
+            self.1 += 1;
+        }
+
+        fn ended(&mut self, _: &Operation, _: Instant, _: Outcome, _: &[u8]) {}
+    }
+
+    #[test]
+    fn what_is_due_is_not_sent_before_and_its_time_counts_from_then() {
+        let now = Instant::now();
+        let (past, soon) = (now - Duration::from_millis(10), now + Duration::from_millis(10));
+        let mut workload = Due(vec![soon, past], 0);
+        let shared = Flight::new(&mut workload);
+        assert!(take(&shared, 1, 2, &mut Vec::new()).is_some());
+        assert!(take(&shared, 2, 2, &mut Vec::new()).is_some());
+        assert!(Instant::now() >= soon);
+        let starts: Vec<Instant> = shared.lock().ops.values().map(|(_, start)| *start).collect();
+        assert_eq!(starts, [past, soon]);
+        assert!(take(&shared, 3, 3, &mut Vec::new()).is_none(), "no more are due");
+        assert_eq!(workload.1, 2, "both were sent");
+    }
 }

@@ -167,15 +167,7 @@ impl<'a> Run<'a> {
     }
 
     fn schedule_arrival(&mut self) {
-        let at = match &mut self.source {
-            Source::Closed { .. } => None,
-            Source::Open { moments, .. } => Some(moments.next()),
-            Source::Stream { records, next, .. } => {
-                *next = records.next();
-                next.map(|record| record.at)
-            }
-        };
-        match at {
+        match self.source.next_at() {
             Some(at) => self.queue.push(at.max(self.now), Happening::Arrival),
             None => self.note_end(),
         }
@@ -183,16 +175,10 @@ impl<'a> Run<'a> {
 
     fn on_arrival(&mut self) {
         let (groups, sectors) = (self.groups.len() as u64, self.sectors);
-        let (group, shape) = match &mut self.source {
-            Source::Closed { .. } => return,
-            Source::Open { drawn, .. } => (self.draw.below(groups) as u32, drawn.next(sectors)),
-            Source::Stream { next, told, .. } => match next {
-                Some(record) => told.place(record, groups, sectors),
-                None => return,
-            },
-        };
-        self.ask(group, shape);
-        self.schedule_arrival();
+        if let Some((group, shape)) = self.source.take(groups, sectors, &mut self.draw) {
+            self.ask(group, shape);
+            self.schedule_arrival();
+        }
     }
 
     fn on_slot(&mut self, group: u32) {

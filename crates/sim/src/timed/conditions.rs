@@ -29,6 +29,11 @@ pub struct Conditions {
     pub layout: Option<Layout>,
     /// When what happens to which brick.
     pub incidents: Vec<(Duration, u32, Incident)>,
+    /// Whether requests are for whole blocks, all those that they touch: as real daemons are asked where every block is checked.
+    pub are_blocks: bool,
+    /// Requests that are outstanding at a time where they come whatever became of those before: further ones wait until one is
+    /// answered, and their time counts from when they came. Any number when absent.
+    pub outstanding_max: Option<u32>,
     /// Whether all checkers watch: each message and step, and in the end what clients wrote and read.
     pub is_judged: bool,
     /// Requests are counted by intervals of this length; not at all when it is zero.

@@ -4,6 +4,7 @@
 //! a block of the protocol stands for one sector: 4096 bytes of a message are 512 of the disk, of the wires and of the memories, and
 //! machines do the same work for as many blocks. Content is then zeros, so that no checker can watch.
 
+use super::conditions::Conditions;
 use super::workload::{Shape, Sizes, Workload};
 use base::{BLOCK_U64, SECTOR_BYTES};
 use wire::Span;
@@ -18,8 +19,9 @@ pub(crate) enum Grain {
 
 impl Grain {
     /// What requests of this load need.
-    pub(super) fn of(workload: &Workload) -> Grain {
+    pub(super) fn of(workload: &Workload, conditions: &Conditions) -> Grain {
         match workload {
+            _ if conditions.are_blocks => Grain::Block,
             Workload::Closed { mix, .. } | Workload::Open { mix, .. }
                 if matches!(mix.sizes, Sizes::Blocks(_)) =>
             {
@@ -42,15 +44,16 @@ impl Grain {
         self.block_bytes() / SECTOR_BYTES
     }
 
-    /// A request as machines are asked for it. They cut what crosses the end of a stretch, which of sectors comes every 512 KiB and of
+    /// A request as machines are asked for it: of blocks, whole ones. Machines cut what crosses the end of a stretch, which of sectors comes every 512 KiB and of
     /// blocks every 4 MiB: a study's request is moved back before such an end, by whole blocks of 4 KiB, so that it stays one access.
     /// One that is longer than the longest span (128 KiB) is cut all the same.
     pub(super) fn fit(self, shape: Shape) -> Shape {
+        if self == Grain::Block {
+            return shape.in_blocks();
+        }
         let (stretch, end) = (Span::STRETCH_BLOCKS, shape.sector + u64::from(shape.count));
         let over = end % stretch;
-        let is_moved = self == Grain::Sector
-            && shape.count <= Span::BLOCKS_MAX
-            && shape.sector / stretch < (end - 1) / stretch;
+        let is_moved = shape.count <= Span::BLOCKS_MAX && shape.sector / stretch < (end - 1) / stretch;
         let back = over.next_multiple_of(Grain::Block.block_sectors());
         Shape { sector: shape.sector - if is_moved { back } else { 0 }, ..shape }
     }
@@ -76,6 +79,15 @@ mod tests {
         assert_eq!((fit(1016, 8), fit(1024, 8)), (1016, 1024));
         assert_eq!((fit(1017, 8), fit(1023, 8), fit(1020, 21)), (1009, 1015, 996));
         assert_eq!(fit(1000, 257), 1000, "it is cut all the same");
-        assert_eq!(Grain::Block.fit(Shape { sector: 1017, count: 8, is_write: false }).sector, 1017);
+    }
+
+    #[test]
+    fn a_request_for_parts_of_blocks_is_one_for_all_blocks_that_it_touches() {
+        let fit = |sector, count| {
+            let fit = Grain::Block.fit(Shape { sector, count, is_write: true });
+            (fit.sector, fit.count)
+        };
+        assert_eq!((fit(1017, 8), fit(8, 1), fit(15, 1)), ((1016, 16), (8, 8), (8, 8)));
+        assert_eq!(fit(1016, 24), (1016, 24), "whole blocks are what they are");
     }
 }

@@ -17,6 +17,7 @@ use base::{BLOCK_U64, HashMap, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
+use std::collections::VecDeque;
 use wire::{Io, IoError, IoReply, Packet};
 
 /// Whoever waits so long waits for ever.
@@ -68,6 +69,13 @@ struct Arrivals {
     draw: Draw,
 }
 
+/// Requests that came and are not asked yet, where only so many may be outstanding.
+struct Backlog {
+    outstanding_max: usize,
+    /// When each came, its group, and what it asks for.
+    waiting: VecDeque<(Time, u32, Shape)>,
+}
+
 /// How far a run is.
 struct Progress {
     length: Length,
@@ -95,6 +103,7 @@ struct Record {
 
 pub(crate) struct Load {
     arrivals: Arrivals,
+    backlog: Backlog,
     ports: Ports,
     requests: Requests,
     progress: Progress,
@@ -103,26 +112,12 @@ pub(crate) struct Load {
 
 impl Arrivals {
     fn next(&mut self, now: Time) -> Option<Time> {
-        let after = match &mut self.source {
-            Source::Closed { .. } => None,
-            Source::Open { moments, .. } => Some(moments.next()),
-            Source::Stream { records, next, .. } => {
-                *next = records.next();
-                next.map(|record| record.at)
-            }
-        };
-        after.map(|after| Time(self.origin.0 + after.0).max(now))
+        self.source.next_at().map(|after| Time(self.origin.0 + after.0).max(now))
     }
 
     /// The request of an arrival: its group, of so many, and what it asks for.
     fn take(&mut self, groups: u64) -> Option<(u32, Shape)> {
-        match &mut self.source {
-            Source::Closed { .. } => None,
-            Source::Open { drawn, .. } => Some((self.draw.below(groups) as u32, drawn.next(self.sectors))),
-            Source::Stream { next, told, .. } => {
-                next.as_ref().map(|record| told.place(record, groups, self.sectors))
-            }
-        }
+        self.source.take(groups, self.sectors, &mut self.draw)
     }
 
     /// What the next request of a closed loop asks for.
@@ -146,6 +141,7 @@ impl Load {
         let source = Source::new(workload, &mut draw);
         Load {
             arrivals: Arrivals { source, sectors, grain, origin: Time::ZERO, draw },
+            backlog: Backlog { outstanding_max: usize::MAX, waiting: VecDeque::new() },
             ports: Ports::default(),
             requests: Requests::new(release, grain),
             progress: Progress {
@@ -235,6 +231,7 @@ impl Load {
         (self.arrivals.origin, self.progress.last_answer) = (now, now);
         self.measure_from(now);
         self.record.windows = Windows::new(now, conditions.window);
+        self.backlog.outstanding_max = conditions.outstanding_max.map_or(usize::MAX, |most| most as usize);
         self.record.witness = conditions.is_judged.then(Witness::default);
         let end = conditions.end.map(|after| (now + after, LoadEvent::End));
         if let Source::Closed { outstanding, .. } = &self.arrivals.source {
@@ -245,6 +242,7 @@ impl Load {
         if matches!(self.arrivals.source, Source::Stream { .. })
             && are_copies
             && conditions.incidents.is_empty()
+            && !conditions.are_blocks
         {
             self.requests.last_to_disks();
         }
@@ -296,7 +294,8 @@ impl Load {
 
     /// Nothing more arrives, and nothing is open: then the run is over.
     fn end_with_the_last(&mut self) {
-        self.progress.is_over |= self.progress.has_ended && self.requests.are_over();
+        let is_idle = self.requests.are_over() && self.backlog.waiting.is_empty();
+        self.progress.is_over |= self.progress.has_ended && is_idle;
     }
 
     /// A disk has written a block of a volume. The group in which a slot is free now.
@@ -347,8 +346,9 @@ impl World {
             LoadEvent::Arrival => {
                 let load = self.load.as_mut().expect("it has a load");
                 if let Some((group, shape)) = load.arrivals.take(load.ports.groups.len() as u64) {
-                    self.ask_for(group, shape);
+                    load.backlog.waiting.push_back((now, group, shape));
                 }
+                self.ask_waiting();
                 let load = self.load.as_mut().expect("it has a load");
                 match load.arrivals.next(now) {
                     Some(at) => self.time.at(at.0, Event::Load(LoadEvent::Arrival)),
@@ -361,20 +361,31 @@ impl World {
         }
     }
 
+    /// Asks for what came, as far as it may.
+    fn ask_waiting(&mut self) {
+        let load = self.load.as_mut().expect("it has a load");
+        if load.requests.outstanding() < load.backlog.outstanding_max
+            && let Some((came, group, shape)) = load.backlog.waiting.pop_front()
+        {
+            self.ask_for(came, group, shape);
+        }
+    }
+
     /// A slot of a closed loop is free.
     fn ask_next(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
         if let Some(shape) = load.arrivals.next_of_loop() {
-            self.ask_for(group, shape);
+            let now = Time(self.time.now_ns());
+            self.ask_for(now, group, shape);
         }
     }
 
-    fn ask_for(&mut self, group: u32, shape: Shape) {
-        let now = Time(self.time.now_ns());
+    /// A request that came at that moment goes out.
+    fn ask_for(&mut self, came: Time, group: u32, shape: Shape) {
         let load = self.load.as_mut().expect("it has a load");
         let shape = load.arrivals.grain.fit(shape);
         let ports = &load.ports.groups[group as usize];
-        let tag = load.requests.ask(now, (group, ports[0].holders), shape);
+        let tag = load.requests.ask(came, (group, ports[0].holders), shape);
         let Port { node, session, volume, .. } = ports[tag as usize % ports.len()];
         let volume = volume.expect("the session is open");
         let grain = load.arrivals.grain;
@@ -422,6 +433,7 @@ impl World {
         if let Some(group) = load.on_answer(now, tag) {
             self.ask_next(group);
         }
+        self.ask_waiting();
     }
 
     /// A disk has written what begins at this byte.

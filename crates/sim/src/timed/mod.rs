@@ -38,18 +38,19 @@ pub(crate) use hardware::{Hardware, ShelfDisk};
 use load::Port;
 pub(crate) use load::{Load, LoadEvent};
 pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
+use model::DiskConfig;
 use model::host::Work;
-use model::{DiskConfig, Draw};
 pub(crate) use policy::Keeper;
 use policy::Shared;
 use proto::distribute::policy::Policy as _;
 use proto::layout::Layout;
 use proto::seat::Turns;
 use proto::seat::heads::Served;
+pub use source::Arriving;
 use std::rc::Rc;
 use thiserror::Error;
 use wire::ReadPolicy;
-pub use workload::{Arrival, Arrivals, Length, Locality, Mix, Sizes, Workload};
+pub use workload::{Arrival, Arrivals, Drawn, Length, Locality, Mix, Sizes, Workload};
 
 /// Bytes of the disk in a stripe unit.
 const UNIT_BYTES: u64 = 64 << 10;
@@ -138,7 +139,9 @@ pub fn live_through(
         let why = format!("a write of {layout} leaves when it is acknowledged: set write_release to nvram");
         return Err(TimedError::Layout(why));
     }
-    Timed::new(cluster, (policy, layout), workload, length, seed).run(cluster.scheme.name(), conditions)
+    let grain = Grain::of(&workload, conditions);
+    let timed = Timed::new(cluster, (policy, layout), (workload, grain), length, seed);
+    timed.run(cluster.scheme.name(), conditions)
 }
 
 /// What whole machines, or a run that is judged, cannot have is refused, and not left out.
@@ -157,7 +160,7 @@ fn check_conditions(
     {
         return Err(TimedError::Conditions(format!("an incident at brick {brick}, which is in no group")));
     }
-    if conditions.is_judged && Grain::of(workload) != Grain::Block {
+    if conditions.is_judged && Grain::of(workload, conditions) != Grain::Block {
         return refuse("checkers that watch requests of other sizes than whole blocks");
     }
     Ok(())
@@ -213,7 +216,7 @@ impl Timed {
     fn new(
         cluster: &Cluster,
         (policy, layout): (ReadPolicy, Layout),
-        workload: Workload,
+        (workload, grain): (Workload, Grain),
         length: Length,
         seed: u64,
     ) -> Timed {
@@ -221,7 +224,6 @@ impl Timed {
         let order: Vec<usize> = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
         let replicas = cluster.groups.0[0].len() as u32;
         let disk_sectors = cluster.bricks.iter().map(BrickSpec::data_sectors).min().unwrap_or(0);
-        let grain = Grain::of(&workload);
         let block_sectors = grain.block_sectors();
         // Whole blocks of 4 KiB, so that a trace wraps around where it does under the ideal.
         let blocks =
@@ -263,7 +265,7 @@ impl Timed {
         let shape = shape(volumes.clone(), hardware);
         let mut world = World::new(seed, shape, Trace::new(None));
         let sectors = stripes * unit_blocks * u64::from(layout.data()) * block_sectors;
-        let draw = Draw::new(seed ^ 0x6c6f_6164);
+        let draw = source::draws(seed);
         let release = write_release(cluster, &workload);
         let message_bytes = cluster.network.message_bytes;
         let load = Load::new(workload, length, release, (sectors, grain), message_bytes, draw);

@@ -55,6 +55,11 @@ impl Requests {
         self.lasts_to_disks = true;
     }
 
+    /// How many are open.
+    pub(super) fn outstanding(&self) -> usize {
+        self.open.len()
+    }
+
     /// Whether none is open.
     pub(super) fn are_over(&self) -> bool {
         self.open.is_empty()

@@ -1,7 +1,11 @@
 //! Where requests come from: a closed loop, an open stream of draws, or a trace.
 
 use super::workload::{Arrival, Drawn, Moments, Shape, Workload};
+use base::Time;
 use model::Draw;
+
+/// What all draws of a load are apart from other draws of a seed.
+const LOAD: u64 = 0x6c6f_6164;
 
 /// Sectors that lie together on one group when a stream's address space is cut among groups: 64 MiB.
 const EXTENT_SECTORS: u64 = 1 << 17;
@@ -11,6 +15,15 @@ pub(crate) enum Source {
     Closed { outstanding: u32, drawn: Drawn },
     Open { moments: Moments, drawn: Drawn },
     Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival>, told: Told },
+}
+
+/// The requests of an open workload or a stream, by rising time, as a cluster of one group is asked for them: what clients of real daemons ask
+/// for. A closed loop has none.
+pub struct Arriving {
+    source: Source,
+    draw: Draw,
+    /// Of the cluster's address space.
+    sectors: u64,
 }
 
 /// What a stream told of.
@@ -35,12 +48,63 @@ impl Source {
         }
     }
 
+    /// When the next request comes of a load that does not wait for answers. None when no more come.
+    pub(crate) fn next_at(&mut self) -> Option<Time> {
+        match self {
+            Source::Closed { .. } => None,
+            Source::Open { moments, .. } => Some(moments.next()),
+            Source::Stream { records, next, .. } => {
+                *next = records.next();
+                next.map(|record| record.at)
+            }
+        }
+    }
+
+    /// The request that comes then: its group, of so many of `sectors` each, and what it asks for.
+    pub(crate) fn take(&mut self, groups: u64, sectors: u64, draw: &mut Draw) -> Option<(u32, Shape)> {
+        match self {
+            Source::Closed { .. } => None,
+            Source::Open { drawn, .. } => Some((draw.below(groups) as u32, drawn.next(sectors))),
+            Source::Stream { next, told, .. } => {
+                next.as_ref().map(|record| told.place(record, groups, sectors))
+            }
+        }
+    }
+
     /// The share of a stream's requests that were beyond the cluster's end.
     pub(crate) fn wrapped(&self) -> f64 {
         match self {
             Source::Stream { told, .. } => told.wrapped as f64 / told.requests.max(1) as f64,
             Source::Closed { .. } | Source::Open { .. } => 0.0,
         }
+    }
+}
+
+/// The draws of a load, of a run's seed.
+pub(super) fn draws(seed: u64) -> Draw {
+    Draw::new(seed ^ LOAD)
+}
+
+impl Arriving {
+    /// The requests that [`run`](super::run) asks a cluster of one group for, which has so many sectors, with this seed.
+    pub fn new(workload: Workload, sectors: u64, seed: u64) -> Arriving {
+        let mut draw = draws(seed);
+        Arriving { source: Source::new(workload, &mut draw), draw, sectors }
+    }
+
+    /// The share of a stream's requests, until now, that were beyond the cluster's end.
+    pub fn wrapped(&self) -> f64 {
+        self.source.wrapped()
+    }
+}
+
+impl Iterator for Arriving {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let at = self.source.next_at()?;
+        let (_, Shape { sector, count, is_write }) = self.source.take(1, self.sectors, &mut self.draw)?;
+        Some(Arrival { at, sector, count, is_write })
     }
 }
 

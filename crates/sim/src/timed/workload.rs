@@ -121,26 +121,37 @@ pub struct Length {
 
 /// What one request asks for, within a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Shape {
-    pub(crate) sector: u64,
-    pub(crate) count: u32,
-    pub(crate) is_write: bool,
+pub struct Shape {
+    /// The first sector of 512 bytes.
+    pub sector: u64,
+    /// How many.
+    pub count: u32,
+    pub is_write: bool,
+}
+
+impl Shape {
+    /// The request for all blocks that this one touches.
+    pub fn in_blocks(self) -> Shape {
+        let end = (self.sector + u64::from(self.count)).next_multiple_of(BLOCK_SECTORS);
+        let sector = self.sector - self.sector % BLOCK_SECTORS;
+        Shape { sector, count: (end - sector) as u32, ..self }
+    }
 }
 
 /// Draws requests of a mix.
 #[derive(Debug)]
-pub(crate) struct Drawn {
+pub struct Drawn {
     mix: Mix,
     draw: Draw,
 }
 
 impl Drawn {
-    pub(crate) fn new(mix: Mix, draw: Draw) -> Drawn {
+    pub fn new(mix: Mix, draw: Draw) -> Drawn {
         Drawn { mix, draw }
     }
 
     /// A request within `sectors`.
-    pub(crate) fn next(&mut self, sectors: u64) -> Shape {
+    pub fn next(&mut self, sectors: u64) -> Shape {
         let count = self.count().min(u32::try_from(sectors).unwrap_or(u32::MAX)).max(1);
         let space = sectors - u64::from(count) + 1;
         let sector = match self.mix.locality {

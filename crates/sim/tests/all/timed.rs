@@ -1,12 +1,12 @@
 //! Whole machines in the timed world: in blocks, under incidents, judged.
 
+use base::Time;
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions, find};
 use sim::timed::{
-    self, Arrivals, BrickSpec, Cluster, Conditions, Groups, Incident, Length, Locality, Measured, Mix,
-    Scheme, Sizes, Workload, WriteRelease,
+    self, Arrival, Arrivals, Arriving, BrickSpec, Cluster, Conditions, Groups, Incident, Length, Locality,
+    Measured, Mix, Scheme, Sizes, Workload, WriteRelease,
 };
-
 use std::sync::Arc;
 
 fn brick() -> BrickSpec {
@@ -111,7 +111,7 @@ fn parity_is_right_while_a_brick_is_away() {
         incidents: vec![(seconds(2), 3, Incident::Killed), (seconds(8), 3, Incident::Started)],
         is_judged: true,
         window: seconds(1),
-        end: None,
+        ..Conditions::default()
     };
     let length = Length { warmup: 0, requests: 4_500 };
     let run = |workload| timed::live_through(&cluster, workload, length, &conditions, 1);
@@ -120,4 +120,45 @@ fn parity_is_right_while_a_brick_is_away() {
     let lived = run(open()).expect("it runs");
     assert_eq!(lived.violation, None);
     assert_eq!(lived.windows.iter().map(|window| window.requests).sum::<u64>(), 4_500);
+}
+
+/// What clients of real daemons are asked to do is what the simulator does: told one by one, the requests give the same run.
+#[test]
+fn requests_that_are_told_are_those_of_the_run() {
+    let entry = find("sata-ssd").expect("the drive is in the library");
+    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+    let bytes: u64 = 64 << 20;
+    let brick = BrickSpec { data_bytes: Some(bytes), ..BrickSpec::new(drive) };
+    let cluster = Cluster::uniform(brick, 2, 2, Scheme::Policy("usual".parse().expect("a policy")));
+    let locality = Locality::Hot { share: 0.5, space: 0.1 };
+    let mix = Mix { reads: 0.7, sizes: Sizes::Exponential(3000.0), locality };
+    let bursts = Arrivals::Bursts { factor: 3.0, period_ns: 100_000_000 };
+    let open = || Workload::Open { per_second: 1000.0, arrivals: bursts, mix };
+    let conditions = Conditions { are_blocks: true, ..Conditions::default() };
+    let length = Length { warmup: 100, requests: 2_000 };
+    let run = |workload| {
+        let lived = timed::live_through(&cluster, workload, length, &conditions, 7).expect("it runs");
+        lived.measured.answered
+    };
+    let told = Arriving::new(open(), bytes / 512, 7);
+    assert_eq!(run(Workload::Stream(Box::new(told))), run(open()));
+}
+
+/// A request that may not be asked yet waits, and its time counts from when it came.
+#[test]
+fn requests_beyond_those_that_may_be_outstanding_wait() {
+    let cluster = Cluster::uniform(brick(), 1, 1, Scheme::named("hash").expect("a scheme"));
+    let together = |sector| Arrival { at: Time(1_000), sector, count: 8, is_write: false };
+    let longest_ms = |outstanding_max| {
+        let workload = Workload::Stream(Box::new((0..20).map(|at| at * 100_000).map(together)));
+        let conditions = Conditions { are_blocks: true, outstanding_max, ..Conditions::default() };
+        let length = Length { warmup: 0, requests: u64::MAX };
+        let lived = timed::live_through(&cluster, workload, length, &conditions, 3).expect("it runs");
+        let response = lived.measured.answered.response;
+        assert_eq!(response.count, 20);
+        response.max_ms
+    };
+    let (one, all) = (longest_ms(Some(1)), longest_ms(None));
+    assert!(one > all, "{one} ms one by one, {all} ms where the disk can choose");
+    assert_eq!(longest_ms(Some(20)), all);
 }

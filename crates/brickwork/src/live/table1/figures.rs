@@ -40,8 +40,7 @@ pub(super) fn between(plan: &Plan, before: &[Page], after: &[Page], seen: &Seen)
     let accesses = reads + total("brickwork_emulated_drive_writes_total");
     let busy_s: f64 = bricks.iter().map(|[_, busy, _]| busy).sum();
     let clock_s: f64 = bricks.iter().map(|[_, _, clock]| clock).sum();
-    let per_second = 1.0 / (seen.seconds / f64::from(plan.dilate)).max(1e-9);
-    let client_reads = seen.reads.count as f64 * per_second;
+    let client_reads = seen.reads.count as f64 / plan.measure.as_secs_f64();
     let drive_ms = |response: Duration| response.as_secs_f64() * 1e3 / f64::from(plan.dilate);
     Figures {
         throughput_iops: bricks.iter().map(|[accesses, _, clock]| accesses / clock.max(1e-9)).sum::<f64>()

@@ -73,10 +73,10 @@ fn measure(plan: &Plan, bed: &mut Bed, policy: ReadPolicy) -> Result<Figures> {
     bed.await_drives(figures::clock_s, true)?;
     let client = Client::start(&plan.asked(), &[bed.endpoint(0)])?;
     let window = || -> Result<(Vec<Page>, Vec<Page>)> {
-        client.sleep(plan.real(plan.warm_up))?;
+        client.sleep(plan.real(plan.warm_up));
         client.measure(true);
         let before = bed.pages()?;
-        client.sleep(plan.real(plan.measure))?;
+        client.sleep(plan.real(plan.measure));
         client.measure(false);
         Ok((before, bed.pages()?))
     };

@@ -1,14 +1,15 @@
 //! What is the same in the simulation and on the cluster.
 
 use crate::config::Bytes;
+use crate::live::asked::{Asked, Loop};
 use crate::live::bed::{self, Setting};
-use crate::live::load::Asked;
 use anyhow::{Result, ensure};
 use base::BLOCK_U64;
 use lab::outcome::Assumed;
 use lab::parameters::{Parameters, Value};
 use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
 use proto::distribute::GRANULE_BYTES;
+use sim::timed::{Locality, Mix, Sizes};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,13 +122,12 @@ impl Plan {
 
     /// What clients ask for.
     pub(super) fn asked(&self) -> Asked {
-        Asked {
-            seed: self.seed,
-            blocks: self.volume.0 / BLOCK_U64,
-            request_blocks: 1,
-            reads: READS,
+        Asked::Loop(Loop {
             outstanding: OUTSTANDING,
-        }
+            mix: Mix { reads: READS, sizes: Sizes::Blocks(1), locality: Locality::Uniform },
+            sectors: self.volume.0 / SECTOR_BYTES,
+            seed: self.seed,
+        })
     }
 
     /// So many bytes of the drive are one granule of the volume.

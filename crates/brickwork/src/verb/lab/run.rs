@@ -20,9 +20,11 @@ const FOLDER: &str = "lab-results";
 The same seed prints the same, whether on one core or on all; only wall_s differs. With --out, points that were already
 computed by this program under the same assumptions are taken from there, so that an interrupted run goes on.
 
-With --live, files of one's own run on real daemons on this machine, beside their prediction: closed loops of whole blocks on one
-group of bricks, with emulated disks or files in memory (disk = \"ram-disk\"). What work costs on this machine is in the file that
-`brickwork lab calibrate` writes.
+With --live, files of one's own run on real daemons on this machine, beside their prediction: every kind of workload, on one group
+of bricks, with emulated disks or files in memory (disk = \"ram-disk\"). Both worlds are asked for the same requests, rounded
+out to whole blocks of 4 KiB, as every block that is read is checked. The time of a request of an open loop or a trace counts
+from when it was due; a run that could not send in time says so. What work costs on this machine is in the file that `brickwork lab
+calibrate` writes.
 
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
@@ -38,7 +40,8 @@ Examples:
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
   brickwork lab run mine.toml --plot
   brickwork lab run dsptf.table1 --live --dilate 4
-  brickwork lab run mine.toml --live --costs costs.toml")]
+  brickwork lab run mine.toml --live --costs costs.toml
+  brickwork lab run docs/lab/open/poisson.toml --live --costs costs.toml")]
 pub(super) struct Run {
     /// Experiments: an id, a paper (`dsptf`), `all`, or a file of one's own (`mine.toml`)
     #[arg(required = true, value_name = "ID")]
