@@ -109,6 +109,8 @@ impl Costs {
 pub struct Machine {
     pub processors: u32,
     pub costs: Costs,
+    /// Microseconds of processors that a request of the reference load cost when the costs were measured.
+    pub reference_us: f64,
 }
 
 /// Why a file of costs cannot be used.
@@ -124,7 +126,8 @@ pub enum MachineError {
 
 const PROCESSORS: &str = "processors";
 const SLEEP: &str = "sleep_ns";
-const NS: &str = "a number from 0 to 1e9";
+const REFERENCE: &str = "reference_us";
+const NUMBER: &str = "a number from 0 to 1e9";
 
 impl Machine {
     /// Reads a file's text. All keys must be there, and no others.
@@ -138,32 +141,44 @@ impl Machine {
             let value = table.get(name).map_or_else(String::new, ToString::to_string);
             MachineError::Value { name: name.to_owned(), value, wanted }
         };
-        let ns = |name: &'static str| {
+        let number = |name: &'static str| {
             let value = table.get(name).ok_or(MachineError::Missing(name))?;
             let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
-            number.filter(|ns| (0.0..=1e9).contains(ns)).ok_or_else(|| wrong(name, NS))
+            number.filter(|number| (0.0..=1e9).contains(number)).ok_or_else(|| wrong(name, NUMBER))
         };
         let known = |name: &str| {
-            name == PROCESSORS || name == SLEEP || Kind::ALL.iter().any(|(_, known)| *known == name)
+            [PROCESSORS, SLEEP, REFERENCE].contains(&name)
+                || Kind::ALL.iter().any(|(_, known)| *known == name)
         };
         if let Some(unknown) = table.keys().find(|name| !known(name)) {
             return Err(wrong(unknown, "a key of a file of costs"));
         }
         let processors = table.get(PROCESSORS).ok_or(MachineError::Missing(PROCESSORS))?.as_integer();
         let processors = processors.filter(|count| (1..=4096).contains(count));
-        let mut costs = Costs { ns: [0.0; KINDS], sleep_ns: ns(SLEEP)? };
+        let mut costs = Costs { ns: [0.0; KINDS], sleep_ns: number(SLEEP)? };
         for (kind, name) in Kind::ALL {
-            costs.ns[kind as usize] = ns(name)?;
+            costs.ns[kind as usize] = number(name)?;
         }
         let processors = processors.ok_or_else(|| wrong(PROCESSORS, "a whole number from 1 to 4096"))? as u32;
-        Ok(Machine { processors, costs })
+        Ok(Machine { processors, costs, reference_us: number(REFERENCE)? })
+    }
+
+    /// The same machine at a time when a request of the reference load costs so much.
+    #[must_use]
+    pub fn at_speed(self, reference_us: f64) -> Machine {
+        let factor = if self.reference_us > 0.0 { reference_us / self.reference_us } else { 1.0 };
+        let Costs { ns, sleep_ns } = self.costs;
+        let costs = Costs { ns: ns.map(|ns| ns * factor), sleep_ns: sleep_ns * factor };
+        Machine { costs, reference_us, ..self }
     }
 
     /// The text of its file.
     pub fn text(&self) -> String {
-        let mut text = format!("{PROCESSORS} = {}\n{SLEEP} = {:.0}\n", self.processors, self.costs.sleep_ns);
+        let Machine { processors, costs, reference_us } = self;
+        let mut text = format!("{PROCESSORS} = {processors}\n{REFERENCE} = {reference_us:.1}\n");
+        text += &format!("{SLEEP} = {:.0}\n", costs.sleep_ns);
         for (kind, name) in Kind::ALL {
-            text += &format!("{name} = {:.0}\n", self.costs.ns[kind as usize]);
+            text += &format!("{name} = {:.0}\n", costs.ns[kind as usize]);
         }
         text
     }
@@ -288,9 +303,11 @@ mod tests {
     fn a_file_of_costs_is_read_as_it_was_written_and_mistakes_are_named() {
         let costs =
             Costs { ns: [1.0, 10.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 11.0, 12.0, 13.0], sleep_ns: 8.0 };
-        let machine = Machine { processors: 2, costs };
+        let machine = Machine { processors: 2, costs, reference_us: 70.5 };
         let text = machine.text();
         assert_eq!(Machine::parse(&text), Ok(machine));
+        let slower = machine.at_speed(141.0);
+        assert_eq!((slower.costs.ns[1], slower.costs.sleep_ns, slower.processors), (20.0, 16.0, 2));
         let why = |text: &str| Machine::parse(text).expect_err("refused").to_string();
         assert!(why(&text.replace("turn_ns = 1\n", "")).contains("turn_ns is missing"));
         assert!(why(&text.replace("write_ns = 7", "write_ns = -7")).contains("write_ns = -7 is not"));

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use wire::ReadPolicy;
 
 const TIMES: Times = Times { warm_up: Duration::from_millis(600), measure: Duration::from_millis(2_400) };
+const NOW: Times = Times { warm_up: Duration::from_millis(400), measure: Duration::from_millis(1_600) };
 /// Shorter: what is simulated is even.
 const SIMULATED: Times = Times { warm_up: Duration::from_millis(50), measure: Duration::from_millis(200) };
 const ROUNDS: u32 = 6;
@@ -41,6 +42,9 @@ const LOADS: [(f64, u32, u32); 8] = [
     (1.0, 16, 8),
     (0.0, 16, 8),
 ];
+/// Which of them shows how fast the machine is now. Machines that others use as well are faster and slower by a fifth from one quarter of an
+/// hour to the next.
+const REFERENCE: usize = 4;
 /// What is assumed before anything is known, in nanoseconds.
 const GUESS: Costs = Costs {
     ns: [
@@ -87,7 +91,8 @@ pub fn run(say: &dyn Fn(&str)) -> Result<Calibrated> {
         processor_us: [live.spent.all(), predicted.figures.spent.all()],
     };
     let loads = loads.iter().zip(live.iter().zip(&predicted)).map(checked).collect();
-    Ok(Calibrated { machine: Machine { processors, costs }, loads })
+    let reference_us = live[REFERENCE].spent.all();
+    Ok(Calibrated { machine: Machine { processors, costs, reference_us }, loads })
 }
 
 /// Nanoseconds for 1024 bytes of content that are multiplied or added: the parity of whole stripes, at the best of a few times.
@@ -100,6 +105,21 @@ fn coded_ns() -> f64 {
         began.elapsed().as_nanos() as f64 / f64::from(TIMES_A_ROUND) / (stripe.bytes() as f64 / 1024.0)
     };
     (0..5).map(time).fold(f64::INFINITY, f64::min)
+}
+
+/// The same machine as it is now: measures the reference load for about two seconds.
+///
+/// # Errors
+/// When the cluster cannot be made, or a request fails.
+pub(super) fn now(machine: Machine) -> Result<Machine> {
+    let described = Described::new(system(LOADS[REFERENCE], machine.processors)?, &NOW, SEED)?;
+    let folder = Folder::make(&bed::folder())?;
+    let mut bed = Bed::start(&described.setting, &folder)?;
+    bed.fill()?;
+    let figures = described.measure_on(&mut bed, &NOW)?;
+    drop(bed);
+    folder.remove()?;
+    Ok(machine.at_speed(figures.spent.all()))
 }
 
 fn measure(

@@ -2,6 +2,7 @@
 
 use super::asked::OUTSTANDING_MOST;
 use super::bed::{self, Folder};
+use super::calibrate;
 use super::described::{Described, Figures, Predicted, Times};
 use super::load::{LATE, Lateness};
 use anyhow::{Context, Result, ensure};
@@ -118,16 +119,19 @@ pub fn run(live: &Live, say: &dyn Fn(&str)) -> Result<Outcome> {
     for path in &live.files {
         all.extend(described(path, live)?);
     }
-    say("simulating");
     let times = times(live.is_quick);
-    let predict = |(labels, described): (Row, Described)| {
-        let predicted = described.predict(&times, live.seed).with_context(|| series_name(&labels))?;
-        Ok((labels, described, predicted))
-    };
-    let all = all.into_iter().map(predict).collect::<Result<Vec<_>>>()?;
     let mut compared = Vec::new();
-    for (labels, described, predicted) in all {
+    for (labels, described) in all {
         let name = series_name(&labels);
+        let described = match live.machine {
+            Some(machine) => {
+                say(&format!("measuring how fast this machine is now, for {name}"));
+                described.on(hosts(calibrate::now(machine)?))
+            }
+            None => described,
+        };
+        say(&format!("simulating {name}"));
+        let predicted = described.predict(&times, live.seed).with_context(|| name.clone())?;
         say(&format!("running {name}"));
         let folder = Folder::make(&bed::folder())?;
         let mut notes = described.asked.notes();
@@ -153,7 +157,7 @@ fn described(path: &Path, live: &Live) -> Result<Vec<(Row, Described)>> {
         let described = Described::new(system, &times(live.is_quick), live.seed)
             .with_context(|| format!("{}", path.display()))?;
         let described = match live.machine {
-            Some(Machine { processors, costs }) => described.on(Hosts { costs, processors, is_shared: true }),
+            Some(machine) => described.on(hosts(machine)),
             None => described,
         };
         ensure!(
@@ -163,6 +167,11 @@ fn described(path: &Path, live: &Live) -> Result<Vec<(Row, Described)>> {
         Ok((labels, described))
     };
     lab::own::systems(path, scale)?.into_iter().map(one).collect()
+}
+
+/// One machine for all, as here.
+fn hosts(Machine { processors, costs, .. }: Machine) -> Hosts {
+    Hosts { costs, processors, is_shared: true }
 }
 
 /// How long runs are.
@@ -206,7 +215,10 @@ fn outcome(live: &Live, all: &[Compared], wall: Duration) -> Outcome {
         sensitivity: Vec::new(),
         notes: all.iter().filter_map(Compared::misses).chain(all.iter().flat_map(|one| one.notes.clone())).chain([
             "Bricks, gateways, a directory and the clients are processes of their own on this machine, with their files in memory; \
-             every block that was read was checked. Predictions were made before the clusters were started."
+             every block that was read was checked. Each prediction was made before its cluster was started."
+                .to_owned(),
+            "With a file of costs a known load is measured before each prediction, and costs are taken to be as much higher or lower as it costs \
+             more or less than when they were measured."
                 .to_owned(),
             "processor_us is what a request costs all processors together: those of clients, gateways and bricks.".to_owned(),
         ]).collect(),
@@ -263,7 +275,7 @@ mod tests {
             let entries = std::fs::read_dir(manual.join(folder)).expect("the folder is there");
             entries.map(|entry| entry.expect("an entry").path())
         });
-        let machine = Some(Machine { processors: 2, costs: Default::default() });
+        let machine = Some(Machine { processors: 2, costs: Default::default(), reference_us: 70.0 });
         let live = Live { files: Vec::new(), machine, seed: 1, is_quick: true };
         let count =
             files.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).map(|path| {

@@ -132,7 +132,7 @@ fn open_loops_and_traces_run_on_daemons_beside_their_predictions() {
 }
 
 /// What work costs some machine: nothing is asserted of how long anything takes.
-const COSTS: &str = "processors = 2\nsleep_ns = 3000\nturn_ns = 4000\nwake_ns = 4000\npacket_ns = 2000\n\
+const COSTS: &str = "processors = 2\nreference_us = 70\nsleep_ns = 3000\nturn_ns = 4000\nwake_ns = 4000\npacket_ns = 2000\n\
                      kibibyte_ns = 200\nrequest_ns = 4000\nclient_ns = 8000\nread_ns = 4000\nwrite_ns = 10000\nbatch_ns = 10000\n\
                      rouse_ns = 10000\nwritten_ns = 200\ncoded_ns = 50\n";
 
