@@ -13,7 +13,7 @@ use proto::seat::heads::{self, Heads, Served};
 use std::collections::{BTreeSet, VecDeque};
 use store::{Io, IoDone, IoFault, IoKind, Space, Stats, Store, StoreConfig, StoreEffect, StoreEvent};
 use wire::Packet;
-use wire::disk::Recovered;
+use wire::disk::{Recovered, Reply};
 
 /// What happens to a brick.
 #[derive(Debug)]
@@ -70,10 +70,19 @@ pub enum Effect {
 }
 
 enum Phase {
-    /// Disks are being read; what each held, once it is known.
-    Opening(Vec<Option<Recovered>>),
+    Opening(Opening),
     Running(Box<Brick>),
     Failed,
+}
+
+/// Disks are being read: what the brick is told as soon as it runs.
+struct Opening {
+    /// What each disk held, once it is known.
+    found: Vec<Option<Recovered>>,
+    /// Who can be reached.
+    reached: BTreeSet<NodeId>,
+    /// What stores that are open already have said. They say it once: that one wants to destage, or that its disk failed.
+    replies: Vec<(usize, Reply)>,
 }
 
 /// What one part has for another.
@@ -135,8 +144,6 @@ pub struct BrickNode<B = Store> {
     config: BrickConfig,
     stores: Vec<B>,
     phase: Phase,
-    /// Who could be reached before the brick ran; it is told when it does.
-    reached: BTreeSet<NodeId>,
     queue: VecDeque<Job>,
     /// One for each disk, or none.
     heads: Vec<Heads<Io>>,
@@ -162,10 +169,13 @@ impl<B: Backing> BrickNode<B> {
     pub fn over(config: BrickConfig, stores: Vec<B>) -> BrickNode<B> {
         assert!(!stores.is_empty(), "a brick has a disk");
         BrickNode {
-            phase: Phase::Opening(vec![None; stores.len()]),
+            phase: Phase::Opening(Opening {
+                found: vec![None; stores.len()],
+                reached: BTreeSet::new(),
+                replies: Vec::new(),
+            }),
             stores,
             config,
-            reached: BTreeSet::new(),
             queue: VecDeque::new(),
             heads: Vec::new(),
             served: Served::default(),
@@ -272,9 +282,10 @@ impl<B: Backing> BrickNode<B> {
                     Ok(event) => self.queue.push_back(Job::Heads(disk, event)),
                     Err(io) => fx.push(Effect::Disk { disk, io, due: None }),
                 },
-                StoreEffect::Reply(reply) => {
-                    self.queue.push_back(Job::Brick(BrickEvent::Store { disk, reply }))
-                }
+                StoreEffect::Reply(reply) => match &mut self.phase {
+                    Phase::Opening(opening) => opening.replies.push((disk, reply)),
+                    _ => self.queue.push_back(Job::Brick(BrickEvent::Store { disk, reply })),
+                },
                 StoreEffect::Opened(result) => self.opened(now, disk, result.map(|found| *found), fx),
             }
         }
@@ -338,38 +349,41 @@ impl<B: Backing> BrickNode<B> {
         result: Result<Recovered, store::OpenError>,
         fx: &mut Vec<Effect>,
     ) {
-        let Phase::Opening(found) = &mut self.phase else { return };
+        let Phase::Opening(opening) = &mut self.phase else { return };
         match result {
-            Ok(recovered) => found[disk] = Some(recovered),
+            Ok(recovered) => opening.found[disk] = Some(recovered),
             Err(error) => {
                 self.phase = Phase::Failed;
                 return fx.push(Effect::Failed { why: format!("disk {disk}: {error}") });
             }
         }
-        if found.iter().all(Option::is_some) {
-            let found = core::mem::take(found).into_iter().flatten().collect();
-            let mut brick = Brick::new(self.config.clone(), found, now);
-            #[cfg(feature = "planted")]
-            brick.set_rules(self.rules);
-            brick.set_disks(self.stores.iter().filter_map(B::identity).collect());
-            if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
-                brick.count(Counter::TornJournalTailAtRecovery);
-            }
-            self.phase = Phase::Running(Box::new(brick));
-            // They were seen before it was known where the blocks are.
-            self.see_heads();
-            let reached = core::mem::take(&mut self.reached);
-            self.queue.extend(reached.into_iter().map(|peer| Job::Brick(BrickEvent::Up(peer))));
-            fx.push(Effect::Ready);
+        if opening.found.iter().any(Option::is_none) {
+            return;
         }
+        let found = opening.found.drain(..).flatten().collect();
+        let (reached, replies) =
+            (core::mem::take(&mut opening.reached), core::mem::take(&mut opening.replies));
+        let mut brick = Brick::new(self.config.clone(), found, now);
+        #[cfg(feature = "planted")]
+        brick.set_rules(self.rules);
+        brick.set_disks(self.stores.iter().filter_map(B::identity).collect());
+        if self.stores.iter().any(|store| store.stats().journal.torn_tails > 0) {
+            brick.count(Counter::TornJournalTailAtRecovery);
+        }
+        self.phase = Phase::Running(Box::new(brick));
+        // They were seen before it was known where the blocks are.
+        self.see_heads();
+        let said = replies.into_iter().map(|(disk, reply)| BrickEvent::Store { disk, reply });
+        self.queue.extend(said.chain(reached.into_iter().map(BrickEvent::Up)).map(Job::Brick));
+        fx.push(Effect::Ready);
     }
 
     /// Reading the disks takes its time: who comes and goes meanwhile must not be forgotten.
     fn note_peer(&mut self, event: &Event) {
+        let Phase::Opening(Opening { reached, .. }) = &mut self.phase else { return };
         match event {
-            _ if !matches!(self.phase, Phase::Opening(_)) => {}
-            Event::Up(peer) => drop(self.reached.insert(*peer)),
-            Event::Down(peer) => drop(self.reached.remove(peer)),
+            Event::Up(peer) => drop(reached.insert(*peer)),
+            Event::Down(peer) => drop(reached.remove(peer)),
             Event::Packet { .. } | Event::Disk { .. } | Event::Computed { .. } | Event::Heads(_) => {}
         }
     }

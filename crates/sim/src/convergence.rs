@@ -3,7 +3,7 @@
 
 use crate::checkers::Violation;
 use crate::units::{MS, SECOND};
-use crate::world::World;
+use crate::world::{Node, World};
 use base::BrickId;
 use std::collections::BTreeSet;
 use wire::directory::{AdminReply, BrickEntry, BrickStatus, ClusterStatus, VolumeStatus};
@@ -15,6 +15,8 @@ const REDUNDANT_NS: u64 = 120 * SECOND;
 const SCRUB_NS: u64 = 60 * SECOND;
 const FULL_SPEED: u64 = 256 << 20;
 const POLL_NS: u64 = 100 * MS;
+/// What a store has journalled is at its final place within this time, once nobody asks anything of it.
+const DESTAGED_NS: u64 = 30 * SECOND;
 
 impl World {
     /// Runs until all bricks are back and all groups are redundant.
@@ -67,6 +69,21 @@ impl World {
             rebuild_after_s: Some(self.shape.upkeep.rebuild_after_s),
         };
         self.administer(vec![care]).map(drop)
+    }
+
+    /// Waits until every store has written what it journalled to its final place: none waits for ever for its turn.
+    pub(crate) fn destage_all(&mut self) -> Result<(), Violation> {
+        let end_ns = self.time.now_ns() + DESTAGED_NS;
+        while self.judges.are_content() {
+            let waits = |node: &Node| Some((node.id(), node.waiting_to_be_destaged()?));
+            let Some((node, slots)) = self.nodes.iter().find_map(waits) else { break };
+            if self.time.now_ns() > end_ns {
+                let what = format!("{node} has not destaged {slots} slots for {} s", DESTAGED_NS / SECOND);
+                return Err(Violation::new("live", what));
+            }
+            self.run_until(self.time.now_ns() + POLL_NS);
+        }
+        Ok(())
     }
 
     /// Blocks that bricks name as lost are waited for longer: a member that was left out for being slow may have what it

@@ -99,7 +99,7 @@ impl World {
         self.workload.stop();
         self.await_answers(healed_ns);
         if self.judges.are_content() {
-            let verdict = self.converge().and_then(|()| self.scrub_clean());
+            let verdict = self.converge().and_then(|()| self.scrub_clean()).and_then(|()| self.destage_all());
             self.judge(verdict);
         }
         let healed_ns = self.time.now_ns();

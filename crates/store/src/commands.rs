@@ -187,6 +187,13 @@ impl Running {
         self.enqueue(Item::Remember(token, completions));
     }
 
+    /// Takes over what is still of interest, with the next group. A store that is busy leaves it: it is told again in time.
+    pub(crate) fn on_refresh(&mut self, completions: Vec<Completion>) {
+        if !self.log.is_queue_full() {
+            self.enqueue(Item::Refresh(completions));
+        }
+    }
+
     pub(crate) fn on_discard(&mut self, region: Region) {
         if !region.is_sound() || !self.holds_any(region) {
             return;
@@ -269,7 +276,7 @@ impl Running {
                 self.destage.hurry(true);
             }
             Item::Barrier(token) => self.device.noted(token, Ok(())),
-            Item::Checkpoint => {}
+            Item::Refresh(_) | Item::Checkpoint => {}
         }
     }
 

@@ -15,11 +15,11 @@ type Name = (ClientId, u64, u64);
 /// whoever knows that a part may still be asked for can keep it.
 #[derive(Debug, Default)]
 pub(crate) struct Completions {
-    /// Each part, with its turn to be forgotten.
+    /// Each part, with when it was told: the serial number of that.
     parts: BTreeMap<Name, (Stamp, u64)>,
-    turns: BTreeMap<u64, Name>,
+    in_order: BTreeMap<u64, Name>,
     clients: BTreeMap<ClientId, BTreeSet<u64>>,
-    turns_given: u64,
+    serial: u64,
     /// The latest stamp among those that were forgotten.
     forgotten: Stamp,
     max: usize,
@@ -53,40 +53,40 @@ impl Completions {
             return;
         }
         let name = (client, sequence, completion.part);
-        if let Some((_, turn)) = self.parts.get(&name) {
-            self.remove(*turn);
+        if let Some((_, serial)) = self.parts.get(&name) {
+            self.remove(*serial);
         }
-        self.turns_given += 1;
-        self.parts.insert(name, (completion.stamp, self.turns_given));
-        self.turns.insert(self.turns_given, name);
+        self.serial += 1;
+        self.parts.insert(name, (completion.stamp, self.serial));
+        self.in_order.insert(self.serial, name);
         let of_client = self.clients.entry(client).or_default();
-        of_client.insert(self.turns_given);
+        of_client.insert(self.serial);
         let oldest = of_client.first().copied().filter(|_| of_client.len() > CLIENT_COMPLETIONS_MAX);
-        oldest.into_iter().for_each(|turn| self.forget(turn));
+        oldest.into_iter().for_each(|serial| self.forget(serial));
         while self.parts.len() > self.max || self.clients.len() > CLIENTS_MAX {
-            let (&oldest, _) = self.turns.first_key_value().expect("each part has a turn");
+            let (&oldest, _) = self.in_order.first_key_value().expect("each part was told");
             self.forget(oldest);
         }
     }
 
     /// All that it remembers, in the order in which it would be forgotten.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Completion> {
-        self.turns.values().map(|name| {
+        self.in_order.values().map(|name| {
             let (client, sequence, part) = *name;
             Completion { request: RequestId { client, sequence }, part, stamp: self.parts[name].0 }
         })
     }
 
-    fn forget(&mut self, turn: u64) {
-        let stamp = self.remove(turn);
+    fn forget(&mut self, serial: u64) {
+        let stamp = self.remove(serial);
         self.forgotten = self.forgotten.max(stamp);
     }
 
-    fn remove(&mut self, turn: u64) -> Stamp {
-        let name = self.turns.remove(&turn).expect("a part has a turn");
-        let (stamp, _) = self.parts.remove(&name).expect("a turn is a part's");
+    fn remove(&mut self, serial: u64) -> Stamp {
+        let name = self.in_order.remove(&serial).expect("a part was told");
+        let (stamp, _) = self.parts.remove(&name).expect("what was told is a part");
         let of_client = self.clients.get_mut(&name.0).expect("a part has a client");
-        of_client.remove(&turn);
+        of_client.remove(&serial);
         if of_client.is_empty() {
             self.clients.remove(&name.0);
         }
@@ -125,7 +125,7 @@ mod tests {
         completions.insert(completion(1, 6, 9));
         assert_eq!((stamps(&completions), completions.forgotten()), (vec![6, 7, 8, 9], Stamp(4)));
         (10..9000).for_each(|n| completions.insert(completion(n, 1, n)));
-        assert_eq!((completions.len(), completions.turns.len(), completions.clients.len()), (4, 4, 4));
+        assert_eq!((completions.len(), completions.in_order.len(), completions.clients.len()), (4, 4, 4));
     }
 
     #[test]

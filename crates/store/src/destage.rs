@@ -67,14 +67,15 @@ impl Destage {
         }
     }
 
-    pub(crate) fn stats(&self) -> DestageStats {
+    pub(crate) fn stats(&self, blocks: &Blocks) -> DestageStats {
+        let waiting_slots = (blocks.layers.durable().len() + blocks.layers.destaging().len()) as u64;
         let of_cycle = match &self.cycle {
             Cycle::Writing(writing) | Cycle::Flushing(writing) | Cycle::Header(writing) => {
                 writing.written_blocks()
             }
             Cycle::Idle | Cycle::Wanted | Cycle::Sealing { .. } => 0,
         };
-        DestageStats { blocks: self.stats.blocks + of_cycle, ..self.stats }
+        DestageStats { blocks: self.stats.blocks + of_cycle, waiting_slots, ..self.stats }
     }
 
     /// How many pages were found damaged on the disk.
@@ -97,8 +98,10 @@ impl Destage {
     /// Something waits for the room that a cycle gives: the one that is under way waits for no turn, nor does the one that begins now if
     /// there `is_more` to destage.
     pub(crate) fn hurry(&mut self, is_more: bool) {
-        self.turns.hurry();
         self.want(is_more);
+        if !self.is_idle() {
+            self.turns.hurry();
+        }
     }
 
     /// Wants a cycle when enough has gathered, the journal fills up, or the disk is idle.
@@ -114,7 +117,8 @@ impl Destage {
     fn look_at_room(&mut self, blocks: &Blocks, log: &Log) {
         let journal = log.journal();
         let is_memory_full = blocks.layers.journalled_bytes() > self.limits.backlog_bytes / 4 * 3;
-        if is_memory_full || journal.used() > journal.capacity() / 2 {
+        let is_full = is_memory_full || journal.used() > journal.capacity() / 2;
+        if is_full && !self.is_idle() {
             self.turns.hurry();
         }
     }

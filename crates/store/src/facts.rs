@@ -41,8 +41,12 @@ impl Facts {
         if is_full { Err(StoreError::NoSpace) } else { Ok(()) }
     }
 
-    /// Sets or removes a note.
+    /// Sets or removes a note. The horizon only rises: what the store has forgotten since is in it, and whoever notes another one may
+    /// not know of that.
     pub(crate) fn note(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        if key == HORIZON_NOTE && stamp_of(value.as_ref()) < stamp_of(self.notes.get(HORIZON_NOTE)) {
+            return;
+        }
         self.notes_bytes -= self.notes.get(&key).map_or(0, |old| note_bytes(&key, old));
         match value {
             Some(value) => {
@@ -61,8 +65,7 @@ impl Facts {
 
     /// All notes; that of the horizon covers what was forgotten.
     pub(crate) fn notes(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let noted = self.notes.get(HORIZON_NOTE).and_then(|value| Stamp::from_bytes(value).ok());
-        let horizon = noted.unwrap_or_default().max(self.completions.forgotten());
+        let horizon = stamp_of(self.notes.get(HORIZON_NOTE)).max(self.completions.forgotten());
         let others = self.notes.iter().filter(|(key, _)| *key != HORIZON_NOTE);
         let others = others.map(|(key, value)| (key.clone(), value.clone()));
         let horizon = (horizon > Stamp::ZERO).then(|| (HORIZON_NOTE.to_vec(), horizon.to_bytes()));
@@ -99,6 +102,29 @@ impl Facts {
     }
 }
 
+fn stamp_of(value: Option<&Vec<u8>>) -> Stamp {
+    value.and_then(|value| Stamp::from_bytes(value).ok()).unwrap_or_default()
+}
+
 fn note_bytes(key: &[u8], value: &[u8]) -> usize {
     key.len() + value.len() + NOTE_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A catch-up may note a horizon that is below what the store itself has forgotten, and said in a checkpoint.
+    #[test]
+    fn the_horizon_only_rises() {
+        let mut facts = Facts::new(64 << 20);
+        let horizon = |stamp: u64| (HORIZON_NOTE.to_vec(), Stamp(stamp).to_bytes());
+        facts.reset_notes(vec![horizon(9)]);
+        let (key, value) = horizon(7);
+        facts.note(key, Some(value));
+        assert_eq!(facts.notes(), [horizon(9)]);
+        let (key, value) = horizon(11);
+        facts.note(key, Some(value));
+        assert_eq!(facts.notes(), [horizon(11)]);
+    }
 }

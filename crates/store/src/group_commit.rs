@@ -351,7 +351,9 @@ impl Log {
             Item::Drop(stamp) => Record::Drop { stamp: *stamp },
             Item::Mend(id) => self.works.mend(*id).record(),
             Item::Note { key, value, .. } => Record::Note { key: key.clone(), value: value.clone() },
-            Item::Remember(_, completions) => Record::Remember { completions: completions.clone() },
+            Item::Remember(_, completions) | Item::Refresh(completions) => {
+                Record::Remember { completions: completions.clone() }
+            }
             Item::Discard(region) => Record::discard(*region),
             Item::Checkpoint => unreachable!("a checkpoint is built apart"),
             Item::Barrier(_) => unreachable!("a barrier is no record"),
@@ -364,7 +366,7 @@ impl Log {
             Item::Apply(stamp) | Item::Image(stamp, _) => {
                 self.facts.remember(self.writes.known(*stamp).completion());
             }
-            Item::Remember(_, completions) => {
+            Item::Remember(_, completions) | Item::Refresh(completions) => {
                 completions.iter().for_each(|&completion| self.facts.remember(completion))
             }
             _ => {}

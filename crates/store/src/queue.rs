@@ -22,6 +22,8 @@ pub(crate) enum Item {
         value: Option<Vec<u8>>,
     },
     Remember(Token, Vec<Completion>),
+    /// The same, and nobody waits for it.
+    Refresh(Vec<Completion>),
     Discard(Region),
     /// No record: all that is before it is in the journal.
     Barrier(Token),

@@ -17,8 +17,10 @@ pub(crate) fn refusal(command: &Command, error: StoreError) -> Option<Reply> {
         }
         Command::Inventory { token, .. } => Reply::Inventory { token, result: Err(error) },
         Command::Destage { token, .. } => Reply::Destaged { token },
-        Command::Apply { .. } | Command::Drop { .. } | Command::Discard { .. } | Command::Forget { .. } => {
-            return None;
-        }
+        Command::Apply { .. }
+        | Command::Drop { .. }
+        | Command::Discard { .. }
+        | Command::Forget { .. }
+        | Command::Refresh { .. } => return None,
     })
 }

@@ -65,7 +65,7 @@ impl Running {
             disk: self.device.stats(),
             journal: self.log.stats(),
             reads: ReadStats { cache_bytes: self.blocks.cache.bytes() as u64, ..self.reads.stats() },
-            destage: self.destage.stats(),
+            destage: self.destage.stats(&self.blocks),
             pages: PageStats {
                 count: pages.count() as u64,
                 lost: pages.lost() as u64,
@@ -140,6 +140,7 @@ impl Running {
                 self.device.reply(Reply::Inventory { token, result });
             }
             Command::Remember { token, completions } => self.on_remember(token, completions),
+            Command::Refresh { completions } => self.on_refresh(completions),
             Command::Barrier { token } => self.log.barriers.push(token, &self.log.writes),
             Command::Forget { span } => self.blocks.forget_cached(span),
             Command::Destage { token, blocks } => self.on_turn((token, blocks)),

@@ -70,6 +70,8 @@ pub struct DestageStats {
     /// Blocks written to their final place.
     pub blocks: u64,
     pub cycles: u64,
+    /// Slots (16 blocks each) of which content is journalled and not at its final place now.
+    pub waiting_slots: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -137,6 +137,8 @@ pub enum Command {
     /// Parts of requests that took effect at other members count as having taken effect here, durably. Answered by
     /// [`Reply::Noted`].
     Remember { token: Token, completions: Vec<Completion> },
+    /// Parts of requests that took effect are still of interest: they are forgotten as late as if they took effect now. Not answered.
+    Refresh { completions: Vec<Completion> },
     /// About so many journalled blocks may be written to their final places now. One for each
     /// [`Reply::WantsToDestage`]. Answered by [`Reply::Destaged`].
     Destage { token: Token, blocks: u32 },

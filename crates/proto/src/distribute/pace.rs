@@ -33,7 +33,7 @@ const HALF_LIFE_NS: u64 = 2_000_000_000;
 const BRICKS_MAX: usize = 1024;
 /// What a new answer counts: older ones lose half of it each time, and none at once.
 const NEW: u64 = 16;
-/// The part of one answer that one of three or more owes who were all asked, where one answers, is a fraction of this.
+/// Fixed point: one answer. Of `n` bricks that are asked where one answers, each owes the `n`th part. 2520 is divisible by 3 to 10.
 const ANSWER: u32 = 2520;
 /// Who owes so many answers was silent by chance once in some hundred times: one of three after twelve questions, one of eight after 32.
 const SILENT_MIN: u32 = 4 * ANSWER;

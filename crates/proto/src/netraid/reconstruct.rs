@@ -225,7 +225,11 @@ impl Operate for ReconstructOperation {
 
     fn on_child(&mut self, cx: &mut Context<'_>, _: Settled) -> Reconstructing {
         self.settling = self.settling.saturating_sub(1);
-        if self.settling == 0 { self.again(cx, Duration::ZERO) } else { Progress::Waits }
+        match self.state {
+            State::Waiting if self.settling == 0 => self.again(cx, Duration::ZERO),
+            // It was not asked for in vain, but the members have been asked again meanwhile.
+            State::Waiting | State::Asking(_) | State::Computing(_) => Progress::Waits,
+        }
     }
 
     fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Reconstructing {

@@ -35,6 +35,10 @@ pub(crate) fn settle_foreign(
     count
 }
 
+/// How often members are asked on a report. Whoever reported the write may be dead, and nobody is to wait for it alone: every other
+/// brick that has the write reports it each second, and is then the one to be waited for.
+const REPORT_TRIES: u32 = 3;
+
 /// Finds out and tells a write's fate.
 pub(crate) struct SettleOperation {
     write: WriteId,
@@ -106,7 +110,7 @@ impl SettleOperation {
         let commit = match () {
             () if any(Fate::Committed) => true,
             () if any(Fate::Refused) && self.is_of_view(&cx.views.view(self.write.group)) => false,
-            () if all && !any(Fate::Refused) => any(Fate::Prepared),
+            () if all => any(Fate::Prepared),
             () => return Progress::Waits,
         };
         cx.counters.count(if commit { Counter::WriteInDoubtCommitted } else { Counter::WriteInDoubtAborted });
@@ -171,6 +175,9 @@ impl Operate for SettleOperation {
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
         self.attempt += 1;
         cx.forget_calls();
+        if self.reported_by.is_some() && self.attempt > REPORT_TRIES {
+            return Progress::Ended(Settled::ByView);
+        }
         self.ask(cx)
     }
 

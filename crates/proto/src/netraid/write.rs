@@ -379,6 +379,15 @@ impl Operate for WriteOperation {
         }
     }
 
+    /// Parity is of the content alone: one that is being computed is as good under the next view.
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Writing {
+        if matches!(self.state, State::Computing) {
+            return Progress::Waits;
+        }
+        cx.forget_calls();
+        self.start(cx)
+    }
+
     fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Writing {
         let Ok(parity) = made else { return Progress::Ended(Err(IoError::Failed)) };
         self.path.keep_parity(parity);

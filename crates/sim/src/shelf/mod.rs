@@ -158,6 +158,7 @@ impl Shelf {
             Command::Barrier { token } => fx.push(noted(token)),
             Command::Discard { volume, stretch } => self.kept.borrow_mut().discard(volume, stretch),
             Command::Forget { span } => self.forget(span),
+            Command::Refresh { completions } => self.kept.borrow_mut().remember(completions),
             Command::Destage { .. } => unreachable!("a shelf asks for no turns"),
         }
     }

@@ -195,6 +195,12 @@ impl Node {
         self.past.1 + stores.iter().map(|store| store.stats().reads.cache_hits).sum::<u64>()
     }
 
+    /// Slots of which some store of it has journalled content that is not at its final place; none where there are none.
+    pub(crate) fn waiting_to_be_destaged(&self) -> Option<u64> {
+        let waiting = self.machine()?.stores().iter().map(|store| store.stats().destage.waiting_slots).sum();
+        (waiting > 0).then_some(waiting)
+    }
+
     /// Which block of which volume lies at this byte of its first disk.
     pub(crate) fn shelf_place(&self, offset: u64) -> Option<(VolumeId, u64)> {
         self.shelves.first()?.place(offset)

@@ -37,8 +37,9 @@ struct Told {
 
 /// For so long a completion is kept for a client that says nothing more.
 const KEPT_MAX: Duration = Duration::from_secs(600);
-/// Completions that are told again at a time.
-const FADING_MAX: usize = 16;
+/// Completions that are told again for each that is new: so up to two thirds of what a store remembers can be kept, at a bounded
+/// cost, however many are kept.
+const FADING_MAX: usize = 2;
 
 #[derive(Debug, Default)]
 struct Client {
@@ -94,8 +95,9 @@ impl Completions {
         }
         let client = self.clients.entry(request.client).or_default();
         client.latest = client.latest.max(stamp);
-        if request.sequence >= client.floor {
-            client.parts.insert((request.sequence, part), stamp);
+        let is_new = request.sequence >= client.floor
+            && client.parts.insert((request.sequence, part), stamp).is_none();
+        if is_new {
             self.tell(request, part, None);
         }
         if self.clients.len() > CLIENTS_MAX {

@@ -85,8 +85,6 @@ pub(super) enum Noting {
         job: u64,
         completions: Vec<Completion>,
     },
-    /// Nobody: what is remembered anew is known anyway.
-    Refresh,
     /// The brick itself, for all that it asked before.
     Settle {
         job: u64,
@@ -223,10 +221,8 @@ impl Disk {
     }
 
     /// Has the store remember completions anew that it would forget soon.
-    pub(super) fn refresh(&mut self, cx: &mut Context<'_>, completions: Vec<Completion>) {
-        let token = Token(self.draw());
-        self.notings.ask(cx.now, token, Noting::Refresh);
-        cx.store(Command::Remember { token, completions });
+    pub(super) fn refresh(cx: &mut Context<'_>, completions: Vec<Completion>) {
+        cx.store(Command::Refresh { completions });
     }
 
     /// Asks which blocks hold data.

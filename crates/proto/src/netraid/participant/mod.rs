@@ -133,7 +133,7 @@ impl Participant {
     /// The volume is deleted: its writes end without an answer.
     pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
         for arrival in self.seat.withdraw_where(|arrival| arrival.volume() == Some(volume)) {
-            // Nobody else waits: the volume is gone to whoever asked.
+            // Only the brick's own jobs have to hear of it.
             if arrival.asker().is_none() {
                 arrivals::refuse(cx, &mut self.jobs, &arrival);
             }
@@ -362,7 +362,7 @@ impl Participant {
         match noting {
             Noting::Seal { asker } if durable => writes.on_sealed(at.cx, asker),
             // Whoever asks asks again; a seal that stays is one too many, which refuses what is earlier than the floor.
-            Noting::Seal { .. } | Noting::SealDropped | Noting::Refresh => {}
+            Noting::Seal { .. } | Noting::SealDropped => {}
             Noting::Horizon { job, latest, completions } => {
                 jobs.on_horizon(writes, at, (job, latest), completions, durable);
             }

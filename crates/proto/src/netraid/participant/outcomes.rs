@@ -45,11 +45,11 @@ impl Outcomes {
     }
 
     /// Lets the store remember anew what it would forget soon although its client may still ask for it.
-    pub(super) fn refresh(&mut self, cx: &mut Context<'_>, disk: &mut Disk) {
+    pub(super) fn refresh(&mut self, cx: &mut Context<'_>) {
         let fading = self.completions.take_fading(cx.now);
         if !fading.is_empty() {
             cx.counters.count(Counter::CompletionRememberedAnew);
-            disk.refresh(cx, fading);
+            Disk::refresh(cx, fading);
         }
     }
 

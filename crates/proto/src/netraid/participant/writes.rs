@@ -318,7 +318,7 @@ impl Writes {
         at.cx.store(Command::Apply { stamp: key.stamp });
         let Prepare { request, part, .. } = pending.prepare;
         self.outcomes.note(Completion { request, part, stamp: key.stamp });
-        self.outcomes.refresh(at.cx, at.disk);
+        self.outcomes.refresh(at.cx);
         self.release(at, pending.prepare.write.span);
     }
 

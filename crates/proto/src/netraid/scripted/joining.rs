@@ -314,6 +314,26 @@ fn what_a_brick_reports_under_a_later_view_is_not_aborted_by_members_that_were_l
     assert_eq!(script.counted(Counter::WriteInDoubtCommitted), 1);
 }
 
+/// Who reported it may be dead. Another brick that has it reports it too, and is then the one that has to answer.
+#[test]
+fn nobody_waits_for_ever_for_the_brick_that_reported_a_write() {
+    let mut script = Script::new("raid1x3", 0b111, 0);
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row };
+    script.coordinator.on_doubtful(BrickId(1), vec![write]);
+    let asked = script.asked();
+    script.answer(&asked[2], Answer::Fate(Ok(Fate::Refused)));
+    script.coordinator.on_doubtful(BrickId(2), vec![write]);
+    assert!(script.asked().is_empty(), "it is being settled");
+    while !script.wait().is_empty() {}
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 0);
+    script.coordinator.on_doubtful(BrickId(2), vec![write]);
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [0, 1, 2]);
+    script.answer(&asked[2], Answer::Fate(Ok(Fate::Refused)));
+    script.answer(&asked[1], Answer::Fate(Ok(Fate::Prepared)));
+    assert_eq!(script.counted(Counter::WriteInDoubtAborted), 1);
+}
+
 /// A member may not hear that an attempt was aborted. While the write repairs another member, which reads these very blocks, it
 /// would wait for itself for ever otherwise.
 #[test]

@@ -144,7 +144,7 @@ impl MemoryDisk {
                 return None;
             }
             // There is no cache here.
-            Command::Forget { .. } => return None,
+            Command::Forget { .. } | Command::Refresh { .. } => return None,
             Command::Mend { token, span, .. } if self.is_full && !self.holds(span) => {
                 Reply::Staged { token, result: Err(StoreError::NoSpace) }
             }
