@@ -12,6 +12,7 @@ use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
 use proto::brick::BrickConfig;
+use proto::fair::Shares;
 use proto::seat::Turns;
 use std::time::{Duration, Instant};
 use store::{Limits, Stats, Store, StoreConfig};
@@ -76,6 +77,7 @@ fn run_once(
         disks: options.calibrations.clone(),
         durability,
         turns: Turns::default(),
+        shares: Shares::default(),
     };
     let machine = BrickNode::open(config, stores);
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");

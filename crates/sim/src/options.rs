@@ -5,7 +5,7 @@ use crate::timed::Hardware;
 use crate::units::{MS, SECOND};
 use base::{StreamId, VolumeId};
 use model::{DiskConfig, Draw};
-use proto::fair::Order;
+use proto::fair::{Order, Share, Shares};
 use proto::layout::{Geometry, Layout, placement};
 use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
@@ -197,6 +197,8 @@ pub(crate) struct Shape {
     pub(crate) clocks: Clocks,
     /// How requests take their turns at disks.
     pub(crate) turns: Turns,
+    /// What streams are entitled to there.
+    pub(crate) shares: Shares,
     pub(crate) faults: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,
@@ -263,6 +265,7 @@ impl Shape {
                 offset_ns: if is_skewed { draw.between(0, 20_000 * MS) } else { 0 },
             },
             turns: draw_turns(seed),
+            shares: draw_shares(seed),
             faults: options.faults,
             plant: options.plant.clone(),
             hardware: None,
@@ -294,11 +297,15 @@ impl Shape {
 
 impl Shape {
     fn describe_turns(&self) -> String {
-        let Turns { order, places } = self.turns;
+        let Turns { order, places, .. } = self.turns;
         match places {
             Places::UNLIMITED => String::new(),
             Places(places) => {
-                let order = if order == Order::Arrival { "in order" } else { "in any order" };
+                let order = match order {
+                    Order::Arrival => "in order",
+                    Order::Drawn { .. } => "in any order",
+                    Order::Shares { .. } => "by shares",
+                };
                 format!(" that take {places} at a time {order}")
             }
         }
@@ -347,8 +354,25 @@ fn draw_turns(seed: u64) -> Turns {
         return Turns::default();
     }
     let places = Places(*draw.pick(&[1, 1, 2, 4, 16]));
-    let order = if draw.percent(50) { Order::Arrival } else { Order::Drawn { seed: draw.bits() } };
-    Turns { order, places }
+    let order = match draw.below(4) {
+        0 => Order::Arrival,
+        1 => Order::Drawn { seed: draw.bits() },
+        _ => Order::FAIR,
+    };
+    Turns { order, places, ..Turns::default() }
+}
+
+/// Shares of the streams of a seed's volumes: anything goes, but for limits that would keep a run from ending.
+fn draw_shares(seed: u64) -> Shares {
+    let mut draw = Draw::new(seed ^ 0x7368_6172);
+    let share = |stream| {
+        let weight = draw.between(1, 200) as u32;
+        let minimum = *draw.pick(&[0, weight / 10, weight]);
+        let reservation = if draw.percent(25) { draw.between(100, 20_000) } else { 0 };
+        let limit = if draw.percent(25) { reservation + draw.between(2_000, 50_000) } else { 0 };
+        (StreamId(stream), Share::total(weight).with_minimum(minimum).with_rates(reservation, limit))
+    };
+    (0..8).map(share).collect()
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are the one with the most to go wrong.

@@ -131,6 +131,11 @@ pub enum Message {
     Cancel {
         operations: Vec<u64>,
     },
+    /// What streams were served elsewhere through the sender since it spoke of them here last: as the delay of a request, where there
+    /// was none. At most [`OPERATIONS_MAX`] streams. Not answered.
+    Elsewhere {
+        of: Vec<Service>,
+    },
     /// What became of a cancel.
     Cancelled {
         /// They had not begun: nothing of them is left, and no answer comes.
@@ -380,6 +385,7 @@ impl Message {
     pub fn since(&self) -> Version {
         match self {
             Message::Cancel { .. } | Message::Cancelled { .. } | Message::Waiting { .. } => Version(4),
+            Message::Elsewhere { .. } => Version(5),
             _ => Version::OLDEST,
         }
     }
@@ -583,6 +589,7 @@ wire_enum!(Message {
     27 => Activated { group, number },
     28 => Recount,
     29 => Recounted { brick, known, groups, families },
+    30 => Elsewhere { of },
     40 => Register { gateway, address, writers, held },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },

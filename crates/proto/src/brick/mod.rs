@@ -10,6 +10,7 @@ mod lease;
 mod maintain;
 mod maintenance;
 mod membership;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -19,7 +20,7 @@ mod vitals;
 
 use crate::counters::{Counter, Counters};
 use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
-use crate::fair::Discipline;
+use crate::fair::{Discipline, Shares};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::{
     self, Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest,
@@ -32,12 +33,13 @@ use code::{Computation, Computed};
 use maintain::Listing;
 use maintenance::Maintenance;
 use membership::Membership;
+use sharing::Sharing;
 use std::collections::BTreeMap;
 use tokens::Asker as StoreAsker;
 use vitals::Vitals;
 use wire::{
-    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, OPERATIONS_MAX, Packet, Span,
-    disk,
+    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, OPERATIONS_MAX, Packet,
+    Service, Span, disk,
 };
 
 /// What happens to a brick.
@@ -120,6 +122,8 @@ pub struct BrickConfig {
     pub durability: Vec<Durability>,
     /// How requests take their turns at each of its disks.
     pub turns: Turns,
+    /// What streams are entitled to there until the directory says.
+    pub shares: Shares,
 }
 
 pub struct Brick {
@@ -128,6 +132,7 @@ pub struct Brick {
     groups: Groups,
     families: Families,
     participants: Vec<Participant>,
+    sharing: Sharing,
     /// What a participant asks for in a step. Kept between steps so that it allocates nothing.
     asked: Vec<participant::Effect>,
     maintenance: Maintenance,
@@ -149,17 +154,19 @@ impl Brick {
             counters.count(Counter::RecoveredWithWritesInDoubt);
         }
         let calibrations = config.disks.iter().copied().chain(core::iter::repeat(Calibration::default()));
+        let participant = |(found, disk): (&disk::Recovered, Calibration)| {
+            let mut participant = Participant::new(config.id, disk, config.turns, found, now);
+            participant.set_shares(now, &config.shares);
+            participant
+        };
         let mut brick = Brick {
             families: Families::recover(notes),
             maintenance: Maintenance::new(config.id, recovered.len(), membership::scrubbed(notes), now),
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),
-            participants: recovered
-                .iter()
-                .zip(calibrations)
-                .map(|(found, disk)| Participant::new(config.id, disk, config.turns, found, now))
-                .collect(),
+            participants: recovered.iter().zip(calibrations).map(participant).collect(),
+            sharing: Sharing::new(recovered.len(), config.turns.cost),
             asked: Vec::new(),
             membership: Membership::new(config, notes, now),
             vitals: Vitals::new(recovered.len()),
@@ -223,8 +230,8 @@ impl Brick {
         })
     }
 
-    /// Lets requests at a disk take their turns by another discipline, so many at the disk at a time.
-    pub fn set_turns(
+    /// Lets requests at a disk take their turns by a discipline that is in no list.
+    pub fn set_discipline(
         &mut self,
         now: Time,
         disk: usize,
@@ -232,7 +239,13 @@ impl Brick {
         places: Places,
         fx: &mut Vec<BrickEffect>,
     ) {
-        self.with_disk(now, fx, disk, |participant, cx| participant.set_turns(cx, discipline, places));
+        let turns = Turns { places, ..Turns::default() };
+        self.with_disk(now, fx, disk, |participant, cx| participant.set_turns(cx, discipline, turns));
+    }
+
+    /// What streams are entitled to at each of its disks from now on.
+    pub fn set_shares(&mut self, now: Time, shares: &Shares) {
+        self.participants.iter_mut().for_each(|participant| participant.set_shares(now, shares));
     }
 
     /// What happened around it counts as its own.
@@ -280,6 +293,7 @@ impl Brick {
                 service,
             } => {
                 let reply_to = Some((from, operation));
+                let service = self.at_disk_of(write.span, service);
                 let prepare = Prepare {
                     reply_to,
                     view,
@@ -300,6 +314,7 @@ impl Brick {
                 aborts.into_iter().for_each(|decision| self.decide(now, fx, decision, false));
             }
             Message::Read { operation, group, view, span, width, stamps, content, contest, service } => {
+                let service = self.at_disk_of(span, service);
                 let read = ReadRequest {
                     from,
                     operation,
@@ -332,6 +347,7 @@ impl Brick {
             Message::Repair { operation, group, view, span, width, stamps, service } => {
                 let (content, stay) = (payload, Stay::from(now));
                 let asker = RepairAsker::Node(from, operation);
+                let service = self.at_disk_of(span, service);
                 let request =
                     RepairRequest { asker, group, view, span, width, stamps, content, service, stay };
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
@@ -343,16 +359,35 @@ impl Brick {
                 }),
                 Err(view) => reply(fx, from, Message::AllocationDone { operation, runs: Err(view) }),
             },
-            Message::Cancel { operations } => self.on_cancel(from, operations, fx),
+            Message::Cancel { operations } => self.on_cancel(now, from, operations, fx),
+            Message::Elsewhere { of } => self.on_elsewhere(now, of, fx),
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
     }
 
+    /// Streams were served elsewhere through a gateway.
+    fn on_elsewhere(&mut self, now: Time, mut of: Vec<Service>, fx: &mut Vec<BrickEffect>) {
+        of.truncate(OPERATIONS_MAX);
+        for disk in 0..self.participants.len() {
+            let here: Vec<Service> =
+                of.iter().map(|service| self.sharing.elsewhere(*service, disk)).collect();
+            self.with_disk(now, fx, disk, |participant, cx| {
+                here.iter().for_each(|service| participant.on_elsewhere(cx.now, *service));
+            });
+        }
+    }
+
+    /// For whom a request is, as the disk of its blocks hears it.
+    fn at_disk_of(&mut self, span: Span, service: Service) -> Service {
+        let disk = self.place_of(span);
+        self.sharing.arrive(service, disk, span.count)
+    }
+
     /// Questions are of no interest any more to `from`.
-    fn on_cancel(&mut self, from: NodeId, mut operations: Vec<u64>, fx: &mut Vec<BrickEffect>) {
+    fn on_cancel(&mut self, now: Time, from: NodeId, mut operations: Vec<u64>, fx: &mut Vec<BrickEffect>) {
         operations.truncate(OPERATIONS_MAX);
         let has_waited = |operation: &u64| {
-            self.participants.iter_mut().any(|participant| participant.withdraw(from, *operation))
+            self.participants.iter_mut().any(|participant| participant.withdraw(now, from, *operation))
         };
         let (withdrawn, late): (Vec<u64>, Vec<u64>) = operations.into_iter().partition(has_waited);
         withdrawn.iter().for_each(|_| self.counters.count(Counter::RequestWithdrawnBeforeItsTurn));
@@ -387,6 +422,9 @@ impl Brick {
         let asked = &mut self.asked;
         let cx = &mut Context { now, groups: &self.groups, leased, fx: asked, counters: &mut self.counters };
         work(participant, cx);
+        for (stream, blocks) in participant.take_unserved(now) {
+            self.sharing.unserved(stream, disk, blocks);
+        }
         participant.take_turns(cx);
         fx.extend(asked.drain(..).map(|effect| match effect {
             participant::Effect::Send { to, packet } => BrickEffect::Send { to, packet },
@@ -460,7 +498,7 @@ impl Machine for Brick {
                 if let NodeId::Brick(brick) = node {
                     self.maintenance.on_down(now, brick);
                 }
-                self.with_all(now, fx, |participant, _| participant.on_gateway_down(node));
+                self.with_all(now, fx, |participant, cx| participant.on_gateway_down(cx.now, node));
             }
             BrickEvent::HeadsSeen(seen) => {
                 self.with_all(now, fx, |participant, _| participant.see_heads(seen));

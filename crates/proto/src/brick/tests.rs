@@ -37,6 +37,7 @@ impl Bench {
             disks,
             durability: Vec::new(),
             turns: crate::seat::Turns::default(),
+            shares: crate::fair::Shares::default(),
         };
         let brick = Brick::new(config, recovered, NOW);
         Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }

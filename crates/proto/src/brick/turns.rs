@@ -15,7 +15,7 @@ fn bench(places: usize) -> Bench {
     bench.answer_all();
     bench.sent.clear();
     let mut fx = Vec::new();
-    bench.brick.set_turns(super::tests::NOW, 0, Box::new(Fcfs::default()), Places(places), &mut fx);
+    bench.brick.set_discipline(super::tests::NOW, 0, Box::new(Fcfs::default()), Places(places), &mut fx);
     bench.take(fx);
     bench
 }

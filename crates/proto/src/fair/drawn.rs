@@ -1,7 +1,7 @@
 //! Anyone of those that wait, as a seed draws: who relies on an order that nobody promised is found out by this.
 
 use super::{Discipline, Entry, Ticket};
-use base::Rng;
+use base::{Rng, Time};
 
 #[derive(Debug)]
 pub struct Drawn {
@@ -16,11 +16,11 @@ impl Drawn {
 }
 
 impl Discipline for Drawn {
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, _: Time, entry: Entry) {
         self.waiting.push(entry.ticket);
     }
 
-    fn pop(&mut self) -> Option<Ticket> {
+    fn pop(&mut self, _: Time) -> Option<Ticket> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -28,7 +28,7 @@ impl Discipline for Drawn {
         Some(self.waiting.swap_remove(at))
     }
 
-    fn remove(&mut self, entry: Entry) {
+    fn remove(&mut self, _: Time, entry: Entry) {
         self.waiting.retain(|ticket| *ticket != entry.ticket);
     }
 }

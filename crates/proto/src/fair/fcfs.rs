@@ -1,6 +1,7 @@
 //! First come, first served, whatever the stream.
 
 use super::{Discipline, Entry, Ticket};
+use base::Time;
 use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
@@ -9,15 +10,15 @@ pub struct Fcfs {
 }
 
 impl Discipline for Fcfs {
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, _: Time, entry: Entry) {
         self.waiting.insert(entry.ticket);
     }
 
-    fn pop(&mut self) -> Option<Ticket> {
+    fn pop(&mut self, _: Time) -> Option<Ticket> {
         self.waiting.pop_first()
     }
 
-    fn remove(&mut self, entry: Entry) {
+    fn remove(&mut self, _: Time, entry: Entry) {
         self.waiting.remove(&entry.ticket);
     }
 }

@@ -1,13 +1,26 @@
 //! Who is next where several streams want one disk: a file a discipline, behind one trait.
 //!
-//! [`crate::seat`] keeps what waits, and asks. A discipline knows streams, costs and delays, and no requests.
+//! [`crate::seat`] keeps what waits, and asks. A discipline knows streams, costs and delays, and no requests. Reading order:
+//! [`Discipline`], [`share`] (what streams are entitled to), [`clock`] (virtual time), [`sfq`] (start-time fair queueing, which is the one that
+//! shares), [`ledger`] (delays). Why it is so: `docs/decisions/2026-11-24-proportional-sharing.md`.
 
+mod clock;
+mod cost;
 mod drawn;
 mod fcfs;
+mod ledger;
+mod sfq;
+mod share;
 
+pub use clock::{Clock, Tag};
+pub use cost::Cost;
 pub use drawn::Drawn;
 pub use fcfs::Fcfs;
+pub use ledger::Ledger;
+pub use sfq::{History, Sfq};
+pub use share::{Share, Shares};
 
+use base::{StreamId, Time};
 use core::fmt::Debug;
 use wire::Service;
 
@@ -20,7 +33,7 @@ pub struct Ticket(pub u64);
 pub struct Entry {
     pub ticket: Ticket,
     pub service: Service,
-    /// In units of cost: see [`crate::seat::cost`].
+    /// See [`Cost`].
     pub cost: u32,
 }
 
@@ -32,28 +45,48 @@ pub enum Order {
     Drawn {
         seed: u64,
     },
+    /// In proportion to weights.
+    Shares {
+        clock: Clock,
+        history: History,
+    },
 }
 
 impl Order {
+    /// Start-time fair queueing, with what streams owe remembered.
+    pub const FAIR: Order = Order::Shares { clock: Clock::StartTime, history: History::USUAL };
+
     /// The discipline, for one disk.
     pub fn discipline(self) -> Box<dyn Discipline> {
         match self {
             Order::Arrival => Box::new(Fcfs::default()),
             Order::Drawn { seed } => Box::new(Drawn::new(seed)),
+            Order::Shares { clock, history } => Box::new(Sfq::new(clock, history)),
         }
     }
 }
 
 /// Who is next.
 pub trait Discipline: Debug + Send {
-    /// Something comes when nobody waits and a place is free: whether it may begin at once, as it may where nobody is held back.
-    fn admits(&mut self, _service: Service, _cost: u32) -> bool {
+    /// Something comes when nobody waits and a place is free: whether it begins at once, as it does where nobody is held back. It is
+    /// charged then.
+    fn admits(&mut self, _now: Time, _service: Service, _cost: u32) -> bool {
         true
     }
     /// Something comes that is to wait.
-    fn push(&mut self, entry: Entry);
-    /// Whoever is next leaves; `None` where nobody may begin now.
-    fn pop(&mut self) -> Option<Ticket>;
+    fn push(&mut self, now: Time, entry: Entry);
+    /// Whoever is next leaves, and is charged; `None` where nobody may begin now.
+    fn pop(&mut self, now: Time) -> Option<Ticket>;
     /// It was withdrawn before it was next.
-    fn remove(&mut self, entry: Entry);
+    fn remove(&mut self, now: Time, entry: Entry);
+    /// It began, and was served elsewhere, or not at all.
+    fn refund(&mut self, _now: Time, _stream: StreamId, _cost: u32) {}
+    /// The stream was served elsewhere.
+    fn elsewhere(&mut self, _now: Time, _stream: StreamId, _cost: u32) {}
+    /// What streams are entitled to from now on.
+    fn set_shares(&mut self, _now: Time, _shares: &Shares) {}
+    /// When somebody who is held back now may begin.
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
 }

@@ -10,6 +10,7 @@ mod tests;
 
 use crate::counters::{Counter, Counters};
 use crate::distribute::policy::Policy;
+use crate::fair::Cost;
 use crate::netraid::answer::{Answer, Received};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
@@ -121,6 +122,11 @@ impl Gateway {
     /// Serves volumes of `policy` by this one: for studies, which set policies otherwise than they are shipped.
     pub fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
         self.coordinator.set_policy(policy, to);
+    }
+
+    /// Counts requests for the delays that they carry at this cost, as bricks do: for studies, which count otherwise than it is shipped.
+    pub fn set_cost(&mut self, cost: Cost) {
+        self.coordinator.set_cost(cost);
     }
 
     /// What happened so far, by name.

@@ -15,6 +15,7 @@ use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
 use crate::distribute::policy::{Part, Policy};
+use crate::fair::Cost;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
@@ -84,9 +85,15 @@ impl Coordinator {
         self.shared.rules = rules;
     }
 
+    /// What requests cost.
+    pub(crate) fn set_cost(&mut self, cost: Cost) {
+        self.shared.charges.set_cost(cost);
+    }
+
     /// A volume is open: how it is to be served from now on.
     pub(crate) fn serve(&mut self, volume: &VolumeInfo) {
         self.shared.choice.serve(volume);
+        self.shared.charges.see(volume.stream);
     }
 
     /// A volume of `family` is open. Views of its groups are taken from now on.
@@ -187,6 +194,11 @@ impl Coordinator {
             return shared.counters.count(Counter::AnswerToAnotherQuestionThanWasAsked);
         }
         let Some(mut call) = shared.calls.end(id) else {
+            if let Some((brick, charge)) = shared.choice.charge_of_late(id)
+                && answer.is_work()
+            {
+                shared.charges.served_late(brick, charge);
+            }
             if shared.choice.on_late(shared.now, id, &answer) {
                 shared.counters.count(Counter::DuplicateAnswersToARead);
             }
@@ -195,6 +207,7 @@ impl Coordinator {
         let before = call;
         call.excuse(shared.now, Duration::from_micros(wait.turn_us.into()));
         shared.choice.excused(id, &before, &call);
+        shared.charges.answered(&call, answer.is_work());
         shared.choice.answered(shared.now, (id, &call), &answer, wait);
         if let Some(task) = self.tasks.get_mut(&call.operation) {
             task.own.on_answered(id, &call);
@@ -327,7 +340,8 @@ impl Coordinator {
     pub(crate) fn deadline(&self) -> Option<(Time, &'static str)> {
         let timer = self.timers.first().map(|(due, _)| (*due, "an operation asks again"));
         let decisions = self.shared.decisions.due().map(|due| (due, "decisions are told"));
-        [timer, decisions].into_iter().flatten().min()
+        let charges = self.shared.charges.due().map(|due| (due, "bricks are told of service elsewhere"));
+        [timer, decisions, charges].into_iter().flatten().min()
     }
 
     /// What ended, for requests.
@@ -342,7 +356,8 @@ impl Coordinator {
 
     /// Messages for bricks; decisions go first, with others or when they have waited long enough.
     pub(crate) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
-        let out = self.shared.calls.take_out();
+        let mut out = self.shared.calls.take_out();
+        out.extend(self.shared.charges.take_told(self.shared.now));
         self.shared.decisions.ride(self.shared.now, out)
     }
 }

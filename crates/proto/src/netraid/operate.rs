@@ -5,6 +5,7 @@
 
 use super::answer::{Answer, CallId, FromAnswer};
 use super::context::calls::{Call, Calls};
+use super::context::charges::Charges;
 use super::context::choice::Choice;
 use super::context::computations::{ComputationId, Computations};
 use super::context::decisions::Decisions;
@@ -115,6 +116,7 @@ pub(crate) struct Shared {
     pub(crate) views: Views,
     pub(crate) calls: Calls,
     pub(crate) computations: Computations,
+    pub(crate) charges: Charges,
     pub(crate) decisions: Decisions,
     pub(crate) stamps: Stamps,
     pub(crate) choice: Choice,
@@ -153,6 +155,7 @@ pub(crate) struct Context<'a> {
     pub(crate) rules: &'static dyn Rules,
     calls: &'a mut Calls,
     computations: &'a mut Computations,
+    charges: &'a mut Charges,
     begun: &'a mut VecDeque<Begun>,
     own: &'a mut Own,
 }
@@ -192,9 +195,10 @@ impl Context<'_> {
         payload: Payload,
         make: impl FnOnce(u64) -> Message,
     ) {
-        let id = CallId(self.calls.draw_number());
-        let message = make(id.0);
-        let call = Call::new(self.now, self.own.id, (slot, view.members[usize::from(slot)]), &message);
+        let (id, brick) = (CallId(self.calls.draw_number()), view.members[usize::from(slot)]);
+        let mut message = make(id.0);
+        let charge = self.charges.ask(self.now, brick, &mut message);
+        let call = Call::new(self.now, self.own.id, (slot, brick), (&message, charge));
         self.choice.asked(self.now, id, &call, &message);
         self.calls.begin(id, call, Packet { message, payload });
         self.own.calls.push(id);
@@ -314,6 +318,7 @@ impl Default for Shared {
             views: Views::default(),
             calls: Calls::default(),
             computations: Computations::default(),
+            charges: Charges::default(),
             decisions: Decisions::default(),
             stamps: Stamps::default(),
             choice: Choice::default(),
@@ -337,6 +342,7 @@ impl Shared {
             rules: self.rules,
             calls: &mut self.calls,
             computations: &mut self.computations,
+            charges: &mut self.charges,
             begun: &mut self.begun,
             own,
         }
@@ -362,6 +368,7 @@ impl Shared {
         for id in own.forgotten.drain(..) {
             if let Some(call) = self.calls.end(id) {
                 self.calls.call_off(id, &call);
+                self.charges.given_up(&call);
                 self.choice.given_up(self.now, id, &call);
             }
         }

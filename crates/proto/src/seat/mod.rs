@@ -13,7 +13,7 @@ mod stay;
 #[cfg(test)]
 mod tests;
 
-use crate::fair::{Discipline, Entry, Order, Ticket};
+use crate::fair::{Cost, Discipline, Entry, Order, Shares, Ticket};
 use base::{HashMap, NodeId, StreamId, Time};
 use core::hash::Hash;
 use core::time::Duration;
@@ -29,13 +29,6 @@ pub const WAITING_MAX: usize = 4096;
 /// The most bytes of content that wait with them.
 pub const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// What a request of so many blocks costs: what an access takes in any case, and what its length adds, in units of the
-/// transfer of a block.
-pub fn cost(blocks: u32) -> u32 {
-    const ACCESS: u32 = 8;
-    ACCESS + blocks
-}
-
 /// How many requests are at a disk at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places(pub usize);
@@ -50,11 +43,12 @@ impl Places {
 pub struct Turns {
     pub order: Order,
     pub places: Places,
+    pub cost: Cost,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { order: Order::Arrival, places: Places::UNLIMITED }
+        Turns { order: Order::Arrival, places: Places::UNLIMITED, cost: Cost::default() }
     }
 }
 
@@ -66,7 +60,8 @@ pub trait Request {
     /// Who is told that it waits, and under which number; none where that is this brick itself.
     fn asker(&self) -> Option<(NodeId, u64)>;
     fn service(&self) -> Service;
-    fn cost(&self) -> u32;
+    /// How many blocks it is about.
+    fn blocks(&self) -> u32;
     /// How much content it brings.
     fn bytes(&self) -> usize;
 }
@@ -94,6 +89,7 @@ pub enum Entered<T> {
 pub struct Seat<T: Request> {
     discipline: Box<dyn Discipline>,
     places: Places,
+    cost: Cost,
     waiting: BTreeMap<Ticket, Waiting<T>>,
     by_id: HashMap<T::Id, Ticket>,
     streams: BTreeMap<StreamId, u32>,
@@ -109,17 +105,22 @@ const STALLED: Duration = Duration::from_millis(250);
 
 impl<T: Request> Default for Seat<T> {
     fn default() -> Seat<T> {
-        let Turns { order, places } = Turns::default();
-        Seat::new(order.discipline(), places)
+        Seat::new(Turns::default())
     }
 }
 
 impl<T: Request> Seat<T> {
     /// Nobody waits.
-    pub fn new(discipline: Box<dyn Discipline>, places: Places) -> Seat<T> {
+    pub fn new(turns: Turns) -> Seat<T> {
+        Seat::with(turns.order.discipline(), turns)
+    }
+
+    /// The same, with a discipline that is in no list.
+    pub fn with(discipline: Box<dyn Discipline>, Turns { places, cost, .. }: Turns) -> Seat<T> {
         Seat {
             discipline,
             places,
+            cost,
             waiting: BTreeMap::new(),
             by_id: HashMap::default(),
             streams: BTreeMap::new(),
@@ -131,10 +132,10 @@ impl<T: Request> Seat<T> {
     }
 
     /// Whether what comes now has its turn at once, with so many at the disk.
-    pub fn admits(&mut self, at_disk: usize, request: &T) -> bool {
+    pub fn admits(&mut self, now: Time, at_disk: usize, request: &T) -> bool {
         self.waiting.is_empty()
             && at_disk < self.places.0
-            && self.discipline.admits(request.service(), request.cost())
+            && self.discipline.admits(now, request.service(), self.cost.of(request.blocks()))
     }
 
     /// A request waits from now on.
@@ -149,44 +150,45 @@ impl<T: Request> Seat<T> {
             return Entered::Full(request);
         }
         self.last.0 += 1;
-        let entry = Entry { ticket: self.last, service: request.service(), cost: request.cost() };
+        let cost = self.cost.of(request.blocks());
+        let entry = Entry { ticket: self.last, service: request.service(), cost };
         self.by_id.insert(request.id(), entry.ticket);
         self.bytes += request.bytes();
         *self.streams.entry(entry.service.stream).or_default() += 1;
-        self.discipline.push(entry);
+        self.discipline.push(now, entry);
         self.waiting.insert(entry.ticket, Waiting { request, entry });
         self.notices.asked(now);
         Entered::Waits
     }
 
     /// The request whose turn it is, with so many at the disk.
-    pub fn next(&mut self, at_disk: usize) -> Option<T> {
+    pub fn next(&mut self, now: Time, at_disk: usize) -> Option<T> {
         if self.waiting.is_empty() || at_disk >= self.places.0 {
             return None;
         }
-        let ticket = self.discipline.pop()?;
+        let ticket = self.discipline.pop(now)?;
         Some(self.take(ticket).request)
     }
 
     /// A request is of no interest any more. `None` where it does not wait here.
-    pub fn withdraw(&mut self, id: &T::Id) -> Option<T> {
+    pub fn withdraw(&mut self, now: Time, id: &T::Id) -> Option<T> {
         let ticket = *self.by_id.get(id)?;
-        Some(self.remove(ticket))
+        Some(self.remove(now, ticket))
     }
 
     /// The same, of all that are meant.
-    pub fn withdraw_where(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
+    pub fn withdraw_where(&mut self, now: Time, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         if self.waiting.is_empty() {
             return Vec::new();
         }
         let meant = self.waiting.iter().filter(|(_, waiting)| is_meant(&waiting.request));
         let meant: Vec<Ticket> = meant.map(|(ticket, _)| *ticket).collect();
-        meant.into_iter().map(|ticket| self.remove(ticket)).collect()
+        meant.into_iter().map(|ticket| self.remove(now, ticket)).collect()
     }
 
-    fn remove(&mut self, ticket: Ticket) -> T {
+    fn remove(&mut self, now: Time, ticket: Ticket) -> T {
         let Waiting { request, entry } = self.take(ticket);
-        self.discipline.remove(entry);
+        self.discipline.remove(now, entry);
         request
     }
 
@@ -222,9 +224,26 @@ impl<T: Request> Seat<T> {
         self.streams.get(&stream).copied().unwrap_or(0)
     }
 
-    /// When askers are to be told that they wait.
-    pub fn deadline(&self) -> Option<Time> {
-        self.notices.due().filter(|_| !self.waiting.is_empty())
+    /// When askers are to be told that they wait, or somebody who is held back may begin, with so many at the disk.
+    pub fn deadline(&self, at_disk: usize) -> Option<Time> {
+        let notices = self.notices.due().filter(|_| !self.waiting.is_empty());
+        let held = self.discipline.deadline().filter(|_| at_disk < self.places.0);
+        notices.into_iter().chain(held).min()
+    }
+
+    /// What began, of so many blocks, was served elsewhere, or not at all.
+    pub fn refund(&mut self, now: Time, stream: StreamId, blocks: u32) {
+        self.discipline.refund(now, stream, self.cost.of(blocks));
+    }
+
+    /// A stream was served elsewhere.
+    pub fn elsewhere(&mut self, now: Time, stream: StreamId, cost: u32) {
+        self.discipline.elsewhere(now, stream, cost);
+    }
+
+    /// What streams are entitled to from now on.
+    pub fn set_shares(&mut self, now: Time, shares: &Shares) {
+        self.discipline.set_shares(now, shares);
     }
 
     /// The disk gets on: it has answered, or has nothing to do.
@@ -234,7 +253,7 @@ impl<T: Request> Seat<T> {
 
     /// What askers are to be told now, with so many at the disk. Nothing where the disk stands still: they shall ask others.
     pub fn take_notices(&mut self, now: Time, at_disk: usize) -> Vec<Notice> {
-        if self.deadline().is_none_or(|due| due > now) {
+        if self.waiting.is_empty() || self.notices.due().is_none_or(|due| due > now) {
             return Vec::new();
         }
         if at_disk > 0 && now.since(self.moved) >= STALLED {

@@ -1,7 +1,6 @@
 //! The seat alone: order, repeats, withdrawals, notices, bounds.
 
 use super::*;
-use crate::fair::Fcfs;
 use base::GatewayId;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -28,8 +27,8 @@ impl Request for Asked {
     fn service(&self) -> Service {
         Service { stream: StreamId(self.stream), delay: 0 }
     }
-    fn cost(&self) -> u32 {
-        cost(1)
+    fn blocks(&self) -> u32 {
+        1
     }
     fn bytes(&self) -> usize {
         self.operation as usize % 7
@@ -41,22 +40,22 @@ fn asked(what: u64) -> Asked {
 }
 
 fn seat(depth: usize) -> Seat<Asked> {
-    Seat::new(Box::new(Fcfs::default()), Places(depth))
+    Seat::new(Turns { places: Places(depth), ..Turns::default() })
 }
 
 #[test]
 fn without_a_limit_everybody_has_a_turn_at_once() {
-    assert!(seat(usize::MAX).admits(1 << 20, &asked(1)));
-    assert!(!seat(4).admits(4, &asked(1)));
+    assert!(seat(usize::MAX).admits(Time(0), 1 << 20, &asked(1)));
+    assert!(!seat(4).admits(Time(0), 4, &asked(1)));
 }
 
 #[test]
 fn turns_go_to_who_came_first_as_places_become_free() {
     let mut seat = seat(2);
     (1..=4).for_each(|what| assert_eq!(seat.enter(Time(0), asked(what)), Entered::Waits));
-    assert_eq!(seat.next(2), None);
-    assert_eq!((seat.next(1), seat.next(1)), (Some(asked(1)), Some(asked(2))));
-    assert!(!seat.admits(0, &asked(5)), "who comes waits behind those that wait");
+    assert_eq!(seat.next(Time(0), 2), None);
+    assert_eq!((seat.next(Time(0), 1), seat.next(Time(0), 1)), (Some(asked(1)), Some(asked(2))));
+    assert!(!seat.admits(Time(0), 0, &asked(5)), "who comes waits behind those that wait");
     assert_eq!(seat.queued(StreamId(0)), 2);
 }
 
@@ -66,23 +65,26 @@ fn a_repeat_takes_the_place_of_what_it_repeats() {
     (1..=2).for_each(|what| assert_eq!(seat.enter(Time(0), asked(what)), Entered::Waits));
     let again = Asked { operation: 77, ..asked(1) };
     assert_eq!(seat.enter(Time(0), again), Entered::Repeats(asked(1)));
-    assert_eq!((seat.len(), seat.next(0)), (2, Some(again)));
+    assert_eq!((seat.len(), seat.next(Time(0), 0)), (2, Some(again)));
 }
 
 #[test]
 fn what_is_withdrawn_has_no_turn() {
     let mut seat = seat(1);
     (1..=4).for_each(|what| assert_eq!(seat.enter(Time(0), asked(what)), Entered::Waits));
-    assert_eq!(seat.withdraw(&2), Some(asked(2)));
-    assert_eq!(seat.withdraw(&2), None);
-    assert_eq!(seat.withdraw_where(|asked| asked.what == 3), [asked(3)]);
-    assert_eq!((seat.next(0), seat.next(0), seat.next(0)), (Some(asked(1)), Some(asked(4)), None));
+    assert_eq!(seat.withdraw(Time(0), &2), Some(asked(2)));
+    assert_eq!(seat.withdraw(Time(0), &2), None);
+    assert_eq!(seat.withdraw_where(Time(0), |asked| asked.what == 3), [asked(3)]);
+    assert_eq!(
+        (seat.next(Time(0), 0), seat.next(Time(0), 0), seat.next(Time(0), 0)),
+        (Some(asked(1)), Some(asked(4)), None)
+    );
 }
 
 #[test]
 fn askers_are_told_at_once_and_then_as_long_as_they_wait() {
     let mut seat = seat(1);
-    assert_eq!(seat.deadline(), None);
+    assert_eq!(seat.deadline(0), None);
     for what in 1..=3 {
         let request = Asked { asker: what % 2, ..asked(what) };
         assert_eq!(seat.enter(Time(0), request), Entered::Waits);
@@ -90,15 +92,15 @@ fn askers_are_told_at_once_and_then_as_long_as_they_wait() {
     let told = |seat: &mut Seat<Asked>, at: u64| {
         seat.take_notices(Time(at), 0).into_iter().map(|notice| notice.operations).collect::<Vec<_>>()
     };
-    assert_eq!(seat.deadline(), Some(Time(0)));
+    assert_eq!(seat.deadline(0), Some(Time(0)));
     assert_eq!(told(&mut seat, 0), [vec![2], vec![1, 3]]);
     assert_eq!(told(&mut seat, MS), Vec::<Vec<u64>>::new());
     seat.enter(Time(MS), Asked { asker: 0, ..asked(4) });
-    assert_eq!(seat.deadline(), Some(Time(5 * MS)), "not more often than it is worth");
+    assert_eq!(seat.deadline(0), Some(Time(5 * MS)), "not more often than it is worth");
     assert_eq!(told(&mut seat, 5 * MS), [vec![2, 4], vec![1, 3]]);
-    assert_eq!(seat.deadline(), Some(Time(5 * MS) + NOTICE_EVERY));
-    while seat.next(0).is_some() {}
-    assert_eq!(seat.deadline(), None);
+    assert_eq!(seat.deadline(0), Some(Time(5 * MS) + NOTICE_EVERY));
+    while seat.next(Time(0), 0).is_some() {}
+    assert_eq!(seat.deadline(0), None);
     assert_eq!(told(&mut seat, 500 * MS), Vec::<Vec<u64>>::new());
     assert!(NOTICE_EVERY > Duration::from_millis(5));
 }
@@ -147,11 +149,11 @@ proptest! {
                 }
                 2 => {
                     let known = inside.iter().position(|known| known.what == what);
-                    prop_assert_eq!(seat.withdraw(&what), known.map(|at| inside.remove(at)));
+                    prop_assert_eq!(seat.withdraw(Time(0), &what), known.map(|at| inside.remove(at)));
                 }
                 _ => {
                     at_disk = at_disk.saturating_sub(1);
-                    let begun = seat.next(at_disk);
+                    let begun = seat.next(Time(0), at_disk);
                     prop_assert_eq!(begun, (!inside.is_empty()).then(|| inside.remove(0)));
                     at_disk += usize::from(begun.is_some());
                 }

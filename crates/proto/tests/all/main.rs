@@ -6,6 +6,7 @@ mod common;
 mod fair;
 mod heal;
 mod leaseless;
+mod sharing;
 mod slow;
 mod starved;
 mod unaligned;

@@ -1,7 +1,7 @@
 //! A stream that gets no turn at one brick for a minute: nobody takes that for a slow brick, and nobody asks twice.
 
 use crate::common::{Cluster, pattern};
-use base::{BLOCK, BrickId, Payload, StreamId};
+use base::{BLOCK, BrickId, Payload, StreamId, Time};
 use core::time::Duration;
 use proto::counters::Counter;
 use proto::fair::{Discipline, Entry, Ticket};
@@ -23,15 +23,15 @@ struct Starving {
 }
 
 impl Discipline for Starving {
-    fn admits(&mut self, service: Service, _cost: u32) -> bool {
+    fn admits(&mut self, _: Time, service: Service, _cost: u32) -> bool {
         service.stream != POOR || !self.is_starved.load(Ordering::Relaxed)
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, _: Time, entry: Entry) {
         self.waiting.insert(entry.ticket, entry.service.stream);
     }
 
-    fn pop(&mut self) -> Option<Ticket> {
+    fn pop(&mut self, _: Time) -> Option<Ticket> {
         let is_starved = self.is_starved.load(Ordering::Relaxed);
         let next = self.waiting.iter().find(|(_, stream)| !is_starved || **stream != POOR);
         let next = *next?.0;
@@ -39,7 +39,7 @@ impl Discipline for Starving {
         Some(next)
     }
 
-    fn remove(&mut self, entry: Entry) {
+    fn remove(&mut self, _: Time, entry: Entry) {
         self.waiting.remove(&entry.ticket);
     }
 }
@@ -74,7 +74,7 @@ fn a_stream_that_is_starved_at_one_brick_for_a_minute_evicts_no_brick_and_is_not
         let discipline = Starving { is_starved: is_starved.clone(), waiting: BTreeMap::new() };
         let (now, mut fx) = (cluster.now, Vec::new());
         let (brick, _) = cluster.bricks.get_mut(&BRICK).expect("there");
-        brick.set_turns(now, 0, Box::new(discipline), Places::UNLIMITED, &mut fx);
+        brick.set_discipline(now, 0, Box::new(discipline), Places::UNLIMITED, &mut fx);
         assert!(fx.is_empty());
         let before = repeats(&cluster);
 

@@ -114,6 +114,7 @@ impl Bed {
             disks: Vec::new(),
             durability: Vec::new(),
             turns: proto::seat::Turns::default(),
+            shares: proto::fair::Shares::default(),
         };
         let format = FormatOptions {
             cluster: CLUSTER,

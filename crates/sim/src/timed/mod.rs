@@ -43,6 +43,7 @@ use model::host::Work;
 pub(crate) use policy::Keeper;
 use policy::Shared;
 use proto::distribute::policy::Policy as _;
+use proto::fair::Shares;
 use proto::layout::Layout;
 use proto::seat::Turns;
 use proto::seat::heads::Served;
@@ -503,6 +504,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
         },
         clocks: Clocks { skew_ppm: 0, offset_ns: 0 },
         turns: Turns::default(),
+        shares: Shares::default(),
         faults: false,
         plant: None,
         hardware: Some(Rc::new(hardware)),

@@ -182,6 +182,7 @@ impl World {
             disks: Vec::new(),
             durability: Vec::new(),
             turns: self.shape.turns,
+            shares: self.shape.shares.clone(),
         };
         let mut fx = Vec::new();
         if self.nodes[node].has_shelves() {

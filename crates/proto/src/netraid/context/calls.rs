@@ -1,5 +1,6 @@
 //! Questions that are outstanding, and the numbers that name them.
 
+use super::charges::Charge;
 use crate::distribute::pace::Kind;
 use crate::netraid::answer::{Answer, CallId, Question};
 use crate::netraid::outcome::OperationId;
@@ -25,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) kind: Option<Kind>,
     /// Of several that were asked the same only one answers: silence says nothing.
     pub(crate) is_contested: bool,
+    /// What it costs its stream; none where it leads to no access of a disk.
+    pub(crate) charge: Option<Charge>,
 }
 
 impl Call {
@@ -33,7 +36,7 @@ impl Call {
         now: Time,
         operation: OperationId,
         (slot, brick): (u8, BrickId),
-        message: &Message,
+        (message, charge): (&Message, Option<Charge>),
     ) -> Call {
         let is_contested = matches!(message, Message::Read { contest: Some(_), .. });
         let (question, kind) = (Question::of(message), Kind::of(message));
@@ -47,6 +50,7 @@ impl Call {
             question,
             kind,
             is_contested,
+            charge,
         }
     }
 

@@ -1,6 +1,7 @@
 //! How fast bricks are lately, and by which policy reads are served.
 
 use super::calls::Call;
+use super::charges::Charge;
 use crate::distribute::Policies;
 use crate::distribute::load::Load;
 use crate::distribute::pace::{Kind, QuestionId};
@@ -23,6 +24,7 @@ struct Orphan {
     brick: BrickId,
     kind: Kind,
     since: Time,
+    charge: Option<Charge>,
 }
 
 /// How a volume is to be served.
@@ -192,7 +194,7 @@ impl Choice {
 
     /// A read that was called off was withdrawn in time: it says nothing of the brick's speed.
     pub(crate) fn on_withdrawn(&mut self, id: CallId) {
-        if let Some(Orphan { brick, kind, since }) = self.orphans.remove(&id) {
+        if let Some(Orphan { brick, kind, since, .. }) = self.orphans.remove(&id) {
             self.load.pace_mut().left_out(brick, kind, QuestionId(id.0), since);
         }
     }
@@ -213,7 +215,7 @@ impl Choice {
             Some(Kind::Prepare) => {
                 self.load.pace_mut().given_up(now, brick, Kind::Prepare, QuestionId(id.0), since)
             }
-            Some(kind) => self.orphan(now, id, Orphan { brick, kind, since }),
+            Some(kind) => self.orphan(now, id, Orphan { brick, kind, since, charge: call.charge }),
             None => {}
         }
     }
@@ -222,7 +224,7 @@ impl Choice {
     /// is not that of its quick answers alone.
     fn orphan(&mut self, now: Time, id: CallId, orphan: Orphan) {
         self.orphans.insert(id, orphan);
-        while let Some((&id, &Orphan { brick, kind, since })) = self.orphans.first_key_value()
+        while let Some((&id, &Orphan { brick, kind, since, .. })) = self.orphans.first_key_value()
             && (self.orphans.len() > ORPHANS_MAX || since + ORPHAN_AGE < now)
         {
             self.orphans.pop_first();
@@ -230,10 +232,16 @@ impl Choice {
         }
     }
 
+    /// Of a read that nobody asks any more: who was asked, and what it costs if it was served all the same.
+    pub(crate) fn charge_of_late(&self, id: CallId) -> Option<(BrickId, Charge)> {
+        let orphan = self.orphans.get(&id)?;
+        Some((orphan.brick, orphan.charge?))
+    }
+
     /// An answer came to what nobody asks any more: of a read, what another member answered as well. It still tells how
     /// long the brick took. Whether it brought content, in vain.
     pub(crate) fn on_late(&mut self, now: Time, id: CallId, answer: &Answer) -> bool {
-        if let Some(Orphan { brick, kind, since }) = self.orphans.remove(&id) {
+        if let Some(Orphan { brick, kind, since, .. }) = self.orphans.remove(&id) {
             match answer.is_work() {
                 true => self.load.pace_mut().answered(now, brick, kind, QuestionId(id.0), since),
                 false => self.load.pace_mut().left_out(brick, kind, QuestionId(id.0), since),

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | [`views`] | views and geometries, who can be reached, which groups are stale |
 //! | [`calls`] | questions that are outstanding, and numbers |
+//! | [`charges`] | what was asked for each stream, and which brick has heard of it |
 //! | [`computations`] | what operations have computed by others |
 //! | [`decisions`] | the fates of writes that members are still to be told (the lazy decision of `2pcw`) |
 //! | [`stamps`] | the clock of stamps, this gateway's own writes, writes being settled |
 //! | [`choice`] | how fast bricks are, and by which policy reads are served |
 
 pub(crate) mod calls;
+pub(crate) mod charges;
 pub(crate) mod choice;
 pub(crate) mod computations;
 pub(crate) mod decisions;

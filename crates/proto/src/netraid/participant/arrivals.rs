@@ -7,7 +7,7 @@ use super::context::{Context, ReadRequest, RepairAsker, RepairRequest};
 use super::jobs::Jobs;
 use super::repair;
 use crate::netraid::pending::{Prepare, WriteKey};
-use crate::seat::{self, Request};
+use crate::seat::Request;
 use base::{GroupId, NodeId, Payload, StreamId, ViewNumber, VolumeId};
 use wire::disk::StoreError;
 use wire::{PrepareOutcome, ReadOutcome, RepairOutcome, Service, Span};
@@ -123,11 +123,11 @@ impl Request for Arrival {
         }
     }
 
-    fn cost(&self) -> u32 {
-        seat::cost(match self {
+    fn blocks(&self) -> u32 {
+        match self {
             Arrival::Destage { blocks } => *blocks,
             other => other.span().map_or(0, |span| span.count),
-        })
+        }
     }
 
     fn bytes(&self) -> usize {

@@ -12,7 +12,8 @@ use crate::distribute::claim::{
 };
 use crate::netraid::order::ts_wait::member::QUEUE_MAX;
 use base::{
-    BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, Time, ViewNumber, VolumeId,
+    BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, StreamId, Time, ViewNumber,
+    VolumeId,
 };
 use std::collections::VecDeque;
 use wire::disk::{Command, Contested};
@@ -90,6 +91,8 @@ pub(super) struct Contests {
     at_disk: HashMap<ReadId, AtDisk>,
     /// Those who were asked last: most reads that follow each other are asked of the same.
     holders: Option<(Asked, Holders)>,
+    /// Reads that had their turn and were not served here: of which stream, and of how many blocks.
+    unserved: Vec<(StreamId, u32)>,
 }
 
 impl Contests {
@@ -107,6 +110,7 @@ impl Contests {
             heads_seen: false,
             at_disk: HashMap::default(),
             holders: None,
+            unserved: Vec::new(),
         }
     }
 
@@ -132,6 +136,17 @@ impl Contests {
     pub(super) fn check(&self, deep: bool) {
         assert!(self.claims.waiting() <= QUEUE_MAX, "contested reads are bounded");
         self.claims.check(if deep { Depth::Deep } else { Depth::Cheap });
+    }
+
+    /// A read that had its turn is not served here. Always true.
+    pub(super) fn note_unserved(&mut self, read: &ReadRequest) -> bool {
+        self.unserved.push((read.service.stream, read.span.count));
+        true
+    }
+
+    /// Reads that had their turn and were not served here, by stream, and of how many blocks.
+    pub(super) fn take_unserved(&mut self) -> Vec<(StreamId, u32)> {
+        core::mem::take(&mut self.unserved)
     }
 
     /// Remembers what is to be told to other members.
@@ -273,6 +288,7 @@ impl Contests {
         };
         match end {
             DiskEnd::Left => {
+                self.note_unserved(read);
                 cx.counters.count(Counter::ReadLeftAtItsDisk);
                 cx.counters.count(Counter::ReadLeftToAnotherMember);
             }
@@ -339,6 +355,7 @@ impl Contests {
 
     fn drop_read(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
         self.count_drop(cx, read, why);
+        self.note_unserved(read);
         match why {
             Dropped::Full => answer(cx, read, ReadOutcome::Busy, Payload::new()),
             // The claimer has the blocks in memory from now on.

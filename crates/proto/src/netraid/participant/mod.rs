@@ -37,8 +37,8 @@ pub use reads::READ_PATIENCE;
 use super::pending::{Pending, Prepare, WriteKey};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
-use crate::fair::Discipline;
-use crate::seat::{Entered, Notice, Places, Request as _, Seat, Stay, Turns};
+use crate::fair::{Discipline, Shares};
+use crate::seat::{Entered, Notice, Request as _, Seat, Stay, Turns};
 use arrivals::{Arrival, ArrivalId, MergeJob};
 use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId};
 use branches::{Found, Look, Wanted};
@@ -77,7 +77,7 @@ impl Participant {
         now: Time,
     ) -> Participant {
         Participant {
-            seat: Seat::new(turns.order.discipline(), turns.places),
+            seat: Seat::new(turns),
             disk: Disk::default(),
             reads: Reads::new(Contests::new(me, calibration)),
             writes: Writes::recover(recovered, now),
@@ -99,7 +99,7 @@ impl Participant {
 
     /// A write was decided, or given up.
     pub fn on_decide(&mut self, cx: &mut Context<'_>, decision: &Decision, commit: bool) {
-        if !commit && self.seat.withdraw(&ArrivalId::Write(WriteKey::from(decision))).is_some() {
+        if !commit && self.seat.withdraw(cx.now, &ArrivalId::Write(WriteKey::from(decision))).is_some() {
             cx.counters.count(Counter::WriteGivenUpBeforeItsTurn);
         }
         self.writes.on_decide(around!(self, cx), decision, commit);
@@ -110,7 +110,7 @@ impl Participant {
     /// One that waits for its turn goes ahead, and is not refused: whoever asks waits for it in doubt and shall not wait for its
     /// stream's turn, and asks again. Impatient readers of a busy block could keep its writers out for ever otherwise.
     pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
-        if let Some(waiting) = self.seat.withdraw(&ArrivalId::Write(WriteKey::of(&write))) {
+        if let Some(waiting) = self.seat.withdraw(cx.now, &ArrivalId::Write(WriteKey::of(&write))) {
             cx.counters.count(Counter::WriteWentAheadAsItsFateWasAsked);
             return self.begin(cx, waiting);
         }
@@ -132,7 +132,7 @@ impl Participant {
 
     /// The volume is deleted: its writes end without an answer.
     pub fn discard(&mut self, cx: &mut Context<'_>, volume: VolumeId) {
-        for arrival in self.seat.withdraw_where(|arrival| arrival.volume() == Some(volume)) {
+        for arrival in self.seat.withdraw_where(cx.now, |arrival| arrival.volume() == Some(volume)) {
             // Only the brick's own jobs have to hear of it.
             if arrival.asker().is_none() {
                 arrivals::refuse(cx, &mut self.jobs, &arrival);
@@ -142,8 +142,8 @@ impl Participant {
     }
 
     /// A gateway cannot be reached: what it asked for and was not begun is forgotten. It asks again if it lives.
-    pub fn on_gateway_down(&mut self, node: NodeId) {
-        self.seat.withdraw_where(|arrival| arrival.asker().is_some_and(|(asker, _)| asker == node));
+    pub fn on_gateway_down(&mut self, now: Time, node: NodeId) {
+        self.seat.withdraw_where(now, |arrival| arrival.asker().is_some_and(|(asker, _)| asker == node));
         self.writes.forget_node(node);
         self.reads.forget_node(node);
     }
@@ -375,7 +375,7 @@ impl Participant {
 
     /// A request comes: it begins, or waits for its turn.
     fn arrive(&mut self, cx: &mut Context<'_>, arrival: Arrival) {
-        if !self.wants_turn(&arrival) || self.seat.admits(self.at_disk(), &arrival) {
+        if !self.wants_turn(&arrival) || self.seat.admits(cx.now, self.at_disk(), &arrival) {
             return self.begin(cx, arrival);
         }
         let waited = match &arrival {
@@ -426,7 +426,7 @@ impl Participant {
 
     /// What has its turn begins. After each step, since any may have made a place free.
     pub fn take_turns(&mut self, cx: &mut Context<'_>) {
-        while let Some(arrival) = self.seat.next(self.at_disk()) {
+        while let Some(arrival) = self.seat.next(cx.now, self.at_disk()) {
             self.begin(cx, arrival);
         }
     }
@@ -436,14 +436,14 @@ impl Participant {
         let is_old = |arrival: &Arrival| {
             arrival.view().is_some_and(|(of, view)| of == group && cx.groups.takes(group, view).is_err())
         };
-        for arrival in self.seat.withdraw_where(is_old) {
+        for arrival in self.seat.withdraw_where(cx.now, is_old) {
             self.begin(cx, arrival);
         }
     }
 
     /// The question of `from` is of no interest any more. Whether it had not begun.
-    pub fn withdraw(&mut self, from: NodeId, operation: u64) -> bool {
-        self.seat.withdraw(&ArrivalId::Asked(from, operation)).is_some()
+    pub fn withdraw(&mut self, now: Time, from: NodeId, operation: u64) -> bool {
+        self.seat.withdraw(now, &ArrivalId::Asked(from, operation)).is_some()
             || self.reads.withdraw(from, operation)
     }
 
@@ -463,17 +463,34 @@ impl Participant {
         self.seat.take_notices(now, self.at_disk())
     }
 
-    /// Lets requests take their turns by another discipline, so many at the disk at a time. What waits begins at once.
-    pub fn set_turns(&mut self, cx: &mut Context<'_>, discipline: Box<dyn Discipline>, places: Places) {
-        let before = core::mem::replace(&mut self.seat, Seat::new(discipline, places));
+    /// Lets requests take their turns otherwise, by this discipline. What waits begins at once.
+    pub fn set_turns(&mut self, cx: &mut Context<'_>, discipline: Box<dyn Discipline>, turns: Turns) {
+        let before = core::mem::replace(&mut self.seat, Seat::with(discipline, turns));
         before.into_waiting().for_each(|arrival| self.begin(cx, arrival));
+    }
+
+    /// What streams are entitled to from now on.
+    pub fn set_shares(&mut self, now: Time, shares: &Shares) {
+        self.seat.set_shares(now, shares);
+    }
+
+    /// Requests that had their turn and were not served here, by stream, and of how many blocks: they are not charged.
+    pub fn take_unserved(&mut self, now: Time) -> Vec<(StreamId, u32)> {
+        let unserved = self.reads.take_unserved();
+        unserved.iter().for_each(|(stream, blocks)| self.seat.refund(now, *stream, *blocks));
+        unserved
+    }
+
+    /// A stream was served elsewhere.
+    pub fn on_elsewhere(&mut self, now: Time, service: Service) {
+        self.seat.elsewhere(now, service.stream, service.delay);
     }
 
     // ---- time ----
 
     /// When the first waiting read loses its patience, or one that was left to another member is due here.
     pub fn deadline(&self) -> Option<Time> {
-        self.reads.deadline().into_iter().chain(self.seat.deadline()).min()
+        self.reads.deadline().into_iter().chain(self.seat.deadline(self.at_disk())).min()
     }
 
     /// Answers the reads that waited long enough.

@@ -8,7 +8,7 @@ use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders};
 use crate::netraid::order::ts_wait::member::QUEUE_MAX;
 use crate::netraid::pending::PendingTable;
-use base::{BrickId, GroupId, NodeId, Payload, Time};
+use base::{BrickId, GroupId, NodeId, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::disk::{Blocks, Contested, StoreError};
@@ -143,7 +143,8 @@ impl Reads {
             read.from == asker && read.contest.is_some_and(|contest| contest.number == claim.number)
         };
         // Who waits for a decision may leave it to someone who does not.
-        self.held.retain(|_, held| !is_it(&held.read));
+        let Reads { held, contests } = self;
+        held.retain(|_, held| !(is_it(&held.read) && contests.note_unserved(&held.read)));
         self.contests.on_claim(cx, from, claim);
     }
 
@@ -187,9 +188,16 @@ impl Reads {
 
     /// A read that waits for a decision is of no interest any more. Whether it was here.
     pub(super) fn withdraw(&mut self, from: NodeId, operation: u64) -> bool {
-        let before = self.held.len();
-        self.held.retain(|_, held| held.read.from != from || held.read.operation != operation);
-        self.held.len() < before
+        let Reads { held, contests } = self;
+        let before = held.len();
+        let is_it = |read: &ReadRequest| read.from == from && read.operation == operation;
+        held.retain(|_, held| !(is_it(&held.read) && contests.note_unserved(&held.read)));
+        held.len() < before
+    }
+
+    /// Reads that had their turn and were not served here, by stream, and of how many blocks.
+    pub(super) fn take_unserved(&mut self) -> Vec<(StreamId, u32)> {
+        self.contests.take_unserved()
     }
 
     /// How many wait to be claimed.

@@ -618,6 +618,7 @@ fn config(id: BrickId) -> BrickConfig {
         disks: Vec::new(),
         durability: Vec::new(),
         turns: proto::seat::Turns::default(),
+        shares: proto::fair::Shares::default(),
     }
 }
 

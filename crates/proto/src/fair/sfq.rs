@@ -1,0 +1,476 @@
+//! Start-time fair queueing with places and delays: SFQ(D), and DSFQ with what gateways say was served elsewhere (formulas 5
+//! and 6), under reservations and limits.
+//!
+//! A stream has one entry in the order, that of its first request; the others of the stream wait behind that one. So each step takes
+//! O(log n) for n streams that wait. A request is charged when it leaves the queue: what is withdrawn before was never charged.
+
+use super::clock::{Clock, Tag};
+use super::share::{Share, Shares};
+use super::{Discipline, Entry, Ticket};
+use base::{HashMap, StreamId, Time};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use wire::Service;
+
+/// What becomes of delays that a stream's minimum keeps from being applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum History {
+    /// It is forgotten with the request (formula 12).
+    Forget,
+    /// The stream owes it, and later requests apply it; of what is owed half is forgotten each time this long.
+    Keep { half_life: Duration },
+}
+
+impl History {
+    /// Longer than bursts by which a stream could gain from a shorter memory, and shorter than what operators call unfair.
+    pub const USUAL: History = History::Keep { half_life: Duration::from_secs(5) };
+}
+
+/// A stream with a reservation gets what it missed in so much time: clients that wait for answers leave gaps.
+const RESERVED_LATE_MAX: Duration = Duration::from_millis(100);
+/// What a stream was served elsewhere moves its reservation, and its limit, to this time from now at the most: what was served before is no reason to
+/// be served less now.
+const ELSEWHERE_MAX: Duration = Duration::from_millis(200);
+/// After so many requests that left by reservations one leaves by weight: reservations that a disk cannot meet, as it has become slower, do not starve
+/// those that have none.
+const RESERVED_RUN_MAX: u32 = 7;
+/// The ticket of what begins at once. Seats count from 1.
+const AT_ONCE: Ticket = Ticket(0);
+/// From so many streams on those are forgotten that left nothing behind.
+const STREAMS_KEPT: usize = 1024;
+
+/// The order in which streams get a disk.
+#[derive(Debug)]
+pub struct Sfq {
+    clock: Clock,
+    history: History,
+    shares: Shares,
+    /// The start tag of the request that left last by its weight.
+    virtual_time: Tag,
+    /// The latest finish tag of all. Virtual time where nobody waits: what was served while there was enough for all puts nobody behind.
+    latest: Tag,
+    streams: HashMap<StreamId, Stream>,
+    /// Streams that wait and may go on, by the start tag of their first request.
+    by_start: BTreeSet<(Tag, Ticket, StreamId)>,
+    /// Those of them that have a reservation, by when it is due.
+    by_reservation: BTreeSet<(Time, Ticket, StreamId)>,
+    /// Streams that wait and are at their limit, by when they may go on.
+    held: BTreeSet<(Time, StreamId)>,
+    /// How many requests in a row left by their reservations.
+    reserved_run: u32,
+    /// How many streams are known when idle ones are looked for next.
+    prune_at: usize,
+}
+
+/// What is known of a stream, whether it waits or not.
+#[derive(Debug, Default)]
+struct Stream {
+    waiting: BTreeMap<Ticket, Waiting>,
+    /// The first of those, as it stands in the order.
+    first: Option<First>,
+    /// Virtual time when it began to wait.
+    since: Tag,
+    /// When its first request became the first: by this, and not by the time at which it is looked at, it stands in the order.
+    stood: Time,
+    /// The finish tag of its request that left last.
+    finish: Tag,
+    /// Served elsewhere, and told without a request, or with one that was withdrawn.
+    told: u64,
+    owed: Owed,
+    /// From when on its next request is within its reservation, and within its limit.
+    reserved: Time,
+    limited: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    cost: u32,
+    delay: u32,
+}
+
+/// The first request of a stream that waits.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    ticket: Ticket,
+    cost: u64,
+    start: Tag,
+    /// When its reservation is due, if it has one.
+    reserved: Option<Time>,
+    /// Before then the stream's limit holds it back.
+    limited: Time,
+    /// What remains owed when it leaves.
+    left: u64,
+}
+
+/// Delays that were not applied yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Owed {
+    cost: u64,
+    at: Time,
+}
+
+impl Owed {
+    fn now(self, now: Time, history: History) -> u64 {
+        match history {
+            History::Keep { half_life } if self.cost > 0 => {
+                let halves = now.since(self.at).as_secs_f64() / half_life.as_secs_f64().max(1e-9);
+                (self.cost as f64 * libm::exp2(-halves)) as u64
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The time that this cost takes at so many units a second.
+fn time_of(cost: u64, units_per_second: u64) -> Duration {
+    let ns = u128::from(cost) * 1_000_000_000 / u128::from(units_per_second.max(1));
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+impl Stream {
+    /// How its first request stands in the order, under the clock, share and history that are in force.
+    fn stand(&self, now: Time, share: &Share, (clock, history): (Clock, History)) -> Option<First> {
+        let (&ticket, &Waiting { cost, delay }) = self.waiting.first_key_value()?;
+        let cost = u64::from(cost);
+        let told = u64::from(delay).saturating_add(self.told);
+        let all = told.saturating_add(self.owed.now(now, history));
+        let applied = all.min(share.delay_max(cost));
+        let start = clock.start(self.finish + Tag::of(applied, share.weight()), (self.since, now));
+        // A time from which on it is within a rate, moved by what it was served elsewhere.
+        let moved = |from: Time, rate| (from + time_of(told, rate)).min(from.max(self.stood + ELSEWHERE_MAX));
+        let reserved = (share.reservation() > 0)
+            .then(|| moved(self.reserved.max(self.stood - RESERVED_LATE_MAX), share.reservation()));
+        let limited = match share.limit() {
+            0 => Time::ZERO,
+            limit => moved(self.limited.max(self.stood), limit),
+        };
+        Some(First { ticket, cost, start, reserved, limited, left: all - applied })
+    }
+
+    /// Whether nothing that is known of it would make a difference.
+    fn is_past(&self, now: Time, virtual_time: Tag, history: History) -> bool {
+        self.waiting.is_empty()
+            && self.told == 0
+            && self.finish <= virtual_time
+            && self.owed.now(now, history) == 0
+            && self.reserved.max(self.limited) <= now
+    }
+}
+
+impl Sfq {
+    /// Nobody waits, and all have the usual share.
+    pub fn new(clock: Clock, history: History) -> Sfq {
+        Sfq {
+            clock,
+            history,
+            shares: Shares::default(),
+            virtual_time: Tag::ZERO,
+            latest: Tag::ZERO,
+            streams: HashMap::default(),
+            by_start: BTreeSet::new(),
+            by_reservation: BTreeSet::new(),
+            held: BTreeSet::new(),
+            reserved_run: 0,
+            prune_at: STREAMS_KEPT,
+        }
+    }
+
+    /// The start tag of the request that left last by its weight.
+    pub fn virtual_time(&self) -> Tag {
+        self.virtual_time
+    }
+
+    /// Takes a stream out of the order: how its first request stood.
+    fn take(&mut self, id: StreamId) -> Option<First> {
+        let first = self.streams.get_mut(&id)?.first.take()?;
+        self.by_start.remove(&(first.start, first.ticket, id));
+        first.reserved.map(|reserved| self.by_reservation.remove(&(reserved, first.ticket, id)));
+        self.held.remove(&(first.limited, id));
+        Some(first)
+    }
+
+    /// Puts a stream into the order, if it waits.
+    fn put(&mut self, now: Time, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.first = stream.stand(now, &self.shares.of(id), (self.clock, self.history));
+        let Some(First { ticket, start, reserved, limited, .. }) = stream.first else { return };
+        if limited > now {
+            self.held.insert((limited, id));
+        } else {
+            self.by_start.insert((start, ticket, id));
+            reserved.map(|reserved| self.by_reservation.insert((reserved, ticket, id)));
+        }
+    }
+
+    /// Changes what is known of a stream that is known.
+    fn change(&mut self, now: Time, id: StreamId, change: impl FnOnce(&mut Stream)) {
+        self.take(id);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            change(stream);
+        }
+        self.put(now, id);
+    }
+
+    /// Who was at its limit and is not any more may go on. What others were served meanwhile it does not make up for.
+    fn release(&mut self, now: Time) {
+        while let Some(&(at, id)) = self.held.first()
+            && at <= now
+        {
+            let virtual_time = self.virtual_time;
+            self.change(now, id, |stream| stream.since = stream.since.max(virtual_time));
+        }
+    }
+
+    /// The first request of a stream leaves, and is charged.
+    fn leave(&mut self, now: Time, id: StreamId, is_reserved: bool) -> Option<Ticket> {
+        let First { ticket, cost, start, reserved, limited, left } = self.take(id)?;
+        if !is_reserved {
+            self.virtual_time = self.virtual_time.max(start);
+        }
+        let share = self.shares.of(id);
+        let stream = self.streams.get_mut(&id)?;
+        stream.waiting.remove(&ticket);
+        stream.stood = now;
+        stream.finish = start + Tag::of(cost, share.weight());
+        self.latest = self.latest.max(stream.finish);
+        stream.told = 0;
+        stream.owed = Owed { cost: left, at: now };
+        if let Some(reserved) = reserved {
+            let took = if is_reserved { time_of(cost, share.reservation()) } else { Duration::ZERO };
+            stream.reserved = reserved + took;
+        }
+        if share.limit() > 0 {
+            stream.limited = limited + time_of(cost, share.limit());
+        }
+        self.put(now, id);
+        Some(ticket)
+    }
+
+    /// Forgets streams of which nothing is left that makes a difference, now and then.
+    fn prune(&mut self, now: Time) {
+        if self.streams.len() < self.prune_at {
+            return;
+        }
+        let (virtual_time, history) = (self.virtual_time, self.history);
+        self.streams.retain(|_, stream| !stream.is_past(now, virtual_time, history));
+        self.prune_at = (2 * self.streams.len()).max(STREAMS_KEPT);
+    }
+}
+
+impl Discipline for Sfq {
+    fn admits(&mut self, now: Time, service: Service, cost: u32) -> bool {
+        let entry = Entry { ticket: AT_ONCE, service, cost };
+        self.push(now, entry);
+        let is_next = self.pop(now).is_some();
+        if !is_next {
+            self.change(now, service.stream, |stream| {
+                stream.waiting.remove(&AT_ONCE);
+            });
+        }
+        is_next
+    }
+
+    fn push(&mut self, now: Time, entry: Entry) {
+        self.prune(now);
+        let Entry { ticket, service: Service { stream: id, delay }, cost } = entry;
+        if self.by_start.is_empty() && self.held.is_empty() {
+            self.virtual_time = self.virtual_time.max(self.latest);
+        }
+        let virtual_time = self.virtual_time;
+        let stream = self.streams.entry(id).or_default();
+        stream.waiting.insert(ticket, Waiting { cost, delay });
+        if stream.waiting.len() == 1 {
+            (stream.since, stream.stood) = (virtual_time, now);
+            self.put(now, id);
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<Ticket> {
+        self.release(now);
+        let due = self.by_reservation.first().filter(|(due, ..)| *due <= now).map(|(.., id)| *id);
+        let due = due.filter(|_| self.reserved_run < RESERVED_RUN_MAX);
+        self.reserved_run = if due.is_some() { self.reserved_run + 1 } else { 0 };
+        let id = due.or_else(|| self.by_start.first().map(|(.., id)| *id))?;
+        self.leave(now, id, due.is_some())
+    }
+
+    /// Its delay was served elsewhere all the same.
+    fn remove(&mut self, now: Time, entry: Entry) {
+        self.change(now, entry.service.stream, |stream| {
+            if let Some(Waiting { delay, .. }) = stream.waiting.remove(&entry.ticket) {
+                stream.told = stream.told.saturating_add(u64::from(delay));
+            }
+        });
+    }
+
+    fn refund(&mut self, now: Time, id: StreamId, cost: u32) {
+        let (cost, share) = (u64::from(cost), self.shares.of(id));
+        self.change(now, id, |stream| {
+            stream.finish = stream.finish - Tag::of(cost, share.weight());
+            if share.limit() > 0 {
+                stream.limited = stream.limited - time_of(cost, share.limit());
+            }
+        });
+    }
+
+    fn elsewhere(&mut self, now: Time, id: StreamId, cost: u32) {
+        self.change(now, id, |stream| stream.told = stream.told.saturating_add(u64::from(cost)));
+    }
+
+    fn set_shares(&mut self, now: Time, shares: &Shares) {
+        let waiting: Vec<StreamId> =
+            self.by_start.iter().map(|(.., id)| *id).chain(self.held.iter().map(|(_, id)| *id)).collect();
+        for id in &waiting {
+            self.take(*id);
+        }
+        self.shares = shares.clone();
+        waiting.into_iter().for_each(|id| self.put(now, id));
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.held.first().filter(|_| self.by_start.is_empty()).map(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn id(stream: u32) -> StreamId {
+        StreamId(stream)
+    }
+
+    /// Streams 1, 2, ... with these shares.
+    fn sfq(history: History, shares: &[Share]) -> Sfq {
+        let mut sfq = Sfq::new(Clock::StartTime, history);
+        let shares = (1..).map(id).zip(shares.iter().copied());
+        sfq.set_shares(Time::ZERO, &shares.collect());
+        sfq
+    }
+
+    /// So many requests of cost 10, whose tickets begin with the stream's number times 1000.
+    fn push(sfq: &mut Sfq, now: Time, stream: u32, count: u64) {
+        for number in 0..count {
+            let ticket = Ticket(u64::from(stream) * 1000 + now.0 / 1_000_000 + number);
+            let service = Service { stream: id(stream), delay: 0 };
+            sfq.push(now, Entry { ticket, service, cost: 10 });
+        }
+    }
+
+    /// Serves one request each millisecond, and keeps three of each stream waiting: how many of each leave in so many milliseconds.
+    fn served<const STREAMS: usize>(sfq: &mut Sfq, from: Time, ms: u64) -> [u64; STREAMS] {
+        let mut served = [0; STREAMS];
+        let mut waiting = [0u64; STREAMS];
+        for at in 0..ms {
+            let now = from + MS * at as u32;
+            for (stream, waiting) in waiting.iter_mut().enumerate() {
+                for number in *waiting..3 {
+                    let ticket = Ticket((at + 1) * 100 + (stream as u64) * 10 + number);
+                    let service = Service { stream: id(stream as u32 + 1), delay: 0 };
+                    sfq.push(now, Entry { ticket, service, cost: 10 });
+                }
+                *waiting = 3;
+            }
+            if let Some(Ticket(number)) = sfq.pop(now) {
+                let stream = (number % 100 / 10) as usize;
+                waiting[stream] -= 1;
+                served[stream] += 1;
+            }
+        }
+        served
+    }
+
+    #[test]
+    fn service_is_in_proportion_to_weights_and_a_new_weight_counts_at_once() {
+        let mut sfq = sfq(History::USUAL, &[1, 2, 4].map(Share::total));
+        assert_eq!(served::<3>(&mut sfq, Time::ZERO, 700), [100, 200, 400]);
+        let shares = (1..).map(id).zip([4, 2, 1].map(Share::total)).collect();
+        let now = Time::ZERO + 701 * MS;
+        sfq.set_shares(now, &shares);
+        let [first, second, third] = served::<3>(&mut sfq, now, 700);
+        assert!(first.abs_diff(400) < 4 && second.abs_diff(200) < 4 && third.abs_diff(100) < 4);
+    }
+
+    /// A thousand units of ten a second: reservations come first, the rest is shared by weight.
+    #[test]
+    fn a_reservation_is_met_whatever_the_weights_are() {
+        let shares = [Share::total(1).with_rates(5_000, 0), Share::total(100), Share::total(100)];
+        let [first, second, third] = served::<3>(&mut sfq(History::USUAL, &shares), Time::ZERO, 1_000);
+        assert!(first.abs_diff(500) <= 25, "{first}");
+        assert!(second.abs_diff(third) <= 2, "{second} {third}");
+    }
+
+    #[test]
+    fn reservations_that_cannot_be_met_leave_something_to_the_others() {
+        let shares = [Share::total(1).with_rates(1 << 40, 0), Share::total(1)];
+        let [_, second] = served::<2>(&mut sfq(History::USUAL, &shares), Time::ZERO, 800);
+        assert_eq!(second, 100);
+    }
+
+    #[test]
+    fn a_limit_is_kept_in_each_tenth_of_a_second_and_leaves_the_rest_to_others() {
+        let shares = [Share::total(100).with_rates(0, 2_000), Share::total(1)];
+        let mut sfq = sfq(History::USUAL, &shares);
+        for tenth in 0..10 {
+            let [first, second] = served::<2>(&mut sfq, Time::ZERO + 100 * MS * tenth, 100);
+            assert!((19..=21).contains(&first), "{first}");
+            assert_eq!(first + second, 100, "work is conserved");
+        }
+    }
+
+    /// It counts once, however often the stream is looked at.
+    #[test]
+    fn what_is_told_of_a_stream_at_its_limit_moves_it_once() {
+        let mut sfq = sfq(History::USUAL, &[Share::total(100).with_rates(0, 1_000)]);
+        push(&mut sfq, Time::ZERO, 1, 2);
+        assert_eq!(sfq.pop(Time::ZERO), Some(Ticket(1000)));
+        assert_eq!((sfq.pop(Time::ZERO), sfq.deadline()), (None, Some(Time::ZERO + 10 * MS)));
+        sfq.elsewhere(Time::ZERO + MS, id(1), 5);
+        assert_eq!((sfq.pop(Time::ZERO + 10 * MS), sfq.deadline()), (None, Some(Time::ZERO + 15 * MS)));
+        assert_eq!(sfq.pop(Time::ZERO + 15 * MS), Some(Ticket(1001)));
+    }
+
+    #[test]
+    fn what_was_left_to_others_is_not_charged_and_what_is_told_is() {
+        let mut sfq = sfq(History::USUAL, &[Share::total(1), Share::total(1)]);
+        push(&mut sfq, Time::ZERO, 1, 3);
+        push(&mut sfq, Time::ZERO, 2, 3);
+        assert_eq!(sfq.pop(Time::ZERO), Some(Ticket(1000)));
+        sfq.refund(Time::ZERO, id(1), 10);
+        assert_eq!(sfq.pop(Time::ZERO), Some(Ticket(1001)), "as if the first had not been");
+        sfq.elsewhere(Time::ZERO, id(2), 25);
+        assert_eq!(
+            [sfq.pop(Time::ZERO), sfq.pop(Time::ZERO)].map(Option::unwrap),
+            [Ticket(1002), Ticket(2000)]
+        );
+    }
+
+    /// A stream that owes pays for it with every request, and keeps its minimum.
+    #[test]
+    fn what_a_minimum_keeps_from_being_applied_is_owed_or_forgotten() {
+        let shares = [Share::total(100).with_minimum(50), Share::total(100)];
+        let part = |history| {
+            let mut sfq = sfq(history, &shares);
+            served::<2>(&mut sfq, Time::ZERO, 100);
+            sfq.elsewhere(Time::ZERO + 100 * MS, id(1), 1_000);
+            served::<2>(&mut sfq, Time::ZERO + 100 * MS, 300)
+        };
+        let [kept, _] = part(History::Keep { half_life: Duration::from_secs(1_000) });
+        assert!((99..=104).contains(&kept), "a third, as long as it owes: {kept}");
+        let [forgotten, _] = part(History::Forget);
+        assert!((147..=151).contains(&forgotten), "{forgotten}");
+    }
+
+    #[test]
+    fn streams_that_left_nothing_behind_are_forgotten() {
+        let mut sfq = sfq(History::USUAL, &[]);
+        for stream in 0..100_000 {
+            let now = Time::ZERO + MS * stream;
+            push(&mut sfq, now, stream, 1);
+            assert!(sfq.pop(now).is_some());
+        }
+        assert!(sfq.streams.len() <= 2 * STREAMS_KEPT, "{}", sfq.streams.len());
+    }
+}

@@ -1,0 +1,113 @@
+//! What this coordinator asked for each stream, and which bricks have heard of it: the delays that its questions carry.
+
+use super::calls::Call;
+use crate::fair::{Cost, Ledger};
+use base::{BrickId, StreamId, Time};
+use core::time::Duration;
+use std::collections::BTreeMap;
+use wire::{Message, Packet, Service};
+
+/// How often bricks are told of service elsewhere of which no question told them.
+pub(crate) const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Streams that one message names at the most.
+const STREAMS_MAX: usize = wire::OPERATIONS_MAX;
+
+/// What a question costs the stream for which it is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charge {
+    stream: StreamId,
+    cost: u64,
+    /// Others were asked the same, and one of them serves it: it is charged when it is known which.
+    is_contested: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Charges {
+    cost: Cost,
+    ledger: Ledger<BrickId>,
+    /// Whether volumes belong to different streams. Otherwise nobody need hear of anything that he is not asked for.
+    is_shared: bool,
+    tell_at: Option<Time>,
+}
+
+impl Charges {
+    /// What requests cost in this cluster.
+    pub(crate) fn set_cost(&mut self, cost: Cost) {
+        self.cost = cost;
+    }
+
+    /// A volume of this stream is open.
+    pub(crate) fn see(&mut self, stream: StreamId) {
+        self.is_shared |= stream != StreamId::default();
+    }
+
+    /// A question goes to `brick`: it says what its stream was served elsewhere.
+    pub(crate) fn ask(&mut self, now: Time, brick: BrickId, message: &mut Message) -> Option<Charge> {
+        let (service, blocks, is_contested) = access(message)?;
+        let (stream, cost) = (service.stream, u64::from(self.cost.of(blocks)));
+        let delay = match is_contested {
+            true => self.ledger.tell(stream, brick),
+            false => self.ledger.charge(stream, brick, cost),
+        };
+        service.delay = u32::try_from(delay).unwrap_or(u32::MAX);
+        if self.is_shared {
+            self.tell_at.get_or_insert(now + TELL_EVERY);
+        }
+        Some(Charge { stream, cost, is_contested })
+    }
+
+    /// A question was answered, with what a disk was asked for or without.
+    pub(crate) fn answered(&mut self, call: &Call, is_work: bool) {
+        let Some(Charge { stream, cost, is_contested }) = call.charge else { return };
+        match (is_contested, is_work) {
+            (true, true) => self.ledger.served(stream, call.brick, cost),
+            (false, false) => self.ledger.refund(stream, call.brick, cost),
+            (true, false) | (false, true) => {}
+        }
+    }
+
+    /// A question is of no interest any more, and was not answered.
+    pub(crate) fn given_up(&mut self, call: &Call) {
+        self.answered(call, false);
+    }
+
+    /// It was served all the same.
+    pub(crate) fn served_late(&mut self, brick: BrickId, charge: Charge) {
+        self.ledger.served(charge.stream, brick, charge.cost);
+    }
+
+    /// When bricks are to be told.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.tell_at
+    }
+
+    /// What bricks are to be told now of streams that were served elsewhere.
+    pub(crate) fn take_told(&mut self, now: Time) -> Vec<(BrickId, Packet)> {
+        if self.tell_at.take_if(|at| *at <= now).is_none() {
+            return Vec::new();
+        }
+        let unheard: Vec<(StreamId, BrickId, u64)> = self.ledger.unheard().collect();
+        let mut told: BTreeMap<BrickId, Vec<Service>> = BTreeMap::new();
+        for (stream, brick, _) in unheard {
+            let of = told.entry(brick).or_default();
+            if of.len() < STREAMS_MAX {
+                let delay = u32::try_from(self.ledger.tell(stream, brick)).unwrap_or(u32::MAX);
+                of.push(Service { stream, delay });
+            }
+        }
+        let packet = |(brick, of)| (brick, Packet::from(Message::Elsewhere { of }));
+        told.into_iter().map(packet).collect()
+    }
+}
+
+/// Whose access of a disk a question leads to, of how many blocks, and whether others were asked the same.
+fn access(message: &mut Message) -> Option<(&mut Service, u32, bool)> {
+    match message {
+        Message::Read { service, span, stamps, content, contest, .. } => {
+            (*stamps || *content).then_some((service, span.count, contest.is_some()))
+        }
+        Message::Prepare { service, write, .. } => Some((service, write.span.count, false)),
+        Message::Repair { service, span, .. } => Some((service, span.count, false)),
+        _ => None,
+    }
+}
