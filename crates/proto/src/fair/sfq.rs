@@ -31,6 +31,8 @@ const RESERVED_LATE_MAX: Duration = Duration::from_millis(100);
 /// What a stream was served elsewhere moves its reservation, and its limit, to this time from now at the most: what was served before is no reason to
 /// be served less now.
 const ELSEWHERE_MAX: Duration = Duration::from_millis(200);
+/// The most that a stream owes: about a minute of a fast disk. A gateway that says more than that lies, or was silent for long.
+const OWED_MAX: f64 = 4e6;
 /// After so many requests that left by reservations one leaves by weight: reservations that a disk cannot meet, as it has become slower, do not starve
 /// those that have none.
 const RESERVED_RUN_MAX: u32 = 7;
@@ -98,25 +100,25 @@ struct First {
     reserved: Option<Time>,
     /// Before then the stream's limit holds it back.
     limited: Time,
-    /// What remains owed when it leaves.
-    left: u64,
+    /// What remains owed when it leaves, as it was at that moment.
+    left: Owed,
 }
 
-/// Delays that were not applied yet.
+/// Delays that were not applied yet. Fractions count: what is owed is looked at for each request, and decays a little each time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Owed {
-    cost: u64,
+    cost: f64,
     at: Time,
 }
 
 impl Owed {
-    fn now(self, now: Time, history: History) -> u64 {
+    fn now(self, now: Time, history: History) -> f64 {
         match history {
-            History::Keep { half_life } if self.cost > 0 => {
+            History::Keep { half_life } if self.cost > 0.0 => {
                 let halves = now.since(self.at).as_secs_f64() / half_life.as_secs_f64().max(1e-9);
-                (self.cost as f64 * libm::exp2(-halves)) as u64
+                self.cost * libm::exp2(-halves)
             }
-            _ => 0,
+            _ => 0.0,
         }
     }
 }
@@ -133,8 +135,8 @@ impl Stream {
         let (&ticket, &Waiting { cost, delay }) = self.waiting.first_key_value()?;
         let cost = u64::from(cost);
         let told = u64::from(delay).saturating_add(self.told);
-        let all = told.saturating_add(self.owed.now(now, history));
-        let applied = all.min(share.delay_max(cost));
+        let owed = self.owed.now(now, history);
+        let applied = told.saturating_add(owed as u64).min(share.delay_max(cost));
         let start = clock.start(self.finish + Tag::of(applied, share.weight()), (self.since, now));
         // A time from which on it is within a rate, moved by what it was served elsewhere.
         let moved = |from: Time, rate| (from + time_of(told, rate)).min(from.max(self.stood + ELSEWHERE_MAX));
@@ -144,7 +146,8 @@ impl Stream {
             0 => Time::ZERO,
             limit => moved(self.limited.max(self.stood), limit),
         };
-        Some(First { ticket, cost, start, reserved, limited, left: all - applied })
+        let left = Owed { cost: (told as f64 + owed - applied as f64).clamp(0.0, OWED_MAX), at: now };
+        Some(First { ticket, cost, start, reserved, limited, left })
     }
 
     /// Whether nothing that is known of it would make a difference.
@@ -152,7 +155,7 @@ impl Stream {
         self.waiting.is_empty()
             && self.told == 0
             && self.finish <= virtual_time
-            && self.owed.now(now, history) == 0
+            && self.owed.now(now, history) < 1.0
             && self.reserved.max(self.limited) <= now
     }
 }
@@ -234,7 +237,7 @@ impl Sfq {
         stream.finish = start + Tag::of(cost, share.weight());
         self.latest = self.latest.max(stream.finish);
         stream.told = 0;
-        stream.owed = Owed { cost: left, at: now };
+        stream.owed = left;
         if let Some(reserved) = reserved {
             let took = if is_reserved { time_of(cost, share.reservation()) } else { Duration::ZERO };
             stream.reserved = reserved + took;
@@ -461,6 +464,42 @@ mod tests {
         assert!((99..=104).contains(&kept), "a third, as long as it owes: {kept}");
         let [forgotten, _] = part(History::Forget);
         assert!((147..=151).contains(&forgotten), "{forgotten}");
+    }
+
+    /// Whatever gateways say of streams 1 and 2, each gets its minimum: 10 of 10, 10 and 100.
+    #[test]
+    fn lies_take_no_streams_minimum_and_are_forgotten_in_a_minute() {
+        let shares = [10, 10, 10].map(|minimum| Share::total(100).with_minimum(minimum));
+        let mut sfq = sfq(History::USUAL, &shares);
+        let (mut now, mut last, mut waiting) = (Time::ZERO, 0, [0; 3]);
+        let mut run = |requests: u64, lies: bool| {
+            let mut served = [0; 3];
+            for _ in 0..requests {
+                now += MS;
+                for stream in 0..3u32 {
+                    let missing = 3 - core::mem::replace(&mut waiting[stream as usize], 3);
+                    for _ in 0..missing {
+                        last += 3;
+                        let delay = if lies && stream < 2 { u32::MAX } else { 0 };
+                        let service = Service { stream: id(stream + 1), delay };
+                        sfq.push(now, Entry { ticket: Ticket(last + u64::from(stream)), service, cost: 10 });
+                    }
+                }
+                if lies {
+                    sfq.elsewhere(now, id(2), u32::MAX);
+                }
+                let Ticket(number) = sfq.pop(now).expect("they wait");
+                let stream = (number % 3) as usize;
+                waiting[stream] -= 1;
+                served[stream] += 1;
+            }
+            served
+        };
+        let served = run(1_200, true);
+        assert!(served[0] >= 99 && served[1] >= 99, "{served:?}");
+        run(60_000, false);
+        let served = run(300, false);
+        assert!(served.iter().all(|served| (95..=105).contains(served)), "{served:?}");
     }
 
     #[test]
