@@ -2,8 +2,8 @@
 
 use crate::policy::known_to;
 use crate::{
-    DecodeError, GroupView, IoTimeout, Placement, Protocol, ReadPolicy, Reader, Wire, Writer, wire_enum,
-    wire_struct,
+    DecodeError, GroupView, IoTimeout, Placement, Protocol, ReadPolicy, Reader, StreamInfo, StreamTable,
+    StreamsStatus, Version, Wire, Writer, wire_enum, wire_struct,
 };
 use base::{BrickId, GatewayId, GroupId, StreamId, ViewNumber, VolumeId};
 
@@ -112,6 +112,8 @@ pub struct Orders {
     pub care: Care,
     /// It is left out for being slow: it is to measure itself closely, so that it is seen when it is well again.
     pub is_slow: bool,
+    /// The streams, where it knows another version of them.
+    pub streams: Option<StreamTable>,
 }
 
 /// How a brick finds itself, by what it measures: medians of the latest samples, in microseconds.
@@ -513,6 +515,59 @@ pub enum AdminRequest {
         /// Tells a retry from a second brick.
         nonce: u64,
     },
+    /// Makes a stream; fails if the name is taken, unless it is the same request come again (same `nonce`). Rates are in units of cost a second, 0
+    /// for none.
+    CreateStream {
+        /// As a volume's.
+        name: String,
+        weight: u32,
+        /// A tenth of the weight where there is none.
+        minimum: Option<u32>,
+        reservation: u64,
+        limit: u64,
+        /// Tells a retry from a second command.
+        nonce: u64,
+    },
+    /// Changes a stream; `None` stays as it is.
+    SetStream {
+        name: String,
+        weight: Option<u32>,
+        minimum: Option<u32>,
+        reservation: Option<u64>,
+        limit: Option<u64>,
+    },
+    /// Deletes a stream to which no volume belongs.
+    DeleteStream {
+        name: String,
+        /// Tells a retry from a second command.
+        nonce: u64,
+    },
+    ListStreams,
+    /// Says to which stream a volume and its snapshots belong from now on.
+    SetVolumeStream {
+        volume: String,
+        /// The stream's name.
+        stream: String,
+    },
+    /// Says how many requests a disk has at a time while streams share it.
+    SetPlaces {
+        places: u32,
+    },
+}
+
+impl AdminRequest {
+    /// The version with which it came.
+    pub fn since(&self) -> Version {
+        match self {
+            AdminRequest::CreateStream { .. }
+            | AdminRequest::SetStream { .. }
+            | AdminRequest::DeleteStream { .. }
+            | AdminRequest::ListStreams
+            | AdminRequest::SetVolumeStream { .. }
+            | AdminRequest::SetPlaces { .. } => Version(5),
+            _ => Version::OLDEST,
+        }
+    }
 }
 
 /// What a command gives back.
@@ -527,6 +582,10 @@ pub enum AdminReply {
     Status(Box<ClusterStatus>),
     /// The new brick's id.
     Brick(BrickId),
+    /// A stream as it is now.
+    Stream(StreamInfo),
+    /// All streams.
+    Streams(Box<StreamsStatus>),
 }
 
 /// Why a command failed.
@@ -622,7 +681,7 @@ impl Wire for VolumeInfo {
 
 wire_struct!(Family { number, volumes, groups });
 wire_struct!(GroupState { promised, active });
-wire_struct!(Orders { families, left, bricks, care, is_slow });
+wire_struct!(Orders { families, left, bricks, care, is_slow; since 5: streams });
 wire_struct!(Health { write_us, read_us, late_us, round_trip_us });
 wire_struct!(Observed { brick, is_slow, prepare_us, others_us });
 wire_struct!(SlowEntry { is_out, since_ms, why, relapses, hold_s, well_ms });
@@ -700,9 +759,16 @@ wire_enum!(AdminRequest {
     15 => Scrub,
     16 => SetReadPolicy { name, read_policy },
     17 => SetIoTimeout { name, io_timeout },
+    18 => CreateStream { name, weight, minimum, reservation, limit, nonce },
+    19 => SetStream { name, weight, minimum, reservation, limit },
+    20 => DeleteStream { name, nonce },
+    21 => ListStreams,
+    22 => SetVolumeStream { volume, stream },
+    23 => SetPlaces { places },
 });
 wire_enum!(AdminReply {
     0 => Done, 1 => Volume(volume), 2 => Volumes(volumes), 3 => Map(map), 4 => Status(status), 5 => Brick(id),
+    6 => Stream(stream), 7 => Streams(streams),
 });
 wire_enum!(AdminError {
     0 => NoVolume(name), 1 => Exists(name), 2 => Invalid(why), 3 => TooFewBricks { needed, available },

@@ -15,6 +15,7 @@ pub mod message;
 pub mod policy;
 pub mod protocol;
 pub mod service;
+pub mod stream;
 mod timeout;
 pub mod version;
 pub mod view;
@@ -34,6 +35,7 @@ pub use message::{
 pub use policy::ReadPolicy;
 pub use protocol::{Placement, Protocol};
 pub use service::{Service, Wait};
+pub use stream::{StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus};
 pub use timeout::IoTimeout;
 pub use version::{Spoken, Version};
 pub use view::{GroupView, Lineage, Slots};

@@ -8,8 +8,8 @@ use crate::directory::{
     VolumeMap,
 };
 use crate::{
-    Change, Completion, Decision, Fate, GroupView, Service, Slots, Span, Version, Wait, WriteId, wire_enum,
-    wire_struct,
+    Change, Completion, Decision, Fate, GroupView, Service, Slots, Span, StreamReport, Version, Wait,
+    WriteId, wire_enum, wire_struct,
 };
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 
@@ -215,6 +215,8 @@ pub enum Message {
         known: u64,
         /// What it says of itself.
         status: Box<BrickStatus>,
+        /// What it says of streams.
+        streams: StreamReport,
     },
     HeartbeatDone {
         /// The heartbeat's own time.
@@ -386,6 +388,7 @@ impl Message {
         match self {
             Message::Cancel { .. } | Message::Cancelled { .. } | Message::Waiting { .. } => Version(4),
             Message::Elsewhere { .. } => Version(5),
+            Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }
     }
@@ -579,7 +582,7 @@ wire_enum!(Message {
     17 => Cancel { operations },
     18 => Cancelled { withdrawn, late },
     19 => Waiting { operations },
-    20 => Heartbeat { brick, sent, known, status },
+    20 => Heartbeat { brick, sent, known, status; since 5: streams },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
     22 => Fence { view, speaks },
     23 => Fenced { group, number, doubts },

@@ -201,9 +201,10 @@ impl Brick {
         self.maintenance.report(&mut self.membership.status, &self.families, &self.groups);
         self.vitals.probe(now, fx);
         self.membership.status.health = self.vitals.report(now);
+        let streams = self.report_streams();
         let Membership { id: brick, known, status, .. } = &self.membership;
-        let heartbeat =
-            Message::Heartbeat { brick: *brick, sent: now, known: *known, status: Box::new(status.clone()) };
+        let status = Box::new(status.clone());
+        let heartbeat = Message::Heartbeat { brick: *brick, sent: now, known: *known, status, streams };
         reply(fx, NodeId::Directory, heartbeat);
     }
 
@@ -255,8 +256,11 @@ impl Brick {
         fx: &mut Vec<BrickEffect>,
     ) {
         self.membership.lease.extend(now, sent, lease_ns);
-        let Orders { families, left, bricks, care, is_slow } = orders;
+        let Orders { families, left, bricks, care, is_slow, streams } = orders;
         self.vitals.on_heartbeat_done(now, sent, is_slow);
+        if let Some(table) = streams {
+            self.on_streams(now, table, fx);
+        }
         for (brick, address) in bricks {
             fx.push(BrickEffect::Address { node: NodeId::Brick(brick), address });
         }

@@ -1,7 +1,7 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`membership`] speaks with the
-//! directory: heartbeats, leases, views; [`maintain`] with other bricks, for its [`Maintenance`]; [`vitals`] measures the brick.
+//! directory: heartbeats, leases, views; [`streams`] takes in what it says of streams; [`maintain`] with other bricks, for its [`Maintenance`]; [`vitals`] measures the brick.
 
 #[cfg(test)]
 mod contested;
@@ -11,6 +11,7 @@ mod maintain;
 mod maintenance;
 mod membership;
 mod sharing;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -35,6 +36,7 @@ use maintenance::Maintenance;
 use membership::Membership;
 use sharing::Sharing;
 use std::collections::BTreeMap;
+use streams::Streams;
 use tokens::Asker as StoreAsker;
 use vitals::Vitals;
 use wire::{
@@ -133,6 +135,7 @@ pub struct Brick {
     families: Families,
     participants: Vec<Participant>,
     sharing: Sharing,
+    streams: Streams,
     /// What a participant asks for in a step. Kept between steps so that it allocates nothing.
     asked: Vec<participant::Effect>,
     maintenance: Maintenance,
@@ -167,6 +170,7 @@ impl Brick {
             groups: Groups::recover(config.id, notes),
             participants: recovered.iter().zip(calibrations).map(participant).collect(),
             sharing: Sharing::new(recovered.len(), config.turns.cost),
+            streams: Streams::new(config.turns),
             asked: Vec::new(),
             membership: Membership::new(config, notes, now),
             vitals: Vitals::new(recovered.len()),

@@ -1,9 +1,11 @@
-//! Commands, and who carries them out: [`super::volumes`], [`super::snapshots`], [`super::bricks`], [`super::status`].
+//! Commands, and who carries them out: [`super::volumes`], [`super::snapshots`], [`super::bricks`],
+//! [`super::streams`], [`super::status`].
 
 use super::cluster::{Answered, answer};
 use super::desk::Desk;
 use super::event::DirectoryEffect;
 use super::store::Asker;
+use super::streams::Change;
 use super::volumes::{check_size, invalid, round_up};
 use base::Time;
 use wire::{AdminReply, AdminRequest};
@@ -48,9 +50,10 @@ impl Desk {
                 info.read_policy = read_policy;
                 Ok(())
             }),
-            AdminRequest::ListVolumes | AdminRequest::VolumeMap { .. } | AdminRequest::Status => {
-                unreachable!("answered above")
-            }
+            AdminRequest::ListVolumes
+            | AdminRequest::VolumeMap { .. }
+            | AdminRequest::Status
+            | AdminRequest::ListStreams => unreachable!("answered above"),
             AdminRequest::SetIoTimeout { name, io_timeout } => self.alter(asker, &name, fx, |info| {
                 info.io_timeout = io_timeout;
                 Ok(())
@@ -64,6 +67,16 @@ impl Desk {
             AdminRequest::ReplaceBrick { brick, by } => self.evict(now, asker, brick, by, fx),
             AdminRequest::ReadmitBrick { brick } => self.readmit(asker, brick, fx),
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => self.set_care(now, asker, &request, fx),
+            AdminRequest::CreateStream { .. } => self.create_stream(asker, request, fx),
+            AdminRequest::SetStream { name, weight, minimum, reservation, limit } => {
+                let change = Change { weight, minimum, reservation, limit };
+                self.set_stream(asker, &name, change, fx)
+            }
+            AdminRequest::DeleteStream { name, nonce } => self.delete_stream(asker, &name, nonce, fx),
+            AdminRequest::SetVolumeStream { volume, stream } => {
+                self.set_volume_stream(asker, &volume, &stream, fx)
+            }
+            AdminRequest::SetPlaces { places } => self.set_places(asker, places, fx),
         };
         if let Some(result) = answered {
             self.cluster.answer_behind(asker, result, fx);
@@ -76,6 +89,7 @@ impl Desk {
             AdminRequest::ListVolumes => Some(Ok(self.list())),
             AdminRequest::VolumeMap { name } => Some(self.volume_map(name).map(AdminReply::Map)),
             AdminRequest::Status => Some(Ok(AdminReply::Status(Box::new(self.cluster_status(now))))),
+            AdminRequest::ListStreams => Some(Ok(AdminReply::Streams(Box::new(self.streams_status(now))))),
             _ => None,
         }
     }

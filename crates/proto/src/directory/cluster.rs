@@ -6,6 +6,7 @@ use super::gateways::Gateways;
 use super::leases::Leases;
 use super::records::Records;
 use super::store::{After, Asker, Store, Write};
+use super::streams::Streams;
 use crate::counters::Counters;
 use crate::layout::{Geometry, Layout};
 use crate::rules::{Rules, SOUND};
@@ -26,6 +27,7 @@ pub(super) struct Cluster {
     pub(super) store: Store,
     pub(super) leases: Leases,
     pub(super) gateways: Gateways,
+    pub(super) streams: Streams,
     pub(super) counters: Counters,
     pub(super) rules: &'static dyn Rules,
     /// Volumes whose latest change is not stored yet, as they may be told.
@@ -37,6 +39,7 @@ impl Cluster {
         Cluster {
             leases: Leases::new(&config, now),
             store: Store::new(records.counts.version),
+            streams: Streams::new(&records),
             config,
             records,
             gateways: Gateways::default(),

@@ -6,7 +6,7 @@ use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
 use std::collections::BTreeSet;
-use wire::{BrickStatus, Family, GroupView, Message, Orders};
+use wire::{BrickStatus, Family, GroupView, Message, Orders, StreamReport};
 
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
@@ -15,6 +15,7 @@ pub(super) struct Heartbeat {
     /// The map's version that the brick knows.
     pub(super) known: u64,
     pub(super) status: BrickStatus,
+    pub(super) streams: StreamReport,
 }
 
 pub(super) fn on_heartbeat(
@@ -24,7 +25,7 @@ pub(super) fn on_heartbeat(
     heartbeat: Heartbeat,
     fx: &mut Vec<DirectoryEffect>,
 ) {
-    let Heartbeat { from, sent, known, status } = heartbeat;
+    let Heartbeat { from, sent, known, status, streams } = heartbeat;
     let Some(record) = cluster.records.bricks.get_mut(&from) else {
         return cluster.counters.count(Counter::HeartbeatOfABrickThatWasNeverAdmitted);
     };
@@ -53,7 +54,9 @@ pub(super) fn on_heartbeat(
     // Of views in which it takes part it hears when they are made.
     let is_told = |view: &GroupView| !view.is_writer(from) && cluster.is_durable(view.group);
     let views = views.into_iter().filter(is_told).collect();
-    let orders = Box::new(orders(cluster, from, known));
+    let mut orders = Box::new(orders(cluster, from, known));
+    orders.streams = cluster.streams.told_to(streams.known);
+    cluster.streams.on_report(now, from, sent, streams);
     send(fx, NodeId::Brick(from), Message::HeartbeatDone { sent, version, lease_ns, views, deleted, orders });
 }
 
@@ -85,6 +88,7 @@ fn orders(cluster: &Cluster, to: BrickId, known: u64) -> Orders {
         bricks: cluster.addresses(),
         care: cluster.care(),
         is_slow: cluster.is_slow(to),
+        streams: None,
     }
 }
 

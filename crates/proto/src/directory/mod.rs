@@ -9,7 +9,7 @@
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
 //!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
-//!   [`status`]; [`admin`] says who carries out which.
+//!   [`streams`], [`status`]; [`admin`] says who carries out which.
 //! - [`Directory`] here passes events on; [`rebuild`] makes a lost directory anew.
 
 mod admin;
@@ -29,6 +29,7 @@ mod slow;
 mod snapshots;
 mod status;
 mod store;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -143,8 +144,8 @@ impl Directory {
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         let Desk { cluster, views, .. } = &mut self.desk;
         match message {
-            Message::Heartbeat { brick, sent, known, status } if brick == from => {
-                let heartbeat = Heartbeat { from, sent, known, status: *status };
+            Message::Heartbeat { brick, sent, known, status, streams } if brick == from => {
+                let heartbeat = Heartbeat { from, sent, known, status: *status, streams };
                 on_heartbeat(cluster, views, now, heartbeat, fx);
             }
             Message::Fenced { group, number, doubts } => {
@@ -205,6 +206,7 @@ impl Directory {
                     }
                 }
                 After::Settled(info) => self.desk.cluster.on_settled(*info),
+                After::Streams(table) => self.desk.cluster.streams.on_stored(*table),
                 After::Changed(volume) => self.desk.cluster.publish_volume(volume, fx),
                 After::Deleted(volume) => {
                     self.desk.cluster.tell_gateways(Vec::new(), Vec::new(), vec![volume], fx)

@@ -3,12 +3,16 @@
 //!
 //! Keys: `b` + brick, `s` + brick (its slowness), `r` + group (the view to come that may be revoked), `v` + volume, `f` +
 //! family, `g` + group, `d` + version (a deleted volume or branch), `m` (the counters), `o` (what an operator said of the
-//! care; earlier stores kept all of it under `c`), `x` (commands that were refused).
+//! care; earlier stores kept all of it under `c`), `x` (commands that were refused), `t` + stream (one that was made or
+//! changed), `p` (what holds for all streams). Stores of before streams have neither of the last two.
 
 use super::event::Put;
-use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
+use base::{BrickId, GroupId, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
-use wire::{AdminError, BrickStatus, Care, GroupView, Lineage, Slots, VolumeInfo, Wire, wire_struct};
+use wire::{
+    AdminError, BrickStatus, Care, GroupView, Lineage, Slots, StreamInfo, StreamTable, VolumeInfo, Wire,
+    wire_struct,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BrickRecord {
@@ -88,6 +92,30 @@ pub(super) struct Counts {
     pub(super) recent: Vec<u64>,
 }
 
+/// A stream that was made, or one that every cluster has and that was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StreamRecord {
+    pub(super) info: StreamInfo,
+    /// Of the command that made it; 0 where every cluster has it.
+    pub(super) nonce: u64,
+}
+
+/// What holds for all streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamsRecord {
+    /// Of what bricks are told: another one with each change.
+    pub(super) version: u64,
+    pub(super) places: u32,
+    /// The number of the next stream that is made. No number is given twice.
+    pub(super) next: u32,
+}
+
+impl Default for StreamsRecord {
+    fn default() -> StreamsRecord {
+        StreamsRecord { version: 0, places: StreamTable::PLACES, next: 1 }
+    }
+}
+
 const RECENT_MAX: usize = 256;
 
 /// A command that was refused: a copy of it that comes late is refused as well, whatever has become possible since.
@@ -116,6 +144,8 @@ wire_struct!(CareRecord {
     rebuild_after_s
 });
 wire_struct!(Refusal { nonce, why });
+wire_struct!(StreamRecord { info, nonce });
+wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(SlowRecord { is_out, since, why, relapses });
 wire_struct!(VolumeRecord { info, nonce, ready });
@@ -179,6 +209,8 @@ pub(super) struct Records {
     pub(super) counts: Counts,
     /// How bricks look after their blocks.
     pub(super) care: CareRecord,
+    pub(super) streams: BTreeMap<StreamId, StreamRecord>,
+    pub(super) of_streams: StreamsRecord,
     refusals: Vec<Refusal>,
 }
 
@@ -186,6 +218,7 @@ const COUNTS_KEY: &[u8] = b"m";
 const CARE_KEY: &[u8] = b"o";
 const FORMER_CARE_KEY: &[u8] = b"c";
 const REFUSALS_KEY: &[u8] = b"x";
+const OF_STREAMS_KEY: &[u8] = b"p";
 
 fn key(prefix: u8, id: &impl Wire) -> Vec<u8> {
     let mut key = vec![prefix];
@@ -214,6 +247,8 @@ impl Records {
             deleted: BTreeMap::new(),
             counts,
             care: CareRecord::default(),
+            streams: BTreeMap::new(),
+            of_streams: StreamsRecord::default(),
             refusals: Vec::new(),
         };
         for (key, value) in contents {
@@ -291,6 +326,8 @@ impl Records {
             b'o' => self.care = Wire::from_bytes(value)?,
             b'c' => self.care = CareRecord::all_of(Wire::from_bytes(value)?),
             b'x' => self.refusals = Wire::from_bytes(value)?,
+            b't' => drop(self.streams.insert(Wire::from_bytes(id)?, Wire::from_bytes(value)?)),
+            b'p' => self.of_streams = Wire::from_bytes(value)?,
             _ => return Err(wire::DecodeError::OutOfRange { what: "key of a record" }),
         }
         Ok(())
@@ -343,6 +380,16 @@ impl Records {
     /// The put that makes the counters durable.
     pub(super) fn put_counts(&self) -> Put {
         (COUNTS_KEY.to_vec(), Some(self.counts.to_bytes()))
+    }
+
+    /// The put that makes a stream's record, or its absence, durable.
+    pub(super) fn put_stream(&self, id: StreamId) -> Put {
+        (key(b't', &id), self.streams.get(&id).map(Wire::to_bytes))
+    }
+
+    /// The put that makes durable what holds for all streams.
+    pub(super) fn put_of_streams(&self) -> Put {
+        (OF_STREAMS_KEY.to_vec(), Some(self.of_streams.to_bytes()))
     }
 
     /// The next version of the map.

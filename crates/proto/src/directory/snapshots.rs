@@ -150,7 +150,7 @@ impl Desk {
         snapshot: &str,
         nonce: u64,
     ) -> Result<Planned, AdminError> {
-        check_name(snapshot)?;
+        check_name(snapshot, "snapshot")?;
         let name = format!("{volume}@{snapshot}");
         if let Some(known) = self.known(&name, nonce)? {
             return Ok(known);
@@ -176,7 +176,7 @@ impl Desk {
         name: &str,
         nonce: u64,
     ) -> Result<Planned, AdminError> {
-        check_name(name)?;
+        check_name(name, "volume")?;
         if let Some(known) = self.known(name, nonce)? {
             return Ok(known);
         }

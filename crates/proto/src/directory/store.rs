@@ -12,7 +12,7 @@ use super::event::{DirectoryEffect, Put, StoreToken};
 use base::{GatewayId, GroupId, NodeId, Time, ViewNumber};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use wire::{AdminError, AdminReply, StoreFailure, VolumeInfo};
+use wire::{AdminError, AdminReply, StoreFailure, StreamTable, VolumeInfo};
 
 /// Between two tries of a store that fails: long enough that a full disk is not busied by it, short enough that an
 /// operator who has freed space need not wait.
@@ -42,6 +42,8 @@ pub(super) enum After {
     Publish(GroupId),
     /// What is known of a volume is stored as it is here, and may be told.
     Settled(Box<VolumeInfo>),
+    /// The streams are stored as they are here, and may be told.
+    Streams(Box<StreamTable>),
     /// Tell gateways of a volume that changed.
     Changed(base::VolumeId),
     /// Tell gateways of a volume that is gone.

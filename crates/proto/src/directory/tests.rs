@@ -2,6 +2,7 @@
 
 mod slow;
 mod storage;
+mod streams;
 
 use super::records::Records;
 use super::*;
@@ -22,6 +23,10 @@ struct Stage {
     storage_fails: Option<String>,
     /// What each brick says of itself; those without an entry are dead.
     bricks: BTreeMap<BrickId, BrickStatus>,
+    /// What bricks say of streams.
+    reports: BTreeMap<BrickId, wire::StreamReport>,
+    /// The streams that bricks were told last.
+    tables: BTreeMap<BrickId, wire::StreamTable>,
     /// Bricks that do not answer a question about views.
     mute: Vec<BrickId>,
     /// Whether bricks begin views and do not say so.
@@ -46,6 +51,8 @@ impl Stage {
             stored: BTreeMap::new(),
             storage_fails: None,
             bricks: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            tables: BTreeMap::new(),
             mute: Vec::new(),
             mutes_activation: false,
             doubts: BTreeMap::new(),
@@ -126,6 +133,7 @@ impl Stage {
                     sent: self.now,
                     known: u64::MAX - 1,
                     status: Box::new(status),
+                    streams: self.reports.get(&brick).cloned().unwrap_or_default(),
                 };
                 self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
             }
@@ -187,6 +195,13 @@ impl Stage {
                 Message::Resolved { group: *group, number: *number, fates }
             }
             Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
+            Message::HeartbeatDone { orders, .. } => {
+                if let Some(table) = orders.streams.clone() {
+                    self.reports.entry(brick).or_default().known = table.version;
+                    self.tables.insert(brick, table);
+                }
+                return;
+            }
             _ => return,
         };
         let is_muted = self.mutes_activation && matches!(message, Message::Activate { .. });

@@ -6,12 +6,14 @@ use super::event::{DirectoryEffect, Put};
 use super::members::{full, fullness};
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
+use super::streams::may_have_volumes;
 use crate::layout::placement::{self, Candidate};
 use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeSet;
 use wire::{
-    AdminError, AdminReply, AdminRequest, BrickStatus, GroupView, Lineage, Slots, VolumeInfo, VolumeMap,
+    AdminError, AdminReply, AdminRequest, BrickStatus, GroupView, Lineage, Slots, StreamInfo, VolumeInfo,
+    VolumeMap,
 };
 
 const NAME_MAX: usize = 63;
@@ -91,7 +93,9 @@ impl Desk {
 
     /// The members of each group of a new volume.
     fn plan(&self, now: Time, info: &VolumeInfo, groups: u32) -> Result<Vec<Vec<BrickId>>, AdminError> {
-        check_name(&info.name)?;
+        check_name(&info.name, "volume")?;
+        let background = StreamInfo::built_in().into_iter().find(|of| of.id == info.stream);
+        background.map_or(Ok(()), |of| may_have_volumes(&of))?;
         check_size(info.size_bytes)?;
         let layout: Layout = info.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks)
@@ -328,7 +332,8 @@ pub(super) fn check_size(size_bytes: u64) -> Result<(), AdminError> {
     }
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), AdminError> {
+/// Whether something of this kind may have this name.
+pub(super) fn check_name(name: &str, of: &str) -> Result<(), AdminError> {
     let first = name.chars().next();
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
     if name.len() <= NAME_MAX && name.chars().all(allowed) && first.is_some_and(|c| c.is_ascii_alphanumeric())
@@ -336,6 +341,6 @@ pub(super) fn check_name(name: &str) -> Result<(), AdminError> {
         return Ok(());
     }
     Err(invalid(format!(
-        "'{name}' cannot be a volume's name: 1 to {NAME_MAX} of a-z 0-9 - _ . beginning with a letter or digit"
+        "'{name}' cannot be a {of}'s name: 1 to {NAME_MAX} of a-z 0-9 - _ . beginning with a letter or digit"
     )))
 }

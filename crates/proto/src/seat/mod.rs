@@ -10,6 +10,7 @@
 pub mod heads;
 mod notices;
 mod stay;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,8 @@ use notices::Notices;
 pub use notices::{NOTICE_EVERY, Notice};
 pub use stay::Stay;
 use std::collections::BTreeMap;
-use wire::Service;
+use tally::Tally;
+use wire::{Service, StreamUse};
 
 /// The most requests that wait at a disk. Who comes when there are so many is told that the disk is busy.
 pub const WAITING_MAX: usize = 4096;
@@ -71,6 +73,7 @@ struct Waiting<T> {
     request: T,
     /// As the discipline knows it: a repeat may say another delay.
     entry: Entry,
+    since: Time,
 }
 
 /// What became of a request that came.
@@ -98,6 +101,7 @@ pub struct Seat<T: Request> {
     /// When the disk was last seen to get on: it answered, or had nothing to do.
     moved: Time,
     notices: Notices,
+    tally: Tally,
 }
 
 /// A disk that has not answered for so long gives no turns: who waits for one is not told to be patient.
@@ -128,14 +132,34 @@ impl<T: Request> Seat<T> {
             last: Ticket(0),
             moved: Time::ZERO,
             notices: Notices::default(),
+            tally: Tally::default(),
         }
+    }
+
+    /// Nobody waits yet, where requests took their turns otherwise before: what was counted goes on, and `before` gives all that waited.
+    pub fn after(
+        now: Time,
+        before: Seat<T>,
+        discipline: Box<dyn Discipline>,
+        turns: Turns,
+    ) -> (Seat<T>, Vec<T>) {
+        let Seat { waiting, tally, moved, .. } = before;
+        let mut seat = Seat { tally, moved, ..Seat::with(discipline, turns) };
+        for Waiting { entry, since, .. } in waiting.values() {
+            seat.tally.served(entry.service.stream, entry.cost, now.since(*since));
+        }
+        (seat, waiting.into_values().map(|waiting| waiting.request).collect())
     }
 
     /// Whether what comes now has its turn at once, with so many at the disk.
     pub fn admits(&mut self, now: Time, at_disk: usize, request: &T) -> bool {
-        self.waiting.is_empty()
-            && at_disk < self.places.0
-            && self.discipline.admits(now, request.service(), self.cost.of(request.blocks()))
+        let (service, cost) = (request.service(), self.cost.of(request.blocks()));
+        let admits =
+            self.waiting.is_empty() && at_disk < self.places.0 && self.discipline.admits(now, service, cost);
+        if admits {
+            self.tally.served(service.stream, cost, Duration::ZERO);
+        }
+        admits
     }
 
     /// A request waits from now on.
@@ -156,7 +180,7 @@ impl<T: Request> Seat<T> {
         self.bytes += request.bytes();
         *self.streams.entry(entry.service.stream).or_default() += 1;
         self.discipline.push(now, entry);
-        self.waiting.insert(entry.ticket, Waiting { request, entry });
+        self.waiting.insert(entry.ticket, Waiting { request, entry, since: now });
         self.notices.asked(now);
         Entered::Waits
     }
@@ -167,7 +191,9 @@ impl<T: Request> Seat<T> {
             return None;
         }
         let ticket = self.discipline.pop(now)?;
-        Some(self.take(ticket).request)
+        let Waiting { request, entry, since } = self.take(ticket);
+        self.tally.served(entry.service.stream, entry.cost, now.since(since));
+        Some(request)
     }
 
     /// A request is of no interest any more. `None` where it does not wait here.
@@ -187,7 +213,7 @@ impl<T: Request> Seat<T> {
     }
 
     fn remove(&mut self, now: Time, ticket: Ticket) -> T {
-        let Waiting { request, entry } = self.take(ticket);
+        let Waiting { request, entry, .. } = self.take(ticket);
         self.discipline.remove(now, entry);
         request
     }
@@ -203,11 +229,6 @@ impl<T: Request> Seat<T> {
             self.streams.remove(&stream);
         }
         waiting
-    }
-
-    /// All that wait, in the order in which they came.
-    pub fn into_waiting(self) -> impl Iterator<Item = T> {
-        self.waiting.into_values().map(|waiting| waiting.request)
     }
 
     /// How many wait.
@@ -234,6 +255,7 @@ impl<T: Request> Seat<T> {
     /// What began, of so many blocks, was served elsewhere, or not at all.
     pub fn refund(&mut self, now: Time, stream: StreamId, blocks: u32) {
         self.discipline.refund(now, stream, self.cost.of(blocks));
+        self.tally.refund(stream, self.cost.of(blocks));
     }
 
     /// A stream was served elsewhere.
@@ -244,6 +266,23 @@ impl<T: Request> Seat<T> {
     /// What streams are entitled to from now on.
     pub fn set_shares(&mut self, now: Time, shares: &Shares) {
         self.discipline.set_shares(now, shares);
+    }
+
+    /// How many requests are at the disk at a time from now on.
+    pub fn set_places(&mut self, places: Places) {
+        self.places = places;
+    }
+
+    /// What streams were served here, and what waits of them.
+    pub fn uses(&self) -> impl Iterator<Item = StreamUse> {
+        let served = self.tally.uses().map(|used| StreamUse { waiting: self.queued(used.stream), ..used });
+        let waits_first = self.streams.iter().filter(|(stream, _)| !self.tally.counts(**stream));
+        let waits_first = waits_first.map(|(stream, waiting)| StreamUse {
+            stream: *stream,
+            waiting: *waiting,
+            ..StreamUse::default()
+        });
+        served.chain(waits_first)
     }
 
     /// The disk gets on: it has answered, or has nothing to do.

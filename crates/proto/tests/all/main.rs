@@ -9,4 +9,5 @@ mod leaseless;
 mod sharing;
 mod slow;
 mod starved;
+mod streams;
 mod unaligned;

@@ -38,7 +38,7 @@ use super::pending::{Pending, Prepare, WriteKey};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
 use crate::fair::{Discipline, Shares};
-use crate::seat::{Entered, Notice, Request as _, Seat, Stay, Turns};
+use crate::seat::{Entered, Notice, Places, Request as _, Seat, Stay, Turns};
 use arrivals::{Arrival, ArrivalId, MergeJob};
 use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId};
 use branches::{Found, Look, Wanted};
@@ -48,7 +48,7 @@ use disk::{Allocating, Disk, Looking, Noting, Staging};
 use jobs::{Finding, Jobs};
 use reads::Reads;
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
-use wire::{Claim, Completion, Decision, GroupView, Service, Span, WriteId};
+use wire::{Claim, Completion, Decision, GroupView, Service, Span, StreamUse, WriteId};
 use writes::{Around, Writes};
 
 /// The participant of one disk.
@@ -465,8 +465,20 @@ impl Participant {
 
     /// Lets requests take their turns otherwise, by this discipline. What waits begins at once.
     pub fn set_turns(&mut self, cx: &mut Context<'_>, discipline: Box<dyn Discipline>, turns: Turns) {
-        let before = core::mem::replace(&mut self.seat, Seat::with(discipline, turns));
-        before.into_waiting().for_each(|arrival| self.begin(cx, arrival));
+        let before = core::mem::take(&mut self.seat);
+        let (seat, waited) = Seat::after(cx.now, before, discipline, turns);
+        self.seat = seat;
+        waited.into_iter().for_each(|arrival| self.begin(cx, arrival));
+    }
+
+    /// How many requests are at the disk at a time from now on.
+    pub fn set_places(&mut self, places: Places) {
+        self.seat.set_places(places);
+    }
+
+    /// What streams were served here, and what waits of them.
+    pub fn stream_uses(&self) -> impl Iterator<Item = StreamUse> + '_ {
+        self.seat.uses()
     }
 
     /// What streams are entitled to from now on.

@@ -205,6 +205,8 @@ pub type Selects = fn(NodeId, NodeId, &Message) -> bool;
 pub struct Cluster {
     pub now: Time,
     pub directory: Directory,
+    /// The directory's store.
+    stored: BTreeMap<Vec<u8>, Vec<u8>>,
     pub bricks: BTreeMap<BrickId, (Brick, MemoryDisk)>,
     pub gateways: BTreeMap<GatewayId, Gateway>,
     pub dead: Vec<NodeId>,
@@ -238,6 +240,7 @@ impl Cluster {
         let mut cluster = Cluster {
             now,
             directory,
+            stored: BTreeMap::new(),
             bricks: BTreeMap::new(),
             gateways: BTreeMap::new(),
             dead: Vec::new(),
@@ -412,6 +415,13 @@ impl Cluster {
         *brick = Brick::new(config(id), vec![disk.recover()], self.now);
         brick.set_space(1 << 30, 0, 0, 0);
         self.revive(NodeId::Brick(id));
+    }
+
+    /// The directory's process ends and another one begins on the same store.
+    pub fn restart_directory(&mut self) {
+        let contents = self.stored.clone().into_iter().collect();
+        self.directory =
+            Directory::new(DirectoryConfig::default(), contents, self.now).expect("its own store");
     }
 
     /// Runs until the group of the first volume has all its slots current.
@@ -591,7 +601,13 @@ impl Cluster {
         while let Some(effect) = fx.pop_front() {
             match effect {
                 DirectoryEffect::Send { to, packet } => self.wire.push_back((NodeId::Directory, to, packet)),
-                DirectoryEffect::Store { token, .. } => {
+                DirectoryEffect::Store { token, puts } => {
+                    for (key, value) in puts {
+                        match value {
+                            Some(value) => drop(self.stored.insert(key, value)),
+                            None => drop(self.stored.remove(&key)),
+                        }
+                    }
                     let mut more = Vec::new();
                     self.directory.step(
                         self.now,

@@ -1,0 +1,172 @@
+//! Streams from the command to the disk: an operator says weights, and volumes get service in proportion to them.
+
+use crate::common::Cluster;
+use base::{BLOCK, BrickId, Payload, StreamId, VolumeId};
+use core::time::Duration;
+use wire::{AdminReply, AdminRequest, Io, IoReply, ReadPolicy, StreamsStatus};
+
+const SIZE: u64 = 1 << 20;
+const BRICK: BrickId = BrickId(1);
+/// Requests that each volume keeps outstanding: more than the disk takes at a time.
+const OUTSTANDING: usize = 16;
+/// What the disk takes for each request, of which it serves two at a time.
+const DISK: Duration = Duration::from_millis(2);
+
+/// A volume that always has requests outstanding.
+struct Load {
+    volume: VolumeId,
+    open: Vec<(u64, u64)>,
+    next: u64,
+}
+
+impl Load {
+    fn new(volume: VolumeId) -> Load {
+        Load { volume, open: Vec::new(), next: 0 }
+    }
+
+    /// Takes answers and asks for more; how many were served.
+    fn go_on(&mut self, cluster: &mut Cluster) -> u64 {
+        let before = self.open.len();
+        self.open.retain(|of| {
+            let reply = cluster.reply(*of);
+            assert!(reply.as_ref().is_none_or(|(result, _)| *result == Ok(IoReply::Done)), "{reply:?}");
+            reply.is_none()
+        });
+        let served = before - self.open.len();
+        while self.open.len() < OUTSTANDING {
+            let offset = self.next % (SIZE / BLOCK as u64) * BLOCK as u64;
+            let io = Io::Read { offset, length: BLOCK as u32 };
+            self.open.push(cluster.begin(1, self.volume, io, Payload::new()));
+            self.next += 1;
+        }
+        served as u64
+    }
+}
+
+/// How many requests of each were served within this time.
+fn serve(cluster: &mut Cluster, loads: &mut [Load; 2], time: Duration) -> [u64; 2] {
+    let (end, mut served) = (cluster.now + time, [0, 0]);
+    while cluster.now < end {
+        for (served, load) in served.iter_mut().zip(loads.iter_mut()) {
+            *served += load.go_on(cluster);
+        }
+        cluster.run(Duration::from_micros(500));
+    }
+    served
+}
+
+fn assert_ratio(served: [u64; 2], expected: f64, when: &str) {
+    let ratio = served[1] as f64 / served[0] as f64;
+    println!("{when}: {served:?}, 1:{ratio:.2}");
+    assert!((ratio / expected - 1.0).abs() < 0.1, "{when}: {served:?} is 1:{ratio:.2}, not 1:{expected}");
+}
+
+fn create(cluster: &mut Cluster, name: &str, weight: u32, nonce: u64) -> StreamId {
+    let request = AdminRequest::CreateStream {
+        name: name.to_owned(),
+        weight,
+        minimum: None,
+        reservation: 0,
+        limit: 0,
+        nonce,
+    };
+    match cluster.admin(request) {
+        Ok(AdminReply::Stream(info)) => info.id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn set_weight(name: &str, weight: u32) -> AdminRequest {
+    let name = name.to_owned();
+    AdminRequest::SetStream { name, weight: Some(weight), minimum: None, reservation: None, limit: None }
+}
+
+fn streams(cluster: &mut Cluster) -> StreamsStatus {
+    match cluster.admin(AdminRequest::ListStreams) {
+        Ok(AdminReply::Streams(status)) => *status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn volumes_are_served_in_proportion_to_the_weights_of_their_streams() {
+    let mut cluster = Cluster::new(1, 1);
+    // Nobody has said anything of streams: all are served as they come.
+    let plain = cluster.volume_of("raid0x1", SIZE, (ReadPolicy::default(), StreamId(0)));
+    cluster.late_disk = Some((BRICK, DISK));
+    let [one, three] = [("one", 100, 901), ("three", 300, 902)]
+        .map(|(name, weight, nonce)| create(&mut cluster, name, weight, nonce));
+    cluster.admin(AdminRequest::SetPlaces { places: 2 }).expect("set");
+    let mut loads = [one, three]
+        .map(|stream| Load::new(cluster.volume_of("raid0x1", SIZE, (ReadPolicy::default(), stream))));
+    let second = Duration::from_secs(1);
+
+    serve(&mut cluster, &mut loads, second);
+    assert_ratio(serve(&mut cluster, &mut loads, 4 * second), 3.0, "weights 100 and 300");
+
+    // What the operator sees is what was served: a read of a block costs 9 units.
+    let status = streams(&mut cluster);
+    let of = |id| status.streams.iter().find(|stream| stream.stream == id).expect("it is there");
+    let (poor, rich) = (of(one), of(three));
+    assert!(poor.waiting > 0 && poor.turn_us > rich.turn_us, "{status:?}");
+    let all = (poor.requests_per_second + rich.requests_per_second) as f64;
+    assert!((all - 1000.0).abs() < 200.0, "two at a time, 2 ms each: {status:?}");
+    assert_eq!(poor.served_per_second / poor.requests_per_second.max(1), 9);
+    assert_eq!((status.bricks, status.bricks_informed), (1, 1));
+
+    // A weight takes effect with the next heartbeat.
+    cluster.admin(set_weight("one", 300)).expect("set");
+    serve(&mut cluster, &mut loads, second);
+    assert_ratio(serve(&mut cluster, &mut loads, 2 * second), 1.0, "both 300");
+
+    cluster.restart_directory();
+    serve(&mut cluster, &mut loads, second);
+    assert_eq!(streams(&mut cluster).table.get(one).map(|info| info.weight), Some(300));
+    cluster.admin(set_weight("one", 100)).expect("set");
+    serve(&mut cluster, &mut loads, second);
+    assert_ratio(serve(&mut cluster, &mut loads, 2 * second), 3.0, "after the directory's restart");
+
+    // A volume moves to another stream, under load.
+    let to = AdminRequest::SetVolumeStream { volume: format!("raid0x1-{one}"), stream: "three".to_owned() };
+    cluster.admin(to).expect("moved");
+    serve(&mut cluster, &mut loads, second);
+    assert_ratio(serve(&mut cluster, &mut loads, 2 * second), 1.0, "both of one stream");
+
+    // Once there is nothing to share all are served as they come again, and what waited is.
+    let back =
+        AdminRequest::SetVolumeStream { volume: format!("raid0x1-{one}"), stream: "default".to_owned() };
+    cluster.admin(back).expect("moved");
+    let back =
+        AdminRequest::SetVolumeStream { volume: format!("raid0x1-{three}"), stream: "default".to_owned() };
+    cluster.admin(back).expect("moved");
+    serve(&mut cluster, &mut loads, second);
+    for (name, nonce) in [("one", 903), ("three", 904)] {
+        cluster.admin(AdminRequest::DeleteStream { name: name.to_owned(), nonce }).expect("deleted");
+    }
+    cluster.run(second);
+    for load in &mut loads {
+        load.open.drain(..).for_each(|of| cluster.finish(of));
+    }
+    assert_eq!(cluster.read(1, plain, 0, BLOCK as u32), vec![0; BLOCK]);
+}
+
+/// A brick keeps nothing of streams: it hears of them with its first heartbeat.
+#[test]
+fn a_brick_that_restarts_shares_again() {
+    let mut cluster = Cluster::new(1, 1);
+    cluster.late_disk = Some((BRICK, DISK));
+    let [one, three] = [("one", 100, 901), ("three", 300, 902)]
+        .map(|(name, weight, nonce)| create(&mut cluster, name, weight, nonce));
+    cluster.admin(AdminRequest::SetPlaces { places: 2 }).expect("set");
+    let volumes =
+        [one, three].map(|stream| cluster.volume_of("raid0x1", SIZE, (ReadPolicy::default(), stream)));
+    cluster.kill(base::NodeId::Brick(BRICK));
+    cluster.run(Duration::from_secs(1));
+    cluster.restart(BRICK);
+    cluster.run_until_whole();
+    cluster.run(Duration::from_secs(2));
+    let mut loads = volumes.map(Load::new);
+    serve(&mut cluster, &mut loads, Duration::from_secs(1));
+    let served = serve(&mut cluster, &mut loads, Duration::from_secs(4));
+    assert_ratio(served, 3.0, "after the brick's restart");
+}
