@@ -11,7 +11,7 @@ use crate::workers::Workers;
 use crate::{BrickOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use node::{BrickNode, Effect, Event};
-use proto::brick::BrickConfig;
+use proto::brick::{Brick, BrickConfig};
 use proto::fair::Shares;
 use proto::seat::Turns;
 use std::time::{Duration, Instant};
@@ -248,8 +248,17 @@ impl Role for BrickRole<'_> {
             publish_care(brick.status(), meter);
             publish_contests(brick.contested_reads(), meter);
             publish_health(&brick.status().health, meter);
+            publish_streams(brick, meter);
         }
         publish(machine.stores(), meter);
+    }
+}
+
+/// What each stream was served, and for how long its requests waited for their turn.
+fn publish_streams(brick: &Brick, meter: &mut Meter) {
+    for used in brick.stream_uses() {
+        let name = brick.stream_name(used.stream).map_or_else(|| used.stream.to_string(), str::to_owned);
+        meter.stream(name, &used);
     }
 }
 

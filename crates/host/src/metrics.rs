@@ -11,6 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use wire::StreamUse;
 
 const PERIOD: Duration = Duration::from_secs(1);
 /// Upper bounds of the latency buckets, in seconds: 16 us to 8 s by powers of two.
@@ -63,6 +64,18 @@ impl Meter {
     /// A value of now.
     pub(crate) fn gauge(&mut self, name: &'static str, value: f64) {
         self.publish(|| metrics::gauge!(name).set(value));
+    }
+
+    /// What a stream was served at this brick.
+    pub(crate) fn stream(&mut self, name: String, used: &StreamUse) {
+        self.publish(|| {
+            let label = [("stream", name)];
+            metrics::counter!("brickwork_stream_served_units_total", &label).absolute(used.served);
+            metrics::counter!("brickwork_stream_requests_total", &label).absolute(used.requests);
+            metrics::gauge!("brickwork_stream_waiting", &label).set(f64::from(used.waiting));
+            let turn = Duration::from_micros(used.turn_us).as_secs_f64();
+            metrics::gauge!("brickwork_stream_turn_seconds_total", &label).set(turn);
+        });
     }
 
     /// Latencies as a histogram.
