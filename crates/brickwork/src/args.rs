@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::output;
 use crate::verb::{
     attach, brick, client, cluster, completions, demo, directory, disk, fsck, gateway, lab, man, rebuild,
-    scrub, sim, status, trace, volume,
+    scrub, sim, status, stream, trace, volume,
 };
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Styles};
@@ -67,6 +67,8 @@ pub enum Verb {
     Attach(attach::Args),
     /// Create, list, resize and delete volumes; snapshots and clones of them
     Volume(volume::Args),
+    /// Share the disks among volumes: streams with weights, and what each gets
+    Stream(stream::Args),
     /// Show the state of bricks, gateways and volumes
     Status(status::Args),
     /// Show the progress of rebuilding; set its rate and when it begins
@@ -110,6 +112,7 @@ pub fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Client(args) => client::run(global, args).map(done),
         Verb::Attach(args) => attach::run(global, args).map(done),
         Verb::Volume(args) => volume::run(global, args).map(done),
+        Verb::Stream(args) => stream::run(global, args).map(done),
         Verb::Status(args) => status::run(global, args),
         Verb::Rebuild(args) => rebuild::run(global, args),
         Verb::Scrub(args) => scrub::run(global, args),

@@ -18,6 +18,7 @@ pub mod rebuild;
 pub mod scrub;
 pub mod sim;
 pub mod status;
+pub mod stream;
 pub mod trace;
 pub mod volume;
 pub mod watch;

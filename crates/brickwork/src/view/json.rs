@@ -4,7 +4,9 @@ use super::{LostRange, brick_state, lost_ranges, problems, volume_state};
 use base::BLOCK_U64;
 use serde_json::{Value, json};
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{BrickStatus, CatchUp, ClusterStatus, GroupView, VolumeInfo, VolumeMap};
+use wire::{
+    BrickStatus, CatchUp, ClusterStatus, GroupView, StreamInfo, StreamsStatus, VolumeInfo, VolumeMap,
+};
 
 pub fn volume_json(volume: &VolumeInfo) -> Value {
     json!({
@@ -13,6 +15,29 @@ pub fn volume_json(volume: &VolumeInfo) -> Value {
         "column_bytes": u64::from(volume.column_blocks) * BLOCK_U64, "read_only": volume.read_only,
         "read_policy": volume.read_policy.name(), "io_timeout_ms": volume.io_timeout.ms(),
         "snapshot": volume.is_snapshot, "family": volume.family.0, "origin": volume.origin.map(|origin| origin.0),
+        "stream": volume.stream.0,
+    })
+}
+
+pub fn stream_json(stream: &StreamInfo) -> Value {
+    json!({
+        "id": stream.id.0, "name": stream.name, "weight": stream.weight, "minimum": stream.minimum,
+        "reservation_units_per_second": stream.reservation, "limit_units_per_second": stream.limit,
+        "background": stream.is_background(),
+    })
+}
+
+/// All streams with their volumes.
+pub fn streams_json(status: &StreamsStatus) -> Value {
+    let all = status.table.streams.iter().zip(&status.streams).map(|(stream, of)| {
+        let mut value = stream_json(stream);
+        value["volumes"] = json!(of.volumes);
+        value["served_units"] = json!(of.served);
+        value
+    });
+    json!({
+        "shared": status.table.is_shared(), "places": status.table.places, "version": status.table.version,
+        "bricks": status.bricks, "bricks_informed": status.bricks_informed, "streams": all.collect::<Vec<Value>>(),
     })
 }
 

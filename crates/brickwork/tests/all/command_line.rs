@@ -4,7 +4,7 @@ use crate::common::Site;
 use std::process::{Command, Output, Stdio};
 
 /// Every verb that does something by itself.
-const VERBS: [&str; 47] = [
+const VERBS: [&str; 54] = [
     "",
     "demo",
     "cluster init",
@@ -33,6 +33,13 @@ const VERBS: [&str; 47] = [
     "volume snapshot",
     "volume clone",
     "volume rollback",
+    "stream",
+    "stream create",
+    "stream set",
+    "stream list",
+    "stream delete",
+    "stream places",
+    "stream top",
     "rebuild",
     "scrub",
     "status",
@@ -113,6 +120,8 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
         "frobnicate",
         "volume create",
         "volume create x --size many",
+        "stream set gold",
+        "stream create gold --limit fast",
         "demo --bricks 2",
         "sim torture --layout raid9",
         "brick evict three",

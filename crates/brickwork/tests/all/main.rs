@@ -8,4 +8,5 @@ mod join;
 mod lab;
 mod probe;
 mod snapshots;
+mod streams;
 mod trace;

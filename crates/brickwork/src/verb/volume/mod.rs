@@ -5,7 +5,7 @@
 mod list;
 mod snapshot;
 
-use super::{client, confirm};
+use super::{client, confirm, stream};
 use crate::config::{Bytes, Period};
 use crate::global::Global;
 use crate::security::random;
@@ -26,6 +26,7 @@ Examples:
   brickwork volume resize first --size 20GiB
   brickwork volume read-only first on
   brickwork volume set first --read-policy claim
+  brickwork volume set first --stream gold
   brickwork volume snapshot first monday
   brickwork volume clone first@monday try-upgrade
   brickwork volume delete first --yes")]
@@ -88,11 +89,14 @@ Examples:
         /// The volume
         name: String,
         /// The read policy: which brick serves a read
-        #[arg(long, value_name = "POLICY", required_unless_present = "io_timeout")]
+        #[arg(long, value_name = "POLICY", required_unless_present_any = ["io_timeout", "stream"])]
         read_policy: Option<ReadPolicy>,
         /// After how long a request that cannot be served ends with an error (EIO); off waits without end
         #[arg(long, value_name = "TIME")]
         io_timeout: Option<Period>,
+        /// The stream to which the volume and its snapshots belong: see 'brickwork stream --help'
+        #[arg(long, value_name = "NAME")]
+        stream: Option<String>,
     },
     /// Refuse writes to a volume, or allow them again
     #[command(after_help = "Examples:\n  brickwork volume read-only first on")]
@@ -128,7 +132,8 @@ Gateways follow within seconds; nothing is moved.
 
 Examples:
   brickwork volume set first --read-policy claim
-  brickwork volume set first --io-timeout off";
+  brickwork volume set first --io-timeout off
+  brickwork volume set first --stream gold";
 
 /// On or off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -153,7 +158,8 @@ Room is taken when blocks are first written.
 
 Examples:
   brickwork volume create first --size 10GiB --layout raid1x3
-  brickwork volume create wide --size 1TiB --layout rs-4+2 --groups 16 --stripe-unit 128KiB")]
+  brickwork volume create wide --size 1TiB --layout rs-4+2 --groups 16 --stripe-unit 128KiB
+  brickwork volume create db --size 100GiB --stream gold")]
 struct Create {
     /// The volume's name: 1 to 63 of a-z 0-9 - _ . beginning with a letter or digit
     name: String,
@@ -175,6 +181,9 @@ struct Create {
     /// After how long a request that cannot be served ends with an error (EIO); off waits without end
     #[arg(long, default_value = "5m", value_name = "TIME")]
     io_timeout: Period,
+    /// The stream to which its requests belong: see 'brickwork stream --help'
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    stream: String,
 }
 
 /// Runs the verb.
@@ -191,7 +200,9 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         Command::Snapshot(args) => snapshot::snapshot(global, args),
         Command::Clone(args) => snapshot::clone(global, args),
         Command::Rollback(args) => snapshot::rollback(global, args),
-        Command::Set { name, read_policy, io_timeout } => set(global, &name, read_policy, io_timeout),
+        Command::Set { name, read_policy, io_timeout, stream } => {
+            set(global, &name, read_policy, io_timeout, stream)
+        }
         Command::ReadOnly { name, state } => {
             let read_only = state == Switch::On;
             client::call(global, AdminRequest::SetReadOnly { name: name.clone(), read_only })?;
@@ -219,7 +230,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
         nonce: nonce(),
         protocol: wire::Protocol::default(),
         placement: wire::Placement::default(),
-        stream: base::StreamId::default(),
+        stream: stream::named(global, &args.stream)?,
     };
     match client::call(global, request)? {
         AdminReply::Volume(volume) if global.json => output::print_json(&view::volume_json(&volume)),
@@ -231,7 +242,13 @@ fn create(global: &Global, args: Create) -> Result<()> {
     Ok(())
 }
 
-fn set(global: &Global, name: &str, policy: Option<ReadPolicy>, period: Option<Period>) -> Result<()> {
+fn set(
+    global: &Global,
+    name: &str,
+    policy: Option<ReadPolicy>,
+    period: Option<Period>,
+    stream: Option<String>,
+) -> Result<()> {
     let mut what = Vec::new();
     if let Some(read_policy) = policy {
         client::call(global, AdminRequest::SetReadPolicy { name: name.to_owned(), read_policy })?;
@@ -244,6 +261,11 @@ fn set(global: &Global, name: &str, policy: Option<ReadPolicy>, period: Option<P
             IoTimeout::Never => "served without a time after which requests end with an error".to_owned(),
             IoTimeout::After(_) => format!("served with an error after {period}"),
         });
+    }
+    if let Some(stream) = stream {
+        let request = AdminRequest::SetVolumeStream { volume: name.to_owned(), stream: stream.clone() };
+        client::call(global, request)?;
+        what.push(format!("served in stream '{stream}'"));
     }
     done(global, name, &what.join(", and "))
 }

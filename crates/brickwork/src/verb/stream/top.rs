@@ -1,0 +1,206 @@
+//! `brickwork stream top`: what streams get, second by second.
+
+use super::status;
+use crate::global::Global;
+use crate::output;
+use anyhow::Result;
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::time::Duration;
+use wire::{StreamInfo, StreamsStatus};
+
+/// Between two looks. Bricks report twice a second, and the directory has rates of a second.
+const AGAIN: Duration = Duration::from_secs(1);
+/// A share within this factor of what the weight makes due is as it should be: rates are of a second, and so have noise.
+const TOLERANCE: f64 = 0.05;
+/// To the top left, and nothing on the screen.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// `stream top`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Columns:
+  WAITING     requests that wait for their turn now: what the stream wants beyond what it gets
+  UNITS/S     service over the last second: a request costs 8 units, and 1 for each 4 KiB
+  SHARE       the part of all service that this is
+  DUE         the part that its weight makes due, among the streams that want service now
+  WAIT MS     how long its requests waited for their turn, in the mean
+  HELD BACK BY  where a stream waits and gets less than is due: the streams that get more than is due to them
+
+A stream may be held back for a while because it was served more elsewhere, or by its own limit.
+
+Examples:
+  brickwork stream top
+  brickwork stream top --once
+  brickwork stream top --json | jq -r '.streams[] | select(.held_back_by != []) | .stream'")]
+pub(super) struct Top {
+    /// Show one second and end
+    #[arg(long)]
+    once: bool,
+}
+
+/// What a stream gets.
+#[derive(Clone, PartialEq, Debug)]
+struct Row {
+    stream: StreamInfo,
+    waiting: u32,
+    units_per_second: u64,
+    requests_per_second: u64,
+    /// Of all service, from 0 to 1.
+    share: f64,
+    /// Of all service, by weight, among those that want any.
+    due: f64,
+    turn_us: u64,
+    /// Those that get more than is due to them while this one waits and gets less.
+    held_back_by: Vec<String>,
+}
+
+impl Row {
+    fn wants(&self) -> bool {
+        self.waiting > 0 || self.units_per_second > 0
+    }
+}
+
+pub(super) fn run(global: &Global, args: Top) -> Result<()> {
+    loop {
+        let status = status(global)?;
+        let rows = rows(&status);
+        if global.json {
+            output::print_json(&rows_json(&status, &rows));
+        } else {
+            if !args.once && std::io::stdout().is_terminal() {
+                print!("{CLEAR}");
+            }
+            print(&status, &rows);
+        }
+        if args.once || !output::is_complete() {
+            return Ok(());
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+fn rows(status: &StreamsStatus) -> Vec<Row> {
+    let row = |(stream, of): (&StreamInfo, &wire::StreamStatus)| Row {
+        stream: stream.clone(),
+        waiting: of.waiting,
+        units_per_second: of.served_per_second,
+        requests_per_second: of.requests_per_second,
+        share: 0.0,
+        due: 0.0,
+        turn_us: of.turn_us,
+        held_back_by: Vec::new(),
+    };
+    let mut rows: Vec<Row> = status.table.streams.iter().zip(&status.streams).map(row).collect();
+    let all: u64 = rows.iter().map(|row| row.units_per_second).sum();
+    let weights: u64 = rows.iter().filter(|row| row.wants()).map(|row| u64::from(row.stream.weight)).sum();
+    for row in &mut rows {
+        row.share = row.units_per_second as f64 / all.max(1) as f64;
+        if row.wants() {
+            row.due = f64::from(row.stream.weight) / weights.max(1) as f64;
+        }
+    }
+    let ahead: Vec<String> = rows
+        .iter()
+        .filter(|row| row.share > row.due * (1.0 + TOLERANCE))
+        .map(|row| row.stream.name.clone())
+        .collect();
+    for row in &mut rows {
+        if row.waiting > 0 && row.share < row.due * (1.0 - TOLERANCE) {
+            row.held_back_by.clone_from(&ahead);
+        }
+    }
+    rows
+}
+
+fn print(status: &StreamsStatus, rows: &[Row]) {
+    let headings = ["stream", "weight", "waiting", "units/s", "share", "due", "wait ms", "held back by"];
+    let mut table = output::table(&headings);
+    // Background work that does nothing is no news.
+    for row in rows.iter().filter(|row| row.wants() || !row.stream.is_background()) {
+        table.add_row([
+            row.stream.name.clone(),
+            row.stream.weight.to_string(),
+            row.waiting.to_string(),
+            row.units_per_second.to_string(),
+            percent(row.share),
+            percent(row.due),
+            format!("{:.1}", row.turn_us as f64 / 1000.0),
+            row.held_back_by.join(", "),
+        ]);
+    }
+    output::align_right(&mut table, &[1, 2, 3, 4, 5, 6]);
+    println!("{}", output::render(&table));
+    if !status.table.is_shared() {
+        println!("Nothing was said of streams: requests are served as they come.");
+    } else if status.bricks_informed < status.bricks {
+        println!(
+            "{} of {} go by the latest weights so far.",
+            status.bricks_informed,
+            output::count(u64::from(status.bricks), "brick")
+        );
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
+
+fn rows_json(status: &StreamsStatus, rows: &[Row]) -> Value {
+    let row = |row: &Row| {
+        json!({
+            "stream": row.stream.name, "weight": row.stream.weight, "waiting": row.waiting,
+            "units_per_second": row.units_per_second, "requests_per_second": row.requests_per_second,
+            "share": row.share, "due": row.due, "turn_ms": row.turn_us as f64 / 1000.0,
+            "held_back_by": row.held_back_by,
+        })
+    };
+    json!({
+        "shared": status.table.is_shared(), "bricks": status.bricks, "bricks_informed": status.bricks_informed,
+        "streams": rows.iter().map(row).collect::<Vec<Value>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::StreamId;
+    use wire::{StreamStatus, StreamTable};
+
+    fn status(of: &[(&str, u32, u64, u32)]) -> StreamsStatus {
+        let mut status = StreamsStatus {
+            table: StreamTable { streams: Vec::new(), ..StreamTable::default() },
+            ..StreamsStatus::default()
+        };
+        for (id, (name, weight, served_per_second, waiting)) in of.iter().enumerate() {
+            let stream = StreamId(id as u32);
+            let info = StreamInfo { weight: *weight, ..StreamInfo::usual(stream, *name) };
+            status.table.streams.push(info);
+            let (served_per_second, waiting) = (*served_per_second, *waiting);
+            status.streams.push(StreamStatus {
+                stream,
+                served_per_second,
+                waiting,
+                ..StreamStatus::default()
+            });
+        }
+        status
+    }
+
+    fn held_back(of: &[(&str, u32, u64, u32)]) -> Vec<(String, Vec<String>)> {
+        let held = rows(&status(of)).into_iter().filter(|row| !row.held_back_by.is_empty());
+        held.map(|row| (row.stream.name, row.held_back_by)).collect()
+    }
+
+    #[test]
+    fn who_waits_and_gets_less_than_is_due_is_held_back_by_those_that_get_more() {
+        let by = |name: &str, by: &str| vec![(name.to_owned(), vec![by.to_owned()])];
+        assert_eq!(held_back(&[("a", 100, 500, 9), ("b", 300, 500, 9)]), by("b", "a"));
+        assert!(held_back(&[("a", 100, 250, 9), ("b", 300, 750, 9)]).is_empty(), "as is due");
+        assert!(held_back(&[("a", 100, 240, 9), ("b", 300, 760, 9)]).is_empty(), "within noise");
+        assert!(held_back(&[("a", 100, 900, 9), ("b", 300, 100, 0)]).is_empty(), "it wants no more");
+        assert!(held_back(&[("a", 100, 0, 0), ("b", 300, 0, 0)]).is_empty());
+        // Who wants nothing counts for nothing.
+        assert_eq!(rows(&status(&[("a", 100, 10, 0), ("b", 300, 0, 0)]))[0].due, 1.0);
+    }
+}
