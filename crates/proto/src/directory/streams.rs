@@ -18,8 +18,10 @@ use wire::{
 const INTERVAL: Duration = Duration::from_secs(1);
 /// What a brick said counts for so long.
 const SILENT_MAX: Duration = Duration::from_secs(5);
-/// So many streams are known of a brick.
-const STREAMS_MAX: usize = 1024;
+/// Of so many streams it is known what a brick served.
+const USED_MAX: usize = 1024;
+/// So many streams can be made: their table is one message to each brick, which takes 100 bytes a stream.
+const STREAMS_MAX: usize = 10_000;
 
 /// What is to change of a stream; `None` stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,7 +151,7 @@ impl Uses {
         self.latest.values_mut().for_each(|used| used.waiting = 0);
         let mut served = Vec::new();
         for used in uses {
-            if self.latest.len() >= STREAMS_MAX && !self.latest.contains_key(&used.stream) {
+            if self.latest.len() >= USED_MAX && !self.latest.contains_key(&used.stream) {
                 continue;
             }
             let before = self.latest.insert(used.stream, used);
@@ -248,6 +250,9 @@ impl Desk {
             return Some(Err(AdminError::NotNow(format!(
                 "stream '{name}' was made by this request and is deleted since"
             ))));
+        }
+        if records.streams.len() >= STREAMS_MAX {
+            return Some(Err(invalid(format!("there are {STREAMS_MAX} streams already: delete some first"))));
         }
         let of_volumes = records.volumes.values().map(|record| record.info.stream.0);
         let next = of_volumes.chain([records.of_streams.next.saturating_sub(1)]).max().unwrap_or(0) + 1;
