@@ -28,7 +28,9 @@ impl Streams {
     /// How requests take their turns under a table.
     fn turns(&self, table: Option<&StreamTable>) -> Turns {
         match table.filter(|table| table.is_shared()) {
-            Some(table) => Turns { order: Order::FAIR, places: Places(table.places.max(1) as usize), ..self.usual },
+            Some(table) => {
+                Turns { order: Order::FAIR, places: Places(table.places.max(1) as usize), ..self.usual }
+            }
             None => self.usual,
         }
     }

@@ -98,12 +98,11 @@ struct Create {
 /// `stream set`.
 #[derive(clap::Args)]
 #[command(after_help = RATES_HELP)]
-#[group(id = "change", required = true, multiple = true, args = ["weight", "minimum", "reservation", "limit"])]
 struct Set {
     /// The stream
     name: String,
     /// The weight: service is in proportion to it, 1 to 1000000
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["minimum", "reservation", "limit"])]
     weight: Option<u32>,
     /// The minimum: for so much of the weight it counts at each disk whatever it is served elsewhere; 0 for none
     #[arg(long, value_name = "N")]
