@@ -160,9 +160,12 @@ fn percent(share: f64) -> String {
 }
 
 fn describe_brick(brick: &BrickSpec) -> String {
-    let BrickSpec { drive, options, policy, depth, speed, cache_bytes, journal_bytes, data_bytes } = brick;
+    let BrickSpec { drive, options, policy, depth, stripe_bytes, speed, .. } = brick;
+    let BrickSpec { cache_bytes, journal_bytes, data_bytes, .. } = brick;
     let name = drive.name();
-    format!("{name} {options:?} {policy:?} {depth} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?}")
+    format!(
+        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?}"
+    )
 }
 
 impl Load {

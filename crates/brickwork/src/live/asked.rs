@@ -224,6 +224,9 @@ fn check_sizes(sizes: Sizes, sectors: u64) -> Result<()> {
         Sizes::Blocks(blocks) => ("bytes is", f64::from(blocks)),
         // It may begin with the last sector of a block.
         Sizes::Fixed(count) => ("bytes is", f64::from((count + BLOCK_SECTORS - 1).div_ceil(BLOCK_SECTORS))),
+        Sizes::Uniform { most, .. } => {
+            ("bytes is", f64::from((most + BLOCK_SECTORS - 1).div_ceil(BLOCK_SECTORS)))
+        }
         Sizes::Exponential(mean) => ("mean_bytes has sizes that are", mean * TAIL / BLOCK_U64 as f64),
     };
     let most = u64::from(REQUEST_BLOCKS_MOST).min(sectors / u64::from(BLOCK_SECTORS));

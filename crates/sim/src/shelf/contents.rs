@@ -62,6 +62,8 @@ impl Page {
 pub(crate) struct Contents {
     identity: u64,
     volumes: Vec<VolumeId>,
+    /// Whether it says that it is full, whatever it holds: volumes are to be put elsewhere.
+    pub(crate) is_closed: bool,
     /// Whether blocks hold what was written, and not zeros.
     keeps_content: bool,
     /// By volume, and the number of the page in it.

@@ -335,7 +335,10 @@ impl Backing for Shelf {
         let capacity_bytes = self.config.capacity_blocks * self.config.grain.block_bytes();
         let used = self.kept.borrow().volumes().min(self.config.volumes);
         let used_bytes = used * self.config.share_blocks() * self.config.grain.block_bytes();
-        let full_percent = (used * FULL_PERCENT / self.config.volumes.max(1)) as u8;
+        let full_percent = match self.kept.borrow().is_closed {
+            true => FULL_PERCENT as u8,
+            false => (used * FULL_PERCENT / self.config.volumes.max(1)) as u8,
+        };
         Space { capacity_bytes, used_bytes, full_percent }
     }
 

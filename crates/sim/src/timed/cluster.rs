@@ -39,6 +39,9 @@ pub struct BrickSpec {
     pub policy: Policy,
     /// Accesses at the disk at a time; more than one only for devices of constant access time.
     pub depth: u32,
+    /// The accesses at a time are those of as many disks, each with every so many bytes in turn (RAID-0), and an access goes to the disk of its
+    /// first byte. Without it any access takes any place. For devices of constant access time.
+    pub stripe_bytes: Option<u64>,
     /// Every time of the disk is stretched to so many percent from these moments on; 200 is half as fast.
     pub speed: Vec<(Time, u32)>,
     /// Bytes of its block cache; 0 for none.
@@ -57,6 +60,7 @@ impl BrickSpec {
             options: DriveOptions::UNCACHED,
             policy: Policy::Sptf,
             depth: 1,
+            stripe_bytes: None,
             speed: Vec::new(),
             cache_bytes: 0,
             journal_bytes: 64 << 20,

@@ -2,6 +2,7 @@
 //! is seen of it from moment to moment.
 
 use super::measured::Times;
+use super::sharing::Sharing;
 use crate::checkers::{Violation, bytes};
 use crate::history::{History, Kind, Operation, Register};
 use ::bytes::BytesMut;
@@ -25,6 +26,8 @@ pub enum Incident {
 /// The conditions of a run. Times count from the beginning of its load.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Conditions {
+    /// Who shares the bricks, where that is not one stream with a volume on each of the cluster's groups. The groups count for nothing then.
+    pub sharing: Option<Sharing>,
     /// How each group's volume lies on its bricks; as copies when none is named.
     pub layout: Option<Layout>,
     /// When what happens to which brick.

@@ -27,7 +27,9 @@ impl Grain {
             {
                 Grain::Block
             }
-            Workload::Closed { .. } | Workload::Open { .. } | Workload::Stream(_) => Grain::Sector,
+            Workload::Closed { .. } | Workload::Open { .. } | Workload::Threads(_) | Workload::Stream(_) => {
+                Grain::Sector
+            }
         }
     }
 

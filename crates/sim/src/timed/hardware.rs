@@ -130,6 +130,11 @@ impl ShelfDisk {
         self.speeds.begin(now);
     }
 
+    /// From now on it says that it is full, or what is so.
+    pub(crate) fn close(&self, is_closed: bool) {
+        self.kept.borrow_mut().is_closed = is_closed;
+    }
+
     /// Which block of which volume lies at this byte.
     pub(crate) fn place(&self, offset: u64) -> Option<(VolumeId, u64)> {
         let block = offset / self.config.grain.block_bytes();
@@ -146,7 +151,14 @@ impl ShelfDisk {
             IoKind::Flush => return now,
         };
         let Blind { device, free, served } = &mut self.blind;
-        let place = free.iter_mut().min().expect("a device takes something at a time");
+        let place = match self.spec.stripe_bytes {
+            Some(stripe) => {
+                let disk = offset / stripe.max(1) % free.len() as u64;
+                free.get_mut(disk as usize)
+            }
+            None => free.iter_mut().min(),
+        };
+        let place = place.expect("a device takes something at a time");
         let start = (*place).max(now);
         let count = bytes.div_ceil(SECTOR_BYTES).max(1);
         let sector = (offset / SECTOR_BYTES).min(device.capacity_sectors() - count);

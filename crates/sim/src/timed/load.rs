@@ -7,6 +7,7 @@ use super::measured::Measured;
 use super::measured::Meter;
 use super::packets::Packets;
 use super::requests::{Answered, Requests};
+use super::sharing::{Served, ServedByVolume};
 use super::source::Source;
 use super::workload::{Length, Shape, Workload};
 use crate::checkers::Violation;
@@ -30,6 +31,8 @@ pub(crate) enum LoadEvent {
     Arrival,
     /// So many slots of a closed loop are free in a group from the beginning.
     Slots { group: u32, count: u32 },
+    /// From now on there are so many threads at a volume.
+    Threads { group: u32, count: u32 },
     /// Something happens to the brick at this node.
     Incident { node: usize, incident: Incident },
     /// It has lasted long enough.
@@ -52,6 +55,8 @@ pub(super) struct Port {
 struct Ports {
     /// Of each group, one at each gateway.
     groups: Vec<Vec<Port>>,
+    /// Requests of each group so far, where its gateways take turns; empty where requests of all groups together do.
+    turns: Vec<u64>,
     names: HashMap<VolumeId, u32>,
     /// The group whose volume is written to find its name out.
     named: Option<u32>,
@@ -97,6 +102,7 @@ struct Record {
     /// Bytes of a message without content.
     message_bytes: u64,
     windows: Windows,
+    served: ServedByVolume,
     /// Where checkers watch.
     witness: Option<Witness>,
 }
@@ -121,8 +127,9 @@ impl Arrivals {
     }
 
     /// What the next request of a closed loop asks for.
-    fn next_of_loop(&mut self) -> Option<Shape> {
+    fn next_of_loop(&mut self, group: u32) -> Option<Shape> {
         match &mut self.source {
+            Source::Threads(crews) => crews[group as usize].next(self.sectors),
             Source::Closed { drawn, .. } => Some(drawn.next(self.sectors)),
             Source::Open { .. } | Source::Stream { .. } => None,
         }
@@ -158,6 +165,7 @@ impl Load {
                 packets: Packets::default(),
                 message_bytes,
                 windows: Windows::new(Time::ZERO, Duration::ZERO),
+                served: ServedByVolume::new(Time::ZERO, Duration::ZERO, 0),
                 witness: None,
             },
         }
@@ -207,6 +215,11 @@ impl Load {
         packets.sent(ends, packet, content_bytes, *message_bytes, meter);
     }
 
+    /// What each volume was served until now.
+    pub(super) fn served(&self, now: Time) -> Vec<Vec<Served>> {
+        self.record.served.until(now)
+    }
+
     pub(super) fn windows(&self) -> Vec<Window> {
         self.record.windows.all()
     }
@@ -237,6 +250,14 @@ impl Load {
         if let Source::Closed { outstanding, .. } = &self.arrivals.source {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
             return (0..self.ports.groups.len() as u32).map(slots).chain(end).collect();
+        }
+        if let Source::Threads(crews) = &self.arrivals.source {
+            self.ports.turns = vec![0; crews.len()];
+            self.record.served = ServedByVolume::new(now, conditions.window, crews.len());
+            let step = |group, &(after, count)| (now + after, LoadEvent::Threads { group, count });
+            let steps =
+                (0..).zip(crews).flat_map(|(group, crew)| crew.count.iter().map(move |at| step(group, at)));
+            return steps.chain(end).collect();
         }
         let are_copies = conditions.layout.is_none_or(|layout| layout.data() == 1);
         if matches!(self.arrivals.source, Source::Stream { .. })
@@ -279,10 +300,11 @@ impl Load {
 
     /// A request is answered. The group in which a slot is free now.
     fn on_answer(&mut self, now: Time, tag: u64) -> Option<u32> {
-        let Answered { is_write, response_ns, free } = self.requests.on_answer(now, tag)?;
+        let Answered { group, bytes, is_write, response_ns, free } = self.requests.on_answer(now, tag)?;
         let since_begin = self.since_begin(now);
         self.record.meter.answered(since_begin, is_write, response_ns);
         self.record.windows.add(now, response_ns);
+        self.record.served.add(now, group, (bytes, response_ns));
         let progress = &mut self.progress;
         (progress.last_answer, progress.answered) = (now, progress.answered + 1);
         let Length { warmup, requests } = progress.length;
@@ -342,6 +364,12 @@ impl World {
                 let load = self.load.as_mut().expect("it has a load");
                 load.progress.is_over = true;
             }
+            LoadEvent::Threads { group, count } => {
+                let load = self.load.as_mut().expect("it has a load");
+                let Source::Threads(crews) = &mut load.arrivals.source else { return };
+                let begin = crews[group as usize].set(count);
+                (0..begin).for_each(|_| self.ask_next(group));
+            }
             LoadEvent::Slots { group, count } => (0..count).for_each(|_| self.ask_next(group)),
             LoadEvent::Arrival => {
                 let load = self.load.as_mut().expect("it has a load");
@@ -374,7 +402,7 @@ impl World {
     /// A slot of a closed loop is free.
     fn ask_next(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
-        if let Some(shape) = load.arrivals.next_of_loop() {
+        if let Some(shape) = load.arrivals.next_of_loop(group) {
             let now = Time(self.time.now_ns());
             self.ask_for(now, group, shape);
         }
@@ -386,7 +414,11 @@ impl World {
         let shape = load.arrivals.grain.fit(shape);
         let ports = &load.ports.groups[group as usize];
         let tag = load.requests.ask(came, (group, ports[0].holders), shape);
-        let Port { node, session, volume, .. } = ports[tag as usize % ports.len()];
+        let turn = load.ports.turns.get_mut(group as usize).map_or(tag, |turn| {
+            *turn += 1;
+            *turn
+        });
+        let Port { node, session, volume, .. } = ports[turn as usize % ports.len()];
         let volume = volume.expect("the session is open");
         let grain = load.arrivals.grain;
         let [offset, length] =

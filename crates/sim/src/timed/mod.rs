@@ -5,7 +5,7 @@
 //! [shelf](crate::shelf) for its disk.
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
-//! built of), `policy` (who serves a read), `load` and `requests` (what is asked of it), `packets` (what is counted of what machines
+//! built of), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load` and `requests` (what is asked of it), `packets` (what is counted of what machines
 //! say), `conditions` (what happens to it, and what checkers and clients see), this file.
 
 pub mod cluster;
@@ -18,7 +18,9 @@ pub mod measured;
 mod packets;
 mod policy;
 mod requests;
+pub mod sharing;
 pub(crate) mod source;
+pub mod threads;
 pub mod workload;
 
 use crate::checkers::Violation;
@@ -46,10 +48,12 @@ use proto::distribute::policy::Policy as _;
 use proto::fair::Shares;
 use proto::layout::Layout;
 use proto::seat::Turns;
-use proto::seat::heads::Served;
+use proto::seat::heads;
+pub use sharing::{Served, Sharing, VolumeSpec};
 pub use source::Arriving;
 use std::rc::Rc;
 use thiserror::Error;
+pub use threads::Threads;
 use wire::ReadPolicy;
 pub use workload::{Arrival, Arrivals, Drawn, Length, Locality, Mix, Sizes, Workload};
 
@@ -86,6 +90,8 @@ pub struct Lived {
     pub measured: Measured,
     /// What clients saw in each interval.
     pub windows: Vec<Window>,
+    /// What each volume was served in each interval; where streams share bricks.
+    pub served: Vec<Vec<Served>>,
     /// What a checker found, if any watched.
     pub violation: Option<Violation>,
     /// What processors did while it was measured, where they take time.
@@ -121,6 +127,16 @@ pub fn live_through(
 ) -> Result<Lived, TimedError> {
     cluster.validate()?;
     let policy = policy::name(&cluster.scheme).ok_or(TimedError::Scheme(cluster.scheme.name()))?;
+    let grain = Grain::of(&workload, conditions);
+    check_conditions(cluster, &workload, conditions)?;
+    if let Some(sharing) = &conditions.sharing {
+        sharing.validate(cluster.bricks.len(), cluster.gateways)?;
+        let plans = sharing.volumes.iter().map(|volume| (volume.layout, volume.stream)).collect();
+        let order = (0..cluster.bricks.len()).collect();
+        let bricks = Placed { order, replicas: 1, plans, sharing: conditions.sharing.clone() };
+        let timed = Timed::new(cluster, (policy, bricks), (workload, grain), length, seed);
+        return timed.run(cluster.scheme.name(), conditions);
+    }
     let replicas = cluster.groups.0[0].len();
     let mut grouped: Vec<u32> = cluster.groups.0.iter().flatten().copied().collect();
     let in_groups = grouped.len();
@@ -129,7 +145,6 @@ pub fn live_through(
     if cluster.groups.0.iter().any(|group| group.len() != replicas) || grouped.len() < in_groups {
         return Err(TimedError::Groups);
     }
-    check_conditions(cluster, &workload, conditions)?;
     let copies = || format!("raid1x{replicas}").parse::<Layout>();
     let layout =
         conditions.layout.map_or_else(copies, Ok).map_err(|error| TimedError::Layout(error.to_string()))?;
@@ -140,8 +155,10 @@ pub fn live_through(
         let why = format!("a write of {layout} leaves when it is acknowledged: set write_release to nvram");
         return Err(TimedError::Layout(why));
     }
-    let grain = Grain::of(&workload, conditions);
-    let timed = Timed::new(cluster, (policy, layout), (workload, grain), length, seed);
+    let order = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
+    let plans = vec![(layout, StreamId::default()); cluster.groups.0.len()];
+    let bricks = Placed { order, replicas: replicas as u32, plans, sharing: None };
+    let timed = Timed::new(cluster, (policy, bricks), (workload, grain), length, seed);
     timed.run(cluster.scheme.name(), conditions)
 }
 
@@ -153,6 +170,12 @@ fn check_conditions(
 ) -> Result<(), TimedError> {
     let refuse = |why: &str| Err(TimedError::Conditions(why.to_owned()));
     let release = write_release(cluster, workload);
+    match (workload, &conditions.sharing) {
+        (Workload::Threads(threads), Some(sharing)) if threads.len() == sharing.volumes.len() => {}
+        (Workload::Threads(_), _) => return refuse("threads that are not those of each of several volumes"),
+        (_, Some(_)) => return refuse("several volumes on its bricks, and a load that is not of threads"),
+        (_, None) => {}
+    }
     if !conditions.incidents.is_empty() && release != WriteRelease::Nvram {
         return refuse("incidents, and writes that leave when disks have them: a disk may be away");
     }
@@ -171,8 +194,20 @@ fn check_conditions(
 fn write_release(cluster: &Cluster, workload: &Workload) -> WriteRelease {
     match workload {
         Workload::Closed { .. } => cluster.write_release,
-        Workload::Open { .. } | Workload::Stream(_) => WriteRelease::Nvram,
+        Workload::Open { .. } | Workload::Threads(_) | Workload::Stream(_) => WriteRelease::Nvram,
     }
+}
+
+/// Which bricks join, and what lies on them.
+struct Placed {
+    /// Which of the cluster's bricks is the first that joins, the second, and so on.
+    order: Vec<usize>,
+    /// The size of a group of bricks with the same data.
+    replicas: u32,
+    /// Each volume's layout and stream.
+    plans: Vec<(Layout, StreamId)>,
+    /// Where volumes lie, if not each on a group of its own.
+    sharing: Option<Sharing>,
 }
 
 fn is_grouped(cluster: &Cluster, brick: u32) -> bool {
@@ -182,9 +217,7 @@ fn is_grouped(cluster: &Cluster, brick: u32) -> bool {
 struct Timed {
     world: World,
     volumes: Vec<VolumePlan>,
-    replicas: u32,
-    /// Which of the cluster's bricks is the first that joins, the second, and so on.
-    order: Vec<usize>,
+    placed: Placed,
     /// Accesses at a time of each of the cluster's bricks; those in no group do not join.
     depths: Vec<u32>,
     gateways: u32,
@@ -209,47 +242,50 @@ struct Done {
 
 #[derive(Clone, Copy, Default)]
 struct DoneByBrick {
-    served: Served,
+    served: heads::Served,
     hits: u64,
 }
 
 impl Timed {
     fn new(
         cluster: &Cluster,
-        (policy, layout): (ReadPolicy, Layout),
+        (policy, placed): (ReadPolicy, Placed),
         (workload, grain): (Workload, Grain),
         length: Length,
         seed: u64,
     ) -> Timed {
-        let groups = cluster.groups.0.len() as u64;
-        let order: Vec<usize> = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
-        let replicas = cluster.groups.0[0].len() as u32;
+        let order = &placed.order;
+        let sharing = placed.sharing.as_ref();
+        let volumes_max = sharing.map_or(1, |sharing| sharing.volumes_on_a_brick(order.len()));
         let disk_sectors = cluster.bricks.iter().map(BrickSpec::data_sectors).min().unwrap_or(0);
         let block_sectors = grain.block_sectors();
         // Whole blocks of 4 KiB, so that a trace wraps around where it does under the ideal.
-        let blocks =
-            disk_sectors / Grain::Block.block_sectors() * (Grain::Block.block_sectors() / block_sectors);
-        let unit_blocks = if layout.data() > 1 { (UNIT_BYTES / grain.block_bytes()).min(blocks) } else { 1 };
-        let stripes = blocks / unit_blocks;
-        let plan = |number: u64| VolumePlan {
+        let blocks = disk_sectors / volumes_max.max(1) / Grain::Block.block_sectors()
+            * (Grain::Block.block_sectors() / block_sectors);
+        let unit_blocks = |layout: Layout| match layout.data() {
+            1 => 1,
+            _ => (UNIT_BYTES / grain.block_bytes()).min(blocks),
+        };
+        let stripes = |layout: Layout| blocks / unit_blocks(layout);
+        let plan = |(number, (layout, stream)): (usize, &(Layout, StreamId))| VolumePlan {
             name: format!("volume{number}"),
             writable: true,
-            layout,
+            layout: *layout,
             read_policy: policy,
-            stream: StreamId(0),
-            unit_blocks: unit_blocks as u32,
-            hot_stripes: stripes,
+            stream: *stream,
+            unit_blocks: unit_blocks(*layout) as u32,
+            hot_stripes: stripes(*layout),
             far_stripes: 0,
             far_block: 0,
             sector_blocks: 0,
         };
-        let volumes: Vec<VolumePlan> = (0..groups).map(plan).collect();
+        let volumes: Vec<VolumePlan> = placed.plans.iter().enumerate().map(plan).collect();
         let claims = match &cluster.scheme {
             Scheme::Claim(options) => Some(*options),
             Scheme::Policy(ReadPolicy::Claim | ReadPolicy::Usual) => Some(ClaimOptions::default()),
             _ => None,
         };
-        let set = || policy::set(&cluster.scheme, &cluster.network, grain, &order);
+        let set = || policy::set(&cluster.scheme, &cluster.network, grain, order);
         let set: Vec<Shared> = (0..cluster.gateways).filter_map(|_| set()).collect();
         let hardware = Hardware {
             bricks: order.iter().map(|brick| cluster.bricks[*brick].clone()).collect(),
@@ -257,15 +293,19 @@ impl Timed {
             buses: cluster.buses,
             claims,
             is_synchronised: cluster.synchronised,
-            volumes: 1,
+            volumes: volumes_max,
             grain,
-            replicas,
+            replicas: placed.replicas,
             is_exclusive: cluster.exclusive,
             policy: set.first().cloned(),
         };
-        let shape = shape(volumes.clone(), hardware);
+        let sectors_of =
+            |layout: Layout| stripes(layout) * unit_blocks(layout) * u64::from(layout.data()) * block_sectors;
+        let sectors = placed.plans.iter().map(|(layout, _)| sectors_of(*layout)).min().unwrap_or(0);
+        let (turns, shares) =
+            sharing.map_or_else(Default::default, |sharing| (sharing.turns, sharing.shares.clone()));
+        let shape = Shape { turns, shares, ..shape(volumes.clone(), hardware) };
         let mut world = World::new(seed, shape, Trace::new(None));
-        let sectors = stripes * unit_blocks * u64::from(layout.data()) * block_sectors;
         let draw = source::draws(seed);
         let release = write_release(cluster, &workload);
         let message_bytes = cluster.network.message_bytes;
@@ -275,8 +315,7 @@ impl Timed {
         Timed {
             world,
             volumes,
-            replicas,
-            order,
+            placed,
             depths,
             gateways: cluster.gateways,
             hosts: cluster.hosts,
@@ -318,14 +357,16 @@ impl Timed {
         let verdict = self.load().judge();
         self.world.judge(verdict);
         let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
+        let now = Time(self.world.time.now_ns());
+        let served = self.load().served(now);
         let worked = self.worked().since(&self.before.worked);
-        Ok(Lived { measured: self.finish(scheme), windows, violation, worked })
+        Ok(Lived { measured: self.finish(scheme), windows, served, violation, worked })
     }
 
     /// What happens to bricks, from now on.
     fn schedule(&mut self, now: Time, conditions: &Conditions) {
         for &(after, brick, incident) in &conditions.incidents {
-            let number = self.order.iter().position(|at| *at == brick as usize);
+            let number = self.placed.order.iter().position(|at| *at == brick as usize);
             let id = number.map(|number| NodeId::Brick(BrickId(number as u32 + 1)));
             if let Some(node) = id.and_then(|id| self.world.nodes.slot(id)) {
                 self.world.time.at((now + after).0, Event::Load(LoadEvent::Incident { node, incident }));
@@ -349,23 +390,28 @@ impl Timed {
             let machine = self.world.nodes[*gateway].gateway().expect("a gateway that was just started");
             machine.set_policy(*name, Box::new(set.clone()));
         }
-        for (number, plan) in self.volumes.clone().into_iter().enumerate() {
+        if let Some(sharing) = self.placed.sharing.clone() {
+            self.set_up_sharing(&gateways, &sharing)?;
+            return self.world.set_care().map_err(failed);
+        }
+        let holders = self.placed.replicas;
+        for (number, plan) in (0..).zip(self.volumes.clone()) {
             let first = self.world.shape.bricks;
-            self.world.shape.bricks += self.replicas;
+            self.world.shape.bricks += holders;
             let nonces = u64::from(first) + 1..=u64::from(self.world.shape.bricks);
             self.world.add_bricks(nonces).map_err(failed)?;
             self.world.await_bricks().map_err(failed)?;
             self.world.create_volume(&plan).map_err(failed)?;
-            self.open(&gateways, number as u32, &plan.name)?;
+            let session = |at: u32| u64::from(number * self.gateways + at);
+            let port =
+                |(at, node): (u32, &usize)| Port { node: *node, session: session(at), volume: None, holders };
+            self.open((0..).zip(&gateways).map(port).collect(), number, &plan.name)?;
         }
         self.world.set_care().map_err(failed)
     }
 
-    /// Opens a session at each gateway, and waits until the volume is written, and the directory knows that its disks are full.
-    fn open(&mut self, gateways: &[usize], group: u32, name: &str) -> Result<(), TimedError> {
-        let (holders, first) = (self.replicas, u64::from(group * self.gateways));
-        let port = |(session, node)| Port { node, session, volume: None, holders };
-        let ports: Vec<Port> = (first..).zip(gateways.iter().copied()).map(port).collect();
+    /// Opens these sessions, and waits until the volume is written, and the directory knows that its disks are full.
+    fn open(&mut self, ports: Vec<Port>, group: u32, name: &str) -> Result<(), TimedError> {
         self.load().add_ports(ports.clone());
         for Port { node, session, .. } in ports {
             self.world.deliver(node, Input::Open { session, name: name.to_owned() });
@@ -409,7 +455,7 @@ impl Timed {
             served.busy = served.busy.saturating_sub(node.ahead(now_ns));
             DoneByBrick { served, hits: node.cache_hits() }
         };
-        let bricks = (0..self.order.len()).map(of_brick).collect();
+        let bricks = (0..self.placed.order.len()).map(of_brick).collect();
         let moves = self.policy.1.iter().map(|policy| policy.moves()).sum();
         Done { bricks, duplicates: self.duplicates(), moves, worked: self.worked() }
     }
@@ -444,7 +490,7 @@ impl Timed {
         measured.contention.duplicates = done.duplicates - self.before.duplicates;
         let seconds = measured.seconds;
         measured.bricks = vec![BrickMeasured { idle: 1.0, ..BrickMeasured::default() }; self.depths.len()];
-        for ((at, before), after) in self.order.iter().zip(&self.before.bricks).zip(&done.bricks) {
+        for ((at, before), after) in self.placed.order.iter().zip(&self.before.bricks).zip(&done.bricks) {
             let places = f64::from(self.depths[*at]);
             measured.bricks[*at] = brick(before, after, (seconds, places));
         }
@@ -465,7 +511,7 @@ impl Worked {
 
 /// What a brick did between two moments. An access counts when it begins.
 fn brick(before: &DoneByBrick, after: &DoneByBrick, (seconds, places): (f64, f64)) -> BrickMeasured {
-    let since = |of: fn(&Served) -> u64| of(&after.served) - of(&before.served);
+    let since = |of: fn(&heads::Served) -> u64| of(&after.served) - of(&before.served);
     let (reads, writes) = (since(|served| served.reads), since(|served| served.writes));
     let busy_s = (after.served.busy - before.served.busy).as_secs_f64();
     let accesses = (reads + writes) as f64;

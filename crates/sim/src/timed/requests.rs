@@ -26,6 +26,8 @@ struct Asked {
 /// A request that was just answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
+    pub(super) group: u32,
+    pub(super) bytes: u64,
     pub(super) is_write: bool,
     pub(super) response_ns: u64,
     /// The group in which a slot of a closed loop is free with it.
@@ -111,14 +113,15 @@ impl Requests {
     pub(super) fn on_answer(&mut self, now: Time, tag: u64) -> Option<Answered> {
         let asked = self.open.get_mut(&tag).filter(|asked| !asked.is_answered)?;
         asked.is_answered = true;
-        let Asked { born, group, is_write, .. } = *asked;
+        let Asked { born, group, blocks, is_write, .. } = *asked;
         let free = if is_write && self.lasts_to_disks {
             self.release_written(tag)
         } else {
             self.open.remove(&tag);
             Some(group)
         };
-        Some(Answered { is_write, response_ns: now.0 - born.0, free })
+        let bytes = blocks * self.grain.block_bytes();
+        Some(Answered { group, bytes, is_write, response_ns: now.0 - born.0, free })
     }
 
     /// A disk has written a block of a group. The group, where a slot is free with it.

@@ -1,5 +1,6 @@
 //! Where requests come from: a closed loop, an open stream of draws, or a trace.
 
+use super::threads::Crew;
 use super::workload::{Arrival, Drawn, Moments, Shape, Workload};
 use base::Time;
 use model::Draw;
@@ -14,6 +15,7 @@ const EXTENT_SECTORS: u64 = 1 << 17;
 pub(crate) enum Source {
     Closed { outstanding: u32, drawn: Drawn },
     Open { moments: Moments, drawn: Drawn },
+    Threads(Vec<Crew>),
     Stream { records: Box<dyn Iterator<Item = Arrival>>, next: Option<Arrival>, told: Told },
 }
 
@@ -44,6 +46,9 @@ impl Source {
                 let moments = Moments::new(arrivals, per_second, draw.fork());
                 Source::Open { moments, drawn: Drawn::new(mix, draw.fork()) }
             }
+            Workload::Threads(threads) => {
+                Source::Threads(threads.into_iter().map(|threads| Crew::new(threads, draw.fork())).collect())
+            }
             Workload::Stream(records) => Source::Stream { records, next: None, told: Told::default() },
         }
     }
@@ -51,7 +56,7 @@ impl Source {
     /// When the next request comes of a load that does not wait for answers. None when no more come.
     pub(crate) fn next_at(&mut self) -> Option<Time> {
         match self {
-            Source::Closed { .. } => None,
+            Source::Closed { .. } | Source::Threads(_) => None,
             Source::Open { moments, .. } => Some(moments.next()),
             Source::Stream { records, next, .. } => {
                 *next = records.next();
@@ -63,7 +68,7 @@ impl Source {
     /// The request that comes then: its group, of so many of `sectors` each, and what it asks for.
     pub(crate) fn take(&mut self, groups: u64, sectors: u64, draw: &mut Draw) -> Option<(u32, Shape)> {
         match self {
-            Source::Closed { .. } => None,
+            Source::Closed { .. } | Source::Threads(_) => None,
             Source::Open { drawn, .. } => Some((draw.below(groups) as u32, drawn.next(sectors))),
             Source::Stream { next, told, .. } => {
                 next.as_ref().map(|record| told.place(record, groups, sectors))
@@ -75,7 +80,7 @@ impl Source {
     pub(crate) fn wrapped(&self) -> f64 {
         match self {
             Source::Stream { told, .. } => told.wrapped as f64 / told.requests.max(1) as f64,
-            Source::Closed { .. } | Source::Open { .. } => 0.0,
+            Source::Closed { .. } | Source::Threads(_) | Source::Open { .. } => 0.0,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What clients ask for: closed loops, open arrivals, and streams of records such as traces.
 
+use super::threads::Threads;
 use base::Time;
 use core::fmt;
 use model::Draw;
@@ -25,6 +26,8 @@ pub enum Workload {
         /// What they ask for.
         mix: Mix,
     },
+    /// The threads of each volume of a [`Sharing`](super::Sharing), in its order.
+    Threads(Vec<Threads>),
     /// Requests that come as they are told.
     Stream(Box<dyn Iterator<Item = Arrival>>),
 }
@@ -36,6 +39,7 @@ impl fmt::Debug for Workload {
             Workload::Open { per_second, arrivals, mix } => {
                 write!(f, "Open {{ {per_second}/s, {arrivals:?}, {mix:?} }}")
             }
+            Workload::Threads(threads) => write!(f, "Threads {threads:?}"),
             Workload::Stream(_) => f.write_str("Stream"),
         }
     }
@@ -93,6 +97,8 @@ pub enum Sizes {
     Exponential(f64),
     /// All the same, in sectors.
     Fixed(u32),
+    /// All from the least to the most equally likely, in sectors.
+    Uniform { least: u32, most: u32 },
     /// So many blocks of 4 KiB, each request beginning with a block.
     Blocks(u32),
 }
@@ -170,6 +176,7 @@ impl Drawn {
     fn count(&mut self) -> u32 {
         match self.mix.sizes {
             Sizes::Fixed(count) => count,
+            Sizes::Uniform { least, most } => self.draw.between(u64::from(least), u64::from(most)) as u32,
             Sizes::Blocks(count) => count * BLOCK_SECTORS as u32,
             Sizes::Exponential(mean) => libm::ceil(exponential(&mut self.draw) * mean / 512.0) as u32,
         }

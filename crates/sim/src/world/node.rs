@@ -222,6 +222,11 @@ impl Node {
         }
     }
 
+    /// From now on its disks say that they are full, or what is so.
+    pub(crate) fn close_shelves(&self, are_closed: bool) {
+        self.shelves.iter().for_each(|shelf| shelf.close(are_closed));
+    }
+
     /// From now on it is known when its disks' speeds change.
     pub(crate) fn begin_speeds(&self, now_ns: u64) {
         self.shelves.iter().for_each(|shelf| shelf.begin(self.clock.local(now_ns)));

@@ -11,4 +11,5 @@ mod scenarios;
 mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]
 mod shared;
+mod sharing;
 mod timed;
