@@ -1,5 +1,6 @@
 //! All experiments, and which of them a name means.
 
+use crate::dsfq;
 use crate::dsptf;
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -7,7 +8,7 @@ use crate::world;
 
 /// All experiments, in the order of their papers.
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    dsptf::experiments().into_iter().chain(world::experiments()).collect()
+    dsptf::experiments().into_iter().chain(dsfq::experiments()).chain(world::experiments()).collect()
 }
 
 /// The experiments that `name` means: one by its id, a paper's by the part before the point, or `all`.
@@ -79,7 +80,7 @@ mod tests {
     fn names_mean_one_a_papers_or_all() {
         assert_eq!(find("dsptf.fig1").unwrap().len(), 1);
         let count = |name: &str| find(name).unwrap().len();
-        assert!(count("dsptf") > 1 && count("dsptf") + count("world") == count("all"));
+        assert!(count("dsptf") > 1 && count("dsptf") + count("dsfq") + count("world") == count("all"));
         let Err(error) = find("fig1") else { panic!("found") };
         assert!(error.to_string().contains("did you mean 'dsptf.fig1'?"), "{error}");
     }

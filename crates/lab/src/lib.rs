@@ -11,6 +11,7 @@
 pub mod catalogue;
 pub mod cell;
 pub mod claim;
+pub mod dsfq;
 pub mod dsptf;
 pub mod error;
 pub mod experiment;

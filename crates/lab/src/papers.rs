@@ -5,6 +5,7 @@ use crate::parameters::Parameters;
 /// Each paper's parameter file.
 pub(crate) const PAPERS: &[(&str, &str, &str)] = &[
     ("d-sptf", "crates/lab/parameters/dsptf.toml", include_str!("../parameters/dsptf.toml")),
+    ("dsfq", "crates/lab/parameters/dsfq.toml", include_str!("../parameters/dsfq.toml")),
     ("world", "crates/lab/parameters/world.toml", include_str!("../parameters/world.toml")),
 ];
 
