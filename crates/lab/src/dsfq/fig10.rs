@@ -22,7 +22,7 @@ impl Experiment for Fig10 {
     }
 
     fn title(&self) -> &str {
-        "Total service, weights 1:1: g striped over three bricks, f on one of them"
+        "Total service 1:1: g over three bricks, f on one of them"
     }
 
     fn assumptions(&self) -> Vec<&str> {

@@ -29,7 +29,7 @@ impl Experiment for Fig12 {
     }
 
     fn title(&self) -> &str {
-        "Total service with a minimum: g keeps a twelfth of brick A"
+        "Total service, and g keeps a twelfth of the shared brick"
     }
 
     fn assumptions(&self) -> Vec<&str> {

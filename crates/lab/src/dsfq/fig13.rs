@@ -29,7 +29,7 @@ impl Experiment for Fig13 {
     }
 
     fn title(&self) -> &str {
-        "Total service, weights 1:1:1, while h is on for 10 s and off for 10 s"
+        "Total service 1:1:1 while h is on and off for 10 s each"
     }
 
     fn assumptions(&self) -> Vec<&str> {

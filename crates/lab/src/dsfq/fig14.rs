@@ -40,7 +40,7 @@ impl Experiment for Fig14 {
     }
 
     fn title(&self) -> &str {
-        "f and g on three bricks each, one shared, with threads along sines"
+        "Four ways to share a brick while threads come and go"
     }
 
     fn assumptions(&self) -> Vec<&str> {

@@ -58,7 +58,7 @@ impl Experiment for Fig9a {
     }
 
     fn title(&self) -> &str {
-        "Total service, weights 1:1: f on brick A, g on A and B, random"
+        "Total service 1:1: f on brick A, g on A and B, random"
     }
 
     fn assumptions(&self) -> Vec<&str> {
@@ -132,7 +132,7 @@ impl Experiment for Fig9b {
     }
 
     fn title(&self) -> &str {
-        "Total service, weights 1:4: f on brick A, g on A and B, sequential"
+        "Total service 1:4: f on A, g on A and B, sequential"
     }
 
     fn assumptions(&self) -> Vec<&str> {

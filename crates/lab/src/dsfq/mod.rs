@@ -1,7 +1,8 @@
-//! DSFQ (Wang, Merchant: FAST 2007): every figure of its evaluation, and the attack of section 3.4. A file each, but for Figures 9 and 11, which have one bed.
+//! DSFQ (Wang, Merchant: FAST 2007): every figure of its evaluation, and what sections 3.3.2 and 3.4 tell of. A file each, but for Figures 9 and 11, which have one bed.
 //!
 //! What the paper leaves unsaid is in `parameters/dsfq.toml`; what came out, and what does not hold, is in `docs/lab/dsfq.md`.
 
+mod anomaly;
 mod bursts;
 mod fig10;
 mod fig12;
@@ -24,6 +25,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig12::Fig12),
         Box::new(fig13::Fig13),
         Box::new(fig14::Fig14),
+        Box::new(anomaly::Anomaly),
         Box::new(bursts::Bursts),
     ]
 }

@@ -175,6 +175,12 @@ impl Load {
         self.ports.groups.push(ports);
     }
 
+    /// From now on a group is asked through these gateways alone.
+    pub(super) fn ask_through(&mut self, group: u32, gateways: &[u32]) {
+        let ports = &mut self.ports.groups[group as usize];
+        *ports = gateways.iter().map(|gateway| ports[*gateway as usize]).collect();
+    }
+
     /// Whether every session has its volume.
     pub(super) fn is_open(&self) -> bool {
         self.ports.groups.iter().flatten().all(|port| port.volume.is_some())

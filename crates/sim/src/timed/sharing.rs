@@ -31,7 +31,7 @@ pub struct VolumeSpec {
     pub bricks: Vec<u32>,
     pub layout: Layout,
     pub stream: StreamId,
-    /// The gateways through which it is asked, in turn; all where none is named.
+    /// The gateways through which it is asked, in turn; all where none is named. It is open at all of them.
     pub gateways: Vec<u32>,
 }
 
@@ -98,12 +98,14 @@ impl Timed {
             }
             self.world.run_until(self.world.time.now_ns() + TOLD_NS);
             self.world.create_volume(&plan).map_err(failed)?;
-            let through = |at: &u32| (u64::from(number * self.gateways + at), gateways[*at as usize]);
-            let all: Vec<u32> = (0..self.gateways).collect();
-            let named = if volume.gateways.is_empty() { &all } else { &volume.gateways };
             let holders = u32::from(volume.layout.copies());
-            let port = |(session, node)| Port { node, session, volume: None, holders };
-            self.open(named.iter().map(through).map(port).collect(), number, &plan.name)?;
+            let session = |at: u32| u64::from(number * self.gateways + at);
+            let port =
+                |(at, node): (u32, &usize)| Port { node: *node, session: session(at), volume: None, holders };
+            self.open((0..).zip(gateways).map(port).collect(), number, &plan.name)?;
+            if !volume.gateways.is_empty() {
+                self.load().ask_through(number, &volume.gateways);
+            }
         }
         Ok(())
     }
