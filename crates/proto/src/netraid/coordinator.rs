@@ -93,7 +93,7 @@ impl Coordinator {
     /// A volume is open: how it is to be served from now on.
     pub(crate) fn serve(&mut self, volume: &VolumeInfo) {
         self.shared.choice.serve(volume);
-        self.shared.charges.see(volume.stream);
+        self.shared.charges.open(volume.family, volume.stream);
     }
 
     /// A volume of `family` is open. Views of its groups are taken from now on.
@@ -298,6 +298,7 @@ impl Coordinator {
         let groups = self.shared.views.groups_of(family);
         self.end_where(|task| groups.contains(&task.operation.group()));
         self.shared.views.close_family(family);
+        self.shared.charges.close(family);
         self.run();
     }
 
@@ -357,7 +358,7 @@ impl Coordinator {
     /// Messages for bricks; decisions go first, with others or when they have waited long enough.
     pub(crate) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
         let mut out = self.shared.calls.take_out();
-        out.extend(self.shared.charges.take_told(self.shared.now));
+        out.extend(self.shared.charges.take_told(self.shared.now, &self.shared.views));
         self.shared.decisions.ride(self.shared.now, out)
     }
 }

@@ -1,10 +1,11 @@
 //! What this coordinator asked for each stream, and which bricks have heard of it: the delays that its questions carry.
 
 use super::calls::Call;
+use super::views::Views;
 use crate::fair::{Cost, Ledger};
-use base::{BrickId, StreamId, Time};
+use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{Message, Packet, Service};
 
 /// How often bricks are told of service elsewhere of which no question told them.
@@ -25,7 +26,9 @@ pub(crate) struct Charge {
 pub(crate) struct Charges {
     cost: Cost,
     ledger: Ledger<BrickId>,
-    /// Whether volumes belong to different streams. Otherwise nobody need hear of anything that he is not asked for.
+    /// The streams of volumes that are open, by family: bricks of their groups are told of them, also where nothing is asked of them here.
+    open: BTreeMap<VolumeId, BTreeSet<StreamId>>,
+    /// Whether these are different streams. Otherwise nobody need hear of anything that he is not asked for.
     is_shared: bool,
     tell_at: Option<Time>,
 }
@@ -36,9 +39,16 @@ impl Charges {
         self.cost = cost;
     }
 
-    /// A volume of this stream is open.
-    pub(crate) fn see(&mut self, stream: StreamId) {
+    /// A volume of this family and stream is open.
+    pub(crate) fn open(&mut self, family: VolumeId, stream: StreamId) {
+        self.open.entry(family).or_default().insert(stream);
         self.is_shared |= stream != StreamId::default();
+    }
+
+    /// No volume of this family is open any more.
+    pub(crate) fn close(&mut self, family: VolumeId) {
+        self.open.remove(&family);
+        self.is_shared = self.open.values().flatten().any(|stream| *stream != StreamId::default());
     }
 
     /// A question goes to `brick`: it says what its stream was served elsewhere.
@@ -82,10 +92,11 @@ impl Charges {
     }
 
     /// What bricks are to be told now of streams that were served elsewhere.
-    pub(crate) fn take_told(&mut self, now: Time) -> Vec<(BrickId, Packet)> {
+    pub(crate) fn take_told(&mut self, now: Time, views: &Views) -> Vec<(BrickId, Packet)> {
         if self.tell_at.take_if(|at| *at <= now).is_none() {
             return Vec::new();
         }
+        self.introduce(views);
         let unheard: Vec<(StreamId, BrickId, u64)> = self.ledger.unheard().collect();
         let mut told: BTreeMap<BrickId, Vec<Service>> = BTreeMap::new();
         for (stream, brick, _) in unheard {
@@ -97,6 +108,18 @@ impl Charges {
         }
         let packet = |(brick, of)| (brick, Packet::from(Message::Elsewhere { of }));
         told.into_iter().map(packet).collect()
+    }
+}
+
+impl Charges {
+    /// Each brick that holds data of a stream hears of it from now on.
+    fn introduce(&mut self, views: &Views) {
+        for (family, streams) in &self.open {
+            let groups = views.groups_of(*family).into_iter().filter_map(|group| views.known(group));
+            for brick in groups.flat_map(|view| &view.members) {
+                streams.iter().for_each(|stream| self.ledger.introduce(*stream, *brick));
+            }
+        }
     }
 }
 
