@@ -2,9 +2,11 @@
 //!
 //! *Leaving.* Gateways tell how long each brick takes to prepare beside the others ([`crate::netraid::lateness`]). A
 //! brick is held for slow when most of the gateways that lately used it say so, or one does and the brick's own
-//! measurements agree: one gateway with a bad link to a brick does not take it from all. It is left out only where every
-//! group bears that beside those that are away, and where a layout survives more than one loss, one in reserve remains.
-//! It gets no further lease, and a view leaves it out like an evicted brick when the last has ended ([`super::members`]).
+//! measurements agree: one gateway with a bad link to a brick does not take it from all. Of a brick that is too full to
+//! return its own measurements must agree in any case: a full disk makes writes wait while it looks for room, and no gateway
+//! can tell that from slowness. It is left out only where every group bears that beside those that are away, and where a
+//! layout survives more than one loss, one in reserve remains. It gets no further lease, and a view leaves it out like an
+//! evicted brick when the last has ended ([`super::members`]).
 //!
 //! *Returning.* What the gateways see ends with the brick's part in writes; so it is judged by what it measures of
 //! itself (its disk, its process, its way to the directory) and by how regular its heartbeats are. Being well must
@@ -13,6 +15,7 @@
 
 use super::cluster::{Cluster, TICK};
 use super::event::DirectoryEffect;
+use super::members::{full, fullness};
 use super::records::SlowRecord;
 use crate::counters::Counter;
 use base::{BrickId, GatewayId, Time};
@@ -122,7 +125,7 @@ impl Slow {
         let worst = worst?;
         let confirmed =
             cluster.status(brick).is_some_and(|status| !self.writes_well(cluster, brick, &status.health));
-        let agreed = slow * 2 > all || confirmed;
+        let agreed = confirmed || (slow * 2 > all && !self.is_full_but_well(cluster, brick));
         let ms = |us: u32| f64::from(us) / 1000.0;
         agreed.then(|| {
             format!(
@@ -130,6 +133,14 @@ impl Slow {
                 ms(worst.prepare_us),
                 ms(worst.others_us)
             )
+        })
+    }
+
+    /// Whether the brick could not return if it left, and may look slow only because its disk looks for room: the disk
+    /// itself writes well.
+    fn is_full_but_well(&self, cluster: &Cluster, brick: BrickId) -> bool {
+        cluster.status(brick).is_some_and(|status| {
+            fullness(status) >= full::JOIN && self.writes_well(cluster, brick, &status.health)
         })
     }
 
@@ -205,10 +216,10 @@ impl Slow {
         Duration::from_nanos(least_ns.saturating_mul(1 << relapses.min(20)).clamp(least_ns, most_ns))
     }
 
-    /// Whether a group cannot bear its absence any more.
+    /// Whether a group cannot bear its absence any more. One that has it still cannot if it could not return either.
     fn is_needed(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
         if self.writing(cluster, brick).any(|view| view.is_current(brick)) {
-            return !self.bear_absence(cluster, now, brick);
+            return !self.bear_absence(cluster, now, brick) || self.is_full_but_well(cluster, brick);
         }
         let missing = |view: &&GroupView| view.slot_of(brick).is_some() && !view.is_writer(brick);
         cluster

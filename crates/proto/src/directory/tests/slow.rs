@@ -38,6 +38,10 @@ impl Stage {
         self.bricks.get_mut(&brick).expect("alive").health = health;
     }
 
+    fn fill(&mut self, brick: BrickId, percent: u8) {
+        self.bricks.get_mut(&brick).expect("alive").space.fullest_percent = percent;
+    }
+
     fn leavings(&self) -> u64 {
         self.directory.counters().get(Counter::MemberHeldForSlow)
     }
@@ -161,6 +165,50 @@ fn one_gateway_of_several_needs_the_brick_s_own_word() {
     stage.health(brick, LATE);
     stage.observe(5000, &votes);
     assert_eq!(stage.view().writers(), Slots(0b101), "its own disk is late");
+}
+
+/// A full disk asks writers for patience while it looks for room, and gateways cannot tell that from slowness. A brick that
+/// is left out while it is full could not return.
+#[test]
+fn a_full_brick_is_held_for_slow_only_by_its_own_word() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.health(brick, WELL);
+    stage.fill(brick, 90);
+    let votes: [(GatewayId, &[BrickId]); 2] = [(FIRST, &[brick]), (SECOND, &[brick])];
+    stage.observe(8000, &votes);
+    assert_eq!((stage.view().writers(), stage.leavings()), (Slots(0b111), 0));
+    assert_eq!(stage.slow(brick), None, "it is full, which is another matter");
+    stage.health(brick, LATE);
+    stage.observe(5000, &votes);
+    assert_eq!((stage.view().writers(), stage.leavings()), (Slots(0b101), 1), "its own disk is late");
+}
+
+#[test]
+fn a_brick_that_is_full_before_its_last_lease_has_ended_stays() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.health(brick, WELL);
+    stage.observe(1000, &[(FIRST, &[brick])]);
+    assert!(stage.slow(brick).expect("shown").is_out && stage.view().writers() == Slots(0b111));
+    stage.fill(brick, 100);
+    stage.observe(8000, &[(FIRST, &[brick])]);
+    assert_eq!((stage.view().writers(), stage.slow(brick)), (Slots(0b111), None));
+}
+
+#[test]
+fn a_brick_that_may_return_is_held_for_slow_by_the_word_of_gateways() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let brick = brick_at(&stage.view(), 1);
+    stage.health(brick, WELL);
+    stage.fill(brick, 89);
+    stage.observe(5000, &[(FIRST, &[brick])]);
+    assert_eq!(stage.view().writers(), Slots(0b101));
+    stage.run(10_000);
+    assert_eq!(stage.view().joining, Slots(0b010));
 }
 
 #[test]
