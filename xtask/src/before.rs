@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// The last commit that speaks version 3 alone. A commit that raises the version names the one before itself here.
-const COMMIT: &str = "b24ce7dc150efc2cd2ac843b8ae2b822a22a1c5f";
+/// The last commit that does not speak version 5. A commit that raises the version names the one before itself here.
+const COMMIT: &str = "0e54e3bc941faa53e0868543c813603e1b006cbb";
 
 /// Whether the history reaches back to it: that of a shallow clone does not.
 pub(crate) fn is_known() -> bool {
