@@ -15,7 +15,7 @@ impl Random {
 
     /// One of `choices`, of which there is one at least.
     pub(super) fn below(&mut self, choices: usize) -> usize {
-        self.0.usize(0..choices)
+        self.0.u64(0..choices as u64) as usize
     }
 }
 

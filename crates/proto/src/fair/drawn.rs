@@ -24,8 +24,9 @@ impl Discipline for Drawn {
         if self.waiting.is_empty() {
             return None;
         }
-        let at = self.rng.usize(0..self.waiting.len());
-        Some(self.waiting.swap_remove(at))
+        // By 64 bits everywhere: a draw of `usize` is another one where that has 32.
+        let at = self.rng.u64(0..self.waiting.len() as u64);
+        Some(self.waiting.swap_remove(at as usize))
     }
 
     fn remove(&mut self, _: Time, entry: Entry) {

@@ -1,7 +1,8 @@
 //! What each stream was served at a disk, and for how long its requests waited for their turn.
 
-use base::{HashMap, StreamId};
+use base::StreamId;
 use core::time::Duration;
+use std::collections::BTreeMap;
 use wire::StreamUse;
 
 /// So many streams are counted at a time; an asker that names one after the other finds no more memory than this.
@@ -22,7 +23,7 @@ struct Counted {
 /// The counts of a disk, since the brick started.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    streams: HashMap<StreamId, Counted>,
+    streams: BTreeMap<StreamId, Counted>,
 }
 
 impl Tally {

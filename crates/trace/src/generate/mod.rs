@@ -76,7 +76,8 @@ impl TraceSource {
     /// What lies at a drawn depth. While the stack is not that deep yet, any of it: the share of fresh requests stays as described.
     fn again(&mut self) -> Extent {
         let depth = (distance_bytes(&self.steps, &mut self.reuse) / self.mean_bytes) as usize;
-        let depth = if depth < self.stack.len() { depth } else { self.reuse.usize(..self.stack.len()) };
+        let depth =
+            if depth < self.stack.len() { depth } else { self.reuse.u64(..self.stack.len() as u64) as usize };
         self.stack.remove(self.stack.at_depth(depth))
     }
 }
