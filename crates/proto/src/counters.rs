@@ -60,6 +60,7 @@ base::named! {
         ReadConfirmedWithoutALease: "read confirmed without a lease",
         ReadInDoubt: "read in doubt",
         ReadLeftAtItsDisk: "read left to another member at its disk",
+        ReadLeftBeforeItsTurn: "read left to another member before its turn",
         ReadLeftToAnotherMember: "read left to another member",
         ReadMetWritesInDoubt: "read met writes in doubt",
         ReadRescued: "read rescued",

@@ -67,6 +67,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ReadConfirmedWithoutALease),
     Rare::Machine(Counter::ReadInDoubt),
     Rare::Machine(Counter::ReadLeftAtItsDisk),
+    Rare::Machine(Counter::ReadLeftBeforeItsTurn),
     Rare::Machine(Counter::ReadLeftToAnotherMember),
     Rare::Machine(Counter::ReadRescued),
     Rare::Machine(Counter::ReadWentAroundASlowBrick),

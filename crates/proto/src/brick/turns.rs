@@ -224,6 +224,38 @@ fn contested_reads_take_places_and_give_them_back() {
     assert!(!bench.asked.iter().any(|(_, command)| matches!(command, Command::Read { .. })));
 }
 
+/// What is served elsewhere is not served here as well, however long it has waited; and not charged.
+#[test]
+fn a_read_that_another_member_claims_leaves_the_queue() {
+    let mut bench = bench(1);
+    bench.ask(read(1));
+    let contested = |number: u64| {
+        let contest = Contest { number, holders: Slots::all(2), tied: false };
+        read_of(100 + number, number * 16, 1, Some(contest))
+    };
+    bench.ask(contested(7));
+    let claim = |number| {
+        let NodeId::Gateway(gateway) = super::tests::GATEWAY else { panic!("a gateway") };
+        let claim =
+            wire::Claim { gateway, number, volume: super::tests::VOLUME, lba: number * 16, bid_ns: 1 };
+        BrickEvent::Packet {
+            from: NodeId::Brick(BrickId(2)),
+            packet: Message::Claims { claims: vec![claim] }.into(),
+        }
+    };
+    bench.step(claim(7));
+    // This claim is here before its read.
+    bench.step(claim(8));
+    bench.ask(contested(8));
+    for turn in 1..100 {
+        bench.wake(super::tests::NOW + core::time::Duration::from_millis(turn));
+        bench.answer_all();
+    }
+    assert_eq!(answered(&bench.sent), [1], "the claimer answers the others");
+    let count = |counter| bench.brick.counters().get(counter);
+    assert_eq!((count(Counter::ReadLeftBeforeItsTurn), count(Counter::ClaimOvertookItsRead)), (1, 1));
+}
+
 fn is_destaging(bench: &Bench) -> bool {
     bench.asked.iter().any(|(_, command)| matches!(command, Command::Destage { .. }))
 }

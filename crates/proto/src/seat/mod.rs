@@ -59,6 +59,10 @@ pub trait Request {
     /// Names what is asked for, so that a repeat of it is known as one.
     type Id: Copy + Eq + Hash;
     fn id(&self) -> Self::Id;
+    /// What others may know it by, beside its own name.
+    fn alias(&self) -> Option<Self::Id> {
+        None
+    }
     /// Who is told that it waits, and under which number; none where that is this brick itself.
     fn asker(&self) -> Option<(NodeId, u64)>;
     fn service(&self) -> Service;
@@ -165,10 +169,15 @@ impl<T: Request> Seat<T> {
     /// A request waits from now on.
     pub fn enter(&mut self, now: Time, request: T) -> Entered<T> {
         if let Some(ticket) = self.by_id.get(&request.id()) {
-            let waiting = self.waiting.get_mut(ticket).expect("what is known by its id waits");
+            let ticket = *ticket;
+            let waiting = self.waiting.get_mut(&ticket).expect("what is known by its id waits");
             self.notices.asked(now);
             self.bytes = self.bytes + request.bytes() - waiting.request.bytes();
-            return Entered::Repeats(core::mem::replace(&mut waiting.request, request));
+            let before = core::mem::replace(&mut waiting.request, request);
+            let alias = waiting.request.alias();
+            before.alias().map(|alias| self.by_id.remove(&alias));
+            alias.map(|alias| self.by_id.insert(alias, ticket));
+            return Entered::Repeats(before);
         }
         if self.waiting.len() >= WAITING_MAX || self.bytes + request.bytes() > WAITING_BYTES_MAX {
             return Entered::Full(request);
@@ -177,6 +186,7 @@ impl<T: Request> Seat<T> {
         let cost = self.cost.of(request.blocks());
         let entry = Entry { ticket: self.last, service: request.service(), cost };
         self.by_id.insert(request.id(), entry.ticket);
+        request.alias().map(|alias| self.by_id.insert(alias, entry.ticket));
         self.bytes += request.bytes();
         *self.streams.entry(entry.service.stream).or_default() += 1;
         self.discipline.push(now, entry);
@@ -196,7 +206,7 @@ impl<T: Request> Seat<T> {
         Some(request)
     }
 
-    /// A request is of no interest any more. `None` where it does not wait here.
+    /// A request, by its name or alias, is of no interest any more. `None` where it does not wait here.
     pub fn withdraw(&mut self, now: Time, id: &T::Id) -> Option<T> {
         let ticket = *self.by_id.get(id)?;
         Some(self.remove(now, ticket))
@@ -221,6 +231,7 @@ impl<T: Request> Seat<T> {
     fn take(&mut self, ticket: Ticket) -> Waiting<T> {
         let waiting = self.waiting.remove(&ticket).expect("a discipline names what waits");
         self.by_id.remove(&waiting.request.id());
+        waiting.request.alias().map(|alias| self.by_id.remove(&alias));
         self.bytes -= waiting.request.bytes();
         let stream = waiting.entry.service.stream;
         let left = self.streams.get_mut(&stream).expect("it was counted");
@@ -305,7 +316,8 @@ impl<T: Request> Seat<T> {
     /// Asserts what must hold.
     pub fn check(&self) {
         assert!(self.waiting.len() <= WAITING_MAX, "what waits is bounded");
-        assert_eq!(self.waiting.len(), self.by_id.len(), "what waits is known by its id");
+        let aliases = self.waiting.values().filter(|waiting| waiting.request.alias().is_some()).count();
+        assert_eq!(self.waiting.len() + aliases, self.by_id.len(), "what waits is known by its names");
         let bytes: usize = self.waiting.values().map(|waiting| waiting.request.bytes()).sum();
         assert_eq!(self.bytes, bytes, "the content that waits is counted");
         let of_streams: u32 = self.streams.values().sum();

@@ -50,6 +50,8 @@ pub(super) struct MergeJob {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ArrivalId {
     Asked(NodeId, u64),
+    /// A read that other members were asked for as well: whoever serves it names it so.
+    Contested(NodeId, u64),
     Write(WriteKey),
     /// A job of the brick's own.
     Job(u64),
@@ -98,6 +100,11 @@ impl Request for Arrival {
             Arrival::Examine { job, .. } | Arrival::Merge(MergeJob { job, .. }) => ArrivalId::Job(*job),
             Arrival::Destage { .. } => ArrivalId::Destage,
         }
+    }
+
+    fn alias(&self) -> Option<ArrivalId> {
+        let Arrival::Read(ReadRequest { from, contest: Some(contest), .. }) = self else { return None };
+        Some(ArrivalId::Contested(*from, contest.number))
     }
 
     fn asker(&self) -> Option<(NodeId, u64)> {

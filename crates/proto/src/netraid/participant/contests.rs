@@ -83,7 +83,7 @@ pub(super) struct Contests {
     calibration: Calibration,
     out: Vec<(BrickId, Claim)>,
     fx: Vec<ClaimEffect<ReadRequest>>,
-    /// Claims that came without their read, the latest ones: for the count alone.
+    /// Claims that came without their read, the latest ones.
     early: VecDeque<(NodeId, u64)>,
     /// Whether the disk shows its head, and chooses among contested reads itself.
     heads_seen: bool,
@@ -171,7 +171,7 @@ impl Contests {
         let number = read.contest.map_or(0, |contest| contest.number);
         cx.counters.count(match why {
             Dropped::Claimed(_) => Counter::ReadLeftToAnotherMember,
-            Dropped::Squashed if self.early.contains(&(read.from, number)) => Counter::ClaimOvertookItsRead,
+            Dropped::Squashed if self.was_claimed(read.from, number) => Counter::ClaimOvertookItsRead,
             Dropped::Squashed => Counter::ContestedReadCameTwice,
             Dropped::Full => Counter::ContestedReadFoundTheQueueFull,
             Dropped::Cancelled => Counter::ContestedReadCancelled,
@@ -184,6 +184,11 @@ impl Contests {
             self.early.pop_front();
         }
         self.early.push_back((asker, claim.number));
+    }
+
+    /// Whether a claim of this read came without it, lately.
+    pub(super) fn was_claimed(&self, asker: NodeId, number: u64) -> bool {
+        self.early.contains(&(asker, number))
     }
 
     /// Who was asked, if that makes sense: this brick and others.
@@ -213,6 +218,9 @@ impl Contests {
     pub(super) fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
         let attempt = attempt(claim.gateway.0, claim.number);
         if self.heads_seen {
+            if !self.at_disk.contains_key(&attempt.read) {
+                self.note_early(NodeId::Gateway(claim.gateway), &claim);
+            }
             return cx.fx.push(Effect::Claimed { attempt, bid_ns: claim.bid_ns, brick: from });
         }
         if self.claims.get(attempt.read).is_none() {

@@ -175,6 +175,11 @@ impl Participant {
 
     /// Another member serves a read.
     pub fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
+        let read = ArrivalId::Contested(NodeId::Gateway(claim.gateway), claim.number);
+        if self.seat.withdraw(cx.now, &read).is_some() {
+            cx.counters.count(Counter::ReadLeftBeforeItsTurn);
+            return cx.counters.count(Counter::ReadLeftToAnotherMember);
+        }
         self.reads.on_claim(cx, from, claim);
     }
 
@@ -377,6 +382,12 @@ impl Participant {
     fn arrive(&mut self, cx: &mut Context<'_>, arrival: Arrival) {
         if !self.wants_turn(&arrival) || self.seat.admits(cx.now, self.at_disk(), &arrival) {
             return self.begin(cx, arrival);
+        }
+        if let Arrival::Read(read) = &arrival
+            && self.reads.was_claimed(read)
+        {
+            // Whoever claimed it answers.
+            return cx.counters.count(Counter::ClaimOvertookItsRead);
         }
         let waited = match &arrival {
             Arrival::Destage { .. } => Counter::ContentWaitedForItsTurnToBeDestaged,

@@ -148,6 +148,11 @@ impl Reads {
         self.contests.on_claim(cx, from, claim);
     }
 
+    /// Whether another member said lately that it serves a read.
+    pub(super) fn was_claimed(&self, read: &ReadRequest) -> bool {
+        read.contest.is_some_and(|contest| self.contests.was_claimed(read.from, contest.number))
+    }
+
     /// Serves what is this brick's turn, and what those who were expected to be first let pass.
     pub(super) fn settle(&mut self, cx: &mut Context<'_>, disk: &mut Disk, undecided: &PendingTable) {
         let Reads { held, contests } = self;
