@@ -238,6 +238,8 @@ pub struct VolumeMap {
     pub groups: Vec<GroupView>,
     /// Where bricks are reached.
     pub bricks: Vec<(BrickId, String)>,
+    /// The bricks on which volumes of its stream lie, this one and others. They are told what the stream is served elsewhere.
+    pub stream_bricks: Vec<BrickId>,
 }
 
 /// What a brick says of itself with each heartbeat.
@@ -703,7 +705,7 @@ wire_struct!(ScrubStatus {
     repaired_blocks
 });
 wire_struct!(LostBlocks { volume, offset, length });
-wire_struct!(VolumeMap { volume, groups, bricks });
+wire_struct!(VolumeMap { volume, groups, bricks; since 6: stream_bricks });
 wire_struct!(BrickStatus {
     address,
     space,

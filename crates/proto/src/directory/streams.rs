@@ -6,9 +6,9 @@ use super::event::{DirectoryEffect, Put};
 use super::records::{Records, StreamRecord};
 use super::store::{After, Asker};
 use super::volumes::{check_name, invalid};
-use base::{BrickId, StreamId, Time};
+use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::{
     AdminError, AdminReply, AdminRequest, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse,
     StreamsStatus,
@@ -203,7 +203,7 @@ fn adopted(records: &Records) -> impl Iterator<Item = StreamInfo> {
     let of_volumes = records.volumes.values().map(|record| record.info.stream);
     let unknown = of_volumes
         .filter(move |id| !records.streams.contains_key(id) && built_in.iter().all(|info| info.id != *id));
-    let unknown: std::collections::BTreeSet<StreamId> = unknown.collect();
+    let unknown: BTreeSet<StreamId> = unknown.collect();
     unknown.into_iter().map(|id| StreamInfo::usual(id, id.to_string()))
 }
 
@@ -413,6 +413,22 @@ impl Desk {
         puts.push(self.cluster.records.put_of_streams());
         let told = After::Streams(Box::new(table(&self.cluster.records)));
         self.cluster.put(puts, vec![told, After::Answer(asker, Ok(reply))], fx);
+    }
+
+    /// The bricks on which the volumes of a stream lie, by rising id. None where there is nothing to share, as nobody need hear of anything then.
+    pub(super) fn bricks_of_stream(&self, stream: StreamId) -> Vec<BrickId> {
+        if !self.cluster.streams.told.is_shared() {
+            return Vec::new();
+        }
+        let records = &self.cluster.records;
+        let volumes = records.volumes.values().filter(|record| record.info.stream == stream);
+        let families: BTreeSet<VolumeId> = volumes.map(|record| record.info.family).collect();
+        let groups = families
+            .iter()
+            .filter_map(|family| records.families.get(family))
+            .flat_map(|family| &family.groups);
+        let members = groups.filter_map(|group| self.cluster.active(*group)).flat_map(|view| &view.members);
+        members.copied().collect::<BTreeSet<BrickId>>().into_iter().collect()
     }
 
     /// The streams at a glance.

@@ -308,11 +308,9 @@ impl Desk {
         let groups =
             self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
         let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
-        Ok(VolumeMap {
-            volume: self.cluster.shown(&record.info).clone(),
-            groups,
-            bricks: self.cluster.addresses(),
-        })
+        let volume = self.cluster.shown(&record.info).clone();
+        let stream_bricks = self.bricks_of_stream(volume.stream);
+        Ok(VolumeMap { volume, groups, bricks: self.cluster.addresses(), stream_bricks })
     }
 }
 

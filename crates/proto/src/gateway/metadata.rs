@@ -188,6 +188,7 @@ impl Metadata {
         coordinator.open_family(map.volume.family, geometry);
         let groups = map.groups.iter().map(|view| view.group).collect();
         coordinator.serve(&map.volume);
+        coordinator.stream_lies_on(map.volume.stream, map.stream_bricks);
         coordinator.on_views(map.groups);
         let open = OpenVolume { info: map.volume.clone(), geometry, groups };
         let before = self.volumes.insert(map.volume.id, open);

@@ -81,7 +81,12 @@ impl Play {
             _ => None,
         });
         let operation = operation.expect("the directory is asked");
-        let map = VolumeMap { volume: volume.clone(), groups: groups(1), bricks: Vec::new() };
+        let map = VolumeMap {
+            volume: volume.clone(),
+            groups: groups(1),
+            bricks: Vec::new(),
+            stream_bricks: Vec::new(),
+        };
         self.hear(NodeId::Directory, Message::VolumeOpened { operation, map: Ok(map) });
         let opened = |effect: &GatewayEffect| matches!(effect, GatewayEffect::Opened { volume: Ok(_), .. });
         assert!(core::mem::take(&mut self.fx).iter().any(opened));

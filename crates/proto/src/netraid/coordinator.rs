@@ -96,6 +96,11 @@ impl Coordinator {
         self.shared.charges.open(volume.family, volume.stream);
     }
 
+    /// The bricks on which volumes of a stream lie, wherever they are open: they hear of what it is served here.
+    pub(crate) fn stream_lies_on(&mut self, stream: StreamId, bricks: Vec<BrickId>) {
+        self.shared.charges.lies_on(stream, bricks);
+    }
+
     /// A volume of `family` is open. Views of its groups are taken from now on.
     pub(crate) fn open_family(&mut self, family: VolumeId, geometry: Geometry) {
         self.shared.views.open_family(family, geometry);

@@ -28,6 +28,8 @@ pub(crate) struct Charges {
     ledger: Ledger<BrickId>,
     /// The streams of volumes that are open, by family: bricks of their groups are told of them, also where nothing is asked of them here.
     open: BTreeMap<VolumeId, BTreeSet<StreamId>>,
+    /// The bricks on which the directory says that volumes of these streams lie, here or elsewhere.
+    bricks: BTreeMap<StreamId, Vec<BrickId>>,
     /// Whether these are different streams. Otherwise nobody need hear of anything that he is not asked for.
     is_shared: bool,
     tell_at: Option<Time>,
@@ -45,9 +47,16 @@ impl Charges {
         self.is_shared |= stream != StreamId::default();
     }
 
+    /// Volumes of this stream lie on these bricks.
+    pub(crate) fn lies_on(&mut self, stream: StreamId, bricks: Vec<BrickId>) {
+        self.bricks.insert(stream, bricks);
+    }
+
     /// No volume of this family is open any more.
     pub(crate) fn close(&mut self, family: VolumeId) {
         self.open.remove(&family);
+        let is_open = |stream: &StreamId| self.open.values().any(|streams| streams.contains(stream));
+        self.bricks.retain(|stream, _| is_open(stream));
         self.is_shared = self.open.values().flatten().any(|stream| *stream != StreamId::default());
     }
 
@@ -119,6 +128,9 @@ impl Charges {
             for brick in groups.flat_map(|view| &view.members) {
                 streams.iter().for_each(|stream| self.ledger.introduce(*stream, *brick));
             }
+        }
+        for (stream, bricks) in &self.bricks {
+            bricks.iter().for_each(|brick| self.ledger.introduce(*stream, *brick));
         }
     }
 }
