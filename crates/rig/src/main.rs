@@ -48,6 +48,8 @@ enum Bench {
     Rebuild(bench::rebuild::Options),
     /// One slow brick of several: what clients see, and when it leaves
     Failslow(bench::failslow::Options),
+    /// Streams that share disks: shares, reservations, limits, a quiet one beside a greedy one
+    Fairness(bench::fairness::Options),
 }
 
 fn main() -> ExitCode {
@@ -71,5 +73,6 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Block(options)) => bench::verb(&options),
         Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
         Verb::Bench(Bench::Failslow(options)) => bench::failslow::verb(&options),
+        Verb::Bench(Bench::Fairness(options)) => bench::fairness::verb(&options),
     }
 }

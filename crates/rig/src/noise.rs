@@ -1,5 +1,7 @@
 //! Repeatable bytes and draws for tests: a seed gives the same ones on every machine.
 
+use std::time::Duration;
+
 /// A small generator (xorshift64*); good enough to tell blocks apart, no more.
 pub struct Noise(u64);
 
@@ -19,6 +21,12 @@ impl Noise {
     /// A draw below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.draw() % bound
+    }
+
+    /// The time between two arrivals of a Poisson process.
+    pub fn gap(&mut self, mean: Duration) -> Duration {
+        let uniform = ((self.draw() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        mean.mul_f64(-uniform.ln())
     }
 
     pub fn fill(&mut self, buffer: &mut [u8]) {

@@ -2,13 +2,15 @@
 //!
 //! Reading order: [`verb`] (what is run, in which order), `workload` (what fio does), `target` (what it does it to, and what
 //! that costs), `bounds` (nbdkit and the bare disk), `bricks` (Brickwork's clusters), `flushes`, `memory`, then `claims` (what
-//! must hold) and `table`. `rebuild` and `failslow` are measurements of their own. Each workload goes over all targets before the next begins, so that whatever else the machine
+//! must hold, a `demand` each) and `table`. `rebuild`, `failslow` and `fairness` are measurements of their own. Each workload goes over all targets before the next begins, so that whatever else the machine
 //! does falls on all of them.
 
 mod bounds;
 mod bricks;
 mod claims;
+mod demand;
 pub(crate) mod failslow;
+pub(crate) mod fairness;
 mod flushes;
 mod memory;
 pub(crate) mod rebuild;
@@ -20,6 +22,7 @@ use crate::{clients, place};
 use anyhow::Result;
 use bricks::Bench;
 use clap::Args;
+use demand::Demand;
 use rig::cluster;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -95,7 +98,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         return Ok(());
     }
     table::print(&results);
-    claims::print(&claims);
+    demand::print(&claims);
     Ok(())
 }
 
@@ -161,7 +164,7 @@ fn on_their_own(results: &mut Results, scale: Scale, binary: &Path) -> Result<()
     Ok(())
 }
 
-fn as_json(scale: Scale, results: &Results, claims: &[claims::Claim]) -> Value {
+fn as_json(scale: Scale, results: &Results, claims: &[Demand]) -> Value {
     let samples = |samples: &[Sample]| samples.iter().map(Sample::json).collect::<Vec<_>>();
     json!({
         "machine": {"processors": std::thread::available_parallelism().map_or(0, usize::from)},
@@ -177,6 +180,6 @@ fn as_json(scale: Scale, results: &Results, claims: &[claims::Claim]) -> Value {
             Some(Err(why)) => json!({"error": why}),
             None => Value::Null,
         },
-        "claims": claims.iter().map(claims::Claim::json).collect::<Vec<_>>(),
+        "claims": claims.iter().map(Demand::json).collect::<Vec<_>>(),
     })
 }

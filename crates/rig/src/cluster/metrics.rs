@@ -20,6 +20,12 @@ impl Metrics {
         let pages = self.0.iter().zip(&before.0);
         pages.filter_map(|(after, before)| Some(after.get(name)? - before.get(name)?)).sum()
     }
+
+    /// The same of what there need not have been before, over all daemons that answered both times.
+    pub fn grown_from_nothing(&self, before: &Metrics, name: &str) -> f64 {
+        let pages = self.0.iter().zip(&before.0).filter(|(_, before)| !before.is_empty());
+        pages.filter_map(|(after, before)| Some(after.get(name)? - before.get(name).unwrap_or(&0.0))).sum()
+    }
 }
 
 /// Asks the daemon at a port.

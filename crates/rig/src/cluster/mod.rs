@@ -38,6 +38,12 @@ const DIRECTORY_LIMIT: Duration = Duration::from_secs(20);
 const KNOWN_WITHIN: Duration = Duration::from_secs(30);
 /// How long a command of an operator may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// How many volumes are made at most until one lies on the brick that is wanted.
+const PLACED_WITHIN: u32 = 200;
+/// How often it is asked whether all is in its place, at most.
+const DESTAGED_ROUNDS: u32 = 30;
+/// Daemons renew their metrics once a second, and some more.
+pub const METRICS_RENEWED: Duration = Duration::from_millis(1200);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a cluster consists of.
@@ -289,6 +295,18 @@ impl Cluster {
         Metrics(self.metrics_ports.iter().map(|port| metrics::fetch(*port)).collect())
     }
 
+    /// Waits until bricks write nothing home any more from their journals, so that nobody takes it for work of what comes after. Daemons that keep
+    /// some of it for later are not waited for long.
+    pub fn wait_until_destaged(&self) {
+        for _ in 0..DESTAGED_ROUNDS {
+            let before = self.metrics();
+            std::thread::sleep(METRICS_RENEWED);
+            if self.metrics().grown(&before, "brickwork_store_destaged_blocks_total") == 0.0 {
+                return;
+            }
+        }
+    }
+
     /// What bricks measure of themselves, in their order. An error if one does not answer.
     pub fn brick_pages(&self) -> Result<Vec<Page>> {
         self.metrics_ports.iter().take(self.bricks.len()).map(|port| metrics::ask(*port)).collect()
@@ -358,12 +376,36 @@ impl Cluster {
     }
 
     pub fn create(&self, name: &str, bytes: u64, layout: &str) -> Result<VolumeInfo> {
+        self.create_in(name, bytes, layout, 0)
+    }
+
+    /// A volume without copies on one brick, counted from 1. Who gets a group is drawn: volumes are made until one lies there, and the others are
+    /// deleted.
+    pub fn create_on(&self, name: &str, bytes: u64, number: usize) -> Result<()> {
+        let wanted = self.brick_id(number)?;
+        for _ in 0..PLACED_WITHIN {
+            self.create_in(name, bytes, "raid0x1", 1)?;
+            let reply = self.call(AdminRequest::VolumeMap { name: name.to_owned() })?;
+            let AdminReply::Map(map) = reply else {
+                bail!("the directory answered a question about '{name}' with {reply:?}")
+            };
+            let mut members = map.groups.iter().flat_map(|group| &group.members);
+            if members.all(|member| member.0.to_string() == wanted) {
+                return Ok(());
+            }
+            self.call(AdminRequest::DeleteVolume { name: name.to_owned(), nonce: nonce() })?;
+        }
+        bail!("of {PLACED_WITHIN} volumes none came to lie on brick-{wanted}")
+    }
+
+    /// A volume in so many groups; 0 for the usual number.
+    fn create_in(&self, name: &str, bytes: u64, layout: &str, groups: u32) -> Result<VolumeInfo> {
         let request = AdminRequest::CreateVolume {
             name: name.to_owned(),
             size_bytes: bytes,
             layout: layout.to_owned(),
             stripe_unit_blocks: 0,
-            groups: 0,
+            groups,
             read_policy: wire::ReadPolicy::FOR_NEW_VOLUMES,
             io_timeout: wire::IoTimeout::default(),
             protocol: wire::Protocol::default(),

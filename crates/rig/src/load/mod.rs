@@ -1,10 +1,11 @@
 //! Load that checks every answer: a [`Workload`] says what to ask next and judges what came back; [`drive`] keeps a
 //! connection full of its operations.
 //!
-//! Reading order: this file, [`verified`] (what `demo` runs), [`shared`] (what `soak` runs), [`stats`].
+//! Reading order: this file, [`verified`] (what `demo` runs), [`shared`] (what `soak` runs), [`steady`] (what measurements of shares run), [`stats`].
 
 pub mod shared;
 pub mod stats;
+pub mod steady;
 pub mod verified;
 
 use crate::nbd::{Command, Receiver, Request, Sender};

@@ -1,11 +1,11 @@
 //! What the figures must show. A claim that does not hold is printed as such.
 
+use super::super::demand::Demand;
 use super::load::Rate;
 use super::reads::Reads;
 use super::state::State;
 use super::writes::Writes;
 use super::{DEPTH, DEPTH_MORE, JUDGED, MIRROR, PLAIN, Results};
-use serde_json::{Value, json};
 
 /// p99 with a slow brick over p99 without, at most.
 const READS_RATIO: f64 = 1.2;
@@ -18,44 +18,8 @@ const PARITY_RATIO: f64 = 3.0;
 /// Device reads a read at most, in light load.
 const DEVICE_READS: f64 = 1.05;
 
-/// A demand and what was measured.
-#[derive(Clone)]
-pub(super) struct Claim {
-    what: String,
-    measured: f64,
-    /// The standard error of what was measured, where several runs tell it.
-    error: Option<f64>,
-    bound: f64,
-    at_least: bool,
-}
-
-impl Claim {
-    fn holds(&self) -> bool {
-        if self.at_least { self.measured >= self.bound } else { self.measured <= self.bound }
-    }
-
-    /// Whether the measurement could as well have fallen on the other side.
-    fn is_in_doubt(&self) -> bool {
-        self.error.is_some_and(|error| error.is_nan() || (self.measured - self.bound).abs() < 2.0 * error)
-    }
-
-    pub(super) fn json(&self) -> Value {
-        json!({
-            "claim": self.what, "measured": self.measured, "error": self.error, "bound": self.bound,
-            "at_least": self.at_least, "holds": self.holds(), "in_doubt": self.is_in_doubt(),
-        })
-    }
-
-    pub(super) fn print(&self) {
-        let sign = if self.at_least { '≥' } else { '≤' };
-        let verdict = if self.holds() { "holds" } else { "SHORT" };
-        let doubt = if self.is_in_doubt() { "?" } else { "" };
-        println!("{:<54} {:>8.2} {sign} {:>5.2} {verdict}{doubt}", self.what, self.measured, self.bound);
-    }
-}
-
 /// All that can be judged by what was measured.
-pub(super) fn all(results: &Results) -> Vec<Claim> {
+pub(super) fn all(results: &Results) -> Vec<Demand> {
     let mut layouts: Vec<&str> = results.reads.iter().map(|reads| reads.layout.as_str()).collect();
     layouts.extend(results.writes.iter().map(|writes| writes.layout.as_str()));
     layouts.sort_unstable();
@@ -66,7 +30,7 @@ pub(super) fn all(results: &Results) -> Vec<Claim> {
         .collect()
 }
 
-fn of_reads(results: &Results, layout: &str) -> Vec<Claim> {
+fn of_reads(results: &Results, layout: &str) -> Vec<Demand> {
     let of_layout: Vec<&Reads> = results.reads.iter().filter(|reads| reads.layout == layout).collect();
     let by = |policy: &'static str| of_layout.iter().copied().filter(move |reads| reads.policy == policy);
     let reads: Vec<&Reads> = by(JUDGED).collect();
@@ -81,22 +45,20 @@ fn of_reads(results: &Results, layout: &str) -> Vec<Claim> {
             {
                 let what = format!("{layout} reads at depth {depth}, healthy: over {PLAIN}'s rate");
                 let (measured, error) = rate.over(plain);
-                claims.push(Claim {
-                    what,
-                    measured,
-                    error: Some(error),
-                    bound: HEALTHY_RATIO,
-                    at_least: true,
-                });
+                claims.push(Demand::at_least(what, measured, HEALTHY_RATIO).known_within(error));
             }
         }
         claims.extend(slow().map(|reads| {
             let what = format!("{layout} reads, one brick {}: p99 over healthy", reads.state.name());
             // What disturbed the machine while all was well must not make a slow brick look good.
-            at_most(what, reads.paced.p99_ms / healthy.paced.p99_ms.min(healthy.p99_of_turns_ms), ratio)
+            Demand::at_most(
+                what,
+                reads.paced.p99_ms / healthy.paced.p99_ms.min(healthy.p99_of_turns_ms),
+                ratio,
+            )
         }));
         if layout == MIRROR {
-            claims.push(at_most(
+            claims.push(Demand::at_most(
                 format!("{layout} reads: device reads a read"),
                 healthy.cost.device_blocks,
                 DEVICE_READS,
@@ -109,7 +71,7 @@ fn of_reads(results: &Results, layout: &str) -> Vec<Claim> {
     claims
 }
 
-fn of_writes(results: &Results, layout: &str) -> Vec<Claim> {
+fn of_writes(results: &Results, layout: &str) -> Vec<Demand> {
     let writes: Vec<&Writes> = results.writes.iter().filter(|writes| writes.layout == layout).collect();
     let at = |state: State| writes.iter().find(|writes| writes.state == state);
     let slow = || writes.iter().filter(|writes| writes.state.is_slow());
@@ -119,13 +81,12 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Claim> {
         claims.extend(slow().map(|writes| {
             let what = format!("{layout} writes, {} left out: p99 over healthy", writes.state.name());
             let p99_ms = if writes.left.is_some() { writes.after.p99_ms } else { writes.during.p99_ms };
-            at_most(what, p99_ms / healthy.after.p99_ms, ratio)
+            Demand::at_most(what, p99_ms / healthy.after.p99_ms, ratio)
         }));
     }
     claims.extend(slow().map(|writes| {
         let what = format!("{layout} writes, {}: it leaves, once", writes.state.name());
-        let measured = f64::from(u8::from(writes.stays_out));
-        Claim { what, measured, error: None, bound: 1.0, at_least: true }
+        Demand::at_least(what, f64::from(u8::from(writes.stays_out)), 1.0)
     }));
     if let Some(dead) = at(State::Dead) {
         claims
@@ -134,12 +95,8 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Claim> {
     claims
 }
 
-fn throughput(layout: &str, what: &str, state: State, slow: Rate, dead: Rate) -> Claim {
+fn throughput(layout: &str, what: &str, state: State, slow: Rate, dead: Rate) -> Demand {
     let what = format!("{layout} {what}, {}: throughput over dead", state.name());
     let (measured, error) = slow.over(dead);
-    Claim { what, measured, error: Some(error), bound: 1.0, at_least: true }
-}
-
-fn at_most(what: String, measured: f64, bound: f64) -> Claim {
-    Claim { what, measured, error: None, bound, at_least: false }
+    Demand::at_least(what, measured, 1.0).known_within(error)
 }

@@ -209,7 +209,7 @@ struct Job {
 
 impl Job {
     fn paced(&mut self, began: Instant, mean: Duration, span: Duration) -> Result<Vec<Sample>> {
-        let (mut samples, mut at) = (Vec::new(), self.gap(mean));
+        let (mut samples, mut at) = (Vec::new(), self.noise.gap(mean));
         while at < span {
             let idle = (began + at).saturating_duration_since(Instant::now());
             thread::sleep(idle);
@@ -219,15 +219,9 @@ impl Job {
             }
             let took = began.elapsed().saturating_sub(at + overslept);
             samples.push(Sample { at, took, overslept });
-            at += self.gap(mean);
+            at += self.noise.gap(mean);
         }
         Ok(samples)
-    }
-
-    /// The time between two arrivals of a Poisson process.
-    fn gap(&mut self, mean: Duration) -> Duration {
-        let uniform = ((self.noise.draw() >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        mean.mul_f64(-uniform.ln())
     }
 
     fn ask(&mut self) -> Result<()> {

@@ -13,6 +13,7 @@ mod state;
 mod table;
 mod writes;
 
+use super::demand::Demand;
 use crate::{clients, place};
 use anyhow::Result;
 use awake::Awake;
@@ -36,8 +37,6 @@ const DEPTH: u64 = 4;
 const DEPTH_MORE: u64 = 16;
 /// Small enough that nearly all reads go to the disks.
 const CACHE_BYTES: u64 = 4 << 20;
-/// How often it is asked whether the fill is in its place, at most.
-const HOME_ROUNDS: u32 = 30;
 /// How often reads of a new cluster are tried, at most, until they became no faster twice.
 const STEADY_ROUNDS: u32 = 12;
 const MIRROR: &str = "raid1x3";
@@ -185,7 +184,7 @@ fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
     cluster.create("v", plan.bytes, layout)?;
     drop(cluster.connect_patiently(0, "v")?);
     load(&cluster, Kind::Write).fill(plan.bytes)?;
-    wait_until_home(&cluster);
+    cluster.wait_until_destaged();
     wait_until_steady(&cluster, plan)?;
     Ok(cluster)
 }
@@ -210,23 +209,11 @@ fn wait_until_steady(cluster: &Cluster, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What the journals hold of the fill goes to its place first: it would be measured with the first state. Daemons that keep
-/// some of it for later are not waited for long.
-fn wait_until_home(cluster: &Cluster) {
-    for _ in 0..HOME_ROUNDS {
-        let before = cluster.metrics();
-        std::thread::sleep(reads::RENEWED);
-        if cluster.metrics().grown(&before, "brickwork_store_destaged_blocks_total") == 0.0 {
-            return;
-        }
-    }
-}
-
 fn load(cluster: &Cluster, kind: Kind) -> Load {
     Load::new(cluster.gateways[0].nbd_port, "v", kind)
 }
 
-fn as_json(options: &Options, results: &Results, claims: &[claims::Claim]) -> serde_json::Value {
+fn as_json(options: &Options, results: &Results, claims: &[Demand]) -> serde_json::Value {
     json!({
         "machine": { "processors": std::thread::available_parallelism().map_or(0, usize::from) },
         "quick": options.quick,
@@ -234,6 +221,6 @@ fn as_json(options: &Options, results: &Results, claims: &[claims::Claim]) -> se
         "cache_bytes_per_brick": CACHE_BYTES,
         "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
         "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),
-        "claims": claims.iter().map(claims::Claim::json).collect::<Vec<_>>(),
+        "claims": claims.iter().map(Demand::json).collect::<Vec<_>>(),
     })
 }

@@ -5,14 +5,11 @@ use super::load::{Kind, Load, Percentiles, Rate, Sample};
 use super::state::{BRICK, State};
 use super::{DEPTH, DEPTH_MORE, JOBS, Plan, READ_RATE, cluster, load, table};
 use anyhow::{Context, Result};
-use rig::cluster::{Cluster, Metrics, of_brick};
+use rig::cluster::{Cluster, METRICS_RENEWED, Metrics, of_brick};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
-
-/// Daemons renew their metrics once a second.
-pub(super) const RENEWED: Duration = Duration::from_millis(1200);
 
 /// One policy in one state.
 pub(super) struct Reads {
@@ -108,12 +105,12 @@ struct Seen {
 
 impl Seen {
     fn look(&mut self, cluster: &Cluster, load: &Load, plan: &Plan) -> Result<()> {
-        sleep(RENEWED);
+        sleep(METRICS_RENEWED);
         let before = cluster.metrics();
         let awake = Awake::begin()?;
         self.samples.push(load.start(JOBS, READ_RATE, plan.read_span)?.finish()?);
         awake.end()?;
-        sleep(RENEWED);
+        sleep(METRICS_RENEWED);
         self.cost.add(&before, &cluster.metrics());
         self.rates.push(load.closed(DEPTH, plan.closed_span)?);
         self.rates_more.push(load.closed(DEPTH_MORE, plan.closed_span)?);

@@ -1,13 +1,13 @@
 //! Tables for people, 80 columns wide.
 
-use super::claims::Claim;
+use super::super::demand::{self, Demand};
 use super::load::Percentiles;
 use super::reads::Reads;
 use super::writes::Writes;
 use super::{DEPTH, DEPTH_MORE, JOBS, READ_RATE, Results, WRITE_RATE};
 use std::time::Duration;
 
-pub(super) fn print(results: &Results, claims: &[Claim]) {
+pub(super) fn print(results: &Results, claims: &[Demand]) {
     if !results.reads.is_empty() {
         println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
         println!("{READ_RATE} times a second (ms from when each was to be made), then {DEPTH} ask all the");
@@ -32,11 +32,7 @@ pub(super) fn print(results: &Results, claims: &[Claim]) {
     let parts = parts.chain(results.writes.iter().flat_map(|writes| [&writes.before, &writes.after]));
     let late_ms = parts.map(|part| part.overslept_ms).fold(0.0, f64::max);
     println!("\nThe load's own idle jobs woke up to {late_ms:.1} ms late (p99), which is not counted.");
-    println!("\n{:<54} {:>8} {:>7} verdict", "must show", "measured", "bound");
-    claims.iter().for_each(Claim::print);
-    println!(
-        "(\"?\": the bound is within two standard errors of what was measured; more --turns would tell.)"
-    );
+    demand::print(claims);
 }
 
 fn reads_heading() -> String {
