@@ -3,11 +3,10 @@
 use crate::config::Bytes;
 use crate::security::files;
 use anyhow::{Context, Result, bail, ensure};
-use base::{BLOCK, BLOCK_U64};
+use base::BLOCK_U64;
 use rig::cluster::{self, Cluster, Daemon, Emulation, Page, Spec};
-use rig::load::{self, Next, Operation, Outcome, Workload};
-use rig::nbd::{Command, Nbd};
-use rig::pattern;
+use rig::load::steady;
+use rig::nbd::Nbd;
 use sim::timed::Incident;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +19,6 @@ pub(super) const TAG: u64 = 1;
 const JOURNAL: Bytes = Bytes(32 << 20);
 /// Beside the volume: superblocks, metadata, slots that change places.
 const SPARE: u64 = 64 << 20;
-const FILL_BLOCKS: u64 = 128;
-const FILL_DEPTH: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the cluster consists of.
@@ -80,7 +77,8 @@ impl Folder {
         Ok(folder)
     }
 
-    fn cluster(&self) -> PathBuf {
+    /// Where the cluster is.
+    pub(super) fn cluster(&self) -> PathBuf {
         self.0.join("cluster")
     }
 
@@ -143,11 +141,8 @@ impl Bed {
     pub(super) fn fill(&self) -> Result<()> {
         let nbd = Nbd::open(&self.endpoint(0), VOLUME)?;
         let (size, wanted) = (nbd.size, self.setting.volume.0);
-        let (sender, receiver) = nbd.split()?;
         ensure!(size == wanted, "the volume has {size} bytes, not {wanted}");
-        let mut fill = Fill { next: 0, blocks: size / BLOCK_U64, failed: None };
-        load::drive(sender, receiver, FILL_DEPTH, &mut fill)?;
-        fill.failed.map_or(Ok(()), |errno| bail!("filling the volume failed with errno {errno}"))
+        steady::fill(nbd, TAG)
     }
 
     /// From now on reads of the volume go by `policy`.
@@ -214,41 +209,6 @@ pub(super) fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
     base.join(format!("brickwork-live-{}", std::process::id()))
-}
-
-/// Every block, in order.
-struct Fill {
-    next: u64,
-    blocks: u64,
-    failed: Option<u32>,
-}
-
-impl Workload for Fill {
-    fn next(&mut self) -> Next {
-        let left = self.blocks - self.next;
-        if left == 0 || self.failed.is_some() {
-            return Next::Finished;
-        }
-        let blocks = left.min(FILL_BLOCKS);
-        let operation =
-            Operation { command: Command::Write, block: self.next, blocks: blocks as u32, value: 1 };
-        self.next += blocks;
-        Next::Operation(operation)
-    }
-
-    fn fill(&self, operation: &Operation, out: &mut [u8]) {
-        for (index, block) in out.chunks_exact_mut(BLOCK).enumerate() {
-            pattern::fill(block, TAG, operation.block + index as u64, operation.value);
-        }
-    }
-
-    fn ended(&mut self, _: &Operation, _: Instant, outcome: Outcome, _: &[u8]) {
-        match outcome {
-            Outcome::Done => {}
-            Outcome::Failed(errno) => self.failed = Some(errno),
-            Outcome::Lost => self.failed = Some(libc::ENOTCONN as u32),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Figure 12: as Figure 9(a), and g keeps a twelfth of the brick that it shares.
 
 use super::fig9::two_bricks;
-use super::setup::{self, Bed, Files, PAPER};
+use super::setup::{self, Bed, Files, PAPER, Streams};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
 use crate::error::LabError;
@@ -15,6 +15,15 @@ pub(super) struct Fig12;
 /// A weight of which an eleventh keeps a twelfth: m = (1/12)(1/2) / (11/12) of all weights is an eleventh of a half.
 pub(super) const WEIGHT: u32 = 1_100;
 pub(super) const MINIMUM: u32 = WEIGHT / 11;
+
+/// Threads of g on the brick that it has alone.
+pub(super) const ON_B: [u32; 11] = [0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
+
+/// f and g with 20 threads each on the brick that they share, and g with so many on the other.
+pub(super) fn streams(bed: &Bed<'_>, on_b: u32, gateways: u32, seconds: u64) -> Streams {
+    let shares = [Share::total(WEIGHT), Share::total(WEIGHT).with_minimum(MINIMUM)];
+    two_bricks(bed, [20, on_b], shares, gateways, seconds)
+}
 
 const FORGET: &str = "HYBRID";
 const KEEP: &str = "with history";
@@ -38,12 +47,11 @@ impl Experiment for Fig12 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let bed = Bed { parameters, files: Files::Random };
-        let shares = [Share::total(WEIGHT), Share::total(WEIGHT).with_minimum(MINIMUM)];
         let mut points = Vec::new();
         for (history, order) in [(FORGET, PAPER), (KEEP, Order::FAIR)] {
             for gateways in [1, 2] {
-                for on_b in [0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20] {
-                    let streams = two_bricks(&bed, [20, on_b], shares, gateways, bed.seconds(scale));
+                for on_b in ON_B {
+                    let streams = streams(&bed, on_b, gateways, bed.seconds(scale));
                     let point = Point::new(streams.in_order(order)).with("delays", history);
                     points.push(point.with("gateways", gateways).with("threads_on_b", on_b));
                 }
@@ -65,8 +73,7 @@ impl Experiment for Fig12 {
                 let through = if gateways == 1 { "one gateway" } else { "two gateways" };
                 format!("{history}, {through}: {what}")
             };
-            let knee = knee(&f, &g);
-            let part = g_a.last().zip(f.last()).map_or(f64::NAN, |(g_a, f)| g_a[1] / (g_a[1] + f[1]));
+            let (knee, part) = (knee(&f, &g), part(&f, &g_a));
             if history == FORGET {
                 claims.push(claim(
                     is("g on B up to which g is within 5% of f (MB/s)"),
@@ -78,8 +85,7 @@ impl Experiment for Fig12 {
                 let even = (setup::at(&g, 3.0) / setup::at(&f, 3.0) - 1.0).abs();
                 claims.push(claim(is("g over f with 3 MB/s on B, less one"), 0.0, even, [0.0, 0.05]));
             } else {
-                claims.push(shape(is("g on B up to which g is within 5% of f (MB/s)"), knee, [4.0, 5.5]));
-                claims.push(shape(is("g's part of A with most on B"), part, [0.077, 0.09]));
+                claims.extend(of_history(&curve, &is));
             }
         }
         let capacity = wanted(table, FORGET, 1, "f_mb_s")[0][1] + wanted(table, FORGET, 1, "g_a_mb_s")[0][1];
@@ -107,6 +113,20 @@ impl Experiment for Fig12 {
                 .to_owned(),
         ]
     }
+}
+
+/// What is claimed where streams owe what a minimum kept from being applied.
+pub(super) fn of_history(curve: &dyn Fn(&str) -> Vec<[f64; 2]>, is: &dyn Fn(&str) -> String) -> [Claim; 2] {
+    let (f, g, g_a) = (curve("f_mb_s"), curve("g_mb_s"), curve("g_a_mb_s"));
+    [
+        shape(is("g on B up to which g is within 5% of f (MB/s)"), knee(&f, &g), [4.0, 5.5]),
+        shape(is("g's part of A with most on B"), part(&f, &g_a), [0.077, 0.09]),
+    ]
+}
+
+/// g's part of brick A with most on B.
+fn part(f: &[[f64; 2]], g_a: &[[f64; 2]]) -> f64 {
+    g_a.last().zip(f.last()).map_or(f64::NAN, |(g_a, f)| g_a[1] / (g_a[1] + f[1]))
 }
 
 fn wanted(table: &Table, history: &str, gateways: u32, y: &str) -> Vec<[f64; 2]> {

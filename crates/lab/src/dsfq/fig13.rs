@@ -128,8 +128,8 @@ impl Job for Folded {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        let (served, measured) = self.0.served(seed)?;
-        let mut sample = self.0.sample(&served, &measured);
+        let (served, effort) = self.0.served(seed)?;
+        let mut sample = self.0.sample(&served, effort);
         let folded = |sample: &Sample, name: &str| fold(&sample.series[name]);
         let [f, g, h] = ["f", "g", "h"].map(|name| folded(&sample, name));
         let level = |curve: &[[f64; 2]], from: f64| {

@@ -204,8 +204,8 @@ impl Job for Sines {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        let (served, measured) = self.0.served(seed)?;
-        let mut sample = self.0.sample(&served, &measured);
+        let (served, effort) = self.0.served(seed)?;
+        let mut sample = self.0.sample(&served, effort);
         let names = ["f", "g", "f_a", "g_a"];
         let [f, g, f_a, g_a] = names.map(|name| smooth(&sample.series[name]));
         let threads = |letter: &str, where_: &str| self.threads(letter, where_);

@@ -7,10 +7,24 @@ use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
+use core::ops::RangeInclusive;
 use proto::fair::Share;
 use sim::timed::Threads;
 
 pub(super) struct Fig8;
+
+/// Those of g.
+pub(super) const THREADS: RangeInclusive<u32> = 0..=20;
+
+/// f has 30 threads and a weight of `unit`, g so many and twice the weight.
+pub(super) fn streams(bed: &Bed<'_>, unit: u32, threads: u32, seconds: u64) -> Streams {
+    let volumes = vec![
+        Volume::on("f", 0, F, Threads::constant(bed.mix(), 30)),
+        Volume::on("g", 0, G, Threads::constant(bed.mix(), threads)),
+    ];
+    let shares = setup::shares(&[(F, Share::total(unit)), (G, Share::total(2 * unit))]);
+    Streams::new(bed, (1, 1), volumes, shares, seconds)
+}
 
 impl Experiment for Fig8 {
     fn id(&self) -> &str {
@@ -31,16 +45,9 @@ impl Experiment for Fig8 {
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
         let bed = Bed { parameters, files: Files::Random };
-        let point = |threads: u32| {
-            let volumes = vec![
-                Volume::on("f", 0, F, Threads::constant(bed.mix(), 30)),
-                Volume::on("g", 0, G, Threads::constant(bed.mix(), threads)),
-            ];
-            let shares = setup::shares(&[(F, Share::total(1)), (G, Share::total(2))]);
-            Point::new(Streams::new(&bed, (1, 1), volumes, shares, bed.seconds(scale)))
-                .with("threads", threads)
-        };
-        Ok((0..=20).map(point).collect())
+        let point =
+            |threads: u32| Point::new(streams(&bed, 1, threads, bed.seconds(scale))).with("threads", threads);
+        Ok(THREADS.map(point).collect())
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

@@ -11,7 +11,9 @@ use proto::fair::Share;
 use sim::timed::Threads;
 
 /// Threads of f and of g on the brick that they share.
-const SHARED: u32 = 30;
+pub(super) const SHARED: u32 = 30;
+/// Threads of g on the other brick.
+pub(super) const ON_B: [u32; 11] = [0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 20];
 
 /// Two streams of which one has a second brick, with so many threads there.
 pub(super) fn two_bricks(
@@ -71,7 +73,7 @@ impl Experiment for Fig9a {
             let streams = two_bricks(&bed, [SHARED, on_b], [Share::total(1); 2], 1, bed.seconds(scale));
             Point::new(streams).with("threads_on_b", on_b)
         };
-        Ok([0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 20].map(point).into())
+        Ok(ON_B.map(point).into())
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

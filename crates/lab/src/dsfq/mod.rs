@@ -1,6 +1,6 @@
 //! DSFQ (Wang, Merchant: FAST 2007): every figure of its evaluation, and what sections 3.3.2 and 3.4 tell of. A file each, but for Figures 9 and 11, which have one bed.
 //!
-//! What the paper leaves unsaid is in `parameters/dsfq.toml`; what came out, and what does not hold, is in `docs/lab/dsfq.md`.
+//! What the paper leaves unsaid is in `parameters/dsfq.toml`; what came out, and what does not hold, is in `docs/lab/dsfq.md`. [`live`] is what of it runs on daemons too.
 
 mod anomaly;
 mod bursts;
@@ -10,6 +10,7 @@ mod fig13;
 mod fig14;
 mod fig8;
 mod fig9;
+pub mod live;
 mod setup;
 
 use crate::experiment::Experiment;

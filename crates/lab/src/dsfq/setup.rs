@@ -45,6 +45,15 @@ const MB: f64 = 1e6;
 /// Data of a brick: 256 MB for each of some threads. Its disks are as fast wherever that lies.
 const DATA_BYTES: u64 = 4 << 30;
 
+/// A disk's file: each access takes so long, and the transfer.
+pub(super) fn drive(access_ms: f64, bytes_per_second: f64) -> String {
+    format!(
+        "name = \"15k SCSI disk\"\ncapacity_sectors = {}\n[access]\nread_ms = {access_ms}\nwrite_ms = {access_ms}\n\
+         bytes_per_second = {bytes_per_second:e}\n",
+        DATA_BYTES / base::SECTOR_BYTES
+    )
+}
+
 /// What threads ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Files {
@@ -76,11 +85,7 @@ impl Bed<'_> {
         let number = |name: &str| self.parameters.number(name);
         let access_ms = if self.files == Files::Random { number("random_access_ms") } else { 0.0 };
         let rate = number("disk_megabytes_per_second") * MB;
-        let text = format!(
-            "name = \"15k SCSI disk\"\ncapacity_sectors = {}\n[access]\nread_ms = {access_ms}\nwrite_ms = {access_ms}\n\
-             bytes_per_second = {rate:e}\n",
-            DATA_BYTES / base::SECTOR_BYTES
-        );
+        let text = drive(access_ms, rate);
         let drive = DriveModel::parse("15k SCSI disk", &text).unwrap_or_else(|error| panic!("{error}"));
         let stripe = (self.files == Files::Random).then(|| self.parameters.count("stripe_bytes"));
         let brick = BrickSpec {
@@ -128,6 +133,13 @@ pub(super) fn shares(given: &[(StreamId, Share)]) -> Shares {
     given.iter().copied().collect()
 }
 
+/// What a simulation took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effort {
+    simulated_ns: u64,
+    events: u64,
+}
+
 /// Streams on bricks, as a job: what each was served.
 pub(super) struct Streams {
     pub(super) cluster: Cluster,
@@ -168,7 +180,7 @@ impl Streams {
     }
 
     /// What each volume was served in each window after the warm-up.
-    pub(super) fn served(&self, seed: u64) -> Result<(Vec<Vec<Served>>, timed::Measured), String> {
+    pub(super) fn served(&self, seed: u64) -> Result<(Vec<Vec<Served>>, Effort), String> {
         let sharing = Sharing {
             volumes: self.volumes.iter().map(|volume| volume.spec.clone()).collect(),
             turns: self.turns,
@@ -188,16 +200,16 @@ impl Streams {
         let lived = lived.map_err(|error| error.to_string())?;
         let skip = (self.warm_up_s as f64 / self.window.as_secs_f64()) as usize;
         let after = |served: &Vec<Served>| served[skip.min(served.len())..].to_vec();
-        Ok((lived.served.iter().map(after).collect(), lived.measured))
+        let timed::Measured { simulated_s, events, .. } = lived.measured;
+        let effort = Effort { simulated_ns: (simulated_s * 1e9) as u64, events };
+        Ok((lived.served.iter().map(after).collect(), effort))
     }
 
-    /// Curves of each volume and of each stream, in MB/s, and their means; response times of each volume.
-    pub(super) fn sample(&self, served: &[Vec<Served>], measured: &timed::Measured) -> Sample {
-        let mut sample = Sample {
-            simulated_ns: (measured.simulated_s * 1e9) as u64,
-            events: measured.events,
-            ..Sample::default()
-        };
+    /// Curves of each volume and of each stream, in MB/s, and their means; response times of each volume; how much streams f and g, if they are
+    /// there, differ from window to window.
+    pub(super) fn sample(&self, served: &[Vec<Served>], effort: Effort) -> Sample {
+        let Effort { simulated_ns, events } = effort;
+        let mut sample = Sample { simulated_ns, events, ..Sample::default() };
         let mut streams: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
         for (volume, served) in self.volumes.iter().zip(served) {
             let rate = |window: &Served| {
@@ -221,6 +233,12 @@ impl Streams {
             sample.values.insert(format!("{stream}_mb_s"), mean(&curve));
             sample.series.insert(stream.to_owned(), curve);
         }
+        if let (Some(f), Some(g)) = (sample.series.get("f"), sample.series.get("g")) {
+            let weight = |stream| f64::from(self.shares.of(stream).weight());
+            let ratio = weight(G) / weight(F);
+            let difference: Vec<f64> = f.iter().zip(g).map(|([_, f], [_, g])| f - g / ratio).collect();
+            sample.values.insert("spread_mb_s".to_owned(), deviation(&difference));
+        }
         sample
     }
 }
@@ -240,14 +258,8 @@ impl Job for Streams {
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        let (served, measured) = self.served(seed)?;
-        let mut sample = self.sample(&served, &measured);
-        let (f, g) = (&sample.series["f"], &sample.series["g"]);
-        let weight = |stream| f64::from(self.shares.of(stream).weight());
-        let ratio = weight(G) / weight(F);
-        let difference: Vec<f64> = f.iter().zip(g).map(|([_, f], [_, g])| f - g / ratio).collect();
-        sample.values.insert("spread_mb_s".to_owned(), deviation(&difference));
-        Ok(sample)
+        let (served, effort) = self.served(seed)?;
+        Ok(self.sample(&served, effort))
     }
 }
 

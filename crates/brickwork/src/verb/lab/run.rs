@@ -2,11 +2,13 @@
 
 use super::{Manner, experiments, show};
 use crate::global::Global;
-use crate::live::own;
 use crate::live::table1::{self, ASSUMPTIONS, Plan};
+use crate::live::{dsfq, own};
 use crate::output;
 use anyhow::{Context, Result, ensure};
+use lab::dsfq::live::Figure;
 use lab::outcome::Outcome;
+use lab::parameters::Parameters;
 use model::host::Machine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +31,8 @@ calibrate` writes.
 With --live, dsptf.table1 runs on eight bricks, each a process with an emulated disk, beside its simulation, and says how far
 off that was. Where the machine is too slow for that, the disks answer late, and the run says that it is not valid:
 --dilate N lets the disks' time pass N times slower. It takes these of the assumptions: drive, drive_parts, journal_bytes,
-network_one_way_us. Its files, 3 GiB, are in memory where there is a file system for that (/dev/shm), and go
+network_one_way_us. So do dsfq.fig8, dsfq.fig9a and dsfq.fig12, at the clock's pace: two streams on one or two bricks. They take disks,
+random_access_ms, disk_megabytes_per_second and places. The files, up to 3 GiB, are in memory where there is a file system for that (/dev/shm), and go
 with it; of a run that fails the logs stay.
 
 A claim that does not hold is a result, not an error: the code is 0, unless --check is given.
@@ -40,6 +43,7 @@ Examples:
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
   brickwork lab run mine.toml --plot
   brickwork lab run dsptf.table1 --live --dilate 4
+  brickwork lab run dsfq.fig8 --live --plot
   brickwork lab run mine.toml --live --costs costs.toml
   brickwork lab run docs/lab/open/poisson.toml --live --costs costs.toml")]
 pub(super) struct Run {
@@ -54,7 +58,7 @@ pub(super) struct Run {
     /// Write tables and outcomes here, and go on from what is there
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run on real daemons on this machine, beside the simulation (dsptf.table1, or a file of one's own)
+    /// Run on real daemons on this machine, beside the simulation (dsptf.table1, dsfq.fig8, dsfq.fig9a, dsfq.fig12, or a file of one's own)
     #[arg(long, conflicts_with = "seeds")]
     pub(super) live: bool,
     /// With --live of dsptf.table1: the disks' time passes so many times slower than the clock
@@ -108,9 +112,16 @@ fn live(global: &Global, args: &Run) -> Result<ExitCode> {
         let files = args.ids.iter().map(PathBuf::from).collect();
         own::run(&own::Live { files, machine, seed, is_quick: quick }, &|what| eprintln!("{what}"))?
     } else {
-        ensure!(args.ids == [LIVE], "--live runs {LIVE}, or files of one's own, not {}", args.ids.join(" "));
+        ensure!(
+            args.ids.len() == 1 && (id == LIVE || dsfq::figure(id).is_some()),
+            "--live runs one of {LIVE}, dsfq.fig8, dsfq.fig9a and dsfq.fig12, or files of one's own, not {}",
+            args.ids.join(" ")
+        );
         ensure!(args.costs.is_none(), "--costs is for files of one's own");
-        table1_live(args)?
+        match dsfq::figure(id) {
+            Some(figure) => dsfq_live(args, figure)?,
+            None => table1_live(args)?,
+        }
     };
     if global.json {
         output::print_json(&serde_json::to_value(&outcome)?);
@@ -135,18 +146,30 @@ fn machine(path: &Path) -> Result<Machine> {
     Machine::parse(&text).with_context(|| format!("{}", path.display()))
 }
 
+fn dsfq_live(args: &Run, figure: Figure) -> Result<Outcome> {
+    ensure!(args.dilate == 1, "--dilate is for {LIVE}");
+    let Manner { seed, quick, .. } = args.manner;
+    let live =
+        dsfq::Live { figure, parameters: live_parameters(args, &dsfq::ASSUMPTIONS)?, seed, is_quick: quick };
+    dsfq::run(&live, &|what| eprintln!("{what}"))
+}
+
 fn table1_live(args: &Run) -> Result<Outcome> {
     let Manner { seed, quick, .. } = args.manner;
+    let plan = Plan::new(&live_parameters(args, &ASSUMPTIONS)?, args.dilate, seed, quick)?;
+    table1::run(&plan, &|what| eprintln!("{what}"))
+}
+
+/// The assumptions of an experiment, of which a live run takes these.
+fn live_parameters(args: &Run, taken: &[&str]) -> Result<Parameters> {
     let experiments = experiments(&args.ids)?;
     let experiment = experiments.first().expect("it has a name, so that it is there");
-    let parameters = args.manner.parameters(experiment.as_ref())?;
     for name in args.manner.set.iter().filter_map(|setting| Some(setting.split_once('=')?.0)) {
         ensure!(
-            ASSUMPTIONS.contains(&name),
+            taken.contains(&name),
             "--set {name} is for the simulator alone; --live has {}",
-            ASSUMPTIONS.join(", ")
+            taken.join(", ")
         );
     }
-    let plan = Plan::new(&parameters, args.dilate, seed, quick)?;
-    table1::run(&plan, &|what| eprintln!("{what}"))
+    args.manner.parameters(experiment.as_ref())
 }
