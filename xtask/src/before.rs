@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// The last commit that does not speak version 5. A commit that raises the version names the one before itself here.
-const COMMIT: &str = "0e54e3bc941faa53e0868543c813603e1b006cbb";
+/// The last commit that does not speak version 6. A commit that raises the version names the one before itself here.
+const COMMIT: &str = "e0c9874e77a17379d01ebcf8e6559ef3038bcaf5";
 
 /// Whether the history reaches back to it: that of a shallow clone does not.
 pub(crate) fn is_known() -> bool {

@@ -249,6 +249,7 @@ impl Role for BrickRole<'_> {
             publish_contests(brick.contested_reads(), meter);
             publish_health(&brick.status().health, meter);
             publish_streams(brick, meter);
+            meter.gauge("brickwork_capacity_units_per_second", brick.capacity() as f64);
         }
         publish(machine.stores(), meter);
     }

@@ -35,7 +35,9 @@ pub use message::{
 pub use policy::ReadPolicy;
 pub use protocol::{Placement, Protocol};
 pub use service::{Service, Wait};
-pub use stream::{StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus};
+pub use stream::{
+    BrickCapacity, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus,
+};
 pub use timeout::IoTimeout;
 pub use version::{Spoken, Version};
 pub use view::{GroupView, Lineage, Slots};

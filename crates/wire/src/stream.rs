@@ -4,7 +4,7 @@
 //! operator).
 
 use crate::wire_struct;
-use base::StreamId;
+use base::{BrickId, StreamId};
 
 /// What a stream is entitled to where others want service too.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,6 +121,8 @@ pub struct StreamReport {
     pub known: u64,
     /// The busiest streams since its last report, [`StreamReport::USES_MAX`] at the most.
     pub uses: Vec<StreamUse>,
+    /// What its disks can serve, in units of cost a second, as far as they were seen to; 0 as long as that is not known.
+    pub capacity: u64,
 }
 
 impl StreamReport {
@@ -144,6 +146,33 @@ pub struct StreamStatus {
     pub waiting: u32,
     /// Units of cost since the directory started.
     pub served: u64,
+    /// Against what its reservation is checked; nothing where it has none.
+    pub reserved_on: ReservedOn,
+}
+
+/// The bricks on which a reservation falls, as its stream's volumes lie on them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReservedOn {
+    pub bricks: u32,
+    /// Those of which it is known what they can serve: the reservation is checked against these.
+    pub measured: u32,
+}
+
+/// What a brick can serve, and what of it is promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BrickCapacity {
+    pub brick: BrickId,
+    /// In units of cost a second; 0 as long as it is not known, or the brick is away.
+    pub capacity: u64,
+    /// What reservations come to there at the most, in units of cost a second.
+    pub reserved: u64,
+}
+
+impl BrickCapacity {
+    /// How much of its capacity can be reserved, in units of cost a second: of eight requests in a row one at least leaves by weight.
+    pub fn reservable(capacity: u64) -> u64 {
+        capacity - capacity.div_ceil(8)
+    }
 }
 
 /// The streams at a glance.
@@ -155,12 +184,14 @@ pub struct StreamsStatus {
     /// Live bricks that report, and how many of these go by this version of the table.
     pub bricks: u32,
     pub bricks_informed: u32,
+    /// Of all bricks, by their numbers.
+    pub capacities: Vec<BrickCapacity>,
 }
 
 wire_struct!(StreamInfo { id, name, weight, minimum, reservation, limit });
 wire_struct!(StreamTable { version, places, streams });
 wire_struct!(StreamUse { stream, served, requests, turn_us, waiting });
-wire_struct!(StreamReport { known, uses });
+wire_struct!(StreamReport { known, uses; since 6: capacity });
 wire_struct!(StreamStatus {
     stream,
     volumes,
@@ -168,9 +199,12 @@ wire_struct!(StreamStatus {
     requests_per_second,
     turn_us,
     waiting,
-    served
+    served;
+    since 6: reserved_on
 });
-wire_struct!(StreamsStatus { table, streams, bricks, bricks_informed });
+wire_struct!(ReservedOn { bricks, measured });
+wire_struct!(BrickCapacity { brick, capacity, reserved });
+wire_struct!(StreamsStatus { table, streams, bricks, bricks_informed; since 6: capacities });
 
 #[cfg(test)]
 mod tests {
@@ -211,7 +245,7 @@ mod tests {
     #[test]
     fn what_is_said_of_streams_comes_back() {
         let used = StreamUse { stream: StreamId(1), served: 2, requests: 3, turn_us: 4, waiting: 5 };
-        let report = StreamReport { known: 7, uses: vec![used] };
+        let report = StreamReport { known: 7, uses: vec![used], capacity: 0 };
         for message in [heartbeat(report), answer(Some(table())), answer(None)] {
             assert_eq!(read_as(5, &bytes_for(5, &message)), message);
         }
@@ -249,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_release_before_neither_says_nor_hears_anything_of_streams() {
-        let report = StreamReport { known: 7, uses: vec![StreamUse::default()] };
+        let report = StreamReport { known: 7, uses: vec![StreamUse::default()], capacity: 0 };
         for (said, heard) in
             [(heartbeat(report), heartbeat(StreamReport::default())), (answer(Some(table())), answer(None))]
         {
@@ -259,6 +293,31 @@ mod tests {
                 assert_eq!(read_as(version, &bytes), heard);
             }
         }
+    }
+
+    #[test]
+    fn what_disks_can_serve_is_said_from_version_6_on() {
+        let report = |capacity| heartbeat(StreamReport { known: 7, uses: Vec::new(), capacity });
+        let status = |reserved_on, capacities| {
+            let streams = vec![StreamStatus { reserved_on, ..StreamStatus::default() }];
+            let status = StreamsStatus { table: table(), streams, capacities, ..StreamsStatus::default() };
+            Message::AdminDone { operation: 1, result: Ok(AdminReply::Streams(Box::new(status))) }
+        };
+        let of_brick = BrickCapacity { brick: BrickId(1), capacity: 9000, reserved: 4500 };
+        let said = status(ReservedOn { bricks: 3, measured: 2 }, vec![of_brick]);
+        for (said, heard) in [(report(9000), report(0)), (said, status(ReservedOn::default(), Vec::new()))] {
+            assert_eq!(read_as(6, &bytes_for(6, &said)), said);
+            for version in [3, 4, 5] {
+                assert_eq!(bytes_for(version, &said), bytes_for(version, &heard), "no new field");
+            }
+            assert_eq!(read_as(5, &bytes_for(5, &said)), heard);
+        }
+    }
+
+    #[test]
+    fn an_eighth_of_what_a_brick_can_serve_is_not_reserved() {
+        let reservable = [0, 1, 8, 9000, u64::MAX].map(BrickCapacity::reservable);
+        assert_eq!(reservable, [0, 0, 7, 7875, u64::MAX / 8 * 7 + 6]);
     }
 
     #[test]

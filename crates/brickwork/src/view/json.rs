@@ -5,7 +5,8 @@ use base::BLOCK_U64;
 use serde_json::{Value, json};
 use wire::directory::{BrickEntry, VolumeStatus};
 use wire::{
-    BrickStatus, CatchUp, ClusterStatus, GroupView, StreamInfo, StreamsStatus, VolumeInfo, VolumeMap,
+    BrickCapacity, BrickStatus, CatchUp, ClusterStatus, GroupView, ReservedOn, StreamInfo, StreamsStatus,
+    VolumeInfo, VolumeMap,
 };
 
 pub fn volume_json(volume: &VolumeInfo) -> Value {
@@ -33,12 +34,26 @@ pub fn streams_json(status: &StreamsStatus) -> Value {
         let mut value = stream_json(stream);
         value["volumes"] = json!(of.volumes);
         value["served_units"] = json!(of.served);
+        let ReservedOn { bricks, measured } = of.reserved_on;
+        value["reserved_on"] = json!({ "bricks": bricks, "measured": measured });
         value
     });
     json!({
         "shared": status.table.is_shared(), "places": status.table.places, "version": status.table.version,
-        "bricks": status.bricks, "bricks_informed": status.bricks_informed, "streams": all.collect::<Vec<Value>>(),
+        "bricks": status.bricks, "bricks_informed": status.bricks_informed,
+        "capacities": capacities_json(&status.capacities), "streams": all.collect::<Vec<Value>>(),
     })
+}
+
+/// What bricks can serve; `null` as long as that is not known.
+pub fn capacities_json(capacities: &[BrickCapacity]) -> Value {
+    let of_brick = |of: &BrickCapacity| {
+        json!({
+            "brick": of.brick.0, "reserved_units_per_second": of.reserved,
+            "capacity_units_per_second": Some(of.capacity).filter(|units| *units > 0),
+        })
+    };
+    capacities.iter().map(of_brick).collect()
 }
 
 /// A volume and its groups.

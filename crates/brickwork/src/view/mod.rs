@@ -5,8 +5,8 @@ mod json;
 mod problems;
 
 pub use json::{
-    brick_json, care_json, catch_up_json, lost_json, map_json, scrub_json, status_json, stream_json,
-    streams_json, volume_json,
+    brick_json, capacities_json, care_json, catch_up_json, lost_json, map_json, scrub_json, status_json,
+    stream_json, streams_json, volume_json,
 };
 pub use problems::problems;
 

@@ -5,6 +5,7 @@
 
 use super::{Brick, BrickEffect};
 use crate::fair::{Order, Share, Shares};
+use crate::netraid::participant::Participant;
 use crate::seat::{Places, Turns};
 use base::{StreamId, Time};
 use core::cmp::Reverse;
@@ -36,7 +37,7 @@ impl Streams {
     }
 
     /// The busiest streams since the last report; those that wait count as busy.
-    fn report(&mut self, uses: Vec<StreamUse>) -> StreamReport {
+    fn report(&mut self, uses: Vec<StreamUse>, capacity: u64) -> StreamReport {
         let since = |used: &StreamUse| {
             used.served - self.reported.get(&used.stream).copied().unwrap_or(0).min(used.served)
         };
@@ -44,7 +45,7 @@ impl Streams {
         busiest.sort_by_key(|used| (Reverse(used.waiting > 0), Reverse(since(used)), used.stream));
         busiest.truncate(StreamReport::USES_MAX);
         self.reported = uses.into_iter().map(|used| (used.stream, used.served)).collect();
-        StreamReport { known: self.table.as_ref().map_or(0, |table| table.version), uses: busiest }
+        StreamReport { known: self.table.as_ref().map_or(0, |table| table.version), uses: busiest, capacity }
     }
 }
 
@@ -71,7 +72,15 @@ impl Brick {
     /// What the directory is told with a heartbeat.
     pub(super) fn report_streams(&mut self) -> StreamReport {
         let uses = self.stream_uses();
-        self.streams.report(uses)
+        let capacity = self.capacity();
+        self.streams.report(uses, capacity)
+    }
+
+    /// What all disks together can serve, in units of cost a second, as far as they were seen to; 0 as long as that is not known of one of them. Blocks
+    /// are spread evenly over the disks, so the slowest one says what a brick can serve.
+    pub fn capacity(&self) -> u64 {
+        let slowest = self.participants.iter().map(Participant::capacity).min().unwrap_or(0);
+        slowest.saturating_mul(self.participants.len() as u64)
     }
 
     /// What each stream was served here, over all disks.
@@ -111,12 +120,12 @@ mod tests {
             waiting,
         };
         let all = |of: &dyn Fn(u32) -> StreamUse| (0..200).map(of).collect::<Vec<_>>();
-        let first = streams.report(all(&|n| used(n, u64::from(n), 0)));
+        let first = streams.report(all(&|n| used(n, u64::from(n), 0)), 0);
         assert_eq!(first.uses.len(), StreamReport::USES_MAX);
         assert!(first.uses.iter().all(|used| used.stream.0 >= 136), "{:?}", first.uses);
         // Since then the first ones were served, and one waits that was not.
-        let second =
-            streams.report(all(&|n| used(n, if n < 50 { 1000 } else { u64::from(n) }, u32::from(n == 150))));
+        let second = streams
+            .report(all(&|n| used(n, if n < 50 { 1000 } else { u64::from(n) }, u32::from(n == 150))), 0);
         let is_told = |n| second.uses.iter().any(|used| used.stream == StreamId(n));
         assert!((0..50).all(is_told) && is_told(150), "{:?}", second.uses);
     }

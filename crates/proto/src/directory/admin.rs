@@ -6,7 +6,6 @@ use super::desk::Desk;
 use super::event::DirectoryEffect;
 use super::store::Asker;
 use super::streams::Change;
-use super::volumes::{check_size, invalid, round_up};
 use base::Time;
 use wire::{AdminReply, AdminRequest};
 
@@ -30,18 +29,7 @@ impl Desk {
         }
         let answered = match request {
             AdminRequest::CreateVolume { .. } => self.create(now, asker, request, fx),
-            AdminRequest::ResizeVolume { name, size_bytes } => self.alter(asker, &name, fx, |info| {
-                let size_bytes = round_up(size_bytes);
-                if size_bytes < info.size_bytes {
-                    return Err(invalid(format!(
-                        "volume '{}' has {} bytes and can only be made larger: shrinking would drop data",
-                        info.name, info.size_bytes
-                    )));
-                }
-                check_size(size_bytes)?;
-                info.size_bytes = size_bytes;
-                Ok(())
-            }),
+            AdminRequest::ResizeVolume { name, size_bytes } => self.resize(now, asker, &name, size_bytes, fx),
             AdminRequest::SetReadOnly { name, read_only } => self.alter(asker, &name, fx, |info| {
                 info.read_only = read_only;
                 Ok(())
@@ -67,14 +55,14 @@ impl Desk {
             AdminRequest::ReplaceBrick { brick, by } => self.evict(now, asker, brick, by, fx),
             AdminRequest::ReadmitBrick { brick } => self.readmit(asker, brick, fx),
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => self.set_care(now, asker, &request, fx),
-            AdminRequest::CreateStream { .. } => self.create_stream(asker, request, fx),
+            AdminRequest::CreateStream { .. } => self.create_stream(now, asker, request, fx),
             AdminRequest::SetStream { name, weight, minimum, reservation, limit } => {
                 let change = Change { weight, minimum, reservation, limit };
-                self.set_stream(asker, &name, change, fx)
+                self.set_stream(now, asker, &name, change, fx)
             }
             AdminRequest::DeleteStream { name, nonce } => self.delete_stream(asker, &name, nonce, fx),
             AdminRequest::SetVolumeStream { volume, stream } => {
-                self.set_volume_stream(asker, &volume, &stream, fx)
+                self.set_volume_stream(now, asker, &volume, &stream, fx)
             }
             AdminRequest::SetPlaces { places } => self.set_places(asker, places, fx),
         };

@@ -1,5 +1,6 @@
 //! Commands about bricks: they are admitted, evicted, readmitted, replaced; how they look after their blocks.
 
+use super::admission::Proposal;
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::DirectoryEffect;
@@ -48,6 +49,10 @@ impl Desk {
                 "{brick} holds blocks of {group} that no other brick has any more: wait until those that are away \
                  have come back or are rebuilt (`brickwork status`)"
             ))));
+        }
+        let may_reserve = |by| self.cluster.may_reserve(now, &Proposal::Replaced { brick, by });
+        if let Some(Err(error)) = by.map(may_reserve) {
+            return Some(Err(error));
         }
         self.alter_brick(asker, brick, fx, |record| {
             record.evicted = true;

@@ -5,7 +5,7 @@
 //! - [`event`] is what happens and what is asked for; [`records`] what is kept on stable storage, [`store`] what is on its
 //!   way there and what follows; [`leases`] says who may trust its views until when, [`gateways`] who lives and under
 //!   which numbers it writes; [`waiting`] keeps commands that wait.
-//! - [`cluster`] puts these side by side. All that is above looks at it.
+//! - [`cluster`] puts these side by side. All that is above looks at it. [`admission`] says whether its bricks can meet what is reserved.
 //! - [`change`] is how one view is made, [`views`] drives all that are being made, [`slow`] decides who is too slow to
 //!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
@@ -13,6 +13,7 @@
 //! - [`Directory`] here passes events on; [`rebuild`] makes a lost directory anew.
 
 mod admin;
+mod admission;
 mod bricks;
 mod change;
 mod cluster;

@@ -4,6 +4,7 @@
 //! happens-before ([`super::cut`]). A family makes one cut at a time, and only while all its groups are in order; requests
 //! wait for that.
 
+use super::admission::Proposal;
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::{DirectoryEffect, Put};
@@ -182,6 +183,9 @@ impl Desk {
         }
         let of = self.snapshot(snapshot)?;
         let (mut lineage, family) = (self.lineage_for_more(now, of.family)?, of.family);
+        let next = VolumeId(self.cluster.records.counts.next_volume);
+        let cloned = VolumeInfo { id: next, is_snapshot: false, ..of.clone() };
+        self.cluster.may_reserve(now, &Proposal::Volumes(&[cloned]))?;
         let (id, head) = (self.cluster.draw_id(), self.cluster.draw_id());
         lineage.heads.push((id, head));
         lineage.parents.push((head, of.id));

@@ -1,5 +1,6 @@
 //! Streams: they are made, changed and deleted; bricks are told of them, and tell what they served.
 
+use super::admission::Proposal;
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::{DirectoryEffect, Put};
@@ -10,8 +11,8 @@ use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
-    AdminError, AdminReply, AdminRequest, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse,
-    StreamsStatus,
+    AdminError, AdminReply, AdminRequest, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable,
+    StreamUse, StreamsStatus, VolumeInfo,
 };
 
 /// Rates are of this time at least: of two heartbeats or more, so that one that is late makes no rate wrong.
@@ -72,6 +73,8 @@ struct Uses {
     known: u64,
     /// By the brick's clock.
     sent: Time,
+    /// What the brick can serve, in units a second; 0 as long as that is not known.
+    capacity: u64,
     latest: BTreeMap<StreamId, StreamUse>,
     base_sent: Time,
     base: BTreeMap<StreamId, StreamUse>,
@@ -104,11 +107,12 @@ impl Streams {
     }
 
     pub(super) fn on_report(&mut self, now: Time, from: BrickId, sent: Time, report: StreamReport) {
-        let StreamReport { known, mut uses } = report;
+        let StreamReport { known, mut uses, capacity } = report;
         uses.truncate(StreamReport::USES_MAX);
         match self.bricks.get_mut(&from).filter(|of_brick| of_brick.sent <= sent) {
             Some(of_brick) => {
                 (of_brick.heard, of_brick.known, of_brick.sent) = (now, known, sent);
+                of_brick.capacity = capacity;
                 for (stream, served) in of_brick.take_in(uses) {
                     *self.served.entry(stream).or_default() += served;
                 }
@@ -117,10 +121,16 @@ impl Streams {
             None => {
                 let latest: BTreeMap<_, _> = uses.into_iter().map(|used| (used.stream, used)).collect();
                 let (base, rates) = (latest.clone(), BTreeMap::new());
-                let uses = Uses { heard: now, known, sent, latest, base_sent: sent, base, rates };
+                let uses = Uses { heard: now, known, sent, capacity, latest, base_sent: sent, base, rates };
                 self.bricks.insert(from, uses);
             }
         }
+    }
+
+    /// What a brick can serve, in units of cost a second; 0 as long as it is not known, or the brick is silent.
+    pub(super) fn capacity(&self, now: Time, brick: BrickId) -> u64 {
+        let live = self.bricks.get(&brick).filter(|uses| now.since(uses.heard) < SILENT_MAX);
+        live.map_or(0, |uses| uses.capacity)
     }
 
     fn live(&self, now: Time) -> impl Iterator<Item = &Uses> {
@@ -141,6 +151,7 @@ impl Streams {
             turn_us: turn_us.checked_div(requests).unwrap_or(0),
             waiting: waiting.fold(0, u32::saturating_add),
             served: self.served.get(&stream).copied().unwrap_or(0),
+            reserved_on: ReservedOn::default(),
         }
     }
 }
@@ -231,6 +242,7 @@ fn check(info: &StreamInfo) -> Result<(), AdminError> {
 impl Desk {
     pub(super) fn create_stream(
         &mut self,
+        now: Time,
         asker: Asker,
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
@@ -259,9 +271,11 @@ impl Desk {
         let minimum = minimum.unwrap_or((weight / 10).max(1));
         let info = StreamInfo { id: StreamId(next), name, weight, minimum, reservation, limit };
         let valid = check_name(&info.name, "stream").and_then(|()| check(&info));
-        if let Err(error) = valid {
+        let may_be = valid.and_then(|()| self.cluster.may_reserve(now, &Proposal::Stream(&info)));
+        if let Err(error) = may_be {
             return Some(Err(error));
         }
+        let records = &mut self.cluster.records;
         records.of_streams.next = next + 1;
         records.note_nonce(nonce);
         records.streams.insert(info.id, StreamRecord { info: info.clone(), nonce });
@@ -272,15 +286,16 @@ impl Desk {
 
     pub(super) fn set_stream(
         &mut self,
+        now: Time,
         asker: Asker,
         name: &str,
         change: Change,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        let records = &mut self.cluster.records;
-        let changed = named(records, name).and_then(|before| {
+        let changed = named(&self.cluster.records, name).and_then(|before| {
             let info = change.of(&before)?;
             check(&info)?;
+            self.cluster.may_reserve(now, &Proposal::Stream(&info))?;
             Ok((before != info, info))
         });
         let info = match changed {
@@ -288,6 +303,7 @@ impl Desk {
             Ok((false, info)) => return Some(Ok(AdminReply::Stream(info))),
             Ok((true, info)) => info,
         };
+        let records = &mut self.cluster.records;
         let nonce = records.streams.get(&info.id).map_or(0, |record| record.nonce);
         records.streams.insert(info.id, StreamRecord { info: info.clone(), nonce });
         self.store_stream(asker, info.id, Vec::new(), AdminReply::Stream(info), fx);
@@ -331,6 +347,7 @@ impl Desk {
     /// A volume and its snapshots belong to another stream from now on.
     pub(super) fn set_volume_stream(
         &mut self,
+        now: Time,
         asker: Asker,
         volume: &str,
         stream: &str,
@@ -349,19 +366,20 @@ impl Desk {
                 "'{volume}' is a snapshot: it belongs to the stream of its volume"
             ))));
         }
-        let of_it = |other: &wire::VolumeInfo| {
-            other.id == info.id || (other.is_snapshot && other.origin == Some(info.id))
-        };
+        let of_it =
+            |other: &VolumeInfo| other.id == info.id || (other.is_snapshot && other.origin == Some(info.id));
         let (mut puts, mut after) = (Vec::new(), Vec::new());
-        let meant: Vec<_> =
-            records.volumes.values().map(|record| record.info.clone()).filter(of_it).collect();
-        for before in meant {
-            let id = before.id;
-            let changed = wire::VolumeInfo { stream, ..before.clone() };
+        let meant = records.volumes.values().map(|record| record.info.clone()).filter(of_it);
+        let meant: Vec<VolumeInfo> = meant.map(|info| VolumeInfo { stream, ..info }).collect();
+        if let Err(error) = self.cluster.may_reserve(now, &Proposal::Volumes(&meant)) {
+            return Some(Err(error));
+        }
+        for changed in meant {
+            let id = changed.id;
             if let Some(record) = self.cluster.records.volumes.get_mut(&id) {
-                record.info = changed.clone();
+                let before = core::mem::replace(&mut record.info, changed.clone());
+                self.cluster.hold_back(before);
             }
-            self.cluster.hold_back(before);
             puts.push(self.cluster.records.put_volume(id));
             after.extend([After::Settled(Box::new(changed)), After::Changed(id)]);
         }
@@ -439,12 +457,16 @@ impl Desk {
             .streams
             .extend(adopted(records).filter(|info| table.get(info.id).is_none()).collect::<Vec<_>>());
         table.streams.sort_by_key(|info| info.id);
-        let of_stream = |info: &StreamInfo| streams.status(now, info.id, volumes_of(records, info.id));
+        let of_stream = |info: &StreamInfo| StreamStatus {
+            reserved_on: self.cluster.reserved_on(now, info),
+            ..streams.status(now, info.id, volumes_of(records, info.id))
+        };
         let informed = |uses: &&Uses| uses.known == table.version;
         StreamsStatus {
             streams: table.streams.iter().map(of_stream).collect(),
             bricks: streams.live(now).count() as u32,
             bricks_informed: streams.live(now).filter(informed).count() as u32,
+            capacities: self.cluster.capacities(now),
             table,
         }
     }

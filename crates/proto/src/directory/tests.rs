@@ -1,5 +1,6 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
+mod admission;
 mod slow;
 mod storage;
 mod streams;

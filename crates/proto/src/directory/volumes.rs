@@ -1,5 +1,6 @@
 //! Volumes are made, deleted, changed and listed. Snapshots and clones are in [`super::snapshots`].
 
+use super::admission::Proposal;
 use super::cluster::Answered;
 use super::desk::Desk;
 use super::event::{DirectoryEffect, Put};
@@ -114,12 +115,13 @@ impl Desk {
             return Err(invalid(format!("{count} groups are too many: at most {GROUPS_MAX}")));
         }
         let domains: Vec<&str> = self.cluster.config.domains.iter().map(String::as_str).collect();
-        (0..count)
-            .map(|group| {
-                placement::choose(info.id, group, needed, &candidates, &domains)
-                    .map_err(|error| invalid(error.to_string()))
-            })
-            .collect()
+        let members = (0..count).map(|group| {
+            placement::choose(info.id, group, needed, &candidates, &domains)
+                .map_err(|error| invalid(error.to_string()))
+        });
+        let members = members.collect::<Result<Vec<_>, AdminError>>()?;
+        self.cluster.may_reserve(now, &Proposal::NewVolume(info, &members))?;
+        Ok(members)
     }
 
     /// The bricks among which a volume's groups are spread; those that are nearly full only if the others are fewer than
@@ -291,6 +293,37 @@ impl Desk {
         puts.push(self.cluster.records.put_volume(volume));
         self.cluster.put(puts, vec![settled, After::Changed(volume), done], fx);
         None
+    }
+
+    /// A volume becomes larger.
+    pub(super) fn resize(
+        &mut self,
+        now: Time,
+        asker: Asker,
+        name: &str,
+        size_bytes: u64,
+        fx: &mut Vec<DirectoryEffect>,
+    ) -> Answered {
+        let size_bytes = round_up(size_bytes);
+        let known = self.cluster.records.volume_named(name);
+        if let Some(known) = known.filter(|record| record.info.size_bytes < size_bytes) {
+            // Of its stream's reservation a larger part falls on its bricks.
+            let larger = VolumeInfo { size_bytes, ..known.info.clone() };
+            if let Err(error) = self.cluster.may_reserve(now, &Proposal::Volumes(&[larger])) {
+                return Some(Err(error));
+            }
+        }
+        self.alter(asker, name, fx, |info| {
+            if size_bytes < info.size_bytes {
+                return Err(invalid(format!(
+                    "volume '{}' has {} bytes and can only be made larger: shrinking would drop data",
+                    info.name, info.size_bytes
+                )));
+            }
+            check_size(size_bytes)?;
+            info.size_bytes = size_bytes;
+            Ok(())
+        })
     }
 
     pub(super) fn list(&self) -> AdminReply {

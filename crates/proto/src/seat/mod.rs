@@ -7,6 +7,7 @@
 //!
 //! With one stream and no limit ([`Places::UNLIMITED`]) nothing ever waits here.
 
+mod capacity;
 pub mod heads;
 mod notices;
 mod stay;
@@ -16,6 +17,7 @@ mod tests;
 
 use crate::fair::{Cost, Discipline, Entry, Order, Shares, Ticket};
 use base::{HashMap, NodeId, StreamId, Time};
+use capacity::Capacity;
 use core::hash::Hash;
 use core::time::Duration;
 use notices::Notices;
@@ -106,6 +108,7 @@ pub struct Seat<T: Request> {
     moved: Time,
     notices: Notices,
     tally: Tally,
+    capacity: Capacity,
 }
 
 /// A disk that has not answered for so long gives no turns: who waits for one is not told to be patient.
@@ -137,6 +140,7 @@ impl<T: Request> Seat<T> {
             moved: Time::ZERO,
             notices: Notices::default(),
             tally: Tally::default(),
+            capacity: Capacity::default(),
         }
     }
 
@@ -147,10 +151,10 @@ impl<T: Request> Seat<T> {
         discipline: Box<dyn Discipline>,
         turns: Turns,
     ) -> (Seat<T>, Vec<T>) {
-        let Seat { waiting, tally, moved, .. } = before;
-        let mut seat = Seat { tally, moved, ..Seat::with(discipline, turns) };
+        let Seat { waiting, tally, capacity, moved, .. } = before;
+        let mut seat = Seat { tally, capacity, moved, ..Seat::with(discipline, turns) };
         for Waiting { entry, since, .. } in waiting.values() {
-            seat.tally.served(entry.service.stream, entry.cost, now.since(*since));
+            seat.charge(entry.service.stream, entry.cost, now.since(*since));
         }
         (seat, waiting.into_values().map(|waiting| waiting.request).collect())
     }
@@ -161,7 +165,7 @@ impl<T: Request> Seat<T> {
         let admits =
             self.waiting.is_empty() && at_disk < self.places.0 && self.discipline.admits(now, service, cost);
         if admits {
-            self.tally.served(service.stream, cost, Duration::ZERO);
+            self.charge(service.stream, cost, Duration::ZERO);
         }
         admits
     }
@@ -202,8 +206,14 @@ impl<T: Request> Seat<T> {
         }
         let ticket = self.discipline.pop(now)?;
         let Waiting { request, entry, since } = self.take(ticket);
-        self.tally.served(entry.service.stream, entry.cost, now.since(since));
+        self.charge(entry.service.stream, entry.cost, now.since(since));
         Some(request)
+    }
+
+    /// A request has its turn.
+    fn charge(&mut self, stream: StreamId, cost: u32, waited: Duration) {
+        self.tally.served(stream, cost, waited);
+        self.capacity.charge(cost);
     }
 
     /// A request, by its name or alias, is of no interest any more. `None` where it does not wait here.
@@ -265,8 +275,10 @@ impl<T: Request> Seat<T> {
 
     /// What began, of so many blocks, was served elsewhere, or not at all.
     pub fn refund(&mut self, now: Time, stream: StreamId, blocks: u32) {
-        self.discipline.refund(now, stream, self.cost.of(blocks));
-        self.tally.refund(stream, self.cost.of(blocks));
+        let cost = self.cost.of(blocks);
+        self.discipline.refund(now, stream, cost);
+        self.tally.refund(stream, cost);
+        self.capacity.refund(cost);
     }
 
     /// A stream was served elsewhere.
@@ -294,6 +306,16 @@ impl<T: Request> Seat<T> {
             ..StreamUse::default()
         });
         served.chain(waits_first)
+    }
+
+    /// After each step: so many requests are at the disk from now on.
+    pub fn observe(&mut self, now: Time, at_disk: usize) {
+        self.capacity.observe(now, at_disk, self.places.0);
+    }
+
+    /// What the disk can serve, in units of cost a second, as far as it was seen to; 0 as long as that is not known.
+    pub fn capacity(&self) -> u64 {
+        self.capacity.units_per_second()
     }
 
     /// The disk gets on: it has answered, or has nothing to do.

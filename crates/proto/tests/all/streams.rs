@@ -150,6 +150,41 @@ fn volumes_are_served_in_proportion_to_the_weights_of_their_streams() {
     assert_eq!(cluster.read(1, plain, 0, BLOCK as u32), vec![0; BLOCK]);
 }
 
+/// What bricks serve under load is measured, told to the directory, and what is beyond that is not promised.
+#[test]
+fn a_reservation_beyond_what_the_cluster_was_seen_to_serve_is_refused() {
+    let mut cluster = Cluster::new(1, 1);
+    let [one, three] = [("one", 100, 901), ("three", 300, 902)]
+        .map(|(name, weight, nonce)| create(&mut cluster, name, weight, nonce));
+    cluster.admin(AdminRequest::SetPlaces { places: 2 }).expect("set");
+    let volumes =
+        [one, three].map(|stream| cluster.volume_of("raid0x1", SIZE, (ReadPolicy::default(), stream)));
+    let reserve = |iops: u64| AdminRequest::SetStream {
+        name: "one".to_owned(),
+        weight: None,
+        minimum: None,
+        reservation: Some(9 * iops),
+        limit: None,
+    };
+    cluster.admin(reserve(1_000_000)).expect("nobody knows what the brick can serve");
+    cluster.admin(reserve(0)).expect("taken away");
+    cluster.late_disk = Some((BRICK, DISK));
+    let mut loads = volumes.map(Load::new);
+    serve(&mut cluster, &mut loads, Duration::from_secs(8));
+
+    // Two at a time, 2 ms each: a thousand requests a second, of which an eighth is left to weights.
+    let [of_brick] = streams(&mut cluster).capacities[..] else { panic!("one brick") };
+    let measured = of_brick.capacity as f64 / 9.0;
+    assert!((measured / 1000.0 - 1.0).abs() < 0.05, "{measured} of 1000 a second");
+    let why = cluster.admin(reserve(1000)).expect_err("refused").to_string();
+    assert!(why.contains("brick-1 cannot meet this") && why.contains("would add 1000iops"), "{why}");
+    cluster.admin(reserve(800)).expect("it fits");
+    // It is worth something: the stream has a quarter by its weight.
+    serve(&mut cluster, &mut loads, Duration::from_secs(1));
+    let served = serve(&mut cluster, &mut loads, Duration::from_secs(2));
+    assert!(served[0] > 3 * served[1], "{served:?}");
+}
+
 /// A brick keeps nothing of streams: it hears of them with its first heartbeat.
 #[test]
 fn a_brick_that_restarts_shares_again() {

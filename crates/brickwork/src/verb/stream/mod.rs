@@ -12,7 +12,7 @@ use crate::{output, view};
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, StreamInfo, StreamTable, StreamsStatus};
+use wire::{AdminReply, AdminRequest, BrickCapacity, ReservedOn, StreamInfo, StreamTable, StreamsStatus};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -44,9 +44,13 @@ enum Command {
     Set(Set),
     /// List all streams and their volumes
     #[command(after_help = "\
+CHECKED says against how many of the bricks on which a reservation falls it is checked: those of which it is known what they can serve.
+A brick measures that while its disks are loaded, since it started. --json has what each brick can serve and what is reserved there.
+
 Examples:
   brickwork stream list
-  brickwork stream list --json | jq '.streams[] | select(.weight > 100) | .name'")]
+  brickwork stream list --json | jq '.streams[] | select(.weight > 100) | .name'
+  brickwork stream list --json | jq '.capacities[]'")]
     List,
     /// Delete a stream to which no volume belongs
     #[command(after_help = "\
@@ -123,6 +127,8 @@ the rest to the others.
 Service is counted in units: a request costs 8, and 1 for each 4 KiB that it moves, which is about the time that a disk takes. Copies and
 parity count where they are written. Rates are written as requests for 4 KiB a second (500 or 500iops, 9 units each) or as units
 (4500units).
+
+A reservation that would not fit in seven eighths of what a brick can serve is refused, where that is known ('brickwork stream list').
 
 A weight takes effect within a second; nothing is moved, and no request is lost. Of the streams of background work only the weight can be
 set.
@@ -234,21 +240,57 @@ fn list(global: &Global) -> Result<()> {
         output::print_json(&view::streams_json(&status));
         return Ok(());
     }
-    let mut table = output::table(&["stream", "weight", "minimum", "reserved", "limit", "volumes"]);
+    let mut table =
+        output::table(&["stream", "weight", "minimum", "reserved", "checked", "limit", "volumes"]);
     for (stream, of) in status.table.streams.iter().zip(&status.streams) {
         table.add_row([
             stream.name.clone(),
             stream.weight.to_string(),
             stream.minimum.to_string(),
             Rate { units: stream.reservation }.to_string(),
+            checked(stream, of.reserved_on),
             Rate { units: stream.limit }.to_string(),
             if of.volumes.is_empty() { "-".to_owned() } else { of.volumes.join(", ") },
         ]);
     }
-    output::align_right(&mut table, &[1, 2, 3, 4]);
+    output::align_right(&mut table, &[1, 2, 3, 4, 5]);
     println!("{}", output::render(&table));
     println!("{}", in_force(&status.table));
+    if let Some(line) = capacity(&status.capacities) {
+        println!("{line}");
+    }
     Ok(())
+}
+
+/// Against how many of its bricks a reservation is checked.
+fn checked(stream: &StreamInfo, on: ReservedOn) -> String {
+    match (stream.reservation, on) {
+        (0, _) => "-".to_owned(),
+        (_, ReservedOn { bricks: 0, .. }) => "no data".to_owned(),
+        (_, ReservedOn { bricks, measured }) => format!("{measured} of {bricks}"),
+    }
+}
+
+/// What bricks can serve, and what of it is reserved, in a line or two. Nothing where none is measured yet.
+fn capacity(of: &[BrickCapacity]) -> Option<String> {
+    let measured: Vec<&BrickCapacity> = of.iter().filter(|of| of.capacity > 0).collect();
+    let fullest = measured.iter().max_by_key(|of| of.reserved.saturating_mul(1000) / of.capacity)?;
+    let sum = measured.iter().fold(0, |sum: u64, of| sum.saturating_add(of.capacity));
+    let mut line = format!("{} of {} measured: {} together.", measured.len(), bricks(of.len()), iops(sum));
+    if fullest.reserved > 0 {
+        let (reserved, capacity) = (iops(fullest.reserved), iops(fullest.capacity));
+        line.push_str(&format!("\nMost is reserved on {}: {reserved} of {capacity}.", fullest.brick));
+    }
+    Some(line)
+}
+
+fn bricks(count: usize) -> String {
+    output::count(count as u64, "brick")
+}
+
+/// A rate that was measured, in requests for 4 KiB a second.
+fn iops(units: u64) -> String {
+    format!("{}iops", units.saturating_add(StreamInfo::BLOCK_UNITS / 2) / StreamInfo::BLOCK_UNITS)
 }
 
 fn in_force(table: &StreamTable) -> String {

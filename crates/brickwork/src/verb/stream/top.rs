@@ -1,8 +1,8 @@
 //! `brickwork stream top`: what streams get, second by second.
 
-use super::status;
+use super::{capacity, status};
 use crate::global::Global;
-use crate::output;
+use crate::{output, view};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -140,6 +140,9 @@ fn print(status: &StreamsStatus, rows: &[Row]) {
             output::count(u64::from(status.bricks), "brick")
         );
     }
+    if let Some(line) = capacity(&status.capacities) {
+        println!("{line}");
+    }
 }
 
 fn percent(part: f64) -> String {
@@ -157,6 +160,7 @@ fn rows_json(status: &StreamsStatus, rows: &[Row]) -> Value {
     };
     json!({
         "shared": status.table.is_shared(), "bricks": status.bricks, "bricks_informed": status.bricks_informed,
+        "capacities": view::capacities_json(&status.capacities),
         "streams": rows.iter().map(row).collect::<Vec<Value>>(),
     })
 }

@@ -1,4 +1,4 @@
-//! Streams: commands, what bricks are told, and what is known of what they served.
+//! Streams: commands (whether bricks can meet a reservation is in [`super::admission`]), what bricks are told, and what is known of what they served.
 
 use super::*;
 use base::{Rng, StreamId};

@@ -440,6 +440,7 @@ impl Participant {
         while let Some(arrival) = self.seat.next(cx.now, self.at_disk()) {
             self.begin(cx, arrival);
         }
+        self.seat.observe(cx.now, self.at_disk());
     }
 
     /// What waits under a view that is over is told so.
@@ -490,6 +491,11 @@ impl Participant {
     /// What streams were served here, and what waits of them.
     pub fn stream_uses(&self) -> impl Iterator<Item = StreamUse> + '_ {
         self.seat.uses()
+    }
+
+    /// What the disk can serve, in units of cost a second, as far as it was seen to; 0 as long as that is not known.
+    pub fn capacity(&self) -> u64 {
+        self.seat.capacity()
     }
 
     /// What streams are entitled to from now on.
