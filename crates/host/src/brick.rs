@@ -249,6 +249,9 @@ impl Role for BrickRole<'_> {
             publish_contests(brick.contested_reads(), meter);
             publish_health(&brick.status().health, meter);
             publish_streams(brick, meter);
+            for (disk, places) in brick.places_used(now).into_iter().enumerate() {
+                meter.disk("brickwork_disk_places", disk, places as f64);
+            }
             meter.gauge("brickwork_capacity_units_per_second", brick.capacity() as f64);
         }
         publish(machine.stores(), meter);

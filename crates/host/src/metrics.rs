@@ -66,6 +66,11 @@ impl Meter {
         self.publish(|| metrics::gauge!(name).set(value));
     }
 
+    /// A value of now of one disk.
+    pub(crate) fn disk(&mut self, name: &'static str, disk: usize, value: f64) {
+        self.publish(|| metrics::gauge!(name, "disk" => disk.to_string()).set(value));
+    }
+
     /// What a stream was served at this brick.
     pub(crate) fn stream(&mut self, name: String, used: &StreamUse) {
         self.publish(|| {

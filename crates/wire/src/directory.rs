@@ -529,6 +529,8 @@ pub enum AdminRequest {
         limit: u64,
         /// Tells a retry from a second command.
         nonce: u64,
+        /// As in [`StreamInfo::latency_us`].
+        latency_us: u32,
     },
     /// Changes a stream; `None` stays as it is.
     SetStream {
@@ -537,6 +539,7 @@ pub enum AdminRequest {
         minimum: Option<u32>,
         reservation: Option<u64>,
         limit: Option<u64>,
+        latency_us: Option<u32>,
     },
     /// Deletes a stream to which no volume belongs.
     DeleteStream {
@@ -561,6 +564,8 @@ impl AdminRequest {
     /// The version with which it came.
     pub fn since(&self) -> Version {
         match self {
+            AdminRequest::CreateStream { latency_us: 1.., .. }
+            | AdminRequest::SetStream { latency_us: Some(_), .. } => Version(6),
             AdminRequest::CreateStream { .. }
             | AdminRequest::SetStream { .. }
             | AdminRequest::DeleteStream { .. }
@@ -761,8 +766,8 @@ wire_enum!(AdminRequest {
     15 => Scrub,
     16 => SetReadPolicy { name, read_policy },
     17 => SetIoTimeout { name, io_timeout },
-    18 => CreateStream { name, weight, minimum, reservation, limit, nonce },
-    19 => SetStream { name, weight, minimum, reservation, limit },
+    18 => CreateStream { name, weight, minimum, reservation, limit, nonce; since 6: latency_us },
+    19 => SetStream { name, weight, minimum, reservation, limit; since 6: latency_us },
     20 => DeleteStream { name, nonce },
     21 => ListStreams,
     22 => SetVolumeStream { volume, stream },

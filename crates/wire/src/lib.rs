@@ -37,6 +37,7 @@ pub use protocol::{Placement, Protocol};
 pub use service::{Service, Wait};
 pub use stream::{
     BrickCapacity, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus,
+    TargetUse,
 };
 pub use timeout::IoTimeout;
 pub use version::{Spoken, Version};

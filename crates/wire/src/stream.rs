@@ -20,6 +20,8 @@ pub struct StreamInfo {
     pub reservation: u64,
     /// The most units of cost a second, over all disks together; 0 for no limit.
     pub limit: u64,
+    /// Within so many microseconds a request is to be served at a disk, from its arrival there to the disk's answer; 0 for no target.
+    pub latency_us: u32,
 }
 
 impl StreamInfo {
@@ -40,6 +42,7 @@ impl StreamInfo {
             minimum: StreamInfo::MINIMUM,
             reservation: 0,
             limit: 0,
+            latency_us: 0,
         }
     }
 
@@ -123,6 +126,18 @@ pub struct StreamReport {
     pub uses: Vec<StreamUse>,
     /// What its disks can serve, in units of cost a second, as far as they were seen to; 0 as long as that is not known.
     pub capacity: u64,
+    /// How targets were kept lately, [`StreamReport::USES_MAX`] streams at the most.
+    pub targets: Vec<TargetUse>,
+}
+
+/// How a stream's latency target was kept lately at a brick. A request counts that came while nobody of its stream waited for a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TargetUse {
+    pub stream: StreamId,
+    /// The latest requests that count, 128 a disk at the most.
+    pub timed: u32,
+    /// Those of them that took longer than the target.
+    pub late: u32,
 }
 
 impl StreamReport {
@@ -148,6 +163,9 @@ pub struct StreamStatus {
     pub served: u64,
     /// Against what its reservation is checked; nothing where it has none.
     pub reserved_on: ReservedOn,
+    /// How its latency target was kept lately: as in [`TargetUse`], over all bricks.
+    pub timed: u32,
+    pub late: u32,
 }
 
 /// The bricks on which a reservation falls, as its stream's volumes lie on them.
@@ -188,10 +206,11 @@ pub struct StreamsStatus {
     pub capacities: Vec<BrickCapacity>,
 }
 
-wire_struct!(StreamInfo { id, name, weight, minimum, reservation, limit });
+wire_struct!(StreamInfo { id, name, weight, minimum, reservation, limit; since 6: latency_us });
 wire_struct!(StreamTable { version, places, streams });
 wire_struct!(StreamUse { stream, served, requests, turn_us, waiting });
-wire_struct!(StreamReport { known, uses; since 6: capacity });
+wire_struct!(StreamReport { known, uses; since 6: capacity, targets });
+wire_struct!(TargetUse { stream, timed, late });
 wire_struct!(StreamStatus {
     stream,
     volumes,
@@ -200,7 +219,7 @@ wire_struct!(StreamStatus {
     turn_us,
     waiting,
     served;
-    since 6: reserved_on
+    since 6: reserved_on, timed, late
 });
 wire_struct!(ReservedOn { bricks, measured });
 wire_struct!(BrickCapacity { brick, capacity, reserved });
@@ -245,7 +264,7 @@ mod tests {
     #[test]
     fn what_is_said_of_streams_comes_back() {
         let used = StreamUse { stream: StreamId(1), served: 2, requests: 3, turn_us: 4, waiting: 5 };
-        let report = StreamReport { known: 7, uses: vec![used], capacity: 0 };
+        let report = StreamReport { known: 7, uses: vec![used], ..StreamReport::default() };
         for message in [heartbeat(report), answer(Some(table())), answer(None)] {
             assert_eq!(read_as(5, &bytes_for(5, &message)), message);
         }
@@ -258,6 +277,7 @@ mod tests {
                 reservation: 4500,
                 limit: 9000,
                 nonce: 1,
+                latency_us: 0,
             },
             AdminRequest::SetStream {
                 name: name(),
@@ -265,6 +285,7 @@ mod tests {
                 minimum: None,
                 reservation: Some(9),
                 limit: None,
+                latency_us: None,
             },
             AdminRequest::DeleteStream { name: name(), nonce: 2 },
             AdminRequest::ListStreams,
@@ -283,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_release_before_neither_says_nor_hears_anything_of_streams() {
-        let report = StreamReport { known: 7, uses: vec![StreamUse::default()], capacity: 0 };
+        let report = StreamReport { known: 7, uses: vec![StreamUse::default()], ..StreamReport::default() };
         for (said, heard) in
             [(heartbeat(report), heartbeat(StreamReport::default())), (answer(Some(table())), answer(None))]
         {
@@ -296,21 +317,59 @@ mod tests {
     }
 
     #[test]
-    fn what_disks_can_serve_is_said_from_version_6_on() {
-        let report = |capacity| heartbeat(StreamReport { known: 7, uses: Vec::new(), capacity });
-        let status = |reserved_on, capacities| {
-            let streams = vec![StreamStatus { reserved_on, ..StreamStatus::default() }];
+    fn what_disks_can_serve_and_latency_targets_are_said_from_version_6_on() {
+        let report =
+            |capacity, targets| heartbeat(StreamReport { known: 7, uses: Vec::new(), capacity, targets });
+        let status = |status: StreamStatus, capacities| {
+            let streams = vec![status];
             let status = StreamsStatus { table: table(), streams, capacities, ..StreamsStatus::default() };
             Message::AdminDone { operation: 1, result: Ok(AdminReply::Streams(Box::new(status))) }
         };
         let of_brick = BrickCapacity { brick: BrickId(1), capacity: 9000, reserved: 4500 };
-        let said = status(ReservedOn { bricks: 3, measured: 2 }, vec![of_brick]);
-        for (said, heard) in [(report(9000), report(0)), (said, status(ReservedOn::default(), Vec::new()))] {
+        let reserved_on = ReservedOn { bricks: 3, measured: 2 };
+        let of_stream = StreamStatus { reserved_on, timed: 128, late: 3, ..StreamStatus::default() };
+        let mut timed = table();
+        timed.streams.iter_mut().for_each(|stream| stream.latency_us = 5000);
+        let kept = TargetUse { stream: StreamId(1), timed: 128, late: 3 };
+        for (said, heard) in [
+            (report(9000, vec![kept]), report(0, Vec::new())),
+            (answer(Some(timed)), answer(Some(table()))),
+            (status(of_stream, vec![of_brick]), status(StreamStatus::default(), Vec::new())),
+        ] {
             assert_eq!(read_as(6, &bytes_for(6, &said)), said);
             for version in [3, 4, 5] {
                 assert_eq!(bytes_for(version, &said), bytes_for(version, &heard), "no new field");
             }
             assert_eq!(read_as(5, &bytes_for(5, &said)), heard);
+        }
+    }
+
+    /// A directory that knows no targets would set everything else, and say that it is done.
+    #[test]
+    fn a_directory_that_knows_no_latency_targets_is_not_asked_for_one() {
+        let name = || "gold".to_owned();
+        let create = |latency_us| AdminRequest::CreateStream {
+            name: name(),
+            weight: 300,
+            minimum: None,
+            reservation: 0,
+            limit: 0,
+            nonce: 1,
+            latency_us,
+        };
+        let set = |latency_us| AdminRequest::SetStream {
+            name: name(),
+            weight: None,
+            minimum: None,
+            reservation: None,
+            limit: None,
+            latency_us,
+        };
+        assert_eq!((create(0).since(), set(None).since()), (Version(5), Version(5)));
+        for request in [create(5000), set(Some(5000)), set(Some(0))] {
+            assert_eq!(request.since(), Version(6));
+            let message = Message::Admin { operation: 1, request };
+            assert_eq!(read_as(6, &bytes_for(6, &message)), message);
         }
     }
 

@@ -1,18 +1,20 @@
 //! Configuration: a TOML file, then the environment (`BRICKWORK_*`), then flags; the later wins.
 //!
 //! Reading order: [`keys`] (every key of every daemon), this file (how they are layered), [`bytes`], [`period`],
-//! [`rate`], [`error`].
+//! [`rate`], [`latency`], [`error`].
 //! An unknown key is an error that names the file, the line, the key, and the nearest key that exists.
 
 pub mod bytes;
 pub mod error;
 pub mod keys;
+pub mod latency;
 pub mod period;
 pub mod rate;
 
 pub use bytes::Bytes;
 pub use error::ConfigError;
 pub use keys::{BrickFile, ClientFile, DirectoryFile, DiskFile, GatewayFile, TlsFile};
+pub use latency::Latency;
 pub use period::Period;
 pub use rate::Rate;
 

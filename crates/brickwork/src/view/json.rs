@@ -24,7 +24,7 @@ pub fn stream_json(stream: &StreamInfo) -> Value {
     json!({
         "id": stream.id.0, "name": stream.name, "weight": stream.weight, "minimum": stream.minimum,
         "reservation_units_per_second": stream.reservation, "limit_units_per_second": stream.limit,
-        "background": stream.is_background(),
+        "latency_us": Some(stream.latency_us).filter(|us| *us > 0), "background": stream.is_background(),
     })
 }
 

@@ -122,6 +122,7 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
         "volume create x --size many",
         "stream set gold",
         "stream create gold --limit fast",
+        "stream create gold --latency 5",
         "demo --bricks 2",
         "sim torture --layout raid9",
         "brick evict three",

@@ -14,14 +14,28 @@ fn streams_are_made_used_seen_and_deleted() {
     let site = Site::start(3);
     let list = site.text("stream list");
     assert!(list.contains("default") && list.contains("served as they come"), "{list}");
-    let made = site.text("stream create gold --weight 400 --reservation 500iops --limit 9000units");
+    let made =
+        site.text("stream create gold --weight 400 --reservation 500iops --limit 9000units --latency 5ms");
     assert_eq!(
         made.trim(),
-        "Stream 'gold' is made: weight 400, minimum 40, reservation 500iops, limit 1000iops."
+        "Stream 'gold' is made: weight 400, minimum 40, reservation 500iops, limit 1000iops, latency 5ms."
     );
     site.text("volume create db --size 16MiB --groups 1 --stream gold");
     site.text("volume create other --size 16MiB --groups 1");
     assert_eq!(stream(&site, "gold")["volumes"], serde_json::json!(["db"]));
+    // Nobody knows yet what bricks can serve: the reservation is checked against none.
+    let gold = stream(&site, "gold");
+    assert_eq!(gold["reserved_on"], serde_json::json!({ "bricks": 3, "measured": 0 }));
+    assert_eq!(gold["latency_us"], 5000);
+    let list = site.text("stream list");
+    assert!(list.contains("0 of 3") && list.contains("5ms"), "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    let capacities = site.json("stream list").0["capacities"].clone();
+    assert_eq!(capacities[2]["brick"], 3);
+    assert!(capacities[2]["capacity_units_per_second"].is_null(), "{capacities}");
+    site.text("stream set gold --latency none");
+    assert!(stream(&site, "gold")["latency_us"].is_null());
+    site.text("stream set gold --latency 20ms");
     site.text("stream set gold --weight 50 --limit none --reservation none");
     assert_eq!(
         (&stream(&site, "gold")["weight"], &stream(&site, "gold")["limit_units_per_second"]),
@@ -68,6 +82,7 @@ fn mistakes_about_streams_are_answered_with_what_would_be_right() {
         ("stream set gold --minimum 400", "the minimum of stream 'gold' is 400 and its weight 300"),
         ("stream set gold --reservation 10 --limit 9", "less than the 90"),
         ("stream set repair --limit 9", "only its weight"),
+        ("stream set repair --latency 9ms", "only its weight"),
         ("stream set none --weight 9", "brickwork stream list"),
         ("stream delete default", "not deleted"),
         ("stream places 0", "1 to 4096"),

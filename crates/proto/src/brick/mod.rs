@@ -432,7 +432,8 @@ impl Brick {
         participant.take_turns(cx);
         fx.extend(asked.drain(..).map(|effect| match effect {
             participant::Effect::Send { to, packet } => BrickEffect::Send { to, packet },
-            participant::Effect::Answer { to, stream, mut packet } => {
+            participant::Effect::Answer { to, stream, stay, mut packet } => {
+                participant.on_answer(now, stream, &stay);
                 if let Some(wait) = packet.message.wait_mut() {
                     wait.queued = participant.queued(stream);
                 }

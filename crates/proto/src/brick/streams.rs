@@ -6,11 +6,12 @@
 use super::{Brick, BrickEffect};
 use crate::fair::{Order, Share, Shares};
 use crate::netraid::participant::Participant;
-use crate::seat::{Places, Turns};
+use crate::seat::{Kept, Places, Targets, Turns};
 use base::{StreamId, Time};
 use core::cmp::Reverse;
+use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{StreamInfo, StreamReport, StreamTable, StreamUse};
+use wire::{StreamInfo, StreamReport, StreamTable, StreamUse, TargetUse};
 
 #[derive(Debug)]
 pub(super) struct Streams {
@@ -37,7 +38,7 @@ impl Streams {
     }
 
     /// The busiest streams since the last report; those that wait count as busy.
-    fn report(&mut self, uses: Vec<StreamUse>, capacity: u64) -> StreamReport {
+    fn report(&mut self, uses: Vec<StreamUse>) -> StreamReport {
         let since = |used: &StreamUse| {
             used.served - self.reported.get(&used.stream).copied().unwrap_or(0).min(used.served)
         };
@@ -45,7 +46,8 @@ impl Streams {
         busiest.sort_by_key(|used| (Reverse(used.waiting > 0), Reverse(since(used)), used.stream));
         busiest.truncate(StreamReport::USES_MAX);
         self.reported = uses.into_iter().map(|used| (used.stream, used.served)).collect();
-        StreamReport { known: self.table.as_ref().map_or(0, |table| table.version), uses: busiest, capacity }
+        let known = self.table.as_ref().map_or(0, |table| table.version);
+        StreamReport { known, uses: busiest, ..StreamReport::default() }
     }
 }
 
@@ -59,6 +61,9 @@ impl Brick {
         let before = self.streams.turns(self.streams.table.as_ref());
         let turns = self.streams.turns(Some(&table));
         let shares: Shares = table.streams.iter().map(|stream| (stream.id, share(stream))).collect();
+        let timed = table.streams.iter().filter(|stream| stream.latency_us > 0);
+        let targets: Targets =
+            timed.map(|stream| (stream.id, Duration::from_micros(u64::from(stream.latency_us)))).collect();
         self.streams.table = Some(table);
         self.with_all(now, fx, |participant, cx| {
             if turns.order != before.order {
@@ -66,14 +71,31 @@ impl Brick {
             }
             participant.set_places(turns.places);
             participant.set_shares(now, &shares);
+            participant.set_targets(&targets);
         });
     }
 
     /// What the directory is told with a heartbeat.
     pub(super) fn report_streams(&mut self) -> StreamReport {
         let uses = self.stream_uses();
-        let capacity = self.capacity();
-        self.streams.report(uses, capacity)
+        let (capacity, targets) = (self.capacity(), self.targets_kept());
+        StreamReport { capacity, targets, ..self.streams.report(uses) }
+    }
+
+    /// How targets were kept lately, over all disks: of the first streams, as many as a report has room for.
+    fn targets_kept(&self) -> Vec<TargetUse> {
+        let mut all: BTreeMap<StreamId, TargetUse> = BTreeMap::new();
+        for (stream, Kept { timed, late }) in self.participants.iter().flat_map(Participant::targets_kept) {
+            let sum = all.entry(stream).or_insert(TargetUse { stream, ..TargetUse::default() });
+            (sum.timed, sum.late) = (sum.timed + timed, sum.late + late);
+        }
+        all.into_values().take(StreamReport::USES_MAX).collect()
+    }
+
+    /// How many requests each disk has at a time now, while streams share it: fewer than the cluster says while a stream's latency target is missed.
+    pub fn places_used(&self, now: Time) -> Vec<usize> {
+        let used = self.participants.iter().map(|participant| participant.places_used(now));
+        used.filter(|places| *places != Places::UNLIMITED).map(|places| places.0).collect()
     }
 
     /// What all disks together can serve, in units of cost a second, as far as they were seen to; 0 as long as that is not known of one of them. Blocks
@@ -120,12 +142,12 @@ mod tests {
             waiting,
         };
         let all = |of: &dyn Fn(u32) -> StreamUse| (0..200).map(of).collect::<Vec<_>>();
-        let first = streams.report(all(&|n| used(n, u64::from(n), 0)), 0);
+        let first = streams.report(all(&|n| used(n, u64::from(n), 0)));
         assert_eq!(first.uses.len(), StreamReport::USES_MAX);
         assert!(first.uses.iter().all(|used| used.stream.0 >= 136), "{:?}", first.uses);
         // Since then the first ones were served, and one waits that was not.
-        let second = streams
-            .report(all(&|n| used(n, if n < 50 { 1000 } else { u64::from(n) }, u32::from(n == 150))), 0);
+        let second =
+            streams.report(all(&|n| used(n, if n < 50 { 1000 } else { u64::from(n) }, u32::from(n == 150))));
         let is_told = |n| second.uses.iter().any(|used| used.stream == StreamId(n));
         assert!((0..50).all(is_told) && is_told(150), "{:?}", second.uses);
     }

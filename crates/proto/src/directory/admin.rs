@@ -56,8 +56,8 @@ impl Desk {
             AdminRequest::ReadmitBrick { brick } => self.readmit(asker, brick, fx),
             AdminRequest::SetCare { .. } | AdminRequest::Scrub => self.set_care(now, asker, &request, fx),
             AdminRequest::CreateStream { .. } => self.create_stream(now, asker, request, fx),
-            AdminRequest::SetStream { name, weight, minimum, reservation, limit } => {
-                let change = Change { weight, minimum, reservation, limit };
+            AdminRequest::SetStream { name, weight, minimum, reservation, limit, latency_us } => {
+                let change = Change { weight, minimum, reservation, limit, latency_us };
                 self.set_stream(now, asker, &name, change, fx)
             }
             AdminRequest::DeleteStream { name, nonce } => self.delete_stream(asker, &name, nonce, fx),

@@ -10,8 +10,8 @@ use super::event::Put;
 use base::{BrickId, GroupId, StreamId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::{
-    AdminError, BrickStatus, Care, GroupView, Lineage, Slots, StreamInfo, StreamTable, VolumeInfo, Wire,
-    wire_struct,
+    AdminError, BrickStatus, Care, DecodeError, GroupView, Lineage, Reader, Slots, StreamInfo, StreamTable,
+    VolumeInfo, Wire, Writer, wire_struct,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +144,6 @@ wire_struct!(CareRecord {
     rebuild_after_s
 });
 wire_struct!(Refusal { nonce, why });
-wire_struct!(StreamRecord { info, nonce });
 wire_struct!(StreamsRecord { version, places, next });
 wire_struct!(BrickRecord { nonce, address, labels, disks, lost, evicted, substitute });
 wire_struct!(SlowRecord { is_out, since, why, relapses });
@@ -152,6 +151,37 @@ wire_struct!(VolumeRecord { info, nonce, ready });
 wire_struct!(FamilyRecord { groups, lineage, next, doomed, changed });
 wire_struct!(GroupRecord { volume, active, next, voters, changed, former });
 wire_struct!(Counts { version, next_brick, next_volume, next_group, next_writer, recent });
+
+/// As in stores of version 5, which know no latency target; one that there is follows.
+impl Wire for StreamRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        let StreamInfo { id, name, weight, minimum, reservation, limit, latency_us } = &self.info;
+        id.encode(out);
+        name.encode(out);
+        weight.encode(out);
+        minimum.encode(out);
+        reservation.encode(out);
+        limit.encode(out);
+        self.nonce.encode(out);
+        if *latency_us > 0 {
+            latency_us.encode(out);
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<StreamRecord, DecodeError> {
+        let info = StreamInfo {
+            id: Wire::decode(reader)?,
+            name: Wire::decode(reader)?,
+            weight: Wire::decode(reader)?,
+            minimum: Wire::decode(reader)?,
+            reservation: Wire::decode(reader)?,
+            limit: Wire::decode(reader)?,
+            latency_us: 0,
+        };
+        let nonce = Wire::decode(reader)?;
+        let latency_us = if reader.left() > 0 { Wire::decode(reader)? } else { 0 };
+        Ok(StreamRecord { info: StreamInfo { latency_us, ..info }, nonce })
+    }
+}
 
 impl CareRecord {
     /// Everything was said, as stores kept it before.

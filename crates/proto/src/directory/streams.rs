@@ -12,7 +12,7 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
     AdminError, AdminReply, AdminRequest, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable,
-    StreamUse, StreamsStatus, VolumeInfo,
+    StreamUse, StreamsStatus, TargetUse, VolumeInfo,
 };
 
 /// Rates are of this time at least: of two heartbeats or more, so that one that is late makes no rate wrong.
@@ -31,14 +31,15 @@ pub(super) struct Change {
     pub(super) minimum: Option<u32>,
     pub(super) reservation: Option<u64>,
     pub(super) limit: Option<u64>,
+    pub(super) latency_us: Option<u32>,
 }
 
 impl Change {
     fn of(self, info: &StreamInfo) -> Result<StreamInfo, AdminError> {
-        let Change { weight, minimum, reservation, limit } = self;
+        let Change { weight, minimum, reservation, limit, latency_us } = self;
         let weight = weight.unwrap_or(info.weight);
         if info.is_background() {
-            if minimum.is_some() || reservation.is_some() || limit.is_some() {
+            if minimum.is_some() || reservation.is_some() || limit.is_some() || latency_us.is_some() {
                 return Err(invalid(format!(
                     "'{}' is background work: only its weight can be set, and its minimum follows",
                     info.name
@@ -51,6 +52,7 @@ impl Change {
             minimum: minimum.unwrap_or(info.minimum),
             reservation: reservation.unwrap_or(info.reservation),
             limit: limit.unwrap_or(info.limit),
+            latency_us: latency_us.unwrap_or(info.latency_us),
             ..info.clone()
         })
     }
@@ -75,6 +77,8 @@ struct Uses {
     sent: Time,
     /// What the brick can serve, in units a second; 0 as long as that is not known.
     capacity: u64,
+    /// How targets were kept lately.
+    targets: Vec<TargetUse>,
     latest: BTreeMap<StreamId, StreamUse>,
     base_sent: Time,
     base: BTreeMap<StreamId, StreamUse>,
@@ -107,12 +111,13 @@ impl Streams {
     }
 
     pub(super) fn on_report(&mut self, now: Time, from: BrickId, sent: Time, report: StreamReport) {
-        let StreamReport { known, mut uses, capacity } = report;
+        let StreamReport { known, mut uses, capacity, mut targets } = report;
         uses.truncate(StreamReport::USES_MAX);
+        targets.truncate(StreamReport::USES_MAX);
         match self.bricks.get_mut(&from).filter(|of_brick| of_brick.sent <= sent) {
             Some(of_brick) => {
                 (of_brick.heard, of_brick.known, of_brick.sent) = (now, known, sent);
-                of_brick.capacity = capacity;
+                (of_brick.capacity, of_brick.targets) = (capacity, targets);
                 for (stream, served) in of_brick.take_in(uses) {
                     *self.served.entry(stream).or_default() += served;
                 }
@@ -121,7 +126,8 @@ impl Streams {
             None => {
                 let latest: BTreeMap<_, _> = uses.into_iter().map(|used| (used.stream, used)).collect();
                 let (base, rates) = (latest.clone(), BTreeMap::new());
-                let uses = Uses { heard: now, known, sent, capacity, latest, base_sent: sent, base, rates };
+                let uses =
+                    Uses { heard: now, known, sent, capacity, targets, latest, base_sent: sent, base, rates };
                 self.bricks.insert(from, uses);
             }
         }
@@ -140,6 +146,8 @@ impl Streams {
     /// What is known of a stream over all bricks.
     fn status(&self, now: Time, stream: StreamId, volumes: Vec<String>) -> StreamStatus {
         let rates = || self.live(now).filter_map(|uses| uses.rates.get(&stream));
+        let all_kept = || self.live(now).flat_map(|uses| &uses.targets);
+        let kept = || all_kept().filter(|kept| kept.stream == stream);
         let requests: u64 = rates().map(|rate| rate.requests).sum();
         let turn_us: u64 = rates().map(|rate| rate.turn_us).sum();
         let waiting = self.live(now).filter_map(|uses| uses.latest.get(&stream)).map(|used| used.waiting);
@@ -152,6 +160,8 @@ impl Streams {
             waiting: waiting.fold(0, u32::saturating_add),
             served: self.served.get(&stream).copied().unwrap_or(0),
             reserved_on: ReservedOn::default(),
+            timed: kept().map(|kept| kept.timed).fold(0, u32::saturating_add),
+            late: kept().map(|kept| kept.late).fold(0, u32::saturating_add),
         }
     }
 }
@@ -247,7 +257,9 @@ impl Desk {
         request: AdminRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) -> Answered {
-        let AdminRequest::CreateStream { name, weight, minimum, reservation, limit, nonce } = request else {
+        let AdminRequest::CreateStream { name, weight, minimum, reservation, limit, nonce, latency_us } =
+            request
+        else {
             return None;
         };
         let records = &mut self.cluster.records;
@@ -269,7 +281,7 @@ impl Desk {
         let of_volumes = records.volumes.values().map(|record| record.info.stream.0);
         let next = of_volumes.chain([records.of_streams.next.saturating_sub(1)]).max().unwrap_or(0) + 1;
         let minimum = minimum.unwrap_or((weight / 10).max(1));
-        let info = StreamInfo { id: StreamId(next), name, weight, minimum, reservation, limit };
+        let info = StreamInfo { id: StreamId(next), name, weight, minimum, reservation, limit, latency_us };
         let valid = check_name(&info.name, "stream").and_then(|()| check(&info));
         let may_be = valid.and_then(|()| self.cluster.may_reserve(now, &Proposal::Stream(&info)));
         if let Err(error) = may_be {

@@ -12,6 +12,7 @@ pub mod heads;
 mod notices;
 mod stay;
 mod tally;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ pub use notices::{NOTICE_EVERY, Notice};
 pub use stay::Stay;
 use std::collections::BTreeMap;
 use tally::Tally;
+use target::Pace;
+pub use target::{Kept, Targets};
 use wire::{Service, StreamUse};
 
 /// The most requests that wait at a disk. Who comes when there are so many is told that the disk is busy.
@@ -109,6 +112,9 @@ pub struct Seat<T: Request> {
     notices: Notices,
     tally: Tally,
     capacity: Capacity,
+    pace: Pace,
+    /// Places that are used, as of the last step.
+    in_force: usize,
 }
 
 /// A disk that has not answered for so long gives no turns: who waits for one is not told to be patient.
@@ -141,6 +147,8 @@ impl<T: Request> Seat<T> {
             notices: Notices::default(),
             tally: Tally::default(),
             capacity: Capacity::default(),
+            pace: Pace::default(),
+            in_force: places.0,
         }
     }
 
@@ -151,8 +159,8 @@ impl<T: Request> Seat<T> {
         discipline: Box<dyn Discipline>,
         turns: Turns,
     ) -> (Seat<T>, Vec<T>) {
-        let Seat { waiting, tally, capacity, moved, .. } = before;
-        let mut seat = Seat { tally, capacity, moved, ..Seat::with(discipline, turns) };
+        let Seat { waiting, tally, capacity, pace, moved, .. } = before;
+        let mut seat = Seat { tally, capacity, pace, moved, ..Seat::with(discipline, turns) };
         for Waiting { entry, since, .. } in waiting.values() {
             seat.charge(entry.service.stream, entry.cost, now.since(*since));
         }
@@ -162,8 +170,9 @@ impl<T: Request> Seat<T> {
     /// Whether what comes now has its turn at once, with so many at the disk.
     pub fn admits(&mut self, now: Time, at_disk: usize, request: &T) -> bool {
         let (service, cost) = (request.service(), self.cost.of(request.blocks()));
-        let admits =
-            self.waiting.is_empty() && at_disk < self.places.0 && self.discipline.admits(now, service, cost);
+        let admits = self.waiting.is_empty()
+            && at_disk < self.places_used(now)
+            && self.discipline.admits(now, service, cost);
         if admits {
             self.charge(service.stream, cost, Duration::ZERO);
         }
@@ -201,7 +210,7 @@ impl<T: Request> Seat<T> {
 
     /// The request whose turn it is, with so many at the disk.
     pub fn next(&mut self, now: Time, at_disk: usize) -> Option<T> {
-        if self.waiting.is_empty() || at_disk >= self.places.0 {
+        if self.waiting.is_empty() || at_disk >= self.places_used(now) {
             return None;
         }
         let ticket = self.discipline.pop(now)?;
@@ -269,7 +278,7 @@ impl<T: Request> Seat<T> {
     /// When askers are to be told that they wait, or somebody who is held back may begin, with so many at the disk.
     pub fn deadline(&self, at_disk: usize) -> Option<Time> {
         let notices = self.notices.due().filter(|_| !self.waiting.is_empty());
-        let held = self.discipline.deadline().filter(|_| at_disk < self.places.0);
+        let held = self.discipline.deadline().filter(|_| at_disk < self.in_force);
         notices.into_iter().chain(held).min()
     }
 
@@ -296,6 +305,34 @@ impl<T: Request> Seat<T> {
         self.places = places;
     }
 
+    /// Within what streams are to be served from now on.
+    pub fn set_targets(&mut self, targets: &Targets) {
+        self.pace.set_targets(targets);
+    }
+
+    /// How many places are used of those that there are: fewer while a stream's target is missed.
+    pub fn places_used(&self, now: Time) -> usize {
+        self.pace.in_force(now, self.places.0)
+    }
+
+    /// Whether a request of a stream that comes now counts for the stream's target.
+    pub fn is_timed(&self, stream: StreamId) -> bool {
+        self.pace.has_target(stream) && self.queued(stream) == 0
+    }
+
+    /// A request was answered.
+    pub fn on_answer(&mut self, now: Time, stream: StreamId, stay: &Stay) {
+        if let Some(since) = stay.timed() {
+            self.pace.on_answer(now, stream, since, self.places.0);
+            self.in_force = self.places_used(now);
+        }
+    }
+
+    /// How targets were kept lately, by stream.
+    pub fn targets_kept(&self) -> impl Iterator<Item = (StreamId, Kept)> {
+        self.pace.kept()
+    }
+
     /// What streams were served here, and what waits of them.
     pub fn uses(&self) -> impl Iterator<Item = StreamUse> {
         let served = self.tally.uses().map(|used| StreamUse { waiting: self.queued(used.stream), ..used });
@@ -311,6 +348,7 @@ impl<T: Request> Seat<T> {
     /// After each step: so many requests are at the disk from now on.
     pub fn observe(&mut self, now: Time, at_disk: usize) {
         self.capacity.observe(now, at_disk, self.places.0);
+        self.in_force = self.places_used(now);
     }
 
     /// What the disk can serve, in units of cost a second, as far as it was seen to; 0 as long as that is not known.

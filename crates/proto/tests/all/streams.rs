@@ -1,7 +1,7 @@
 //! Streams from the command to the disk: an operator says weights, and volumes get service in proportion to them.
 
 use crate::common::Cluster;
-use base::{BLOCK, BrickId, Payload, StreamId, VolumeId};
+use base::{BLOCK, BrickId, Payload, StreamId, Time, VolumeId};
 use core::time::Duration;
 use wire::{AdminReply, AdminRequest, Io, IoReply, ReadPolicy, StreamsStatus};
 
@@ -17,11 +17,12 @@ struct Load {
     volume: VolumeId,
     open: Vec<(u64, u64)>,
     next: u64,
+    outstanding: usize,
 }
 
 impl Load {
     fn new(volume: VolumeId) -> Load {
-        Load { volume, open: Vec::new(), next: 0 }
+        Load { volume, open: Vec::new(), next: 0, outstanding: OUTSTANDING }
     }
 
     /// Takes answers and asks for more; how many were served.
@@ -33,7 +34,7 @@ impl Load {
             reply.is_none()
         });
         let served = before - self.open.len();
-        while self.open.len() < OUTSTANDING {
+        while self.open.len() < self.outstanding {
             let offset = self.next % (SIZE / BLOCK as u64) * BLOCK as u64;
             let io = Io::Read { offset, length: BLOCK as u32 };
             self.open.push(cluster.begin(1, self.volume, io, Payload::new()));
@@ -69,6 +70,7 @@ fn create(cluster: &mut Cluster, name: &str, weight: u32, nonce: u64) -> StreamI
         reservation: 0,
         limit: 0,
         nonce,
+        latency_us: 0,
     };
     match cluster.admin(request) {
         Ok(AdminReply::Stream(info)) => info.id,
@@ -78,7 +80,14 @@ fn create(cluster: &mut Cluster, name: &str, weight: u32, nonce: u64) -> StreamI
 
 fn set_weight(name: &str, weight: u32) -> AdminRequest {
     let name = name.to_owned();
-    AdminRequest::SetStream { name, weight: Some(weight), minimum: None, reservation: None, limit: None }
+    AdminRequest::SetStream {
+        name,
+        weight: Some(weight),
+        minimum: None,
+        reservation: None,
+        limit: None,
+        latency_us: None,
+    }
 }
 
 fn streams(cluster: &mut Cluster) -> StreamsStatus {
@@ -165,6 +174,7 @@ fn a_reservation_beyond_what_the_cluster_was_seen_to_serve_is_refused() {
         minimum: None,
         reservation: Some(9 * iops),
         limit: None,
+        latency_us: None,
     };
     cluster.admin(reserve(1_000_000)).expect("nobody knows what the brick can serve");
     cluster.admin(reserve(0)).expect("taken away");
@@ -183,6 +193,91 @@ fn a_reservation_beyond_what_the_cluster_was_seen_to_serve_is_refused() {
     serve(&mut cluster, &mut loads, Duration::from_secs(1));
     let served = serve(&mut cluster, &mut loads, Duration::from_secs(2));
     assert!(served[0] > 3 * served[1], "{served:?}");
+}
+
+/// A client that asks for one thing after the other, with pauses.
+struct Quiet {
+    volume: VolumeId,
+    open: Option<(Time, (u64, u64))>,
+    next: Time,
+    took: Vec<Duration>,
+}
+
+impl Quiet {
+    fn new(volume: VolumeId) -> Quiet {
+        Quiet { volume, open: None, next: Time::ZERO, took: Vec::new() }
+    }
+
+    fn go_on(&mut self, cluster: &mut Cluster) {
+        match self.open {
+            Some((since, of)) if cluster.reply(of).is_some() => {
+                self.took.push(cluster.now.since(since));
+                self.open = None;
+                self.next = cluster.now + Duration::from_millis(7);
+            }
+            None if cluster.now >= self.next => {
+                let io = Io::Read { offset: 0, length: BLOCK as u32 };
+                self.open = Some((cluster.now, cluster.begin(1, self.volume, io, Payload::new())));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One request beside 64 of another stream, on a disk that serves one each millisecond and takes 32.
+#[test]
+fn a_latency_target_is_kept_beside_a_greedy_stream_and_costs_nothing_when_its_stream_has_left() {
+    const TARGET: Duration = Duration::from_millis(8);
+    let mut cluster = Cluster::new(1, 1);
+    let [quiet, greedy] =
+        [("quiet", 901), ("greedy", 902)].map(|(name, nonce)| create(&mut cluster, name, 100, nonce));
+    cluster.admin(AdminRequest::SetPlaces { places: 32 }).expect("set");
+    let [quiet_volume, greedy_volume] =
+        [quiet, greedy].map(|stream| cluster.volume_of("raid0x1", SIZE, (ReadPolicy::default(), stream)));
+    (cluster.late_disk, cluster.is_serial) = (Some((BRICK, Duration::from_millis(1))), true);
+    let mut greedy = Load { outstanding: 64, ..Load::new(greedy_volume) };
+    let mut go_on = |cluster: &mut Cluster, quiet: &mut Quiet, seconds: u64| {
+        let end = cluster.now + Duration::from_secs(seconds);
+        let (mut served, before) = (0, quiet.took.len());
+        while cluster.now < end {
+            served += greedy.go_on(cluster);
+            quiet.go_on(cluster);
+            cluster.run(Duration::from_micros(250));
+        }
+        let took = &quiet.took[before..];
+        let in_time = took.iter().filter(|took| **took <= TARGET + Duration::from_micros(500)).count();
+        (took.len(), in_time, served)
+    };
+    let mut client = Quiet::new(quiet_volume);
+    go_on(&mut cluster, &mut client, 2);
+    let (asked, in_time, without) = go_on(&mut cluster, &mut client, 8);
+    println!("without a target: {in_time} of {asked} in time, {without} of the other stream");
+    assert!(asked > 100 && in_time * 2 < asked, "{in_time} of {asked} in time without a target");
+
+    let target = |latency: Duration| AdminRequest::SetStream {
+        name: "quiet".to_owned(),
+        weight: None,
+        minimum: None,
+        reservation: None,
+        limit: None,
+        latency_us: Some(latency.as_micros() as u32),
+    };
+    cluster.admin(target(TARGET)).expect("set");
+    go_on(&mut cluster, &mut client, 2);
+    let (asked, in_time, with) = go_on(&mut cluster, &mut client, 8);
+    println!("with a target: {in_time} of {asked} in time, {with} of the other stream");
+    assert!(asked > 300 && in_time * 100 >= asked * 95, "{in_time} of {asked} in time");
+    assert!(with + asked as u64 > 7_900, "the disk is never idle: {with} and {asked}");
+    let used = cluster.bricks[&BRICK].0.places_used(cluster.now);
+    assert!((1..16).contains(&used[0]), "{used:?}");
+    let status = streams(&mut cluster);
+    let told = status.streams.iter().find(|stream| stream.stream == quiet).expect("it is there");
+    assert!(told.timed == 128 && told.late <= 6, "{told:?}");
+
+    // The quiet client leaves: the disk has all its places again.
+    let mut nobody = Quiet { next: Time::MAX, ..Quiet::new(quiet_volume) };
+    go_on(&mut cluster, &mut nobody, 6);
+    assert_eq!(cluster.bricks[&BRICK].0.places_used(cluster.now), [32]);
 }
 
 /// A brick keeps nothing of streams: it hears of them with its first heartbeat.

@@ -5,7 +5,7 @@
 mod top;
 
 use super::client;
-use crate::config::Rate;
+use crate::config::{Latency, Rate};
 use crate::global::Global;
 use crate::security::random;
 use crate::{output, view};
@@ -97,6 +97,9 @@ struct Create {
     /// The limit: the most service, over all disks together, even where disks are idle
     #[arg(long, default_value = "none", value_name = "RATE")]
     limit: Rate,
+    /// The latency target: within what time a request is to be served at a disk, from its arrival there
+    #[arg(long, default_value = "none", value_name = "TIME")]
+    latency: Latency,
 }
 
 /// `stream set`.
@@ -106,7 +109,7 @@ struct Set {
     /// The stream
     name: String,
     /// The weight: service is in proportion to it, 1 to 1000000
-    #[arg(long, value_name = "N", required_unless_present_any = ["minimum", "reservation", "limit"])]
+    #[arg(long, value_name = "N", required_unless_present_any = ["minimum", "reservation", "limit", "latency"])]
     weight: Option<u32>,
     /// The minimum: for so much of the weight it counts at each disk whatever it is served elsewhere; 0 for none
     #[arg(long, value_name = "N")]
@@ -117,6 +120,9 @@ struct Set {
     /// The limit: the most service, over all disks together; none takes it away
     #[arg(long, value_name = "RATE")]
     limit: Option<Rate>,
+    /// The latency target: within what time a request is to be served at a disk; none takes it away
+    #[arg(long, value_name = "TIME")]
+    latency: Option<Latency>,
 }
 
 /// What `--help` says of weights and rates.
@@ -128,6 +134,9 @@ Service is counted in units: a request costs 8, and 1 for each 4 KiB that it mov
 parity count where they are written. Rates are written as requests for 4 KiB a second (500 or 500iops, 9 units each) or as units
 (4500units).
 
+A disk that serves a stream with a latency target has fewer requests at a time while that is missed, which costs the others throughput: a hard
+disk finds the nearest request among few. Only requests count that came while nobody of their stream waited for a turn.
+
 A reservation that would not fit in seven eighths of what a brick can serve is refused, where that is known ('brickwork stream list').
 
 A weight takes effect within a second; nothing is moved, and no request is lost. Of the streams of background work only the weight can be
@@ -138,6 +147,7 @@ Examples:
   brickwork stream create backup --weight 10 --limit 200iops
   brickwork stream set gold --reservation 500iops
   brickwork stream set backup --limit none
+  brickwork stream set gold --latency 5ms
   brickwork stream set maintenance --weight 20";
 
 /// Runs the verb.
@@ -201,6 +211,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
         reservation: args.reservation.units,
         limit: args.limit.units,
         nonce: nonce(),
+        latency_us: args.latency.us,
     };
     tell(global, client::call(global, request)?, "made")
 }
@@ -212,6 +223,7 @@ fn set(global: &Global, args: Set) -> Result<()> {
         minimum: args.minimum,
         reservation: args.reservation.map(|rate| rate.units),
         limit: args.limit.map(|rate| rate.units),
+        latency_us: args.latency.map(|latency| latency.us),
     };
     tell(global, client::call(global, request)?, "set")
 }
@@ -230,6 +242,9 @@ fn tell(global: &Global, reply: AdminReply, what: &str) -> Result<()> {
             said.push_str(&format!(", {name} {}", Rate { units }));
         }
     }
+    if stream.latency_us > 0 {
+        said.push_str(&format!(", latency {}", Latency { us: stream.latency_us }));
+    }
     println!("Stream '{}' is {what}: {said}.", stream.name);
     Ok(())
 }
@@ -241,7 +256,7 @@ fn list(global: &Global) -> Result<()> {
         return Ok(());
     }
     let mut table =
-        output::table(&["stream", "weight", "minimum", "reserved", "checked", "limit", "volumes"]);
+        output::table(&["stream", "weight", "minimum", "reserved", "checked", "limit", "latency", "volumes"]);
     for (stream, of) in status.table.streams.iter().zip(&status.streams) {
         table.add_row([
             stream.name.clone(),
@@ -250,10 +265,11 @@ fn list(global: &Global) -> Result<()> {
             Rate { units: stream.reservation }.to_string(),
             checked(stream, of.reserved_on),
             Rate { units: stream.limit }.to_string(),
+            Latency { us: stream.latency_us }.to_string(),
             if of.volumes.is_empty() { "-".to_owned() } else { of.volumes.join(", ") },
         ]);
     }
-    output::align_right(&mut table, &[1, 2, 3, 4, 5]);
+    output::align_right(&mut table, &[1, 2, 3, 4, 5, 6]);
     println!("{}", output::render(&table));
     println!("{}", in_force(&status.table));
     if let Some(line) = capacity(&status.capacities) {

@@ -25,6 +25,7 @@ Columns:
   SHARE       the part of all service that this is
   DUE         the part that its weight makes due, among the streams that want service now
   WAIT MS     how long its requests waited for their turn, in the mean
+  IN TIME     the part of its latest requests that kept its latency target, 128 a disk; of those that came while nobody of it waited
   HELD BACK BY  where a stream waits and gets less than is due: the streams that get more than is due to them
 
 A stream may be held back for a while because it was served more elsewhere, or by its own limit.
@@ -51,6 +52,9 @@ struct Row {
     /// Of all service, by weight, among those that want any.
     due: f64,
     turn_us: u64,
+    /// Of its latest requests that count for its latency target: how many, and how many were late.
+    timed: u32,
+    late: u32,
     /// Those that get more than is due to them while this one waits and gets less.
     held_back_by: Vec<String>,
 }
@@ -58,6 +62,12 @@ struct Row {
 impl Row {
     fn wants(&self) -> bool {
         self.waiting > 0 || self.units_per_second > 0
+    }
+
+    /// The part of its requests that kept its latency target, from 0 to 1; none where there is no target, or nothing to tell of.
+    fn in_time(&self) -> Option<f64> {
+        let is_told = self.stream.latency_us > 0 && self.timed > 0;
+        is_told.then(|| 1.0 - f64::from(self.late) / f64::from(self.timed))
     }
 }
 
@@ -89,6 +99,8 @@ fn rows(status: &StreamsStatus) -> Vec<Row> {
         share: 0.0,
         due: 0.0,
         turn_us: of.turn_us,
+        timed: of.timed,
+        late: of.late,
         held_back_by: Vec::new(),
     };
     let mut rows: Vec<Row> = status.table.streams.iter().zip(&status.streams).map(row).collect();
@@ -114,7 +126,8 @@ fn rows(status: &StreamsStatus) -> Vec<Row> {
 }
 
 fn print(status: &StreamsStatus, rows: &[Row]) {
-    let headings = ["stream", "weight", "waiting", "units/s", "share", "due", "wait ms", "held back by"];
+    let headings =
+        ["stream", "weight", "waiting", "units/s", "share", "due", "wait ms", "in time", "held back by"];
     let mut table = output::table(&headings);
     // Background work that does nothing is no news.
     for row in rows.iter().filter(|row| row.wants() || !row.stream.is_background()) {
@@ -126,10 +139,11 @@ fn print(status: &StreamsStatus, rows: &[Row]) {
             percent(row.share),
             percent(row.due),
             format!("{:.1}", row.turn_us as f64 / 1000.0),
+            row.in_time().map_or_else(|| "-".to_owned(), percent),
             row.held_back_by.join(", "),
         ]);
     }
-    output::align_right(&mut table, &[1, 2, 3, 4, 5, 6]);
+    output::align_right(&mut table, &[1, 2, 3, 4, 5, 6, 7]);
     println!("{}", output::render(&table));
     if !status.table.is_shared() {
         println!("Nothing was said of streams: requests are served as they come.");
@@ -155,7 +169,8 @@ fn rows_json(status: &StreamsStatus, rows: &[Row]) -> Value {
             "stream": row.stream.name, "weight": row.stream.weight, "waiting": row.waiting,
             "units_per_second": row.units_per_second, "requests_per_second": row.requests_per_second,
             "share": row.share, "due": row.due, "turn_ms": row.turn_us as f64 / 1000.0,
-            "held_back_by": row.held_back_by,
+            "held_back_by": row.held_back_by, "latency_us": Some(row.stream.latency_us).filter(|us| *us > 0),
+            "in_time": row.in_time(), "timed": row.timed, "late": row.late,
         })
     };
     json!({
@@ -204,6 +219,11 @@ mod tests {
         assert!(held_back(&[("a", 100, 240, 9), ("b", 300, 760, 9)]).is_empty(), "within noise");
         assert!(held_back(&[("a", 100, 900, 9), ("b", 300, 100, 0)]).is_empty(), "it wants no more");
         assert!(held_back(&[("a", 100, 0, 0), ("b", 300, 0, 0)]).is_empty());
+        // Whether a target is kept is shown where there is one.
+        let mut timed = status(&[("a", 100, 10, 0), ("b", 300, 0, 0)]);
+        timed.table.streams[0].latency_us = 5000;
+        timed.streams.iter_mut().for_each(|stream| (stream.timed, stream.late) = (128, 32));
+        assert_eq!(rows(&timed).iter().map(Row::in_time).collect::<Vec<_>>(), [Some(0.75), None]);
         // Who wants nothing counts for nothing.
         assert_eq!(rows(&status(&[("a", 100, 10, 0), ("b", 300, 0, 0)]))[0].due, 1.0);
     }

@@ -15,6 +15,7 @@ fn create(name: &str, reservation: u64, nonce: u64) -> AdminRequest {
         reservation: reservation * IO,
         limit: 0,
         nonce,
+        latency_us: 0,
     }
 }
 
@@ -25,12 +26,20 @@ fn reserve(name: &str, reservation: u64) -> AdminRequest {
         minimum: None,
         reservation: Some(reservation * IO),
         limit: None,
+        latency_us: None,
     }
 }
 
 fn weigh(name: &str, weight: u32) -> AdminRequest {
     let name = name.to_owned();
-    AdminRequest::SetStream { name, weight: Some(weight), minimum: None, reservation: None, limit: None }
+    AdminRequest::SetStream {
+        name,
+        weight: Some(weight),
+        minimum: None,
+        reservation: None,
+        limit: None,
+        latency_us: None,
+    }
 }
 
 fn move_to(volume: &str, stream: &str) -> AdminRequest {

@@ -2,7 +2,9 @@
 
 use super::*;
 use base::{Rng, StreamId};
-use wire::{StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus};
+use wire::{
+    StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus, TargetUse, Wire as _,
+};
 
 fn create(name: &str, weight: u32, nonce: u64) -> AdminRequest {
     AdminRequest::CreateStream {
@@ -12,6 +14,7 @@ fn create(name: &str, weight: u32, nonce: u64) -> AdminRequest {
         reservation: 0,
         limit: 0,
         nonce,
+        latency_us: 0,
     }
 }
 
@@ -22,6 +25,7 @@ fn set_weight(name: &str, weight: u32) -> AdminRequest {
         minimum: None,
         reservation: None,
         limit: None,
+        latency_us: None,
     }
 }
 
@@ -93,6 +97,50 @@ fn streams_are_made_set_and_deleted_and_survive_a_restart() {
 }
 
 #[test]
+fn a_latency_target_is_told_to_bricks_and_survives_a_restart_and_records_without_one_are_as_they_were() {
+    let mut stage = Stage::new(3);
+    let Ok(AdminReply::Stream(gold)) = stage.ask(create("gold", 300, 70)) else { panic!("not made") };
+    let mut before = Vec::new();
+    gold.encode(&mut wire::Writer::of(wire::Version(5), &mut before));
+    70u64.append(&mut before);
+    let key = stage.stored.keys().find(|key| key[0] == b't').expect("its record").clone();
+    assert_eq!(stage.stored[&key], before, "as a directory of version 5 stored it");
+    stage.restart();
+    let target = |latency_us| AdminRequest::SetStream {
+        name: "gold".to_owned(),
+        weight: None,
+        minimum: None,
+        reservation: None,
+        limit: None,
+        latency_us: Some(latency_us),
+    };
+    stage.ask(target(5000)).expect("set");
+    stage.restart();
+    stage.run(1000);
+    assert_eq!(stage.streams().table.get(gold.id).map(|info| info.latency_us), Some(5000));
+    assert_eq!(stage.tables[&BrickId(1)].get(gold.id).map(|info| info.latency_us), Some(5000));
+    // What bricks say of it is summed, as long as they are heard.
+    for brick in [1, 2] {
+        let kept = TargetUse { stream: gold.id, timed: 128, late: brick };
+        stage.reports.entry(BrickId(brick)).or_default().targets = vec![kept];
+    }
+    stage.run(1000);
+    let seen = stage.stream(gold.id);
+    assert_eq!((seen.timed, seen.late), (256, 3));
+    stage.ask(target(0)).expect("taken away");
+    assert_eq!(stage.stored[&key], before);
+    let background = AdminRequest::SetStream {
+        name: "repair".to_owned(),
+        weight: None,
+        minimum: None,
+        reservation: None,
+        limit: None,
+        latency_us: Some(5),
+    };
+    assert!(stage.refusal(background).contains("only its weight"));
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_what_is_wrong() {
     let mut stage = Stage::new(3);
     stage.volume("raid1x3", 1);
@@ -103,6 +151,7 @@ fn what_cannot_be_is_refused_with_what_is_wrong() {
         minimum,
         reservation,
         limit,
+        latency_us: None,
     };
     let background = AdminRequest::SetStream {
         name: "destage".to_owned(),
@@ -110,6 +159,7 @@ fn what_cannot_be_is_refused_with_what_is_wrong() {
         minimum: Some(1),
         reservation: None,
         limit: None,
+        latency_us: None,
     };
     for (request, hint) in [
         (create("Not/Allowed", 1, 71), "cannot be a stream's name"),
@@ -248,6 +298,7 @@ fn any_commands_leave_streams_that_are_valid_and_durable() {
                 reservation: rng.u64(0..3),
                 limit: rng.u64(0..3),
                 nonce,
+                latency_us: rng.u32(0..3),
             },
             2 => AdminRequest::SetStream {
                 name: named,
@@ -255,6 +306,7 @@ fn any_commands_leave_streams_that_are_valid_and_durable() {
                 minimum: rng.bool().then(|| rng.u32(0..40)),
                 reservation: rng.bool().then(|| rng.u64(0..3)),
                 limit: rng.bool().then(|| rng.u64(0..3)),
+                latency_us: rng.bool().then(|| rng.u32(0..3)),
             },
             3 => delete(&named, nonce),
             4 => move_to(&named),

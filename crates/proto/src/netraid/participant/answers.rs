@@ -16,7 +16,7 @@ pub(super) fn old_content(prepare: &Prepare, blocks: Blocks) -> OldContent {
 pub(super) fn answer(cx: &mut Context<'_>, prepare: &Prepare, outcome: PrepareOutcome) {
     if let Some((to, operation)) = prepare.reply_to {
         let message = Message::Prepared { operation, outcome, wait: prepare.stay.wait(cx.now) };
-        cx.answer(to, prepare.service, message, Payload::new());
+        cx.answer(to, (prepare.service, prepare.stay), message, Payload::new());
     }
 }
 
@@ -42,5 +42,5 @@ pub(super) fn answer_prepared(cx: &mut Context<'_>, prepare: &Prepare, old: Opti
     let (previous, delta) = old.map(|old| (old.stamps.clone(), old.delta.clone())).unwrap_or_default();
     let outcome = PrepareOutcome::Prepared { previous };
     let message = Message::Prepared { operation, outcome, wait: prepare.stay.wait(cx.now) };
-    cx.answer(to, prepare.service, message, delta);
+    cx.answer(to, (prepare.service, prepare.stay), message, delta);
 }

@@ -7,7 +7,7 @@ use super::context::{Context, ReadRequest, RepairAsker, RepairRequest};
 use super::jobs::Jobs;
 use super::repair;
 use crate::netraid::pending::{Prepare, WriteKey};
-use crate::seat::Request;
+use crate::seat::{Request, Stay};
 use base::{GroupId, NodeId, Payload, StreamId, ViewNumber, VolumeId};
 use wire::disk::StoreError;
 use wire::{PrepareOutcome, ReadOutcome, RepairOutcome, Service, Span};
@@ -72,6 +72,16 @@ impl Arrival {
     /// The volume whose blocks it is about.
     pub(super) fn volume(&self) -> Option<VolumeId> {
         self.span().map(|span| span.volume)
+    }
+
+    /// What it met here so far; none for what the brick does of its own.
+    pub(super) fn stay_mut(&mut self) -> Option<&mut Stay> {
+        match self {
+            Arrival::Read(read) => Some(&mut read.stay),
+            Arrival::Prepare { prepare, .. } => Some(&mut prepare.stay),
+            Arrival::Repair(repair) => Some(&mut repair.stay),
+            Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
+        }
     }
 
     fn span(&self) -> Option<Span> {

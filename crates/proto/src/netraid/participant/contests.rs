@@ -375,7 +375,7 @@ impl Contests {
 
 pub(super) fn answer(cx: &mut Context<'_>, read: &ReadRequest, outcome: ReadOutcome, content: Payload) {
     let message = Message::ReadDone { operation: read.operation, outcome, wait: read.stay.wait(cx.now) };
-    cx.answer(read.from, read.service, message, content);
+    cx.answer(read.from, (read.service, read.stay), message, content);
 }
 
 fn is_of(read: &ReadRequest, id: ReadId) -> bool {

@@ -13,7 +13,7 @@ pub enum Effect {
     /// Send this; it may get lost.
     Send { to: NodeId, packet: Packet },
     /// Answer a request of a stream; it may get lost.
-    Answer { to: NodeId, stream: StreamId, packet: Packet },
+    Answer { to: NodeId, stream: StreamId, stay: Stay, packet: Packet },
     /// Ask the disk's store.
     Store(Command),
     /// Another brick serves a contested read, which may wait at the disk.
@@ -43,8 +43,15 @@ impl Context<'_> {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&mut self, to: NodeId, service: Service, message: Message, payload: Payload) {
-        self.fx.push(Effect::Answer { to, stream: service.stream, packet: Packet { message, payload } });
+    pub(super) fn answer(
+        &mut self,
+        to: NodeId,
+        (service, stay): (Service, Stay),
+        message: Message,
+        payload: Payload,
+    ) {
+        let packet = Packet { message, payload };
+        self.fx.push(Effect::Answer { to, stream: service.stream, stay, packet });
     }
 
     pub(super) fn store(&mut self, command: Command) {

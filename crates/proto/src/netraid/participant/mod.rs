@@ -38,7 +38,7 @@ use super::pending::{Pending, Prepare, WriteKey};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
 use crate::fair::{Discipline, Shares};
-use crate::seat::{Entered, Notice, Places, Request as _, Seat, Stay, Turns};
+use crate::seat::{Entered, Kept, Notice, Places, Request as _, Seat, Stay, Targets, Turns};
 use arrivals::{Arrival, ArrivalId, MergeJob};
 use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId};
 use branches::{Found, Look, Wanted};
@@ -379,7 +379,12 @@ impl Participant {
     // ---- turns ----
 
     /// A request comes: it begins, or waits for its turn.
-    fn arrive(&mut self, cx: &mut Context<'_>, arrival: Arrival) {
+    fn arrive(&mut self, cx: &mut Context<'_>, mut arrival: Arrival) {
+        if self.seat.is_timed(arrival.service().stream)
+            && let Some(stay) = arrival.stay_mut()
+        {
+            stay.count();
+        }
         if !self.wants_turn(&arrival) || self.seat.admits(cx.now, self.at_disk(), &arrival) {
             return self.begin(cx, arrival);
         }
@@ -486,6 +491,26 @@ impl Participant {
     /// How many requests are at the disk at a time from now on.
     pub fn set_places(&mut self, places: Places) {
         self.seat.set_places(places);
+    }
+
+    /// Within what streams are to be served from now on.
+    pub fn set_targets(&mut self, targets: &Targets) {
+        self.seat.set_targets(targets);
+    }
+
+    /// A request of a stream was answered.
+    pub fn on_answer(&mut self, now: Time, stream: StreamId, stay: &Stay) {
+        self.seat.on_answer(now, stream, stay);
+    }
+
+    /// How targets were kept lately, by stream.
+    pub fn targets_kept(&self) -> impl Iterator<Item = (StreamId, Kept)> + '_ {
+        self.seat.targets_kept()
+    }
+
+    /// How many requests are at the disk at a time now, as targets are missed or kept.
+    pub fn places_used(&self, now: Time) -> Places {
+        Places(self.seat.places_used(now))
     }
 
     /// What streams were served here, and what waits of them.

@@ -109,7 +109,7 @@ pub(super) fn tell(jobs: &mut Jobs, cx: &mut Context<'_>, told: &RepairTold, out
     match told.asker {
         RepairAsker::Node(to, operation) => {
             let message = Message::Repaired { operation, outcome, wait: told.stay.wait(cx.now) };
-            cx.answer(to, told.service, message, Payload::new());
+            cx.answer(to, (told.service, told.stay), message, Payload::new());
         }
         RepairAsker::Lost(job) => jobs.on_lost(job, told.span, outcome == RepairOutcome::Taken),
     }

@@ -233,6 +233,7 @@ impl Writes {
         let (doomed, old) = (*doomed, old.take());
         if !doomed {
             answer_prepared(at.cx, &pending.prepare, old.as_ref());
+            pending.prepare.stay.answered();
         }
         pending.state = State::Staged { since: at.cx.now, old, looked_up: None };
         if doomed {

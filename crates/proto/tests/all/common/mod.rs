@@ -214,6 +214,10 @@ pub struct Cluster {
     pub passes: Selects,
     /// The disk of this brick answers so much later.
     pub late_disk: Option<(BrickId, Duration)>,
+    /// Whether the late disk answers one thing after the other.
+    pub is_serial: bool,
+    /// When it has answered all that it was asked, if so.
+    disk_free: Time,
     /// Messages for which this says yes arrive so much later.
     pub late_messages: Option<(Selects, Duration)>,
     /// What is under way for longer than a moment, by when it arrives and in the order in which it was sent.
@@ -246,6 +250,8 @@ impl Cluster {
             dead: Vec::new(),
             passes: |_, _, _| true,
             late_disk: None,
+            is_serial: false,
+            disk_free: Time::ZERO,
             late_messages: None,
             delayed: BTreeMap::new(),
             wire: VecDeque::new(),
@@ -582,7 +588,9 @@ impl Cluster {
                 BrickEffect::Store { command, .. } => {
                     if let Some(reply) = disk.on(command) {
                         if let Some((_, by)) = self.late_disk.filter(|(late, _)| *late == id) {
-                            self.delay(by, Delayed::Reply(id, reply));
+                            let begins = if self.is_serial { self.disk_free.max(self.now) } else { self.now };
+                            self.disk_free = begins + by;
+                            self.delay(self.disk_free.since(self.now), Delayed::Reply(id, reply));
                             continue;
                         }
                         let mut more = Vec::new();
