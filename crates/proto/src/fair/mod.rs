@@ -89,4 +89,6 @@ pub trait Discipline: Debug + Send {
     fn deadline(&self) -> Option<Time> {
         None
     }
+    /// Asserts what must hold.
+    fn check(&self) {}
 }

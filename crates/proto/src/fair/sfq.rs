@@ -66,6 +66,10 @@ pub struct Sfq {
     reserved_run: u32,
     /// How many streams are known when idle ones are looked for next.
     prune_at: usize,
+    /// What left by weight so far and was not given back, in units of cost: by this it is known how much others got while a stream waited.
+    by_weight: u64,
+    /// The greatest cost of a request so far.
+    cost_max: u32,
 }
 
 /// What is known of a stream, whether it waits or not.
@@ -80,6 +84,13 @@ struct Stream {
     stood: Time,
     /// The finish tag of its request that left last.
     finish: Tag,
+    /// Its first request does not stand before this, however often it is looked at again: what it owes decays, and is no claim to what others
+    /// were served meanwhile.
+    floor: Tag,
+    /// What had left by weight, of all streams, when its first request came to stand in the order.
+    stood_at: u64,
+    /// What was given back of it and is not taken off `Sfq::by_weight` yet.
+    refunded: u64,
     /// Served elsewhere, and told without a request, or with one that was withdrawn.
     told: u64,
     owed: Owed,
@@ -172,7 +183,8 @@ impl Stream {
         let told = u64::from(delay).saturating_add(self.told);
         let owed = self.owed.now(now, history);
         let applied = told.saturating_add(owed as u64).min(share.delay_max(cost));
-        let start = clock.start(self.finish + Tag::of(applied, share.weight()), (self.since, now));
+        let start =
+            clock.start(self.finish + Tag::of(applied, share.weight()), (self.since, now)).max(self.floor);
         // A time from which on it is within a rate, moved by what it was served elsewhere.
         let moved = |from: Time, rate| (from + time_of(told, rate)).min(from.max(self.stood + ELSEWHERE_MAX));
         let reserved = (share.reservation() > 0)
@@ -210,6 +222,8 @@ impl Sfq {
             held: BTreeSet::new(),
             reserved_run: 0,
             prune_at: STREAMS_KEPT,
+            by_weight: 0,
+            cost_max: 0,
         }
     }
 
@@ -242,8 +256,9 @@ impl Sfq {
 
     /// Changes what is known of a stream that is known.
     fn change(&mut self, now: Time, id: StreamId, change: impl FnOnce(&mut Stream)) {
-        self.take(id);
+        let before = self.take(id).map_or(Tag::ZERO, |first| first.start.min(self.virtual_time));
         if let Some(stream) = self.streams.get_mut(&id) {
+            stream.floor = stream.floor.max(before);
             change(stream);
         }
         self.put(now, id);
@@ -254,8 +269,11 @@ impl Sfq {
         while let Some(&(at, id)) = self.held.first()
             && at <= now
         {
-            let virtual_time = self.virtual_time;
-            self.change(now, id, |stream| stream.since = stream.since.max(virtual_time));
+            let (virtual_time, by_weight) = (self.virtual_time, self.by_weight);
+            self.change(now, id, |stream| {
+                stream.since = stream.since.max(virtual_time);
+                stream.stood_at = by_weight;
+            });
         }
     }
 
@@ -271,6 +289,16 @@ impl Sfq {
         stream.refunds.left(is_reserved, limited.since(stream.stood));
         stream.stood = now;
         stream.finish = start + Tag::of(cost, share.weight());
+        if is_reserved && share.minimum() > 0 {
+            // Service that comes first, whatever the weight is, must not be held against its minimum later.
+            stream.finish = stream.finish.min(self.virtual_time + Tag::of(cost, share.minimum()));
+        }
+        let given_back = stream.refunded.min(cost);
+        stream.refunded -= given_back;
+        if !is_reserved {
+            self.by_weight += cost - given_back;
+        }
+        (stream.floor, stream.stood_at) = (Tag::ZERO, self.by_weight);
         self.latest = self.latest.max(stream.finish);
         stream.told = 0;
         stream.owed = left;
@@ -317,10 +345,12 @@ impl Discipline for Sfq {
             self.virtual_time = self.virtual_time.max(self.latest);
         }
         let virtual_time = self.virtual_time;
+        self.cost_max = self.cost_max.max(cost);
         let stream = self.streams.entry(id).or_default();
         stream.waiting.insert(ticket, Waiting { cost, delay });
         if stream.waiting.len() == 1 {
             (stream.since, stream.stood) = (virtual_time, now);
+            (stream.floor, stream.stood_at) = (Tag::ZERO, self.by_weight);
             self.put(now, id);
         }
     }
@@ -347,6 +377,8 @@ impl Discipline for Sfq {
         let (cost, share) = (u64::from(cost), self.shares.of(id));
         self.change(now, id, |stream| {
             stream.finish = stream.finish - Tag::of(cost, share.weight());
+            stream.floor = stream.floor - Tag::of(cost, share.weight());
+            stream.refunded += cost;
             if share.reservation() > 0 {
                 let part = stream.refunds.reserved_part;
                 stream.reserved = stream.reserved - time_of(cost, share.reservation()).mul_f64(part);
@@ -370,11 +402,52 @@ impl Discipline for Sfq {
             self.take(*id);
         }
         self.shares = shares.clone();
+        let (virtual_time, by_weight, cost_max) = (self.virtual_time, self.by_weight, self.cost_max);
+        for (id, stream) in &mut self.streams {
+            // What a stream did not get under its old share it does not make up for under the new one, and a minimum holds from now on.
+            (stream.floor, stream.stood_at) = (virtual_time, by_weight);
+            let minimum = self.shares.of(*id).minimum();
+            if minimum > 0 {
+                let most = virtual_time + Tag::of(u64::from(cost_max), minimum);
+                stream.finish = stream.finish.min(most);
+            }
+        }
         waiting.into_iter().for_each(|id| self.put(now, id));
     }
 
     fn deadline(&self) -> Option<Time> {
         self.held.first().filter(|_| self.by_start.is_empty()).map(|(at, _)| *at)
+    }
+
+    /// No stream starves that has a minimum, and is not held back by a limit: what left by weight since its first request came to stand in the order
+    /// is bounded.
+    ///
+    /// *The bound.* Let that request stand since virtual time was `v`, `w` be the stream's weight, `m` its minimum, and `c` the greatest cost. The
+    /// finish tag of its request before is at most `v + c/m`, as each request moves `v` to its own start or is cut to that ([`Sfq::leave`]).
+    /// The request applies a delay of at most `(w/m - 1) c`, which is `c/m - c/w` on the tag, whatever gateways say. So it starts at
+    /// `v + 2c/m` at the latest, and nothing that starts later leaves before it by weight. Another stream of weight `w_g` stands at `v` at the earliest,
+    /// but for what was given back to it, which is not counted; so it gets `w_g 2c/m` at the most, and what exceeds that is part of
+    /// one request. Between two requests that leave by weight at most [`RESERVED_RUN_MAX`] leave by their reservations.
+    fn check(&self) {
+        assert!(self.reserved_run <= RESERVED_RUN_MAX, "reservations leave something to the others");
+        // Streams that were served meanwhile may be forgotten from so many on, and other clocks promise other things.
+        if self.streams.len() >= STREAMS_KEPT || self.clock != Clock::StartTime {
+            return;
+        }
+        let weights: u128 = self.streams.keys().map(|id| u128::from(self.shares.of(*id).weight())).sum();
+        let (streams, cost_max) = (self.streams.len() as u128, u128::from(self.cost_max));
+        for (_, _, id) in &self.by_start {
+            let share = self.shares.of(*id);
+            let (others, minimum) = (weights - u128::from(share.weight()), u128::from(share.minimum()));
+            let Some(stream) = self.streams.get(id).filter(|_| minimum > 0) else { continue };
+            let got = u128::from(self.by_weight - stream.stood_at);
+            // Tags are rounded down: a unit a stream.
+            let bound = others * 2 * cost_max / minimum + streams * (cost_max + 1);
+            assert!(
+                got <= bound,
+                "{id:?} waits while others get {got} units, and {bound} at the most: {stream:?}"
+            );
+        }
     }
 }
 
@@ -424,6 +497,7 @@ mod tests {
                 waiting[stream] -= 1;
                 served[stream] += 1;
             }
+            sfq.check();
         }
         served
     }
@@ -575,6 +649,7 @@ mod tests {
                     sfq.elsewhere(now, id(2), u32::MAX);
                 }
                 let Ticket(number) = sfq.pop(now).expect("they wait");
+                sfq.check();
                 let stream = (number % 3) as usize;
                 waiting[stream] -= 1;
                 served[stream] += 1;
@@ -586,6 +661,35 @@ mod tests {
         run(60_000, false);
         let served = run(300, false);
         assert!(served.iter().all(|served| (95..=105).contains(served)), "{served:?}");
+    }
+
+    /// Stream 1 is told to have had much elsewhere, and waits for that at a weight of 1.
+    #[test]
+    fn a_greater_weight_is_no_claim_to_what_others_were_served_before() {
+        let shares = |weight| [Share::total(weight), Share::total(100).with_minimum(10)];
+        let mut sfq = sfq(History::USUAL, &shares(1));
+        push(&mut sfq, Time::ZERO, 1, 1);
+        sfq.elsewhere(Time::ZERO, id(1), 1_000_000);
+        let [first, second] = served::<2>(&mut sfq, Time::ZERO, 5_000);
+        assert_eq!((first, second), (0, 5_000));
+        let now = Time::ZERO + 5_000 * MS;
+        sfq.set_shares(now, &(1..).map(id).zip(shares(100_000)).collect());
+        let [_, second] = served::<2>(&mut sfq, now, 10_000);
+        assert!(second >= 9, "a thousandth of 10,000: {second}");
+    }
+
+    /// Stream 1 has half of the disk by its reservation, and a hundredth of it by its weight.
+    #[test]
+    fn who_had_a_reservation_keeps_its_minimum_without_it() {
+        let share = Share::total(2).with_minimum(1);
+        let shares = |reservation| [share.with_rates(reservation, 0), Share::total(99), Share::total(99)];
+        let mut sfq = sfq(History::USUAL, &shares(5_000));
+        let [first, ..] = served::<3>(&mut sfq, Time::ZERO, 20_000);
+        assert!(first > 9_000, "{first}");
+        let now = Time::ZERO + 20_000 * MS;
+        sfq.set_shares(now, &(1..).map(id).zip(shares(0)).collect());
+        let [first, ..] = served::<3>(&mut sfq, now, 2_000);
+        assert!((18..=22).contains(&first), "a hundredth of 2,000: {first}");
     }
 
     #[test]

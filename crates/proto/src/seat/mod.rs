@@ -382,5 +382,6 @@ impl<T: Request> Seat<T> {
         assert_eq!(self.bytes, bytes, "the content that waits is counted");
         let of_streams: u32 = self.streams.values().sum();
         assert_eq!(self.waiting.len(), of_streams as usize, "what waits is counted for its stream");
+        self.discipline.check();
     }
 }
