@@ -85,6 +85,7 @@ base::named! {
         SlowMemberKeptWhereItsGroupsNeedIt: "slow member kept where its groups need it",
         SlowMemberLeftOut: "slow member left out",
         SlowMemberNeededAgain: "slow member needed again",
+        StreamChangedWhileItsRequestsWaited: "stream was made, changed or deleted while its requests waited",
         StretchGivenBack: "stretch given back",
         TornJournalTailAtRecovery: "torn journal tail at recovery",
         UnitReconstructedFromItsRow: "unit reconstructed from its row",

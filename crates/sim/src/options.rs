@@ -184,6 +184,15 @@ pub(crate) struct Clocks {
     pub(crate) offset_ns: u64,
 }
 
+/// What is done with streams in a run: each a seed of draws of its own, so that runs without it are as they would be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Intrigues {
+    /// One gateway lies about delays, and whoever comes in its place.
+    pub(crate) lies: Option<u64>,
+    /// An operator makes, changes and deletes streams.
+    pub(crate) commands: Option<u64>,
+}
+
 /// What the seed drew.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
@@ -199,6 +208,8 @@ pub(crate) struct Shape {
     pub(crate) turns: Turns,
     /// What streams are entitled to there.
     pub(crate) shares: Shares,
+    /// What is done with streams beside that.
+    pub(crate) intrigues: Intrigues,
     pub(crate) faults: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,
@@ -266,6 +277,7 @@ impl Shape {
             },
             turns: draw_turns(seed),
             shares: draw_shares(seed),
+            intrigues: if options.faults { draw_intrigues(seed) } else { Intrigues::default() },
             faults: options.faults,
             plant: options.plant.clone(),
             hardware: None,
@@ -283,11 +295,12 @@ impl Shape {
         let volumes = self.volumes.iter().map(|plan| format!("{} ({})", plan.layout, plan.read_policy));
         let volumes: Vec<String> = volumes.collect();
         format!(
-            "{} bricks of {} disks{}, {} gateways, {} clients, {} actors on {}",
+            "{} bricks of {} disks{}, {} gateways{}, {} clients, {} actors on {}",
             self.bricks,
             self.disks.per_brick,
             self.describe_turns(),
             self.gateways,
+            if self.intrigues.lies.is_some() { " of which one lies" } else { "" },
             self.load.clients,
             self.load.actors,
             volumes.join(", ")
@@ -373,6 +386,14 @@ fn draw_shares(seed: u64) -> Shares {
         (StreamId(stream), Share::total(weight).with_minimum(minimum).with_rates(reservation, limit))
     };
     (0..8).map(share).collect()
+}
+
+/// In three of ten seeds an operator works on streams, and in half of these, and some others, a gateway lies about delays.
+fn draw_intrigues(seed: u64) -> Intrigues {
+    let mut draw = Draw::new(seed ^ 0x6c69_6573);
+    let commands = draw.percent(30).then(|| draw.bits());
+    let lies = draw.percent(if commands.is_some() { 50 } else { 10 }).then(|| draw.bits());
+    Intrigues { lies, commands }
 }
 
 /// Policies of a seed's volumes, drawn apart from all else. Half of them are the one with the most to go wrong.

@@ -15,6 +15,7 @@ base::named! {
     pub enum Seen {
         NoSpaceAnswered: "ENOSPC answered",
         ClientServedWithinSecondsAfterItsGatewayWasKilled: "client served within seconds after its gateway was killed",
+        GatewayLiedAboutADelay: "a gateway lied about a delay",
         DisksLostInTheMiddleOfARebuild: "disks lost in the middle of a rebuild",
         JoinerCrashedWhileCatchingUp: "joiner crashed while catching up",
         RottenBrickScrubbedClean: "rotten brick scrubbed clean",
@@ -57,6 +58,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::World(Seen::DisksLostInTheMiddleOfARebuild),
     Rare::Machine(Counter::DuplicateAnswersToARead),
     Rare::Machine(Counter::DuplicateRequestSuppressed),
+    Rare::World(Seen::GatewayLiedAboutADelay),
     Rare::World(Seen::NoSpaceAnswered),
     Rare::Machine(Counter::InDoubtWriteSettledByAnotherGateway),
     Rare::World(Seen::JoinerCrashedWhileCatchingUp),
@@ -83,6 +85,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::SlowMemberLeftOut),
     Rare::Machine(Counter::SlowMemberNeededAgain),
     Rare::World(Seen::SourceCrashedWhileAnotherCaughtUp),
+    Rare::Machine(Counter::StreamChangedWhileItsRequestsWaited),
     Rare::Machine(Counter::TornJournalTailAtRecovery),
     Rare::Machine(Counter::UnitReconstructedFromItsRow),
     Rare::Machine(Counter::UnreadableBlocksRepaired),

@@ -4,6 +4,7 @@
 //! Nothing of it is durable. A brick that starts goes by its configuration, until the answer to its first heartbeat.
 
 use super::{Brick, BrickEffect};
+use crate::counters::Counter;
 use crate::fair::{Order, Share, Shares};
 use crate::netraid::participant::Participant;
 use crate::seat::{Kept, Places, Targets, Turns};
@@ -64,6 +65,9 @@ impl Brick {
         let timed = table.streams.iter().filter(|stream| stream.latency_us > 0);
         let targets: Targets =
             timed.map(|stream| (stream.id, Duration::from_micros(u64::from(stream.latency_us)))).collect();
+        if self.waits_of_changed(&table) {
+            self.counters.count(Counter::StreamChangedWhileItsRequestsWaited);
+        }
         self.streams.table = Some(table);
         self.with_all(now, fx, |participant, cx| {
             if turns.order != before.order {
@@ -73,6 +77,14 @@ impl Brick {
             participant.set_shares(now, &shares);
             participant.set_targets(&targets);
         });
+    }
+
+    /// Whether requests wait of a stream that is another one in this table.
+    fn waits_of_changed(&self, table: &StreamTable) -> bool {
+        let before = |id| self.streams.table.as_ref().and_then(|before| before.get(id));
+        self.stream_uses()
+            .iter()
+            .any(|used| used.waiting > 0 && before(used.stream) != table.get(used.stream))
     }
 
     /// What the directory is told with a heartbeat.

@@ -18,6 +18,9 @@ impl World {
         if self.shape.faults && !self.administrator.duties.is_empty() {
             self.later(SECOND, Event::Administer);
         }
+        if self.shape.faults && self.administrator.streams.is_some() {
+            self.later(SECOND, Event::AdministerStreams);
+        }
     }
 
     /// The administrator has its turn.
@@ -175,7 +178,7 @@ impl World {
         })
     }
 
-    fn command(&mut self, request: AdminRequest, volume: usize) {
+    pub(super) fn command(&mut self, request: AdminRequest, volume: usize) {
         self.note(0, &format!("is told by the administrator: {request:?}"));
         if let AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } = &request {
             self.administrator.evicted.insert(*brick);
@@ -224,7 +227,7 @@ impl World {
                 self.administrator.restored.push(cut);
             }
             (AdminRequest::DeleteVolume { .. }, _) => self.faults.count(Incident::SnapshotsDeleted),
-            _ => {}
+            (request, _) => self.on_streams_done(request),
         }
         Ok(())
     }
@@ -237,6 +240,7 @@ impl World {
                 AdminRequest::ReadmitBrick { .. } | AdminRequest::ReplaceBrick { .. },
                 AdminError::Invalid(_),
             ) => {}
+            (request, error) if self.may_refuse(request, error, command.volume) => {}
             _ => {
                 let what = format!("{:?} was answered with '{error}'", command.request);
                 return Err(Violation::new("live", what));
@@ -248,7 +252,7 @@ impl World {
             AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } => {
                 self.administrator.evicted.remove(brick);
             }
-            _ => {}
+            request => self.on_streams_refused(request),
         }
         Ok(())
     }

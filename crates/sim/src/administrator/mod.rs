@@ -1,13 +1,15 @@
 //! The administrator: gives commands to the directory while everything else goes on, and remembers what came of them.
 //!
-//! What it remembers is here; `commands` is how it acts in the world.
+//! What it remembers is here; `commands` is how it acts in the world, and `streams` what it does with streams, in runs of which it is asked.
 
 mod commands;
+mod streams;
 
 use crate::units::{MS, SECOND};
 use base::{BrickId, GroupId, VolumeId};
 use model::Draw;
 use std::collections::{BTreeMap, BTreeSet};
+use streams::Streams;
 use wire::AdminRequest;
 
 /// Commands under way at a time.
@@ -85,10 +87,12 @@ pub(crate) struct Administrator {
     coming: BTreeMap<VolumeId, u64>,
     /// The group that hears late of the cut that is being made, and until when.
     late: Option<(GroupId, u64)>,
+    streams: Option<Streams>,
 }
 
 impl Administrator {
-    pub(crate) fn new(mut draw: Draw) -> Administrator {
+    /// `streams` are the draws of what it does with streams.
+    pub(crate) fn new(mut draw: Draw, streams: Option<u64>) -> Administrator {
         let duties = DUTIES.iter().filter(|(_, percent)| draw.percent(*percent)).map(|(duty, _)| *duty);
         Administrator {
             duties: duties.collect(),
@@ -103,6 +107,7 @@ impl Administrator {
             cuts: 0,
             coming: BTreeMap::new(),
             late: None,
+            streams: streams.map(Streams::new),
         }
     }
 

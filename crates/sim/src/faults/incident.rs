@@ -33,6 +33,10 @@ base::named! {
         SmallDisks: "small disks",
         Snapshots: "snapshots",
         SnapshotsDeleted: "snapshots deleted",
+        StreamsChanged: "streams changed",
+        StreamsDeleted: "streams deleted",
+        StreamsMade: "streams made",
         UnreadableSectors: "unreadable sectors",
+        VolumesGivenToOtherStreams: "volumes given to other streams",
     }
 }

@@ -5,11 +5,12 @@
 //! blocks) is bounded by what each layout promises to survive at that moment: [`tolerance`].
 //!
 //! What faults are and what they left is here and in `harm`; `course` is how they happen to the world, one after the other,
-//! by `nodes`, `network` and `rot`.
+//! by `nodes`, `network` and `rot`. Apart from that course, and until the end of the run, a gateway may lie: `lies`.
 
 mod course;
 mod harm;
 mod incident;
+mod lies;
 mod network;
 mod nodes;
 mod rot;
@@ -20,6 +21,7 @@ use crate::units::{MS, SECOND};
 use base::BrickId;
 use harm::{Harm, Rot};
 pub(crate) use incident::Incident;
+use lies::Liar;
 use model::Draw;
 use model::link::Arrivals;
 use std::collections::BTreeMap;
@@ -61,6 +63,8 @@ pub(crate) struct Faults {
     armed: Option<usize>,
     /// No further fault before.
     quiet_until_ns: u64,
+    /// Who lies about delays.
+    liar: Option<Liar>,
 }
 
 /// What may go wrong.
@@ -124,6 +128,7 @@ impl Faults {
             hindered_ns: 0,
             armed: None,
             quiet_until_ns: 0,
+            liar: shape.intrigues.lies.map(Liar::new),
         }
     }
 

@@ -81,6 +81,7 @@ impl World {
         match self.nodes[node].kind().clone() {
             Kind::Gateway(_) => {
                 let next = self.add_gateway();
+                self.faults.pass_on_lies(node, next);
                 self.later(outage_ns, Event::Boot { node: next });
             }
             Kind::Client(_, volume) => {

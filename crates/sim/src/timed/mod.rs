@@ -24,7 +24,7 @@ pub mod threads;
 pub mod workload;
 
 use crate::checkers::Violation;
-use crate::options::{Clocks, Disks, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
+use crate::options::{Clocks, Disks, Intrigues, Load as Clients, Phases, Shape, Upkeep, VolumePlan};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
@@ -551,6 +551,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
         clocks: Clocks { skew_ppm: 0, offset_ns: 0 },
         turns: Turns::default(),
         shares: Shares::default(),
+        intrigues: Intrigues::default(),
         faults: false,
         plant: None,
         hardware: Some(Rc::new(hardware)),

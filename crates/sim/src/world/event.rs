@@ -137,6 +137,8 @@ pub(crate) enum Event {
     },
     /// The administrator has its turn.
     Administer,
+    /// It has its turn with streams.
+    AdministerStreams,
     Fault,
     FaultEnd(Fault),
 }

@@ -90,7 +90,7 @@ impl World {
         let mut draw = Draw::new(seed ^ 0x5eed_b41c);
         let faults = Faults::new(draw.fork(), &shape);
         let workload = Workload::new(draw.fork(), &shape);
-        let administrator = Administrator::new(draw.fork());
+        let administrator = Administrator::new(draw.fork(), shape.intrigues.commands);
         World {
             time: Timeline::new(),
             nodes: Nodes::new(),
@@ -260,6 +260,7 @@ impl World {
             Event::Actor { actor, turn } => self.on_turn(actor, turn),
             Event::Failover { tag } => self.on_failover_due(tag),
             Event::Administer => self.on_administer(),
+            Event::AdministerStreams => self.on_administer_streams(),
             Event::Fault => self.on_fault(),
             Event::FaultEnd(fault) => self.end_fault(fault),
         }

@@ -42,7 +42,9 @@ impl World {
     /// A gateway under an id of its own; it does not run yet.
     pub(crate) fn add_gateway(&mut self) -> usize {
         let id = GatewayId(self.physics.draw().bits() >> 1);
-        self.nodes.add(NodeId::Gateway(id), Kind::Gateway(id))
+        let node = self.nodes.add(NodeId::Gateway(id), Kind::Gateway(id));
+        self.faults.appoint_liar(node);
+        node
     }
 
     /// An attached client under an id of its own; it does not run yet.

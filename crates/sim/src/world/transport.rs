@@ -10,8 +10,11 @@ use wire::{Change, Message, Packet};
 
 impl World {
     /// Sends a packet, if there is a connection.
-    pub(super) fn send(&mut self, from: usize, to: NodeId, packet: Packet) {
+    pub(super) fn send(&mut self, from: usize, to: NodeId, mut packet: Packet) {
         let sender = self.nodes[from].id();
+        if let Some(more) = self.lie(from, to, &mut packet.message) {
+            self.send(from, to, Packet::from(more));
+        }
         if self.is_watched {
             self.judges.watch(sender, to, &packet.message);
             self.follow(&packet.message);
