@@ -5,7 +5,8 @@
 //! (events, machines, network, power), `workload` (clients), `administrator`, `faults`, [`checkers`] (what must always
 //! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. [`timed`] measures how fast
 //! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`central`] (the ideal that
-//! no machines can be), [`reference`] (modelled drives beside real ones), [`queue`] (events in the order of time).
+//! no machines can be), [`reference`] (modelled drives beside real ones),
+//! [`theorems`] (how unfair bare queues are), [`queue`] (events in the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 
@@ -26,6 +27,7 @@ pub mod rare;
 pub mod reference;
 pub mod replay;
 mod shelf;
+pub mod theorems;
 pub mod timed;
 pub mod torture;
 pub mod trace;

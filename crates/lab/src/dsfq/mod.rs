@@ -1,4 +1,5 @@
-//! DSFQ (Wang, Merchant: FAST 2007): every figure of its evaluation, and what sections 3.3.2 and 3.4 tell of. A file each, but for Figures 9 and 11, which have one bed.
+//! DSFQ (Wang, Merchant: FAST 2007): every figure of its evaluation, what sections 3.3.2 and 3.4 tell of, and its theorems. A file each, but for Figures 9 and 11, which have one
+//! bed.
 //!
 //! What the paper leaves unsaid is in `parameters/dsfq.toml`; what came out, and what does not hold, is in `docs/lab/dsfq.md`. [`live`] is what of it runs on daemons too.
 
@@ -12,6 +13,7 @@ mod fig8;
 mod fig9;
 pub mod live;
 mod setup;
+mod theorems;
 
 use crate::experiment::Experiment;
 
@@ -28,5 +30,6 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig14::Fig14),
         Box::new(anomaly::Anomaly),
         Box::new(bursts::Bursts),
+        Box::new(theorems::Theorems),
     ]
 }

@@ -6,7 +6,6 @@ mod common;
 mod fair;
 mod heal;
 mod leaseless;
-mod sharing;
 mod slow;
 mod starved;
 mod streams;

@@ -12,4 +12,5 @@ mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]
 mod shared;
 mod sharing;
+mod theorems;
 mod timed;
