@@ -6,7 +6,7 @@ use serde_json::json;
 use sim::central;
 use sim::timed::{
     self, Arrival, Arrivals, BrickMeasured, BrickSpec, Buses, Cluster, Conditions, Interval, Length,
-    Measured, Message, Mix, Scheme, Window, Workload,
+    Measured, Message, Mix, Scheme, Threads, Window, Workload,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub enum Load {
     },
     /// Requests that come as they are told.
     Stream(Arc<dyn Stream>),
+    /// Threads of each replica group, each of which waits for its answer before it asks again.
+    Threads(Threads),
 }
 
 /// Requests told one by one: a trace, or what is generated like one.
@@ -102,7 +104,7 @@ impl Job for System {
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
         let seen = SeenByAll::default();
-        let workload = self.load.open(seed, &seen)?;
+        let workload = self.load.open(self.cluster.groups.0.len(), seed, &seen)?;
         let (measured, windows) = self.measure(workload, seed)?;
         let Seen { failure, mut notes } = seen.take();
         if let Some(why) = failure {
@@ -143,6 +145,12 @@ impl System {
             return lived.map(|lived| (lived.measured, lived.windows)).map_err(|error| error.to_string());
         }
         let has_buses = cluster.buses != Buses::default() || cluster.network.has_ports;
+        if matches!(self.load, Load::Threads(_)) {
+            return Err(
+                "central has no threads: requests come in a closed or an open loop, or as they are told"
+                    .to_owned(),
+            );
+        }
         if *conditions != Conditions::default() || cluster.hosts.is_some() || has_buses {
             return Err(
                 "central has no machines: no layout, incidents, processors, buses, ports or intervals"
@@ -174,6 +182,7 @@ impl Load {
             Load::Closed { outstanding, mix } => format!("closed {outstanding} {mix:?}"),
             Load::Open { per_second, arrivals, mix } => format!("open {per_second} {arrivals:?} {mix:?}"),
             Load::Stream(stream) => format!("stream {}", stream.describe()),
+            Load::Threads(threads) => format!("{threads:?}"),
         }
     }
 
@@ -187,7 +196,7 @@ impl Load {
         }
         let beyond = format!("{} of the requests lie beyond the cluster's end", percent(wrapped));
         let may_wrap = match self {
-            Load::Closed { .. } | Load::Open { .. } => true,
+            Load::Closed { .. } | Load::Open { .. } | Load::Threads(_) => true,
             Load::Stream(stream) => stream.may_wrap(),
         };
         if !may_wrap {
@@ -196,17 +205,18 @@ impl Load {
         Ok(Some(format!("{beyond}, where addresses begin anew.")))
     }
 
-    /// The requests from the beginning; see [`Stream::open`].
+    /// The requests from the beginning, of a cluster of so many replica groups; see [`Stream::open`].
     ///
     /// # Errors
     /// If a trace cannot be read, with file and line.
-    pub fn open(&self, seed: u64, seen: &SeenByAll) -> Result<Workload, String> {
+    pub fn open(&self, groups: usize, seed: u64, seen: &SeenByAll) -> Result<Workload, String> {
         Ok(match self {
             Load::Closed { outstanding, mix } => Workload::Closed { outstanding: *outstanding, mix: *mix },
             Load::Open { per_second, arrivals, mix } => {
                 Workload::Open { per_second: *per_second, arrivals: *arrivals, mix: *mix }
             }
             Load::Stream(stream) => Workload::Stream(stream.open(seed, seen)?),
+            Load::Threads(threads) => Workload::Threads(vec![threads.clone(); groups]),
         })
     }
 }

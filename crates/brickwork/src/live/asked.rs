@@ -1,14 +1,15 @@
-//! What clients ask for: draws in a closed loop, or requests that are due at their times. The simulator is asked for the same.
+//! What clients ask for: draws in a closed loop, which may have more or fewer threads as time goes on, or requests that are due at their times. The
+//! simulator is asked for the same.
 //!
 //! Requests of an open loop, or of a trace, are drawn or read before anything runs. So both worlds get the very same ones, and what it
 //! takes to make them is not measured.
 
-use anyhow::{Error, Result, ensure};
+use anyhow::{Error, Result, anyhow, ensure};
 use base::{BLOCK_U64, SECTOR_BYTES};
 use lab::system::{Load, SeenByAll};
 use model::Draw;
 use sim::timed::workload::Shape;
-use sim::timed::{Arrival, Arriving, Drawn, Mix, Sizes, Workload};
+use sim::timed::{Arrival, Arriving, Asks, Drawn, Sizes, Threads, Workload};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,11 +33,10 @@ pub(super) enum Asked {
     List(List),
 }
 
-/// Always so many requests outstanding, through all gateways.
+/// So many requests outstanding, through all gateways.
 #[derive(Clone, Debug)]
 pub(super) struct Loop {
-    pub(super) outstanding: u32,
-    pub(super) mix: Mix,
+    pub(super) threads: Threads,
     /// Of the volume.
     pub(super) sectors: u64,
     pub(super) seed: u64,
@@ -54,7 +54,7 @@ pub(super) struct List {
 
 /// The requests of one of several clients.
 pub(super) enum Part {
-    Loop { drawn: Drawn, sectors: u64 },
+    Loop { drawn: Drawn, sectors: u64, count: Vec<(Duration, u32)> },
     List { requests: Arc<[Arrival]>, next: usize, step: usize },
 }
 
@@ -69,7 +69,17 @@ impl Asked {
         }
         match load {
             Load::Closed { outstanding, mix } => {
-                Ok(Asked::Loop(Loop { outstanding: *outstanding, mix: *mix, sectors, seed }))
+                let threads = Threads::constant(*mix, *outstanding);
+                Ok(Asked::Loop(Loop { threads, sectors, seed }))
+            }
+            Load::Threads(threads) => {
+                match threads.asks {
+                    Asks::Mix(mix) => check_sizes(mix.sizes, sectors)?,
+                    Asks::Postmark(postmark) => {
+                        postmark.check(sectors).map_err(|nonsense| anyhow!("workload.postmark.{nonsense}"))?
+                    }
+                }
+                Ok(Asked::Loop(Loop { threads: threads.clone(), sectors, seed }))
             }
             Load::Open { .. } | Load::Stream(_) => List::new(load, sectors, end, seed).map(Asked::List),
         }
@@ -78,9 +88,10 @@ impl Asked {
     /// The same for the simulator, whose [`are_blocks`](sim::timed::Conditions::are_blocks) rounds as is done here.
     pub(super) fn workload(&self) -> Workload {
         match self {
-            Asked::Loop(Loop { outstanding, mix, .. }) => {
-                Workload::Closed { outstanding: *outstanding, mix: *mix }
-            }
+            Asked::Loop(asked) => match (asked.threads.asks, asked.is_steady()) {
+                (Asks::Mix(mix), true) => Workload::Closed { outstanding: asked.threads.most(), mix },
+                _ => Workload::Threads(vec![asked.threads.clone()]),
+            },
             Asked::List(List { requests, .. }) => {
                 let requests = requests.clone();
                 Workload::Stream(Box::new((0..requests.len()).map(move |at| requests[at])))
@@ -91,7 +102,7 @@ impl Asked {
     /// Requests that are outstanding at the most.
     pub(super) fn outstanding(&self) -> u32 {
         match self {
-            Asked::Loop(asked) => asked.outstanding,
+            Asked::Loop(asked) => asked.threads.most(),
             Asked::List(_) => OUTSTANDING_MOST,
         }
     }
@@ -99,9 +110,11 @@ impl Asked {
     /// What the client at one of so many gateways asks for. Requests that are due take gateways in turn, as they do in the simulator.
     pub(super) fn part(&self, gateway: u32, gateways: u32) -> Part {
         match self {
-            Asked::Loop(Loop { mix, sectors, seed, .. }) => {
+            Asked::Loop(Loop { threads, sectors, seed }) => {
                 let draw = Draw::new(seed ^ u64::from(gateway) << 32);
-                Part::Loop { drawn: Drawn::new(*mix, draw), sectors: *sectors }
+                let count = threads.count.iter();
+                let count = count.map(|(at, count)| (*at, share(*count, gateway, gateways))).collect();
+                Part::Loop { drawn: Drawn::new(threads.asks, draw), sectors: *sectors, count }
             }
             Asked::List(List { requests, .. }) => {
                 let first = (gateway + gateways - 1) % gateways;
@@ -113,8 +126,8 @@ impl Asked {
     /// What became of the description on its way to daemons, for people.
     pub(super) fn notes(&self) -> Vec<String> {
         match self {
-            Asked::Loop(Loop { mix, sectors, seed, .. }) => {
-                let mut drawn = Drawn::new(*mix, Draw::new(*seed));
+            Asked::Loop(Loop { threads, sectors, seed }) => {
+                let mut drawn = Drawn::new(threads.asks, Draw::new(*seed));
                 let said: Vec<Shape> = (0..SAMPLE).map(|_| drawn.next(*sectors)).collect();
                 rounding(&said).into_iter().collect()
             }
@@ -123,10 +136,22 @@ impl Asked {
     }
 }
 
+impl Loop {
+    /// Whether it has as many threads all the time.
+    pub(super) fn is_steady(&self) -> bool {
+        matches!(self.threads.count.as_slice(), [(Duration::ZERO, _)])
+    }
+}
+
+/// Of so many threads those of one of several gateways.
+pub(super) fn share(count: u32, gateway: u32, gateways: u32) -> u32 {
+    (count + gateways - 1 - gateway) / gateways
+}
+
 impl List {
     fn new(load: &Load, sectors: u64, end: Duration, seed: u64) -> Result<List> {
         let seen = SeenByAll::default();
-        let mut arriving = Arriving::new(load.open(seed, &seen).map_err(Error::msg)?, sectors, seed);
+        let mut arriving = Arriving::new(load.open(1, seed, &seen).map_err(Error::msg)?, sectors, seed);
         let end_s = end.as_secs_f64();
         let mut told: Vec<Arrival> = Vec::new();
         let mut length = None;
@@ -178,13 +203,27 @@ impl List {
     }
 }
 
+impl Part {
+    /// How many requests may be outstanding so long after the beginning, and when that changes next.
+    pub(super) fn threads(&self, after: Duration) -> (u32, Option<Duration>) {
+        match self {
+            Part::Loop { count, .. } => {
+                let next = count.partition_point(|(at, _)| *at <= after);
+                let now = next.checked_sub(1).map_or(0, |at| count[at].1);
+                (now, count.get(next).map(|(at, _)| *at))
+            }
+            Part::List { .. } => (u32::MAX, None),
+        }
+    }
+}
+
 impl Iterator for Part {
     /// When it is due, after the beginning, and what it asks for: whole blocks. In a loop it is due at once.
     type Item = (Option<Duration>, Shape);
 
     fn next(&mut self) -> Option<(Option<Duration>, Shape)> {
         match self {
-            Part::Loop { drawn, sectors } => Some((None, asked(drawn.next(*sectors)))),
+            Part::Loop { drawn, sectors, .. } => Some((None, asked(drawn.next(*sectors)))),
             Part::List { requests, next, step } => {
                 let found = requests.get(*next)?;
                 *next += *step;
@@ -243,7 +282,7 @@ mod tests {
     use super::*;
     use base::Time;
     use lab::system::Stream;
-    use sim::timed::{Arrivals, Locality};
+    use sim::timed::{Arrivals, Locality, Mix, Postmark};
 
     const SECTORS: u64 = 4096;
     const END: Duration = Duration::from_secs(1);
@@ -311,6 +350,27 @@ mod tests {
         }
         assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), all.len());
         assert!(asked.notes()[0].contains("times the bytes"), "{:?}", asked.notes());
+    }
+
+    /// Five threads through two gateways, and none from second to second.
+    #[test]
+    fn threads_are_divided_among_gateways_and_come_and_go() {
+        let threads = Threads::on_off(Postmark::DSFQ, 5, END, 3 * END);
+        let asked = Asked::new(&Load::Threads(threads), 1 << 18, END, 1).expect("daemons can do that");
+        assert_eq!(asked.outstanding(), 5);
+        assert!(matches!(asked.workload(), Workload::Threads(all) if all.len() == 1));
+        let parts = [0, 1].map(|gateway| asked.part(gateway, 2));
+        let at = |ms: u64| parts.each_ref().map(|part| part.threads(Duration::from_millis(ms)));
+        assert_eq!(at(500), [(3, Some(END)), (2, Some(END))]);
+        assert_eq!(at(1_000), [(0, Some(2 * END)), (0, Some(2 * END))]);
+        assert_eq!(at(9_000), [(0, None), (0, None)]);
+        for part in parts {
+            let all: Vec<_> = part.take(100).collect();
+            assert!(all.iter().all(|(at, shape)| at.is_none() && shape.in_blocks() == *shape));
+        }
+        let why = Asked::new(&Load::Threads(Threads::constant(Postmark::DSFQ, 5)), SECTORS, END, 1);
+        let why = why.expect_err("the volume is too small").to_string();
+        assert!(why.starts_with("workload.postmark.files: "), "{why}");
     }
 
     #[test]

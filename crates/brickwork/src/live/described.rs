@@ -130,6 +130,12 @@ impl Described {
             Some(layout) => layout,
             None => format!("raid1x{}", group.len()).parse()?,
         };
+        if let Load::Threads(threads) = &system.load {
+            ensure!(
+                threads.count.len() == 1 || end.is_some(),
+                "--live of threads that come and go needs both show.window_s and length.seconds"
+            );
+        }
         let is_closed = matches!(system.load, Load::Closed { .. });
         ensure!(
             !is_closed || cluster.write_release == WriteRelease::Nvram,

@@ -1,6 +1,6 @@
 //! The clients: requests in closed loops, or when they are due, whose every read is checked.
 
-use super::asked::{Asked, Part};
+use super::asked::{self, Asked, Part};
 use super::bed::{TAG, VOLUME};
 use anyhow::{Context, Result, anyhow, ensure};
 use base::{BLOCK, BLOCK_U64, SECTOR_BYTES};
@@ -148,7 +148,7 @@ impl Client {
         let connections = endpoints.iter().map(connect).collect::<Result<Vec<_>>>()?;
         let began = Instant::now();
         let start = |(at, (sender, receiver))| {
-            let depth = (asked.outstanding() + count - 1 - at) / count;
+            let depth = asked::share(asked.outstanding(), at, count);
             let mut checked = Checked::new(asked.part(at, count), u64::from(at), began, flags.clone());
             std::thread::spawn(move || {
                 let driven = load::drive(sender, receiver, depth as usize, &mut checked);
@@ -197,6 +197,7 @@ struct Checked {
     flags: Arc<Flags>,
     value: u64,
     began: Instant,
+    outstanding: u32,
     seen: Seen,
     failed: Option<anyhow::Error>,
 }
@@ -204,7 +205,15 @@ struct Checked {
 impl Checked {
     /// Each of several clients writes other values.
     fn new(part: Part, number: u64, began: Instant, flags: Arc<Flags>) -> Checked {
-        Checked { part, flags, value: number << 48 | 1, began, seen: Seen::default(), failed: None }
+        Checked {
+            part,
+            flags,
+            value: number << 48 | 1,
+            began,
+            outstanding: 0,
+            seen: Seen::default(),
+            failed: None,
+        }
     }
 
     fn count(&mut self, operation: &Operation, start: Instant) {
@@ -225,10 +234,17 @@ impl Workload for Checked {
         if self.failed.is_some() || self.flags.stop.load(Ordering::Relaxed) {
             return Next::Finished;
         }
+        let (threads, until) = self.part.threads(self.began.elapsed());
+        if self.outstanding >= threads {
+            // Whoever ends it is not waited for until then.
+            let look = Instant::now() + POLL;
+            return Next::Until(until.map_or(look, |until| look.min(self.began + until)));
+        }
         let Some((due, Shape { sector, count, is_write })) = self.part.next() else { return Next::Finished };
         let command = if is_write { Command::Write } else { Command::Read };
         let blocks = (u64::from(count) / BLOCK_SECTORS) as u32;
         self.value += 1;
+        self.outstanding += 1;
         let operation = Operation { command, block: sector / BLOCK_SECTORS, blocks, value: self.value };
         match due {
             Some(due) => Next::Due(operation, self.began + due),
@@ -249,6 +265,7 @@ impl Workload for Checked {
     }
 
     fn ended(&mut self, operation: &Operation, start: Instant, outcome: Outcome, content: &[u8]) {
+        self.outstanding -= 1;
         let result = match (outcome, operation.command) {
             (Outcome::Done, Command::Read) => {
                 let blocks = (operation.block..).zip(content.chunks_exact(BLOCK));

@@ -3,7 +3,7 @@
 use super::Source;
 use super::form::{self, Form};
 use super::source::number;
-use super::workload::load;
+use super::workload::{Room, load};
 use crate::error::LabError;
 use crate::experiment::Scale;
 use crate::system::{Load, System};
@@ -33,7 +33,13 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     let mut cluster = cluster(source, form, brick)?;
     cluster.hosts = form.processors.as_ref().map(|said| hosts(source, folder, said)).transpose()?;
     cluster.validate().map_err(|error| source.wrong("cluster", error))?;
-    let load = load(source, folder, &form.workload)?;
+    let layout = conditions(source, form)?.layout;
+    let least = cluster.bricks.iter().map(BrickSpec::data_sectors).min().unwrap_or(0);
+    let room = Room {
+        sectors: least * layout.map_or(1, |layout| u64::from(layout.data())),
+        seconds: form.length.seconds,
+    };
+    let load = load(source, folder, &form.workload, room)?;
     let groups = cluster.groups.0.len() as u64;
     if form.length.seconds.is_some() && form.length.requests.is_some() {
         return Err(source.wrong("length.seconds", "stands beside length.requests: give one of them"));

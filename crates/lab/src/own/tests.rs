@@ -23,6 +23,9 @@ requests = 100
 \"workload.outstanding\" = [2, 8]
 ";
 
+/// All that the text says of its workload.
+const CLOSED: &str = "kind = \"closed\"\noutstanding = 4\nmix.reads = 0.9";
+
 fn error(text: &str) -> String {
     parse(Path::new("mine.toml"), text).err().expect("a mistake").to_string()
 }
@@ -37,6 +40,73 @@ fn all_combinations_are_run_in_the_order_of_the_file() {
     let runner = Runner { jobs: 2, kept_in: None, build: String::new(), on_point: &|| () };
     let samples = runner.run("mine", &points, &[1]).unwrap();
     assert!(samples[0].iter().all(|sample| sample.value("throughput_iops") > 10.0));
+}
+
+#[test]
+fn postmark_runs_with_threads_of_every_form() {
+    for threads in [
+        "{ count = 4 }",
+        "{ count = 4, form = \"on-off\", period_s = 1 }",
+        "{ count = 4, form = \"sine\", period_s = 2 }",
+    ] {
+        let workload = format!("kind = \"postmark\"\nthreads = {threads}\npostmark.files = 50");
+        let text = with_workload(&workload).replacen("requests = 100", "seconds = 3", 1);
+        let own = parse(Path::new("mine.toml"), &text).expect("it makes sense");
+        let points = own.points(&own.parameters(), Scale::Full).expect("it makes sense");
+        let runner = Runner { jobs: 2, kept_in: None, build: String::new(), on_point: &|| () };
+        let samples = runner.run("mine", &points, &[1]).expect("it runs");
+        let all = samples[0].iter().map(|sample| sample.value("requests_per_second"));
+        assert!(all.into_iter().all(|requests| requests > 10.0), "{threads}");
+    }
+}
+
+/// The text with this workload, of which nothing is varied.
+fn with_workload(workload: &str) -> String {
+    TEXT.replacen(CLOSED, workload, 1).replacen("\"workload.outstanding\" = [2, 8]\n", "", 1)
+}
+
+#[test]
+fn mistakes_of_threads_and_files_name_their_field() {
+    let cases = [
+        ("kind = \"postmark\"", "mine.toml:3: workload.threads: is missing"),
+        ("kind = \"postmark\"\nthreads.count = 0", "mine.toml:5: workload.threads.count: 0 is not between"),
+        (
+            "kind = \"threads\"\nthreads = { count = 4, form = \"square\" }",
+            "mine.toml:5: workload.threads.form: 'square' is not constant",
+        ),
+        (
+            "kind = \"postmark\"\nthreads.count = 4\nthreads.least = 2",
+            "mine.toml:6: workload.threads.least: belongs to form = \"sine\"",
+        ),
+        (
+            "kind = \"postmark\"\nthreads.count = 4\nthreads.form = \"on-off\"",
+            "mine.toml:3: workload.threads.period_s: is missing",
+        ),
+        (
+            "kind = \"postmark\"\nthreads = { count = 4, form = \"sine\", period_s = 9 }",
+            "mine.toml:11: length.seconds: is missing",
+        ),
+        (
+            "kind = \"threads\"\nthreads.count = 4\npostmark.files = 3",
+            "mine.toml:3: workload.postmark: belongs to kind = \"postmark\"",
+        ),
+        (
+            "kind = \"postmark\"\nthreads.count = 4\npostmark.bytes_most = 9",
+            "mine.toml:3: workload.postmark.bytes_least: sizes go from",
+        ),
+        (
+            "kind = \"postmark\"\nthreads.count = 4\npostmark.files = 4000000000",
+            "mine.toml:6: workload.postmark.files: 4000000000 files need room for",
+        ),
+        (
+            "kind = \"postmark\"\nthreads.count = 4\npostmark.reads = 2",
+            "mine.toml:6: workload.postmark.reads: 2 is not between",
+        ),
+    ];
+    for (workload, expected) in cases {
+        let message = error(&with_workload(workload));
+        assert!(message.starts_with(expected), "{message}\n  instead of {expected}");
+    }
 }
 
 #[test]

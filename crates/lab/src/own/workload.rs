@@ -1,4 +1,4 @@
-//! `[workload]` of a user's file: closed and open loops, traces, generated traces.
+//! `[workload]` of a user's file: closed and open loops, traces, generated traces, threads that come and go, Postmark.
 
 use super::Source;
 use super::records::{Generated, Recorded};
@@ -6,8 +6,9 @@ use super::source::number;
 use crate::error::LabError;
 use crate::system::Load;
 use base::BLOCK_U64;
+use core::time::Duration;
 use serde::Deserialize;
-use sim::timed::{Arrivals, Locality, Mix, Sizes};
+use sim::timed::{Arrivals, Asks, Locality, Mix, Postmark, Sizes, Threads};
 use std::path::Path;
 use std::sync::Arc;
 use trace::Order;
@@ -17,7 +18,7 @@ use trace::WINDOW_RECORDS;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Workload {
-    /// closed, open, trace or generate.
+    /// closed, open, threads, postmark, trace or generate.
     kind: String,
     /// closed: requests in each replica group.
     outstanding: Option<u32>,
@@ -26,6 +27,10 @@ pub(super) struct Workload {
     /// open: poisson unless it says something else.
     arrivals: Option<ArrivalsForm>,
     mix: Option<MixForm>,
+    /// threads, postmark: how many there are in each replica group.
+    threads: Option<ThreadsForm>,
+    /// postmark: as DSFQ has it when absent.
+    postmark: Option<PostmarkForm>,
     file: Option<String>,
     /// trace: told by its beginning when absent.
     format: Option<String>,
@@ -61,6 +66,47 @@ struct ArrivalsForm {
     period_ms: Option<f64>,
 }
 
+/// How many threads there are: always as many, all or none in turn, or along a sine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadsForm {
+    /// At the most.
+    count: u32,
+    /// constant unless it says on-off or sine.
+    form: Option<String>,
+    /// sine: at the least, 0 when absent.
+    least: Option<u32>,
+    /// on-off: all threads and none; sine: from one middle to the next but one.
+    period_s: Option<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PostmarkForm {
+    files: u32,
+    bytes_least: u32,
+    bytes_most: u32,
+    reads: f64,
+    creates: f64,
+    request_bytes_most: u32,
+}
+
+impl Default for PostmarkForm {
+    fn default() -> PostmarkForm {
+        let Postmark { files, bytes_least, bytes_most, reads, creates, request_bytes_most } = Postmark::DSFQ;
+        PostmarkForm { files, bytes_least, bytes_most, reads, creates, request_bytes_most }
+    }
+}
+
+/// What bounds a load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Of each group's volume, at the least.
+    pub(super) sectors: u64,
+    /// How long the load lasts, where the file says so.
+    pub(super) seconds: Option<f64>,
+}
+
 impl Default for MixForm {
     fn default() -> MixForm {
         MixForm { reads: 1.0, mean_bytes: 4096.0, bytes: None, hot_share: 0.0, hot_space: 1.0 }
@@ -68,7 +114,7 @@ impl Default for MixForm {
 }
 
 /// The requests that the file asks for; `folder` is where its files are looked for.
-pub(super) fn load(source: &Source, folder: &Path, form: &Workload) -> Result<Load, LabError> {
+pub(super) fn load(source: &Source, folder: &Path, form: &Workload, room: Room) -> Result<Load, LabError> {
     check_fields(source, form)?;
     let mix = || mixed(source, &form.mix.clone().unwrap_or_default());
     Ok(match form.kind.as_str() {
@@ -88,6 +134,11 @@ pub(super) fn load(source: &Source, folder: &Path, form: &Workload) -> Result<Lo
                 mix: mix()?,
             }
         }
+        "threads" => Load::Threads(threads(source, form, Asks::Mix(mix()?), room)?),
+        "postmark" => {
+            let postmark = postmark(source, &form.postmark.clone().unwrap_or_default(), room)?;
+            Load::Threads(threads(source, form, Asks::Postmark(postmark), room)?)
+        }
         "trace" => Load::Stream(Arc::new(recorded(source, folder, form)?)),
         _ => {
             let name = wanted(source, form, "description", form.description.clone())?;
@@ -104,7 +155,9 @@ fn check_fields(source: &Source, form: &Workload) -> Result<(), LabError> {
         ("outstanding", form.outstanding.is_some(), &["closed"]),
         ("per_second", form.per_second.is_some(), &["open"]),
         ("arrivals", form.arrivals.is_some(), &["open"]),
-        ("mix", form.mix.is_some(), &["closed", "open"]),
+        ("mix", form.mix.is_some(), &["closed", "open", "threads"]),
+        ("threads", form.threads.is_some(), &["threads", "postmark"]),
+        ("postmark", form.postmark.is_some(), &["postmark"]),
         ("file", form.file.is_some(), &["trace"]),
         ("format", form.format.is_some(), &["trace"]),
         ("time_unit", form.time_unit.is_some(), &["trace"]),
@@ -115,8 +168,9 @@ fn check_fields(source: &Source, form: &Workload) -> Result<(), LabError> {
         ("speed_up", form.speed_up.is_some(), &["trace", "generate"]),
     ];
     let kind = form.kind.as_str();
-    if !["closed", "open", "trace", "generate"].contains(&kind) {
-        return Err(source.wrong("workload.kind", format!("'{kind}' is not closed, open, trace or generate")));
+    if !["closed", "open", "threads", "postmark", "trace", "generate"].contains(&kind) {
+        let why = format!("'{kind}' is not closed, open, threads, postmark, trace or generate");
+        return Err(source.wrong("workload.kind", why));
     }
     match fields.iter().find(|(_, is_said, kinds)| *is_said && !kinds.contains(&kind)) {
         Some((name, _, kinds)) => {
@@ -213,6 +267,56 @@ fn mixed(source: &Source, form: &MixForm) -> Result<Mix, LabError> {
     };
     let locality = if form.hot_share == 0.0 { Locality::Uniform } else { hot };
     Ok(Mix { reads: share("reads", form.reads)?, sizes, locality })
+}
+
+fn postmark(source: &Source, form: &PostmarkForm, room: Room) -> Result<Postmark, LabError> {
+    let PostmarkForm { files, bytes_least, bytes_most, reads, creates, request_bytes_most } = *form;
+    let postmark = Postmark { files, bytes_least, bytes_most, reads, creates, request_bytes_most };
+    let wrong = |nonsense: sim::timed::Nonsense| {
+        source.wrong(&format!("workload.postmark.{}", nonsense.field), nonsense.why)
+    };
+    postmark.check(room.sectors).map_err(wrong)?;
+    Ok(postmark)
+}
+
+/// Threads that come and go do so until the load ends.
+fn threads(source: &Source, form: &Workload, asks: Asks, room: Room) -> Result<Threads, LabError> {
+    let said = wanted(source, form, "threads", form.threads.clone())?;
+    let field = |name: &str| format!("workload.threads.{name}");
+    number(source, &field("count"), f64::from(said.count), [1.0, 1e6])?;
+    let kind = said.form.as_deref().unwrap_or("constant");
+    let needs = |name: &str, is_said: bool, kinds: &[&str]| match is_said && !kinds.contains(&kind) {
+        true => {
+            let why = format!("belongs to form = \"{}\", and form is \"{kind}\"", kinds.join("\" or \""));
+            Err(source.wrong(&field(name), why))
+        }
+        false => Ok(()),
+    };
+    needs("least", said.least.is_some(), &["sine"])?;
+    needs("period_s", said.period_s.is_some(), &["on-off", "sine"])?;
+    let changing = || {
+        let missing = || source.wrong(&field("period_s"), format!("is missing: form \"{kind}\" needs it"));
+        let period_s = number(source, &field("period_s"), said.period_s.ok_or_else(missing)?, [0.1, 1e6])?;
+        let missing = || source.wrong("length.seconds", "is missing: threads that come and go need it");
+        let end = Duration::from_secs_f64(room.seconds.ok_or_else(missing)?.min(1e9));
+        Ok((Duration::from_secs_f64(period_s), end))
+    };
+    Ok(match kind {
+        "constant" => Threads::constant(asks, said.count),
+        "on-off" => {
+            let (period, end) = changing()?;
+            Threads::on_off(asks, said.count, period / 2, end)
+        }
+        "sine" => {
+            let (period, end) = changing()?;
+            let least = said.least.unwrap_or(0);
+            number(source, &field("least"), f64::from(least), [0.0, f64::from(said.count)])?;
+            Threads::sine(asks, [least, said.count], period, end)
+        }
+        other => {
+            return Err(source.wrong(&field("form"), format!("'{other}' is not constant, on-off or sine")));
+        }
+    })
 }
 
 fn arriving(source: &Source, form: &ArrivalsForm) -> Result<Arrivals, LabError> {

@@ -33,6 +33,8 @@ pub enum Next {
     Due(Operation, Instant),
     /// Nothing until something in flight is answered.
     Wait,
+    /// The same, or until this moment.
+    Until(Instant),
     Finished,
 }
 
@@ -168,6 +170,11 @@ fn take<W: Workload>(
             match state.workload.next() {
                 Next::Finished => return None,
                 Next::Wait => {}
+                Next::Until(at) => {
+                    let left = at.saturating_duration_since(Instant::now());
+                    state = shared.changed.wait_timeout(state, left).expect("nobody panics with it").0;
+                    continue;
+                }
                 Next::Operation(operation) => break (operation, None),
                 Next::Due(operation, due) => break (operation, Some(due)),
             }
@@ -220,6 +227,31 @@ fn wait_for_work<W>(shared: &Flight<'_, W>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Asks for something when it is asked after a moment.
+    struct Until(Instant, u32);
+
+    impl Workload for Until {
+        fn next(&mut self) -> Next {
+            self.1 += 1;
+            let read = Operation { command: Command::Read, block: 0, blocks: 1, value: 0 };
+            if Instant::now() < self.0 { Next::Until(self.0) } else { Next::Operation(read) }
+        }
+
+        fn fill(&self, _: &Operation, _: &mut [u8]) {}
+
+        fn ended(&mut self, _: &Operation, _: Instant, _: Outcome, _: &[u8]) {}
+    }
+
+    #[test]
+    fn who_has_nothing_until_a_moment_is_asked_again_then() {
+        let soon = Instant::now() + Duration::from_millis(10);
+        let mut workload = Until(soon, 0);
+        let shared = Flight::new(&mut workload);
+        assert!(take(&shared, 1, 1, &mut Vec::new()).is_some());
+        assert!(Instant::now() >= soon);
+        assert!(workload.1 >= 2, "asked before and then");
+    }
 
     /// Reads of the first block that are due at these moments.
     struct Due(Vec<Instant>, usize);

@@ -71,7 +71,7 @@ impl BrickSpec {
 
 impl BrickSpec {
     /// Sectors that can hold data.
-    pub(crate) fn data_sectors(&self) -> u64 {
+    pub fn data_sectors(&self) -> u64 {
         let all = self.drive.capacity_sectors();
         self.data_bytes.map_or(all, |bytes| (bytes / SECTOR_BYTES).min(all))
     }

@@ -17,6 +17,7 @@ mod load;
 pub mod measured;
 mod packets;
 mod policy;
+mod postmark;
 mod requests;
 pub mod sharing;
 pub(crate) mod source;
@@ -44,6 +45,7 @@ use model::DiskConfig;
 use model::host::Work;
 pub(crate) use policy::Keeper;
 use policy::Shared;
+pub use postmark::{Nonsense, Postmark};
 use proto::distribute::policy::Policy as _;
 use proto::fair::Shares;
 use proto::layout::Layout;
@@ -55,7 +57,7 @@ use std::rc::Rc;
 use thiserror::Error;
 pub use threads::Threads;
 use wire::ReadPolicy;
-pub use workload::{Arrival, Arrivals, Drawn, Length, Locality, Mix, Sizes, Workload};
+pub use workload::{Arrival, Arrivals, Asks, Drawn, Length, Locality, Mix, Sizes, Workload};
 
 /// Bytes of the disk in a stripe unit.
 const UNIT_BYTES: u64 = 64 << 10;
@@ -172,7 +174,8 @@ fn check_conditions(
     let release = write_release(cluster, workload);
     match (workload, &conditions.sharing) {
         (Workload::Threads(threads), Some(sharing)) if threads.len() == sharing.volumes.len() => {}
-        (Workload::Threads(_), _) => return refuse("threads that are not those of each of several volumes"),
+        (Workload::Threads(threads), None) if threads.len() == cluster.groups.0.len() => {}
+        (Workload::Threads(_), _) => return refuse("threads that are not those of each volume"),
         (_, Some(_)) => return refuse("several volumes on its bricks, and a load that is not of threads"),
         (_, None) => {}
     }

@@ -1,6 +1,6 @@
 //! Threads: each keeps one request outstanding at its volume, and there are more or fewer of them as time goes on.
 
-use super::workload::{Drawn, Mix, Shape};
+use super::workload::{Asks, Drawn, Shape};
 use core::time::Duration;
 use model::Draw;
 
@@ -8,33 +8,38 @@ use model::Draw;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Threads {
     /// What they ask for.
-    pub mix: Mix,
+    pub asks: Asks,
     /// From these moments of the load on there are so many, by rising time. Nobody asks before the first.
     pub count: Vec<(Duration, u32)>,
 }
 
 impl Threads {
     /// Always as many.
-    pub fn constant(mix: Mix, count: u32) -> Threads {
-        Threads { mix, count: vec![(Duration::ZERO, count)] }
+    pub fn constant(asks: impl Into<Asks>, count: u32) -> Threads {
+        Threads { asks: asks.into(), count: vec![(Duration::ZERO, count)] }
     }
 
     /// All for so long, and none for as long again, from the beginning until `end`.
-    pub fn on_off(mix: Mix, count: u32, half: Duration, end: Duration) -> Threads {
+    pub fn on_off(asks: impl Into<Asks>, count: u32, half: Duration, end: Duration) -> Threads {
         let halves = (end.as_nanos() / half.as_nanos().max(1)) as u32;
         let step = |number: u32| (half * number, if number.is_multiple_of(2) { count } else { 0 });
-        Threads { mix, count: (0..=halves).map(step).collect() }
+        Threads { asks: asks.into(), count: (0..=halves).map(step).collect() }
     }
 
     /// From `least` to `most` and back along a sine of this period, which begins in the middle and rises; looked at once a second until `end`.
-    pub fn sine(mix: Mix, [least, most]: [u32; 2], period: Duration, end: Duration) -> Threads {
+    pub fn sine(asks: impl Into<Asks>, [least, most]: [u32; 2], period: Duration, end: Duration) -> Threads {
         let (middle, swing) = (f64::from(least + most) / 2.0, f64::from(most - least) / 2.0);
         let step = |second: u64| {
             let turns = second as f64 / period.as_secs_f64().max(1e-9);
             let count = middle + swing * libm::sin(turns * core::f64::consts::TAU);
             (Duration::from_secs(second), libm::round(count) as u32)
         };
-        Threads { mix, count: (0..=end.as_secs()).map(step).collect() }
+        Threads { asks: asks.into(), count: (0..=end.as_secs()).map(step).collect() }
+    }
+
+    /// How many there are at the most at a time.
+    pub fn most(&self) -> u32 {
+        self.count.iter().map(|(_, count)| *count).max().unwrap_or(0)
     }
 }
 
@@ -49,7 +54,7 @@ pub(crate) struct Crew {
 
 impl Crew {
     pub(super) fn new(threads: Threads, draw: Draw) -> Crew {
-        Crew { drawn: Drawn::new(threads.mix, draw), count: threads.count, wanted: 0, running: 0 }
+        Crew { drawn: Drawn::new(threads.asks, draw), count: threads.count, wanted: 0, running: 0 }
     }
 
     /// From now on there are to be so many: how many begin. Those that are too many end with their next answer.
@@ -71,6 +76,7 @@ impl Crew {
 
 #[cfg(test)]
 mod tests {
+    use super::super::workload::Mix;
     use super::*;
 
     const END: Duration = Duration::from_secs(40);

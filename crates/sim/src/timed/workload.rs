@@ -1,5 +1,6 @@
 //! What clients ask for: closed loops, open arrivals, and streams of records such as traces.
 
+use super::postmark::{Files, Postmark};
 use super::threads::Threads;
 use base::Time;
 use core::fmt;
@@ -26,7 +27,7 @@ pub enum Workload {
         /// What they ask for.
         mix: Mix,
     },
-    /// The threads of each volume of a [`Sharing`](super::Sharing), in its order.
+    /// The threads of each volume of a [`Sharing`](super::Sharing), in its order; without one, those of each replica group.
     Threads(Vec<Threads>),
     /// Requests that come as they are told.
     Stream(Box<dyn Iterator<Item = Arrival>>),
@@ -144,41 +145,82 @@ impl Shape {
     }
 }
 
-/// Draws requests of a mix.
+/// What threads ask for, one request after the other.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Asks {
+    /// Requests that have nothing to do with one another.
+    Mix(Mix),
+    /// Files that are read, grow, come and go.
+    Postmark(Postmark),
+}
+
+impl From<Mix> for Asks {
+    fn from(mix: Mix) -> Asks {
+        Asks::Mix(mix)
+    }
+}
+
+impl From<Postmark> for Asks {
+    fn from(postmark: Postmark) -> Asks {
+        Asks::Postmark(postmark)
+    }
+}
+
+/// Draws what is asked for.
 #[derive(Debug)]
 pub struct Drawn {
-    mix: Mix,
+    kind: Kind,
     draw: Draw,
 }
 
+#[derive(Debug)]
+enum Kind {
+    Mix(Mix),
+    Postmark(Files),
+}
+
 impl Drawn {
-    pub fn new(mix: Mix, draw: Draw) -> Drawn {
-        Drawn { mix, draw }
+    pub fn new(asks: impl Into<Asks>, draw: Draw) -> Drawn {
+        let kind = match asks.into() {
+            Asks::Mix(mix) => Kind::Mix(mix),
+            Asks::Postmark(postmark) => Kind::Postmark(Files::new(postmark)),
+        };
+        Drawn { kind, draw }
     }
 
-    /// A request within `sectors`.
+    /// A request within `sectors`, as many each time.
     pub fn next(&mut self, sectors: u64) -> Shape {
-        let count = self.count().min(u32::try_from(sectors).unwrap_or(u32::MAX)).max(1);
+        match &mut self.kind {
+            Kind::Mix(mix) => mix.draw(sectors, &mut self.draw),
+            Kind::Postmark(files) => files.next(sectors, &mut self.draw),
+        }
+    }
+}
+
+impl Mix {
+    /// A request within `sectors`.
+    fn draw(&self, sectors: u64, draw: &mut Draw) -> Shape {
+        let count = self.count(draw).min(u32::try_from(sectors).unwrap_or(u32::MAX)).max(1);
         let space = sectors - u64::from(count) + 1;
-        let sector = match self.mix.locality {
-            Locality::Uniform => self.draw.below(space),
+        let sector = match self.locality {
+            Locality::Uniform => draw.below(space),
             Locality::Hot { share, space: part } => {
-                let is_hot = uniform(&mut self.draw) < share;
+                let is_hot = uniform(draw) < share;
                 let hot = ((space as f64 * part) as u64).clamp(1, space);
-                self.draw.below(if is_hot { hot } else { space })
+                draw.below(if is_hot { hot } else { space })
             }
         };
-        let is_aligned = matches!(self.mix.sizes, Sizes::Blocks(_));
+        let is_aligned = matches!(self.sizes, Sizes::Blocks(_));
         let sector = if is_aligned { sector - sector % BLOCK_SECTORS } else { sector };
-        Shape { sector, count, is_write: uniform(&mut self.draw) >= self.mix.reads }
+        Shape { sector, count, is_write: uniform(draw) >= self.reads }
     }
 
-    fn count(&mut self) -> u32 {
-        match self.mix.sizes {
+    fn count(&self, draw: &mut Draw) -> u32 {
+        match self.sizes {
             Sizes::Fixed(count) => count,
-            Sizes::Uniform { least, most } => self.draw.between(u64::from(least), u64::from(most)) as u32,
+            Sizes::Uniform { least, most } => draw.between(u64::from(least), u64::from(most)) as u32,
             Sizes::Blocks(count) => count * BLOCK_SECTORS as u32,
-            Sizes::Exponential(mean) => libm::ceil(exponential(&mut self.draw) * mean / 512.0) as u32,
+            Sizes::Exponential(mean) => libm::ceil(exponential(draw) * mean / 512.0) as u32,
         }
     }
 }
@@ -213,7 +255,7 @@ impl Moments {
 }
 
 /// At least 0 and less than 1.
-fn uniform(draw: &mut Draw) -> f64 {
+pub(super) fn uniform(draw: &mut Draw) -> f64 {
     (draw.bits() >> 11) as f64 / (1u64 << 53) as f64
 }
 

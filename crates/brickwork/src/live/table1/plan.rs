@@ -9,7 +9,7 @@ use lab::outcome::Assumed;
 use lab::parameters::{Parameters, Value};
 use model::drive::{DriveModel, DriveOptions, SECTOR_BYTES};
 use proto::distribute::GRANULE_BYTES;
-use sim::timed::{Locality, Mix, Sizes};
+use sim::timed::{Locality, Mix, Sizes, Threads};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,9 +122,9 @@ impl Plan {
 
     /// What clients ask for.
     pub(super) fn asked(&self) -> Asked {
+        let mix = Mix { reads: READS, sizes: Sizes::Blocks(1), locality: Locality::Uniform };
         Asked::Loop(Loop {
-            outstanding: OUTSTANDING,
-            mix: Mix { reads: READS, sizes: Sizes::Blocks(1), locality: Locality::Uniform },
+            threads: Threads::constant(mix, OUTSTANDING),
             sectors: self.volume.0 / SECTOR_BYTES,
             seed: self.seed,
         })
