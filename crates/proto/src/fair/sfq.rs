@@ -40,8 +40,8 @@ const RESERVED_RUN_MAX: u32 = 7;
 const AT_ONCE: Ticket = Ticket(0);
 /// The part of a request in [`Refunds::reserved_part`].
 const RESERVED_PART_GAIN: f64 = 1.0 / 16.0;
-/// A limit is exceeded for this long at the most, after it has held back for as long what was then left to other bricks.
-const CREDIT_MAX: Duration = Duration::from_millis(20);
+/// By so many requests a limit is exceeded at each brick at the most, after it has held back for as long what was then left to other bricks.
+const CREDIT_MAX: u32 = 2;
 /// From so many streams on those are forgotten that left nothing behind.
 const STREAMS_KEPT: usize = 1024;
 
@@ -93,6 +93,9 @@ struct Stream {
     refunded: u64,
     /// Served elsewhere, and told without a request, or with one that was withdrawn.
     told: u64,
+    /// Served elsewhere, and told in any way, since its last request left: a reservation and a limit count it as soon as it is told, and do not wait until
+    /// the request that told it is the first.
+    told_for_rates: u64,
     owed: Owed,
     /// From when on its next request is within its reservation, and within its limit.
     reserved: Time,
@@ -115,18 +118,18 @@ struct Refunds {
 }
 
 impl Refunds {
-    /// A request of this cost leaves, for which the limit held the stream back so long.
-    fn left(&mut self, is_reserved: bool, held: Duration) {
+    /// A request leaves that takes so much of the limit, for which the limit held the stream back so long.
+    fn left(&mut self, is_reserved: bool, took: Duration, held: Duration) {
         let part = if is_reserved { 1.0 } else { 0.0 };
         self.reserved_part += (part - self.reserved_part) * RESERVED_PART_GAIN;
-        self.held = (self.held + held).min(CREDIT_MAX);
+        self.held = (self.held + held).min(took * CREDIT_MAX);
     }
 
     /// A charge that took so much of the limit is undone.
     fn undone(&mut self, took: Duration) {
         let given = took.min(self.held);
         self.held -= given;
-        self.credit = (self.credit + given).min(CREDIT_MAX);
+        self.credit = (self.credit + given).min(took * CREDIT_MAX);
     }
 }
 
@@ -186,7 +189,10 @@ impl Stream {
         let start =
             clock.start(self.finish + Tag::of(applied, share.weight()), (self.since, now)).max(self.floor);
         // A time from which on it is within a rate, moved by what it was served elsewhere.
-        let moved = |from: Time, rate| (from + time_of(told, rate)).min(from.max(self.stood + ELSEWHERE_MAX));
+        let told_for_rates = self.told_for_rates;
+        let moved = |from: Time, rate| {
+            (from + time_of(told_for_rates, rate)).min(from.max(self.stood + ELSEWHERE_MAX))
+        };
         let reserved = (share.reservation() > 0)
             .then(|| moved(self.reserved.max(self.stood - RESERVED_LATE_MAX), share.reservation()));
         let limited = match share.limit() {
@@ -201,6 +207,7 @@ impl Stream {
     fn is_past(&self, now: Time, virtual_time: Tag, history: History) -> bool {
         self.waiting.is_empty()
             && self.told == 0
+            && self.told_for_rates == 0
             && self.finish <= virtual_time
             && self.owed.now(now, history) < 1.0
             && self.reserved.max(self.limited) <= now
@@ -286,7 +293,10 @@ impl Sfq {
         let share = self.shares.of(id);
         let stream = self.streams.get_mut(&id)?;
         stream.waiting.remove(&ticket);
-        stream.refunds.left(is_reserved, limited.since(stream.stood));
+        if share.limit() > 0 || share.reservation() > 0 {
+            let took = time_of(cost, share.limit());
+            stream.refunds.left(is_reserved, took, limited.since(stream.stood));
+        }
         stream.stood = now;
         stream.finish = start + Tag::of(cost, share.weight());
         if is_reserved && share.minimum() > 0 {
@@ -300,7 +310,7 @@ impl Sfq {
         }
         (stream.floor, stream.stood_at) = (Tag::ZERO, self.by_weight);
         self.latest = self.latest.max(stream.finish);
-        stream.told = 0;
+        (stream.told, stream.told_for_rates) = (0, 0);
         stream.owed = left;
         if let Some(reserved) = reserved {
             let took = if is_reserved { time_of(cost, share.reservation()) } else { Duration::ZERO };
@@ -346,9 +356,16 @@ impl Discipline for Sfq {
         }
         let virtual_time = self.virtual_time;
         self.cost_max = self.cost_max.max(cost);
+        let share = self.shares.of(id);
+        let has_rates = share.reservation() > 0 || share.limit() > 0;
         let stream = self.streams.entry(id).or_default();
         stream.waiting.insert(ticket, Waiting { cost, delay });
-        if stream.waiting.len() == 1 {
+        if stream.waiting.len() > 1 && has_rates && delay > 0 {
+            self.change(now, id, |stream| {
+                stream.told_for_rates = stream.told_for_rates.saturating_add(u64::from(delay));
+            });
+        } else if stream.waiting.len() == 1 {
+            stream.told_for_rates = stream.told_for_rates.saturating_add(u64::from(delay));
             (stream.since, stream.stood) = (virtual_time, now);
             (stream.floor, stream.stood_at) = (Tag::ZERO, self.by_weight);
             self.put(now, id);
@@ -392,7 +409,10 @@ impl Discipline for Sfq {
     }
 
     fn elsewhere(&mut self, now: Time, id: StreamId, cost: u32) {
-        self.change(now, id, |stream| stream.told = stream.told.saturating_add(u64::from(cost)));
+        self.change(now, id, |stream| {
+            stream.told = stream.told.saturating_add(u64::from(cost));
+            stream.told_for_rates = stream.told_for_rates.saturating_add(u64::from(cost));
+        });
     }
 
     fn set_shares(&mut self, now: Time, shares: &Shares) {
@@ -511,6 +531,35 @@ mod tests {
         sfq.set_shares(now, &shares);
         let [first, second, third] = served::<3>(&mut sfq, now, 700);
         assert!(first.abs_diff(400) < 4 && second.abs_diff(200) < 4 && third.abs_diff(100) < 4);
+    }
+
+    /// Two bricks, each of which could serve a stream's limit alone, and tells the other with each request, of which 64 wait: the first second is like any
+    /// other.
+    #[test]
+    fn a_limit_counts_what_was_served_elsewhere_before_the_request_that_tells_it_is_first() {
+        let shares = [Share::total(100).with_rates(0, 5_000)];
+        let mut bricks = [sfq(History::USUAL, &shares), sfq(History::USUAL, &shares)];
+        let (mut next, mut served, mut untold) = (0, 0, [0u32; 2]);
+        let mut waiting = [0u64; 2];
+        for at in 0..1_000 {
+            let now = Time::ZERO + MS * at;
+            for (brick, sfq) in bricks.iter_mut().enumerate() {
+                for _ in core::mem::replace(&mut waiting[brick], 64)..64 {
+                    next += 1;
+                    let delay = core::mem::take(&mut untold[brick]);
+                    sfq.push(
+                        now,
+                        Entry { ticket: Ticket(next), service: Service { stream: id(1), delay }, cost: 10 },
+                    );
+                }
+                if sfq.pop(now).is_some() {
+                    waiting[brick] -= 1;
+                    untold[1 - brick] += 10;
+                    served += 1;
+                }
+            }
+        }
+        assert!((470..=515).contains(&served), "500 a second: {served}");
     }
 
     /// A thousand units of ten a second: reservations come first, the rest is shared by weight.
