@@ -15,7 +15,7 @@ use crate::plot::{Axis, Chart};
 use base::BLOCK_U64;
 use model::drive::DriveModel;
 use proto::fair::{Cost, Order, Share};
-use sim::timed::{BrickSpec, Served, Sizes};
+use sim::timed::{BrickSpec, Mix, Served, Sizes};
 use std::sync::Arc;
 
 /// Blocks of a request: all of these are equally likely. 8 KiB in the mean, as of 1 to 16 KB.
@@ -94,7 +94,7 @@ impl Figure {
         let seconds = times.seconds;
         let point = |label: &str, threads: u32, streams: Streams| Point {
             labels: Row::new().with(label, threads),
-            streams: on_daemons(streams, parameters, times),
+            streams: on_daemons(streams, &bed, times),
         };
         let mut points: Vec<Point> = match self {
             Figure::Fig8 => fig8::THREADS
@@ -184,8 +184,8 @@ fn disk(parameters: &Parameters) -> String {
 }
 
 /// The same, as daemons can be.
-fn on_daemons(mut streams: Streams, parameters: &Parameters, times: Times) -> Streams {
-    let drive = DriveModel::parse("a brick's disk", &disk(parameters));
+fn on_daemons(mut streams: Streams, bed: &Bed<'_>, times: Times) -> Streams {
+    let drive = DriveModel::parse("a brick's disk", &disk(bed.parameters));
     let brick = BrickSpec {
         data_bytes: Some(VOLUME_BYTES * streams.volumes.len() as u64),
         ..BrickSpec::new(Arc::new(drive.unwrap_or_else(|error| panic!("{error}"))))
@@ -193,7 +193,7 @@ fn on_daemons(mut streams: Streams, parameters: &Parameters, times: Times) -> St
     streams.cluster.bricks.fill(brick);
     let [least, most] = BLOCKS.map(|blocks| blocks * (BLOCK_U64 / base::SECTOR_BYTES) as u32);
     for volume in &mut streams.volumes {
-        volume.threads.mix.sizes = Sizes::Uniform { least, most };
+        volume.threads.asks = Mix { sizes: Sizes::Uniform { least, most }, ..bed.mix() }.into();
     }
     streams.are_blocks = true;
     streams.turns.order = Order::FAIR;

@@ -18,11 +18,13 @@ struct Load {
     open: Vec<(u64, u64)>,
     next: u64,
     outstanding: usize,
+    /// Through which it asks.
+    gateway: u64,
 }
 
 impl Load {
     fn new(volume: VolumeId) -> Load {
-        Load { volume, open: Vec::new(), next: 0, outstanding: OUTSTANDING }
+        Load { volume, open: Vec::new(), next: 0, outstanding: OUTSTANDING, gateway: 1 }
     }
 
     /// Takes answers and asks for more; how many were served.
@@ -37,7 +39,7 @@ impl Load {
         while self.open.len() < self.outstanding {
             let offset = self.next % (SIZE / BLOCK as u64) * BLOCK as u64;
             let io = Io::Read { offset, length: BLOCK as u32 };
-            self.open.push(cluster.begin(1, self.volume, io, Payload::new()));
+            self.open.push(cluster.begin(self.gateway, self.volume, io, Payload::new()));
             self.next += 1;
         }
         served as u64
@@ -193,6 +195,72 @@ fn a_reservation_beyond_what_the_cluster_was_seen_to_serve_is_refused() {
     serve(&mut cluster, &mut loads, Duration::from_secs(1));
     let served = serve(&mut cluster, &mut loads, Duration::from_secs(2));
     assert!(served[0] > 3 * served[1], "{served:?}");
+}
+
+/// A volume of this stream on this brick, open at one gateway. Who gets a volume is drawn: others are made as well.
+fn volume_on(cluster: &mut Cluster, name: &str, stream: StreamId, brick: BrickId, gateway: u64) -> VolumeId {
+    for number in 0..64 {
+        let name = format!("{name}-{number}");
+        let request = AdminRequest::CreateVolume {
+            name: name.clone(),
+            size_bytes: SIZE,
+            layout: "raid0x1".to_owned(),
+            stripe_unit_blocks: 0,
+            groups: 1,
+            read_policy: ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
+            protocol: wire::Protocol::default(),
+            placement: wire::Placement::default(),
+            stream,
+            nonce: number << 8 | u64::from(stream.0) << 32 | u64::from(brick.0) << 40 | 1,
+        };
+        cluster.admin(request).expect("created");
+        match cluster.admin(AdminRequest::VolumeMap { name: name.clone() }) {
+            Ok(AdminReply::Map(map)) if map.groups[0].members == [brick] => {
+                return cluster.open_at(gateway, &name);
+            }
+            Ok(AdminReply::Map(_)) => {
+                cluster.admin(AdminRequest::DeleteVolume { name, nonce: number << 50 | 2 }).expect("deleted");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("no volume came to lie on {brick}");
+}
+
+/// What a stream is served at one brick, through one gateway, counts at another brick where it comes through another gateway. Neither gateway has both
+/// volumes open: the directory tells them where the stream lies.
+#[test]
+fn service_through_one_gateway_counts_at_bricks_that_only_another_asks() {
+    let mut cluster = Cluster::new(2, 2);
+    let [narrow, wide] =
+        [("narrow", 901), ("wide", 902)].map(|(name, nonce)| create(&mut cluster, name, 100, nonce));
+    cluster.admin(AdminRequest::SetPlaces { places: 2 }).expect("set");
+    let shared =
+        [volume_on(&mut cluster, "n", narrow, BRICK, 1), volume_on(&mut cluster, "w", wide, BRICK, 1)];
+    let elsewhere = volume_on(&mut cluster, "e", wide, BrickId(2), 2);
+    cluster.late_disk = Some((BRICK, DISK));
+    let mut loads = shared.map(Load::new);
+    serve(&mut cluster, &mut loads, Duration::from_secs(3));
+    assert_ratio(serve(&mut cluster, &mut loads, Duration::from_secs(2)), 1.0, "nothing elsewhere");
+
+    // The other brick is fast, and serves the wide stream more than its share.
+    let mut other = Load { gateway: 2, ..Load::new(elsewhere) };
+    let mut go_on = |cluster: &mut Cluster, seconds| {
+        let (end, mut served) = (cluster.now + Duration::from_secs(seconds), [0, 0]);
+        while cluster.now < end {
+            other.go_on(cluster);
+            for (served, load) in served.iter_mut().zip(loads.iter_mut()) {
+                *served += load.go_on(cluster);
+            }
+            cluster.run(Duration::from_micros(500));
+        }
+        served
+    };
+    go_on(&mut cluster, 2);
+    let [narrow, wide] = go_on(&mut cluster, 2);
+    // It keeps its minimum there: 10 beside 100.
+    assert!((80..120).contains(&(narrow * 10 / wide.max(1))), "{narrow} and {wide}");
 }
 
 /// A client that asks for one thing after the other, with pauses.

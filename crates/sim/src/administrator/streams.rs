@@ -29,6 +29,7 @@ struct Wanted {
     minimum: u32,
     reservation: u64,
     limit: u64,
+    latency_us: u32,
 }
 
 impl Streams {
@@ -43,26 +44,29 @@ impl Streams {
         let minimum = *self.draw.pick(&[0, weight.div_ceil(10), weight]);
         let reservation = if self.draw.percent(25) { self.draw.between(100, 20_000) } else { 0 };
         let limit = if self.draw.percent(25) { reservation + self.draw.between(2_000, 50_000) } else { 0 };
-        Wanted { weight, minimum, reservation, limit }
+        let latency_us = *self.draw.pick(&[0, 0, 0, 500, 20_000]);
+        Wanted { weight, minimum, reservation, limit, latency_us }
     }
 
     fn set(&mut self, name: String) -> AdminRequest {
-        let Wanted { weight, minimum, reservation, limit } = self.wanted();
+        let Wanted { weight, minimum, reservation, limit, latency_us } = self.wanted();
         let is_background = BUILT_IN[1..].contains(&name.as_str());
         AdminRequest::SetStream {
             weight: Some(weight),
             minimum: (!is_background).then_some(minimum),
             reservation: (!is_background).then_some(reservation),
             limit: (!is_background).then_some(limit),
+            latency_us: (!is_background).then_some(latency_us),
             name,
         }
     }
 
     fn make(&mut self) -> AdminRequest {
-        let Wanted { weight, minimum, reservation, limit } = self.wanted();
+        let Wanted { weight, minimum, reservation, limit, latency_us } = self.wanted();
         self.made += 1;
         let (name, nonce) = (format!("t{}", self.made), self.draw.bits());
-        AdminRequest::CreateStream { name, weight, minimum: Some(minimum), reservation, limit, nonce }
+        let minimum = Some(minimum);
+        AdminRequest::CreateStream { name, weight, minimum, reservation, limit, nonce, latency_us }
     }
 
     /// One of those that are there, or that every cluster has.

@@ -324,6 +324,13 @@ impl Cluster {
         self.opened.expect("the volume opens")
     }
 
+    /// Opens a volume at one gateway.
+    pub fn open_at(&mut self, gateway: u64, name: &str) -> VolumeId {
+        self.gateway(GatewayId(gateway), GatewayEvent::Open { session: gateway, name: name.to_owned() });
+        self.run(Duration::from_millis(100));
+        self.opened.expect("the volume opens")
+    }
+
     /// A command to the directory, and its answer.
     pub fn admin(&mut self, request: AdminRequest) -> Result<AdminReply, wire::AdminError> {
         let message = Message::Admin { operation: 1, request };

@@ -5,26 +5,20 @@ use rig::cluster::Cluster;
 use rig::load::steady::{Arrivals, Running, Sample, Steady};
 use std::time::{Duration, Instant};
 
-/// A connection to a volume through a gateway.
+/// A connection to a volume through a gateway, that asks for 4 KiB at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) volume: String,
     /// Counted from 0.
     pub(super) gateway: usize,
     pub(super) arrivals: Arrivals,
-    pub(super) blocks: u32,
     pub(super) read_percent: u64,
 }
 
 impl Client {
     /// Reads of 4 KiB.
     pub(super) fn reads(volume: &str, gateway: usize, arrivals: Arrivals) -> Client {
-        Client { volume: volume.to_owned(), gateway, arrivals, blocks: 1, read_percent: 100 }
-    }
-
-    /// The same with blocks of so many in a request.
-    pub(super) fn of_blocks(self, blocks: u32) -> Client {
-        Client { blocks, ..self }
+        Client { volume: volume.to_owned(), gateway, arrivals, read_percent: 100 }
     }
 }
 
@@ -34,9 +28,9 @@ pub(super) struct Load(Vec<Running>);
 impl Load {
     pub(super) fn start(cluster: &Cluster, clients: &[Client], epoch: Instant) -> Result<Load> {
         let start = |(number, client): (u64, &Client)| {
-            let &Client { gateway, arrivals, blocks, read_percent, .. } = client;
+            let &Client { gateway, arrivals, read_percent, .. } = client;
             let tag = Load::tag(&client.volume);
-            let steady = Steady { arrivals, blocks: [blocks; 2], read_percent, seed: number + 1, tag };
+            let steady = Steady { arrivals, blocks: [1; 2], read_percent, seed: number + 1, tag };
             steady.start(cluster.connect(gateway, &client.volume)?, epoch)
         };
         (0..).zip(clients).map(start).collect::<Result<_>>().map(Load)

@@ -131,7 +131,7 @@ fn demands(results: &Results) -> Vec<Demand> {
         }
     }
     if let [alone, .., last] = results.quiet.as_slice() {
-        let what = "a quiet stream's p99 beside a greedy one over alone";
+        let what = "a quiet stream's p99 with a target over its p99 alone";
         demands.push(Demand::at_most(what, last.p99_ms / alone.p99_ms, 2.0));
     }
     demands

@@ -14,6 +14,8 @@ const BRICKS: usize = 3;
 const RATE: f64 = 90.0;
 /// Requests that the greedy stream has under way.
 const DEPTH: usize = 64;
+/// The quiet stream's target at last: what it has alone, and some more.
+const TARGET: &str = "4ms";
 const QUIET: &str = "quiet";
 const GREEDY: &str = "greedy";
 
@@ -32,7 +34,7 @@ impl Quiet {
     }
 }
 
-/// Alone, beside the greedy one without streams, and with them.
+/// Alone; beside the greedy one without streams, with them, and with a latency target.
 pub(super) fn measure(binary: &Path, places: u32, times: &Times) -> Result<Vec<Quiet>> {
     let bed = Bed::start(binary, Disk::Emulated, BRICKS)?;
     for name in [QUIET, GREEDY] {
@@ -46,10 +48,12 @@ pub(super) fn measure(binary: &Path, places: u32, times: &Times) -> Result<Vec<Q
         bed.stream(name, 100, &[])?;
         bed.give(name, name)?;
     }
-    for places in [wire::StreamTable::PLACES, places] {
+    for places in [places, wire::StreamTable::PLACES] {
         bed.places(places)?;
         all.push(run(&bed, &format!("streams, {places} places"), &both, times)?);
     }
+    bed.set_stream(QUIET, &["--latency", TARGET])?;
+    all.push(run(&bed, &format!("target of {TARGET}"), &both, times)?);
     Ok(all)
 }
 

@@ -91,13 +91,11 @@ pub(super) fn measure(binary: &Path, disk: Disk, places: u32, times: &Times) -> 
 }
 
 fn run(bed: &Bed, places: Option<u32>, disk: Disk, times: &Times) -> Result<Shares> {
-    // Where disks are fast, larger requests keep the processors from being what is short.
-    let blocks = if disk == Disk::File { 16 } else { 1 };
     let mut clients = Vec::new();
     for tenant in &TENANTS {
         clients.extend(tenant.clients.iter().map(|(brick, gateway)| {
             let volume = format!("{}-{brick}", tenant.name);
-            Client::reads(&volume, *gateway, Arrivals::Closed(tenant.depth)).of_blocks(blocks)
+            Client::reads(&volume, *gateway, Arrivals::Closed(tenant.depth))
         }));
     }
     let epoch = Instant::now();

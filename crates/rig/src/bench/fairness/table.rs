@@ -10,7 +10,7 @@ use super::{PLACES, Results};
 pub(super) fn print(results: &Results, demands: &[Demand]) {
     if !results.shares.is_empty() {
         println!("\nThree greedy streams on three bricks through two gateways; none is on all bricks.");
-        println!("Requests a second (part of all; p50 ms). Reads of 4 KiB, of files 64 KiB.\n");
+        println!("Requests a second (part of all; p50 ms). Reads of 4 KiB.\n");
         println!(
             "{:<9} {:<10} {:>18} {:>18} {:>18}",
             "disks", "streams", "100, depth 64", "200, depth 2x16", "400, depth 2x4"
@@ -75,7 +75,10 @@ fn print_rates(rates: &Rates) {
 
 fn print_quiet(quiet: &[Quiet]) {
     println!("\nA stream that reads 90 times a second, beside one that has 64 reads under way.");
-    println!("(A disk has {} places unless set; all other runs have {PLACES}.)\n", wire::StreamTable::PLACES);
+    println!(
+        "(A disk has {} places unless set; the other situations have {PLACES}.)\n",
+        wire::StreamTable::PLACES
+    );
     println!("{:<24} {:>8} {:>8} {:>14}", "", "p50 ms", "p99 ms", "greedy reads/s");
     for one in quiet {
         println!("{:<24} {:>8.1} {:>8.1} {:>14.0}", one.how, one.p50_ms, one.p99_ms, one.greedy);
