@@ -129,7 +129,7 @@ impl World {
         let question: Question =
             (NodeId::Directory, Box::new(move |operation| Message::OpenVolume { operation, name }));
         match self.ask(vec![question], PATIENCE_NS).pop()??.message {
-            Message::VolumeOpened { map, .. } => map.ok(),
+            Message::VolumeOpened { map, .. } => map.ok().map(|map| *map),
             _ => None,
         }
     }

@@ -584,7 +584,7 @@ pub enum AdminReply {
     Volume(VolumeInfo),
     Volumes(Vec<VolumeInfo>),
     /// A volume and its groups.
-    Map(VolumeMap),
+    Map(Box<VolumeMap>),
     /// Boxed, so that what is said seldom does not make packets large.
     Status(Box<ClusterStatus>),
     /// The new brick's id.

@@ -306,7 +306,8 @@ pub enum Message {
     },
     VolumeOpened {
         operation: u64,
-        map: Result<VolumeMap, AdminError>,
+        /// Boxed, so that what is said seldom does not make packets large.
+        map: Result<Box<VolumeMap>, AdminError>,
     },
     /// A gateway holds an older view than the one it met; tell it.
     GetView {

@@ -116,7 +116,7 @@ fn outcome(
                 times.warm_up_s, times.seconds
             ),
             "A brick has one emulated disk that is as fast as the four disks of the simulated figure together, and serves requests as they come. \
-             Requests are reads of 1 to 3 blocks of 4 KiB, and cost 8 units and one for each block."
+             Requests are reads of 8 KiB, and cost 10 units."
                 .to_owned(),
             "Streams owe what their minimum kept from being applied, in both worlds.".to_owned(),
         ],
@@ -192,7 +192,7 @@ impl Bed {
         for (number, volume) in (1..).zip(&volumes) {
             let steady = Steady {
                 arrivals: Arrivals::Closed(volume.threads),
-                blocks: BLOCKS,
+                blocks: [BLOCKS; 2],
                 read_percent: 100,
                 seed: seed << 8 | number,
                 tag: tag(volume.name),

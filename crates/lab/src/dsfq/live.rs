@@ -1,6 +1,6 @@
 //! Figures 8, 9(a) and 12 on daemons, beside a simulation of the same: the same streams, threads and weights, on bricks as a small machine can be.
 //!
-//! A brick has one emulated disk that is four times as fast, in the place of four disks. Requests are for 1 to 3 whole blocks of 4 KiB, and a request costs
+//! A brick has one emulated disk that is four times as fast, in the place of four disks. Requests are for two whole blocks of 4 KiB, and a request costs
 //! what it costs bricks unless they are told otherwise. Streams owe what their minimum kept from being applied. The simulation assumes the same.
 
 use super::fig8::{self, Fig8};
@@ -12,14 +12,13 @@ use crate::claim::{Claim, shape};
 use crate::experiment::{Experiment, Runs, Sample, Table};
 use crate::parameters::Parameters;
 use crate::plot::{Axis, Chart};
-use base::BLOCK_U64;
 use model::drive::DriveModel;
 use proto::fair::{Cost, Order, Share};
 use sim::timed::{BrickSpec, Mix, Served, Sizes};
 use std::sync::Arc;
 
-/// Blocks of a request: all of these are equally likely. 8 KiB in the mean, as of 1 to 16 KB.
-pub const BLOCKS: [u32; 2] = [1, 3];
+/// Blocks of a request: 8 KiB, the mean of 1 to 16 KB.
+pub const BLOCKS: u32 = 2;
 /// Bytes of each volume.
 pub const VOLUME_BYTES: u64 = 64 << 20;
 /// Weights are many times the paper's, so that a minimum can be a small part of one.
@@ -191,9 +190,8 @@ fn on_daemons(mut streams: Streams, bed: &Bed<'_>, times: Times) -> Streams {
         ..BrickSpec::new(Arc::new(drive.unwrap_or_else(|error| panic!("{error}"))))
     };
     streams.cluster.bricks.fill(brick);
-    let [least, most] = BLOCKS.map(|blocks| blocks * (BLOCK_U64 / base::SECTOR_BYTES) as u32);
     for volume in &mut streams.volumes {
-        volume.threads.asks = Mix { sizes: Sizes::Uniform { least, most }, ..bed.mix() }.into();
+        volume.threads.asks = Mix { sizes: Sizes::Blocks(BLOCKS), ..bed.mix() }.into();
     }
     streams.are_blocks = true;
     streams.turns.order = Order::FAIR;

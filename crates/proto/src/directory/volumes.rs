@@ -331,7 +331,7 @@ impl Desk {
         AdminReply::Volumes(ready.map(|record| self.cluster.shown(&record.info).clone()).collect())
     }
 
-    pub(super) fn volume_map(&self, name: &str) -> Result<VolumeMap, AdminError> {
+    pub(super) fn volume_map(&self, name: &str) -> Result<Box<VolumeMap>, AdminError> {
         let record = self
             .cluster
             .records
@@ -343,7 +343,7 @@ impl Desk {
         let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
         let volume = self.cluster.shown(&record.info).clone();
         let stream_bricks = self.bricks_of_stream(volume.stream);
-        Ok(VolumeMap { volume, groups, bricks: self.cluster.addresses(), stream_bricks })
+        Ok(Box::new(VolumeMap { volume, groups, bricks: self.cluster.addresses(), stream_bricks }))
     }
 }
 

@@ -154,11 +154,11 @@ impl Metadata {
         &mut self,
         coordinator: &mut Coordinator,
         operation: u64,
-        map: Result<VolumeMap, AdminError>,
+        map: Result<Box<VolumeMap>, AdminError>,
         fx: &mut Vec<GatewayEffect>,
     ) {
         let Some(name) = self.questions.remove(&operation) else { return };
-        let result = map.and_then(|map| self.take_in(coordinator, map, fx));
+        let result = map.and_then(|map| self.take_in(coordinator, *map, fx));
         // Without a number for its stamps the gateway cannot serve yet; the waiters are answered on the next round.
         if result.is_ok() && self.held.is_none() {
             return;

@@ -87,7 +87,7 @@ impl Play {
             bricks: Vec::new(),
             stream_bricks: Vec::new(),
         };
-        self.hear(NodeId::Directory, Message::VolumeOpened { operation, map: Ok(map) });
+        self.hear(NodeId::Directory, Message::VolumeOpened { operation, map: Ok(Box::new(map)) });
         let opened = |effect: &GatewayEffect| matches!(effect, GatewayEffect::Opened { volume: Ok(_), .. });
         assert!(core::mem::take(&mut self.fx).iter().any(opened));
     }
