@@ -10,7 +10,6 @@ use rig::nbd::Nbd;
 use sim::timed::Incident;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use wire::{AdminReply, AdminRequest, ReadPolicy};
 
 /// The volume, and what names it in its blocks.
@@ -19,7 +18,6 @@ pub(super) const TAG: u64 = 1;
 const JOURNAL: Bytes = Bytes(32 << 20);
 /// Beside the volume: superblocks, metadata, slots that change places.
 const SPARE: u64 = 64 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the cluster consists of.
 #[derive(Clone, Debug)]
@@ -184,23 +182,8 @@ impl Bed {
     }
 
     /// Waits until all bricks emulate their drives, or none does.
-    pub(super) fn await_drives(&mut self, clock_s: fn(&Page) -> f64, are_emulated: bool) -> Result<()> {
-        let what = if are_emulated { "emulate their drives" } else { "stop emulating their drives" };
-        self.wait(what, |page| (clock_s(page) > 0.0) == are_emulated)
-    }
-
-    fn wait(&mut self, what: &str, state: impl Fn(&Page) -> bool) -> Result<()> {
-        let end = Instant::now() + PATIENCE;
-        while !self.pages()?.iter().all(&state) {
-            self.cluster.all_alive()?;
-            ensure!(
-                Instant::now() < end,
-                "not all bricks {what}; look into {}",
-                self.cluster.dir.join("logs").display()
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
+    pub(super) fn await_drives(&mut self, are_emulated: bool) -> Result<()> {
+        self.cluster.wait_for_drives(are_emulated)
     }
 }
 

@@ -306,10 +306,7 @@ impl Described {
     pub(super) fn measure_on(&self, bed: &mut Bed, times: &Times) -> Result<Figures> {
         bed.read_by(self.policy)?;
         bed.emulate(|brick| self.emulation(brick))?;
-        bed.await_drives(
-            |page| page.get("brickwork_emulated_drive_clock_seconds").copied().unwrap_or(0.0),
-            self.drive != MEMORY,
-        )?;
+        bed.await_drives(self.drive != MEMORY)?;
         let endpoints: Vec<String> =
             (0..self.setting.gateways).map(|gateway| bed.endpoint(gateway as usize)).collect();
         let client = Client::start(&self.asked, &endpoints)?;

@@ -2,7 +2,7 @@
 //! ([`lab::dsfq::live`]), which is run first.
 
 use super::bed::{self, Folder};
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow};
 use base::BLOCK_U64;
 use lab::dsfq::live::{BLOCKS, Figure, Point, Times, VOLUME_BYTES};
 use lab::experiment::Sample;
@@ -12,17 +12,12 @@ use rig::cluster::{Cluster, Emulation, Spec};
 use rig::load::steady::{self, Arrivals, Steady};
 use sim::timed::Served;
 use std::time::{Duration, Instant};
-use wire::{AdminReply, AdminRequest};
 
 const JOURNAL_BYTES: u64 = 32 << 20;
 /// Beside the volumes: superblocks, metadata, slots that change places.
 const SPARE: u64 = 64 << 20;
 /// Nothing is kept in memory that a disk could be asked for.
 const CACHE_BYTES: u64 = 1 << 20;
-/// How long a change of streams or emulation may take until every brick goes by it.
-const HEARD_WITHIN: Duration = Duration::from_secs(20);
-/// How often bricks look at their emulation, and some more.
-const EMULATED_AFTER: Duration = Duration::from_millis(500);
 /// What threads do, of the paper's assumptions, and what bricks have.
 pub const ASSUMPTIONS: [&str; 4] = ["disks", "random_access_ms", "disk_megabytes_per_second", "places"];
 
@@ -147,7 +142,7 @@ impl Bed {
             ..Spec::default()
         };
         let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let bed = Bed { cluster: Cluster::start(&program, &spec)? };
+        let mut bed = Bed { cluster: Cluster::start(&program, &spec)? };
         for (name, share) in point.shares() {
             let (weight, minimum) = (share.weight().to_string(), share.minimum().to_string());
             bed.cluster.admin(&["stream", "create", name, "--weight", &weight, "--minimum", &minimum])?;
@@ -163,26 +158,10 @@ impl Bed {
         let emulation =
             format!("[drive]\nmodel = \"{}\"\nheads = \"fcfs\"\ndata_bytes = {data_bytes}\n", file.display());
         (1..=point.bricks()).try_for_each(|number| bed.cluster.emulate(number, &emulation))?;
-        std::thread::sleep(EMULATED_AFTER);
-        bed.share(point)?;
+        bed.cluster.wait_for_drives(true)?;
+        bed.cluster.admin(&["stream", "places", &point.places().to_string()])?;
+        bed.cluster.wait_for_streams()?;
         Ok(bed)
-    }
-
-    /// Disks have so many places, and all bricks go by it.
-    fn share(&self, point: &Point) -> Result<()> {
-        self.cluster.admin(&["stream", "places", &point.places().to_string()])?;
-        let started = Instant::now();
-        loop {
-            let reply = self.cluster.call(AdminRequest::ListStreams)?;
-            let AdminReply::Streams(streams) = reply else {
-                bail!("the directory answered a question about streams with {reply:?}")
-            };
-            if streams.bricks_informed == streams.bricks {
-                return Ok(());
-            }
-            ensure!(started.elapsed() < HEARD_WITHIN, "not all bricks have heard of the streams");
-            std::thread::sleep(Duration::from_millis(50));
-        }
     }
 
     /// What each volume was served in each second after the warm-up.

@@ -36,6 +36,8 @@ use wire::{AdminReply, AdminRequest, ClusterStatus, VolumeInfo};
 const DIRECTORY_LIMIT: Duration = Duration::from_secs(20);
 /// How long bricks may take until the directory knows them.
 const KNOWN_WITHIN: Duration = Duration::from_secs(30);
+/// How long bricks may take until they go by what they are told.
+const HEARD_WITHIN: Duration = Duration::from_secs(20);
 /// How long a command of an operator may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 /// How many volumes are made at most until one lies on the brick that is wanted.
@@ -326,6 +328,42 @@ impl Cluster {
         let (path, next) = (self.emulation(number), self.dir.join("emulation.next"));
         std::fs::write(&next, text)?;
         Ok(std::fs::rename(next, path)?)
+    }
+
+    /// Waits until all bricks emulate their drives, or none does. They must tell their metrics.
+    pub fn wait_for_drives(&mut self, are_emulated: bool) -> Result<()> {
+        let what = if are_emulated { "emulate their drives" } else { "stop emulating their drives" };
+        let is_so = |page: &Page| {
+            let clock_s = page.get("brickwork_emulated_drive_clock_seconds").copied().unwrap_or(0.0);
+            (clock_s > 0.0) == are_emulated
+        };
+        let started = Instant::now();
+        while !self.brick_pages()?.iter().all(is_so) {
+            self.all_alive()?;
+            ensure!(
+                started.elapsed() < HEARD_WITHIN,
+                "not all bricks {what}; look into {}",
+                self.dir.join("logs").display()
+            );
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Waits until every brick goes by the streams as they are.
+    pub fn wait_for_streams(&self) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let reply = self.call(AdminRequest::ListStreams)?;
+            let AdminReply::Streams(streams) = reply else {
+                bail!("the directory answered a question about streams with {reply:?}")
+            };
+            if streams.bricks_informed == streams.bricks {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < HEARD_WITHIN, "not all bricks have heard of the streams");
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// A token with which one more machine may join.

@@ -25,11 +25,6 @@ pub(super) struct Figures {
     pub device_reads_per_read: f64,
 }
 
-/// How long a brick has emulated its drives, in their time; 0 while it does not.
-pub(super) fn clock_s(page: &Page) -> f64 {
-    get(page, "brickwork_emulated_drive_clock_seconds")
-}
-
 /// What happened between two looks.
 pub(super) fn between(plan: &Plan, before: &[Page], after: &[Page], seen: &Seen) -> Figures {
     let bricks: Vec<[f64; 3]> =

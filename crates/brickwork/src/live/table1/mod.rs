@@ -70,7 +70,7 @@ fn compare(
 fn measure(plan: &Plan, bed: &mut Bed, policy: ReadPolicy) -> Result<Figures> {
     bed.read_by(policy)?;
     bed.emulate(|_| plan.emulation())?;
-    bed.await_drives(figures::clock_s, true)?;
+    bed.await_drives(true)?;
     let client = Client::start(&plan.asked(), &[bed.endpoint(0)])?;
     let window = || -> Result<(Vec<Page>, Vec<Page>)> {
         client.sleep(plan.real(plan.warm_up));
@@ -83,7 +83,7 @@ fn measure(plan: &Plan, bed: &mut Bed, policy: ReadPolicy) -> Result<Figures> {
     let result = window();
     let seen = client.stop();
     bed.emulate(|_| String::new())?;
-    bed.await_drives(figures::clock_s, false)?;
+    bed.await_drives(false)?;
     let (before, after) = result?;
     Ok(figures::between(plan, &before, &after, &seen?))
 }

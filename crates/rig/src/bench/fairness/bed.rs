@@ -1,13 +1,12 @@
 //! A cluster whose disks are the bottleneck, and volumes on it that belong to streams.
 
 use super::load::{Client, Load};
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use base::BLOCK_U64;
 use rig::cluster::{Cluster, Emulation, Spec};
 use rig::load::steady;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use wire::{AdminReply, AdminRequest};
+use std::time::Instant;
 
 /// Gateways, over which streams are spread unevenly.
 const GATEWAYS: usize = 2;
@@ -18,10 +17,6 @@ const JOURNAL_BYTES: u64 = 32 << 20;
 pub(super) const VOLUME_BYTES: u64 = 64 << 20;
 /// Volumes that lie on one brick, at most.
 const VOLUMES: u64 = 4;
-/// How long a change of streams may take until every brick goes by it.
-const INFORMED_WITHIN: Duration = Duration::from_secs(20);
-/// How often bricks look at their emulation, and some more.
-const EMULATED_WITHIN: Duration = Duration::from_millis(500);
 
 /// What bricks store on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +65,8 @@ impl Bed {
         let number = self.cluster.bricks.len() + 1;
         let spec = self.spec.clone();
         self.cluster.add_brick(number, &spec)?;
-        self.emulate(number)
+        self.emulate(number)?;
+        self.cluster.wait_for_drives(self.disk == Disk::Emulated)
     }
 
     /// A volume on one brick, counted from 1, that is written all over.
@@ -90,11 +86,10 @@ impl Bed {
     }
 
     /// All volumes are there: from now on disks are as slow as they are to be.
-    pub(super) fn ready(&self) -> Result<()> {
+    pub(super) fn ready(&mut self) -> Result<()> {
         self.cluster.wait_until_destaged();
         (1..=self.spec.bricks).try_for_each(|number| self.emulate(number))?;
-        std::thread::sleep(EMULATED_WITHIN);
-        Ok(())
+        self.cluster.wait_for_drives(self.disk == Disk::Emulated)
     }
 
     fn emulate(&self, number: usize) -> Result<()> {
@@ -117,7 +112,7 @@ impl Bed {
     /// Changes it.
     pub(super) fn set_stream(&self, name: &str, words: &[&str]) -> Result<()> {
         self.cluster.admin(&[&["stream", "set", name], words].concat())?;
-        self.informed()
+        self.cluster.wait_for_streams()
     }
 
     /// A volume belongs to a stream from now on.
@@ -128,23 +123,7 @@ impl Bed {
     /// How many requests a disk has at a time, where streams share it.
     pub(super) fn places(&self, places: u32) -> Result<()> {
         self.cluster.admin(&["stream", "places", &places.to_string()])?;
-        self.informed()
-    }
-
-    /// Waits until every brick goes by the streams as they are.
-    pub(super) fn informed(&self) -> Result<()> {
-        let started = Instant::now();
-        loop {
-            let reply = self.cluster.call(AdminRequest::ListStreams)?;
-            let AdminReply::Streams(streams) = reply else {
-                bail!("the directory answered a question about streams with {reply:?}")
-            };
-            if streams.bricks_informed == streams.bricks {
-                return Ok(());
-            }
-            ensure!(started.elapsed() < INFORMED_WITHIN, "not all bricks have heard of the streams");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        self.cluster.wait_for_streams()
     }
 
     /// Begins what clients ask; their answers count from `epoch`.

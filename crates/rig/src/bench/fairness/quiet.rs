@@ -36,7 +36,7 @@ impl Quiet {
 
 /// Alone; beside the greedy one without streams, with them, and with a latency target.
 pub(super) fn measure(binary: &Path, places: u32, times: &Times) -> Result<Vec<Quiet>> {
-    let bed = Bed::start(binary, Disk::Emulated, BRICKS)?;
+    let mut bed = Bed::start(binary, Disk::Emulated, BRICKS)?;
     for name in [QUIET, GREEDY] {
         bed.mirror(name)?;
     }

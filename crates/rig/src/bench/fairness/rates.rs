@@ -46,7 +46,7 @@ impl Rates {
 }
 
 pub(super) fn measure(binary: &Path, places: u32, times: &Times) -> Result<Rates> {
-    let bed = Bed::start(binary, Disk::Emulated, BRICKS)?;
+    let mut bed = Bed::start(binary, Disk::Emulated, BRICKS)?;
     for (name, weight) in [(VICTIM, 1), (ATTACKER, 1000)] {
         bed.mirror(name)?;
         bed.stream(name, weight, &[])?;

@@ -74,7 +74,7 @@ impl Shares {
 
 /// Without streams, and then with them, on the same cluster.
 pub(super) fn measure(binary: &Path, disk: Disk, places: u32, times: &Times) -> Result<[Shares; 2]> {
-    let bed = Bed::start(binary, disk, BRICKS)?;
+    let mut bed = Bed::start(binary, disk, BRICKS)?;
     let volume = |tenant: &Tenant, brick: usize| format!("{}-{brick}", tenant.name);
     for tenant in &TENANTS {
         tenant.clients.iter().try_for_each(|(brick, _)| bed.volume_on(&volume(tenant, *brick), *brick))?;
