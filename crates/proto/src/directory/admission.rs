@@ -13,7 +13,7 @@
 use super::cluster::Cluster;
 use base::{BrickId, StreamId, Time, VolumeId};
 use std::collections::BTreeMap;
-use wire::{AdminError, BrickCapacity, ReservedOn, StreamInfo, VolumeInfo};
+use wire::{AdminError, BrickCapacity, GroupView, ReservedOn, StreamInfo, VolumeInfo};
 
 /// What a command is about to change.
 pub(super) enum Proposal<'a> {
@@ -139,11 +139,17 @@ impl Cluster {
         let family = self.records.families.get(&info.family);
         let groups = family.iter().flat_map(|family| &family.groups);
         let views = groups.filter_map(|group| self.latest_view(*group));
-        let after = |brick: &BrickId| match proposal {
-            Proposal::Replaced { brick: replaced, by } if brick == replaced => *by,
-            _ => *brick,
+        let members = |view: &GroupView| {
+            let mut members = view.members.clone();
+            // A brick that is in the group already takes no second place.
+            if let Proposal::Replaced { brick, by } = proposal
+                && !members.contains(by)
+            {
+                members.iter_mut().filter(|member| **member == *brick).for_each(|member| *member = *by);
+            }
+            members
         };
-        views.map(|view| view.members.iter().map(after).collect()).collect()
+        views.map(members).collect()
     }
 
     /// What each brick can serve, and what is reserved there.

@@ -3,6 +3,7 @@
 //! *Definition.* Time counts while the disk has at least one request (it is *busy*). A window is a second of busy time or more; its rate is the units
 //! that were completed in it, divided by its busy time. The capacity is the best rate of the latest [`WINDOWS`] windows in which the disk was *loaded*:
 //! for most of the time it had all requests that it may have at a time, or [`LOADED`] at least. It is 0 as long as there was no such window.
+//! A disk that a latency target holds below both is not measured meanwhile.
 //!
 //! *Bias.* A disk that is loaded and not saturated could serve more than it did, so the capacity is a lower bound of what the disk can do. It is
 //! above that by a sixteenth at the most: by what was outstanding when a window began, and was served in part before, and by the sizes of

@@ -193,6 +193,19 @@ fn a_brick_that_is_to_take_the_place_of_another_one_gets_what_falls_there() {
     stage.ask(AdminRequest::EvictBrick { brick: other }).expect("rebuilds are not refused");
 }
 
+/// Both hold a copy, and go on holding one each: somebody else gets what the brick held.
+#[test]
+fn a_brick_that_holds_a_copy_already_gets_no_second_one_of_it() {
+    let mut stage = Stage::new(3);
+    let gold = stage.made(create("gold", 500, 70));
+    stage.volume_of("v", "raid1x2", gold).expect("made");
+    let reserved = stage.reserved();
+    let members: Vec<u32> = (0..3).filter(|at| reserved[*at as usize] > 0).map(|at| at + 1).collect();
+    stage.measure(&[700; 3]);
+    let replace = AdminRequest::ReplaceBrick { brick: BrickId(members[0]), by: Some(BrickId(members[1])) };
+    stage.ask(replace).expect("nothing is added to either");
+}
+
 #[test]
 fn a_reservation_beyond_all_bricks_is_refused_before_it_has_volumes() {
     let mut stage = Stage::new(2);
