@@ -10,12 +10,19 @@ use wire::disk::{Command, Reply};
 use wire::{Contest, Fate, PrepareOutcome, ReadOutcome, Scope, Service, Slots, WriteId};
 
 fn bench(places: usize) -> Bench {
-    let mut bench = Bench::new(1, Vec::new());
+    bench_of(1, places)
+}
+
+fn bench_of(disks: usize, places: usize) -> Bench {
+    let mut bench = Bench::new(disks, Vec::new());
     bench.begin(1, 3);
     bench.answer_all();
     bench.sent.clear();
     let mut fx = Vec::new();
-    bench.brick.set_discipline(super::tests::NOW, 0, Box::new(Fcfs::default()), Places(places), &mut fx);
+    for disk in 0..disks {
+        let fcfs = Box::new(Fcfs::default());
+        bench.brick.set_discipline(super::tests::NOW, disk, fcfs, Places(places), &mut fx);
+    }
     bench.take(fx);
     bench
 }
@@ -234,18 +241,9 @@ fn a_read_that_another_member_claims_leaves_the_queue() {
         read_of(100 + number, number * 16, 1, Some(contest))
     };
     bench.ask(contested(7));
-    let claim = |number| {
-        let NodeId::Gateway(gateway) = super::tests::GATEWAY else { panic!("a gateway") };
-        let claim =
-            wire::Claim { gateway, number, volume: super::tests::VOLUME, lba: number * 16, bid_ns: 1 };
-        BrickEvent::Packet {
-            from: NodeId::Brick(BrickId(2)),
-            packet: Message::Claims { claims: vec![claim] }.into(),
-        }
-    };
-    bench.step(claim(7));
+    bench.step(claim(7, 7 * 16));
     // This claim is here before its read.
-    bench.step(claim(8));
+    bench.step(claim(8, 8 * 16));
     bench.ask(contested(8));
     for turn in 1..100 {
         bench.wake(super::tests::NOW + core::time::Duration::from_millis(turn));
@@ -254,6 +252,42 @@ fn a_read_that_another_member_claims_leaves_the_queue() {
     assert_eq!(answered(&bench.sent), [1], "the claimer answers the others");
     let count = |counter| bench.brick.counters().get(counter);
     assert_eq!((count(Counter::ReadLeftBeforeItsTurn), count(Counter::ClaimOvertookItsRead)), (1, 1));
+}
+
+fn claim(number: u64, lba: u64) -> BrickEvent {
+    let NodeId::Gateway(gateway) = GATEWAY else { panic!("a gateway") };
+    let claim = wire::Claim { gateway, number, volume: VOLUME, lba, bid_ns: 1 };
+    let packet = Message::Claims { claims: vec![claim] }.into();
+    BrickEvent::Packet { from: NodeId::Brick(BrickId(2)), packet }
+}
+
+/// The other disk of the brick does not hear of it as service.
+#[test]
+fn what_leaves_the_queue_unserved_counts_at_no_disk() {
+    let mut bench = bench_of(2, 1);
+    let on = |bench: &Bench, disk: usize| -> Vec<u64> {
+        let disk_of = |lba| bench.brick.place_of(Span { volume: VOLUME, lba, count: 1 });
+        (0..1 << 20).step_by(1 << 10).filter(|lba| disk_of(*lba) == disk).take(3).collect()
+    };
+    let (here, other) = (on(&bench, 0), on(&bench, 1));
+    bench.ask(read_of(1, other[0], 1, None));
+    bench.ask(read_of(2, here[0], 1, None));
+    let contested = |number: u64, lba: u64| {
+        let contest = Contest { number, holders: Slots::all(2), tied: false };
+        read_of(100 + number, lba, 1, Some(contest))
+    };
+    bench.ask(contested(7, here[1]));
+    bench.step(claim(7, here[1]));
+    bench.step(claim(8, here[2]));
+    bench.ask(contested(8, here[2]));
+    // Asked for twice, and called off.
+    bench.ask(read_of(3, here[1], 1, None));
+    bench.ask(read_of(3, here[1], 1, None));
+    bench.ask(Message::Cancel { operations: vec![3] });
+    bench.answer_all();
+    assert_eq!(answered(&bench.sent), [1, 2]);
+    let unheard = bench.brick.sharing.elsewhere(Service::default(), 1).delay;
+    assert_eq!(u64::from(unheard), wire::StreamInfo::BLOCK_UNITS, "one block was read at the first disk");
 }
 
 fn is_destaging(bench: &Bench) -> bool {

@@ -124,7 +124,7 @@ impl Directory {
                 self.desk.cluster.publish(group, Some(from), fx)
             }
             (NodeId::Gateway(_) | NodeId::Client(_), Message::OpenVolume { operation, name }) => {
-                let map = self.desk.volume_map(&name);
+                let map = self.desk.open_volume(&name);
                 send(fx, from, Message::VolumeOpened { operation, map });
             }
             (NodeId::Gateway(_), Message::Admin { operation, request }) => {

@@ -1,13 +1,13 @@
 //! Streams: they are made, changed and deleted; bricks are told of them, and tell what they served.
 
 use super::admission::Proposal;
-use super::cluster::Answered;
+use super::cluster::{Answered, Cluster};
 use super::desk::Desk;
 use super::event::{DirectoryEffect, Put};
 use super::records::{Records, StreamRecord};
 use super::store::{After, Asker};
 use super::volumes::{check_name, invalid};
-use base::{BrickId, StreamId, Time, VolumeId};
+use base::{BrickId, StreamId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
@@ -93,11 +93,20 @@ pub(super) struct Streams {
     bricks: BTreeMap<BrickId, Uses>,
     /// Since the directory started.
     served: BTreeMap<StreamId, u64>,
+    lies_on: LiesOn,
+}
+
+/// The bricks on which streams' volumes lie, by rising id. Gateways ask for that again and again: it is found out once for each version of the map.
+#[derive(Debug, Default)]
+struct LiesOn {
+    version: u64,
+    bricks: BTreeMap<StreamId, BTreeSet<BrickId>>,
 }
 
 impl Streams {
     pub(super) fn new(records: &Records) -> Streams {
-        Streams { told: table(records), bricks: BTreeMap::new(), served: BTreeMap::new() }
+        let (bricks, served) = (BTreeMap::new(), BTreeMap::new());
+        Streams { told: table(records), bricks, served, lies_on: LiesOn::default() }
     }
 
     /// The streams are stored as they are here.
@@ -205,6 +214,28 @@ impl Uses {
         };
         self.rates = self.latest.iter().map(|(stream, used)| (*stream, rate(used))).collect();
         (self.base_sent, self.base) = (self.sent, self.latest.clone());
+    }
+}
+
+impl Cluster {
+    /// The bricks on which the volumes of a stream lie. None where there is nothing to share, as nobody need hear of anything then.
+    pub(super) fn bricks_of_stream(&mut self, stream: StreamId) -> Vec<BrickId> {
+        if !self.streams.told.is_shared() {
+            return Vec::new();
+        }
+        let version = self.records.counts.version;
+        if self.streams.lies_on.version != version {
+            let mut bricks: BTreeMap<StreamId, BTreeSet<BrickId>> = BTreeMap::new();
+            for record in self.records.volumes.values() {
+                let family = self.records.families.get(&record.info.family);
+                let views = family.iter().flat_map(|family| &family.groups);
+                let members =
+                    views.filter_map(|group| self.latest_view(*group)).flat_map(|view| &view.members);
+                bricks.entry(record.info.stream).or_default().extend(members);
+            }
+            self.streams.lies_on = LiesOn { version, bricks };
+        }
+        self.streams.lies_on.bricks.get(&stream).into_iter().flatten().copied().collect()
     }
 }
 
@@ -443,22 +474,6 @@ impl Desk {
         puts.push(self.cluster.records.put_of_streams());
         let told = After::Streams(Box::new(table(&self.cluster.records)));
         self.cluster.put(puts, vec![told, After::Answer(asker, Ok(reply))], fx);
-    }
-
-    /// The bricks on which the volumes of a stream lie, by rising id. None where there is nothing to share, as nobody need hear of anything then.
-    pub(super) fn bricks_of_stream(&self, stream: StreamId) -> Vec<BrickId> {
-        if !self.cluster.streams.told.is_shared() {
-            return Vec::new();
-        }
-        let records = &self.cluster.records;
-        let volumes = records.volumes.values().filter(|record| record.info.stream == stream);
-        let families: BTreeSet<VolumeId> = volumes.map(|record| record.info.family).collect();
-        let groups = families
-            .iter()
-            .filter_map(|family| records.families.get(family))
-            .flat_map(|family| &family.groups);
-        let members = groups.filter_map(|group| self.cluster.active(*group)).flat_map(|view| &view.members);
-        members.copied().collect::<BTreeSet<BrickId>>().into_iter().collect()
     }
 
     /// The streams at a glance.

@@ -341,9 +341,15 @@ impl Desk {
         let groups =
             self.cluster.records.families.get(&record.info.family).map_or(&[][..], |family| &family.groups);
         let groups = groups.iter().filter_map(|group| self.cluster.active(*group).cloned()).collect();
-        let volume = self.cluster.shown(&record.info).clone();
-        let stream_bricks = self.bricks_of_stream(volume.stream);
-        Ok(Box::new(VolumeMap { volume, groups, bricks: self.cluster.addresses(), stream_bricks }))
+        let (volume, bricks) = (self.cluster.shown(&record.info).clone(), self.cluster.addresses());
+        Ok(Box::new(VolumeMap { volume, groups, bricks, stream_bricks: Vec::new() }))
+    }
+
+    /// The same for whoever serves it, who is to tell bricks of its stream.
+    pub(super) fn open_volume(&mut self, name: &str) -> Result<Box<VolumeMap>, AdminError> {
+        let mut map = self.volume_map(name)?;
+        map.stream_bricks = self.cluster.bricks_of_stream(map.volume.stream);
+        Ok(map)
     }
 }
 

@@ -343,6 +343,8 @@ impl Discipline for Sfq {
         if !is_next {
             self.change(now, service.stream, |stream| {
                 stream.waiting.remove(&AT_ONCE);
+                // It comes again, to wait.
+                stream.told_for_rates = stream.told_for_rates.saturating_sub(u64::from(service.delay));
             });
         }
         is_next
@@ -560,6 +562,19 @@ mod tests {
             }
         }
         assert!((470..=515).contains(&served), "500 a second: {served}");
+    }
+
+    /// It is asked first whether it may begin at once, and counts once.
+    #[test]
+    fn a_request_that_may_not_begin_at_once_tells_its_delay_once() {
+        let shares = [Share::total(100).with_rates(0, 1_000)];
+        let mut sfq = sfq(History::USUAL, &shares);
+        let service = |delay| Service { stream: id(1), delay };
+        assert!(sfq.admits(Time::ZERO, service(0), 10));
+        assert!(!sfq.admits(Time::ZERO, service(5), 10));
+        sfq.push(Time::ZERO, Entry { ticket: Ticket(7), service: service(5), cost: 10 });
+        assert_eq!((sfq.pop(Time::ZERO), sfq.deadline()), (None, Some(Time::ZERO + 15 * MS)));
+        assert_eq!(sfq.pop(Time::ZERO + 15 * MS), Some(Ticket(7)));
     }
 
     /// A thousand units of ten a second: reservations come first, the rest is shared by weight.

@@ -106,6 +106,8 @@ pub struct Seat<T: Request> {
     by_id: HashMap<T::Id, Ticket>,
     streams: BTreeMap<StreamId, u32>,
     bytes: usize,
+    /// What nodes asked for and will not have its turn: of which stream, and of how many blocks.
+    given_up: Vec<(StreamId, u32)>,
     last: Ticket,
     /// When the disk was last seen to get on: it answered, or had nothing to do.
     moved: Time,
@@ -142,6 +144,7 @@ impl<T: Request> Seat<T> {
             by_id: HashMap::default(),
             streams: BTreeMap::new(),
             bytes: 0,
+            given_up: Vec::new(),
             last: Ticket(0),
             moved: Time::ZERO,
             notices: Notices::default(),
@@ -182,7 +185,7 @@ impl<T: Request> Seat<T> {
     /// A request waits from now on.
     pub fn enter(&mut self, now: Time, request: T) -> Entered<T> {
         if let Some(ticket) = self.by_id.get(&request.id()) {
-            let ticket = *ticket;
+            let (ticket, service) = (*ticket, request.service());
             let waiting = self.waiting.get_mut(&ticket).expect("what is known by its id waits");
             self.notices.asked(now);
             self.bytes = self.bytes + request.bytes() - waiting.request.bytes();
@@ -190,9 +193,12 @@ impl<T: Request> Seat<T> {
             let alias = waiting.request.alias();
             before.alias().map(|alias| self.by_id.remove(&alias));
             alias.map(|alias| self.by_id.insert(alias, ticket));
+            self.elsewhere(now, service.stream, service.delay);
+            self.give_up(&before);
             return Entered::Repeats(before);
         }
         if self.waiting.len() >= WAITING_MAX || self.bytes + request.bytes() > WAITING_BYTES_MAX {
+            self.turn_away(now, &request);
             return Entered::Full(request);
         }
         self.last.0 += 1;
@@ -241,7 +247,38 @@ impl<T: Request> Seat<T> {
         meant.into_iter().map(|ticket| self.remove(now, ticket)).collect()
     }
 
+    /// A request that waits begins although it is not its turn. `None` where it does not wait here.
+    pub fn go_ahead(&mut self, now: Time, id: &T::Id) -> Option<T> {
+        let ticket = *self.by_id.get(id)?;
+        Some(self.leave(now, ticket))
+    }
+
+    /// What comes does not begin here, and does not wait. What it tells was served elsewhere all the same.
+    pub fn turn_away(&mut self, now: Time, request: &T) {
+        let service = request.service();
+        self.elsewhere(now, service.stream, service.delay);
+        self.give_up(request);
+    }
+
+    /// It will not have its turn: it was charged where it came from, and not here.
+    fn give_up(&mut self, request: &T) {
+        if request.asker().is_some() {
+            self.given_up.push((request.service().stream, request.blocks()));
+        }
+    }
+
+    /// What was given up since the last call.
+    pub fn take_given_up(&mut self) -> Vec<(StreamId, u32)> {
+        core::mem::take(&mut self.given_up)
+    }
+
     fn remove(&mut self, now: Time, ticket: Ticket) -> T {
+        let request = self.leave(now, ticket);
+        self.give_up(&request);
+        request
+    }
+
+    fn leave(&mut self, now: Time, ticket: Ticket) -> T {
         let Waiting { request, entry, .. } = self.take(ticket);
         self.discipline.remove(now, entry);
         request

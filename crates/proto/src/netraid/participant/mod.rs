@@ -110,7 +110,7 @@ impl Participant {
     /// One that waits for its turn goes ahead, and is not refused: whoever asks waits for it in doubt and shall not wait for its
     /// stream's turn, and asks again. Impatient readers of a busy block could keep its writers out for ever otherwise.
     pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
-        if let Some(waiting) = self.seat.withdraw(cx.now, &ArrivalId::Write(WriteKey::of(&write))) {
+        if let Some(waiting) = self.seat.go_ahead(cx.now, &ArrivalId::Write(WriteKey::of(&write))) {
             cx.counters.count(Counter::WriteWentAheadAsItsFateWasAsked);
             return self.begin(cx, waiting);
         }
@@ -392,6 +392,7 @@ impl Participant {
             && self.reads.was_claimed(read)
         {
             // Whoever claimed it answers.
+            self.seat.turn_away(cx.now, &arrival);
             return cx.counters.count(Counter::ClaimOvertookItsRead);
         }
         let waited = match &arrival {
@@ -528,10 +529,11 @@ impl Participant {
         self.seat.set_shares(now, shares);
     }
 
-    /// Requests that had their turn and were not served here, by stream, and of how many blocks: they are not charged.
+    /// Requests that were not served here, with or without their turn, by stream, and of how many blocks: they are not charged.
     pub fn take_unserved(&mut self, now: Time) -> Vec<(StreamId, u32)> {
-        let unserved = self.reads.take_unserved();
+        let mut unserved = self.reads.take_unserved();
         unserved.iter().for_each(|(stream, blocks)| self.seat.refund(now, *stream, *blocks));
+        unserved.extend(self.seat.take_given_up());
         unserved
     }
 
