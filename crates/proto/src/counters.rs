@@ -79,6 +79,7 @@ base::named! {
         RequestWithdrawnBeforeItsTurn: "request withdrawn before its turn",
         RequestsGivenUpAtTheirVolumesTime: "requests given up at their volume's time",
         ScrubCompleted: "scrub completed",
+        ReservationRefused: "reservation refused that bricks cannot meet",
         ScrubFoundNoRoomForARepair: "scrub found no room for a repair",
         SlotGivenToAnotherBrick: "slot given to another brick",
         SlowMemberCameBack: "slow member came back",

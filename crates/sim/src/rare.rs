@@ -79,6 +79,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::RepeatOfARequestThatWaits),
     Rare::Machine(Counter::RequestUnderAnOldViewRefused),
     Rare::Machine(Counter::RequestWithdrawnBeforeItsTurn),
+    Rare::Machine(Counter::ReservationRefused),
     Rare::World(Seen::RottenBrickScrubbedClean),
     Rare::Machine(Counter::SlotGivenToAnotherBrick),
     Rare::Machine(Counter::SlowMemberCameBack),

@@ -11,6 +11,7 @@
 //! became slower. Rebuilds are never refused.
 
 use super::cluster::Cluster;
+use crate::counters::Counter;
 use base::{BrickId, StreamId, Time, VolumeId};
 use std::collections::BTreeMap;
 use wire::{AdminError, BrickCapacity, GroupView, ReservedOn, StreamInfo, VolumeInfo};
@@ -39,7 +40,15 @@ const UNIT: f64 = 0.5;
 
 impl Cluster {
     /// Whether the bricks can meet the reservations once this is carried out.
-    pub(super) fn may_reserve(&self, now: Time, proposal: &Proposal<'_>) -> Result<(), AdminError> {
+    pub(super) fn may_reserve(&mut self, now: Time, proposal: &Proposal<'_>) -> Result<(), AdminError> {
+        let can_meet = self.can_meet(now, proposal);
+        if can_meet.is_err() {
+            self.counters.count(Counter::ReservationRefused);
+        }
+        can_meet
+    }
+
+    fn can_meet(&self, now: Time, proposal: &Proposal<'_>) -> Result<(), AdminError> {
         let (before, after) = (self.reserved(&Proposal::Nothing), self.reserved(proposal));
         for (brick, units) in after {
             let had = before.get(&brick).copied().unwrap_or(0.0);
@@ -49,13 +58,13 @@ impl Cluster {
             }
         }
         match proposal {
-            Proposal::Stream(stream) => self.may_reserve_anywhere(now, stream),
+            Proposal::Stream(stream) => self.can_meet_anywhere(now, stream),
             _ => Ok(()),
         }
     }
 
     /// Whether all bricks together could meet a stream's reservation, where they are all known: it may have no volumes yet.
-    fn may_reserve_anywhere(&self, now: Time, stream: &StreamInfo) -> Result<(), AdminError> {
+    fn can_meet_anywhere(&self, now: Time, stream: &StreamInfo) -> Result<(), AdminError> {
         let had = self.records.streams.get(&stream.id).map_or(0, |record| record.info.reservation);
         let capacities = self.records.bricks.keys().map(|brick| self.streams.capacity(now, *brick));
         let capacities: Vec<u64> = capacities.collect();

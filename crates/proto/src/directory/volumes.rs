@@ -93,7 +93,7 @@ impl Desk {
     }
 
     /// The members of each group of a new volume.
-    fn plan(&self, now: Time, info: &VolumeInfo, groups: u32) -> Result<Vec<Vec<BrickId>>, AdminError> {
+    fn plan(&mut self, now: Time, info: &VolumeInfo, groups: u32) -> Result<Vec<Vec<BrickId>>, AdminError> {
         check_name(&info.name, "volume")?;
         let background = StreamInfo::built_in().into_iter().find(|of| of.id == info.stream);
         background.map_or(Ok(()), |of| may_have_volumes(&of))?;
