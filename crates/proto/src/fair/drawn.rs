@@ -1,6 +1,6 @@
 //! Anyone of those that wait, as a seed draws: who relies on an order that nobody promised is found out by this.
 
-use super::{Discipline, Entry, Ticket};
+use super::{Discipline, Entry, Ticket, Unserved};
 use base::{Rng, Time};
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Discipline for Drawn {
         Some(self.waiting.swap_remove(at as usize))
     }
 
-    fn remove(&mut self, _: Time, entry: Entry) {
+    fn remove(&mut self, _: Time, entry: Entry, _: Unserved) {
         self.waiting.retain(|ticket| *ticket != entry.ticket);
     }
 }

@@ -1,6 +1,6 @@
 //! First come, first served, whatever the stream.
 
-use super::{Discipline, Entry, Ticket};
+use super::{Discipline, Entry, Ticket, Unserved};
 use base::Time;
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ impl Discipline for Fcfs {
         self.waiting.pop_first()
     }
 
-    fn remove(&mut self, _: Time, entry: Entry) {
+    fn remove(&mut self, _: Time, entry: Entry, _: Unserved) {
         self.waiting.remove(&entry.ticket);
     }
 }

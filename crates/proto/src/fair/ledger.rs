@@ -46,8 +46,8 @@ impl<P: Copy + Ord> Ledger<P> {
         let account = self.account(stream);
         let heard = account.heard.entry(place).or_insert(account.total);
         let delay = account.total.saturating_sub(*heard);
+        *heard = account.total.max(*heard) + cost;
         account.total += cost;
-        *heard = account.total;
         delay
     }
 
@@ -72,10 +72,11 @@ impl<P: Copy + Ord> Ledger<P> {
     pub fn tell(&mut self, stream: StreamId, place: P) -> u64 {
         let Some(account) = self.streams.get_mut(&stream) else { return 0 };
         let total = account.total;
-        account
-            .heard
-            .get_mut(&place)
-            .map_or(0, |heard| total.saturating_sub(core::mem::replace(heard, total)))
+        account.heard.get_mut(&place).map_or(0, |heard| {
+            let unheard = total.saturating_sub(*heard);
+            *heard += unheard;
+            unheard
+        })
     }
 
     /// A place is to hear of a stream although nothing was asked of it yet.
@@ -152,6 +153,19 @@ mod tests {
         assert_eq!((ledger.tell(F, 'A'), ledger.tell(F, 'A')), (3, 0));
         assert_eq!(ledger.tell(F, 'B'), 1, "A's last");
         assert_eq!(ledger.unheard().count(), 0);
+    }
+
+    /// B heard of 7 units that A did not serve after all: it hears of so much less later, also where it is asked meanwhile.
+    #[test]
+    fn what_a_place_heard_too_much_it_hears_less_of_later() {
+        let mut ledger = Ledger::default();
+        ledger.introduce(F, 'B');
+        ledger.charge(F, 'A', 7);
+        assert_eq!(ledger.charge(F, 'B', 1), 7);
+        ledger.refund(F, 'A', 7);
+        assert_eq!((ledger.tell(F, 'B'), ledger.charge(F, 'B', 1)), (0, 0));
+        ledger.charge(F, 'A', 10);
+        assert_eq!(ledger.tell(F, 'B'), 3);
     }
 
     #[test]

@@ -66,6 +66,15 @@ impl Order {
     }
 }
 
+/// Why something is not served where it was to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unserved {
+    /// Nobody wants it any more, or it could not be served.
+    Dropped,
+    /// Another place serves it, as that has said. Whoever asked will tell so too, later.
+    ByAnother,
+}
+
 /// Who is next.
 pub trait Discipline: Debug + Send {
     /// Something comes when nobody waits and a place is free: whether it begins at once, as it does where nobody is held back. It is
@@ -77,10 +86,10 @@ pub trait Discipline: Debug + Send {
     fn push(&mut self, now: Time, entry: Entry);
     /// Whoever is next leaves, and is charged; `None` where nobody may begin now.
     fn pop(&mut self, now: Time) -> Option<Ticket>;
-    /// It was withdrawn before it was next.
-    fn remove(&mut self, now: Time, entry: Entry);
-    /// It began, and was served elsewhere, or not at all.
-    fn refund(&mut self, _now: Time, _stream: StreamId, _cost: u32) {}
+    /// It leaves before it is next.
+    fn remove(&mut self, now: Time, entry: Entry, why: Unserved);
+    /// It began, and is not served here.
+    fn refund(&mut self, _now: Time, _stream: StreamId, _cost: u32, _why: Unserved) {}
     /// The stream was served elsewhere.
     fn elsewhere(&mut self, _now: Time, _stream: StreamId, _cost: u32) {}
     /// What streams are entitled to from now on.

@@ -6,7 +6,7 @@
 
 use super::clock::{Clock, Tag};
 use super::share::{Share, Shares};
-use super::{Discipline, Entry, Ticket};
+use super::{Discipline, Entry, Ticket, Unserved};
 use base::{HashMap, StreamId, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,10 +38,10 @@ const OWED_MAX: f64 = 4e6;
 const RESERVED_RUN_MAX: u32 = 7;
 /// The ticket of what begins at once. Seats count from 1.
 const AT_ONCE: Ticket = Ticket(0);
-/// The part of a request in [`Refunds::reserved_part`].
+/// The part of a request in [`Rates::reserved_part`].
 const RESERVED_PART_GAIN: f64 = 1.0 / 16.0;
-/// By so many requests a limit is exceeded at each brick at the most, after it has held back for as long what was then left to other bricks.
-const CREDIT_MAX: u32 = 2;
+/// A stream at its limit that waited for a place, or for others, is so much late at the most when it goes on: what it missed before that is lost.
+const LIMITED_LATE_MAX: Duration = Duration::from_millis(20);
 /// From so many streams on those are forgotten that left nothing behind.
 const STREAMS_KEPT: usize = 1024;
 
@@ -93,43 +93,45 @@ struct Stream {
     refunded: u64,
     /// Served elsewhere, and told without a request, or with one that was withdrawn.
     told: u64,
-    /// Served elsewhere, and told in any way, since its last request left: a reservation and a limit count it as soon as it is told, and do not wait until
-    /// the request that told it is the first.
-    told_for_rates: u64,
     owed: Owed,
     /// From when on its next request is within its reservation, and within its limit.
     reserved: Time,
     limited: Time,
-    refunds: Refunds,
+    /// So much before now `limited` may be when its next request becomes the first: it might have left then, and had to wait.
+    late: Duration,
+    rates: Rates,
 }
 
-/// What a stream needs so that a refund undoes what the charge has done to its reservation and its limit.
+/// What a stream's reservation and limit count of what is served elsewhere.
 ///
-/// A request that others were asked for as well is charged at each brick where it begins, and refunded at all but one. The charge has made the stream
-/// wait, and time that has passed does not come back with the tags.
+/// They count it as soon as it is told, and do not wait until the request that told it is the first. A limit counts it even before: bricks say which
+/// reads of others they serve, and the gateway tells of them when it has an answer and asks again. By then as many requests as the stream has
+/// under way could have left at each of its bricks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Refunds {
+struct Rates {
+    /// Told in any way since its last request left, for the reservation.
+    reserved: u64,
+    /// And for the limit: without what that had counted.
+    limited: u64,
+    /// The limit counts it already, and it was not told yet.
+    counted: u64,
     /// Of its latest requests, the part that left by the reservation: so much of a refund was charged to that.
     reserved_part: f64,
-    /// For so long the limit held it back lately, and no refund has made up for that.
-    held: Duration,
-    /// So long before its limit's time it may go on, as it was held back for what it was not served.
-    credit: Duration,
 }
 
-impl Refunds {
-    /// A request leaves that takes so much of the limit, for which the limit held the stream back so long.
-    fn left(&mut self, is_reserved: bool, took: Duration, held: Duration) {
-        let part = if is_reserved { 1.0 } else { 0.0 };
-        self.reserved_part += (part - self.reserved_part) * RESERVED_PART_GAIN;
-        self.held = (self.held + held).min(took * CREDIT_MAX);
+impl Rates {
+    fn told(&mut self, cost: u64) {
+        let counted = cost.min(self.counted);
+        self.counted -= counted;
+        self.reserved = self.reserved.saturating_add(cost);
+        self.limited = self.limited.saturating_add(cost - counted);
     }
 
-    /// A charge that took so much of the limit is undone.
-    fn undone(&mut self, took: Duration) {
-        let given = took.min(self.held);
-        self.held -= given;
-        self.credit = (self.credit + given).min(took * CREDIT_MAX);
+    /// A request leaves.
+    fn left(&mut self, is_reserved: bool) {
+        let part = if is_reserved { 1.0 } else { 0.0 };
+        self.reserved_part += (part - self.reserved_part) * RESERVED_PART_GAIN;
+        (self.reserved, self.limited) = (0, 0);
     }
 }
 
@@ -189,25 +191,37 @@ impl Stream {
         let start =
             clock.start(self.finish + Tag::of(applied, share.weight()), (self.since, now)).max(self.floor);
         // A time from which on it is within a rate, moved by what it was served elsewhere.
-        let told_for_rates = self.told_for_rates;
-        let moved = |from: Time, rate| {
-            (from + time_of(told_for_rates, rate)).min(from.max(self.stood + ELSEWHERE_MAX))
-        };
-        let reserved = (share.reservation() > 0)
-            .then(|| moved(self.reserved.max(self.stood - RESERVED_LATE_MAX), share.reservation()));
+        let moved =
+            |from: Time, told, rate| (from + time_of(told, rate)).min(from.max(self.stood + ELSEWHERE_MAX));
+        let reserved = (share.reservation() > 0).then(|| {
+            moved(self.reserved.max(self.stood - RESERVED_LATE_MAX), self.rates.reserved, share.reservation())
+        });
         let limited = match share.limit() {
             0 => Time::ZERO,
-            limit => moved(self.limited.max(self.stood - self.refunds.credit), limit),
+            limit => moved(self.within_limit(), self.rates.limited, limit),
         };
         let left = Owed { cost: (told as f64 + owed - applied as f64).clamp(0.0, OWED_MAX), at: now };
         Some(First { ticket, cost, start, reserved, limited, left })
+    }
+
+    /// From when on its first request is within its limit, but for what it was served elsewhere.
+    fn within_limit(&self) -> Time {
+        self.limited.max(self.stood - self.late)
+    }
+
+    /// Another brick serves what waited here: its limit counts it now, and not again when that is told.
+    fn is_served_elsewhere(&mut self, cost: u64, share: &Share) {
+        if share.limit() > 0 {
+            self.limited = self.within_limit() + time_of(cost, share.limit());
+            self.rates.counted = self.rates.counted.saturating_add(cost);
+        }
     }
 
     /// Whether nothing that is known of it would make a difference.
     fn is_past(&self, now: Time, virtual_time: Tag, history: History) -> bool {
         self.waiting.is_empty()
             && self.told == 0
-            && self.told_for_rates == 0
+            && self.rates.reserved.max(self.rates.limited) == 0
             && self.finish <= virtual_time
             && self.owed.now(now, history) < 1.0
             && self.reserved.max(self.limited) <= now
@@ -293,10 +307,7 @@ impl Sfq {
         let share = self.shares.of(id);
         let stream = self.streams.get_mut(&id)?;
         stream.waiting.remove(&ticket);
-        if share.limit() > 0 || share.reservation() > 0 {
-            let took = time_of(cost, share.limit());
-            stream.refunds.left(is_reserved, took, limited.since(stream.stood));
-        }
+        stream.rates.left(is_reserved);
         stream.stood = now;
         stream.finish = start + Tag::of(cost, share.weight());
         if is_reserved && share.minimum() > 0 {
@@ -310,7 +321,7 @@ impl Sfq {
         }
         (stream.floor, stream.stood_at) = (Tag::ZERO, self.by_weight);
         self.latest = self.latest.max(stream.finish);
-        (stream.told, stream.told_for_rates) = (0, 0);
+        stream.told = 0;
         stream.owed = left;
         if let Some(reserved) = reserved {
             let took = if is_reserved { time_of(cost, share.reservation()) } else { Duration::ZERO };
@@ -318,7 +329,7 @@ impl Sfq {
         }
         if share.limit() > 0 {
             stream.limited = limited + time_of(cost, share.limit());
-            stream.refunds.credit = stream.refunds.credit.min(now.since(stream.limited));
+            stream.late = now.since(stream.limited).min(LIMITED_LATE_MAX);
         }
         self.put(now, id);
         Some(ticket)
@@ -337,14 +348,15 @@ impl Sfq {
 
 impl Discipline for Sfq {
     fn admits(&mut self, now: Time, service: Service, cost: u32) -> bool {
+        let rates = self.streams.get(&service.stream).map_or(Rates::default(), |stream| stream.rates);
         let entry = Entry { ticket: AT_ONCE, service, cost };
         self.push(now, entry);
         let is_next = self.pop(now).is_some();
         if !is_next {
             self.change(now, service.stream, |stream| {
                 stream.waiting.remove(&AT_ONCE);
-                // It comes again, to wait.
-                stream.told_for_rates = stream.told_for_rates.saturating_sub(u64::from(service.delay));
+                // It comes again, to wait, and tells it then.
+                stream.rates = rates;
             });
         }
         is_next
@@ -363,11 +375,9 @@ impl Discipline for Sfq {
         let stream = self.streams.entry(id).or_default();
         stream.waiting.insert(ticket, Waiting { cost, delay });
         if stream.waiting.len() > 1 && has_rates && delay > 0 {
-            self.change(now, id, |stream| {
-                stream.told_for_rates = stream.told_for_rates.saturating_add(u64::from(delay));
-            });
+            self.change(now, id, |stream| stream.rates.told(u64::from(delay)));
         } else if stream.waiting.len() == 1 {
-            stream.told_for_rates = stream.told_for_rates.saturating_add(u64::from(delay));
+            stream.rates.told(u64::from(delay));
             (stream.since, stream.stood) = (virtual_time, now);
             (stream.floor, stream.stood_at) = (Tag::ZERO, self.by_weight);
             self.put(now, id);
@@ -384,28 +394,35 @@ impl Discipline for Sfq {
     }
 
     /// Its delay was served elsewhere all the same.
-    fn remove(&mut self, now: Time, entry: Entry) {
+    fn remove(&mut self, now: Time, entry: Entry, why: Unserved) {
+        let share = self.shares.of(entry.service.stream);
         self.change(now, entry.service.stream, |stream| {
-            if let Some(Waiting { delay, .. }) = stream.waiting.remove(&entry.ticket) {
+            if let Some(Waiting { delay, cost }) = stream.waiting.remove(&entry.ticket) {
                 stream.told = stream.told.saturating_add(u64::from(delay));
+                if why == Unserved::ByAnother {
+                    stream.is_served_elsewhere(u64::from(cost), &share);
+                }
             }
         });
     }
 
-    fn refund(&mut self, now: Time, id: StreamId, cost: u32) {
+    fn refund(&mut self, now: Time, id: StreamId, cost: u32, why: Unserved) {
         let (cost, share) = (u64::from(cost), self.shares.of(id));
         self.change(now, id, |stream| {
             stream.finish = stream.finish - Tag::of(cost, share.weight());
             stream.floor = stream.floor - Tag::of(cost, share.weight());
             stream.refunded += cost;
             if share.reservation() > 0 {
-                let part = stream.refunds.reserved_part;
+                let part = stream.rates.reserved_part;
                 stream.reserved = stream.reserved - time_of(cost, share.reservation()).mul_f64(part);
             }
-            if share.limit() > 0 {
-                let took = time_of(cost, share.limit());
-                stream.limited = stream.limited - took;
-                stream.refunds.undone(took);
+            match why {
+                // The charge stands for what will be told.
+                Unserved::ByAnother if share.limit() > 0 => stream.rates.counted += cost,
+                Unserved::Dropped if share.limit() > 0 => {
+                    stream.limited = stream.limited - time_of(cost, share.limit());
+                }
+                _ => {}
             }
         });
     }
@@ -413,7 +430,7 @@ impl Discipline for Sfq {
     fn elsewhere(&mut self, now: Time, id: StreamId, cost: u32) {
         self.change(now, id, |stream| {
             stream.told = stream.told.saturating_add(u64::from(cost));
-            stream.told_for_rates = stream.told_for_rates.saturating_add(u64::from(cost));
+            stream.rates.told(u64::from(cost));
         });
     }
 
@@ -564,6 +581,42 @@ mod tests {
         assert!((470..=515).contains(&served), "500 a second: {served}");
     }
 
+    /// Two bricks that are asked for the same, and the gateway stands still so that neither is told: each hears from the other what that serves.
+    #[test]
+    fn a_limit_counts_what_another_brick_serves_before_that_is_told() {
+        let shares = [Share::total(100).with_rates(0, 5_000)];
+        let mut bricks = [sfq(History::USUAL, &shares), sfq(History::USUAL, &shares)];
+        let entry = |ticket, delay| {
+            let service = Service { stream: id(1), delay };
+            Entry { ticket: Ticket(ticket), service, cost: 10 }
+        };
+        for sfq in &mut bricks {
+            (0..64).for_each(|ticket| sfq.push(Time::ZERO, entry(ticket, 0)));
+        }
+        let mut served = [0; 2];
+        let turns = |bricks: &mut [Sfq; 2], served: &mut [u32; 2], now| {
+            for brick in 0..2 {
+                if let Some(ticket) = bricks[brick].pop(now) {
+                    served[brick] += 1;
+                    let other = &mut bricks[1 - brick];
+                    other.remove(now, Entry { ticket, ..entry(0, 0) }, Unserved::ByAnother);
+                }
+            }
+            served[0] + served[1]
+        };
+        for at in 0..100 {
+            turns(&mut bricks, &mut served, Time::ZERO + MS * at);
+        }
+        let now = Time::ZERO + 100 * MS;
+        assert_eq!(turns(&mut bricks, &mut served, now), 51, "500 a second");
+        // Now it is told, and no time is lost by that.
+        for (sfq, elsewhere) in bricks.iter_mut().zip([served[1], served[0]]) {
+            sfq.elsewhere(now, id(1), elsewhere * 10);
+        }
+        assert_eq!(turns(&mut bricks, &mut served, now + MS), 51);
+        assert_eq!(turns(&mut bricks, &mut served, now + 2 * MS), 52);
+    }
+
     /// It is asked first whether it may begin at once, and counts once.
     #[test]
     fn a_request_that_may_not_begin_at_once_tells_its_delay_once() {
@@ -623,7 +676,7 @@ mod tests {
             // What began four steps ago is known to be left elsewhere, or to be served here.
             begun.retain(|(since, stream, is_served): &(u32, usize, bool)| {
                 if since + 4 == at && !is_served {
-                    sfq.refund(now, id(*stream as u32 + 1), 10);
+                    sfq.refund(now, id(*stream as u32 + 1), 10, Unserved::Dropped);
                 }
                 since + 4 > at
             });
@@ -665,7 +718,7 @@ mod tests {
         push(&mut sfq, Time::ZERO, 1, 3);
         push(&mut sfq, Time::ZERO, 2, 3);
         assert_eq!(sfq.pop(Time::ZERO), Some(Ticket(1000)));
-        sfq.refund(Time::ZERO, id(1), 10);
+        sfq.refund(Time::ZERO, id(1), 10, Unserved::Dropped);
         assert_eq!(sfq.pop(Time::ZERO), Some(Ticket(1001)), "as if the first had not been");
         sfq.elsewhere(Time::ZERO, id(2), 25);
         assert_eq!(

@@ -16,7 +16,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use crate::fair::{Cost, Discipline, Entry, Order, Shares, Ticket};
+use crate::fair::{Cost, Discipline, Entry, Order, Shares, Ticket, Unserved};
 use base::{HashMap, NodeId, StreamId, Time};
 use capacity::Capacity;
 use core::hash::Hash;
@@ -75,6 +75,8 @@ pub trait Request {
     fn blocks(&self) -> u32;
     /// How much content it brings.
     fn bytes(&self) -> usize;
+    /// It takes the place of what was asked for before, and waits.
+    fn repeats(&mut self, _before: &Self) {}
 }
 
 #[derive(Debug)]
@@ -190,6 +192,7 @@ impl<T: Request> Seat<T> {
             self.notices.asked(now);
             self.bytes = self.bytes + request.bytes() - waiting.request.bytes();
             let before = core::mem::replace(&mut waiting.request, request);
+            waiting.request.repeats(&before);
             let alias = waiting.request.alias();
             before.alias().map(|alias| self.by_id.remove(&alias));
             alias.map(|alias| self.by_id.insert(alias, ticket));
@@ -198,12 +201,10 @@ impl<T: Request> Seat<T> {
             return Entered::Repeats(before);
         }
         if self.waiting.len() >= WAITING_MAX || self.bytes + request.bytes() > WAITING_BYTES_MAX {
-            self.turn_away(now, &request);
+            self.turn_away(now, &request, Unserved::Dropped);
             return Entered::Full(request);
         }
-        self.last.0 += 1;
-        let cost = self.cost.of(request.blocks());
-        let entry = Entry { ticket: self.last, service: request.service(), cost };
+        let entry = self.entry(&request);
         self.by_id.insert(request.id(), entry.ticket);
         request.alias().map(|alias| self.by_id.insert(alias, entry.ticket));
         self.bytes += request.bytes();
@@ -225,38 +226,44 @@ impl<T: Request> Seat<T> {
         Some(request)
     }
 
+    fn entry(&mut self, request: &T) -> Entry {
+        self.last.0 += 1;
+        Entry { ticket: self.last, service: request.service(), cost: self.cost.of(request.blocks()) }
+    }
+
     /// A request has its turn.
     fn charge(&mut self, stream: StreamId, cost: u32, waited: Duration) {
         self.tally.served(stream, cost, waited);
         self.capacity.charge(cost);
     }
 
-    /// A request, by its name or alias, is of no interest any more. `None` where it does not wait here.
-    pub fn withdraw(&mut self, now: Time, id: &T::Id) -> Option<T> {
+    /// A request, by its name or alias, is not to be served here. `None` where it does not wait here.
+    pub fn withdraw(&mut self, now: Time, id: &T::Id, why: Unserved) -> Option<T> {
         let ticket = *self.by_id.get(id)?;
-        Some(self.remove(now, ticket))
+        Some(self.remove(now, ticket, why))
     }
 
-    /// The same, of all that are meant.
+    /// All that are meant are of no interest any more.
     pub fn withdraw_where(&mut self, now: Time, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         if self.waiting.is_empty() {
             return Vec::new();
         }
         let meant = self.waiting.iter().filter(|(_, waiting)| is_meant(&waiting.request));
         let meant: Vec<Ticket> = meant.map(|(ticket, _)| *ticket).collect();
-        meant.into_iter().map(|ticket| self.remove(now, ticket)).collect()
+        meant.into_iter().map(|ticket| self.remove(now, ticket, Unserved::Dropped)).collect()
     }
 
     /// A request that waits begins although it is not its turn. `None` where it does not wait here.
     pub fn go_ahead(&mut self, now: Time, id: &T::Id) -> Option<T> {
         let ticket = *self.by_id.get(id)?;
-        Some(self.leave(now, ticket))
+        Some(self.leave(now, ticket, Unserved::Dropped))
     }
 
     /// What comes does not begin here, and does not wait. What it tells was served elsewhere all the same.
-    pub fn turn_away(&mut self, now: Time, request: &T) {
-        let service = request.service();
-        self.elsewhere(now, service.stream, service.delay);
+    pub fn turn_away(&mut self, now: Time, request: &T, why: Unserved) {
+        let entry = self.entry(request);
+        self.discipline.push(now, entry);
+        self.discipline.remove(now, entry, why);
         self.give_up(request);
     }
 
@@ -272,15 +279,15 @@ impl<T: Request> Seat<T> {
         core::mem::take(&mut self.given_up)
     }
 
-    fn remove(&mut self, now: Time, ticket: Ticket) -> T {
-        let request = self.leave(now, ticket);
+    fn remove(&mut self, now: Time, ticket: Ticket, why: Unserved) -> T {
+        let request = self.leave(now, ticket, why);
         self.give_up(&request);
         request
     }
 
-    fn leave(&mut self, now: Time, ticket: Ticket) -> T {
+    fn leave(&mut self, now: Time, ticket: Ticket, why: Unserved) -> T {
         let Waiting { request, entry, .. } = self.take(ticket);
-        self.discipline.remove(now, entry);
+        self.discipline.remove(now, entry, why);
         request
     }
 
@@ -319,10 +326,10 @@ impl<T: Request> Seat<T> {
         notices.into_iter().chain(held).min()
     }
 
-    /// What began, of so many blocks, was served elsewhere, or not at all.
-    pub fn refund(&mut self, now: Time, stream: StreamId, blocks: u32) {
+    /// What began, of so many blocks, is not served here.
+    pub fn refund(&mut self, now: Time, stream: StreamId, blocks: u32, why: Unserved) {
         let cost = self.cost.of(blocks);
-        self.discipline.refund(now, stream, cost);
+        self.discipline.refund(now, stream, cost, why);
         self.tally.refund(stream, cost);
         self.capacity.refund(cost);
     }

@@ -9,14 +9,14 @@ use wire::Wait;
 pub struct Stay {
     since: Time,
     disk: Duration,
-    /// Whether nobody of its stream waited when it came, and its stream is to be served within some time.
-    is_timed: bool,
+    /// When it was asked for first, if nobody of its stream waited then, and its stream is to be served within some time.
+    timed: Option<Time>,
 }
 
 impl Stay {
     /// It comes now.
     pub fn from(now: Time) -> Stay {
-        Stay { since: now, disk: Duration::ZERO, is_timed: false }
+        Stay { since: now, disk: Duration::ZERO, timed: None }
     }
 
     /// The disk worked for it.
@@ -26,17 +26,22 @@ impl Stay {
 
     /// Its time counts for its stream's target.
     pub fn count(&mut self) {
-        self.is_timed = true;
+        self.timed = Some(self.since);
+    }
+
+    /// What waited is asked for again: its time counts from the first time on.
+    pub fn repeats(&mut self, before: &Stay) {
+        self.timed = before.timed;
     }
 
     /// It was answered: an answer that is said again counts no more.
     pub fn answered(&mut self) {
-        self.is_timed = false;
+        self.timed = None;
     }
 
-    /// When it came, where its time counts and the disk worked for it.
+    /// When it was asked for first, where its time counts and the disk worked for it.
     pub fn timed(&self) -> Option<Time> {
-        (self.is_timed && self.disk > Duration::ZERO).then_some(self.since)
+        self.timed.filter(|_| self.disk > Duration::ZERO)
     }
 
     /// What its answer tells: all time that the disk did not take is a wait, be it for its turn or for the decision of an earlier
@@ -49,4 +54,22 @@ impl Stay {
 
 fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_again_counts_from_the_first_time_on() {
+        let mut first = Stay::from(Time(5));
+        first.count();
+        let mut again = Stay::from(Time(900));
+        again.repeats(&first);
+        assert_eq!(again.timed(), None, "the disk did nothing for it");
+        again.at_disk(Duration::from_micros(1));
+        assert_eq!(again.timed(), Some(Time(5)));
+        again.answered();
+        assert_eq!(again.timed(), None);
+    }
 }

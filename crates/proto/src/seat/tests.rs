@@ -72,8 +72,8 @@ fn a_repeat_takes_the_place_of_what_it_repeats() {
 fn what_is_withdrawn_has_no_turn() {
     let mut seat = seat(1);
     (1..=4).for_each(|what| assert_eq!(seat.enter(Time(0), asked(what)), Entered::Waits));
-    assert_eq!(seat.withdraw(Time(0), &2), Some(asked(2)));
-    assert_eq!(seat.withdraw(Time(0), &2), None);
+    assert_eq!(seat.withdraw(Time(0), &2, Unserved::Dropped), Some(asked(2)));
+    assert_eq!(seat.withdraw(Time(0), &2, Unserved::Dropped), None);
     assert_eq!(seat.withdraw_where(Time(0), |asked| asked.what == 3), [asked(3)]);
     assert_eq!(
         (seat.next(Time(0), 0), seat.next(Time(0), 0), seat.next(Time(0), 0)),
@@ -149,7 +149,7 @@ proptest! {
                 }
                 2 => {
                     let known = inside.iter().position(|known| known.what == what);
-                    prop_assert_eq!(seat.withdraw(Time(0), &what), known.map(|at| inside.remove(at)));
+                    prop_assert_eq!(seat.withdraw(Time(0), &what, Unserved::Dropped), known.map(|at| inside.remove(at)));
                 }
                 _ => {
                     at_disk = at_disk.saturating_sub(1);

@@ -4,7 +4,7 @@ use crate::common::{Cluster, pattern};
 use base::{BLOCK, BrickId, Payload, StreamId, Time};
 use core::time::Duration;
 use proto::counters::Counter;
-use proto::fair::{Discipline, Entry, Ticket};
+use proto::fair::{Discipline, Entry, Ticket, Unserved};
 use proto::seat::Places;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Discipline for Starving {
         Some(next)
     }
 
-    fn remove(&mut self, _: Time, entry: Entry) {
+    fn remove(&mut self, _: Time, entry: Entry, _: Unserved) {
         self.waiting.remove(&entry.ticket);
     }
 }

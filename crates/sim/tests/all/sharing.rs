@@ -1,9 +1,10 @@
 //! Streams that share bricks of whole machines in the timed world.
 
-use base::StreamId;
+use base::{StreamId, Time};
 use core::time::Duration;
-use model::drive::DriveModel;
+use model::drive::{DriveModel, find};
 use proto::fair::{Clock, Cost, History, Order, Share};
+use proto::layout::Layout;
 use proto::seat::{Places, Turns};
 use sim::timed::{
     self, BrickSpec, Cluster, Conditions, Length, Lived, Locality, Mix, Scheme, Sharing, Sizes, Threads,
@@ -90,4 +91,36 @@ fn what_cannot_be_shared_is_refused() {
     assert!(why(vec![VolumeSpec::on(1, F)], &[1, 1]).contains("threads that are not those of each"));
     let through = VolumeSpec { gateways: vec![1], ..VolumeSpec::on(1, F) };
     assert!(why(vec![through], &[1]).contains("names a gateway that does not exist"));
+}
+
+/// On three copies on drives whose heads are seen, so that reads are contested.
+#[test]
+fn a_limit_is_met_in_any_second_and_not_exceeded() {
+    let entry = find("quantum-atlas-10k").expect("the drive is in the library");
+    let drive = DriveModel::parse("quantum-atlas-10k", entry.text).expect("a sound drive");
+    let brick = BrickSpec { speed: vec![(Time::ZERO, 25)], ..BrickSpec::new(Arc::new(drive)) };
+    let cluster = Cluster::uniform(brick, 3, 1, Scheme::named("claim").expect("a scheme"));
+    let layout = Layout::Raid1 { copies: 3 };
+    let volume = VolumeSpec { bricks: vec![0, 1, 2], layout, stream: F, gateways: Vec::new() };
+    let (cost, limit) = (Cost::DEVICE_TIME, 500);
+    let share = Share::total(1).with_rates(0, limit * u64::from(cost.of(1)));
+    let sharing = Sharing {
+        volumes: vec![volume],
+        turns: Turns { order: Order::FAIR, places: Places(2), cost },
+        shares: [(F, share)].into_iter().collect(),
+    };
+    let conditions = Conditions {
+        sharing: Some(sharing),
+        window: Duration::from_millis(50),
+        end: Some(Duration::from_secs(20)),
+        ..Conditions::default()
+    };
+    // A sector, which is in one block wherever it lies.
+    let mix = Mix { reads: 1.0, sizes: Sizes::Uniform { least: 1, most: 1 }, locality: Locality::Uniform };
+    let workload = Workload::Threads(vec![Threads::constant(mix, 32)]);
+    let length = Length { warmup: u64::MAX, requests: u64::MAX };
+    let lived = timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs");
+    let counts: Vec<u64> = lived.served[0].iter().map(|window| window.requests).collect();
+    let in_a_second: Vec<u64> = counts.windows(20).map(|second| second.iter().sum()).collect();
+    assert!(in_a_second.iter().all(|count| (490..=510).contains(count)), "{in_a_second:?}");
 }

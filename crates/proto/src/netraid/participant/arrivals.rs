@@ -74,6 +74,15 @@ impl Arrival {
         self.span().map(|span| span.volume)
     }
 
+    fn stay(&self) -> Option<&Stay> {
+        match self {
+            Arrival::Read(read) => Some(&read.stay),
+            Arrival::Prepare { prepare, .. } => Some(&prepare.stay),
+            Arrival::Repair(repair) => Some(&repair.stay),
+            Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
+        }
+    }
+
     /// What it met here so far; none for what the brick does of its own.
     pub(super) fn stay_mut(&mut self) -> Option<&mut Stay> {
         match self {
@@ -152,6 +161,12 @@ impl Request for Arrival {
             Arrival::Prepare { prepare, .. } => prepare.payload.len(),
             Arrival::Repair(repair) => repair.content.len(),
             Arrival::Read(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => 0,
+        }
+    }
+
+    fn repeats(&mut self, before: &Arrival) {
+        if let (Some(stay), Some(before)) = (self.stay_mut(), before.stay()) {
+            stay.repeats(before);
         }
     }
 }

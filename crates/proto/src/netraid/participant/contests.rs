@@ -10,6 +10,7 @@ use crate::distribute::claim::{
     Attempt, Claims, Config, Counts, Dropped, Effect as ClaimEffect, Event, Holders, ReadId,
     estimate::{Calibration, Estimate},
 };
+use crate::fair::Unserved;
 use crate::netraid::order::ts_wait::member::QUEUE_MAX;
 use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, StreamId, Time, ViewNumber,
@@ -91,8 +92,8 @@ pub(super) struct Contests {
     at_disk: HashMap<ReadId, AtDisk>,
     /// Those who were asked last: most reads that follow each other are asked of the same.
     holders: Option<(Asked, Holders)>,
-    /// Reads that had their turn and were not served here: of which stream, and of how many blocks.
-    unserved: Vec<(StreamId, u32)>,
+    /// Reads that had their turn and are not served here: of which stream, of how many blocks, and why.
+    unserved: Vec<(StreamId, u32, Unserved)>,
 }
 
 impl Contests {
@@ -139,13 +140,13 @@ impl Contests {
     }
 
     /// A read that had its turn is not served here. Always true.
-    pub(super) fn note_unserved(&mut self, read: &ReadRequest) -> bool {
-        self.unserved.push((read.service.stream, read.span.count));
+    pub(super) fn note_unserved(&mut self, read: &ReadRequest, why: Unserved) -> bool {
+        self.unserved.push((read.service.stream, read.span.count, why));
         true
     }
 
-    /// Reads that had their turn and were not served here, by stream, and of how many blocks.
-    pub(super) fn take_unserved(&mut self) -> Vec<(StreamId, u32)> {
+    /// Reads that had their turn and are not served here: of which stream, of how many blocks, and why.
+    pub(super) fn take_unserved(&mut self) -> Vec<(StreamId, u32, Unserved)> {
         core::mem::take(&mut self.unserved)
     }
 
@@ -296,7 +297,7 @@ impl Contests {
         };
         match end {
             DiskEnd::Left => {
-                self.note_unserved(read);
+                self.note_unserved(read, Unserved::ByAnother);
                 cx.counters.count(Counter::ReadLeftAtItsDisk);
                 cx.counters.count(Counter::ReadLeftToAnotherMember);
             }
@@ -363,7 +364,8 @@ impl Contests {
 
     fn drop_read(&mut self, cx: &mut Context<'_>, read: &ReadRequest, why: Dropped) {
         self.count_drop(cx, read, why);
-        self.note_unserved(read);
+        let is_claimed = matches!(why, Dropped::Claimed(_));
+        self.note_unserved(read, if is_claimed { Unserved::ByAnother } else { Unserved::Dropped });
         match why {
             Dropped::Full => answer(cx, read, ReadOutcome::Busy, Payload::new()),
             // The claimer has the blocks in memory from now on.

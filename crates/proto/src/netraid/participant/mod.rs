@@ -37,7 +37,7 @@ pub use reads::READ_PATIENCE;
 use super::pending::{Pending, Prepare, WriteKey};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders, estimate::Calibration};
-use crate::fair::{Discipline, Shares};
+use crate::fair::{Discipline, Shares, Unserved};
 use crate::seat::{Entered, Kept, Notice, Places, Request as _, Seat, Stay, Targets, Turns};
 use arrivals::{Arrival, ArrivalId, MergeJob};
 use base::{BrickId, GroupId, NodeId, Payload, RequestId, Stamp, StreamId, Time, ViewNumber, VolumeId};
@@ -99,7 +99,12 @@ impl Participant {
 
     /// A write was decided, or given up.
     pub fn on_decide(&mut self, cx: &mut Context<'_>, decision: &Decision, commit: bool) {
-        if !commit && self.seat.withdraw(cx.now, &ArrivalId::Write(WriteKey::from(decision))).is_some() {
+        if !commit
+            && self
+                .seat
+                .withdraw(cx.now, &ArrivalId::Write(WriteKey::from(decision)), Unserved::Dropped)
+                .is_some()
+        {
             cx.counters.count(Counter::WriteGivenUpBeforeItsTurn);
         }
         self.writes.on_decide(around!(self, cx), decision, commit);
@@ -176,7 +181,7 @@ impl Participant {
     /// Another member serves a read.
     pub fn on_claim(&mut self, cx: &mut Context<'_>, from: BrickId, claim: Claim) {
         let read = ArrivalId::Contested(NodeId::Gateway(claim.gateway), claim.number);
-        if self.seat.withdraw(cx.now, &read).is_some() {
+        if self.seat.withdraw(cx.now, &read, Unserved::ByAnother).is_some() {
             cx.counters.count(Counter::ReadLeftBeforeItsTurn);
             return cx.counters.count(Counter::ReadLeftToAnotherMember);
         }
@@ -392,7 +397,7 @@ impl Participant {
             && self.reads.was_claimed(read)
         {
             // Whoever claimed it answers.
-            self.seat.turn_away(cx.now, &arrival);
+            self.seat.turn_away(cx.now, &arrival, Unserved::ByAnother);
             return cx.counters.count(Counter::ClaimOvertookItsRead);
         }
         let waited = match &arrival {
@@ -461,7 +466,7 @@ impl Participant {
 
     /// The question of `from` is of no interest any more. Whether it had not begun.
     pub fn withdraw(&mut self, now: Time, from: NodeId, operation: u64) -> bool {
-        self.seat.withdraw(now, &ArrivalId::Asked(from, operation)).is_some()
+        self.seat.withdraw(now, &ArrivalId::Asked(from, operation), Unserved::Dropped).is_some()
             || self.reads.withdraw(from, operation)
     }
 
@@ -531,8 +536,11 @@ impl Participant {
 
     /// Requests that were not served here, with or without their turn, by stream, and of how many blocks: they are not charged.
     pub fn take_unserved(&mut self, now: Time) -> Vec<(StreamId, u32)> {
-        let mut unserved = self.reads.take_unserved();
-        unserved.iter().for_each(|(stream, blocks)| self.seat.refund(now, *stream, *blocks));
+        let began = self.reads.take_unserved().into_iter().map(|(stream, blocks, why)| {
+            self.seat.refund(now, stream, blocks, why);
+            (stream, blocks)
+        });
+        let mut unserved: Vec<_> = began.collect();
         unserved.extend(self.seat.take_given_up());
         unserved
     }

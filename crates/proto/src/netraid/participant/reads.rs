@@ -6,6 +6,7 @@ use super::context::{Context, ReadRequest};
 use super::disk::{Disk, Looking};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders};
+use crate::fair::Unserved;
 use crate::netraid::order::ts_wait::member::QUEUE_MAX;
 use crate::netraid::pending::PendingTable;
 use base::{BrickId, GroupId, NodeId, Payload, StreamId, Time};
@@ -144,7 +145,9 @@ impl Reads {
         };
         // Who waits for a decision may leave it to someone who does not.
         let Reads { held, contests } = self;
-        held.retain(|_, held| !(is_it(&held.read) && contests.note_unserved(&held.read)));
+        held.retain(|_, held| {
+            !(is_it(&held.read) && contests.note_unserved(&held.read, Unserved::ByAnother))
+        });
         self.contests.on_claim(cx, from, claim);
     }
 
@@ -196,12 +199,12 @@ impl Reads {
         let Reads { held, contests } = self;
         let before = held.len();
         let is_it = |read: &ReadRequest| read.from == from && read.operation == operation;
-        held.retain(|_, held| !(is_it(&held.read) && contests.note_unserved(&held.read)));
+        held.retain(|_, held| !(is_it(&held.read) && contests.note_unserved(&held.read, Unserved::Dropped)));
         held.len() < before
     }
 
-    /// Reads that had their turn and were not served here, by stream, and of how many blocks.
-    pub(super) fn take_unserved(&mut self) -> Vec<(StreamId, u32)> {
+    /// Reads that had their turn and are not served here: of which stream, of how many blocks, and why.
+    pub(super) fn take_unserved(&mut self) -> Vec<(StreamId, u32, Unserved)> {
         self.contests.take_unserved()
     }
 
