@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Places of a disk in all situations on emulated disks: a stream that has four requests under way still has one that waits.
 const PLACES: u32 = 2;
-/// Of a file: with one request at a time it is the disk that is short, and not the processors.
+/// Of a file: with one request at a time the disk is as short as it can be.
 const PLACES_OF_FILE: u32 = 1;
 
 /// A situation that is measured.
@@ -31,7 +31,7 @@ const PLACES_OF_FILE: u32 = 1;
 enum Situation {
     /// Three greedy streams 1:2:4 on skewed layouts, on emulated disks; without streams, and with them
     Shares,
-    /// The same on files of this machine's disk
+    /// The same on files of this machine's disk: as they are, and with accesses that take 2 ms more
     Files,
     /// Three greedy streams on three copies, while a brick is killed and rebuilt
     Killed,
@@ -96,6 +96,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
             }
             Situation::Files => {
                 results.shares.extend(shares::measure(&binary, Disk::File, PLACES_OF_FILE, &times)?);
+                results.shares.extend(shares::measure(&binary, Disk::LateFile, PLACES, &times)?);
             }
             Situation::Killed => results.killed = Some(killed::measure(&binary, PLACES, &times)?),
             Situation::Rates => results.rates = Some(rates::measure(&binary, PLACES, &times)?),
@@ -114,8 +115,10 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 /// What must hold of what was measured.
 fn demands(results: &Results) -> Vec<Demand> {
     let mut demands = Vec::new();
-    for shares in results.shares.iter().filter(|shares| shares.places.is_some()) {
-        let what = format!("1:2:4 on {} disks: the worst share's error", shares.disk.name());
+    // What is shared are disks: of files that are faster than the processors the table tells, and nothing is demanded.
+    let must_show = |shares: &&shares::Shares| shares.places.is_some() && shares.disk != Disk::File;
+    for shares in results.shares.iter().filter(must_show) {
+        let what = format!("1:2:4, {} disks: the worst share's error", shares.disk.name());
         demands.push(Demand::at_most(what, shares.error(), 0.05));
     }
     if let Some(killed) = &results.killed {
