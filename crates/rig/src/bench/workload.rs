@@ -97,6 +97,11 @@ pub(crate) fn fio(arguments: &[&str], seconds: u64) -> Result<Value> {
 
 /// Starts a fio job, which ends by itself or on SIGINT.
 pub(crate) fn start_fio(arguments: &[&str]) -> Result<Job> {
+    Job::spawn("fio", &mut fio_command(arguments))
+}
+
+/// A fio job to start.
+pub(crate) fn fio_command(arguments: &[&str]) -> Command {
     let mut command = Command::new("fio");
     command
         .args([
@@ -107,7 +112,7 @@ pub(crate) fn start_fio(arguments: &[&str]) -> Result<Job> {
             "--lat_percentiles=1",
         ])
         .args(arguments);
-    Job::spawn("fio", &mut command)
+    command
 }
 
 /// What a fio job says of itself.

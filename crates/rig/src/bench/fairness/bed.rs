@@ -11,7 +11,7 @@ use std::time::Instant;
 /// Gateways, over which streams are spread unevenly.
 const GATEWAYS: usize = 2;
 /// So that nearly all reads go to the disks.
-const CACHE_BYTES: u64 = 4 << 20;
+pub(super) const CACHE_BYTES: u64 = 4 << 20;
 const JOURNAL_BYTES: u64 = 32 << 20;
 /// Of each volume. What is on a disk is spread over the whole drive.
 pub(super) const VOLUME_BYTES: u64 = 64 << 20;

@@ -2,9 +2,11 @@
 //!
 //! Reading order: [`verb`] (what is run), `bed` (the cluster), `load` (what clients ask and see), then a file for each situation: `shares` (three
 //! streams, 1:2:4), `killed` (the same while a brick dies and is rebuilt), `rates` (a reservation under attack, a limit), `quiet` (one that asks
-//! little beside one that asks much); `table` and what must hold. Daemons are real, on this machine; disks are emulated or files.
+//! little beside one that asks much), `ceph` (what three tenants get of Ceph); `table` and what must hold. Daemons are real, on this machine; disks
+//! are emulated or files.
 
 mod bed;
+mod ceph;
 mod killed;
 mod load;
 mod quiet;
@@ -14,7 +16,7 @@ mod table;
 
 use super::demand::Demand;
 use crate::place;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use bed::Disk;
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -33,6 +35,8 @@ enum Situation {
     Shares,
     /// The same on files of this machine's disk: as they are, and with accesses that take 2 ms more
     Files,
+    /// The same clients on Ceph, on such files too, if Ceph is installed: it has no weights by client
+    Ceph,
     /// Three greedy streams on three copies, while a brick is killed and rebuilt
     Killed,
     /// A reservation under attack, and a limit
@@ -47,6 +51,7 @@ enum Situation {
 Examples:
   cargo xtask bench fairness --quick
   cargo xtask bench fairness --json > fairness.json
+  cargo xtask bench fairness --only files --only ceph
   cargo xtask bench fairness --only shares --only killed --seconds 30")]
 pub(crate) struct Options {
     /// Print one JSON object
@@ -98,6 +103,11 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
                 results.shares.extend(shares::measure(&binary, Disk::File, PLACES_OF_FILE, &times)?);
                 results.shares.extend(shares::measure(&binary, Disk::LateFile, PLACES, &times)?);
             }
+            Situation::Ceph => match ceph::missing()? {
+                None => results.shares.push(ceph::measure(&times)?),
+                Some(what) if options.only.contains(&Situation::Ceph) => bail!("{what}"),
+                Some(what) => eprintln!("skipped: {what}"),
+            },
             Situation::Killed => results.killed = Some(killed::measure(&binary, PLACES, &times)?),
             Situation::Rates => results.rates = Some(rates::measure(&binary, PLACES, &times)?),
             Situation::Quiet => results.quiet = quiet::measure(&binary, PLACES, &times)?,
@@ -116,7 +126,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
 fn demands(results: &Results) -> Vec<Demand> {
     let mut demands = Vec::new();
     // What is shared are disks: of files that are faster than the processors the table tells, and nothing is demanded.
-    let must_show = |shares: &&shares::Shares| shares.places.is_some() && shares.disk != Disk::File;
+    let must_show = |shares: &&shares::Shares| shares.server.places().is_some() && shares.disk != Disk::File;
     for shares in results.shares.iter().filter(must_show) {
         let what = format!("1:2:4, {} disks: the worst share's error", shares.disk.name());
         demands.push(Demand::at_most(what, shares.error(), 0.05));

@@ -4,7 +4,7 @@ use super::super::demand::{self, Demand};
 use super::killed::Killed;
 use super::quiet::Quiet;
 use super::rates::{LIMITED, RESERVED, Rates};
-use super::shares::Shares;
+use super::shares::{Server, Shares};
 use super::{PLACES, Results};
 
 pub(super) fn print(results: &Results, demands: &[Demand]) {
@@ -12,11 +12,15 @@ pub(super) fn print(results: &Results, demands: &[Demand]) {
         println!("\nThree greedy streams on three bricks through two gateways; none is on all bricks.");
         println!("Requests a second (part of all; p50 ms). Reads of 4 KiB.\n");
         println!(
-            "{:<9} {:<10} {:>18} {:>18} {:>18}",
-            "disks", "streams", "100, depth 64", "200, depth 2x16", "400, depth 2x4"
+            "{:<9} {:<12} {:>18} {:>18} {:>18}",
+            "disks", "sharing", "100, depth 64", "200, depth 2x16", "400, depth 2x4"
         );
         results.shares.iter().for_each(print_shares);
-        println!("{:<20} {:>18} {:>18} {:>18}", "due by weight", "(14%)", "(29%)", "(57%)");
+        println!("{:<22} {:>18} {:>18} {:>18}", "due by weight", "(14%)", "(29%)", "(57%)");
+        if results.shares.iter().any(|shares| matches!(shares.server, Server::Ceph { .. })) {
+            println!("(Ceph has no weights by client. Its OSDs store on files, with caches as small as");
+            println!("those of bricks; its clients reach OSDs without gateways.)");
+        }
     }
     results.killed.iter().for_each(print_killed);
     results.rates.iter().for_each(print_rates);
@@ -32,9 +36,13 @@ fn print_shares(shares: &Shares) {
         .got
         .iter()
         .map(|got| format!("{:>6.0} ({:>2.0}%; {:>4.1})", got.rate, got.rate / all * 100.0, got.p50_ms));
-    let places = shares.places.map_or("no".to_owned(), |places| format!("{places} places"));
+    let how = match &shares.server {
+        Server::Brickwork { places: None } => "no streams".to_owned(),
+        Server::Brickwork { places: Some(places) } => format!("{places} places"),
+        Server::Ceph { version } => format!("Ceph {version}"),
+    };
     let got: Vec<String> = got.map(|text| format!("{text:>18}")).collect();
-    println!("{:<9} {places:<10} {}", shares.disk.name(), got.join(" "));
+    println!("{:<9} {how:<12} {}", shares.disk.name(), got.join(" "));
 }
 
 fn print_killed(killed: &Killed) {
