@@ -279,6 +279,11 @@ impl Recount {
         records.counts.next_volume = volume + MARGIN;
         records.counts.next_group = group + MARGIN;
         records.counts.next_brick = brick + 1000;
+        // Bricks know the streams of volumes alone, and certificates may name others. The version leaves behind what every directory before
+        // this one has given: between two of them it grows by the margin, and fewer streams are made.
+        let stream = records.volumes.values().map(|record| record.info.stream.0).max().unwrap_or_default();
+        let passed = u32::try_from(version).unwrap_or(stream).max(stream);
+        records.of_streams.next = passed.saturating_add(1);
         // Gateways that live keep their numbers and say so within seconds; until then the other half is given out.
         records.counts.next_writer = StampClock::WRITERS / 2;
         records.families.values_mut().for_each(|family| family.changed = version);
@@ -320,7 +325,7 @@ fn rebuilt(records: Records, notes: Vec<String>) -> Rebuilt {
     puts.extend(records.volumes.keys().map(|id| records.put_volume(*id)));
     puts.extend(records.families.keys().map(|id| records.put_family(*id)));
     puts.extend(records.groups.keys().map(|id| records.put_group(*id)));
-    puts.push(records.put_counts());
+    puts.extend([records.put_counts(), records.put_of_streams()]);
     let volumes = records.volumes.values().map(|record| record.info.clone()).collect();
     Rebuilt { puts, volumes, groups: records.groups.len(), notes }
 }
@@ -397,11 +402,23 @@ mod tests {
         recount
     }
 
-    fn group_of(rebuilt: &Rebuilt) -> GroupRecord {
+    fn records_of(rebuilt: &Rebuilt) -> Records {
         let load: Vec<_> =
             rebuilt.puts.iter().map(|(k, v)| (k.clone(), v.clone().expect("a value"))).collect();
-        let records = Records::load(&load).expect("well-formed");
-        records.groups[&GroupId(1)].clone()
+        Records::load(&load).expect("well-formed")
+    }
+
+    fn group_of(rebuilt: &Rebuilt) -> GroupRecord {
+        records_of(rebuilt).groups[&GroupId(1)].clone()
+    }
+
+    /// A certificate of a client names a stream by its number. The next stream must not be that one.
+    #[test]
+    fn a_stream_is_not_made_under_a_number_that_the_lost_directory_may_have_given() {
+        let told = [(1, 3, view(3, 7)), (2, 3, view(3, 7)), (3, 3, view(3, 7))];
+        let rebuilt = recount("raid1x3", &told).verdict(false).expect("all answered");
+        // The bricks know the map's version 7.
+        assert_eq!(u64::from(records_of(&rebuilt).of_streams.next), MARGIN + 8);
     }
 
     #[test]
