@@ -90,7 +90,7 @@ impl Call {
                 }
                 _ => {}
             },
-            PeerEvent::Down(_) => {}
+            PeerEvent::Down(_) | PeerEvent::Certified { .. } => {}
         }
         None
     }

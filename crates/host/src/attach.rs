@@ -72,6 +72,7 @@ impl Role for AttachRole {
             PeerEvent::Packet { from, packet } => ClientEvent::Packet { from, packet },
             PeerEvent::Up(node) => ClientEvent::Up(node),
             PeerEvent::Down(node) => ClientEvent::Down(node),
+            PeerEvent::Certified { .. } => return None,
         })
     }
 
@@ -138,7 +139,8 @@ impl AttachRole {
                 self.listers.push(session);
                 self.answer(now);
             }
-            FrontEvent::Io { session, tag, volume: _, io, payload } => {
+            // The gateway knows the stream of this process from its certificate.
+            FrontEvent::Io { session, tag, volume: _, stream: _, io, payload } => {
                 return Some(self.ask(session, tag, io, payload));
             }
             // The machine finishes what it was asked; the answers find nobody.

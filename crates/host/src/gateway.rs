@@ -67,6 +67,7 @@ impl Role for GatewayRole {
             PeerEvent::Packet { from, packet } => GatewayEvent::Packet { from, packet },
             PeerEvent::Up(node) => GatewayEvent::Up(node),
             PeerEvent::Down(node) => GatewayEvent::Down(node),
+            PeerEvent::Certified { client, stream } => GatewayEvent::Certified { client, stream },
         })
     }
 
@@ -125,8 +126,8 @@ fn machine_event(event: FrontEvent) -> GatewayEvent {
     match event {
         FrontEvent::Open { session, name } => GatewayEvent::Open { session, name },
         FrontEvent::List { session } => GatewayEvent::List { session },
-        FrontEvent::Io { session, tag, volume, io, payload } => {
-            GatewayEvent::Io { session, tag, volume, io, payload }
+        FrontEvent::Io { session, tag, volume, stream, io, payload } => {
+            GatewayEvent::Io { session, tag, volume, stream, io, payload }
         }
         FrontEvent::Close { session } => GatewayEvent::Close { session },
     }

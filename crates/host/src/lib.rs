@@ -18,7 +18,8 @@
 //! `HOST:PORT`, `tcp:HOST:PORT` or `unix:/path`; port 0 draws one, and [`Ready`] tells which.
 //!
 //! Certificates name roles by DNS names: `brick-3.bricks.brickwork`, `directory.brickwork`, `gateway.brickwork`,
-//! `client.brickwork` (administrators and `attach`). A certificate is used both as a server's and as a client's.
+//! `client.brickwork` (administrators and `attach`). A certificate is used both as a server's and as a client's. A client's may
+//! also name the stream of its requests: `stream-12.streams.brickwork` ([`stream_name`], [`stream_named_by`]).
 //!
 //! # What a request costs
 //!
@@ -87,3 +88,4 @@ pub use options::{
 pub use proto::distribute::claim::estimate::Calibration;
 pub use recount::{Told, run_recount, write_store};
 pub use shutdown::Shutdown;
+pub use tls::{stream_name, stream_named_by};

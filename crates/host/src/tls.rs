@@ -2,7 +2,7 @@
 //! what a refused stranger meets is in `transport::connection`, and how refusals are counted and logged in `refusals`.
 
 use crate::{HostError, TlsFiles};
-use base::NodeId;
+use base::{NodeId, StreamId};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Plain bytes that may wait inside a connection to be encrypted, or encrypted to be sent.
 const BUFFERED_BYTES_MAX: usize = 256 << 10;
+
+/// Names in this domain say to which stream the requests of a certificate's owner belong.
+const STREAMS_DOMAIN: &str = "streams.brickwork";
 
 /// Both sides of a node's TLS.
 #[derive(Clone, Debug)]
@@ -67,6 +70,30 @@ pub(crate) fn names(connection: &Connection, node: NodeId) -> bool {
     let Some([certificate, ..]) = connection.peer_certificates() else { return false };
     webpki::EndEntityCert::try_from(certificate)
         .is_ok_and(|entity| entity.verify_is_valid_for_subject_name(&certificate_name(node)).is_ok())
+}
+
+/// The name by which a certificate says that the requests of its owner belong to a stream. Only the authority gives it.
+pub fn stream_name(stream: StreamId) -> String {
+    format!("{stream}.{STREAMS_DOMAIN}")
+}
+
+/// The stream that a certificate (DER) names. One that names several says nothing: which is meant cannot be known.
+pub fn stream_named_by(certificate: &[u8]) -> Option<StreamId> {
+    let certificate = CertificateDer::from(certificate);
+    let entity = webpki::EndEntityCert::try_from(&certificate).ok()?;
+    let mut named = entity.valid_dns_names().filter_map(stream_of_name);
+    named.next().filter(|_| named.next().is_none())
+}
+
+fn stream_of_name(name: &str) -> Option<StreamId> {
+    let number = name.strip_prefix("stream-")?.split('.').next()?.parse().ok()?;
+    // No name but the one that is given for the number: "stream-007" is none.
+    Some(StreamId(number)).filter(|stream| stream_name(*stream) == name)
+}
+
+/// The stream that the certificate names which the other side has shown (and that was verified).
+pub(crate) fn stream_of_peer(connection: &Connection) -> Option<StreamId> {
+    stream_named_by(connection.peer_certificates()?.first()?)
 }
 
 fn client_config(

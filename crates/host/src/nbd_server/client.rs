@@ -7,8 +7,8 @@ use crate::channel::Channel;
 use crate::framing::Fill;
 use crate::output::Output;
 use crate::slots::Slots;
-use crate::tls::TlsConfigs;
-use base::{Payload, Time, VolumeId};
+use crate::tls::{self, TlsConfigs};
+use base::{Payload, StreamId, Time, VolumeId};
 use nbd::{Action, Export, Limits, Listed, LookupError, Purpose, Reply, Request, Session, Tag, TlsPolicy};
 use std::collections::VecDeque;
 use std::io;
@@ -44,6 +44,8 @@ pub(super) struct Client {
     actions: Vec<Action>,
     pending: Slots<Pending>,
     volume: Option<VolumeInfo>,
+    /// The stream that its certificate names; none before the TLS handshake and without TLS.
+    stream: Option<StreamId>,
     /// What the lookup under way is for.
     lookup: Option<Purpose>,
     /// The loan that the session wants and that nobody has heard of yet.
@@ -91,6 +93,7 @@ impl Client {
             actions,
             pending: Slots::default(),
             volume: None,
+            stream: None,
             lookup: None,
             wish: None,
             tls: Tls::Off,
@@ -113,6 +116,7 @@ impl Client {
                     return Ok(Taken { bytes, has_more: false });
                 }
                 self.tls = Tls::On;
+                self.stream = self.channel.tls().and_then(tls::stream_of_peer);
                 self.session.tls_started(&mut self.actions);
                 self.act(now, sink);
             }
@@ -323,8 +327,8 @@ impl Client {
             _ => payload.len() as u64,
         };
         let tag = self.pending.insert(Pending { tag, kind, since: now, bytes }) as u64;
-        let volume = self.volume_id();
-        sink.push(FrontEvent::Io { session: self.id, tag, volume, io, payload });
+        let (volume, stream) = (self.volume_id(), self.stream);
+        sink.push(FrontEvent::Io { session: self.id, tag, volume, stream, io, payload });
     }
 
     fn volume_id(&self) -> VolumeId {

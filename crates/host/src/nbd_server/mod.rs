@@ -22,7 +22,7 @@ use crate::slots::Slots;
 use crate::socket::{Listener, Socket, group_id};
 use crate::tls::TlsConfigs;
 use crate::{HostError, NbdOptions};
-use base::{Payload, Time, VolumeId};
+use base::{Payload, StreamId, Time, VolumeId};
 use client::{Client, Served};
 use commands::Kind;
 use lender::Lender;
@@ -50,10 +50,25 @@ const SLOT_BITS: u32 = 20;
 /// What clients want of the machine.
 #[derive(Debug)]
 pub(crate) enum FrontEvent {
-    Open { session: u64, name: String },
-    List { session: u64 },
-    Io { session: u64, tag: u64, volume: VolumeId, io: Io, payload: Payload },
-    Close { session: u64 },
+    Open {
+        session: u64,
+        name: String,
+    },
+    List {
+        session: u64,
+    },
+    Io {
+        session: u64,
+        tag: u64,
+        volume: VolumeId,
+        /// The stream that the client's certificate names.
+        stream: Option<StreamId>,
+        io: Io,
+        payload: Payload,
+    },
+    Close {
+        session: u64,
+    },
 }
 
 pub(crate) struct NbdServer {

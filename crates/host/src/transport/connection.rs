@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::framing::{Fill, Input};
 use crate::output::Output;
 use crate::tls;
-use base::{ClusterId, NodeId, Time};
+use base::{ClientId, ClusterId, NodeId, StreamId, Time};
 use bytes::Buf;
 use std::io;
 use wire::frame::FrameError;
@@ -47,6 +47,8 @@ pub(super) struct Connection {
     pub(super) called: Option<NodeId>,
     /// Who it is, once the handshake is done.
     pub(super) peer: Option<NodeId>,
+    /// The client that it is, and the stream that its certificate names.
+    pub(super) certified: Option<(ClientId, StreamId)>,
     /// What is spoken with it from then on.
     version: Version,
     pub(super) opened: Time,
@@ -94,6 +96,7 @@ impl Connection {
             output: Output::default(),
             called,
             peer: None,
+            certified: None,
             version: Version::OLDEST,
             opened: now,
             heard: now,
@@ -186,6 +189,7 @@ impl Connection {
             self.version = version;
             self.input.buffered().advance(HELLO_BYTES);
             self.peer = Some(peer);
+            self.certified = self.certificate_of(peer);
             self.input.open(version);
             if self.called.is_none() {
                 self.greet(identity);
@@ -205,6 +209,11 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    fn certificate_of(&self, peer: NodeId) -> Option<(ClientId, StreamId)> {
+        let NodeId::Client(client) = peer else { return None };
+        Some((client, tls::stream_of_peer(self.channel.tls()?)?))
     }
 
     fn accept(&self, found: NodeId) -> Result<NodeId, Refusal> {

@@ -13,7 +13,7 @@ use crate::slots::Slots;
 use crate::socket::{Listener, Socket, Target};
 use crate::tls::TlsConfigs;
 use crate::{HostError, Security};
-use base::{ClusterId, HashMap, NodeId, Rng, Time};
+use base::{ClientId, ClusterId, HashMap, NodeId, Rng, StreamId, Time};
 use connection::{Broken, Connection, Identity, Incoming, Progress};
 use contact::{Contact, Keep};
 use mio::{Registry, Token};
@@ -52,6 +52,8 @@ pub enum PeerEvent {
     },
     /// It can be reached.
     Up(NodeId),
+    /// The certificate of a client that has just come up names a stream. Nothing comes of one that names none.
+    Certified { client: ClientId, stream: StreamId },
     /// It cannot any more; what was under way may be lost.
     Down(NodeId),
 }
@@ -486,7 +488,8 @@ impl Peers {
     }
 
     fn opened(&mut self, slot: usize, peer: NodeId, now: Time, sink: &mut dyn FnMut(PeerEvent)) {
-        let called = self.connections.get_mut(slot).is_some_and(|connection| connection.called.is_some());
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        let (called, certified) = (connection.called.is_some(), connection.certified);
         self.counters.connections += 1;
         if called && let Some(contact) = self.contacts.get_mut(&peer) {
             (contact.failures, contact.why) = (0, String::new());
@@ -505,6 +508,9 @@ impl Peers {
         if is_new {
             tracing::debug!(%peer, "connected");
             sink(PeerEvent::Up(peer));
+        }
+        if let Some((client, stream)) = certified {
+            sink(PeerEvent::Certified { client, stream });
         }
         waiting.iter().for_each(|packet| self.send(peer, packet));
     }

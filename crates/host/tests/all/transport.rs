@@ -1,7 +1,7 @@
 //! Peers over real sockets on loopback: plain and TLS, strangers, large payloads, broken connections.
 
 use crate::common::Authority;
-use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, Time};
+use base::{BrickId, ClientId, ClusterId, GatewayId, NodeId, Payload, StreamId, Time};
 use host::Security;
 use host::address::Address;
 use host::clock::Clock;
@@ -174,6 +174,33 @@ fn a_brick_that_hangs_up_is_called_for_what_is_said_and_not_for_ever() {
         assert_eq!(turns(&mut first, LIMIT, sent), sent);
     }
     assert_eq!(turns(&mut first, Duration::from_secs(2), u64::MAX), 3, "and then only for something to say");
+}
+
+/// What a gateway hears of `caller` before its first packet.
+fn heard_of(authority: &Authority, caller: NodeId, names: &[&str]) -> Vec<PeerEvent> {
+    let mut gateway = Node::new(GATEWAY, OURS, &authority.security("gateway.brickwork"));
+    let mut caller = Node::new(caller, OURS, &Security::Tls(authority.certify_all(names)));
+    let address = gateway.listen();
+    caller.learn(GATEWAY, &address);
+    until(&mut gateway, &mut caller, |_, caller| caller.has_heard(&PeerEvent::Up(GATEWAY)));
+    caller.send(GATEWAY, &packet(1, Payload::new()));
+    until(&mut gateway, &mut caller, |gateway, _| !gateway.packets().is_empty());
+    gateway.heard.into_iter().take_while(|event| !matches!(event, PeerEvent::Packet { .. })).collect()
+}
+
+/// A gateway knows the stream before the first request comes.
+#[test]
+fn a_client_is_known_by_the_stream_that_its_certificate_names() {
+    let (authority, client) = (Authority::new(), ClientId(5));
+    let (role, stream) = ("client.brickwork", "stream-12.streams.brickwork");
+    let certified = PeerEvent::Certified { client, stream: StreamId(12) };
+    let up = || PeerEvent::Up(NodeId::Client(client));
+    assert_eq!(heard_of(&authority, NodeId::Client(client), &[role, stream]), [up(), certified]);
+    assert_eq!(heard_of(&authority, NodeId::Client(client), &[role]), [up()]);
+    let two = [role, stream, "stream-13.streams.brickwork"];
+    assert_eq!(heard_of(&authority, NodeId::Client(client), &two), [up()], "which one is meant?");
+    let brick = ["brick-3.bricks.brickwork", stream];
+    assert_eq!(heard_of(&authority, BRICK, &brick), [PeerEvent::Up(BRICK)], "a brick is of no stream");
 }
 
 fn packet(nonce: u64, payload: Payload) -> Packet {

@@ -15,12 +15,13 @@ use crate::netraid::answer::{Answer, Received};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
-use base::{BrickId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
+use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
 pub(crate) use requests::GIVEN_UP_KEPT;
-use requests::{Origins, Requests};
+use requests::{Asked, Origins, Requests};
+use std::collections::BTreeMap;
 use wire::{AdminError, Io, IoError, IoReply, Message, Packet, ReadPolicy, VolumeInfo};
 
 /// What happens to a gateway.
@@ -32,6 +33,8 @@ pub enum GatewayEvent {
     Up(NodeId),
     /// The connection to a peer is gone.
     Down(NodeId),
+    /// The certificate of a client that has just come up names a stream: its requests belong to that stream until it is down.
+    Certified { client: ClientId, stream: StreamId },
     /// A plain client of this gateway's own front end wants a volume. Answered by [`GatewayEffect::Opened`].
     Open {
         /// The client's session; chosen by the driver, never used twice.
@@ -47,6 +50,8 @@ pub enum GatewayEvent {
         tag: u64,
         /// The volume, opened before.
         volume: VolumeId,
+        /// The stream that the client's certificate names, to which its requests belong; `None` leaves them to that of the volume.
+        stream: Option<StreamId>,
         io: Io,
         /// The content of a write.
         payload: Payload,
@@ -106,6 +111,8 @@ pub struct Gateway {
     coordinator: Coordinator,
     requests: Requests,
     metadata: Metadata,
+    /// The streams that the certificates of connected clients name.
+    certified: BTreeMap<ClientId, StreamId>,
 }
 
 impl Gateway {
@@ -116,6 +123,7 @@ impl Gateway {
             coordinator: Coordinator::new(config.id.0, StreamId::REPAIR),
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
+            certified: BTreeMap::new(),
         }
     }
 
@@ -200,15 +208,10 @@ impl Gateway {
             }
             Message::Request { id, floor, volume, io, .. } if NodeId::Client(id.client) == from => {
                 let origin = Origins::Client { node: from, request: id, floor };
-                self.requests.begin(
-                    &mut self.coordinator,
-                    &self.metadata,
-                    origin,
-                    volume,
-                    io,
-                    packet.payload,
-                    fx,
-                );
+                // Not what the message says of its stream: anybody may say anything.
+                let stream = self.certified.get(&id.client).copied();
+                let asked = Asked { origin, volume, stream, io, payload: packet.payload };
+                self.requests.begin(&mut self.coordinator, &self.metadata, asked, fx);
             }
             Message::Ping { nonce } => send(fx, from, Message::Pong { nonce }),
             _ => {}
@@ -245,14 +248,17 @@ impl Machine for Gateway {
             GatewayEvent::Up(NodeId::Directory) => self.metadata.ask_now(now),
             GatewayEvent::Up(_) => {}
             GatewayEvent::Down(NodeId::Brick(brick)) => self.coordinator.on_brick_down(brick),
+            GatewayEvent::Down(NodeId::Client(client)) => drop(self.certified.remove(&client)),
             GatewayEvent::Down(_) => {}
+            GatewayEvent::Certified { client, stream } => drop(self.certified.insert(client, stream)),
             GatewayEvent::Open { session, name } => {
                 self.metadata.open(now, Waiter::Session(session), name, fx);
             }
             GatewayEvent::List { session } => self.metadata.list(session, now, fx),
-            GatewayEvent::Io { session, tag, volume, io, payload } => {
+            GatewayEvent::Io { session, tag, volume, stream, io, payload } => {
                 let origin = Origins::Session { session, tag };
-                self.requests.begin(&mut self.coordinator, &self.metadata, origin, volume, io, payload, fx);
+                let asked = Asked { origin, volume, stream, io, payload };
+                self.requests.begin(&mut self.coordinator, &self.metadata, asked, fx);
             }
             GatewayEvent::Computed { number, made } => {
                 self.coordinator.on_computed(ComputationId(number), made);

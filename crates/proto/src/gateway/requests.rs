@@ -19,8 +19,8 @@ use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::WriteOperation;
 use base::{
-    BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, Time,
-    VolumeId,
+    BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, StreamId,
+    Time, VolumeId,
 };
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,6 +40,17 @@ pub(crate) const GIVEN_UP_KEPT: Duration = Duration::from_secs(60);
 pub(super) enum Origins {
     Session { session: u64, tag: u64 },
     Client { node: NodeId, request: RequestId, floor: u64 },
+}
+
+/// A request as it comes.
+pub(super) struct Asked {
+    pub(super) origin: Origins,
+    pub(super) volume: VolumeId,
+    /// The stream to which it belongs; that of its volume where `None`.
+    pub(super) stream: Option<StreamId>,
+    pub(super) io: Io,
+    /// The content of a write.
+    pub(super) payload: Payload,
 }
 
 /// What a part does.
@@ -66,6 +77,8 @@ struct Request {
     id: RequestId,
     floor: u64,
     volume: VolumeId,
+    /// The stream to which it belongs; that of its volume where `None`.
+    stream: Option<StreamId>,
     io: Io,
     payload: Payload,
     /// The bytes concerned.
@@ -223,15 +236,11 @@ impl Requests {
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a request is what it is")]
     pub(super) fn begin(
         &mut self,
         coordinator: &mut Coordinator,
         metadata: &Metadata,
-        origin: Origins,
-        volume: VolumeId,
-        io: Io,
-        payload: Payload,
+        Asked { origin, volume, stream, io, payload }: Asked,
         fx: &mut Vec<GatewayEffect>,
     ) {
         if let Origins::Client { request, .. } = origin
@@ -258,6 +267,9 @@ impl Requests {
         };
         let end = start.checked_add(length).filter(|end| length > 0 && *end <= open.info.size_bytes);
         let Some(end) = end else { return answer(fx, origin, Err(IoError::OutOfRange), Payload::new()) };
+        if let Some(stream) = stream {
+            coordinator.serve_stream(open.info.family, stream);
+        }
         let (id, floor) = self.identify(origin);
         self.serial += 1;
         let next = start / BLOCK_U64;
@@ -269,6 +281,7 @@ impl Requests {
             id,
             floor,
             volume,
+            stream,
             io,
             payload,
             start,
@@ -328,7 +341,7 @@ impl Requests {
                     continue;
                 }
             }
-            together.push((Parent::Part(serial, part), operation));
+            together.push((Parent::Part(serial, part), operation.for_stream(request.stream)));
         }
         coordinator.begin_parts(together);
     }
@@ -344,10 +357,10 @@ impl Requests {
         let Parent::Part(serial, part) = parent else { return };
         let Some(request) = self.table.get_mut(&serial) else { return };
         let open = metadata.volumes.get(&request.volume);
-        let further = request.on_part(open, part, outcome);
+        let (stream, further) = (request.stream, request.on_part(open, part, outcome));
         if !further.is_empty() {
             for (part, operation) in further {
-                coordinator.begin(Parent::Part(serial, part), operation);
+                coordinator.begin(Parent::Part(serial, part), operation.for_stream(stream));
             }
             return;
         }
@@ -374,9 +387,10 @@ impl Requests {
             self.patches.remove(&place);
             return;
         };
-        if let Some(Work::Patch { piece, group, .. }) = self.table.get(&next).and_then(|r| r.parts.get(&part))
-        {
-            coordinator.begin(Parent::Part(next, part), patch_read(place.0, *group, piece));
+        let Some(request) = self.table.get(&next) else { return };
+        if let Some(Work::Patch { piece, group, .. }) = request.parts.get(&part) {
+            let operation = patch_read(place.0, *group, piece).for_stream(request.stream);
+            coordinator.begin(Parent::Part(next, part), operation);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED};
 use base::{
-    BLOCK, BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp, Time,
+    BLOCK, BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp, StreamId, Time,
     ViewNumber, VolumeId,
 };
 use wire::{
@@ -23,6 +23,8 @@ struct Play {
     now: Time,
     fx: Vec<GatewayEffect>,
     tag: u64,
+    /// What the certificate of its session names.
+    stream: Option<StreamId>,
 }
 
 fn info(id: VolumeId, name: &str) -> VolumeInfo {
@@ -49,7 +51,7 @@ impl Play {
     fn new(volumes: &[VolumeInfo]) -> Play {
         let config = GatewayConfig { id: GatewayId(1), address: "gateway:1".to_owned() };
         let now = Time(1_000_000_000_000);
-        let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0 };
+        let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
         (1..=GROUPS).for_each(|brick| play.step(GatewayEvent::Up(NodeId::Brick(BrickId(brick as u32)))));
         play.hear(NodeId::Directory, Message::Registered { first_writer: 4 });
         volumes.iter().for_each(|volume| play.open(volume));
@@ -107,7 +109,14 @@ impl Play {
     /// Begins I/O and says which brick is asked for which blocks.
     fn io(&mut self, volume: VolumeId, io: Io, payload: Payload) -> Vec<(NodeId, u64, Span)> {
         self.tag += 1;
-        self.step(GatewayEvent::Io { session: SESSION, tag: self.tag, volume, io, payload });
+        self.step(GatewayEvent::Io {
+            session: SESSION,
+            tag: self.tag,
+            volume,
+            stream: self.stream,
+            io,
+            payload,
+        });
         self.questions()
     }
 
@@ -316,4 +325,117 @@ fn a_time_that_is_set_later_holds_for_what_was_begun_before() {
         let refused: Vec<Message> = play.sent().into_iter().map(|(_, message)| message).collect();
         assert!(refused.contains(&refusal), "{sequence}: {refused:?}");
     }
+}
+
+const OF_VOLUME: StreamId = StreamId(3);
+const OF_CERTIFICATE: StreamId = StreamId(9);
+
+impl Play {
+    /// A gateway with a volume of a stream of its own.
+    fn with_streams() -> Play {
+        Play::new(&[VolumeInfo { stream: OF_VOLUME, ..info(VOLUME, "v") }])
+    }
+
+    /// Begins I/O of the session, or goes on with it, and says for which streams bricks are asked.
+    fn streams_of(&mut self, io: Io, payload: Payload) -> Vec<(u64, StreamId)> {
+        let (session, volume, stream) = (SESSION, VOLUME, self.stream);
+        self.tag += 1;
+        self.step(GatewayEvent::Io { session, tag: self.tag, volume, stream, io, payload });
+        self.streams()
+    }
+
+    fn streams(&mut self) -> Vec<(u64, StreamId)> {
+        let of = |(_, message)| match message {
+            Message::Read { operation, service, .. } | Message::Prepare { operation, service, .. } => {
+                Some((operation, service.stream))
+            }
+            _ => None,
+        };
+        self.sent().into_iter().filter_map(of).collect()
+    }
+}
+
+#[test]
+fn what_a_session_asks_belongs_to_the_stream_of_its_certificate() {
+    let mut play = Play::with_streams();
+    for (certificate, meant) in [(Some(OF_CERTIFICATE), OF_CERTIFICATE), (None, OF_VOLUME)] {
+        play.stream = certificate;
+        // One extent after the other is read: several parts are planned together.
+        let read = Io::Read { offset: 0, length: 16 << 20 };
+        let zero = Io::Zero { offset: 0, length: 4096 };
+        let write = Io::Write { offset: 4096 };
+        for (io, length) in [(read, 0), (zero, 0), (write, 4096)] {
+            let asked = play.streams_of(io.clone(), Payload::from(vec![1; length]));
+            assert!(
+                !asked.is_empty() && asked.iter().all(|(_, stream)| *stream == meant),
+                "{io:?}: {asked:?}"
+            );
+        }
+    }
+}
+
+/// A part of a block is read, then written, and the next of that block waits for it: all of it belongs to the stream.
+#[test]
+fn each_step_of_a_patch_belongs_to_the_stream_of_its_request() {
+    let mut play = Play::with_streams();
+    let patch = |play: &mut Play, stream: StreamId, offset| {
+        play.stream = Some(stream);
+        play.streams_of(Io::Write { offset }, Payload::from(vec![1; 512]))
+    };
+    let brick = play.read(VOLUME, 0)[0].0;
+    let first = patch(&mut play, OF_CERTIFICATE, 512);
+    assert!(patch(&mut play, StreamId(8), 1024).is_empty(), "patches of one block take turns");
+    let (operation, stream) = first[0];
+    assert_eq!(stream, OF_CERTIFICATE);
+    play.shows((brick, operation, Span { volume: HEAD, lba: 0, count: 1 }), Stamp(99 << 32));
+    let (operation, stream) = play.streams()[0];
+    assert_eq!(stream, OF_CERTIFICATE, "its write");
+    let outcome = PrepareOutcome::Prepared { previous: Vec::new() };
+    play.hear(brick, Message::Prepared { operation, outcome, wait: Wait::default() });
+    let next: Vec<StreamId> = play.streams().into_iter().map(|(_, stream)| stream).collect();
+    assert_eq!(next, [StreamId(8)], "each goes on as what it is");
+}
+
+/// The ledger: each brick of the volume hears what the certificate's stream was served at the others, and nothing of the volume's stream.
+#[test]
+fn bricks_hear_what_the_stream_of_a_certificate_was_served_elsewhere() {
+    let mut play = Play::with_streams();
+    play.stream = Some(OF_CERTIFICATE);
+    let told = |play: &mut Play| {
+        play.now += core::time::Duration::from_millis(100);
+        let now = play.now;
+        play.gateway.wake(now, &mut play.fx);
+        let of = |(to, message)| match message {
+            Message::Elsewhere { of } => Some((to, of)),
+            _ => None,
+        };
+        play.sent().into_iter().filter_map(of).collect::<Vec<_>>()
+    };
+    play.read(VOLUME, 0);
+    assert_eq!(told(&mut play), [], "bricks are introduced to the stream");
+    let asked = play.io(VOLUME, Io::Write { offset: 0 }, Payload::from(vec![1; 4096]))[0].0;
+    let heard = told(&mut play);
+    assert_eq!(heard.len() as u64, GROUPS - 1, "{heard:?}");
+    let service = Service { stream: OF_CERTIFICATE, delay: 9 };
+    assert!(heard.iter().all(|(to, of)| *to != asked && *of == [service]), "{heard:?}");
+}
+
+#[test]
+fn a_client_belongs_to_the_stream_of_its_certificate_whatever_it_says() {
+    let mut play = Play::with_streams();
+    let client = ClientId(77);
+    let mut sequence = 0;
+    let mut ask = |play: &mut Play, claimed: StreamId| {
+        sequence += 1;
+        let id = RequestId { client, sequence };
+        let (io, service) = (Io::Read { offset: 0, length: 4096 }, Service { stream: claimed, delay: 0 });
+        play.hear(NodeId::Client(client), Message::Request { id, floor: 1, volume: VOLUME, io, service });
+        play.streams().into_iter().map(|(_, stream)| stream).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(&mut play, OF_CERTIFICATE), [OF_VOLUME], "its certificate names none");
+    play.step(GatewayEvent::Up(NodeId::Client(client)));
+    play.step(GatewayEvent::Certified { client, stream: OF_CERTIFICATE });
+    assert_eq!(ask(&mut play, OF_VOLUME), [OF_CERTIFICATE]);
+    play.step(GatewayEvent::Down(NodeId::Client(client)));
+    assert_eq!(ask(&mut play, OF_CERTIFICATE), [OF_VOLUME], "another connection, another certificate");
 }

@@ -43,7 +43,7 @@ struct Ended {
 pub(crate) struct Coordinator {
     shared: Shared,
     tasks: HashMap<OperationId, Task>,
-    /// To which belongs what is done for no user of a volume.
+    /// To which belongs what is done for no user of a volume. What is done for one belongs to the stream of the request, or of the volume.
     own_stream: StreamId,
     timers: BTreeSet<(Time, OperationId)>,
     /// For operations, in the order of their ends.
@@ -94,6 +94,11 @@ impl Coordinator {
     pub(crate) fn serve(&mut self, volume: &VolumeInfo) {
         self.shared.choice.serve(volume);
         self.shared.charges.open(volume.family, volume.stream);
+    }
+
+    /// Requests of this stream come for volumes of a family, whichever stream these belong to: the family's bricks hear of it.
+    pub(crate) fn serve_stream(&mut self, family: VolumeId, stream: StreamId) {
+        self.shared.charges.open(family, stream);
     }
 
     /// The bricks on which volumes of a stream lie, wherever they are open: they hear of what it is served here.
@@ -404,7 +409,10 @@ impl Coordinator {
                 parent.children.push(id);
                 parent.own.service().stream
             }
-            _ => self.shared.choice.stream(operation.volume()).unwrap_or(self.own_stream),
+            _ => {
+                let of_volume = || self.shared.choice.stream(operation.volume());
+                operation.stream().or_else(of_volume).unwrap_or(self.own_stream)
+            }
         };
         if self.shared.views.known(operation.group()).is_none() {
             self.tell(id, parent, Outcome::Gone(IoError::NoVolume));

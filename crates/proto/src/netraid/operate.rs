@@ -16,7 +16,7 @@ use crate::counters::{Counter, Counters};
 use crate::distribute::pace::Kind;
 use crate::distribute::policy::{Part, Plan};
 use crate::rules::{Rules, SOUND};
-use base::{BrickId, GroupId, Payload, Stamp, Time, VolumeId};
+use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -382,24 +382,38 @@ impl Shared {
 }
 
 /// An operation of any kind.
-pub(crate) struct Operation(Box<dyn Steps>);
+pub(crate) struct Operation {
+    steps: Box<dyn Steps>,
+    stream: Option<StreamId>,
+}
 
 impl Operation {
     pub(crate) fn new(operation: impl Operate + 'static) -> Operation {
-        Operation(Box::new(Typed(operation)))
+        Operation { steps: Box::new(Typed(operation)), stream: None }
+    }
+
+    /// For a request of this stream; `None` leaves it to the stream of its volume.
+    #[must_use]
+    pub(crate) fn for_stream(self, stream: Option<StreamId>) -> Operation {
+        Operation { stream, ..self }
+    }
+
+    /// The stream of the request for which it works, where that is another one than its volume's.
+    pub(crate) fn stream(&self) -> Option<StreamId> {
+        self.stream
     }
 }
 
 impl core::ops::Deref for Operation {
     type Target = dyn Steps;
     fn deref(&self) -> &(dyn Steps + 'static) {
-        &*self.0
+        &*self.steps
     }
 }
 
 impl core::ops::DerefMut for Operation {
     fn deref_mut(&mut self) -> &mut (dyn Steps + 'static) {
-        &mut *self.0
+        &mut *self.steps
     }
 }
 

@@ -141,7 +141,7 @@ fn gateway_event(input: Input) -> Option<GatewayEvent> {
         Input::Down(node) => GatewayEvent::Down(node),
         Input::Open { session, name } => GatewayEvent::Open { session, name },
         Input::SessionIo { session, tag, volume, io, payload } => {
-            GatewayEvent::Io { session, tag, volume, io, payload }
+            GatewayEvent::Io { session, tag, volume, stream: None, io, payload }
         }
         Input::Computed { number, made } => GatewayEvent::Computed { number, made },
         _ => return None,

@@ -28,10 +28,16 @@ impl Authority {
 
     /// A certificate for `name`.
     pub fn certify(&self, name: &str) -> TlsFiles {
+        self.certify_all(&[name])
+    }
+
+    /// A certificate for all these names.
+    pub fn certify_all(&self, names: &[&str]) -> TlsFiles {
         let key = rcgen::KeyPair::generate().unwrap();
-        let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = rcgen::CertificateParams::new(owned).unwrap();
         let certificate = params.signed_by(&key, &self.ca).unwrap();
-        let file = |kind: &str| self.folder.path().join(format!("{name}.{kind}.pem"));
+        let file = |kind: &str| self.folder.path().join(format!("{}.{kind}.pem", names.join("+")));
         write_pem(&file("cert"), &certificate.pem());
         write_pem(&file("key"), &key.serialize_pem());
         let ca = self.folder.path().join("ca.pem");

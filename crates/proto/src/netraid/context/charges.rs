@@ -26,7 +26,8 @@ pub(crate) struct Charge {
 pub(crate) struct Charges {
     cost: Cost,
     ledger: Ledger<BrickId>,
-    /// The streams of volumes that are open, by family: bricks of their groups are told of them, also where nothing is asked of them here.
+    /// The streams of volumes that are open and of requests for them, by family: bricks of their groups are told of them, also where nothing is asked
+    /// of them here.
     open: BTreeMap<VolumeId, BTreeSet<StreamId>>,
     /// The bricks on which the directory says that volumes of these streams lie, here or elsewhere.
     bricks: BTreeMap<StreamId, Vec<BrickId>>,
@@ -41,7 +42,7 @@ impl Charges {
         self.cost = cost;
     }
 
-    /// A volume of this family and stream is open.
+    /// A volume of this family and stream is open, or requests of this stream come for one.
     pub(crate) fn open(&mut self, family: VolumeId, stream: StreamId) {
         self.open.entry(family).or_default().insert(stream);
         self.is_shared |= stream != StreamId::default();

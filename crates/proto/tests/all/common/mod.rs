@@ -342,7 +342,7 @@ impl Cluster {
     /// Begins I/O through a gateway.
     pub fn begin(&mut self, gateway: u64, volume: VolumeId, io: Io, payload: Payload) -> (u64, u64) {
         self.tag += 1;
-        let event = GatewayEvent::Io { session: gateway, tag: self.tag, volume, io, payload };
+        let event = GatewayEvent::Io { session: gateway, tag: self.tag, volume, stream: None, io, payload };
         self.gateway(GatewayId(gateway), event);
         (gateway, self.tag)
     }
