@@ -2,7 +2,7 @@
 //! end, so that a stranger costs one thread for seconds at most.
 
 use super::{Admission, JoinAnswer, JoinRequest, PATIENCE, receive, send};
-use crate::security::token::JoinRole;
+use crate::security::token::{Grant, JoinRole};
 use crate::security::{Authority, Role, Secrets};
 use anyhow::{Context, Result};
 use base::BrickId;
@@ -108,19 +108,17 @@ impl JoinService {
     }
 
     fn consider(&self, request: &JoinRequest) -> Result<Admission, Refusal> {
-        if !Secrets::at(&self.authority).admits(&request.secret, request.role)? {
-            return Err(Refusal::Stranger);
-        }
-        let brick = match request.role {
-            JoinRole::Brick => {
-                Some((self.admit)(request.nonce).map_err(|why| Refusal::Trouble(anyhow::anyhow!(why)))?)
+        let granted = Secrets::at(&self.authority).admits(&request.secret, request.role)?;
+        let grant = granted.ok_or(Refusal::Stranger)?;
+        let (role, brick) = match (request.role, grant) {
+            (JoinRole::Brick, _) => {
+                let admitted = (self.admit)(request.nonce);
+                let id = admitted.map_err(|why| Refusal::Trouble(anyhow::anyhow!(why)))?;
+                (Role::Brick(id), Some(id))
             }
-            JoinRole::Gateway | JoinRole::Client => None,
-        };
-        let role = match (request.role, brick) {
-            (_, Some(id)) => Role::Brick(id),
-            (JoinRole::Gateway, None) => Role::Gateway,
-            (_, None) => Role::Client,
+            (JoinRole::Gateway, _) => (Role::Gateway, None),
+            (JoinRole::Client, Grant::ClientOf(stream)) => (Role::ClientOf(stream), None),
+            (JoinRole::Client, Grant::Anything | Grant::Role(_)) => (Role::Client, None),
         };
         let (authority, certificate) = self.certify(request, role)?;
         Ok(Admission {

@@ -1,13 +1,14 @@
 //! The cluster's own certificate authority (ECDSA P-256) and the certificates it signs.
 //!
 //! A node is known by the DNS name in its certificate: `brick-3.bricks.brickwork`, `directory.brickwork`,
-//! `gateway.brickwork`, `client.brickwork` (clients and operators). Only the authority chooses these names; a machine that
+//! `gateway.brickwork`, `client.brickwork` (clients and operators). A client's certificate may also name the stream of its
+//! requests, `stream-12.streams.brickwork`. Only the authority chooses these names; a machine that
 //! joins may merely add addresses under which NBD clients reach it. Certificates do not expire: an authority is
 //! replaced by a new `cluster init`, never silently by a date.
 
 use super::files;
 use anyhow::{Context, Result, bail};
-use base::BrickId;
+use base::{BrickId, StreamId};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType, ExtendedKeyUsagePurpose,
     IsCa, Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
@@ -27,6 +28,8 @@ pub enum Role {
     Gateway,
     /// Any run of a client, and an operator's commands.
     Client,
+    /// The same, of whom all requests belong to this stream, whichever streams their volumes belong to.
+    ClientOf(StreamId),
 }
 
 impl Role {
@@ -36,8 +39,17 @@ impl Role {
             Role::Directory => format!("directory.{DOMAIN}"),
             Role::Brick(id) => format!("{id}.bricks.{DOMAIN}"),
             Role::Gateway => format!("gateway.{DOMAIN}"),
-            Role::Client => format!("client.{DOMAIN}"),
+            Role::Client | Role::ClientOf(_) => format!("client.{DOMAIN}"),
         }
+    }
+
+    /// All names that its certificate has of the cluster's own.
+    fn names(self) -> Vec<String> {
+        let stream = match self {
+            Role::ClientOf(stream) => Some(host::stream_name(stream)),
+            Role::Directory | Role::Brick(_) | Role::Gateway | Role::Client => None,
+        };
+        std::iter::once(self.name()).chain(stream).collect()
     }
 }
 
@@ -101,7 +113,7 @@ impl Authority {
     }
 
     fn sign(&self, key: &impl PublicKeyData, role: Role, addresses: &[String]) -> Result<String> {
-        let mut params = CertificateParams::new(vec![role.name()])?;
+        let mut params = CertificateParams::new(role.names())?;
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, role.name());
         for address in addresses {
@@ -174,11 +186,63 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let authority = Authority::create(dir.path(), "test").expect("authority");
         let request = request(&new_key().expect("key")).expect("request");
-        for name in ["directory.brickwork", "Brick-1.bricks.BRICKWORK.", "brickwork", "a b", ""] {
-            assert!(authority.sign_request(&request, Role::Gateway, &[name.to_owned()]).is_err(), "{name}");
+        let names = ["directory.brickwork", "Brick-1.bricks.BRICKWORK.", "stream-1.streams.brickwork"];
+        for name in names.into_iter().chain(["Stream-1.Streams.Brickwork.", "brickwork", "a b", ""]) {
+            for role in [Role::Gateway, Role::Client] {
+                assert!(authority.sign_request(&request, role, &[name.to_owned()]).is_err(), "{name}");
+            }
         }
         let addresses = ["10.0.0.3".to_owned(), "nbd.example.org".to_owned()];
         assert!(authority.sign_request(&request, Role::Gateway, &addresses).is_ok());
         assert!(authority.sign_request("noise", Role::Gateway, &[]).is_err());
+    }
+
+    /// An authority, and the stream that a certificate names which it has signed.
+    fn named(request: &str, role: Role) -> Option<StreamId> {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let authority = Authority::create(dir.path(), "test").expect("authority");
+        let address = ["nbd.example.org".to_owned()];
+        let certificate = authority.sign_request(request, role, &address).expect("signed");
+        host::stream_named_by(&first_certificate(&certificate).expect("PEM"))
+    }
+
+    #[test]
+    fn a_client_s_certificate_names_its_stream_and_others_name_none() {
+        let request = request(&new_key().expect("key")).expect("request");
+        for stream in [0, 12, u32::MAX].map(StreamId) {
+            assert_eq!(named(&request, Role::ClientOf(stream)), Some(stream));
+        }
+        for role in [Role::Client, Role::Gateway, Role::Directory, Role::Brick(BrickId(12))] {
+            assert_eq!(named(&request, role), None, "{role:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_a_certificate_request_names_is_not_given() {
+        let key = KeyPair::generate().expect("key");
+        let params = CertificateParams::new(vec![host::stream_name(StreamId(3))]).expect("names");
+        let request = params.serialize_request(&key).expect("request").pem().expect("PEM");
+        assert_eq!(named(&request, Role::Client), None);
+        assert_eq!(named(&request, Role::ClientOf(StreamId(4))), Some(StreamId(4)));
+    }
+
+    /// No authority of ours signs such certificates; `nbd_tls` may name another one.
+    #[test]
+    fn a_certificate_of_two_streams_or_of_a_misspelt_one_names_none() {
+        let key = KeyPair::generate().expect("key");
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let params = CertificateParams::new(names).expect("names");
+            host::stream_named_by(params.self_signed(&key).expect("signed").der())
+        };
+        let (three, four) = ("stream-3.streams.brickwork", "stream-4.streams.brickwork");
+        assert_eq!(of(&["client.brickwork", three]), Some(StreamId(3)));
+        assert_eq!(of(&["client.brickwork", three, four]), None);
+        for name in
+            ["stream-03.streams.brickwork", "stream-+3.streams.brickwork", "stream-3.streams.brickwork.org"]
+        {
+            assert_eq!(of(&[name]), None, "{name}");
+        }
+        assert_eq!(host::stream_named_by(b"noise"), None);
     }
 }

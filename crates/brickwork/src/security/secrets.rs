@@ -1,9 +1,10 @@
 //! What the directory keeps of join tokens: hashes, never secrets. The file is read anew at each attempt to join, so
 //! that a token made or revoked while the directory runs counts at once.
 
-use super::token::JoinRole;
+use super::token::{Grant, JoinRole};
 use super::{files, hex, sha256};
 use anyhow::{Context, Result};
+use base::StreamId;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,8 +19,21 @@ pub struct Record {
     pub hash: String,
     /// What it admits to; anything when absent.
     pub role: Option<JoinRole>,
+    /// The number of the stream to which requests of the clients belong that it admits. Tokens of releases that knew none have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<u32>,
     /// When it stops to admit, in seconds since the Unix epoch.
     pub expires_unix_s: u64,
+}
+
+impl Record {
+    /// What it admits to. A stream is that of a client, so a record that names one admits nobody else.
+    pub fn grant(&self) -> Grant {
+        match self.stream {
+            Some(stream) => Grant::ClientOf(StreamId(stream)),
+            None => self.role.map_or(Grant::Anything, Grant::Role),
+        }
+    }
 }
 
 /// The records of one cluster, in `tokens.json`.
@@ -34,7 +48,7 @@ impl Secrets {
     }
 
     /// Records `secret`, and forgets records that have expired. Returns the token's id.
-    pub fn add(&self, secret: &str, role: Option<JoinRole>, lifetime: Duration) -> Result<String> {
+    pub fn add(&self, secret: &str, grant: Grant, lifetime: Duration) -> Result<String> {
         let hash = hex(&sha256(secret.as_bytes()));
         let id = hash[..8].to_owned();
         let now = unix_s();
@@ -43,7 +57,8 @@ impl Secrets {
         records.push(Record {
             id: id.clone(),
             hash,
-            role,
+            role: grant.role(),
+            stream: grant.stream().map(|stream| stream.0),
             expires_unix_s: now.saturating_add(lifetime.as_secs()),
         });
         self.write(&records)?;
@@ -69,14 +84,16 @@ impl Secrets {
         Ok(records.len() < before)
     }
 
-    /// Whether `secret` admits to `role` now. Takes the same time for every wrong secret.
-    pub fn admits(&self, secret: &str, role: JoinRole) -> Result<bool> {
+    /// What `secret` admits to, if it admits a machine in `role` now. Takes the same time for every wrong secret.
+    pub fn admits(&self, secret: &str, role: JoinRole) -> Result<Option<Grant>> {
         let hash = hex(&sha256(secret.as_bytes()));
         let now = unix_s();
-        let mut admitted = false;
+        let mut admitted = None;
         for record in self.list()? {
-            let equal = bool::from(record.hash.as_bytes().ct_eq(hash.as_bytes()));
-            admitted |= equal & (record.expires_unix_s > now) & record.role.is_none_or(|only| only == role);
+            let (equal, grant) = (bool::from(record.hash.as_bytes().ct_eq(hash.as_bytes())), record.grant());
+            if equal & (record.expires_unix_s > now) & grant.role().is_none_or(|only| only == role) {
+                admitted = Some(grant);
+            }
         }
         Ok(admitted)
     }
@@ -94,21 +111,52 @@ fn unix_s() -> u64 {
 mod tests {
     use super::*;
 
+    /// What a secret admits a machine in a role to.
+    fn admits(secrets: &Secrets, secret: &str, role: JoinRole) -> Option<Grant> {
+        secrets.admits(secret, role).expect("the records are read")
+    }
+
     #[test]
     fn a_secret_admits_to_its_role_until_it_expires_or_is_revoked() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let secrets = Secrets::at(dir.path());
-        let hour = Duration::from_secs(3600);
-        assert!(!secrets.admits("one", JoinRole::Brick).expect("no file yet"));
-        let one = secrets.add("one", Some(JoinRole::Brick), hour).expect("add");
-        secrets.add("two", None, Duration::ZERO).expect("add");
-        assert!(secrets.admits("one", JoinRole::Brick).expect("read"));
-        assert!(!secrets.admits("one", JoinRole::Gateway).expect("read"), "another role");
-        assert!(!secrets.admits("two", JoinRole::Brick).expect("read"), "expired");
-        assert!(!secrets.admits("three", JoinRole::Brick).expect("read"), "unknown");
+        let (hour, brick) = (Duration::from_secs(3600), Grant::Role(JoinRole::Brick));
+        assert_eq!(admits(&secrets, "one", JoinRole::Brick), None, "no file yet");
+        let one = secrets.add("one", brick, hour).expect("add");
+        secrets.add("two", Grant::Anything, Duration::ZERO).expect("add");
+        assert_eq!(admits(&secrets, "one", JoinRole::Brick), Some(brick));
+        assert_eq!(admits(&secrets, "one", JoinRole::Gateway), None, "another role");
+        assert_eq!(admits(&secrets, "two", JoinRole::Brick), None, "expired");
+        assert_eq!(admits(&secrets, "three", JoinRole::Brick), None, "unknown");
         let text = std::fs::read_to_string(dir.path().join("tokens.json")).expect("file");
         assert!(!text.contains("\"one\""), "secrets are kept hashed");
         assert!(secrets.revoke(&one).expect("revoke"));
-        assert!(!secrets.admits("one", JoinRole::Brick).expect("read"), "revoked");
+        assert_eq!(admits(&secrets, "one", JoinRole::Brick), None, "revoked");
+    }
+
+    #[test]
+    fn a_secret_of_a_stream_admits_its_clients_and_nobody_else() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let secrets = Secrets::at(dir.path());
+        let grant = Grant::ClientOf(StreamId(12));
+        secrets.add("one", grant, Duration::from_secs(3600)).expect("add");
+        assert_eq!(admits(&secrets, "one", JoinRole::Client), Some(grant));
+        assert_eq!(admits(&secrets, "one", JoinRole::Gateway), None);
+        assert_eq!(admits(&secrets, "one", JoinRole::Brick), None);
+    }
+
+    /// Records of releases that knew no streams are read, and what names no stream is written as they read it.
+    #[test]
+    fn records_without_a_stream_are_read_and_written_as_before() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let secrets = Secrets::at(dir.path());
+        let hash = hex(&sha256(b"old"));
+        let record =
+            format!(r#"[{{"id":"1","hash":"{hash}","role":"client","expires_unix_s":{}}}]"#, u64::MAX);
+        std::fs::write(dir.path().join("tokens.json"), record).expect("written");
+        assert_eq!(admits(&secrets, "old", JoinRole::Client), Some(Grant::Role(JoinRole::Client)));
+        secrets.add("new", Grant::Anything, Duration::from_secs(3600)).expect("add");
+        let text = std::fs::read_to_string(dir.path().join("tokens.json")).expect("file");
+        assert!(!text.contains("stream"), "{text}");
     }
 }

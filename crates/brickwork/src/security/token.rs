@@ -2,6 +2,7 @@
 //! holds a secret that proves that the operator meant it.
 
 use super::{hex, random};
+use base::StreamId;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,35 @@ pub enum JoinRole {
     Gateway,
     /// A client: `brickwork attach`, or NBD over TLS.
     Client,
+}
+
+/// What a token admits to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grant {
+    Anything,
+    /// Machines in this role. A client's requests belong to the streams of its volumes.
+    Role(JoinRole),
+    /// Clients whose requests belong to this stream.
+    ClientOf(StreamId),
+}
+
+impl Grant {
+    /// The role to which it is restricted, if it is.
+    pub fn role(self) -> Option<JoinRole> {
+        match self {
+            Grant::Anything => None,
+            Grant::Role(role) => Some(role),
+            Grant::ClientOf(_) => Some(JoinRole::Client),
+        }
+    }
+
+    /// The stream to which requests of those belong that it admits; none leaves them to the streams of their volumes.
+    pub fn stream(self) -> Option<StreamId> {
+        match self {
+            Grant::ClientOf(stream) => Some(stream),
+            Grant::Anything | Grant::Role(_) => None,
+        }
+    }
 }
 
 /// A join token.
@@ -52,12 +82,12 @@ const CHECKSUM_BYTES: usize = 4;
 
 impl Token {
     /// A token with a fresh secret.
-    pub fn new(cluster: String, join: String, authority: Option<[u8; 32]>, role: Option<JoinRole>) -> Token {
+    pub fn new(cluster: String, join: String, authority: Option<[u8; 32]>, grant: Grant) -> Token {
         Token {
             cluster,
             join,
             authority: authority.map(|bytes| hex(&bytes)),
-            role,
+            role: grant.role(),
             secret: hex(&random::<32>()),
         }
     }
@@ -99,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn token() -> Token {
-        Token::new("00".repeat(16), "10.0.0.1:7001".to_owned(), Some([7; 32]), Some(JoinRole::Brick))
+        Token::new("00".repeat(16), "10.0.0.1:7001".to_owned(), Some([7; 32]), Grant::Role(JoinRole::Brick))
     }
 
     #[test]

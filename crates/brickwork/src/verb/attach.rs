@@ -12,6 +12,9 @@ use std::path::PathBuf;
 Serves one volume over NBD on a unix socket, through any live gateway. When a gateway dies, attach continues through another
 one within 2 s, and the client sees no error. Prints `ready attach VOLUME listening on SOCKET` when it serves.
 
+What is read and written belongs to the stream of the volume, or to the stream that the certificate of client.toml names
+(`brickwork cluster token --stream`).
+
 Examples:
   brickwork attach first --socket /run/first.sock &
   nbdinfo 'nbd+unix:///first?socket=/run/first.sock'

@@ -4,14 +4,16 @@ use super::daemon::{self, Joining};
 use crate::config::{self, ClientFile};
 use crate::global::Global;
 use crate::output;
+use crate::security::certificates;
 use crate::security::token::JoinRole;
 use anyhow::{Context, Result, bail};
+use base::StreamId;
 use clap::Subcommand;
 use host::AdminOptions;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wire::{AdminReply, AdminRequest, ClusterStatus};
+use wire::{AdminReply, AdminRequest, ClusterStatus, StreamsStatus};
 
 /// How long a command waits for the directory.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,6 +41,9 @@ Keys of client.toml (environment: BRICKWORK_<KEY>):
   tls         { ca, cert, key }, PEM files
   plaintext   true: no TLS, loopback only                 default false
 
+A token that was made with --stream gives a certificate that names the stream: what this client reads and writes counts for it,
+whichever stream the volume belongs to. The command prints the stream.
+
 Examples:
   brickwork client init --dir ~/.config/brickwork --join TOKEN
   brickwork attach first --socket /run/first.sock         finds ~/.config/brickwork/client.toml")]
@@ -55,16 +60,29 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
     let path =
         super::cluster::write_client(&init.joining.dir, &admission.directory, &admission.cluster, plaintext)?;
     let _ = std::fs::remove_file(init.joining.dir.join("join.nonce"));
+    let stream = match &admission.certificate {
+        Some(certificate) => host::stream_named_by(&certificates::first_certificate(certificate)?),
+        None => None,
+    };
+    let stream = stream.map(|stream| stream_name(&path, stream));
     if global.json {
-        output::print_json(&json!({ "cluster": admission.cluster, "config": path }));
-    } else {
-        println!(
-            "This machine is a client of cluster {}.\nUse it:\n  export BRICKWORK_CONFIG={}",
-            admission.cluster,
-            path.display()
-        );
+        output::print_json(&json!({ "cluster": admission.cluster, "config": path, "stream": stream }));
+        return Ok(());
     }
+    println!("This machine is a client of cluster {}.", admission.cluster);
+    if let Some(stream) = stream {
+        println!("What it reads and writes belongs to stream '{stream}'.");
+    }
+    println!("Use it:\n  export BRICKWORK_CONFIG={}", path.display());
     Ok(())
+}
+
+/// What the stream is called. Where the directory cannot be asked now, or does not know the stream any more, its number says.
+fn stream_name(config: &Path, stream: StreamId) -> String {
+    let file = config::load(Some(config), toml::Table::new());
+    let status = file.map_err(Into::into).and_then(|file| streams_with(&file));
+    let named = status.ok().and_then(|status| status.table.get(stream).map(|info| info.name.clone()));
+    named.unwrap_or_else(|| stream.to_string())
 }
 
 /// The configuration of a client: the one that is named, or the first found of `./client.toml`,
@@ -101,6 +119,19 @@ pub fn status_of(reply: AdminReply) -> Result<ClusterStatus> {
         AdminReply::Status(status) => Ok(*status),
         _ => bail!("the directory answered something else; it is of another version"),
     }
+}
+
+/// The streams that the directory answered with.
+pub fn streams_of(reply: AdminReply) -> Result<StreamsStatus> {
+    match reply {
+        AdminReply::Streams(status) => Ok(*status),
+        _ => bail!("the directory answered something else; it is of another version"),
+    }
+}
+
+/// The streams of the directory that `file` names.
+pub fn streams_with(file: &ClientFile) -> Result<StreamsStatus> {
+    streams_of(call_with(file, AdminRequest::ListStreams)?)
 }
 
 /// Asks the directory that `file` names.

@@ -1,10 +1,11 @@
 //! `brickwork cluster`: begins a cluster (its authority, the directory's and the operator's certificates, the
 //! directory's configuration) and prints tokens with which machines join.
 
+use super::{client, stream};
 use crate::config::{self, Bytes, ClientFile, DirectoryFile, Period, TlsFile, keys};
 use crate::global::Global;
 use crate::output;
-use crate::security::token::JoinRole;
+use crate::security::token::{Grant, JoinRole};
 use crate::security::{Authority, Role, Secrets, Token, files, hex, random};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
@@ -65,9 +66,15 @@ pub struct Init {
 /// `cluster token`.
 #[derive(clap::Args)]
 #[command(after_help = "\
+With --stream, the authority writes the stream into each certificate that the token obtains. What such a client reads and writes
+over TLS, through a gateway or through `brickwork attach`, counts for that stream, whichever stream the volume belongs to. The
+directory must run, since it knows the streams. A certificate keeps its stream for good: for another one, make a new token and let
+the client join anew. The client may still administer the cluster, as any client may.
+
 Examples:
   brickwork cluster token --dir /etc/brickwork                    for any machine, for 24 hours
   brickwork cluster token --dir /etc/brickwork --role brick --hours 1
+  brickwork cluster token --dir /etc/brickwork --role client --stream gold
   brickwork cluster token --dir /etc/brickwork --list
   brickwork cluster token --dir /etc/brickwork --revoke 3fa81c09")]
 struct TokenArgs {
@@ -77,14 +84,17 @@ struct TokenArgs {
     /// Admit machines in this role only
     #[arg(long, value_enum)]
     role: Option<JoinRole>,
+    /// Bind the certificates of clients that join with the token to this stream; needs --role client
+    #[arg(long, value_name = "NAME")]
+    stream: Option<String>,
     /// For how many hours the token admits machines
     #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u64).range(1..=24 * 365))]
     hours: u64,
     /// List the valid tokens, without their secrets
-    #[arg(long, conflicts_with_all = ["role", "revoke"])]
+    #[arg(long, conflicts_with_all = ["role", "stream", "revoke"])]
     list: bool,
     /// Revoke the token with this id
-    #[arg(long, value_name = "ID", conflicts_with = "role")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["role", "stream"])]
     revoke: Option<String>,
 }
 
@@ -138,13 +148,18 @@ pub fn init(args: &Init) -> Result<DirectoryFile> {
 }
 
 /// A new join token for the cluster in `dir`.
-pub fn new_token(dir: &Path, role: Option<JoinRole>, lifetime: Duration) -> Result<(String, Token)> {
-    let directory: DirectoryFile = config::load(Some(&dir.join("directory.toml")), toml::Table::new())
-        .context("this needs the directory that `brickwork cluster init --dir` wrote")?;
+pub fn new_token(dir: &Path, grant: Grant, lifetime: Duration) -> Result<(String, Token)> {
+    let directory = directory_of(dir)?;
     let fingerprint = if directory.plaintext { None } else { Some(Authority::open(dir)?.fingerprint()?) };
-    let token = Token::new(directory.cluster.clone(), join_address(&directory)?, fingerprint, role);
-    let id = Secrets::at(dir).add(&token.secret, role, lifetime)?;
+    let token = Token::new(directory.cluster.clone(), join_address(&directory)?, fingerprint, grant);
+    let id = Secrets::at(dir).add(&token.secret, grant, lifetime)?;
     Ok((id, token))
+}
+
+/// The configuration of the directory of the cluster in `dir`.
+fn directory_of(dir: &Path) -> Result<DirectoryFile> {
+    config::load(Some(&dir.join("directory.toml")), toml::Table::new())
+        .context("this needs the directory that `brickwork cluster init --dir` wrote")
 }
 
 /// Writes `client.toml` into `dir`.
@@ -194,7 +209,7 @@ fn is_unspecified(address: &str) -> bool {
 
 fn print_init(global: &Global, args: &Init) -> Result<()> {
     let directory = init(args)?;
-    let (id, token) = new_token(&args.dir, None, Duration::from_secs(24 * 3600))?;
+    let (id, token) = new_token(&args.dir, Grant::Anything, Duration::from_secs(24 * 3600))?;
     keys::cluster_id(&directory.cluster).map_err(anyhow::Error::msg)?;
     let dir = args.dir.display();
     if global.json {
@@ -238,13 +253,33 @@ fn tokens(global: &Global, args: &TokenArgs) -> Result<()> {
         }
         return Ok(());
     }
-    let (id, token) = new_token(&args.dir, args.role, Duration::from_secs(args.hours * 3600))?;
+    let (id, token) = new_token(&args.dir, grant(args)?, Duration::from_secs(args.hours * 3600))?;
     if global.json {
-        output::print_json(&json!({ "token": token.to_string(), "token_id": id, "hours": args.hours }));
+        output::print_json(&json!({
+            "token": token.to_string(), "token_id": id, "hours": args.hours, "stream": args.stream,
+        }));
     } else {
         println!("{token}");
     }
     Ok(())
+}
+
+/// What a new token is to admit to.
+fn grant(args: &TokenArgs) -> Result<Grant> {
+    let Some(name) = &args.stream else { return Ok(args.role.map_or(Grant::Anything, Grant::Role)) };
+    ensure!(
+        args.role == Some(JoinRole::Client),
+        "only a client's certificate can name a stream: give --role client with --stream {name}"
+    );
+    ensure!(
+        !directory_of(&args.dir)?.plaintext,
+        "a cluster without TLS has no certificates that could name a stream; set the stream of volumes instead \
+         (`brickwork volume set VOLUME --stream {name}`)"
+    );
+    let admin = args.dir.join("admin/client.toml");
+    let admin: ClientFile = config::load(Some(&admin), toml::Table::new())
+        .context("--stream asks the directory, and needs the operator's certificate that `brickwork cluster init` wrote")?;
+    Ok(Grant::ClientOf(stream::for_clients(&client::streams_with(&admin)?, name)?))
 }
 
 fn list_tokens(global: &Global, dir: &Path) -> Result<()> {
@@ -252,7 +287,13 @@ fn list_tokens(global: &Global, dir: &Path) -> Result<()> {
     if global.json {
         let list: Vec<_> = records
             .iter()
-            .map(|record| json!({ "token_id": record.id, "role": record.role, "expires_unix_s": record.expires_unix_s }))
+            .map(|record| {
+                let stream = record.grant().stream().map(|stream| stream.to_string());
+                json!({
+                    "token_id": record.id, "role": record.role, "stream": stream,
+                    "expires_unix_s": record.expires_unix_s,
+                })
+            })
             .collect();
         output::print_json(&json!(list));
         return Ok(());
@@ -260,7 +301,11 @@ fn list_tokens(global: &Global, dir: &Path) -> Result<()> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
     let mut table = output::table(&["id", "role", "expires in"]);
     for record in records {
-        let role = record.role.map_or("any".to_owned(), |role| format!("{role:?}").to_lowercase());
+        let role = match record.grant() {
+            Grant::Anything => "any".to_owned(),
+            Grant::Role(role) => format!("{role:?}").to_lowercase(),
+            Grant::ClientOf(stream) => format!("client of {stream}"),
+        };
         let left = record.expires_unix_s.saturating_sub(now);
         table.add_row([
             record.id,

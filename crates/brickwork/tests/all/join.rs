@@ -2,7 +2,7 @@
 
 use brickwork_cli::join::service::{JoinService, serve};
 use brickwork_cli::join::{JoinRequest, client};
-use brickwork_cli::security::token::JoinRole;
+use brickwork_cli::security::token::{Grant, JoinRole};
 use brickwork_cli::security::{Authority, Role, Secrets, Token, certificates};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const CLUSTER: &str = "000102030405060708090a0b0c0d0e0f";
 
 /// A directory's files and its running join service; returns a token.
-fn cluster(dir: &Path, tls: bool, role: Option<JoinRole>) -> Token {
+fn cluster(dir: &Path, tls: bool, grant: Grant) -> Token {
     let authority = tls.then(|| Authority::create(dir, "test").expect("authority"));
     if let Some(authority) = &authority {
         authority.issue(dir, "directory", Role::Directory, &[]).expect("certificate");
@@ -30,8 +30,8 @@ fn cluster(dir: &Path, tls: bool, role: Option<JoinRole>) -> Token {
     };
     serve(service, listener).expect("serve");
     let fingerprint = authority.map(|authority| authority.fingerprint().expect("fingerprint"));
-    let token = Token::new(CLUSTER.to_owned(), address, fingerprint, role);
-    Secrets::at(dir).add(&token.secret, role, Duration::from_secs(60)).expect("record");
+    let token = Token::new(CLUSTER.to_owned(), address, fingerprint, grant);
+    Secrets::at(dir).add(&token.secret, grant, Duration::from_secs(60)).expect("record");
     token
 }
 
@@ -44,7 +44,7 @@ fn request(token: &Token, role: JoinRole) -> JoinRequest {
 #[test]
 fn a_brick_with_the_token_gets_an_id_and_a_certificate() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let token = cluster(dir.path(), true, None);
+    let token = cluster(dir.path(), true, Grant::Anything);
     let admission = client::join(&token, &request(&token, JoinRole::Brick)).expect("admitted");
     assert_eq!((admission.brick, admission.cluster.as_str()), (Some(1), CLUSTER));
     let certificate = admission.certificate.expect("certificate");
@@ -54,9 +54,25 @@ fn a_brick_with_the_token_gets_an_id_and_a_certificate() {
 }
 
 #[test]
+fn a_client_with_a_token_of_a_stream_gets_a_certificate_that_names_it() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for grant in [Grant::ClientOf(base::StreamId(12)), Grant::Role(JoinRole::Client), Grant::Anything] {
+        let dir = dir.path().join(format!("{grant:?}"));
+        std::fs::create_dir(&dir).expect("a directory");
+        let token = cluster(&dir, true, grant);
+        let admission = client::join(&token, &request(&token, JoinRole::Client)).expect("admitted");
+        let certificate = admission.certificate.expect("certificate");
+        let der = certificates::first_certificate(&certificate).expect("PEM");
+        assert_eq!(host::stream_named_by(&der), grant.stream(), "{grant:?}");
+        let refused = client::join(&token, &request(&token, JoinRole::Gateway)).is_err();
+        assert_eq!(refused, grant != Grant::Anything, "{grant:?}");
+    }
+}
+
+#[test]
 fn without_tls_a_token_admits_all_the_same() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let token = cluster(dir.path(), false, None);
+    let token = cluster(dir.path(), false, Grant::Anything);
     let admission = client::join(&token, &request(&token, JoinRole::Gateway)).expect("admitted");
     assert_eq!((admission.brick, admission.certificate), (None, None));
 }
@@ -64,7 +80,7 @@ fn without_tls_a_token_admits_all_the_same() {
 #[test]
 fn a_stranger_and_a_token_for_another_role_are_refused_alike() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let token = cluster(dir.path(), true, Some(JoinRole::Gateway));
+    let token = cluster(dir.path(), true, Grant::Role(JoinRole::Gateway));
     let mut stranger = request(&token, JoinRole::Gateway);
     stranger.secret = "00".repeat(32);
     let unknown = format!("{:#}", client::join(&token, &stranger).expect_err("refused"));
@@ -77,8 +93,8 @@ fn a_stranger_and_a_token_for_another_role_are_refused_alike() {
 #[test]
 fn a_joiner_does_not_show_its_secret_to_another_authority() {
     let (ours, theirs) = (tempfile::tempdir().expect("directory"), tempfile::tempdir().expect("directory"));
-    let token = cluster(ours.path(), true, None);
-    let mut impostor = cluster(theirs.path(), true, None);
+    let token = cluster(ours.path(), true, Grant::Anything);
+    let mut impostor = cluster(theirs.path(), true, Grant::Anything);
     impostor.authority.clone_from(&token.authority);
     impostor.secret.clone_from(&token.secret);
     let error =
@@ -89,7 +105,7 @@ fn a_joiner_does_not_show_its_secret_to_another_authority() {
 #[test]
 fn noise_and_silence_cost_nobody_else_anything() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let token = cluster(dir.path(), false, None);
+    let token = cluster(dir.path(), false, Grant::Anything);
     let _silent: Vec<_> = (0..4).map(|_| TcpStream::connect(&token.join).expect("connect")).collect();
     let mut noisy = TcpStream::connect(&token.join).expect("connect");
     noisy.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
@@ -143,8 +159,8 @@ fn a_brick_init_without_room_leaves_neither_files_nor_a_registered_brick() {
         }),
     };
     serve(service, listener).expect("serve");
-    let token = Token::new(CLUSTER.to_owned(), address, None, None);
-    Secrets::at(dir.path()).add(&token.secret, None, Duration::from_secs(60)).expect("record");
+    let token = Token::new(CLUSTER.to_owned(), address, None, Grant::Anything);
+    Secrets::at(dir.path()).add(&token.secret, Grant::Anything, Duration::from_secs(60)).expect("record");
     let init = |disks: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_brickwork"));
         command.args(["brick", "init", "--dir"]).arg(small.0.path().join("brick"));

@@ -1,6 +1,7 @@
 //! The binary as its users run it. One program for all files: each further one would be linked and optimised by itself.
 
 mod bricks;
+mod certificates;
 mod command_line;
 mod common;
 mod fsck;

@@ -21,6 +21,15 @@ pub struct Site {
 impl Site {
     /// Starts so many bricks and a gateway.
     pub fn start(bricks: u32) -> Site {
+        Site::start_as(bricks, Spec::default())
+    }
+
+    /// The same, where all speak TLS, also NBD clients, and daemons tell their metrics.
+    pub fn secure(bricks: u32) -> Site {
+        Site::start_as(bricks, Spec { tls: true, nbd_tls: true, metrics: true, ..Spec::default() })
+    }
+
+    fn start_as(bricks: u32, spec: Spec) -> Site {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let spec = Spec {
             folder: Some(dir.path().to_owned()),
@@ -28,7 +37,7 @@ impl Site {
             disk_bytes: 128 << 20,
             journal_bytes: 16 << 20,
             cache_bytes: 4 << 20,
-            ..Spec::default()
+            ..spec
         };
         let cluster = Cluster::start(Path::new(BINARY), &spec).expect("the cluster starts");
         Site { cluster, dir }
