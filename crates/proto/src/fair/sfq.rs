@@ -275,26 +275,28 @@ impl Sfq {
         }
     }
 
-    /// Changes what is known of a stream that is known.
+    /// Changes what is known of a stream that is known. What others were served while it was at its limit it does not make up for.
     fn change(&mut self, now: Time, id: StreamId, change: impl FnOnce(&mut Stream)) {
+        let is_held = |first: First| self.held.contains(&(first.limited, id));
+        let was_held = self.streams.get(&id).and_then(|stream| stream.first).is_some_and(is_held);
         let before = self.take(id).map_or(Tag::ZERO, |first| first.start.min(self.virtual_time));
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.floor = stream.floor.max(before);
+            if was_held {
+                stream.since = stream.since.max(self.virtual_time);
+                stream.stood_at = self.by_weight;
+            }
             change(stream);
         }
         self.put(now, id);
     }
 
-    /// Who was at its limit and is not any more may go on. What others were served meanwhile it does not make up for.
+    /// Who was at its limit and is not any more may go on.
     fn release(&mut self, now: Time) {
         while let Some(&(at, id)) = self.held.first()
             && at <= now
         {
-            let (virtual_time, by_weight) = (self.virtual_time, self.by_weight);
-            self.change(now, id, |stream| {
-                stream.since = stream.since.max(virtual_time);
-                stream.stood_at = by_weight;
-            });
+            self.change(now, id, |_| {});
         }
     }
 
@@ -421,6 +423,8 @@ impl Discipline for Sfq {
                 Unserved::ByAnother if share.limit() > 0 => stream.rates.counted += cost,
                 Unserved::Dropped if share.limit() > 0 => {
                     stream.limited = stream.limited - time_of(cost, share.limit());
+                    // It was held for what it was not served.
+                    stream.late = stream.late.max(stream.stood.since(stream.limited)).min(LIMITED_LATE_MAX);
                 }
                 _ => {}
             }
@@ -617,6 +621,22 @@ mod tests {
         assert_eq!(turns(&mut bricks, &mut served, now + 2 * MS), 52);
     }
 
+    /// Its limit ends, and before anybody looks something is told of it: it stands from then on, and not from when it was held.
+    #[test]
+    fn what_others_get_while_a_stream_is_at_its_limit_keeps_nothing_from_its_minimum() {
+        let shares = [Share::total(100).with_minimum(100).with_rates(0, 100), Share::total(100)];
+        let mut sfq = sfq(History::USUAL, &shares);
+        push(&mut sfq, Time::ZERO, 1, 2);
+        push(&mut sfq, Time::ZERO, 2, 50);
+        for at in 0..20 {
+            assert!(sfq.pop(Time::ZERO + MS * at).is_some());
+            sfq.check();
+        }
+        sfq.elsewhere(Time::ZERO + 101 * MS, id(1), 0);
+        sfq.check();
+        assert_eq!(sfq.pop(Time::ZERO + 101 * MS), Some(Ticket(1001)));
+    }
+
     /// It is asked first whether it may begin at once, and counts once.
     #[test]
     fn a_request_that_may_not_begin_at_once_tells_its_delay_once() {
@@ -663,7 +683,7 @@ mod tests {
         let shares = [Share::total(weight).with_rates(reservation, limit), Share::total(100)];
         let mut sfq = sfq(History::USUAL, &shares);
         let (mut served, mut next, mut begun) = (0, 0, Vec::new());
-        let mut waiting = [0u64; 2];
+        let (mut waiting, mut left) = ([0u64; 2], [0u64; 2]);
         for at in 0..3_000 {
             let now = Time::ZERO + MS * at;
             for (stream, waiting) in waiting.iter_mut().enumerate() {
@@ -683,7 +703,8 @@ mod tests {
             if let Some(Ticket(number)) = sfq.pop(now) {
                 let stream = (number % 2) as usize;
                 waiting[stream] -= 1;
-                let is_served = at % 3 == 0;
+                left[stream] += 1;
+                let is_served = left[stream] % 3 == 0;
                 begun.push((at, stream, is_served));
                 served += u64::from(stream == 0 && is_served && at >= 1_000);
             }
