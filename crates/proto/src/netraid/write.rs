@@ -255,7 +255,7 @@ impl WriteOperation {
     /// A member has full queues.
     fn on_busy(&mut self, cx: &mut Context<'_>, slot: u8) -> Writing {
         let (way, attempt) = (self.round().way(), self.round().attempt());
-        match self.order.on_busy(way, attempt) {
+        match self.order.on_busy(cx.now, way, slot, attempt) {
             Busy::Again(delay) => {
                 if way == Way::InTurn {
                     self.round().restart_attempts();

@@ -252,7 +252,7 @@ impl World {
             AdminRequest::EvictBrick { brick } | AdminRequest::ReplaceBrick { brick, .. } => {
                 self.administrator.evicted.remove(brick);
             }
-            request => self.on_streams_refused(request),
+            request => self.on_streams_refused(request, error),
         }
         Ok(())
     }

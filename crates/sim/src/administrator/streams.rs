@@ -20,6 +20,8 @@ pub(super) struct Streams {
     interval_ns: u64,
     /// Those that are there: made, and not told to go.
     there: Vec<String>,
+    /// Those that were told to go and stayed, as they had volumes: a copy of the command that comes late may find none, and then they go.
+    may_go: Vec<String>,
     made: u64,
 }
 
@@ -36,7 +38,7 @@ impl Streams {
     pub(super) fn new(seed: u64) -> Streams {
         let mut draw = Draw::new(seed);
         let interval_ns = draw.between(200 * MS, 3 * SECOND);
-        Streams { draw, interval_ns, there: Vec::new(), made: 0 }
+        Streams { draw, interval_ns, there: Vec::new(), may_go: Vec::new(), made: 0 }
     }
 
     fn wanted(&mut self) -> Wanted {
@@ -135,11 +137,13 @@ impl World {
     }
 
     /// A stream is not deleted that has volumes.
-    pub(super) fn on_streams_refused(&mut self, request: &AdminRequest) {
-        if let (AdminRequest::DeleteStream { name, .. }, Some(streams)) =
-            (request, &mut self.administrator.streams)
+    pub(super) fn on_streams_refused(&mut self, request: &AdminRequest, error: &AdminError) {
+        if let (AdminRequest::DeleteStream { name, .. }, AdminError::NotNow(_) | AdminError::Busy) =
+            (request, error)
+            && let Some(streams) = &mut self.administrator.streams
         {
             streams.there.push(name.clone());
+            streams.may_go.push(name.clone());
         }
     }
 
@@ -147,10 +151,16 @@ impl World {
     pub(super) fn may_refuse(&self, request: &AdminRequest, error: &AdminError, volume: usize) -> bool {
         let is_gone = |name: &String| {
             let streams = self.administrator.streams.as_ref();
-            streams.is_some_and(|streams| !streams.there.contains(name)) && !BUILT_IN.contains(&name.as_str())
+            let may_be = |streams: &Streams| !streams.there.contains(name) || streams.may_go.contains(name);
+            streams.is_some_and(may_be) && !BUILT_IN.contains(&name.as_str())
+        };
+        let may_go = |name: &String| {
+            let streams = self.administrator.streams.as_ref();
+            streams.is_some_and(|streams| streams.may_go.contains(name))
         };
         match (request, error) {
             (AdminRequest::SetStream { name, .. }, AdminError::Invalid(_)) => is_gone(name),
+            (AdminRequest::DeleteStream { name, .. }, AdminError::Invalid(_)) => may_go(name),
             (AdminRequest::SetVolumeStream { stream, .. }, AdminError::Invalid(_)) => is_gone(stream),
             (AdminRequest::SetVolumeStream { .. }, AdminError::NoVolume(_)) => !self.is_there(volume),
             _ => false,

@@ -15,8 +15,9 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::WriteId;
 
-/// How long a place is kept after its writer asked last: longer than writers wait before they ask a busy disk again.
-const KEPT: Duration = Duration::from_millis(200);
+/// How long a place is kept after its writer asked last: longer than writers wait before they ask a busy disk again, and than they wait there for
+/// their turn under most limits.
+const KEPT: Duration = Duration::from_millis(400);
 /// The most places that are kept. Who comes when there are so many with earlier stamps is turned away without one.
 const PLACES_MAX: usize = 64;
 
@@ -119,8 +120,8 @@ mod tests {
         let (mut kept, one) = (KeptRoom::default(), room(&write(1)));
         kept.turn_away(&write(5), at(0));
         kept.turn_away(&write(5), at(150));
-        assert_eq!(kept.kept_before(Stamp(6), at(349)), one, "it asked again");
-        assert_eq!(kept.kept_before(Stamp(6), at(350)), 0);
+        assert_eq!(kept.kept_before(Stamp(6), at(549)), one, "it asked again");
+        assert_eq!(kept.kept_before(Stamp(6), at(550)), 0);
     }
 
     #[test]

@@ -68,3 +68,28 @@ fn a_write_that_gave_way_goes_from_member_to_member_and_lets_go_of_nothing() {
     assert_eq!(script.committed_at(), [0, 1, 2]);
     assert_eq!(script.counted(Counter::WriteGaveWayToOthers), 1);
 }
+
+/// A write of a unit may hold what it wants, and wait for a write that waits for this one.
+#[test]
+fn a_write_that_goes_from_member_to_member_lets_go_after_a_long_while() {
+    let mut script = Script::new("raid1x3", 0b111, 0);
+    gives_way(&mut script);
+    let first = script.wait();
+    script.takes(&first[0], 0, Stamp::ZERO);
+    let mut asked = script.wait();
+    let since = script.coordinator.now();
+    while asked[0].is_prepare() {
+        assert_eq!(Script::slots(&asked), [1]);
+        assert!(
+            script.coordinator.now() < since + core::time::Duration::from_secs(11),
+            "it holds the first for ever"
+        );
+        script.prepared(&asked[0], PrepareOutcome::Busy);
+        asked = script.wait();
+    }
+    assert!(script.coordinator.now() >= since + core::time::Duration::from_secs(5));
+    script.keep(asked);
+    assert!(script.refuse_queries().is_empty());
+    assert_eq!(script.counted(Counter::WriteGaveWayToOthers), 2);
+    assert_eq!(Script::slots(&script.wait()), [0], "from the first on again");
+}

@@ -12,6 +12,9 @@ const BUSY_MAX: u32 = 3;
 /// the first time.
 const BUSY_AGAIN: Duration = Duration::from_millis(20);
 
+/// After so long at one busy member a write that goes from member to member lets go as well; up to twice as long, so that not all do at once.
+const IN_TURN_PATIENCE: Duration = Duration::from_secs(5);
+
 /// In which order members are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
@@ -19,7 +22,8 @@ pub(crate) enum Way {
     /// go of: writes may hold at one member what another waits for, and wait for what that one holds.
     Together,
     /// One after the other, in the order of the bricks' numbers. Writes that all go this way never wait for each other in
-    /// a circle, so that nothing is let go of: whoever is busy is asked again, alone and under the same stamp.
+    /// a circle: whoever is busy is asked again, alone and under the same stamp. Only after a long while the others are let go of, since a write of a
+    /// unit does not go this way: it holds room at its data brick while it waits, at the parity's, for an earlier write of the same row.
     InTurn,
 }
 
@@ -40,12 +44,15 @@ pub(crate) struct Writer {
     refusals: u32,
     /// Whether it let go of what members had prepared, for others that were busy.
     has_given_way: bool,
+    /// The member that is busy, by its slot, and since when it has been, as far as this write goes from one to the next.
+    busy: Option<(u8, Time)>,
 }
 
 impl Writer {
     /// Begins an attempt, under a stamp that is later than all that this gateway has seen.
     pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) {
         self.stamp = stamps.begin_write(now, self.stamp);
+        self.busy = None;
     }
 
     /// The stamp of the present attempt.
@@ -62,9 +69,16 @@ impl Writer {
     }
 
     /// A member has full queues, and was asked `attempt` times before.
-    pub(crate) fn on_busy(&mut self, way: Way, attempt: u32) -> Busy {
+    pub(crate) fn on_busy(&mut self, now: Time, way: Way, slot: u8, attempt: u32) -> Busy {
+        self.busy.take_if(|(busy, _)| *busy != slot);
         match way {
-            Way::InTurn => Busy::Again(BUSY_AGAIN),
+            Way::InTurn => {
+                let (_, since) = *self.busy.get_or_insert((slot, now));
+                if now.since(since) < IN_TURN_PATIENCE + IN_TURN_PATIENCE / 16 * self.spread() {
+                    return Busy::Again(BUSY_AGAIN);
+                }
+                Busy::GivesWay
+            }
             Way::Together if attempt > BUSY_MAX => {
                 self.has_given_way = true;
                 Busy::GivesWay
@@ -77,7 +91,11 @@ impl Writer {
     /// times: the stamp's low bits tell them apart.
     pub(crate) fn back_off(&mut self) -> Duration {
         self.refusals += 1;
-        let spread = self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
-        Duration::from_micros((1000 + 100 * spread) << self.refusals.min(7))
+        Duration::from_micros((1000 + 100 * u64::from(self.spread())) << self.refusals.min(7))
+    }
+
+    /// 0 to 15, by the stamp.
+    fn spread(&self) -> u32 {
+        (self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as u32
     }
 }
