@@ -148,6 +148,8 @@ pub struct Cluster {
     others: Vec<Daemon>,
     /// Where each brick, and then each gateway, tells its metrics, if they do.
     metrics_ports: Vec<u16>,
+    /// Those of them at which bricks tell, in the order of bricks: one may come after the gateways.
+    brick_metrics_ports: Vec<u16>,
     network: Option<Network>,
     keeps_files: bool,
 }
@@ -187,6 +189,7 @@ impl Cluster {
             gateways: Vec::new(),
             others: Vec::new(),
             metrics_ports: Vec::new(),
+            brick_metrics_ports: Vec::new(),
             network,
             keeps_files: spec.folder.is_some(),
         };
@@ -224,6 +227,7 @@ impl Cluster {
             arguments.extend(["--destage-bytes".to_owned(), bytes.to_string()]);
         }
         arguments.extend(self.metrics_words(spec)?);
+        self.brick_metrics_ports.extend(self.metrics_ports.last().filter(|_| spec.metrics));
         // The directory chooses ids; a process is called like its brick.
         let name = format!("brick-{}", self.brick_id(number)?);
         let wrapper = wrapper.or_else(|| spec.brick_wrapper.clone());
@@ -311,7 +315,7 @@ impl Cluster {
 
     /// What bricks measure of themselves, in their order. An error if one does not answer.
     pub fn brick_pages(&self) -> Result<Vec<Page>> {
-        self.metrics_ports.iter().take(self.bricks.len()).map(|port| metrics::ask(*port)).collect()
+        self.brick_metrics_ports.iter().map(|port| metrics::ask(*port)).collect()
     }
 
     fn emulation(&self, number: usize) -> PathBuf {
@@ -338,7 +342,8 @@ impl Cluster {
             (clock_s > 0.0) == are_emulated
         };
         let started = Instant::now();
-        while !self.brick_pages()?.iter().all(is_so) {
+        // One that has just been started does not answer yet.
+        while !self.brick_pages().is_ok_and(|pages| pages.iter().all(is_so)) {
             self.all_alive()?;
             ensure!(
                 started.elapsed() < HEARD_WITHIN,

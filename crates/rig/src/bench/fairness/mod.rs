@@ -16,11 +16,11 @@ mod table;
 
 use super::demand::Demand;
 use crate::place;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use bed::Disk;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Places of a disk in all situations on emulated disks: a stream that has four requests under way still has one that waits.
@@ -91,26 +91,15 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     let binary = place::binary(options.binary.as_deref())?;
     let seconds = if options.quick { 4 } else { options.seconds };
     let times = Times { warm_up: Duration::from_secs(seconds / 2), measure: Duration::from_secs(seconds) };
-    let is_wanted = |one: Situation| options.only.is_empty() || options.only.contains(&one);
-    let mut results = Results::default();
-    for one in Situation::value_variants().iter().copied().filter(|one| is_wanted(*one)) {
-        eprintln!("{}", one.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default());
-        match one {
-            Situation::Shares => {
-                results.shares.extend(shares::measure(&binary, Disk::Emulated, PLACES, &times)?);
-            }
-            Situation::Files => {
-                results.shares.extend(shares::measure(&binary, Disk::File, PLACES_OF_FILE, &times)?);
-                results.shares.extend(shares::measure(&binary, Disk::LateFile, PLACES, &times)?);
-            }
-            Situation::Ceph => match ceph::missing()? {
-                None => results.shares.push(ceph::measure(&times)?),
-                Some(what) if options.only.contains(&Situation::Ceph) => bail!("{what}"),
-                Some(what) => eprintln!("skipped: {what}"),
-            },
-            Situation::Killed => results.killed = Some(killed::measure(&binary, PLACES, &times)?),
-            Situation::Rates => results.rates = Some(rates::measure(&binary, PLACES, &times)?),
-            Situation::Quiet => results.quiet = quiet::measure(&binary, PLACES, &times)?,
+    let is_wanted = |one: &Situation| options.only.is_empty() || options.only.contains(one);
+    let (mut results, mut failed) = (Results::default(), Vec::new());
+    for one in Situation::value_variants().iter().copied().filter(is_wanted) {
+        let name = one.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        eprintln!("{name}");
+        // What else was measured is told all the same.
+        if let Err(error) = results.measure(one, options, &binary, &times) {
+            eprintln!("{name}: {error:#}");
+            failed.push(name);
         }
     }
     let demands = demands(&results);
@@ -119,7 +108,31 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     } else {
         table::print(&results, &demands);
     }
+    ensure!(failed.is_empty(), "not measured: {}", failed.join(", "));
     Ok(())
+}
+
+impl Results {
+    fn measure(&mut self, one: Situation, options: &Options, binary: &Path, times: &Times) -> Result<()> {
+        match one {
+            Situation::Shares => {
+                self.shares.extend(shares::measure(binary, Disk::Emulated, PLACES, times)?);
+            }
+            Situation::Files => {
+                self.shares.extend(shares::measure(binary, Disk::File, PLACES_OF_FILE, times)?);
+                self.shares.extend(shares::measure(binary, Disk::LateFile, PLACES, times)?);
+            }
+            Situation::Ceph => match ceph::missing()? {
+                None => self.shares.push(ceph::measure(times)?),
+                Some(what) if options.only.contains(&Situation::Ceph) => bail!("{what}"),
+                Some(what) => eprintln!("skipped: {what}"),
+            },
+            Situation::Killed => self.killed = Some(killed::measure(binary, PLACES, times)?),
+            Situation::Rates => self.rates = Some(rates::measure(binary, PLACES, times)?),
+            Situation::Quiet => self.quiet = quiet::measure(binary, PLACES, times)?,
+        }
+        Ok(())
+    }
 }
 
 /// What must hold of what was measured.
