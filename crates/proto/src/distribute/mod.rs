@@ -31,6 +31,7 @@ pub mod probing;
 pub mod quickest;
 pub mod random;
 pub mod rescue;
+pub mod retrieval;
 pub mod row;
 pub mod shortest_queue;
 pub mod tied;
