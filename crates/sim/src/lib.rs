@@ -6,11 +6,12 @@
 //! hold), `convergence` and `audit` (the end of a run), [`history`], [`trace`] and [`replay`]. [`timed`] measures how fast
 //! a cluster is: the same world, over hardware that takes time, with a `shelf` for each disk. Apart: [`central`] (the ideal that
 //! no machines can be), [`reference`] (modelled drives beside real ones),
-//! [`theorems`] (how unfair bare queues are), [`queue`] (events in the order of time).
+//! [`theorems`] (how unfair bare queues are), [`array`] (disks under a controller that plans), [`queue`] (events in the order of time).
 //!
 //! Deliberately absent: clocks, threads, files. The driver gives a seed, and places to write to.
 
 mod administrator;
+pub mod array;
 mod audit;
 pub mod central;
 pub mod checkers;

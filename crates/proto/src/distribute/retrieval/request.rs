@@ -16,6 +16,12 @@ impl Disk {
     pub fn finish_ns(&self, buckets: u32) -> u64 {
         self.free_ns + u64::from(buckets) * self.access_ns
     }
+
+    /// Gives it one bucket more.
+    pub fn add(&mut self) {
+        self.free_ns += self.access_ns;
+        self.queue += 1;
+    }
 }
 
 /// The buckets of a request: which disks hold each, and from how many of those it must be read.
@@ -87,6 +93,11 @@ impl Request {
     /// How many accesses all buckets together need.
     pub fn accesses(&self) -> usize {
         self.needed
+    }
+
+    /// How many copies or fragments all buckets together have.
+    pub fn copies(&self) -> usize {
+        self.holders.len()
     }
 
     /// Each bucket's holders, and how many of them are needed.

@@ -85,6 +85,7 @@ pub struct Solver {
     path: Vec<Step>,
     mark: u32,
     bound_ns: u64,
+    looks: u64,
     /// Work of [`Solver::raise`]: each disk's next completion, and the time from one to the next.
     completions: Vec<(u64, u64)>,
 }
@@ -109,6 +110,11 @@ impl Solver {
         self.bound_ns
     }
 
+    /// How many copies were looked at, over all requests.
+    pub fn looks(&self) -> u64 {
+        self.looks
+    }
+
     /// The choice of `online`, and the bound by single buckets.
     fn start(&mut self, disks: &[Disk], request: &Request) {
         if self.nodes.len() < disks.len() {
@@ -124,6 +130,7 @@ impl Solver {
         self.next.clear();
         self.next.resize(request.holders().len(), UNUSED);
         self.bound_ns = 0;
+        self.looks += request.copies() as u64;
         for row in request.rows() {
             let edges = row.edges();
             for disk in &request.holders()[edges.clone()] {
@@ -290,6 +297,7 @@ impl Solver {
         self.path.push(Step { disk, before: LAST, edge: UNUSED, instead: 0 });
         while edge != LAST {
             let row = request.rows()[request.bucket_of()[edge as usize] as usize];
+            self.looks += u64::from(row.end - row.begin);
             for instead in row.edges() {
                 let node = &self.nodes[request.holders()[instead] as usize];
                 if node.finish_ns + node.access_ns <= self.bound_ns && self.next[instead] == UNUSED {
