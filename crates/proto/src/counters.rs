@@ -64,6 +64,8 @@ base::named! {
         ReadLeftToAnotherMember: "read left to another member",
         ReadMetWritesInDoubt: "read met writes in doubt",
         ReadRescued: "read rescued",
+        ReadAskedBackFromAHolder: "read asked back from a holder",
+        ReadMovedToAnotherHolder: "read moved to another holder",
         ReadWaitedForADecision: "read waited for a decision",
         ReadWentAroundABrickThatDidNotAnswer: "read went around a brick that did not answer",
         ReadWentAroundASlowBrick: "read went around a slow brick",

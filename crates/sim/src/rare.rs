@@ -72,6 +72,8 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ReadLeftBeforeItsTurn),
     Rare::Machine(Counter::ReadLeftToAnotherMember),
     Rare::Machine(Counter::ReadRescued),
+    Rare::Machine(Counter::ReadAskedBackFromAHolder),
+    Rare::Machine(Counter::ReadMovedToAnotherHolder),
     Rare::Machine(Counter::ReadWentAroundASlowBrick),
     Rare::Machine(Counter::ReadsPlannedTogether),
     Rare::Machine(Counter::RecoveredWithWritesInDoubt),

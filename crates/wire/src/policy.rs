@@ -30,6 +30,12 @@ choices! {
     Quickest = "quickest",
     /// By contest where a device's head decides how long an access takes, and the quickest where it does not.
     Usual = "usual",
+    /// The one that is expected to answer first, by how busy and how fast disks are.
+    Online = "online",
+    /// The reads of a request together, so that the last is answered as early as can be.
+    MaxFlowConservative = "max-flow-conservative",
+    /// The same, and reads of earlier requests that have not begun are moved where that helps.
+    MaxFlowAdaptive = "max-flow-adaptive",
     ; known_to known_to
 }
 
@@ -42,6 +48,15 @@ impl ReadPolicy {
 pub(crate) fn known_to(out: &Writer<'_>, policy: ReadPolicy) -> ReadPolicy {
     match policy {
         ReadPolicy::Quickest | ReadPolicy::Usual if !out.knows(4) => ReadPolicy::Claim,
+        ReadPolicy::Online | ReadPolicy::MaxFlowConservative | ReadPolicy::MaxFlowAdaptive
+            if !out.knows(7) =>
+        {
+            if out.knows(4) {
+                ReadPolicy::Quickest
+            } else {
+                ReadPolicy::Claim
+            }
+        }
         known => known,
     }
 }

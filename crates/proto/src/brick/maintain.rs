@@ -61,7 +61,7 @@ impl Brick {
                 Received::Answer(call, answer, wait) => self.maintenance.on_answer(now, call, answer, wait),
                 Received::Waiting(calls) => self.maintenance.on_waiting(now, from, &calls),
                 Received::Cancelled { withdrawn, late } => {
-                    self.maintenance.on_cancelled(now, &withdrawn, &late);
+                    self.maintenance.on_cancelled(now, from, &withdrawn, &late);
                 }
                 Received::Other(_) => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
             },

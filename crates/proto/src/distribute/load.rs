@@ -1,6 +1,8 @@
 //! What an asker knows of bricks: its own questions outstanding at each, and how long answers take lately.
 
+use super::disks::Disks;
 use super::pace::{Kind, Pace};
+use super::retrieval::Disk;
 use base::{BrickId, HashMap, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -15,6 +17,7 @@ const LOOK_SHARE: u32 = 4;
 pub struct Load {
     outstanding: HashMap<BrickId, u32>,
     pace: Pace,
+    disks: Disks,
     /// When a slow brick that others stand in for is asked again, to see whether it still is.
     looked: BTreeMap<BrickId, Time>,
 }
@@ -45,6 +48,16 @@ impl Load {
     /// The same, to learn.
     pub fn pace_mut(&mut self) -> &mut Pace {
         &mut self.pace
+    }
+
+    /// How busy their disks are.
+    pub fn disks_mut(&mut self) -> &mut Disks {
+        &mut self.disks
+    }
+
+    /// A brick's disk as far as is known, for reads of a kind.
+    pub fn disk(&self, now: Time, brick: BrickId, kind: Kind) -> Disk {
+        self.disks.disk(now, brick, kind, self.queue(brick))
     }
 
     /// Whether `brick`, for which others stand in, is due to be asked as well, to see whether it is still slow.

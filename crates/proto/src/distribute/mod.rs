@@ -11,6 +11,8 @@
 //! | [`hedged`] | as shortest queue, and a second holder | at once, and when it takes long |
 //! | [`tied`] | two of the bricks | when a disk is free |
 //! | [`quickest`] | the asker, by what answers told, and a second holder | at once, and when the first is late |
+//! | [`planned`] (online, max flow) | the asker, for a request's reads together, by how busy and how fast disks are | at once |
+//! | [`max_flow_adaptive`] | the asker, with reads of earlier requests that have not begun | at once, and again for later requests |
 //! | [`usual`] | as contest or as quickest, by what the devices are | |
 //!
 //! Reading order: [`policy`] (what a policy is), a policy, [`policies`] (all that a gateway has). [`load`] and [`pace`] are what
@@ -20,11 +22,14 @@
 
 pub mod claim;
 pub mod contest;
+pub mod disks;
 pub mod hash;
 pub mod hedged;
 pub mod lard;
 pub mod load;
+pub mod max_flow_adaptive;
 pub mod pace;
+pub mod planned;
 pub mod policies;
 pub mod policy;
 pub mod probing;

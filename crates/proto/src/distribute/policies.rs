@@ -7,7 +7,9 @@ use super::hash::Hash;
 use super::hedged::Hedged;
 use super::lard::{Lard, LardConfig};
 use super::load::Load;
-use super::policy::{Course, Next, Part, Plan, Policy, Told};
+use super::max_flow_adaptive::MaxFlowAdaptive;
+use super::planned::Planned;
+use super::policy::{Course, Moved, Next, Part, PartId, Plan, Policy, Told};
 use super::probing::Probing;
 use super::quickest::Quickest;
 use super::random::Random;
@@ -16,6 +18,7 @@ use super::tied::Tied;
 use super::two_choices::TwoChoices;
 use super::usual::Usual;
 use super::weighted_hash::Measured;
+use crate::layout::Geometry;
 use base::Time;
 use core::time::Duration;
 use wire::ReadPolicy;
@@ -29,6 +32,9 @@ const LARD_ADDRESSES: usize = 1 << 17;
 /// The percentage of reads that is answered before a second question, as the paper has it; and none is asked sooner.
 const HEDGE_PERCENT: f64 = 95.0;
 const HEDGE_FLOOR_NS: u64 = 200_000;
+/// Policies that plan a request as a whole have its reads cut into parts of so many blocks at most, which is a stripe unit: there is
+/// little to plan where copies are read in one piece.
+const PLANNED_BLOCKS: u32 = 16;
 /// How long a claim is on its way, about.
 const TIE_DELAY: Duration = Duration::from_micros(300);
 
@@ -49,7 +55,18 @@ pub fn shipped(policy: ReadPolicy, seed: u64) -> Box<dyn Policy> {
         ReadPolicy::Random => Box::new(Random::new(seed)),
         ReadPolicy::TwoChoices => Box::new(TwoChoices::new(seed)),
         ReadPolicy::Quickest => Box::new(Quickest::default()),
+        ReadPolicy::Online => Box::new(Planned::online()),
+        ReadPolicy::MaxFlowConservative => Box::new(Planned::max_flow()),
+        ReadPolicy::MaxFlowAdaptive => Box::new(MaxFlowAdaptive::default()),
         ReadPolicy::Usual => Box::new(Usual::new(Contest::rescued(QUEUES), Quickest::default())),
+    }
+}
+
+/// The longest part that a volume's reads are cut into under a policy, in blocks, where all of them could be one.
+pub fn longest_part(policy: ReadPolicy) -> u32 {
+    match policy {
+        ReadPolicy::Online | ReadPolicy::MaxFlowConservative | ReadPolicy::MaxFlowAdaptive => PLANNED_BLOCKS,
+        _ => Geometry::PIECE_BLOCKS,
     }
 }
 
@@ -66,6 +83,8 @@ fn lard() -> LardConfig {
 #[derive(Debug)]
 pub struct Policies {
     all: Vec<(ReadPolicy, Box<dyn Policy>)>,
+    /// Reads that are to be moved.
+    moved: Vec<Moved>,
 }
 
 impl Default for Policies {
@@ -77,7 +96,8 @@ impl Default for Policies {
 impl Policies {
     /// All draws follow from `seed`. Two gateways have different ones: with the same draws they would run to the same bricks.
     pub fn new(seed: u64) -> Policies {
-        Policies { all: ReadPolicy::ALL.into_iter().map(|policy| (policy, shipped(policy, seed))).collect() }
+        let all = ReadPolicy::ALL.into_iter().map(|policy| (policy, shipped(policy, seed))).collect();
+        Policies { all, moved: Vec::new() }
     }
 
     /// From now on `policy` is this one: for studies, which set policies otherwise than gateways ship them.
@@ -98,7 +118,11 @@ impl Policies {
 
     /// See [`Policy::first`].
     pub fn first(&mut self, policy: ReadPolicy, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
-        self.of(policy).first(now, part, load)
+        let policy = self.of(policy);
+        let plan = policy.first(now, part, load);
+        let moved = policy.take_moved();
+        self.moved.extend(moved);
+        plan
     }
 
     /// See [`Policy::plan`].
@@ -109,9 +133,21 @@ impl Policies {
         parts: &[Part<'_>],
         load: &mut Load,
     ) -> Vec<Option<Plan>> {
-        let plans = self.of(policy).plan(now, parts, load);
+        let planner = self.of(policy);
+        let (plans, moved) = (planner.plan(now, parts, load), planner.take_moved());
         assert_eq!(plans.len(), parts.len(), "{policy:?} plans each part of a request");
+        self.moved.extend(moved);
         plans
+    }
+
+    /// The reads that are to be moved since the last time, under whichever policy.
+    pub fn take_moved(&mut self) -> Vec<Moved> {
+        core::mem::take(&mut self.moved)
+    }
+
+    /// See [`Policy::ended`].
+    pub fn ended(&mut self, policy: ReadPolicy, part: PartId) {
+        self.of(policy).ended(part);
     }
 
     /// See [`Policy::patience`].

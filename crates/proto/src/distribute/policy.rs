@@ -54,9 +54,14 @@ impl Members {
     }
 }
 
+/// Names a read among those of one asker.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct PartId(pub u64);
+
 /// A read of what lies at one place, as policies see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
+    pub id: PartId,
     /// In bytes, the same for whoever asks.
     pub address: u64,
     /// As what its answers' times count.
@@ -130,6 +135,15 @@ pub enum Next {
     Second(u8),
 }
 
+/// A read that was asked of one holder is to be asked of another instead. The first is asked to withdraw it; only when it says that it
+/// has, the other is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moved {
+    pub part: PartId,
+    pub from: u8,
+    pub to: u8,
+}
+
 /// An answer with content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
@@ -193,6 +207,14 @@ pub trait Policy: core::fmt::Debug {
     }
 
     fn answered(&mut self, _told: &Told) {}
+
+    /// The reads that are to be moved since the last time, because of others that were planned.
+    fn take_moved(&mut self) -> Vec<Moved> {
+        Vec::new()
+    }
+
+    /// A read is over, however it ended.
+    fn ended(&mut self, _part: PartId) {}
 
     /// The holder where a place is served and should be cached, where the policy has one for each.
     fn home(&self, _part: &Part<'_>) -> Option<BrickId> {

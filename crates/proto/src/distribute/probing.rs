@@ -61,11 +61,12 @@ impl Policy for Probing {
 mod tests {
     use super::*;
     use crate::distribute::pace::Kind;
+    use crate::distribute::policy::PartId;
 
     #[test]
     fn the_slow_brick_is_asked_only_when_the_fast_one_is_busy() {
         let holders = [(0, BrickId(1)), (1, BrickId(2))];
-        let part = Part { address: 0, kind: Kind::Read, holders: &holders };
+        let part = Part { id: PartId::default(), address: 0, kind: Kind::Read, holders: &holders };
         let (mut policy, mut load) = (Probing::new(1), Load::default());
         let told = |brick, ns| Told { brick, response_ns: ns, service_ns: ns, queue: 0, device_ns: None };
         policy.answered(&told(BrickId(1), 8_000_000));

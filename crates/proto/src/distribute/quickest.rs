@@ -50,23 +50,23 @@ fn late_after(measure: Option<Measure>) -> Duration {
     }
 }
 
-impl Quickest {
-    /// The holders that are late.
-    fn late(now: Time, part: &Part<'_>, load: &Load) -> Members {
-        let expected = |brick: BrickId| load.pace().expected_ns(now, brick, part.kind);
-        let fastest_ns = part.holders.iter().map(|(_, brick)| expected(*brick)).min().unwrap_or(0);
-        let bound_ns = fastest_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
-        let is_late = |brick: BrickId| {
-            let measure = load.pace().measure(now, brick, part.kind);
-            let owes = Duration::from_nanos(measure.map_or(0, |measure| measure.oldest_ns));
-            (fastest_ns > 0 && expected(brick) > bound_ns) || owes > late_after(measure) * OWES_FACTOR
-        };
-        let late = part.holders.iter().filter(|(_, brick)| is_late(*brick)).map(|(slot, _)| *slot);
-        let late = late.fold(Members::default(), Members::with);
-        // Where all are late somebody is to be asked nevertheless.
-        if late.len() as usize == part.holders.len() { Members::default() } else { late }
-    }
+/// The holders that are late.
+pub(super) fn late(now: Time, part: &Part<'_>, load: &Load) -> Members {
+    let expected = |brick: BrickId| load.pace().expected_ns(now, brick, part.kind);
+    let fastest_ns = part.holders.iter().map(|(_, brick)| expected(*brick)).min().unwrap_or(0);
+    let bound_ns = fastest_ns.saturating_mul(SLOW_FACTOR).saturating_add(SLOW_MIN_NS);
+    let is_late = |brick: BrickId| {
+        let measure = load.pace().measure(now, brick, part.kind);
+        let owes = Duration::from_nanos(measure.map_or(0, |measure| measure.oldest_ns));
+        (fastest_ns > 0 && expected(brick) > bound_ns) || owes > late_after(measure) * OWES_FACTOR
+    };
+    let late = part.holders.iter().filter(|(_, brick)| is_late(*brick)).map(|(slot, _)| *slot);
+    let late = late.fold(Members::default(), Members::with);
+    // Where all are late somebody is to be asked nevertheless.
+    if late.len() as usize == part.holders.len() { Members::default() } else { late }
+}
 
+impl Quickest {
     fn of_the_quick(&mut self, now: Time, part: &Part<'_>, late: Members, load: &Load) -> Option<u8> {
         if late.is_empty() {
             return self.first.one(now, part, load);
@@ -82,7 +82,7 @@ impl Quickest {
 
 impl Policy for Quickest {
     fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
-        let late = Quickest::late(now, part, load);
+        let late = late(now, part, load);
         self.of_the_quick(now, part, late, load)
     }
 
@@ -90,7 +90,7 @@ impl Policy for Quickest {
         let [_, _, ..] = part.holders else {
             return self.one(now, part, load).map(|slot| Plan { first: First::One(slot), wait: None });
         };
-        let late = Quickest::late(now, part, load);
+        let late = late(now, part, load);
         let slot = self.of_the_quick(now, part, late, load)?;
         let brick = part.holders.iter().find(|(holder, _)| *holder == slot).map(|(_, brick)| *brick)?;
         let mut looks = part.holders.iter().filter(|(slot, _)| late.has(*slot));
@@ -121,12 +121,13 @@ impl Policy for Quickest {
 mod tests {
     use super::*;
     use crate::distribute::pace::{Kind, QuestionId};
+    use crate::distribute::policy::PartId;
 
     const MS: u64 = 1_000_000;
     const HOLDERS: [(u8, BrickId); 3] = [(0, BrickId(1)), (1, BrickId(2)), (2, BrickId(3))];
 
     fn part() -> Part<'static> {
-        Part { address: 0, kind: Kind::Read, holders: &HOLDERS }
+        Part { id: PartId::default(), address: 0, kind: Kind::Read, holders: &HOLDERS }
     }
 
     /// A policy that has had so many answers of a millisecond of each brick; the next question has this number.
@@ -212,7 +213,7 @@ mod tests {
         for question in number..number + 16 {
             load.pace_mut().given_up(Time(back), BrickId(1), Kind::Read, QuestionId(question), Time(killed));
         }
-        let is_late = |load: &Load, at: u64| Quickest::late(Time(at), &part(), load).has(0);
+        let is_late = |load: &Load, at: u64| late(Time(at), &part(), load).has(0);
         assert!(is_late(&load, back));
         let mut at = back;
         while is_late(&load, at) && at < back + 60_000 * MS {

@@ -30,12 +30,13 @@ impl Policy for Random {
 mod tests {
     use super::*;
     use crate::distribute::pace::Kind;
+    use crate::distribute::policy::PartId;
     use base::BrickId;
 
     #[test]
     fn each_holder_is_asked_as_often() {
         let holders = [(0, BrickId(1)), (1, BrickId(2)), (4, BrickId(3))];
-        let part = Part { address: 0, kind: Kind::Read, holders: &holders };
+        let part = Part { id: PartId::default(), address: 0, kind: Kind::Read, holders: &holders };
         let (mut policy, load) = (Random::new(1), Load::default());
         let mut counts = [0u32; 5];
         for _ in 0..30_000 {

@@ -39,12 +39,13 @@ fn preferred(address: u64, candidates: usize) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::distribute::pace::Kind;
+    use crate::distribute::policy::PartId;
     use base::BrickId;
 
     #[test]
     fn a_brick_that_does_not_answer_gets_no_more() {
         let holders = [(0, BrickId(1)), (1, BrickId(2))];
-        let part = Part { address: 7 << 12, kind: Kind::Read, holders: &holders };
+        let part = Part { id: PartId::default(), address: 7 << 12, kind: Kind::Read, holders: &holders };
         let (mut policy, mut load) = (ShortestQueue::default(), Load::default());
         let first = policy.one(Time::ZERO, &part, &load).expect("two holders");
         load.begin(holders[usize::from(first)].1);

@@ -48,6 +48,7 @@ impl Policy for Tied {
 mod tests {
     use super::*;
     use crate::distribute::pace::Kind;
+    use crate::distribute::policy::PartId;
 
     #[test]
     fn the_two_shortest_queues_are_chosen() {
@@ -56,7 +57,11 @@ mod tests {
         let (mut policy, mut load) = (Tied { queues, delay }, Load::default());
         load.begin(BrickId(2));
         let mut plan = |holders| {
-            policy.first(Time::ZERO, &Part { address: 9 << 12, kind: Kind::Read, holders }, &mut load)
+            policy.first(
+                Time::ZERO,
+                &Part { id: PartId::default(), address: 9 << 12, kind: Kind::Read, holders },
+                &mut load,
+            )
         };
         let Some(Plan { first: First::Tied { first, second }, wait }) = plan(&holders) else {
             panic!("two are asked")

@@ -34,12 +34,13 @@ impl Policy for TwoChoices {
 mod tests {
     use super::*;
     use crate::distribute::pace::Kind;
+    use crate::distribute::policy::PartId;
     use base::BrickId;
 
     #[test]
     fn the_longest_queue_is_never_chosen_and_all_others_are() {
         let holders = [(0, BrickId(1)), (1, BrickId(2)), (2, BrickId(3))];
-        let part = Part { address: 0, kind: Kind::Read, holders: &holders };
+        let part = Part { id: PartId::default(), address: 0, kind: Kind::Read, holders: &holders };
         let (mut policy, mut load) = (TwoChoices::new(1), Load::default());
         load.begin(BrickId(2));
         let mut counts = [0u32; 3];
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn queues_are_far_more_even_than_by_one_draw() {
         let holders: Vec<_> = (0..16).map(|slot| (slot, BrickId(u32::from(slot)))).collect();
-        let part = Part { address: 0, kind: Kind::Read, holders: &holders };
+        let part = Part { id: PartId::default(), address: 0, kind: Kind::Read, holders: &holders };
         let longest = |policy: &mut dyn Policy| {
             let mut load = Load::default();
             for _ in 0..1600 {

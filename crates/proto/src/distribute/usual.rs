@@ -84,6 +84,7 @@ mod tests {
     use super::*;
     use crate::distribute::pace::Kind;
     use crate::distribute::policy::First;
+    use crate::distribute::policy::PartId;
     use crate::distribute::shortest_queue::ShortestQueue;
 
     const HOLDERS: [(u8, BrickId); 2] = [(0, BrickId(1)), (1, BrickId(2))];
@@ -93,7 +94,7 @@ mod tests {
     }
 
     fn contends(policy: &mut Usual) -> bool {
-        let part = Part { address: 0, kind: Kind::Read, holders: &HOLDERS };
+        let part = Part { id: PartId::default(), address: 0, kind: Kind::Read, holders: &HOLDERS };
         let plan = policy.first(Time::ZERO, &part, &mut Load::default()).expect("two holders");
         matches!(plan.first, First::Contest { .. })
     }

@@ -194,7 +194,7 @@ impl Gateway {
         match Answer::from_packet(packet) {
             Received::Answer(call, answer, wait) => self.coordinator.on_answer(call, answer, wait),
             Received::Waiting(calls) => self.coordinator.on_waiting(from, &calls),
-            Received::Cancelled { withdrawn, late } => self.coordinator.on_cancelled(&withdrawn, &late),
+            Received::Cancelled { withdrawn, late } => self.coordinator.on_cancelled(from, &withdrawn, &late),
             Received::Other(Message::Doubtful { writes }) => self.coordinator.on_doubtful(from, writes),
             Received::Other(_) => self.coordinator.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }

@@ -7,6 +7,7 @@
 
 use super::metadata::{Metadata, OpenVolume};
 use super::{GatewayEffect, send};
+use crate::distribute::policies::longest_part;
 use crate::layout::placement;
 use crate::layout::{Part, Piece};
 use crate::netraid::allocation::AllocationOperation;
@@ -443,10 +444,13 @@ impl Request {
     fn cut_chunk(&self, open: &OpenVolume, range: core::ops::Range<u64>, begun: &mut Begun) {
         let count = range.end - range.start;
         match &self.io {
-            Io::Read { .. } => begun.extend(open.geometry.pieces(range.start, count).map(|piece| {
-                let operation = read(self.volume, group_of(open, piece.extent), &piece, false);
-                (piece.volume_block, Work::Read { piece, content: None }, operation)
-            })),
+            Io::Read { .. } => {
+                let longest = longest_part(open.info.read_policy);
+                begun.extend(open.geometry.pieces_within(longest, range.start, count).map(|piece| {
+                    let operation = read(self.volume, group_of(open, piece.extent), &piece, false);
+                    (piece.volume_block, Work::Read { piece, content: None }, operation)
+                }));
+            }
             Io::Allocation { .. } => begun.extend(open.geometry.pieces(range.start, count).map(|piece| {
                 let operation = AllocationOperation::new(self.volume, group_of(open, piece.extent), piece);
                 (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::new(operation))

@@ -45,10 +45,22 @@ impl Geometry {
     /// all blocks of an extent follow each other on its members (one brick, or mirrors), with the extent or after
     /// [`Geometry::PIECE_BLOCKS`].
     pub fn pieces(&self, offset: u64, count: u64) -> impl Iterator<Item = Piece> + use<> {
-        let (geometry, end) = (*self, offset + count);
+        self.pieces_within(Geometry::PIECE_BLOCKS, offset, count)
+    }
+
+    /// The same, but a piece also ends where a multiple of `longest` blocks of the volume ends.
+    pub fn pieces_within(
+        &self,
+        longest: u32,
+        offset: u64,
+        count: u64,
+    ) -> impl Iterator<Item = Piece> + use<> {
+        let (geometry, end, longest) = (*self, offset + count, u64::from(longest));
         let mut at = offset;
         core::iter::from_fn(move || {
-            let piece = (at < end).then(|| geometry.piece(at..end))?;
+            let until =
+                if longest < u64::from(Geometry::PIECE_BLOCKS) { (at / longest + 1) * longest } else { end };
+            let piece = (at < end).then(|| geometry.piece(at..end.min(until)))?;
             at += u64::from(piece.count);
             Some(piece)
         })

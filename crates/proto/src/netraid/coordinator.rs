@@ -14,7 +14,7 @@ use super::repair::RepairOperation;
 use super::settle::SettleOperation;
 use super::traffic::Traffic;
 use crate::counters::{Counter, Counters};
-use crate::distribute::policy::{Part, Policy};
+use crate::distribute::policy::{Moved, Part, PartId, Policy};
 use crate::fair::Cost;
 use crate::layout::Geometry;
 use base::{BrickId, GroupId, HashMap, StampClock, StreamId, Time, VolumeId};
@@ -174,7 +174,7 @@ impl Coordinator {
             reads.extend(unplanned.map(|unplanned| (*id, unplanned)));
         }
         let Some(policy) = reads.first().map(|(_, read)| read.policy) else { return };
-        let parts: Vec<Part<'_>> = reads.iter().map(|(_, read)| read.part()).collect();
+        let parts: Vec<Part<'_>> = reads.iter().map(|(id, read)| read.part(*id)).collect();
         if parts.len() > 1 {
             self.shared.counters.count(Counter::ReadsPlannedTogether);
         }
@@ -249,9 +249,18 @@ impl Coordinator {
     }
 
     /// What became of questions that were called off.
-    pub(crate) fn on_cancelled(&mut self, withdrawn: &[CallId], late: &[CallId]) {
+    pub(crate) fn on_cancelled(&mut self, brick: BrickId, withdrawn: &[CallId], late: &[CallId]) {
+        for id in withdrawn {
+            self.shared.choice.on_withdrawn(*id);
+            if let Some((operation, slot)) = self.shared.withdrawn(brick, *id) {
+                if let Some(task) = self.tasks.get_mut(&operation) {
+                    task.own.on_withdrawn(*id);
+                }
+                self.drive(operation, |operation, cx| operation.on_withdrawn(cx, slot));
+            }
+        }
+        self.run();
         let shared = &mut self.shared;
-        withdrawn.iter().for_each(|id| shared.choice.on_withdrawn(*id));
         let crossed = late.iter().filter(|id| shared.choice.is_over(**id)).count();
         (0..crossed).for_each(|_| shared.counters.count(Counter::CancelCrossedItsAnswer));
     }
@@ -384,10 +393,19 @@ impl Coordinator {
                 self.on_view(group);
             } else if let Some(ended) = self.ended.pop_front() {
                 self.on_child(ended);
-            } else {
+            } else if !self.move_reads() {
                 return;
             }
         }
+    }
+
+    /// Has reads moved that policies want moved; whether there were any.
+    fn move_reads(&mut self) -> bool {
+        let moved = self.shared.choice.take_moved();
+        for Moved { part: PartId(id), from, to } in &moved {
+            self.drive(OperationId(*id), |operation, cx| operation.on_moved(cx, *from, *to));
+        }
+        !moved.is_empty()
     }
 
     fn start(&mut self, begun: Begun) {
@@ -496,6 +514,9 @@ impl Coordinator {
     fn cancel(&mut self, id: OperationId) -> Option<Parent> {
         let Task { operation, parent, children, own, due } = self.tasks.remove(&id)?;
         operation.release(&mut self.shared.stamps);
+        if let Some(volume) = operation.volume() {
+            self.shared.choice.ended(volume, PartId(id.0));
+        }
         self.shared.end_all(own);
         for child in children {
             self.cancel(child);

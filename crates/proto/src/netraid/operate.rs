@@ -14,7 +14,7 @@ use super::context::views::Views;
 use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
 use crate::counters::{Counter, Counters};
 use crate::distribute::pace::Kind;
-use crate::distribute::policy::{Part, Plan};
+use crate::distribute::policy::{Part, PartId, Plan};
 use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
@@ -36,8 +36,9 @@ pub(crate) struct Unplanned {
 }
 
 impl Unplanned {
-    pub(crate) fn part(&self) -> Part<'_> {
-        Part { address: self.address, kind: self.kind, holders: &self.holders }
+    /// As the read of an operation.
+    pub(crate) fn part(&self, OperationId(id): OperationId) -> Part<'_> {
+        Part { id: PartId(id), address: self.address, kind: self.kind, holders: &self.holders }
     }
 }
 
@@ -83,6 +84,15 @@ pub(crate) trait Operate {
     /// The volume for whose user it works; none where it works on a branch.
     fn volume(&self) -> Option<VolumeId> {
         None
+    }
+    /// What it asked of the member at one slot is to be asked of another.
+    fn on_moved(&mut self, _cx: &mut Context<'_>, _from: u8, _to: u8) -> Progress<Self::Outcome> {
+        Progress::Waits
+    }
+    /// The member at `slot` has withdrawn a question: no answer comes to it.
+    fn on_withdrawn(&mut self, cx: &mut Context<'_>, _slot: u8) -> Progress<Self::Outcome> {
+        cx.forget_calls();
+        self.start(cx)
     }
     /// A new view of its group began; what it had begun is ended. By beginning again an operation finds its branch anew,
     /// so none goes to the branch of an old view under a new one.
@@ -180,6 +190,24 @@ impl Context<'_> {
             Some(view) if view.group == group => drop(self.views.adopt(view)),
             _ => self.views.is_stale(group),
         }
+    }
+
+    /// The operation as a read that a policy plans.
+    pub(crate) fn part_id(&self) -> PartId {
+        PartId(self.own.id.0)
+    }
+
+    /// The member at `slot` is asked to withdraw what this operation asked of it, if it has not begun. Whether anything was asked.
+    pub(crate) fn call_back(&mut self, slot: u8) -> bool {
+        let calls = self
+            .own
+            .calls
+            .iter()
+            .copied()
+            .filter(|id| self.calls.get(*id).is_some_and(|call| call.slot == slot));
+        let calls: Vec<CallId> = calls.collect();
+        calls.iter().for_each(|id| self.calls.call_back(*id));
+        !calls.is_empty()
     }
 
     /// For whom the operation works: what its questions to disks tell.
@@ -300,6 +328,11 @@ impl Own {
         self.excused = call.excused();
     }
 
+    /// One of its questions is withdrawn.
+    pub(crate) fn on_withdrawn(&mut self, id: CallId) {
+        self.calls.retain(|begun| *begun != id);
+    }
+
     /// Something is computed: whether it waits for that.
     pub(crate) fn on_computed(&mut self, id: ComputationId) -> bool {
         self.computation.take_if(|wanted| *wanted == id).is_some()
@@ -374,6 +407,16 @@ impl Shared {
         }
     }
 
+    /// A brick has withdrawn a question that was not given up: whose it was, and which member's. `None` where another brick was asked, or
+    /// nobody asks any more.
+    pub(crate) fn withdrawn(&mut self, brick: BrickId, id: CallId) -> Option<(OperationId, u8)> {
+        self.calls.get(id).filter(|call| call.brick == brick)?;
+        let call = self.calls.end(id)?;
+        self.charges.given_up(&call);
+        self.choice.withdrawn(id, &call);
+        Some((call.operation, call.slot))
+    }
+
     /// An operation is over, and nobody waits for the answers to its questions.
     pub(crate) fn end_all(&mut self, mut own: Own) {
         own.forgotten.append(&mut own.calls);
@@ -425,6 +468,8 @@ pub(crate) trait Steps {
     fn on_answer(&mut self, cx: &mut Context<'_>, slot: u8, answer: Answer) -> Progress<Outcome>;
     fn on_child(&mut self, cx: &mut Context<'_>, outcome: Outcome) -> Progress<Outcome>;
     fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Progress<Outcome>;
+    fn on_moved(&mut self, cx: &mut Context<'_>, from: u8, to: u8) -> Progress<Outcome>;
+    fn on_withdrawn(&mut self, cx: &mut Context<'_>, slot: u8) -> Progress<Outcome>;
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn group(&self) -> GroupId;
@@ -459,6 +504,14 @@ impl<T: Operate> Steps for Typed<T> {
 
     fn on_computed(&mut self, cx: &mut Context<'_>, made: Computed) -> Progress<Outcome> {
         self.0.on_computed(cx, made).map(Into::into)
+    }
+
+    fn on_moved(&mut self, cx: &mut Context<'_>, from: u8, to: u8) -> Progress<Outcome> {
+        self.0.on_moved(cx, from, to).map(Into::into)
+    }
+
+    fn on_withdrawn(&mut self, cx: &mut Context<'_>, slot: u8) -> Progress<Outcome> {
+        self.0.on_withdrawn(cx, slot).map(Into::into)
     }
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {

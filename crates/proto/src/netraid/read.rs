@@ -320,6 +320,26 @@ impl Operate for ReadOperation {
         self.restart(cx)
     }
 
+    fn on_moved(&mut self, cx: &mut Context<'_>, from: u8, to: u8) -> Reading {
+        if let State::Asking(asked) = &mut self.state
+            && asked.moves(cx, from, to)
+        {
+            cx.counters.count(Counter::ReadAskedBackFromAHolder);
+        }
+        Progress::Waits
+    }
+
+    fn on_withdrawn(&mut self, cx: &mut Context<'_>, slot: u8) -> Reading {
+        let view = cx.views.view(self.target.group);
+        let (State::Asking(asked) | State::Confirming(asked, _)) = &mut self.state else {
+            return Progress::Waits;
+        };
+        match asked.withdrawn(cx, &self.target, &self.met, &view, slot) {
+            true => Progress::Waits,
+            false => self.again(cx, SOON),
+        }
+    }
+
     fn group(&self) -> GroupId {
         self.target.group
     }

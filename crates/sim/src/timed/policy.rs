@@ -13,7 +13,7 @@ use proto::distribute::hedged::Hedged;
 use proto::distribute::lard::{Lard, LardConfig};
 use proto::distribute::load::Load;
 use proto::distribute::pace::Kind;
-use proto::distribute::policy::{Course, Next, Part, Plan, Policy, Told};
+use proto::distribute::policy::{Course, Next, Part, PartId, Plan, Policy, Told};
 use proto::distribute::probing::Probing;
 use proto::distribute::shortest_queue::ShortestQueue;
 use proto::distribute::tied::Tied;
@@ -124,7 +124,7 @@ impl Keeper {
     pub(crate) fn keeps(&self, span: Span) -> bool {
         // As reads of it are known to policies.
         let address = (span.volume.0 << 24 ^ span.lba).wrapping_mul(BLOCK_U64);
-        let part = Part { address, kind: Kind::Read, holders: &self.holders };
+        let part = Part { id: PartId::default(), address, kind: Kind::Read, holders: &self.holders };
         let home = self.policy.as_ref().and_then(|policy| policy.home(&part));
         let bricks = self.holders.iter().map(|(_, brick)| *brick);
         let keeper = home.or_else(|| hash::keeper(address / self.granule, &bricks.collect::<Vec<_>>()));

@@ -206,8 +206,8 @@ impl Members {
     }
 
     /// What became of questions that were called off.
-    pub(super) fn on_cancelled(&mut self, withdrawn: &[CallId], late: &[CallId]) {
-        self.coordinator.on_cancelled(withdrawn, late);
+    pub(super) fn on_cancelled(&mut self, brick: BrickId, withdrawn: &[CallId], late: &[CallId]) {
+        self.coordinator.on_cancelled(brick, withdrawn, late);
     }
 
     pub(super) fn wake(&mut self) {

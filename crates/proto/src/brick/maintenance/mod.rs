@@ -156,9 +156,9 @@ impl Maintenance {
     }
 
     /// What became of questions that were called off.
-    pub(super) fn on_cancelled(&mut self, now: Time, withdrawn: &[CallId], late: &[CallId]) {
+    pub(super) fn on_cancelled(&mut self, now: Time, brick: BrickId, withdrawn: &[CallId], late: &[CallId]) {
         self.cx.set_now(now);
-        self.cx.members().on_cancelled(withdrawn, late);
+        self.cx.members().on_cancelled(brick, withdrawn, late);
     }
 
     /// A disk of this brick answers.

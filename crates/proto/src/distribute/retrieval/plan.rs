@@ -191,6 +191,51 @@ impl Plan {
         bits(&[*waits]).map(arrives_ns).max().unwrap_or(0)
     }
 
+    /// There are so many disks at least; those that are new are idle.
+    pub fn grow(&mut self, disks: u32) {
+        let (count, words) =
+            (self.queues.len().max(disks as usize), self.queues.len().max(disks as usize).div_ceil(64));
+        if words > self.words {
+            let mut rows = vec![0; words * count];
+            for (from, to) in self.rows.chunks(self.words.max(1)).zip(rows.chunks_mut(words)) {
+                to[..from.len()].copy_from_slice(from);
+            }
+            self.rows = rows;
+            self.words = words;
+            self.has_waiting.resize(words, 0);
+            self.seen.resize(words, 0);
+        }
+        self.rows.resize(words * count, 0);
+        self.parent.resize(count, HOLDER);
+        self.queues.resize_with(count, Queue::default);
+    }
+
+    /// How busy a disk is apart from what waits there, and what an access takes: it was measured anew. What waits stays where it is; the
+    /// next request is planned by the new values.
+    pub fn set_disk(&mut self, disk: u32, free_ns: u64, access_ns: u64) {
+        let queue = &mut self.queues[disk as usize];
+        (queue.free_ns, queue.access_ns) = (free_ns, access_ns);
+    }
+
+    /// How many wait at a disk.
+    pub fn waiting(&self, disk: u32) -> u32 {
+        self.queues[disk as usize].waiting.len() as u32
+    }
+
+    /// Where a bucket waits; one of the disks where several are to read it.
+    pub fn waits_at(&self, Waiting(bucket): Waiting) -> Option<u32> {
+        let Bucket { holders, waits, .. } = &self.buckets[bucket as usize];
+        bits(&[*waits]).next().map(|at| holders[at as usize])
+    }
+
+    /// A bucket does not wait any more, wherever it did. Its name may mean another one from the next [`Plan::ask`] on.
+    pub fn withdraw(&mut self, bucket: Waiting) {
+        while let Some(disk) = self.waits_at(bucket) {
+            self.remove(bucket.0, disk);
+        }
+        self.unused.push(bucket.0);
+    }
+
     /// How many copies and disks were looked at, over all buckets.
     pub fn looks(&self) -> u64 {
         self.looks

@@ -142,6 +142,13 @@ impl Calls {
         }
     }
 
+    /// A question is to be withdrawn, if its brick has not begun with it; its answer is waited for all the same.
+    pub(crate) fn call_back(&mut self, id: CallId) {
+        if let Some(call) = self.outstanding.get(&id).copied() {
+            self.call_off(id, &call);
+        }
+    }
+
     /// The operations that wait for an answer of `brick`.
     pub(crate) fn waiting_for(&self, brick: BrickId) -> BTreeSet<OperationId> {
         self.outstanding.values().filter(|call| call.brick == brick).map(|call| call.operation).collect()

@@ -5,7 +5,7 @@ use super::charges::Charge;
 use crate::distribute::Policies;
 use crate::distribute::load::Load;
 use crate::distribute::pace::{Kind, QuestionId};
-use crate::distribute::policy::{Course, Next, Part, Plan, Policy, Told};
+use crate::distribute::policy::{Course, Moved, Next, Part, PartId, Plan, Policy, Told};
 use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::lateness::Lateness;
 use crate::netraid::traffic::Traffic;
@@ -140,6 +140,9 @@ impl Choice {
         if !call.is_contested {
             self.load.begin(call.brick);
         }
+        if call.charge.is_some() {
+            self.load.disks_mut().asked(call.brick);
+        }
         let pace = self.load.pace_mut();
         match (call.kind, message) {
             (Some(_), Message::Read { contest: Some(contest), .. }) => {
@@ -165,7 +168,10 @@ impl Choice {
             }
             return;
         }
-        if kind != Kind::Prepare {
+        if kind == Kind::Prepare {
+            self.load.disks_mut().heard(now, brick, wait);
+        } else {
+            self.load.disks_mut().answered(now, brick, kind, now.since(since), wait);
             let response_ns = u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX);
             let disk_ns = u64::from(wait.disk_us) * 1000;
             // A brick of the release before does not tell how much of that was the disk.
@@ -179,6 +185,28 @@ impl Choice {
             true => self.load.pace_mut().answered_by_one(now, brick, kind, since),
             false => self.load.pace_mut().answered(now, brick, kind, QuestionId(id.0), since),
         }
+    }
+
+    /// A question was withdrawn by its brick, for another one to be asked.
+    pub(crate) fn withdrawn(&mut self, id: CallId, call: &Call) {
+        if call.is_contested {
+            return;
+        }
+        self.load.end(call.brick);
+        if let Some(kind) = call.kind {
+            self.load.pace_mut().left_out(call.brick, kind, QuestionId(id.0), call.counts_from());
+        }
+    }
+
+    /// See [`Policies::take_moved`].
+    pub(crate) fn take_moved(&mut self) -> Vec<Moved> {
+        self.policies.take_moved()
+    }
+
+    /// A read for a volume's user is over.
+    pub(crate) fn ended(&mut self, volume: VolumeId, part: PartId) {
+        let policy = self.policy(Some(volume));
+        self.policies.ended(policy, part);
     }
 
     /// A brick says that a question waits for its turn, or has waited: its time counts from later on.

@@ -21,6 +21,8 @@ pub(super) struct Asked {
     tie: Option<Contest>,
     /// When all is asked anew.
     retry_at: Time,
+    /// Who is to withdraw the read, and who is asked when it has.
+    moving: Option<(u8, u8)>,
 }
 
 impl Asked {
@@ -53,12 +55,12 @@ impl Asked {
         view: &GroupView,
         (holders, planned): (&[(u8, BrickId)], Option<Plan>),
     ) -> (Asked, Duration) {
-        let part = Part { address: target.address(), kind: target.kind(), holders };
+        let part = Part { id: cx.part_id(), address: target.address(), kind: target.kind(), holders };
         let usual = rescue::patience(cx.now, &part, cx.choice.load(), retry_delay(met.attempt));
         let policy = target.policy(cx);
         let patience = cx.choice.patience(policy, usual);
         let retry_at = cx.now + patience;
-        let mut asked = Asked { course: Course::default(), tie: None, retry_at };
+        let mut asked = Asked { course: Course::default(), tie: None, retry_at, moving: None };
         let row = row_of(cx, target, view);
         if !met.confirm && goes_around(cx, target, met, row.as_ref(), &part) {
             return (asked, patience);
@@ -115,7 +117,8 @@ impl Asked {
             return Some(left);
         }
         let holders = target.holders(cx, &view, met.bad);
-        let part = Part { address: target.address(), kind: target.kind(), holders: &holders };
+        let part =
+            Part { id: cx.part_id(), address: target.address(), kind: target.kind(), holders: &holders };
         let policy = target.policy(cx);
         match cx.choice.next(policy, cx.now, &part, &self.course) {
             Next::Ask { slot, wait } => {
@@ -132,6 +135,34 @@ impl Asked {
             }
             Next::Nothing => self.waits_on(cx, &view).then_some(left),
         }
+    }
+
+    /// The policy wants the read moved: the one that was asked is to withdraw it, if it alone was asked. Whether it is asked to.
+    pub(super) fn moves(&mut self, cx: &mut Context<'_>, from: u8, to: u8) -> bool {
+        let is_alone = self.moving.is_none() && self.course.asked == Members::one(from);
+        let asks = is_alone && self.course.direct.has(from) && cx.call_back(from);
+        if asks {
+            self.moving = Some((from, to));
+        }
+        asks
+    }
+
+    /// The member at `slot` has withdrawn the read: the one that it was to be moved to is asked. Whether anybody may answer.
+    pub(super) fn withdrawn(
+        &mut self,
+        cx: &mut Context<'_>,
+        target: &Target,
+        met: &Met,
+        view: &GroupView,
+        slot: u8,
+    ) -> bool {
+        self.course.asked = self.course.asked.without(slot);
+        self.course.direct = self.course.direct.without(slot);
+        if let Some((_, to)) = self.moving.take_if(|(from, _)| *from == slot) {
+            cx.counters.count(Counter::ReadMovedToAnotherHolder);
+            Question { cx, target, met, view }.directly(self, to);
+        }
+        !self.is_empty()
     }
 
     /// Whether those that were asked can still answer, and nobody else is left to ask.

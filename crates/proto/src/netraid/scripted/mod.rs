@@ -4,6 +4,7 @@ mod branches;
 mod busy;
 mod computing;
 mod joining;
+mod moving;
 mod paused;
 mod policies;
 mod turns;

@@ -124,13 +124,13 @@ fn a_read_that_another_member_answered_is_called_off() {
     assert!(script.asked().is_empty());
     assert_eq!(script.called_off, [(first[0].slot, first[0].call())]);
     // In time: it says nothing of the member. Too late: the answer has come, or comes.
-    script.coordinator.on_cancelled(&[first[0].call()], &[]);
+    script.coordinator.on_cancelled(BrickId(u32::from(first[0].slot) + 1), &[first[0].call()], &[]);
     assert_eq!(script.counted(Counter::CancelCrossedItsAnswer), 0);
     script.coordinator.on_answer(
         first[0].call(),
         Answer::Read(ReadOutcome::Busy, Payload::new()),
         Wait::default(),
     );
-    script.coordinator.on_cancelled(&[], &[first[0].call()]);
+    script.coordinator.on_cancelled(BrickId(u32::from(first[0].slot) + 1), &[], &[first[0].call()]);
     assert_eq!(script.counted(Counter::CancelCrossedItsAnswer), 1);
 }
