@@ -22,6 +22,7 @@ pub mod papers;
 pub mod parameters;
 pub mod plot;
 pub mod report;
+pub mod retrieval;
 pub mod runner;
 pub mod statistics;
 pub mod system;

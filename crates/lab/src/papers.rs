@@ -6,6 +6,11 @@ use crate::parameters::Parameters;
 pub(crate) const PAPERS: &[(&str, &str, &str)] = &[
     ("d-sptf", "crates/lab/parameters/dsptf.toml", include_str!("../parameters/dsptf.toml")),
     ("dsfq", "crates/lab/parameters/dsfq.toml", include_str!("../parameters/dsfq.toml")),
+    (
+        "continuous-retrieval",
+        "crates/lab/parameters/retrieval.toml",
+        include_str!("../parameters/retrieval.toml"),
+    ),
     ("world", "crates/lab/parameters/world.toml", include_str!("../parameters/world.toml")),
 ];
 

@@ -1,7 +1,10 @@
-//! What a paper leaves unsaid, assumed: one file a paper names each assumption with its value and the reason.
+//! What a paper leaves unsaid, assumed: one file a paper names each assumption with its value and the reason. The file also names the
+//! paper's traces: recorded files may stand in for the generated ones.
 
 use crate::error::LabError;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// The value of an assumption.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -57,8 +60,14 @@ pub struct Assumption {
 pub struct Parameters {
     /// The paper's name, as its text file is named.
     pub paper: String,
+    /// The traces for which recorded files may stand in.
+    #[serde(default)]
+    traces: Vec<String>,
     #[serde(rename = "assumption")]
     assumptions: Vec<Assumption>,
+    /// The files that stand in for a trace, in the order of its intervals.
+    #[serde(skip)]
+    recorded: BTreeMap<String, Vec<PathBuf>>,
 }
 
 impl Parameters {
@@ -82,7 +91,12 @@ impl Parameters {
 
     /// Those of an experiment that assumes nothing: all of it is said in its file.
     pub fn none(paper: &str) -> Parameters {
-        Parameters { paper: paper.to_owned(), assumptions: Vec::new() }
+        Parameters {
+            paper: paper.to_owned(),
+            traces: Vec::new(),
+            assumptions: Vec::new(),
+            recorded: BTreeMap::new(),
+        }
     }
 
     /// All assumptions in the file's order.
@@ -167,6 +181,46 @@ impl Parameters {
         assumption.value = value;
         Ok(())
     }
+
+    /// Takes `trace=PATH` from the command line: a file, or a folder that stands for all its files in the order of their names. Files
+    /// of the same trace follow those that were given before.
+    ///
+    /// # Errors
+    /// If the paper has no such trace, or there is no such file or folder.
+    pub fn take_trace(&mut self, setting: &str) -> Result<(), LabError> {
+        let refuse = |why: String| LabError::Parameter { place: format!("--trace {setting}"), why };
+        let (name, path) = setting.split_once('=').ok_or_else(|| refuse("give TRACE=PATH".to_owned()))?;
+        if !self.traces.iter().any(|known| known == name) {
+            return Err(refuse(match self.traces.as_slice() {
+                [] => format!("{} has no trace for which a file could stand in", self.paper),
+                known => format!("{} has no trace `{name}`; it has {}", self.paper, known.join(", ")),
+            }));
+        }
+        let files =
+            files_of(Path::new(path)).map_err(|error| refuse(format!("cannot read {path}: {error}")))?;
+        if files.is_empty() {
+            return Err(refuse(format!("the folder {path} has no files")));
+        }
+        self.recorded.entry(name.to_owned()).or_default().extend(files);
+        Ok(())
+    }
+
+    /// The files that stand in for this trace; none if it is to be generated.
+    pub fn recorded(&self, trace: &str) -> &[PathBuf] {
+        self.recorded.get(trace).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The file itself, or the files of the folder in the order of their names.
+fn files_of(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if !std::fs::metadata(path)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+    let mut files: Vec<PathBuf> = entries.collect::<std::io::Result<_>>()?;
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
 }
 
 impl Assumption {
@@ -237,6 +291,38 @@ mod tests {
             let error = parameters.set(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");
         }
+    }
+
+    #[test]
+    fn recorded_files_follow_one_another_as_they_were_given() {
+        let folder = tempfile::tempdir().unwrap();
+        let part = folder.path().join("part");
+        std::fs::create_dir_all(part.join("deeper")).unwrap();
+        for name in ["part/b", "part/a", "z"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let text = TEXT.replace("paper = \"p\"", "paper = \"p\"\ntraces = [\"mail\"]");
+        let mut parameters = Parameters::parse("p.toml", &text).unwrap();
+        assert!(parameters.recorded("mail").is_empty());
+        let give = |path: &Path| format!("mail={}", path.display());
+        parameters.take_trace(&give(&folder.path().join("z"))).unwrap();
+        parameters.take_trace(&give(&part)).unwrap();
+        let expected = ["z", "part/a", "part/b"].map(|name| folder.path().join(name));
+        assert_eq!(parameters.recorded("mail"), expected);
+
+        let empty = give(&part.join("deeper"));
+        let absent = give(&part.join("c"));
+        for (wrong, why) in [
+            (empty.as_str(), "has no files"),
+            (&absent, "cannot read"),
+            ("post=x", "it has mail"),
+            ("mail", "give TRACE=PATH"),
+        ] {
+            let error = parameters.take_trace(wrong).unwrap_err().to_string();
+            assert!(error.contains(wrong) && error.contains(why), "{error}");
+        }
+        let mut without = Parameters::parse("p.toml", TEXT).unwrap();
+        assert!(without.take_trace("mail=x").unwrap_err().to_string().contains("p has no trace for which"));
     }
 
     #[test]

@@ -42,6 +42,18 @@ fn what_cannot_be_run_is_named() {
         (vec!["run", "none.toml"], "cannot read none.toml"),
         (vec!["run", "dsptf.fig1", "--set", "drive=x"], "--set drive=x: x is not one of quantum-atlas-10k"),
         (vec!["run", "dsptf.fig1", "--set", "speed=1"], "d-sptf has no assumption `speed`"),
+        (vec!["run", "dsptf.fig1", "--full"], "--full: dsptf.fig1 runs no slices of a trace"),
+        (
+            vec!["run", "dsptf.fig1", "--trace", "sap=x"],
+            "--trace sap=x: d-sptf has no trace for which a file",
+        ),
+        (vec!["run", "retrieval", "--trace", "mail=x"], "`mail`; it has exchange, tpc-c, tpc-e"),
+        (
+            vec!["run", "retrieval.fig12", "--trace", "exchange=none"],
+            "--trace exchange=none: cannot read none",
+        ),
+        (vec!["run", "retrieval.fig12", "--trace", "exchange=mine.toml"], "mine.toml"),
+        (vec!["run", "dsptf.table1", "--live", "--full"], "--full is for the simulator alone"),
         (
             vec!["run", "dsptf.table1", "--live", "--set", "read_share=0.5"],
             "--set read_share is for the simulator alone; --live has drive, drive_parts",
@@ -50,6 +62,27 @@ fn what_cannot_be_run_is_named() {
         let out = lab(folder.path(), &arguments);
         let said = text(&out.stderr);
         assert!(out.status.code() == Some(1) && said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn recorded_files_stand_in_for_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let etw = "BeginHeader\nEndHeader\nDiskRead, 10, p, 1, 0x1, 0x0, 0x2000, 5, 0, 0x0\n\
+               DiskRead, 2000, p, 1, 0x1, 0x0, 0x2000, 5, 0, 0x0\n";
+    std::fs::create_dir(folder.path().join("mail")).unwrap();
+    for name in ["1.csv", "2.csv", "3.csv"] {
+        std::fs::write(folder.path().join("mail").join(name), etw).unwrap();
+    }
+    for flags in [vec![], vec!["--full"]] {
+        let mut arguments = vec!["run", "retrieval.fig12", "--trace", "exchange=mail", "--json"];
+        arguments.extend(flags);
+        let out = lab(folder.path(), &arguments);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(json["rows"].as_array().unwrap().len(), 3);
+        assert_eq!((&json["rows"][2]["requests"], &json["rows"][2]["size"]), (&2.0.into(), &2.0.into()));
+        assert!(json["notes"].to_string().contains("Recorded files were read"), "{}", json["notes"]);
     }
 }
 

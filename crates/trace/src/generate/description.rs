@@ -1,4 +1,5 @@
-//! What a synthetic trace is like, as a file of TOML says it. Those of the D-SPTF paper's Table 2 are built in.
+//! What a synthetic trace is like, as a file of TOML says it. Built in are the traces of the D-SPTF paper's Table 2 and those of the
+//! continuous-retrieval paper.
 //!
 //! ```toml
 //! name = "example"
@@ -6,6 +7,10 @@
 //! requests = 100000
 //! duration_s = 600
 //! read_share = 0.9
+//! intervals = [                # may be absent: one rate throughout
+//!   { duration_s = 200, requests = 90000 },
+//!   { duration_s = 400, requests = 10000 },
+//! ]
 //!
 //! [sizes]                      # fixed (bytes), exponential (mean_bytes, max_bytes) or table (bytes and weight)
 //! kind = "exponential"
@@ -60,6 +65,9 @@ pub struct Description {
     pub duration_s: f64,
     /// The share of requests that read.
     pub read_share: f64,
+    /// Parts with a rate each, one after the other, of which `requests` and `duration_s` are the sums. Empty: one rate throughout.
+    #[serde(default)]
+    pub intervals: Vec<Interval>,
     /// How large requests are.
     pub sizes: Sizes,
     /// When they come.
@@ -71,6 +79,16 @@ pub struct Description {
     /// What was assumed, and why.
     #[serde(default, rename = "assumption")]
     pub assumptions: Vec<Assumption>,
+}
+
+/// A part of a trace with a rate of its own.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// Seconds; with random gaps only on average.
+    pub duration_s: f64,
+    /// May be 0: then nothing comes for so long.
+    pub requests: u64,
 }
 
 /// How large requests are. All are rounded up to sectors of 512 bytes.
@@ -182,6 +200,9 @@ pub const LIBRARY: &[(&str, &str)] = &[
     ("cello2002", include_str!("../../descriptions/cello2002.toml")),
     ("websearch", include_str!("../../descriptions/websearch.toml")),
     ("financial", include_str!("../../descriptions/financial.toml")),
+    ("exchange", include_str!("../../descriptions/exchange.toml")),
+    ("tpc-c", include_str!("../../descriptions/tpc-c.toml")),
+    ("tpc-e", include_str!("../../descriptions/tpc-e.toml")),
 ];
 
 impl Description {
@@ -213,15 +234,41 @@ impl Description {
         TraceSource::new(self, seed)
     }
 
-    /// The same with another number of requests, at the same rate.
+    /// The intervals; of a description with one rate throughout, the whole.
+    pub fn parts(&self) -> Vec<Interval> {
+        let whole = Interval { duration_s: self.duration_s, requests: self.requests };
+        if self.intervals.is_empty() { vec![whole] } else { self.intervals.clone() }
+    }
+
+    /// One of [`Description::parts`] by itself, from the time zero on.
+    pub fn part(&self, interval: Interval) -> Description {
+        let Interval { duration_s, requests } = interval;
+        Description { requests, duration_s, intervals: Vec::new(), ..self.clone() }
+    }
+
+    /// The same with another number of requests, at the same rates: each interval has its share, and is as much shorter.
     pub fn with_requests(&self, requests: u64) -> Description {
+        let factor = requests as f64 / self.requests as f64;
+        let mut before = 0;
+        // Rounded where an interval ends, so that they add up.
+        let ends =
+            |before: u64| (u128::from(before) * u128::from(requests) / u128::from(self.requests)) as u64;
+        let scaled = |interval: &Interval| {
+            let begin = ends(before);
+            before += interval.requests;
+            Interval { duration_s: interval.duration_s * factor, requests: ends(before) - begin }
+        };
+        let intervals = self.intervals.iter().map(scaled).collect();
         let duration_s = self.duration_s * requests as f64 / self.requests as f64;
-        Description { requests, duration_s, ..self.clone() }
+        Description { requests, duration_s, intervals, ..self.clone() }
     }
 
     /// The same with times stretched: 2 lasts twice as long and comes half as fast.
     pub fn stretched(&self, factor: f64) -> Description {
-        Description { duration_s: self.duration_s * factor, ..self.clone() }
+        let stretched =
+            |interval: &Interval| Interval { duration_s: interval.duration_s * factor, ..*interval };
+        let intervals = self.intervals.iter().map(stretched).collect();
+        Description { duration_s: self.duration_s * factor, intervals, ..self.clone() }
     }
 
     /// Bytes of a chunk: a run of fresh requests stays in one. Twice a run's mean, so that few are cut off, and no less than the
@@ -243,6 +290,7 @@ impl Description {
         within("requests", self.requests as f64, 1.0, 1e12)?;
         within("duration_s", self.duration_s, 1e-9, 1e10)?;
         within("read_share", self.read_share, 0.0, 1.0)?;
+        self.check_intervals()?;
         self.sizes.check()?;
         self.arrivals.check()?;
         self.locality.check()?;
@@ -250,6 +298,25 @@ impl Description {
         within("luns.skew", self.luns.skew, 0.0, 10.0)?;
         within("luns.footprint_bytes", self.luns.footprint_bytes as f64, SECTOR_BYTES as f64, 1e18)?;
         self.check_space()
+    }
+
+    /// Whether the intervals add up to the whole.
+    fn check_intervals(&self) -> Result<(), String> {
+        for (index, interval) in self.intervals.iter().enumerate() {
+            within(&format!("intervals[{index}].duration_s"), interval.duration_s, 1e-9, 1e10)?;
+            within(&format!("intervals[{index}].requests"), interval.requests as f64, 0.0, 1e12)?;
+        }
+        let parts = self.parts();
+        let requests: u64 = parts.iter().map(|part| part.requests).sum();
+        if requests != self.requests {
+            return Err(format!("requests is {}: the intervals have {requests}", self.requests));
+        }
+        let duration_s: f64 = parts.iter().map(|part| part.duration_s).sum();
+        // Seconds are written in decimal: sums of them differ in the last digits.
+        if (duration_s / self.duration_s - 1.0).abs() > 1e-9 {
+            return Err(format!("duration_s is {}: the intervals last {duration_s}", self.duration_s));
+        }
+        Ok(())
     }
 
     /// Whether fresh requests find room.

@@ -66,6 +66,10 @@ impl TraceSource {
     fn extent(&mut self) -> Extent {
         let is_fresh = self.reuse.f64() < self.fresh_share || self.stack.len() == 0;
         let extent = if is_fresh { self.fresh.next(self.sizes.draw(&mut self.size)) } else { self.again() };
+        if self.steps.is_empty() {
+            // Nothing is used again, so nothing has to be remembered.
+            return extent;
+        }
         self.stack.push(extent, |_, _| ());
         if self.stack.len() > self.depth_max {
             self.stack.remove(self.stack.at_depth(self.depth_max));

@@ -117,19 +117,111 @@ fn the_traces_of_table_2_have_its_figures() {
         ("websearch", 4_579_809, 4.0, 0.90, 8.2, 0.68),
         ("financial", 5_334_987, 12.0, 0.85, 9.0, 0.71),
     ];
-    assert_eq!(LIBRARY.len(), table.len());
     for (name, requests, hours, read_share, mean_kib, hits) in table {
         let description = Description::find(name).unwrap();
         assert_eq!(description.requests, requests);
         assert_eq!((description.duration_s, description.read_share), (hours * 3600.0, read_share));
         near(description.sizes.mean_bytes(), mean_kib * 1024.0, 0.01);
         assert!(description.assumptions.len() >= 5);
+        assert!(description.intervals.is_empty());
         let summary = summary(&description.with_requests(60_000), 1);
         near(summary.amount.read_share, read_share, 0.01);
         near(summary.sizes.mean_bytes, mean_kib * 1024.0, 200.0);
         near(summary.span_s, description.duration_s * 60_000.0 / requests as f64, 30.0);
         near(hit_share(&description.with_requests(60_000)), hits, 0.008);
     }
+}
+
+#[test]
+fn the_traces_of_continuous_retrieval_have_its_counts() {
+    // Reads, minutes and intervals of section IV.A.
+    let table = [
+        ("exchange", 40_000_000, 1440.0, 96),
+        ("tpc-c", 210_000_000, 36.0, 6),
+        ("tpc-e", 101_000_000, 84.0, 6),
+    ];
+    for (name, reads, minutes, intervals) in table {
+        let description = Description::find(name).unwrap();
+        assert_eq!((description.requests, description.read_share), (reads, 1.0));
+        assert_eq!((description.duration_s, description.intervals.len()), (minutes * 60.0, intervals));
+        assert!(description.assumptions.len() >= 4);
+    }
+    let exchange = Description::find("exchange").unwrap().intervals;
+    let counts: Vec<u64> = exchange.iter().map(|interval| interval.requests).collect();
+    assert!(exchange.iter().all(|interval| interval.duration_s == 900.0));
+    let [most, least] = [counts[51], counts[47]];
+    assert_eq!((most, least), (7_000_000, 15_000));
+    assert!(
+        counts
+            .iter()
+            .enumerate()
+            .all(|(at, count)| at == 51 || at == 47 || (least < *count && *count < most))
+    );
+    // The cosine that the description assumes, but for interval 52.
+    for (number, count) in (1_i32..).zip(&counts).filter(|(number, _)| *number != 52) {
+        let angle = std::f64::consts::TAU * f64::from(number - 48) / 96.0;
+        near(*count as f64, 15_000.0 + 658_046.0 * (1.0 - libm::cos(angle)) / 2.0, 3.5);
+    }
+    let buckets = Description::find("exchange").unwrap().sizes.mean_bytes() / 4096.0;
+    near(buckets, 8.0, 0.1);
+}
+
+#[test]
+fn every_description_that_is_built_in_can_be_generated_whole() {
+    for (name, _) in LIBRARY {
+        assert_eq!(Description::find(name).unwrap().check(), Ok(()), "{name}");
+    }
+}
+
+/// Three rates, the second of which is none.
+const INTERVALS: &str = "read_share = 0.7
+intervals = [
+  { duration_s = 100, requests = 40000 },
+  { duration_s = 200, requests = 0 },
+  { duration_s = 300, requests = 20000 },
+]";
+
+#[test]
+fn an_interval_has_a_rate_of_its_own_whatever_the_arrivals() {
+    for kind in [
+        "kind = \"even\"",
+        "kind = \"poisson\"",
+        "kind = \"hyperexponential\"\ncv = 3",
+        "kind = \"on-off\"\non_s = 0.1\noff_s = 0.1",
+        "kind = \"b-model\"\nbias = 0.6\nslice_s = 1",
+    ] {
+        let text = EXAMPLE.replace("read_share = 0.7", INTERVALS).replace("kind = \"poisson\"", kind);
+        let description = Description::parse("example", &text).unwrap();
+        let mut counts = [0_u32; 3];
+        let mut before_ns = 0;
+        for record in description.source(5) {
+            assert!(record.at_ns >= before_ns);
+            before_ns = record.at_ns;
+            counts[[100, 300].iter().filter(|end| record.at_ns >= **end * 1_000_000_000).count()] += 1;
+        }
+        // Random gaps end an interval a little early or late.
+        near(f64::from(counts[0]), 40_000.0, 2_000.0);
+        near(f64::from(counts[1]), 0.0, 2_000.0);
+        near(f64::from(counts[2]), 20_000.0, 2_000.0);
+    }
+}
+
+#[test]
+fn a_description_with_intervals_is_shortened_and_stretched_interval_by_interval() {
+    let text = EXAMPLE.replace("read_share = 0.7", INTERVALS);
+    let whole = Description::parse("example", &text).unwrap();
+    for requests in [1, 7, 6_000, 60_000, 90_001] {
+        let other = whole.with_requests(requests).stretched(3.0);
+        assert_eq!(other.check(), Ok(()));
+        assert_eq!(other.source(1).count() as u64, requests);
+        for (interval, other) in whole.parts().iter().zip(other.parts()) {
+            let expected = interval.requests as f64 * requests as f64 / 60_000.0;
+            near(other.requests as f64, expected, 1.0);
+            near(other.duration_s, interval.duration_s * 3.0 * requests as f64 / 60_000.0, 1e-6);
+        }
+    }
+    let second = whole.part(whole.parts()[2]);
+    assert_eq!((second.requests, second.duration_s, second.parts().len()), (20_000, 300.0, 1));
 }
 
 #[test]
@@ -148,6 +240,21 @@ fn nonsense_is_refused_by_name() {
         ("footprint_bytes = 1073741824", "footprint_bytes = 1048576", "luns.footprint_bytes is 1048576"),
         ("count = 8", "count = 8\ncolour = 1", "colour"),
         ("title = \"An example\"", "", "title"),
+        (
+            "read_share = 0.7",
+            "read_share = 0.7\nintervals = [{ duration_s = 600, requests = 1 }]",
+            "the intervals have 1",
+        ),
+        (
+            "read_share = 0.7",
+            "read_share = 0.7\nintervals = [{ duration_s = 1, requests = 60000 }]",
+            "the intervals last 1",
+        ),
+        (
+            "read_share = 0.7",
+            "read_share = 0.7\nintervals = [{ duration_s = -1, requests = 60000 }]",
+            "intervals[0].duration_s is -1",
+        ),
     ];
     for (good, bad, says) in cases {
         let text = EXAMPLE.replace(good, bad);

@@ -9,7 +9,7 @@ mod run;
 mod show;
 
 use crate::global::Global;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Subcommand;
 use lab::experiment::{Experiment, Scale};
 use lab::outcome::{self, Outcome};
@@ -66,6 +66,13 @@ struct Manner {
     /// Assume something else; may be repeated (`brickwork lab list ID` names the assumptions)
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Run all requests of a paper's traces, not a slice of each interval (`retrieval`); short for --set whole_intervals=true
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Take a trace from a file, or from all files of a folder in the order of their names, and do not generate it; each file is an
+    /// interval (`retrieval` has exchange, tpc-c and tpc-e); may be repeated
+    #[arg(long = "trace", value_name = "TRACE=PATH")]
+    traces: Vec<String>,
     /// Do not measure claims under other assumptions as well
     #[arg(long)]
     no_sensitivity: bool,
@@ -99,6 +106,9 @@ fn experiments(names: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
     Ok(found)
 }
 
+/// The assumption that `--full` makes.
+const WHOLE: &str = "whole_intervals";
+
 impl Manner {
     fn options(&self) -> outcome::Options {
         let scale = if self.quick { Scale::Quick } else { Scale::Full };
@@ -109,6 +119,12 @@ impl Manner {
     fn parameters(&self, experiment: &dyn Experiment) -> Result<Parameters> {
         let mut parameters = experiment.parameters();
         self.set.iter().try_for_each(|setting| parameters.set(setting))?;
+        self.traces.iter().try_for_each(|setting| parameters.take_trace(setting))?;
+        if self.full {
+            let has_slices = parameters.all().iter().any(|assumption| assumption.name == WHOLE);
+            ensure!(has_slices, "--full: {} runs no slices of a trace that could be whole", experiment.id());
+            parameters.set(&format!("{WHOLE}=true"))?;
+        }
         Ok(parameters)
     }
 
@@ -139,10 +155,14 @@ impl Manner {
         if self.quick {
             flags += " --quick";
         }
+        if self.full {
+            flags += " --full";
+        }
         if self.no_sensitivity {
             flags += " --no-sensitivity";
         }
         self.set.iter().for_each(|setting| flags += &format!(" --set {setting}"));
+        self.traces.iter().for_each(|setting| flags += &format!(" --trace {setting}"));
         flags
     }
 }

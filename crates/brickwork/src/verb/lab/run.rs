@@ -35,12 +35,17 @@ network_one_way_us. So do dsfq.fig8, dsfq.fig9a and dsfq.fig12, at the clock's p
 random_access_ms, disk_megabytes_per_second and places. The files, up to 3 GiB, are in memory where there is a file system for that (/dev/shm), and go
 with it; of a run that fails the logs stay.
 
+The traces that `retrieval` replays are at SNIA (Exchange, TPC-C, TPC-E), and generated here from what is known of them. Whoever has
+them runs them with --trace: reads alone count, in any format that `brickwork trace info` can tell, compressed or not.
+
 A claim that does not hold is a result, not an error: the code is 0, unless --check is given.
 
 Examples:
   brickwork lab run dsptf.table1 --json
   brickwork lab run dsptf --seeds 5 --plot --out results
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
+  brickwork lab run retrieval.fig12 --full --plot
+  brickwork lab run retrieval.fig12 --trace exchange=Exchange/
   brickwork lab run mine.toml --plot
   brickwork lab run dsptf.table1 --live --dilate 4
   brickwork lab run dsfq.fig8 --live --plot
@@ -103,6 +108,8 @@ pub(super) fn run(global: &Global, args: &Run) -> Result<ExitCode> {
 const LIVE: &str = "dsptf.table1";
 
 fn live(global: &Global, args: &Run) -> Result<ExitCode> {
+    ensure!(args.manner.traces.is_empty(), "--trace is for the simulator alone");
+    ensure!(!args.manner.full, "--full is for the simulator alone");
     let id = args.ids.first().expect("clap wants one at least");
     let outcome = if args.ids.iter().all(|id| id.ends_with(".toml")) {
         ensure!(args.dilate == 1, "--dilate is for {LIVE}");

@@ -12,8 +12,8 @@ use trace::generate::description::LIBRARY;
 /// `trace generate`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The same description and seed give the same trace, everywhere. Those built in stand for the traces of the D-SPTF
-paper's Table 2; --show prints one with its assumptions, to begin a description of your own from.
+The same description and seed give the same trace, everywhere. Those built in stand for traces of the D-SPTF paper (its
+Table 2) and of the continuous-retrieval paper; --show prints one with its assumptions, to begin one of your own from.
 
 Examples:
   brickwork trace generate --list
