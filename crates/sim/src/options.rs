@@ -396,13 +396,14 @@ fn draw_intrigues(seed: u64) -> Intrigues {
     Intrigues { lies, commands }
 }
 
-/// Policies of a seed's volumes, drawn apart from all else. Half of them are the one with the most to go wrong.
+/// Policies of a seed's volumes, drawn apart from all else. Half of them are one of those with the most to go wrong.
 fn draw_policies(seed: u64, wanted: &[String]) -> impl Iterator<Item = ReadPolicy> {
     let parse = |name: &String| name.parse().unwrap_or_else(|error| panic!("{error}"));
     let wanted: Vec<ReadPolicy> = wanted.iter().map(parse).collect();
     let mut draw = Draw::new(seed ^ 0x7265_6164);
     core::iter::repeat_with(move || match &wanted[..] {
-        [] if draw.percent(50) => ReadPolicy::Claim,
+        [] if draw.percent(40) => ReadPolicy::Claim,
+        [] if draw.percent(30) => ReadPolicy::MaxFlowAdaptive,
         [] => *draw.pick(&ReadPolicy::ALL),
         wanted => *draw.pick(wanted),
     })

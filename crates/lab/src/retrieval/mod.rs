@@ -6,6 +6,7 @@
 mod fig12;
 mod fig13;
 mod fig14;
+mod policies;
 mod statistics;
 mod workload;
 
@@ -13,5 +14,5 @@ use crate::experiment::Experiment;
 
 /// All experiments of this paper, in its order.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
-    vec![Box::new(fig12::Fig12), Box::new(fig13::Fig13), Box::new(fig14::Fig14)]
+    vec![Box::new(fig12::Fig12), Box::new(fig13::Fig13), Box::new(fig14::Fig14), Box::new(policies::Policies)]
 }

@@ -48,7 +48,8 @@ impl Geometry {
         self.pieces_within(Geometry::PIECE_BLOCKS, offset, count)
     }
 
-    /// The same, but a piece also ends where a multiple of `longest` blocks of the volume ends.
+    /// The same, with pieces of at most `longest` blocks where there are two or more such: a little more than one is left whole, as each
+    /// piece is an access of a disk.
     pub fn pieces_within(
         &self,
         longest: u32,
@@ -58,9 +59,8 @@ impl Geometry {
         let (geometry, end, longest) = (*self, offset + count, u64::from(longest));
         let mut at = offset;
         core::iter::from_fn(move || {
-            let until =
-                if longest < u64::from(Geometry::PIECE_BLOCKS) { (at / longest + 1) * longest } else { end };
-            let piece = (at < end).then(|| geometry.piece(at..end.min(until)))?;
+            let until = if end - at >= 2 * longest { at + longest } else { end };
+            let piece = (at < end).then(|| geometry.piece(at..until))?;
             at += u64::from(piece.count);
             Some(piece)
         })
@@ -148,6 +148,19 @@ mod tests {
         assert_eq!(counts("raid0x2", 10, 40), [6, 16, 16, 2]);
         assert_eq!(counts("raid5-1+1", 10, 20), [6, 14]);
         assert_eq!(counts("raid1x3", 5, 0), []);
+    }
+
+    #[test]
+    fn what_is_planned_is_cut_where_two_can_be_had() {
+        let counts = |name, offset, count| {
+            usual(name).pieces_within(16, offset, count).map(|piece| piece.count).collect::<Vec<_>>()
+        };
+        assert_eq!(counts("raid1x3", 3, 16), [16]);
+        assert_eq!(counts("raid1x3", 3, 31), [31]);
+        assert_eq!(counts("raid1x3", 3, 32), [16, 16]);
+        assert_eq!(counts("raid1x3", 3, 50), [16, 16, 18]);
+        assert_eq!(counts("rs-4+2", 3, 32), [13, 16, 3], "stripe units end pieces all the same");
+        assert_eq!(counts("raid1x3", 1024 - 8, 64), [8, 16, 16, 24], "and extents");
     }
 
     #[test]

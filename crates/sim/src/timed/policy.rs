@@ -13,7 +13,7 @@ use proto::distribute::hedged::Hedged;
 use proto::distribute::lard::{Lard, LardConfig};
 use proto::distribute::load::Load;
 use proto::distribute::pace::Kind;
-use proto::distribute::policy::{Course, Next, Part, PartId, Plan, Policy, Told};
+use proto::distribute::policy::{Course, Moved, Next, Part, PartId, Plan, Policy, Told};
 use proto::distribute::probing::Probing;
 use proto::distribute::shortest_queue::ShortestQueue;
 use proto::distribute::tied::Tied;
@@ -52,6 +52,14 @@ impl Policy for Shared {
 
     fn answered(&mut self, told: &Told) {
         self.0.borrow_mut().answered(told);
+    }
+
+    fn take_moved(&mut self) -> Vec<Moved> {
+        self.0.borrow_mut().take_moved()
+    }
+
+    fn ended(&mut self, part: PartId) {
+        self.0.borrow_mut().ended(part);
     }
 
     fn home(&self, part: &Part<'_>) -> Option<BrickId> {
