@@ -1,10 +1,12 @@
 //! What a fair queue costs a request: that many streams wait all the time, a request of each comes whenever one of it leaves.
 //!
 //! ```text
-//! cargo bench -p brickwork-proto
+//! cargo bench -p brickwork-proto fair
 //! ```
 
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
+mod filter;
 
 use base::{StreamId, Time};
 use core::time::Duration;
@@ -16,6 +18,9 @@ const REQUESTS: u64 = 2_000_000;
 const BRICKS: u64 = 3;
 
 fn main() {
+    if !filter::is_asked_for("fair") {
+        return;
+    }
     println!("nanoseconds a request: to be charged by a gateway, to wait, and to leave");
     println!("{:>8}  {:>8}  {:>8}", "streams", "arrival", "shares");
     for streams in [1, 10, 1_000, 10_000] {

@@ -6,6 +6,7 @@ mod common;
 mod fair;
 mod heal;
 mod leaseless;
+mod retrieval;
 mod slow;
 mod starved;
 mod streams;
