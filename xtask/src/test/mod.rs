@@ -5,6 +5,7 @@
 //! it prints is `N passed, N failed, N skipped`.
 
 mod real;
+mod retrieval;
 mod tools;
 mod torture;
 mod units;
@@ -70,6 +71,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     report.step("clippy", || cargo_passes("clippy", &clippy, 900));
     if units::run(&mut report, PROFILE) {
         let folder = workspace::built(PROFILE)?;
+        retrieval::run(&mut report, &folder);
         torture::run(&mut report, &folder, start, options.seeds());
         let wasm = wasm::begin();
         match options.quick {

@@ -14,11 +14,27 @@ struct Program {
     why: &'static str,
 }
 
+impl Program {
+    /// Debian's Python may come without what makes environments.
+    fn is_here(&self) -> bool {
+        installed(self.name) && (self.name != PYTHON || makes_environments())
+    }
+}
+
+fn makes_environments() -> bool {
+    Command::new(PYTHON)
+        .args(["-c", "import ensurepip, venv"])
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+const PYTHON: &str = "python3";
+
 const fn program(name: &'static str, package: &'static str, why: &'static str) -> Program {
     Program { name, package, why }
 }
 
-const PROGRAMS: [Program; 18] = [
+const PROGRAMS: [Program; 19] = [
     program("fio", "fio", "real clients: random writes that are read back and compared; bench"),
     program("nbdkit", "nbdkit", "bench: another NBD server to compare with"),
     program("nbdinfo", "libnbd-bin", "real clients: what an export says of itself, plainly and over TLS"),
@@ -31,6 +47,7 @@ const PROGRAMS: [Program; 18] = [
     program("losetup", "mount", "real clients: that file system mounted"),
     program("strace", "strace", "bench: flushes for each acknowledged write"),
     program("node", "nodejs", "wasm: a seed run in wasm has the trace hash that it has natively"),
+    program(PYTHON, "python3-venv", "retrieval: OR-tools judges the solver"),
     program("openssl", "openssl", "real clients: certificates of strangers"),
     program("git", "git", "tidy: which files belong to the repository"),
     program("go", "golang-go", "soak, partition: porcupine judges what clients saw"),
@@ -68,7 +85,7 @@ fn programs() -> Result<Outcome> {
 }
 
 fn missing() -> Vec<&'static Program> {
-    PROGRAMS.iter().filter(|program| !installed(program.name)).collect()
+    PROGRAMS.iter().filter(|program| !program.is_here()).collect()
 }
 
 fn apt_install(programs: &[&Program]) -> Result<()> {
@@ -90,7 +107,7 @@ fn apt_install(programs: &[&Program]) -> Result<()> {
     apt(&["update", "-q"])?;
     // One by one, and what counts is whether the program is there afterwards: releases differ in what a package holds
     // (nbdfuse is in libnbd-bin in some), and a name that is missing must not cost the others.
-    for program in programs.iter().filter(|program| !installed(program.name)) {
+    for program in programs.iter().filter(|program| !program.is_here()) {
         let _ = apt(&["install", "-y", "-q", "--no-install-recommends", program.package]);
     }
     Ok(())
