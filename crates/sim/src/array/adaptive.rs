@@ -13,8 +13,26 @@ pub(super) struct Adaptive {
     asked: Vec<Waiting>,
     moves: Vec<Move>,
     moved: u64,
-    /// What planning takes a bucket, as it was seen; the greatest that was seen lately.
-    bucket_ns: f64,
+    lately: Lately,
+}
+
+/// What planning took lately, and for how many buckets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lately {
+    took_ns: f64,
+    buckets: f64,
+}
+
+impl Lately {
+    /// What planning so many buckets is expected to take: the mean of a bucket, since a request's cost is nearly proportional to its size.
+    fn expected_ns(&self, buckets: usize) -> u64 {
+        if self.buckets > 0.0 { (self.took_ns / self.buckets * buckets as f64) as u64 } else { 0 }
+    }
+
+    fn add(&mut self, took_ns: u64, buckets: usize) {
+        self.took_ns = self.took_ns * (1.0 - FORGOTTEN) + took_ns as f64;
+        self.buckets = self.buckets * (1.0 - FORGOTTEN) + buckets as f64;
+    }
 }
 
 /// What was seen lately counts less by this part with each plan.
@@ -30,7 +48,7 @@ impl Adaptive {
             asked: Vec::new(),
             moves: Vec::new(),
             moved: 0,
-            bucket_ns: 0.0,
+            lately: Lately::default(),
         }
     }
 
@@ -57,8 +75,8 @@ impl Server for Adaptive {
         responses: &mut Responses,
     ) {
         let begins_ns = controller.begins_ns(now_ns);
-        // What begins sooner than planning takes stays where it is.
-        let from_ns = begins_ns + (self.bucket_ns * request.len() as f64) as u64;
+        // What begins sooner than planning is expected to take stays where it is.
+        let from_ns = begins_ns + self.lately.expected_ns(request.len());
         self.advance(from_ns, responses);
         let Adaptive { plan, asked, moves, .. } = self;
         let done_ns = controller.plan(now_ns, || {
@@ -70,8 +88,8 @@ impl Server for Adaptive {
             self.of.resize(self.of.len().max(bucket.index() + 1), id);
             self.of[bucket.index()] = id;
         }
-        let bucket_ns = (done_ns - begins_ns) as f64 / request.len() as f64;
-        self.bucket_ns = bucket_ns.max(self.bucket_ns * (1.0 - FORGOTTEN));
+        self.plan.begin_from(done_ns, &self.asked);
+        self.lately.add(done_ns - begins_ns, request.len());
         self.moved += self.moves.len() as u64;
         self.moves.clear();
     }

@@ -46,16 +46,16 @@ pub enum Fairness {
 /// A disk, and what waits there in the order in which it is read.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    /// When all that has begun is done; the first that waits begins then.
+    /// When all that has begun is done. The first that waits begins then, or when the plan allows it.
     free_ns: u64,
     access_ns: u64,
     waiting: VecDeque<u32>,
 }
 
 impl Queue {
-    /// When one more bucket would arrive that cannot begin before `from_ns`.
-    fn next_ns(&self, from_ns: u64) -> u64 {
-        self.free_ns.max(from_ns) + (self.waiting.len() as u64 + 1) * self.access_ns
+    /// When so many buckets would have arrived, none of which begins before `from_ns`.
+    fn finish_ns(&self, from_ns: u64, buckets: usize) -> u64 {
+        self.free_ns.max(from_ns) + buckets as u64 * self.access_ns
     }
 }
 
@@ -97,6 +97,10 @@ pub struct Plan {
     unused: Vec<u32>,
     asked: u64,
     fairness: Fairness,
+    /// Nothing that waits begins before.
+    from_ns: u64,
+    /// What the fastest disk takes for a bucket.
+    fastest_ns: u64,
     /// Words of a row.
     words: usize,
     /// A row for each disk: the disks to which it could pass a waiting bucket on, or more.
@@ -129,6 +133,8 @@ impl Plan {
             unused: Vec::new(),
             asked: 0,
             fairness,
+            from_ns: 0,
+            fastest_ns: disks.iter().map(|disk| disk.access_ns).min().unwrap_or(0),
             words,
             rows: vec![0; words * disks.len()],
             has_waiting: vec![0; words],
@@ -141,7 +147,8 @@ impl Plan {
     }
 
     /// One more request, none of which begins before `from_ns`. Writes its buckets into `waiting`, and adds to `moves` whoever is moved for
-    /// it, its own buckets as well, in an order in which each move can be done. Gives when its last bucket will have arrived.
+    /// it, its own buckets as well, in an order in which each move can be done. Gives when its last bucket will have arrived. All that
+    /// begins before `from_ns` has begun: what waits still does not begin before either.
     ///
     /// # Panics
     /// If a bucket has more than 64 holders.
@@ -152,14 +159,28 @@ impl Plan {
         waiting: &mut Vec<Waiting>,
         moves: &mut Vec<Move>,
     ) -> u64 {
+        self.from_ns = from_ns;
         waiting.clear();
         for (holders, needed) in request.buckets() {
             let bucket = self.add_bucket(holders);
             waiting.push(Waiting(bucket));
-            (0..needed).for_each(|_| self.place(bucket, from_ns, moves));
+            (0..needed).for_each(|_| self.place(bucket, moves));
         }
+        self.promise(waiting)
+    }
+
+    /// Planning for the last request, whose buckets are `waiting`, was done at this time, and not at that which [`Plan::ask`] was given: what
+    /// waits begins from then on. Gives what the request is promised now. Where the time is later, promises to others are late by as
+    /// much at most.
+    pub fn begin_from(&mut self, done_ns: u64, waiting: &[Waiting]) -> u64 {
+        self.from_ns = done_ns;
+        self.promise(waiting)
+    }
+
+    /// Promises a request that it is complete when its last bucket arrives as planned.
+    fn promise(&mut self, waiting: &[Waiting]) -> u64 {
         let arrivals = waiting.iter().map(|Waiting(bucket)| self.arrives_ns(*bucket));
-        let promise_ns = arrivals.max().unwrap_or(from_ns);
+        let promise_ns = arrivals.max().unwrap_or(self.from_ns);
         waiting.iter().for_each(|Waiting(bucket)| self.buckets[*bucket as usize].promise_ns = promise_ns);
         promise_ns
     }
@@ -249,7 +270,7 @@ impl Plan {
     /// When the first bucket that waits at a disk begins; `None` where none does.
     pub fn begins_ns(&self, disk: u32) -> Option<u64> {
         let queue = &self.queues[disk as usize];
-        queue.waiting.front().map(|_| queue.free_ns)
+        queue.waiting.front().map(|_| queue.finish_ns(self.from_ns, 0))
     }
 
     /// The first bucket that waits at a disk begins, and is not moved any more: the bucket, when it arrives, and whether it
@@ -258,8 +279,8 @@ impl Plan {
         let bucket = *self.queues[disk as usize].waiting.front()?;
         self.remove(bucket, disk);
         let queue = &mut self.queues[disk as usize];
-        queue.free_ns += queue.access_ns;
-        let arrives_ns = queue.free_ns;
+        let arrives_ns = queue.finish_ns(self.from_ns, 1);
+        queue.free_ns = arrives_ns;
         let begun = &mut self.buckets[bucket as usize];
         begun.begun |= begun.at(disk).map_or(0, |at| 1 << at);
         let is_last = begun.waits == 0;
@@ -272,13 +293,16 @@ impl Plan {
     /// When what waits at a disk, and what has begun there, will have arrived.
     pub fn finish_ns(&self, disk: u32) -> u64 {
         let queue = &self.queues[disk as usize];
-        queue.free_ns + queue.waiting.len() as u64 * queue.access_ns
+        match queue.waiting.len() {
+            0 => queue.free_ns,
+            waiting => queue.finish_ns(self.from_ns, waiting),
+        }
     }
 
     /// Lets a bucket wait at one more disk.
-    fn place(&mut self, bucket: u32, from_ns: u64, moves: &mut Vec<Move>) {
+    fn place(&mut self, bucket: u32, moves: &mut Vec<Move>) {
         let holder = loop {
-            let best = self.reach(bucket, from_ns);
+            let best = self.reach(bucket);
             if let Some(holder) = self.follow(best) {
                 break holder;
             }
@@ -286,16 +310,17 @@ impl Plan {
         let mut path = core::mem::take(&mut self.path);
         for step in &path {
             self.remove(step.bucket.0, step.from);
-            self.add(step.bucket.0, step.to, from_ns);
+            self.add(step.bucket.0, step.to);
             self.buckets[step.bucket.0 as usize].moves += 1;
         }
         moves.append(&mut path);
         self.path = path;
-        self.add(bucket, holder, from_ns);
+        self.add(bucket, holder);
     }
 
-    /// Finds all disks that can be reached from a bucket's holders, and of these the one with the earliest next place.
-    fn reach(&mut self, bucket: u32, from_ns: u64) -> (u32, u64) {
+    /// Finds all disks that can be reached from a bucket's holders, and of these the one with the earliest next place. It does not search on
+    /// where no place can be earlier.
+    fn reach(&mut self, bucket: u32) -> (u32, u64) {
         self.seen.fill(0);
         self.frontier.clear();
         let (mut best, mut best_ns) = (HOLDER, u64::MAX);
@@ -307,12 +332,17 @@ impl Plan {
                 self.frontier.push(*disk);
             }
         }
+        let earliest_ns = self.from_ns + self.fastest_ns;
         let mut at = 0;
         while let Some(disk) = self.frontier.get(at).copied() {
             at += 1;
-            let next_ns = self.queues[disk as usize].next_ns(from_ns);
+            let queue = &self.queues[disk as usize];
+            let next_ns = queue.finish_ns(self.from_ns, queue.waiting.len() + 1);
             if next_ns < best_ns {
                 (best, best_ns) = (disk, next_ns);
+                if best_ns <= earliest_ns {
+                    break;
+                }
             }
             let row = &self.rows[disk as usize * self.words..][..self.words];
             for (word, (row, seen)) in row.iter().zip(&mut self.seen).enumerate() {
@@ -326,7 +356,7 @@ impl Plan {
                 }
             }
         }
-        self.looks += self.frontier.len() as u64;
+        self.looks += at as u64;
         (best, best_ns)
     }
 
@@ -369,13 +399,12 @@ impl Plan {
         found
     }
 
-    fn add(&mut self, bucket: u32, disk: u32, from_ns: u64) {
+    fn add(&mut self, bucket: u32, disk: u32) {
         let added = &mut self.buckets[bucket as usize];
         let at = added.at(disk).filter(|at| added.is_free(*at)).expect("a holder at which it does not wait");
         added.waits |= 1 << at;
         let queue = &mut self.queues[disk as usize];
         if queue.waiting.is_empty() {
-            queue.free_ns = queue.free_ns.max(from_ns);
             self.has_waiting[disk as usize / 64] |= 1 << (disk % 64);
         }
         let order = added.order;
@@ -573,6 +602,21 @@ mod tests {
         assert_eq!(plan.begin(0), Some((first, 5, true)));
         assert_eq!(plan.begin(0), Some((second, 10, true)));
         assert_eq!((plan.begin(0), moves.len()), (None, 0));
+    }
+
+    #[test]
+    fn what_waits_begins_when_planning_is_done_and_is_promised_then() {
+        let idle = Disk { free_ns: 0, access_ns: 5, queue: 0 };
+        for (done_ns, busy_ns) in [(20, 35), (150, 150)] {
+            // Planning was expected to be done at 100.
+            let disks = [idle, Disk { free_ns: busy_ns, ..idle }];
+            let (mut plan, mut moves) = (Plan::new(&disks, Fairness::Promise), Vec::new());
+            let asked = ask(&mut plan, &[(vec![0], 1), (vec![1], 1)], 100, &mut moves);
+            let last_ns = busy_ns.max(done_ns) + 5;
+            assert_eq!(plan.begin_from(done_ns, &asked), last_ns);
+            assert_eq!(plan.begins_ns(0), Some(done_ns));
+            assert_eq!(plan.begin(1).map(|(_, arrives_ns, _)| arrives_ns), Some(last_ns));
+        }
     }
 
     #[test]
