@@ -27,6 +27,11 @@ impl<'a, 'b> Controller<'a, 'b> {
         Controller { planning, free_ns: 0, plans: 0, planning_ns: 0 }
     }
 
+    /// It has nothing to do.
+    pub(super) fn rest(&mut self) {
+        self.free_ns = 0;
+    }
+
     /// When it can begin with what comes now.
     pub(super) fn begins_ns(&self, now_ns: u64) -> u64 {
         self.free_ns.max(now_ns)

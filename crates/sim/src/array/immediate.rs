@@ -46,6 +46,9 @@ impl Disks {
         mut arrives: impl FnMut(u64),
     ) {
         let Disks { chooser, seen, free_ns, chosen } = self;
+        if sees == Sees::Nobody {
+            controller.rest();
+        }
         let begins_ns = controller.begins_ns(now_ns);
         for (holders, _) in request.buckets() {
             for disk in holders {

@@ -113,6 +113,16 @@ fn adaptive_planning_is_worth_its_time() {
 }
 
 #[test]
+fn what_meets_nobody_does_not_wait_for_the_controller() {
+    let arrivals = poisson(7, 200, 1e6, 4);
+    let costs = Costs { plan_ns: 1e6, look_ns: 0.0 };
+    let array = array(vec![13_200_000; 20], 3);
+    let alone = run_with(&array, Driver::Discrete(Choice::MaxFlow), &arrivals, costs);
+    let free = run_with(&array, Driver::Discrete(Choice::MaxFlow), &arrivals, NO_COSTS);
+    assert!((alone.mean_ms - free.mean_ms - 1.0).abs() < 1e-6, "{alone:?} {free:?}");
+}
+
+#[test]
 fn a_clock_may_tell_what_planning_takes() {
     let mut now_ns = 0;
     let mut clock = || {
