@@ -1,7 +1,6 @@
 //! The driver that plans what comes together with all that waits.
 
 use super::Server;
-use super::allocation::Array;
 use super::controller::Controller;
 use super::outcome::{Id, Responses};
 use proto::distribute::retrieval::{Disk, Fairness, Move, Plan, Request, Waiting};
@@ -39,9 +38,9 @@ impl Lately {
 const FORGOTTEN: f64 = 1.0 / 64.0;
 
 impl Adaptive {
-    pub(super) fn new(array: &Array, fairness: Fairness) -> Adaptive {
+    pub(super) fn new(access_ns: &[u64], fairness: Fairness) -> Adaptive {
         let disk = |access_ns: &u64| Disk { free_ns: 0, access_ns: *access_ns, queue: 0 };
-        let disks: Vec<Disk> = array.access_ns.iter().map(disk).collect();
+        let disks: Vec<Disk> = access_ns.iter().map(disk).collect();
         Adaptive {
             plan: Plan::new(&disks, fairness),
             of: Vec::new(),

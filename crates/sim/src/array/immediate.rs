@@ -1,7 +1,6 @@
 //! Drivers under which a choice is final: what is chosen waits at its disk, in the order of choices. So it is known at once when it
 //! arrives.
 
-use super::allocation::Array;
 use super::controller::Controller;
 use super::outcome::{Id, Responses};
 use super::{Choice, Server};
@@ -28,12 +27,11 @@ struct Disks {
 }
 
 impl Disks {
-    fn new(array: &Array, choice: Choice, seed: u64) -> Disks {
-        let seen =
-            array.access_ns.iter().map(|access_ns| Disk { free_ns: 0, access_ns: *access_ns, queue: 0 });
+    fn new(access_ns: &[u64], choice: Choice, seed: u64) -> Disks {
+        let seen = access_ns.iter().map(|access_ns| Disk { free_ns: 0, access_ns: *access_ns, queue: 0 });
         // Choosers' draws are others than those of holders.
         let chooser = choice.chooser(!seed);
-        Disks { chooser, seen: seen.collect(), free_ns: vec![0; array.access_ns.len()], chosen: Vec::new() }
+        Disks { chooser, seen: seen.collect(), free_ns: vec![0; access_ns.len()], chosen: Vec::new() }
     }
 
     /// Chooses for a request at `now_ns`, and sends it. Calls `arrives` for each bucket in order with the time at which it arrives.
@@ -82,8 +80,8 @@ pub(super) struct Immediate {
 }
 
 impl Immediate {
-    pub(super) fn new(array: &Array, choice: Choice, sees: Sees, seed: u64) -> Immediate {
-        Immediate { disks: Disks::new(array, choice, seed), sees }
+    pub(super) fn new(access_ns: &[u64], choice: Choice, sees: Sees, seed: u64) -> Immediate {
+        Immediate { disks: Disks::new(access_ns, choice, seed), sees }
     }
 }
 
@@ -115,8 +113,8 @@ pub(super) struct Batched {
 }
 
 impl Batched {
-    pub(super) fn new(array: &Array, choice: Choice, cap: usize, seed: u64) -> Batched {
-        let disks = Disks::new(array, choice, seed);
+    pub(super) fn new(access_ns: &[u64], choice: Choice, cap: usize, seed: u64) -> Batched {
+        let disks = Disks::new(access_ns, choice, seed);
         Batched { disks, cap, batch: Request::default(), of: Vec::new(), idle_ns: 0 }
     }
 

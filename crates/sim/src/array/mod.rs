@@ -2,13 +2,16 @@
 //! which they come, each in a constant time. There are no machines here: [`proto::distribute::retrieval`] is what decides, and it is
 //! what gateways decide with as well.
 //!
-//! Reading order: [`Array`] (disks, and who holds what), [`Driver`] (when choices are made, and what they see), [`run`], [`Outcome`].
+//! Reading order: [`Array`] (disks, and who holds what), [`Driver`] (when choices are made, and what they see), [`run`], [`Outcome`];
+//! [`replay`], by which the paper's [`examples`] are run. [`theory`] is what the paper proves.
 
 mod adaptive;
 mod allocation;
 mod controller;
+pub mod examples;
 mod immediate;
 mod outcome;
+pub mod theory;
 
 pub use allocation::{Allocation, Array, Extra};
 pub use controller::{Costs, Planning};
@@ -44,23 +47,55 @@ pub struct Arrival {
 pub fn run(
     array: &Array,
     driver: Driver,
-    arrivals: impl Iterator<Item = Arrival>,
+    mut arrivals: impl Iterator<Item = Arrival>,
     planning: &mut Planning<'_>,
     seed: u64,
 ) -> Outcome {
     let mut holders = array.holders(seed);
+    let next = |request: &mut Request| {
+        let Arrival { at_ns, buckets } = arrivals.next()?;
+        request.clear();
+        (0..buckets.max(1)).for_each(|_| holders.draw(request));
+        Some(at_ns)
+    };
+    let mut controller = Controller::new(planning);
+    let mut server = server(&array.access_ns, driver, seed);
+    let responses = serve(server.as_mut(), &mut controller, next);
+    responses.outcome(&controller, server.moves())
+}
+
+/// Serves requests whose buckets lie where they say, each with the time at which it comes. Gives when the last bucket of each arrives.
+pub fn replay(
+    access_ns: &[u64],
+    driver: Driver,
+    requests: &[(u64, Request)],
+    planning: &mut Planning<'_>,
+    seed: u64,
+) -> Vec<u64> {
+    let mut requests = requests.iter();
+    let next = |request: &mut Request| {
+        let (at_ns, given) = requests.next()?;
+        request.clone_from(given);
+        Some(*at_ns)
+    };
+    let mut controller = Controller::new(planning);
+    serve(server(access_ns, driver, seed).as_mut(), &mut controller, next).last_ns()
+}
+
+/// Serves requests until there are no more: `next` writes what is asked, and gives when.
+fn serve(
+    server: &mut dyn Server,
+    controller: &mut Controller<'_, '_>,
+    mut next: impl FnMut(&mut Request) -> Option<u64>,
+) -> Responses {
     let mut request = Request::default();
     let mut responses = Responses::default();
-    let mut controller = Controller::new(planning);
-    let mut server = server(array, driver, seed);
-    for Arrival { at_ns, buckets } in arrivals {
-        request.clear();
-        (0..buckets.max(1)).for_each(|_| holders.draw(&mut request));
-        let id = responses.asked(at_ns, request.len());
-        server.ask(at_ns, id, &request, &mut controller, &mut responses);
+    while let Some(at_ns) = next(&mut request) {
+        let id = responses.asked(at_ns, request.accesses());
+        server.ask(at_ns, id, &request, controller, &mut responses);
     }
-    server.finish(&mut controller, &mut responses);
-    responses.outcome(&controller, server.moves())
+    server.finish(controller, &mut responses);
+    responses
 }
 
 /// Disks with what waits for them, under one driver.
@@ -84,19 +119,19 @@ trait Server {
     }
 }
 
-fn server(array: &Array, driver: Driver, seed: u64) -> Box<dyn Server> {
+fn server(access_ns: &[u64], driver: Driver, seed: u64) -> Box<dyn Server> {
     match driver {
         Driver::Discrete(choice) => {
-            Box::new(immediate::Immediate::new(array, choice, immediate::Sees::Nobody, seed))
+            Box::new(immediate::Immediate::new(access_ns, choice, immediate::Sees::Nobody, seed))
         }
         Driver::Baseline(choice) => {
-            Box::new(immediate::Immediate::new(array, choice, immediate::Sees::Idle, seed))
+            Box::new(immediate::Immediate::new(access_ns, choice, immediate::Sees::Idle, seed))
         }
         Driver::Conservative(choice) => {
-            Box::new(immediate::Immediate::new(array, choice, immediate::Sees::Loads, seed))
+            Box::new(immediate::Immediate::new(access_ns, choice, immediate::Sees::Loads, seed))
         }
-        Driver::Batched { choice, cap } => Box::new(immediate::Batched::new(array, choice, cap, seed)),
-        Driver::Adaptive(fairness) => Box::new(adaptive::Adaptive::new(array, fairness)),
+        Driver::Batched { choice, cap } => Box::new(immediate::Batched::new(access_ns, choice, cap, seed)),
+        Driver::Adaptive(fairness) => Box::new(adaptive::Adaptive::new(access_ns, fairness)),
     }
 }
 

@@ -34,6 +34,11 @@ impl Responses {
         request.last_ns = request.last_ns.max(at_ns);
     }
 
+    /// When the last bucket of each request arrived.
+    pub(super) fn last_ns(&self) -> Vec<u64> {
+        self.requests.iter().map(|request| request.last_ns).collect()
+    }
+
     pub(super) fn outcome(&self, controller: &Controller<'_, '_>, moves: u64) -> Outcome {
         let mut responses: Vec<f64> = Vec::with_capacity(self.requests.len());
         for request in &self.requests {
