@@ -72,9 +72,13 @@ pub struct System {
     pub length: Length,
     /// Layout and incidents: of whole machines only.
     pub conditions: Conditions,
-    /// What names the drives and their parameters, as the cluster has only what was read from their files.
+    /// What names the drives and their parameters, as the cluster has only what was read from their files: one, or one for each brick
+    /// with [`DRIVES_BETWEEN`] between them.
     pub drives: String,
 }
+
+/// Stands between the names of drives that differ.
+pub const DRIVES_BETWEEN: &str = "; ";
 
 impl Job for System {
     fn describe(&self) -> serde_json::Value {

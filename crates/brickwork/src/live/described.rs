@@ -9,7 +9,7 @@ use super::load::{Client, Lateness};
 use crate::config::Bytes;
 use anyhow::{Context, Result, bail, ensure};
 use base::SECTOR_BYTES;
-use lab::system::{Load, System};
+use lab::system::{DRIVES_BETWEEN, Load, System};
 use model::drive::DriveOptions;
 use model::host::Work;
 use proto::heads::Policy;
@@ -78,9 +78,10 @@ pub(super) struct Described {
     policy: ReadPolicy,
     pub(super) asked: Asked,
     brick: BrickSpec,
-    /// How its drive chooses what is next.
-    heads: &'static str,
-    drive: String,
+    /// How each brick's drive chooses what is next.
+    heads: Vec<&'static str>,
+    /// The drive of each brick.
+    drives: Vec<String>,
 }
 
 impl Described {
@@ -121,11 +122,7 @@ impl Described {
             window.is_zero() != end.is_some(),
             "--live over time needs both show.window_s and length.seconds, and without it neither"
         );
-        let (name, _) = system.drives.split_once(' ').unwrap_or((&system.drives, ""));
-        ensure!(
-            model::drive::find(name).is_some(),
-            "--live has drives of the library only, and {name} is a file: bricks would have to find it"
-        );
+        let drives = drives(&system)?;
         let layout = match system.conditions.layout {
             Some(layout) => layout,
             None => format!("raid1x{}", group.len()).parse()?,
@@ -142,7 +139,12 @@ impl Described {
             "clients of daemons go on when a write is acknowledged: cluster.write_release must be nvram"
         );
         let brick = cluster.bricks[0].clone();
-        for spec in &cluster.bricks {
+        let are_files = drives.iter().filter(|name| *name == MEMORY).count();
+        ensure!(
+            are_files == 0 || are_files == drives.len(),
+            "--live has a {MEMORY} in all bricks or in none: the others would wait for drives that do not come"
+        );
+        for (spec, name) in cluster.bricks.iter().zip(&drives) {
             let is_slow_throughout = matches!(spec.speed.as_slice(), [] | [(base::Time::ZERO, _)]);
             ensure!(
                 is_slow_throughout,
@@ -172,10 +174,10 @@ impl Described {
                 length.as_secs_f64()
             );
         }
-        let (heads, drive) = (heads(brick.policy)?, name.to_owned());
+        let heads = cluster.bricks.iter().map(|brick| heads(brick.policy)).collect::<Result<_>>()?;
         system.conditions.are_blocks = true;
         system.conditions.outstanding_max = Some(OUTSTANDING_MOST);
-        Ok(Described { policy, asked, brick, heads, drive, setting, system })
+        Ok(Described { policy, asked, brick, heads, drives, setting, system })
     }
 
     /// The same with other processors.
@@ -306,7 +308,7 @@ impl Described {
     pub(super) fn measure_on(&self, bed: &mut Bed, times: &Times) -> Result<Figures> {
         bed.read_by(self.policy)?;
         bed.emulate(|brick| self.emulation(brick))?;
-        bed.await_drives(self.drive != MEMORY)?;
+        bed.await_drives(self.drives.iter().all(|drive| drive != MEMORY))?;
         let endpoints: Vec<String> =
             (0..self.setting.gateways).map(|gateway| bed.endpoint(gateway as usize)).collect();
         let client = Client::start(&self.asked, &endpoints)?;
@@ -354,7 +356,8 @@ impl Described {
 
     /// What a brick, counted from 0, reads of its drive.
     fn emulation(&self, brick: u32) -> String {
-        if self.drive == MEMORY {
+        let (drive, heads) = (&self.drives[brick as usize], self.heads[brick as usize]);
+        if drive == MEMORY {
             return String::new();
         }
         let parts = match self.brick.options {
@@ -365,15 +368,29 @@ impl Described {
         let speed = &self.system.cluster.bricks[brick as usize].speed;
         let slow_percent = speed.first().map_or(100, |(_, percent)| *percent);
         format!(
-            "[drive]\nmodel = \"{}\"\nheads = \"{}\"\nparts = \"{parts}\"\nslow_percent = {slow_percent}\n\
+            "[drive]\nmodel = \"{drive}\"\nheads = \"{heads}\"\nparts = \"{parts}\"\nslow_percent = {slow_percent}\n\
              claim_one_way_us = {}\nnvram_bytes = {}\ndata_bytes = {}\n",
-            self.drive,
-            self.heads,
             self.system.cluster.network.one_way_ns / 1_000,
             self.brick.journal_bytes,
             self.brick.data_bytes.unwrap_or(SHARE),
         )
     }
+}
+
+/// The name of each brick's drive.
+fn drives(system: &System) -> Result<Vec<String>> {
+    let name = |drive: &str| drive.split_once(' ').map_or(drive, |(name, _)| name).to_owned();
+    let mut names: Vec<String> = system.drives.split(DRIVES_BETWEEN).map(name).collect();
+    if let [name] = names.as_slice() {
+        names = vec![name.clone(); system.cluster.bricks.len()];
+    }
+    for name in &names {
+        ensure!(
+            model::drive::find(name).is_some(),
+            "--live has drives of the library only, and {name} is a file: bricks would have to find it"
+        );
+    }
+    Ok(names)
 }
 
 /// Long enough after the last thing that happens to a brick.

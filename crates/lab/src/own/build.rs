@@ -6,7 +6,7 @@ use super::source::number;
 use super::workload::{Room, load};
 use crate::error::LabError;
 use crate::experiment::Scale;
-use crate::system::{Load, System};
+use crate::system::{DRIVES_BETWEEN, Load, System};
 use base::BLOCK_U64;
 use base::Time;
 use core::time::Duration;
@@ -21,16 +21,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 const POLICIES: &str = "claim, central, hash, weighted-hash, lard, shortest-queue, hedged, tied, probing, random, two-choices, \
-     quickest, usual";
+     quickest, usual, online, max-flow-conservative, max-flow-adaptive";
 
 /// Requests measured when the file names no number; a trace is run to its end.
 const REQUESTS: u64 = 40_000;
 
 /// What `form` asks for. `folder` is where its files are looked for.
 pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) -> Result<System, LabError> {
-    let (drive, drives) = drive(source, folder, &form.brick.disk)?;
-    let brick = brick(source, &form.brick, drive)?;
-    let mut cluster = cluster(source, form, brick)?;
+    let (usual, name) = drive((source, "brick.disk"), folder, &form.brick.disk)?;
+    let mut cluster = cluster(source, form, brick(source, &form.brick, usual)?)?;
+    let drives = others(source, folder, form, &mut cluster, name)?;
     cluster.hosts = form.processors.as_ref().map(|said| hosts(source, folder, said)).transpose()?;
     cluster.validate().map_err(|error| source.wrong("cluster", error))?;
     let layout = conditions(source, form)?.layout;
@@ -47,6 +47,31 @@ pub(super) fn system(source: &Source, folder: &Path, form: &Form, scale: Scale) 
     let length = length(form, &load, scale, groups);
     let conditions = conditions(source, form)?;
     Ok(System { cluster, load, length, drives, conditions })
+}
+
+/// Gives those bricks other disks that are to have them: the names of all disks, one where they are alike.
+fn others(
+    source: &Source,
+    folder: &Path,
+    form: &Form,
+    cluster: &mut Cluster,
+    usual: String,
+) -> Result<String, LabError> {
+    if form.other.is_empty() {
+        return Ok(usual);
+    }
+    let mut names = vec![usual; cluster.bricks.len()];
+    for (at, other) in form.other.iter().enumerate() {
+        let Some(spec) = cluster.bricks.get_mut(other.brick as usize) else {
+            let why = format!("there is no brick {}; the first is 0", other.brick);
+            return Err(source.wrong(&format!("other.{at}.brick"), why));
+        };
+        let (drive, name) = drive((source, &format!("other.{at}.disk")), folder, &other.disk)?;
+        let speed = core::mem::take(&mut spec.speed);
+        *spec = BrickSpec { speed, ..brick(source, &form.brick, drive)? };
+        names[other.brick as usize] = name;
+    }
+    Ok(names.join(DRIVES_BETWEEN))
 }
 
 /// The processors of a file of costs.
@@ -99,8 +124,12 @@ fn conditions(source: &Source, form: &Form) -> Result<Conditions, LabError> {
 }
 
 /// The model of a drive of the repository, or of a file.
-fn drive(source: &Source, folder: &Path, name: &str) -> Result<(Arc<DriveModel>, String), LabError> {
-    let refuse = |why: String| source.wrong("brick.disk", why);
+fn drive(
+    (source, field): (&Source, &str),
+    folder: &Path,
+    name: &str,
+) -> Result<(Arc<DriveModel>, String), LabError> {
+    let refuse = |why: String| source.wrong(field, why);
     let text = match model::drive::find(name) {
         Some(entry) => entry.text.to_owned(),
         None if name.ends_with(".toml") => std::fs::read_to_string(folder.join(name))

@@ -15,6 +15,8 @@ pub(super) struct Form {
     #[serde(default)]
     pub(super) brick: Brick,
     #[serde(default)]
+    pub(super) other: Vec<Other>,
+    #[serde(default)]
     pub(super) slow: Vec<Slow>,
     #[serde(default)]
     pub(super) incident: Vec<Incident>,
@@ -67,6 +69,14 @@ pub(super) struct Brick {
     pub(super) journal_bytes: u64,
     /// Spread over the disk; as many as it has when absent.
     pub(super) data_bytes: Option<u64>,
+}
+
+/// A brick with another disk than the others.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Other {
+    pub(super) brick: u32,
+    pub(super) disk: String,
 }
 
 /// A brick whose disk is slow for a time.
