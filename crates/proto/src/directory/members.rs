@@ -10,6 +10,7 @@ use super::views::{Views, following};
 use crate::counters::Counter;
 use crate::layout::placement::{self, Candidate};
 use base::{BrickId, GroupId, Time};
+use core::cell::OnceCell;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{BrickStatus, GroupView, Slots};
@@ -60,15 +61,19 @@ impl Members {
         self.leave_out_the_dead(cluster, views, now, fx);
         self.leave_out_the_slow(cluster, views, now, fx);
         self.go_on_without_joiners(cluster, views, now, fx);
+        let mut joins = Joins::default();
         for group in cluster.records.groups.keys().copied().collect::<Vec<_>>() {
             if views.is_changing(group) {
                 continue;
             }
             let Some(view) = cluster.active(group).cloned() else { continue };
-            let _ = self.promote(cluster, views, now, &view, fx)
+            let is_changed = self.promote(cluster, views, now, &view, fx)
                 || self.drop_the_full(cluster, views, now, &view, fx)
-                || self.let_join(cluster, views, now, &view, fx)
-                || self.place_elsewhere(cluster, views, now, &view, fx);
+                || self.let_join(cluster, views, now, (&view, &joins), fx)
+                || self.place_elsewhere(cluster, views, now, (&view, &joins), fx);
+            if is_changed {
+                joins = Joins::default();
+            }
         }
     }
 
@@ -274,17 +279,23 @@ impl Members {
         cluster: &mut Cluster,
         views: &mut Views,
         now: Time,
-        view: &GroupView,
+        (view, joins): (&GroupView, &Joins),
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
         let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
-        let may =
-            outside.filter(|slot| self.may_join(cluster, now, view.group, view.members[usize::from(*slot)]));
+        let member = |slot: u8| view.members[usize::from(slot)];
+        let may = outside.filter(|slot| self.may_join(cluster, now, (view.group, joins), member(*slot)));
         let joining = may.fold(view.joining, Slots::with);
         change_joining(cluster, views, now, view, (joining, Counter::BrickLetsItselfBeCaughtUp), fx)
     }
 
-    fn may_join(&self, cluster: &Cluster, now: Time, group: GroupId, brick: BrickId) -> bool {
+    fn may_join(
+        &self,
+        cluster: &Cluster,
+        now: Time,
+        (group, joins): (GroupId, &Joins),
+        brick: BrickId,
+    ) -> bool {
         let Some(record) = cluster.records.bricks.get(&brick) else { return false };
         let Some(lease) = cluster.leases.get(brick) else { return false };
         cluster.leases.is_alive(now, brick)
@@ -294,13 +305,7 @@ impl Members {
             && !record.lost.contains(&group)
             && fullness(&lease.status) < full::JOIN
             && !self.refused.contains_key(&(group, brick))
-            && self.joins(cluster, brick) < JOINS_MAX
-    }
-
-    /// In how many groups the brick catches up, or is about to.
-    fn joins(&self, cluster: &Cluster, brick: BrickId) -> usize {
-        let groups = cluster.records.groups.keys();
-        groups.filter_map(|group| cluster.latest_view(*group)).filter(|view| view.is_joining(brick)).count()
+            && joins.of(cluster, brick) < JOINS_MAX
     }
 
     // ---- another brick in the slot ----
@@ -311,13 +316,13 @@ impl Members {
         cluster: &mut Cluster,
         views: &mut Views,
         now: Time,
-        view: &GroupView,
+        (view, joins): (&GroupView, &Joins),
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
         let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
         let gone: Vec<u8> = outside.filter(|slot| self.is_given_up(cluster, now, view, *slot)).collect();
         for slot in gone {
-            let Some(substitute) = self.substitute(cluster, now, view, slot) else { continue };
+            let Some(substitute) = self.substitute(cluster, now, (view, joins), slot) else { continue };
             let former = view.members[usize::from(slot)];
             cluster.counters.count(Counter::SlotGivenToAnotherBrick);
             let next = following(view, |next| {
@@ -341,11 +346,11 @@ impl Members {
     }
 
     /// Who could take the slot.
-    pub(super) fn substitute(
+    fn substitute(
         &self,
         cluster: &Cluster,
         now: Time,
-        view: &GroupView,
+        (view, joins): (&GroupView, &Joins),
         slot: u8,
     ) -> Option<BrickId> {
         let former = cluster.records.groups.get(&view.group).map(|record| record.former.as_slice())?;
@@ -353,7 +358,7 @@ impl Members {
             !view.members.contains(&brick)
                 && former.iter().all(|(of, _)| *of != brick)
                 && fullness(status) < full::WARN
-                && self.may_join(cluster, now, view.group, brick)
+                && self.may_join(cluster, now, (view.group, joins), brick)
         };
         let wanted = cluster.records.bricks.get(&view.members[usize::from(slot)]);
         if let Some(wanted) = wanted.and_then(|record| record.substitute) {
@@ -387,9 +392,36 @@ impl Members {
     }
 
     /// Whether a slot of the group is empty and nobody can take it.
-    pub(super) fn is_unplaced(&self, cluster: &Cluster, now: Time, view: &GroupView) -> bool {
+    pub(super) fn is_unplaced(
+        &self,
+        cluster: &Cluster,
+        now: Time,
+        (view, joins): (&GroupView, &Joins),
+    ) -> bool {
         (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot)).any(|slot| {
-            self.is_given_up(cluster, now, view, slot) && self.substitute(cluster, now, view, slot).is_none()
+            self.is_given_up(cluster, now, view, slot)
+                && self.substitute(cluster, now, (view, joins), slot).is_none()
+        })
+    }
+}
+
+/// In how many groups each brick catches up, or is about to: counted when it is first asked, and valid until a change of views
+/// begins. It is asked for each group that waits and each brick that could help; counting for each would take time in
+/// proportion to the square of the groups.
+#[derive(Default)]
+pub(super) struct Joins(OnceCell<BTreeMap<BrickId, usize>>);
+
+impl Joins {
+    fn of(&self, cluster: &Cluster, brick: BrickId) -> usize {
+        self.0.get_or_init(|| Joins::count(cluster)).get(&brick).copied().unwrap_or(0)
+    }
+
+    fn count(cluster: &Cluster) -> BTreeMap<BrickId, usize> {
+        let views = cluster.records.groups.keys().filter_map(|group| cluster.latest_view(*group));
+        let joining = views.flat_map(|view| view.joining.iter().map(|slot| view.members[usize::from(slot)]));
+        joining.fold(BTreeMap::new(), |mut counts, brick| {
+            *counts.entry(brick).or_default() += 1;
+            counts
         })
     }
 }

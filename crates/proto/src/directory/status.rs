@@ -1,7 +1,7 @@
 //! The cluster at a glance.
 
 use super::desk::Desk;
-use super::members::{full, fullness};
+use super::members::{Joins, full, fullness};
 use super::records::VolumeRecord;
 use base::{BrickId, GroupId, Time};
 use wire::directory::{BrickEntry, VolumeStatus};
@@ -65,6 +65,7 @@ impl Desk {
         let is_unavailable = |group: &&GroupId| {
             self.views.is_changing(**group) || self.cluster.active(**group).is_some_and(is_dead)
         };
+        let joins = Joins::default();
         VolumeStatus {
             volume: self.cluster.shown(&record.info).clone(),
             groups: groups.len() as u32,
@@ -76,7 +77,7 @@ impl Desk {
                 .min()
                 .unwrap_or(tolerates),
             rebuilding: count(&|view| !view.joining.is_empty()),
-            unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, view)),
+            unplaced: count(&|view| self.members.is_unplaced(&self.cluster, now, (view, &joins))),
         }
     }
 
@@ -90,9 +91,12 @@ impl Desk {
             .filter_map(|brick| Some((*brick, self.cluster.status(*brick)?)));
         let mut warnings: Vec<String> =
             bricks.flat_map(|(brick, status)| warnings_of(brick, status)).collect();
+        let joins = Joins::default();
         for (family, record) in &self.cluster.records.families {
             let views = record.groups.iter().filter_map(|group| self.cluster.active(*group));
-            let unplaced = views.filter(|view| self.members.is_unplaced(&self.cluster, now, view)).count();
+            let is_unplaced =
+                |view: &&GroupView| self.members.is_unplaced(&self.cluster, now, (view, &joins));
+            let unplaced = views.filter(is_unplaced).count();
             let name = self
                 .cluster
                 .records
