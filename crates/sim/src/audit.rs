@@ -104,8 +104,8 @@ impl World {
         let rows: BTreeSet<u64> = plan.blocks().map(|block| geometry.locate(block).lba).collect();
         for view in &map.groups {
             let branch = view.lineage.branch_of(map.volume.id);
-            let group_of =
-                |extent| &map.groups[placement::group_of(map.volume.family, extent, map.groups.len())];
+            let rule = placement::rule(map.volume.placement);
+            let group_of = |extent| &map.groups[rule.group_of(map.volume.family, extent, map.groups.len())];
             let here = rows.iter().filter(|lba| group_of(geometry.extent_of_lba(**lba)).group == view.group);
             let rows: Vec<u64> = here.copied().collect();
             let member =

@@ -11,7 +11,7 @@ use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use store::Limits;
-use wire::ReadPolicy;
+use wire::{Placement, ReadPolicy};
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Options {
     /// The only read policies to draw from, such as `claim`; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_policies: Vec<String>,
+    /// The only placement rules to draw from, such as `periodic`; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placements: Vec<String>,
     /// Whether there are faults.
     pub faults: bool,
     /// About how many operations clients issue.
@@ -43,6 +46,7 @@ impl Default for Options {
             bricks: None,
             layouts: Vec::new(),
             read_policies: Vec::new(),
+            placements: Vec::new(),
             faults: true,
             operations: None,
             plant: None,
@@ -58,6 +62,7 @@ pub(crate) struct VolumePlan {
     pub(crate) writable: bool,
     pub(crate) layout: Layout,
     pub(crate) read_policy: ReadPolicy,
+    pub(crate) placement: Placement,
     pub(crate) stream: StreamId,
     pub(crate) unit_blocks: u32,
     /// Rows of stripe units whose blocks are written whole.
@@ -71,6 +76,14 @@ pub(crate) struct VolumePlan {
 }
 
 impl VolumePlan {
+    /// Its layout, and what about it is not usual.
+    fn describe(&self) -> String {
+        match self.placement {
+            Placement::Hashed => format!("{} ({})", self.layout, self.read_policy),
+            placement => format!("{} ({}, {placement})", self.layout, self.read_policy),
+        }
+    }
+
     /// Blocks that a whole stripe holds.
     pub(crate) fn stripe_blocks(&self) -> u64 {
         u64::from(self.layout.data()) * u64::from(self.unit_blocks)
@@ -119,7 +132,8 @@ impl VolumePlan {
 
     /// Looks for an extent that does not lie on the first one's group.
     pub(crate) fn find_far_block(&mut self, family: VolumeId) {
-        let group_of = |extent| placement::group_of(family, extent, self.groups() as usize);
+        let rule = placement::rule(self.placement);
+        let group_of = |extent| rule.group_of(family, extent, self.groups() as usize);
         let other = (1..EXTENTS).find(|extent| group_of(*extent) != group_of(0));
         match other {
             Some(extent) => self.far_block = extent * self.extent_blocks(),
@@ -257,7 +271,8 @@ impl Shape {
         let (gateways, clients) = (draw.between(1, 3) as u32, draw.between(1, 3) as u32);
         let actors = draw.between(6, 14) as u32;
         let policies = draw_policies(seed, &options.read_policies);
-        let volumes = draw_volumes(draw, bricks, &options.layouts, are_small, policies);
+        let mut volumes = draw_volumes(draw, bricks, &options.layouts, are_small, policies);
+        draw_placements(seed, &options.placements, &mut volumes);
         let operations = options.operations.unwrap_or(draw.between(1000, 4000));
         Shape {
             bricks,
@@ -292,7 +307,7 @@ impl Shape {
 
     /// In a few words.
     pub(crate) fn describe(&self) -> String {
-        let volumes = self.volumes.iter().map(|plan| format!("{} ({})", plan.layout, plan.read_policy));
+        let volumes = self.volumes.iter().map(VolumePlan::describe);
         let volumes: Vec<String> = volumes.collect();
         format!(
             "{} bricks of {} disks{}, {} gateways{}, {} clients, {} actors on {}",
@@ -409,6 +424,20 @@ fn draw_policies(seed: u64, wanted: &[String]) -> impl Iterator<Item = ReadPolic
     })
 }
 
+/// Placement rules of a seed's volumes, drawn apart from all else. Half of them are hashed, which are most of those in the field.
+fn draw_placements(seed: u64, wanted: &[String], volumes: &mut [VolumePlan]) {
+    let parse = |name: &String| name.parse().unwrap_or_else(|error| panic!("{error}"));
+    let wanted: Vec<Placement> = wanted.iter().map(parse).collect();
+    let mut draw = Draw::new(seed ^ 0x706c_6163);
+    for plan in volumes {
+        plan.placement = match &wanted[..] {
+            [] if draw.percent(50) => Placement::Hashed,
+            [] => *draw.pick(&[Placement::Periodic, Placement::Weighted]),
+            wanted => *draw.pick(wanted),
+        };
+    }
+}
+
 fn draw_volumes(
     draw: &mut Draw,
     bricks: u32,
@@ -449,6 +478,7 @@ fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
         writable: true,
         layout: *draw.pick(layouts),
         read_policy: ReadPolicy::default(),
+        placement: Placement::default(),
         stream: StreamId(number as u32),
         unit_blocks: *draw.pick(&[1, 2, 4, 4]),
         hot_stripes: draw.between(1, 3),

@@ -188,7 +188,7 @@ impl World {
             read_policy: plan.read_policy,
             io_timeout: wire::IoTimeout::default(),
             protocol: wire::Protocol::default(),
-            placement: wire::Placement::default(),
+            placement: plan.placement,
             stream: plan.stream,
             nonce: self.physics.draw().bits(),
         };

@@ -35,7 +35,7 @@ pub struct VolumeInfo {
     pub io_timeout: IoTimeout,
     /// What its writes and reads go by.
     pub protocol: Protocol,
-    /// Which of its groups gets an extent.
+    /// How its family's groups are made of bricks, and which of them gets an extent. It never changes.
     pub placement: Placement,
     /// To which its requests belong.
     pub stream: StreamId,
@@ -423,7 +423,7 @@ pub enum AdminRequest {
         nonce: u64,
         /// What its writes and reads go by.
         protocol: Protocol,
-        /// Which of its groups gets an extent.
+        /// How its groups are made of bricks, and which of them gets an extent.
         placement: Placement,
         /// To which its requests belong.
         stream: StreamId,
@@ -566,6 +566,7 @@ impl AdminRequest {
         match self {
             AdminRequest::CreateStream { latency_us: 1.., .. }
             | AdminRequest::SetStream { latency_us: Some(_), .. } => Version(6),
+            AdminRequest::CreateVolume { placement, .. } => placement.since(),
             AdminRequest::CreateStream { .. }
             | AdminRequest::SetStream { .. }
             | AdminRequest::DeleteStream { .. }
@@ -631,12 +632,18 @@ const EXTENDED: u8 = 0x3f;
 /// that, and whether an I/O timeout follows that is not the default one (the highest bit). Records of before there were
 /// policies and timeouts have 0 there. Where the number is [`EXTENDED`] it follows, with the protocol, the placement and the
 /// stream.
+///
+/// To a node that speaks a version before its placement came, a volume's layout has a name that the node does not know: it
+/// refuses the volume, and serves all others. It would look for the volume's extents in the wrong groups.
 impl Wire for VolumeInfo {
     fn encode(&self, out: &mut Writer<'_>) {
         self.id.encode(out);
         self.name.encode(out);
         self.size_bytes.encode(out);
-        self.layout.encode(out);
+        match self.placement.is_clear_to(out) {
+            true => self.layout.encode(out),
+            false => format!("{} ({})", self.layout, self.placement).encode(out),
+        }
         self.stripe_unit_blocks.encode(out);
         self.column_blocks.encode(out);
         self.read_only.encode(out);
@@ -820,6 +827,38 @@ mod tests {
             info.encode(&mut Writer::of(crate::Version(3), &mut old));
             VolumeInfo { stream: StreamId(0), ..info }.append(&mut without);
             assert_eq!(old, without);
+        }
+    }
+
+    #[test]
+    fn a_record_of_before_there_were_rules_is_of_a_hashed_volume() {
+        let info = VolumeInfo { stream: StreamId(7), ..volume(false, ReadPolicy::Claim) };
+        let mut bytes = info.to_bytes();
+        // The placement stands before the four bytes of the stream.
+        let at = bytes.len() - 5;
+        for before in [0, 1] {
+            bytes[at] = before;
+            assert_eq!(VolumeInfo::from_bytes(&bytes), Ok(info.clone()));
+        }
+        for placement in Placement::ALL {
+            let info = VolumeInfo { placement, ..info.clone() };
+            assert_eq!(VolumeInfo::from_bytes(&info.to_bytes()), Ok(info));
+        }
+    }
+
+    #[test]
+    fn who_knows_no_rules_is_told_a_layout_that_it_refuses_where_it_would_look_in_the_wrong_groups() {
+        for version in [3, 6].map(crate::Version) {
+            let heard = |placement| {
+                let mut bytes = Vec::new();
+                let info = VolumeInfo { placement, ..volume(false, ReadPolicy::Claim) };
+                info.encode(&mut Writer::of(version, &mut bytes));
+                VolumeInfo::decode(&mut Reader::of(version, &bytes)).expect("a record")
+            };
+            for placement in [Placement::Hashed, Placement::Weighted] {
+                assert_eq!(heard(placement), volume(false, ReadPolicy::Claim));
+            }
+            assert_eq!(heard(Placement::Periodic).layout, "raid1x3 (periodic)");
         }
     }
 

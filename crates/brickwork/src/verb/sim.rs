@@ -74,6 +74,9 @@ struct Torture {
     /// Draw read policies from these only; may be repeated
     #[arg(long = "read-policy", value_name = "POLICY")]
     read_policies: Vec<wire::ReadPolicy>,
+    /// Draw placement rules from these only; may be repeated
+    #[arg(long = "placement", value_name = "RULE")]
+    placements: Vec<wire::Placement>,
     /// Seconds of simulated time under faults; default: drawn from the seed
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     simulated_s: Option<u64>,
@@ -161,6 +164,7 @@ impl Torture {
             bricks: self.bricks,
             layouts: self.layouts.clone(),
             read_policies: self.read_policies.iter().map(ToString::to_string).collect(),
+            placements: self.placements.iter().map(ToString::to_string).collect(),
             faults: !self.no_faults,
             operations: self.operations,
             plant: None,
@@ -179,6 +183,7 @@ impl Torture {
         add("--operations", self.operations.map(|operations| operations.to_string()));
         self.layouts.iter().for_each(|layout| add("--layout", Some(layout.clone())));
         self.read_policies.iter().for_each(|policy| add("--read-policy", Some(policy.to_string())));
+        self.placements.iter().for_each(|rule| add("--placement", Some(rule.to_string())));
         if self.no_faults { format!("{command} --no-faults") } else { command }
     }
 }

@@ -16,7 +16,7 @@ pub fn volume_json(volume: &VolumeInfo) -> Value {
         "column_bytes": u64::from(volume.column_blocks) * BLOCK_U64, "read_only": volume.read_only,
         "read_policy": volume.read_policy.name(), "io_timeout_ms": volume.io_timeout.ms(),
         "snapshot": volume.is_snapshot, "family": volume.family.0, "origin": volume.origin.map(|origin| origin.0),
-        "stream": volume.stream.0,
+        "stream": volume.stream.0, "placement": volume.placement.name(),
     })
 }
 

@@ -120,6 +120,8 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
         "frobnicate",
         "volume create",
         "volume create x --size many",
+        "volume create x --size 1GiB --placement random",
+        "sim torture --placement random",
         "stream set gold",
         "stream create gold --limit fast",
         "stream create gold --latency 5",
@@ -136,6 +138,13 @@ fn a_command_line_that_makes_no_sense_ends_with_2() {
     ] {
         assert_eq!(brickwork(arguments).status.code(), Some(2), "brickwork {arguments}");
     }
+}
+
+#[test]
+fn an_unknown_placement_rule_is_named_with_those_there_are() {
+    let said = text(&brickwork("volume create x --size 1GiB --placement random").stderr);
+    let expected = "'random' is no placement rule: there are hashed, periodic, weighted";
+    assert!(said.contains(expected) && said.contains("--placement <RULE>"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The directory among puppets: bricks that answer as they are told, at once or not at all.
 
 mod admission;
+mod placement;
 mod slow;
 mod storage;
 mod streams;

@@ -8,7 +8,7 @@ use super::members::{full, fullness};
 use super::records::{FamilyRecord, GroupRecord, VolumeRecord};
 use super::store::{After, Asker};
 use super::streams::may_have_volumes;
-use crate::layout::placement::{self, Candidate};
+use crate::layout::placement::{self, Candidate, Wanted};
 use crate::layout::{Geometry, Layout};
 use base::{BLOCK_U64, BrickId, GroupId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ use wire::{
 
 const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
+/// Each group is a view that the directory keeps and tells of.
 const GROUPS_MAX: u32 = 1024;
 
 fn candidate((id, status): (BrickId, &BrickStatus)) -> Candidate {
@@ -107,19 +108,17 @@ impl Desk {
         if available < u32::from(needed) {
             return Err(AdminError::TooFewBricks { needed: u32::from(needed), available });
         }
+        let rule = placement::rule(info.placement);
         let extents = geometry.extents(info.size_bytes / BLOCK_U64);
-        let usual = (available * 4).min(64);
-        let count =
-            if groups == 0 { usual } else { groups }.min(u32::try_from(extents).unwrap_or(u32::MAX)).max(1);
-        if count > GROUPS_MAX {
-            return Err(invalid(format!("{count} groups are too many: at most {GROUPS_MAX}")));
+        let asked = if groups == 0 { rule.usual_groups(available).min(GROUPS_MAX) } else { groups };
+        let groups = asked.min(u32::try_from(extents).unwrap_or(u32::MAX)).max(1);
+        if groups > GROUPS_MAX {
+            return Err(invalid(format!("{groups} groups are too many: at most {GROUPS_MAX}")));
         }
         let domains: Vec<&str> = self.cluster.config.domains.iter().map(String::as_str).collect();
-        let members = (0..count).map(|group| {
-            placement::choose(info.id, group, needed, &candidates, &domains)
-                .map_err(|error| invalid(error.to_string()))
-        });
-        let members = members.collect::<Result<Vec<_>, AdminError>>()?;
+        let wanted = Wanted { family: info.id, groups, width: needed };
+        let members =
+            rule.place(wanted, &candidates, &domains).map_err(|error| invalid(error.to_string()))?;
         self.cluster.may_reserve(now, &Proposal::NewVolume(info, &members))?;
         Ok(members)
     }

@@ -639,7 +639,8 @@ impl Request {
 
 fn group_of(open: &OpenVolume, extent: u64) -> GroupId {
     // Snapshots and clones share the groups of their family, and a block lies where its parent's does.
-    open.groups[placement::group_of(open.info.family, extent, open.groups.len())]
+    let rule = placement::rule(open.info.placement);
+    open.groups[rule.group_of(open.info.family, extent, open.groups.len())]
 }
 
 fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {

@@ -6,10 +6,12 @@
 //! belong together, and nothing else does. In a row, the *shards* are numbered data first, then parity.
 //!
 //! Reading order: [`Layout`] (which shards there are), one file a layout, `rotation` (which slot holds which data or parity
-//! shard of a stripe), [`extent`] (block addresses), [`range`] (a request cut into pieces and rows), [`placement`] (which bricks make a group, and which group gets an extent).
+//! shard of a stripe), [`extent`] (block addresses), [`range`] (a request cut into pieces and rows), [`placement`] (which bricks
+//! make a group, and which group gets an extent), [`declustering`] (where the copies of single buckets lie, without groups).
 //!
 //! A new layout is a file with a `Family`, a variant of [`Layout`], and a line in `FAMILIES` and `Layout::spelled`.
 
+pub mod declustering;
 pub mod extent;
 pub mod placement;
 mod raid0;

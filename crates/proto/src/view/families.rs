@@ -1,18 +1,25 @@
 //! The families of volumes that a brick has groups of: what tells it where a block belongs, and what a directory that lost
 //! its disk is made of again. A durable note each, on the brick's first disk.
 
-use crate::layout::placement::group_of;
-use crate::layout::{Geometry, Layout};
+use crate::layout::{Geometry, Layout, placement};
 use base::{GroupId, VolumeId};
 use std::collections::BTreeMap;
-use wire::{Family, Span, Wire};
+use wire::{Family, Placement, Span, Wire};
 
 const NOTE_PREFIX: u8 = b'F';
+
+/// A family, and what its volumes have in common.
+#[derive(Debug)]
+struct Known {
+    family: Family,
+    geometry: Geometry,
+    placement: Placement,
+}
 
 /// All families of a brick.
 #[derive(Debug, Default)]
 pub struct Families {
-    families: BTreeMap<VolumeId, (Family, Geometry)>,
+    families: BTreeMap<VolumeId, Known>,
 }
 
 impl Families {
@@ -33,7 +40,7 @@ impl Families {
     pub fn note(&self, family: VolumeId) -> (Vec<u8>, Option<Vec<u8>>) {
         let mut key = vec![NOTE_PREFIX];
         family.append(&mut key);
-        (key, self.families.get(&family).map(|(family, _)| family.to_bytes()))
+        (key, self.families.get(&family).map(|known| known.family.to_bytes()))
     }
 
     /// Takes in a family; its name if this is news. One that makes no sense is ignored.
@@ -41,11 +48,12 @@ impl Families {
         let first = family.volumes.first()?;
         let (name, layout) = (first.family, first.layout.parse::<Layout>().ok()?);
         let geometry = Geometry::new(layout, first.stripe_unit_blocks, first.column_blocks).ok()?;
-        let is_known = self.families.get(&name).is_some_and(|(known, _)| *known == family);
+        let is_known = self.families.get(&name).is_some_and(|known| known.family == family);
         if is_known || family.groups.is_empty() {
             return None;
         }
-        self.families.insert(name, (family, geometry));
+        let placement = first.placement;
+        self.families.insert(name, Known { family, geometry, placement });
         Some(name)
     }
 
@@ -55,7 +63,7 @@ impl Families {
     }
 
     pub fn geometry(&self, family: VolumeId) -> Option<Geometry> {
-        self.families.get(&family).map(|(_, geometry)| *geometry)
+        self.families.get(&family).map(|known| known.geometry)
     }
 
     /// Whether any volume of any family has this name.
@@ -65,13 +73,14 @@ impl Families {
 
     /// A family's groups; none of one that is unknown.
     pub fn groups_of(&self, family: VolumeId) -> Vec<GroupId> {
-        self.families.get(&family).map_or_else(Vec::new, |(family, _)| family.groups.clone())
+        self.families.get(&family).map_or_else(Vec::new, |known| known.family.groups.clone())
     }
 
     /// The group that holds an address of a family's branches.
     pub fn group_at(&self, family: VolumeId, lba: u64) -> Option<GroupId> {
-        let (of, geometry) = self.families.get(&family)?;
-        Some(of.groups[group_of(family, geometry.extent_of_lba(lba), of.groups.len())])
+        let Known { family: Family { groups, .. }, geometry, placement } = self.families.get(&family)?;
+        let rule = placement::rule(*placement);
+        Some(groups[rule.group_of(family, geometry.extent_of_lba(lba), groups.len())])
     }
 
     /// The groups that hold parts of a stretch.
@@ -83,6 +92,6 @@ impl Families {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Family> {
-        self.families.values().map(|(family, _)| family)
+        self.families.values().map(|known| &known.family)
     }
 }

@@ -275,6 +275,7 @@ impl Timed {
             writable: true,
             layout: *layout,
             read_policy: policy,
+            placement: wire::Placement::default(),
             stream: *stream,
             unit_blocks: unit_blocks(*layout) as u32,
             hot_stripes: stripes(*layout),

@@ -30,6 +30,16 @@ fn every_layout_serves_without_faults() {
 }
 
 #[test]
+fn every_placement_rule_holds_all_promises_under_faults() {
+    for (seed, rule) in (1..).zip(["hashed", "periodic", "weighted", "periodic", "weighted", "periodic"]) {
+        let options = Options { placements: vec![rule.to_owned()], simulated_s: Some(20), ..short() };
+        let outcome = run_seed(seed, &options);
+        assert_eq!(outcome.violation, None, "seed {seed}: {}", outcome.cluster);
+        assert_eq!(outcome.cluster.contains(rule), rule != "hashed", "{}", outcome.cluster);
+    }
+}
+
+#[test]
 fn short_runs_with_faults_hold_all_promises() {
     for seed in 1..=20 {
         let outcome = run_seed(seed, &short());

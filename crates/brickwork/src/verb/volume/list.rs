@@ -27,7 +27,8 @@ pub(super) fn list(global: &Global) -> Result<()> {
         println!("There is no volume yet: brickwork volume create first --size 10GiB --layout raid1x3");
         return Ok(());
     }
-    let mut table = output::table(&["volume", "size", "layout", "unit", "reads", "writes", "clone of"]);
+    let mut table =
+        output::table(&["volume", "size", "layout", "placed by", "unit", "reads", "writes", "clone of"]);
     for (volume, is_below) in ordered(&volumes) {
         let mut cells = row(volume);
         if let Some((_, name)) = volume.name.split_once('@').filter(|_| is_below) {
@@ -36,13 +37,13 @@ pub(super) fn list(global: &Global) -> Result<()> {
         let clone_of = if volume.is_snapshot { String::new() } else { origin(&volumes, volume) };
         table.add_row(cells.into_iter().chain([clone_of]));
     }
-    output::align_right(&mut table, &[1, 3]);
+    output::align_right(&mut table, &[1, 4]);
     println!("{}", output::render(&table));
     Ok(())
 }
 
-/// A volume's cells: name, size, layout, stripe unit, who serves reads, and whether it takes writes.
-pub(super) fn row(volume: &VolumeInfo) -> [String; 6] {
+/// A volume's cells: name, size, layout, placement rule, stripe unit, who serves reads, and whether it takes writes.
+pub(super) fn row(volume: &VolumeInfo) -> [String; 7] {
     let writes = match (volume.is_snapshot, volume.read_only) {
         (true, _) => "snapshot",
         (false, true) => "refused",
@@ -52,6 +53,7 @@ pub(super) fn row(volume: &VolumeInfo) -> [String; 6] {
         volume.name.clone(),
         Bytes(volume.size_bytes).to_string(),
         volume.layout.clone(),
+        volume.placement.to_string(),
         Bytes(u64::from(volume.stripe_unit_blocks) * BLOCK_U64).to_string(),
         volume.read_policy.to_string(),
         writes.to_owned(),
@@ -113,6 +115,6 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(origin(&volumes, &volumes[2]), "first@monday");
-        assert_eq!((row(&volumes[1])[5].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
+        assert_eq!((row(&volumes[1])[6].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
     }
 }

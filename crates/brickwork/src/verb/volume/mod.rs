@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::BLOCK_U64;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, IoTimeout, ReadPolicy, VolumeMap};
+use wire::{AdminReply, AdminRequest, IoTimeout, Placement, ReadPolicy, VolumeMap};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -154,11 +154,21 @@ Layouts:
   raid4-4+1     the same with the parity in one place
   rs-4+2        4 data and 2 Reed-Solomon units on 6 bricks; survives the loss of 2
 
+Placement rules say which bricks form the volume's groups, and which group gets an extent:
+  hashed        each group draws its bricks, large ones more often; extents draw their groups
+  weighted      the same, but each brick is in as many groups as its size asks for, or one more
+                or less: for bricks of different sizes, and for few groups
+  periodic      a formula takes all bricks equally often, and consecutive extents lie on
+                consecutive groups: for bricks of one size, and for large requests. It is
+                refused where failure domains of different sizes cannot be kept apart
+A volume's snapshots and clones have its rule. The rule never changes.
+
 Room is taken when blocks are first written.
 
 Examples:
   brickwork volume create first --size 10GiB --layout raid1x3
   brickwork volume create wide --size 1TiB --layout rs-4+2 --groups 16 --stripe-unit 128KiB
+  brickwork volume create mixed --size 1TiB --placement weighted
   brickwork volume create db --size 100GiB --stream gold")]
 struct Create {
     /// The volume's name: 1 to 63 of a-z 0-9 - _ . beginning with a letter or digit
@@ -169,9 +179,12 @@ struct Create {
     /// The layout: how copies or parity are kept
     #[arg(long, default_value = "raid1x3")]
     layout: String,
-    /// How many groups of bricks its extents are spread over; 0 lets the directory choose
+    /// How many groups of bricks its extents are spread over, at most 1024; 0 lets the directory choose
     #[arg(long, default_value_t = 0, value_name = "N")]
     groups: u32,
+    /// The placement rule: which bricks form its groups, and which group gets an extent
+    #[arg(long, default_value_t = Placement::Hashed, value_name = "RULE")]
+    placement: Placement,
     /// The stripe unit: how many bytes lie on one brick before the next one follows, a multiple of 4KiB; 0 lets the directory choose
     #[arg(long, default_value = "0", value_name = "SIZE")]
     stripe_unit: Bytes,
@@ -229,13 +242,14 @@ fn create(global: &Global, args: Create) -> Result<()> {
         io_timeout: timeout(args.io_timeout),
         nonce: nonce(),
         protocol: wire::Protocol::default(),
-        placement: wire::Placement::default(),
+        placement: args.placement,
         stream: stream::named(global, &args.stream)?,
     };
     match client::call(global, request)? {
         AdminReply::Volume(volume) if global.json => output::print_json(&view::volume_json(&volume)),
         AdminReply::Volume(volume) => {
-            println!("Volume '{}' is made: {}, {}.", volume.name, Bytes(volume.size_bytes), volume.layout);
+            let (name, size, layout) = (&volume.name, Bytes(volume.size_bytes), &volume.layout);
+            println!("Volume '{name}' is made: {size}, {layout}, placed by {}.", volume.placement);
         }
         _ => return done(global, &args.name, "made"),
     }
@@ -287,9 +301,10 @@ fn info(global: &Global, name: String) -> Result<()> {
 }
 
 fn print_map(map: &VolumeMap) {
-    let [name, size, layout, unit, policy, writes] = list::row(&map.volume);
+    let [name, size, layout, placement, unit, policy, writes] = list::row(&map.volume);
     println!(
-        "Volume '{name}' ({}): {size}, {layout}, stripe unit {unit}, reads by {policy}, writes {writes}, I/O timeout {}\n",
+        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, reads by {policy}, writes {writes}, \
+         I/O timeout {}\n",
         map.volume.id, map.volume.io_timeout
     );
     let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);

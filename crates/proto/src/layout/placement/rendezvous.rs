@@ -1,0 +1,125 @@
+//! How bricks are drawn for one group: all who know the bricks agree, and little moves when they change.
+//!
+//! Bricks are drawn by weighted rendezvous hashing (Thaler and Ravishankar 1998; the weights after Schindelhauer and
+//! Schomaker, "Weighted Distributed Hash Tables", 2005): each brick has a score `-weight / ln(hash)` for each group,
+//! and the highest scores win, among those in the least crowded failure domains.
+
+use super::domains::{Crowds, Path};
+use super::{Candidate, mix};
+use base::{BrickId, VolumeId};
+
+/// The brick that takes the place of a lost one beside the members that `stay`: of the other candidates the one whose
+/// failure domains are the least crowded by those, and of several such the one with the highest score for the group.
+/// `None` when there is no other candidate. `stay` are among the candidates, with whatever weight.
+///
+/// It is the same under every rule: a lost brick's groups are spread over all bricks that have room, and no other member moves.
+pub fn substitute(
+    volume: VolumeId,
+    group_index: u32,
+    stay: &[BrickId],
+    candidates: &[Candidate],
+    domains: &[&str],
+) -> Option<BrickId> {
+    let stays = |id: BrickId| stay.contains(&id);
+    // Members that stay take part in the count of domains even when they are full or away.
+    let all: Vec<Candidate> = candidates
+        .iter()
+        .map(|candidate| match stays(candidate.id) {
+            true => Candidate { weight: candidate.weight.max(1), ..candidate.clone() },
+            false => candidate.clone(),
+        })
+        .collect();
+    let mut draw = Draw::new((volume, group_index), stay.len() as u8 + 1, &all, domains);
+    stay.iter().for_each(|member| draw.enter(*member));
+    draw.next()
+}
+
+/// The draw of bricks for one group.
+pub(super) struct Draw<'a> {
+    /// Those that are not taken, the highest score first.
+    contenders: Vec<Contender<'a>>,
+    crowds: Crowds<'a>,
+}
+
+struct Contender<'a> {
+    id: BrickId,
+    score: f64,
+    path: Path<'a>,
+}
+
+impl<'a> Draw<'a> {
+    /// For a group of a volume, of so many bricks. All candidates with a weight take part.
+    pub(super) fn new(
+        (volume, group_index): (VolumeId, u32),
+        width: u8,
+        candidates: &'a [Candidate],
+        domains: &[&str],
+    ) -> Draw<'a> {
+        let group = mix(mix(volume.0) ^ u64::from(group_index));
+        let mut contenders: Vec<Contender<'a>> = candidates
+            .iter()
+            .filter(|candidate| candidate.weight > 0)
+            .map(|candidate| Contender {
+                id: candidate.id,
+                score: score(mix(group ^ u64::from(candidate.id.0)), candidate.weight),
+                path: Path::of(candidate, domains),
+            })
+            .collect();
+        contenders.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
+        let crowds = Crowds::new(contenders.iter().map(|of| &of.path), domains.len(), width);
+        Draw { contenders, crowds }
+    }
+
+    /// How many may still be drawn.
+    pub(super) fn left(&self) -> usize {
+        self.contenders.len()
+    }
+
+    /// A brick is in the group without being drawn.
+    fn enter(&mut self, brick: BrickId) {
+        if let Some(at) = self.contenders.iter().position(|contender| contender.id == brick) {
+            let taken = self.contenders.remove(at);
+            self.crowds.take(&taken.path);
+        }
+    }
+}
+
+impl Iterator for Draw<'_> {
+    type Item = BrickId;
+
+    /// The brick with the highest score among those in the least crowded domains.
+    fn next(&mut self) -> Option<BrickId> {
+        // The first of several equals, which is the one with the highest score.
+        let at = |at: &usize| self.crowds.around(&self.contenders[*at].path);
+        let best = (0..self.contenders.len()).min_by_key(at)?;
+        let best = self.contenders.remove(best);
+        self.crowds.take(&best.path);
+        Some(best.id)
+    }
+}
+
+/// `-weight / ln(hash)`, the hash taken as a fraction between 0 and 1, both excluded.
+fn score(hash: u64, weight: u64) -> f64 {
+    let fraction = ((hash >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
+    -(weight as f64) / libm::log(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{DOMAINS, brick};
+    use super::*;
+
+    #[test]
+    fn a_substitute_is_in_a_domain_of_its_own_where_there_is_one() {
+        let candidates = [brick(1, 10, 1, 1), brick(2, 10, 2, 2), brick(3, 10, 1, 3), brick(4, 10, 3, 4)];
+        let stay = [BrickId(1), BrickId(2)];
+        for group in 0..20 {
+            let found = substitute(VolumeId(1), group, &stay, &candidates, &DOMAINS);
+            assert_eq!(found, Some(BrickId(4)), "rack 3 is the one without a member");
+        }
+        assert_eq!(substitute(VolumeId(1), 0, &stay, &candidates[..3], &DOMAINS), Some(BrickId(3)));
+        assert_eq!(substitute(VolumeId(1), 0, &stay, &candidates[..2], &DOMAINS), None);
+        let full = [brick(1, 0, 1, 1), brick(2, 0, 2, 2), brick(3, 0, 1, 3)];
+        assert_eq!(substitute(VolumeId(1), 0, &stay, &full, &DOMAINS), None, "weight 0 takes nothing");
+    }
+}
