@@ -19,7 +19,7 @@ use wire::{
 
 const NAME_MAX: usize = 63;
 const SIZE_MAX: u64 = 1 << 50;
-/// Each group is a view that the directory keeps and tells of.
+/// Each group is a view that the directory keeps and tells of. The costs are measured up to here (docs/benchmarks.md).
 const GROUPS_MAX: u32 = 1024;
 
 fn candidate((id, status): (BrickId, &BrickStatus)) -> Candidate {

@@ -1,0 +1,319 @@
+//! What a volume of many groups costs the directory: in its machine's time, in its store, and in messages.
+//!
+//! ```text
+//! cargo bench -p brickwork-proto --bench directory
+//! ```
+//!
+//! The bricks answer at once and nothing is lost or late, so that all time is the machine's own. Stored bytes are those of keys
+//! and values; the host's store adds its own.
+
+#![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
+use base::{BrickId, ClientId, GatewayId, Machine, NodeId, StreamId, Time};
+use core::time::Duration;
+use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
+use proto::layout::placement::{self, Candidate, Wanted};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
+use wire::{
+    AdminReply, AdminRequest, BrickStatus, CatchUp, IoTimeout, Message, Packet, Placement, Protocol,
+    ReadPolicy, Space, StreamReport, Wire,
+};
+
+const ADMIN: NodeId = NodeId::Client(ClientId(1));
+const GATEWAY: NodeId = NodeId::Gateway(GatewayId(1));
+/// Bricks, and the groups of the volume. On few bricks, a brick's death concerns most groups.
+const SIZES: [(u32, u32); 4] = [(32, 64), (32, 256), (32, 1024), (5, 1024)];
+
+fn main() {
+    println!("a volume raid1x3, hashed: milliseconds in the directory's machine, bytes stored, bytes sent");
+    for (bricks, groups) in SIZES {
+        println!(
+            "\n{:>8}  {:>32}{:>10}{:>12}{:>12}",
+            "groups",
+            format!("on {bricks} bricks"),
+            "ms",
+            "stored",
+            "sent"
+        );
+        let mut bench = Bench::new(bricks);
+        bench.report(groups, "a volume is made", |bench| bench.create(groups));
+        println!(
+            "{groups:>8}  {:>32}{:>34}",
+            "a brick's heartbeat, up to date",
+            bench.heartbeat_answer(true)
+        );
+        println!(
+            "{groups:>8}  {:>32}{:>34}",
+            "the same, a brick that knows none",
+            bench.heartbeat_answer(false)
+        );
+        println!("{groups:>8}  {:>32}{:>34}", "the map for a gateway", bench.map());
+        bench.report(groups, "a second without events", |bench| bench.pass(10));
+        bench.report(groups, "a snapshot", Bench::snapshot);
+        bench.report(groups, "a brick dies", Bench::kill);
+        bench.report(groups, "it returns and catches up", Bench::revive);
+        bench.report(groups, "it dies and is given up", Bench::give_up);
+        bench.report(groups, "a second of its rebuild", |bench| bench.pass(10));
+        bench.report(groups, "the status meanwhile", |bench| drop(bench.ask(AdminRequest::Status)));
+        bench.report(groups, "others have caught up", Bench::replace);
+    }
+    println!(
+        "\nmilliseconds to choose the bricks of 1024 groups of raid1x3, without and with racks of hosts"
+    );
+    println!("{:>8}{:>12}{:>12}{:>12}", "bricks", "hashed", "weighted", "periodic");
+    for bricks in [32, 128, 512] {
+        for domains in [&[][..], &["rack", "host"]] {
+            let cost = |rule| choice_ms(rule, bricks, domains);
+            let [hashed, weighted, periodic] =
+                [Placement::Hashed, Placement::Weighted, Placement::Periodic].map(cost);
+            println!("{bricks:>8}{hashed:>12.1}{weighted:>12.1}{periodic:>12.1}");
+        }
+    }
+}
+
+fn choice_ms(rule: Placement, bricks: u32, domains: &[&str]) -> f64 {
+    let labels =
+        |id: u32| vec![("rack".to_owned(), (id % 8).to_string()), ("host".to_owned(), id.to_string())];
+    let brick = |id: u32| Candidate { id: BrickId(id), weight: 1 + u64::from(id % 3), labels: labels(id) };
+    let candidates: Vec<Candidate> = (1..=bricks).map(brick).collect();
+    let wanted = Wanted { family: base::VolumeId(1), groups: 1024, width: 3 };
+    let began = Instant::now();
+    let groups = placement::rule(rule).place(wanted, &candidates, domains).expect("enough bricks");
+    assert_eq!(groups.len(), 1024);
+    began.elapsed().as_secs_f64() * 1000.0
+}
+
+/// A directory among bricks that say yes to all it asks.
+struct Bench {
+    now: Time,
+    directory: Directory,
+    alive: BTreeSet<BrickId>,
+    /// The brick that dies.
+    victim: BrickId,
+    /// Whether bricks catch up at once, or not at all.
+    catches_up: bool,
+    answers: Vec<Message>,
+    spent: Duration,
+    stored: usize,
+    sent: usize,
+}
+
+impl Bench {
+    fn new(bricks: u32) -> Bench {
+        let now = Time(1_000_000_000);
+        let care = wire::Care { rebuild_after_s: 60, ..wire::Care::default() };
+        let config = DirectoryConfig { care, ..DirectoryConfig::default() };
+        let mut bench = Bench {
+            now,
+            directory: Directory::new(config, Vec::new(), now).expect("an empty store"),
+            alive: (1..=bricks).map(BrickId).collect(),
+            victim: BrickId(1),
+            catches_up: true,
+            answers: Vec::new(),
+            spent: Duration::ZERO,
+            stored: 0,
+            sent: 0,
+        };
+        for brick in 1..=bricks {
+            bench.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) });
+        }
+        let register = Message::Register {
+            gateway: GatewayId(1),
+            address: "gateway:1".to_owned(),
+            writers: 1,
+            held: None,
+        };
+        bench.event(GATEWAY, register);
+        bench.pass(10);
+        bench
+    }
+
+    fn report(&mut self, groups: u32, what: &str, work: impl FnOnce(&mut Bench)) {
+        (self.spent, self.stored, self.sent) = (Duration::ZERO, 0, 0);
+        work(self);
+        let ms = self.spent.as_secs_f64() * 1000.0;
+        println!("{groups:>8}  {what:>32}{ms:>10.1}{:>12}{:>12}", self.stored, self.sent);
+    }
+
+    fn create(&mut self, groups: u32) {
+        let made = self.ask(AdminRequest::CreateVolume {
+            name: "v".to_owned(),
+            size_bytes: 1 << 44,
+            layout: "raid1x3".to_owned(),
+            stripe_unit_blocks: 0,
+            groups,
+            read_policy: ReadPolicy::default(),
+            io_timeout: IoTimeout::default(),
+            protocol: Protocol::default(),
+            placement: Placement::Hashed,
+            stream: StreamId::default(),
+            nonce: 7,
+        });
+        assert!(matches!(made, AdminReply::Volume(_)), "{made:?}");
+    }
+
+    fn snapshot(&mut self) {
+        let (volume, snapshot) = ("v".to_owned(), "s".to_owned());
+        self.ask(AdminRequest::Snapshot { volume, snapshot, nonce: 8 });
+    }
+
+    /// Until no group counts on the victim any more.
+    fn kill(&mut self) {
+        self.alive.remove(&self.victim);
+        self.pass_until(|bench| !bench.views().any(|view| view.is_writer(bench.victim)));
+    }
+
+    /// Until the victim is current again wherever it is a member.
+    fn revive(&mut self) {
+        self.alive.insert(self.victim);
+        self.pass_until(|bench| {
+            bench.views().all(|view| view.slot_of(bench.victim).is_none() || view.is_current(bench.victim))
+        });
+    }
+
+    /// Until the first of the victim's slots are given to others, which do not catch up yet.
+    fn give_up(&mut self) {
+        self.alive.remove(&self.victim);
+        self.catches_up = false;
+        self.pass_until(|bench| bench.views().any(|view| !view.joining.is_empty()));
+        self.pass(10);
+    }
+
+    /// Until others have all slots of the victim, and have caught up.
+    fn replace(&mut self) {
+        self.catches_up = true;
+        self.pass_until(|bench| {
+            bench.views().all(|view| view.current.len() == 3 && view.slot_of(bench.victim).is_none())
+        });
+    }
+
+    fn views(&self) -> impl Iterator<Item = &wire::GroupView> {
+        self.directory.views()
+    }
+
+    fn pass_until(&mut self, is_over: impl Fn(&Bench) -> bool) {
+        for _ in 0..10_000 {
+            if is_over(self) {
+                return;
+            }
+            self.pass(1);
+        }
+        panic!("it is never over");
+    }
+
+    /// Lets tenths of seconds pass; each brick sends a heartbeat in each.
+    fn pass(&mut self, tenths: u32) {
+        for _ in 0..tenths {
+            self.now = Time(self.now.0 + 100_000_000);
+            for brick in self.alive.clone() {
+                let beat = self.heartbeat(brick, u64::MAX - 1);
+                self.event(NodeId::Brick(brick), beat);
+            }
+            let began = Instant::now();
+            let mut fx = Vec::new();
+            self.directory.wake(self.now, &mut fx);
+            self.spent += began.elapsed();
+            self.follow(fx);
+        }
+    }
+
+    fn heartbeat(&self, brick: BrickId, known: u64) -> Message {
+        let joins = self.views().filter(|view| view.is_joining(brick));
+        let done = |view: &wire::GroupView| CatchUp {
+            group: view.group,
+            number: view.number,
+            compared_blocks: 0,
+            total_blocks: 0,
+            fetched_bytes: 0,
+            done: self.catches_up,
+        };
+        let mut status = BrickStatus {
+            address: format!("brick-{}:7000", brick.0),
+            space: Space { capacity_bytes: 1 << 40, ..Space::default() },
+            disks: vec![u64::from(brick.0)],
+            ..BrickStatus::default()
+        };
+        status.groups.catching_up = joins.map(done).collect();
+        Message::Heartbeat {
+            brick,
+            sent: self.now,
+            known,
+            status: Box::new(status),
+            streams: StreamReport::default(),
+        }
+    }
+
+    /// The bytes of the answer to a brick that knows all, or nothing.
+    fn heartbeat_answer(&mut self, is_informed: bool) -> usize {
+        let brick = BrickId(2);
+        let beat = self.heartbeat(brick, if is_informed { u64::MAX - 1 } else { 0 });
+        self.sent = 0;
+        self.event(NodeId::Brick(brick), beat);
+        self.sent
+    }
+
+    /// The bytes of the map that a gateway opens the volume with.
+    fn map(&mut self) -> usize {
+        self.sent = 0;
+        self.event(GATEWAY, Message::OpenVolume { operation: 1, name: "v".to_owned() });
+        self.sent
+    }
+
+    fn ask(&mut self, request: AdminRequest) -> AdminReply {
+        self.answers.clear();
+        self.event(ADMIN, Message::Admin { operation: 1, request });
+        for _ in 0..300 {
+            if let Some(Message::AdminDone { result, .. }) = self.answers.pop() {
+                return result.expect("nothing is in the way");
+            }
+            self.pass(1);
+        }
+        panic!("no answer");
+    }
+
+    fn event(&mut self, from: NodeId, message: Message) {
+        let fx = self.step(DirectoryEvent::Packet { from, packet: message.into() });
+        self.follow(fx);
+    }
+
+    fn step(&mut self, event: DirectoryEvent) -> Vec<DirectoryEffect> {
+        let (began, mut fx) = (Instant::now(), Vec::new());
+        self.directory.step(self.now, event, &mut fx);
+        self.spent += began.elapsed();
+        fx
+    }
+
+    fn follow(&mut self, fx: Vec<DirectoryEffect>) {
+        let mut effects: VecDeque<DirectoryEffect> = fx.into();
+        while let Some(effect) = effects.pop_front() {
+            let event = match effect {
+                DirectoryEffect::Store { token, puts } => {
+                    let bytes = |(key, value): &(Vec<u8>, Option<Vec<u8>>)| {
+                        key.len() + value.as_ref().map_or(0, Vec::len)
+                    };
+                    self.stored += puts.iter().map(bytes).sum::<usize>();
+                    Some(DirectoryEvent::Stored { token, result: Ok(()) })
+                }
+                DirectoryEffect::Send { to, packet } => self.deliver(to, packet),
+            };
+            effects.extend(event.map(|event| self.step(event)).into_iter().flatten());
+        }
+    }
+
+    fn deliver(&mut self, to: NodeId, packet: Packet) -> Option<DirectoryEvent> {
+        self.sent += packet.message.to_bytes().len();
+        let answer = match packet.message {
+            Message::Fence { view, .. } => {
+                Message::Fenced { group: view.group, number: view.number, doubts: Vec::new() }
+            }
+            Message::Activate { view, .. } => Message::Activated { group: view.group, number: view.number },
+            other => {
+                self.answers.extend((to == ADMIN).then_some(other));
+                return None;
+            }
+        };
+        let NodeId::Brick(brick) = to else { return None };
+        self.alive.contains(&brick).then(|| DirectoryEvent::Packet { from: to, packet: answer.into() })
+    }
+}
