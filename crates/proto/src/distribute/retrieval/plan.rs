@@ -3,7 +3,7 @@
 //! A bucket that comes goes to the earliest place that can be reached: the next place of one of its holders, or that of a disk to which
 //! a holder can pass on a waiting bucket, and so on. All waiting buckets together then use the places of least total completion
 //! time, and of these choices also the one whose last bucket arrives earliest; the decision page on continuous retrieval says why.
-//! That holds as far as buckets may be moved ([`Fairness`]).
+//! That holds as far as buckets may be moved ([`Fairness`]), and where no queue is longer than what is looked at of it.
 //!
 //! To which disks a disk could pass a bucket on is kept as bits, which may say too much: what waited there may have begun, or may not be
 //! moved. What they say too much is found, and forgotten, when a path is followed; the next bucket that comes to wait there says it
@@ -114,6 +114,10 @@ pub struct Plan {
     path: Vec<Move>,
     looks: u64,
 }
+
+/// How many buckets that wait at a disk are looked at for one that may go elsewhere, the last ones first. Queues are longer than this only
+/// where disks do not keep up; looking at all of them then takes longer than it saves.
+const LOOKED_AT_MAX: usize = 64;
 
 /// The search began at this disk: it is a holder of the bucket that is placed.
 const HOLDER: u32 = u32::MAX;
@@ -390,7 +394,8 @@ impl Plan {
             Fairness::Promise => arrives_ns <= bucket.promise_ns,
         };
         let mut looks = 0;
-        let found = self.queues[from as usize].waiting.iter().rev().copied().find(|bucket| {
+        let last = self.queues[from as usize].waiting.iter().rev().take(LOOKED_AT_MAX);
+        let found = last.copied().find(|bucket| {
             looks += 1;
             let bucket = &self.buckets[*bucket as usize];
             is_allowed(bucket) && bucket.could_wait_at(to)
@@ -590,6 +595,24 @@ mod tests {
         }
         moves.iter().for_each(|step| *counts.entry(step.bucket).or_insert(0) += 1);
         assert_eq!(counts.values().max(), Some(&2), "{counts:?}");
+    }
+
+    /// Disks that do not keep up: a bucket must not cost more, the longer queues are.
+    #[test]
+    fn a_bucket_costs_no_more_where_queues_are_long() {
+        for fairness in [ANY, Fairness::Promise] {
+            let (mut random, mut moves) = (Rng::with_seed(5), Vec::new());
+            let disk = |at: u64| Disk { free_ns: at, access_ns: 5 + at, queue: 0 };
+            let disks: Vec<Disk> = (0..6).map(disk).collect();
+            let mut plan = Plan::new(&disks, fairness);
+            let mut cost = |plan: &mut Plan| {
+                let before = plan.looks();
+                (0..2_000).for_each(|_| drop(ask(plan, &[drawn_bucket(&mut random, 6)], 0, &mut moves)));
+                (plan.looks() - before) as f64
+            };
+            let (first, _, third) = (cost(&mut plan), cost(&mut plan), cost(&mut plan));
+            assert!(third < 1.5 * first, "{fairness:?}: {first} looks, then {third}");
+        }
     }
 
     #[test]
