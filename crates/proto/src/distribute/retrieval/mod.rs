@@ -16,6 +16,7 @@ pub mod solver;
 pub mod two_choices;
 
 pub use chooser::{Choice, Chooser};
+pub use mixed::{MixedSizes, SizedDisk};
 pub use plan::{Fairness, Move, Plan, Waiting};
 pub use request::{Disk, Request};
 pub use solver::Solver;
