@@ -97,8 +97,10 @@ impl Solver {
     /// If a holder is not among `disks`, or a time beyond 2^63 ns comes out.
     pub fn solve(&mut self, disks: &[Disk], request: &Request, chosen: &mut Vec<u32>) -> u64 {
         self.start(disks, request);
-        self.fluid(request);
-        self.level(request);
+        if self.is_any_late() {
+            self.fluid(request);
+            self.level(request);
+        }
         chosen.clear();
         let used = request.holders().iter().zip(&self.next).filter(|(_, next)| **next != UNUSED);
         chosen.extend(used.map(|(disk, _)| *disk));
@@ -189,6 +191,10 @@ impl Solver {
             before => self.next[before as usize] = after,
         }
         node.finish_ns -= node.access_ns;
+    }
+
+    fn is_any_late(&self) -> bool {
+        self.touched.iter().any(|disk| self.nodes[*disk as usize].is_late(self.bound_ns))
     }
 
     /// Raises the bound to what all holders together need if buckets could be divided: a first bound that is near for large requests.
