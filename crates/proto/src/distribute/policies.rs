@@ -32,9 +32,8 @@ const LARD_ADDRESSES: usize = 1 << 17;
 /// The percentage of reads that is answered before a second question, as the paper has it; and none is asked sooner.
 const HEDGE_PERCENT: f64 = 95.0;
 const HEDGE_FLOOR_NS: u64 = 200_000;
-/// Policies that plan a request as a whole have its reads cut into parts of so many blocks at most, which is a stripe unit: there is
-/// little to plan where copies are read in one piece.
-const PLANNED_BLOCKS: u32 = 16;
+/// Parts that are planned have so many blocks at least, which is a stripe unit.
+const PLANNED_BLOCKS: u64 = 16;
 /// How long a claim is on its way, about.
 const TIE_DELAY: Duration = Duration::from_micros(300);
 
@@ -62,10 +61,15 @@ pub fn shipped(policy: ReadPolicy, seed: u64) -> Box<dyn Policy> {
     }
 }
 
-/// The longest part that a volume's reads are cut into under a policy, in blocks, where all of them could be one.
-pub fn longest_part(policy: ReadPolicy) -> u32 {
+/// The longest part that a read of so many blocks is cut into under a policy, in blocks, where each of so many copies has all of them.
+/// Policies that plan a request as a whole get twice as many parts as there are copies, to share them unevenly; each is an access of a
+/// disk.
+pub fn longest_part(policy: ReadPolicy, blocks: u64, copies: u8) -> u32 {
+    let planned = (blocks / (2 * u64::from(copies.max(1)))).max(PLANNED_BLOCKS);
     match policy {
-        ReadPolicy::Online | ReadPolicy::MaxFlowConservative | ReadPolicy::MaxFlowAdaptive => PLANNED_BLOCKS,
+        ReadPolicy::Online | ReadPolicy::MaxFlowConservative | ReadPolicy::MaxFlowAdaptive => {
+            planned.min(u64::from(Geometry::PIECE_BLOCKS)) as u32
+        }
         _ => Geometry::PIECE_BLOCKS,
     }
 }

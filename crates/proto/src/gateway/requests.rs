@@ -445,7 +445,8 @@ impl Request {
         let count = range.end - range.start;
         match &self.io {
             Io::Read { .. } => {
-                let longest = longest_part(open.info.read_policy);
+                let copies = open.geometry.layout().copies();
+                let longest = longest_part(open.info.read_policy, count, copies);
                 begun.extend(open.geometry.pieces_within(longest, range.start, count).map(|piece| {
                     let operation = read(self.volume, group_of(open, piece.extent), &piece, false);
                     (piece.volume_block, Work::Read { piece, content: None }, operation)
