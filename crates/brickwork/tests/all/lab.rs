@@ -42,6 +42,8 @@ fn what_cannot_be_run_is_named() {
         (vec!["run", "none.toml"], "cannot read none.toml"),
         (vec!["run", "dsptf.fig1", "--set", "drive=x"], "--set drive=x: x is not one of quantum-atlas-10k"),
         (vec!["run", "dsptf.fig1", "--set", "speed=1"], "d-sptf has no assumption `speed`"),
+        (vec!["run", "dsptf.fig1", "--measured"], "--measured: dsptf.fig1 plans nothing"),
+        (vec!["run", "dsptf.table1", "--live", "--measured"], "--measured is for the simulator alone"),
         (vec!["run", "dsptf.fig1", "--full"], "--full: dsptf.fig1 runs no slices of a trace"),
         (
             vec!["run", "dsptf.fig1", "--trace", "sap=x"],

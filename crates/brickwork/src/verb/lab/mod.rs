@@ -73,6 +73,9 @@ struct Manner {
     /// interval (`retrieval` has exchange, tpc-c and tpc-e); may be repeated
     #[arg(long = "trace", value_name = "TRACE=PATH")]
     traces: Vec<String>,
+    /// Plan in the time that this machine's clock tells, so that runs do not repeat (`retrieval`); short for --set planning_is_measured=true
+    #[arg(long)]
+    measured: bool,
     /// Do not measure claims under other assumptions as well
     #[arg(long)]
     no_sensitivity: bool,
@@ -106,8 +109,9 @@ fn experiments(names: &[String]) -> Result<Vec<Box<dyn Experiment>>> {
     Ok(found)
 }
 
-/// The assumption that `--full` makes.
+/// The assumptions that `--full` and `--measured` make.
 const WHOLE: &str = "whole_intervals";
+const MEASURED: &str = "planning_is_measured";
 
 impl Manner {
     fn options(&self) -> outcome::Options {
@@ -120,10 +124,15 @@ impl Manner {
         let mut parameters = experiment.parameters();
         self.set.iter().try_for_each(|setting| parameters.set(setting))?;
         self.traces.iter().try_for_each(|setting| parameters.take_trace(setting))?;
+        let has = |name: &str| parameters.all().iter().any(|assumption| assumption.name == name);
+        let (has_slices, has_plans) = (has(WHOLE), has(MEASURED));
         if self.full {
-            let has_slices = parameters.all().iter().any(|assumption| assumption.name == WHOLE);
             ensure!(has_slices, "--full: {} runs no slices of a trace that could be whole", experiment.id());
             parameters.set(&format!("{WHOLE}=true"))?;
+        }
+        if self.measured {
+            ensure!(has_plans, "--measured: {} plans nothing whose time could be measured", experiment.id());
+            parameters.set(&format!("{MEASURED}=true"))?;
         }
         Ok(parameters)
     }
@@ -157,6 +166,9 @@ impl Manner {
         }
         if self.full {
             flags += " --full";
+        }
+        if self.measured {
+            flags += " --measured";
         }
         if self.no_sensitivity {
             flags += " --no-sensitivity";

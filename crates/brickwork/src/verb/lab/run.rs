@@ -45,6 +45,7 @@ Examples:
   brickwork lab run dsptf --seeds 5 --plot --out results
   brickwork lab run dsptf.fig9 --quick --set network_one_way_us=100
   brickwork lab run retrieval.fig12 --full --plot
+  brickwork lab run retrieval.fig15 --measured --jobs 1
   brickwork lab run retrieval.fig12 --trace exchange=Exchange/
   brickwork lab run mine.toml --plot
   brickwork lab run dsptf.table1 --live --dilate 4
@@ -110,6 +111,7 @@ const LIVE: &str = "dsptf.table1";
 fn live(global: &Global, args: &Run) -> Result<ExitCode> {
     ensure!(args.manner.traces.is_empty(), "--trace is for the simulator alone");
     ensure!(!args.manner.full, "--full is for the simulator alone");
+    ensure!(!args.manner.measured, "--measured is for the simulator alone");
     let id = args.ids.first().expect("clap wants one at least");
     let outcome = if args.ids.iter().all(|id| id.ends_with(".toml")) {
         ensure!(args.dilate == 1, "--dilate is for {LIVE}");
