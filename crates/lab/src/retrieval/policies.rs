@@ -103,7 +103,7 @@ fn system(
     let count = |name: &str| parameters.count(name);
     let brick = |at: u32| {
         let drive = drive(disks.drives[at as usize % disks.drives.len()]);
-        let is_slow = situation == Situation::Slow && at % COPIES == 0;
+        let is_slow = situation == Situation::Slow && at.is_multiple_of(COPIES);
         BrickSpec {
             cache_bytes: if situation == Situation::Cached { count("policy_cache_mib") << 20 } else { 0 },
             data_bytes: Some(count("policy_data_mib") << 20),

@@ -13,11 +13,10 @@ use std::cell::Cell;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-const BLOCK: usize = 4096;
 /// Requests that were to be made and are not when this much has passed since the last arrival count as lasting until then.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What jobs do, 4 KiB at a time, anywhere in the volume.
+/// What jobs do, anywhere in the volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Read,
@@ -103,6 +102,8 @@ pub(super) struct Load {
     port: u16,
     volume: String,
     kind: Kind,
+    /// Of each request.
+    bytes: u32,
     runs: Cell<u64>,
 }
 
@@ -125,9 +126,9 @@ impl Paced {
 }
 
 impl Load {
-    /// Does `kind` to the volume of that name. Loads from new make the same runs one after the other.
-    pub(super) fn new(port: u16, volume: &str, kind: Kind) -> Load {
-        Load { port, volume: volume.to_owned(), kind, runs: Cell::new(0) }
+    /// Does `kind` to the volume of that name, so many bytes at a time. Loads from new make the same runs one after the other.
+    pub(super) fn new(port: u16, volume: &str, kind: Kind, bytes: u32) -> Load {
+        Load { port, volume: volume.to_owned(), kind, bytes, runs: Cell::new(0) }
     }
 
     /// Draws for the jobs of the next run.
@@ -143,7 +144,8 @@ impl Load {
         let began = Instant::now();
         let mean = Duration::from_secs_f64(jobs as f64 / rate);
         let start = |(job, nbd): (usize, Nbd)| {
-            let mut job = Job { nbd, kind: self.kind, noise: noise(job), buffer: vec![0; BLOCK] };
+            let mut job =
+                Job { nbd, kind: self.kind, noise: noise(job), buffer: vec![0; self.bytes as usize] };
             thread::spawn(move || job.paced(began, mean, span))
         };
         Ok(Paced { began, jobs: connections.into_iter().enumerate().map(start).collect() })
@@ -167,7 +169,8 @@ impl Load {
         let noise = self.next_run();
         let began = Instant::now();
         let start = |(job, nbd): (usize, Nbd)| {
-            let mut job = Job { nbd, kind: self.kind, noise: noise(job), buffer: vec![0; BLOCK] };
+            let mut job =
+                Job { nbd, kind: self.kind, noise: noise(job), buffer: vec![0; self.bytes as usize] };
             thread::spawn(move || -> Result<u64> {
                 let mut done = 0;
                 while began.elapsed() < span {
@@ -225,9 +228,10 @@ impl Job {
     }
 
     fn ask(&mut self) -> Result<()> {
-        let offset = self.noise.below(self.nbd.size / BLOCK as u64) * BLOCK as u64;
+        let bytes = self.buffer.len() as u64;
+        let offset = self.noise.below(self.nbd.size / bytes) * bytes;
         match self.kind {
-            Kind::Read => self.nbd.read(offset, BLOCK as u32).map(drop),
+            Kind::Read => self.nbd.read(offset, bytes as u32).map(drop),
             Kind::Write => {
                 self.noise.fill(&mut self.buffer);
                 self.nbd.write(offset, &self.buffer)

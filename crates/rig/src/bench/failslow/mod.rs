@@ -30,7 +30,11 @@ use writes::Writes;
 /// Paced jobs, and what they ask for a second together.
 const JOBS: u64 = 16;
 const READ_RATE: f64 = 320.0;
+/// As many bytes of reads are asked for a second at the most, whatever their size.
+const READ_BYTES_RATE: f64 = 20e6;
 const WRITE_RATE: f64 = 80.0;
+/// Of a write.
+const WRITE_BYTES: u32 = 4096;
 /// Requests under way when throughput is measured, of reads and of writes,
 const DEPTH: u64 = 4;
 /// and of reads once more.
@@ -45,8 +49,21 @@ const JUDGED: &str = "usual";
 /// and while none is slow to cost no more than this one.
 const PLAIN: &str = "shortest-queue";
 /// All read policies.
-pub(super) const POLICIES: [&str; 10] =
-    [JUDGED, "quickest", "claim", PLAIN, "hash", "weighted-hash", "lard", "hedged", "tied", "probing"];
+pub(super) const POLICIES: [&str; 13] = [
+    JUDGED,
+    "quickest",
+    "claim",
+    PLAIN,
+    "hash",
+    "weighted-hash",
+    "lard",
+    "hedged",
+    "tied",
+    "probing",
+    "online",
+    "max-flow-conservative",
+    "max-flow-adaptive",
+];
 
 /// How to measure.
 #[derive(Args)]
@@ -68,6 +85,9 @@ pub(crate) struct Options {
     /// Only this read policy; may be repeated
     #[arg(long = "policy", value_parser = POLICIES)]
     policies: Vec<String>,
+    /// How much a read asks for, in KiB; of large reads fewer are asked for a second
+    #[arg(long, value_name = "KIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(4..=4096))]
+    read_kib: u32,
     /// Only this layout; may be repeated
     #[arg(long = "layout")]
     layouts: Vec<String>,
@@ -85,6 +105,10 @@ pub(crate) struct Options {
 /// How much of it.
 struct Plan {
     bytes: u64,
+    /// Of a read.
+    read_bytes: u32,
+    /// Paced reads a second.
+    read_rate: f64,
     /// Of paced reads in each state, a turn.
     read_span: Duration,
     /// Of one run of the closed loop.
@@ -110,6 +134,8 @@ impl Plan {
         let seconds = |full, few| Duration::from_secs(if quick { few } else { full });
         let states = given(&options.states, &["healthy", "late-20", "stopped", "dead"], &State::NAMES);
         Plan {
+            read_bytes: options.read_kib << 10,
+            read_rate: READ_RATE.min(READ_BYTES_RATE / f64::from(options.read_kib << 10)),
             bytes: if quick { 128 << 20 } else { 256 << 20 },
             read_span: seconds(5, 3),
             closed_span: seconds(3, 1),
@@ -183,7 +209,7 @@ fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
     let cluster = Cluster::start(binary, &spec)?;
     cluster.create("v", plan.bytes, layout)?;
     drop(cluster.connect_patiently(0, "v")?);
-    load(&cluster, Kind::Write).fill(plan.bytes)?;
+    load(&cluster, Kind::Write, WRITE_BYTES).fill(plan.bytes)?;
     cluster.wait_until_destaged();
     wait_until_steady(&cluster, plan)?;
     Ok(cluster)
@@ -192,12 +218,12 @@ fn cluster(binary: &Path, layout: &str, plan: &Plan) -> Result<Cluster> {
 /// A new cluster's first reads take longer: the file system still gives back the blocks of the cluster before it, and writes
 /// what was filled. What is measured first would seem slower than what comes after.
 fn wait_until_steady(cluster: &Cluster, plan: &Plan) -> Result<()> {
-    let load = load(cluster, Kind::Read);
+    let load = load(cluster, Kind::Read, plan.read_bytes);
     rustix::fs::sync();
     let (mut best_ms, mut worse) = (f64::INFINITY, 0);
     for _ in 0..STEADY_ROUNDS {
         let awake = Awake::begin()?;
-        let p99_ms = load.paced(JOBS, READ_RATE, plan.closed_span)?.p99_ms;
+        let p99_ms = load.paced(JOBS, plan.read_rate, plan.closed_span)?.p99_ms;
         awake.end()?;
         load.closed(DEPTH, plan.closed_span)?;
         worse += u32::from(p99_ms >= best_ms);
@@ -209,15 +235,15 @@ fn wait_until_steady(cluster: &Cluster, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn load(cluster: &Cluster, kind: Kind) -> Load {
-    Load::new(cluster.gateways[0].nbd_port, "v", kind)
+fn load(cluster: &Cluster, kind: Kind, bytes: u32) -> Load {
+    Load::new(cluster.gateways[0].nbd_port, "v", kind, bytes)
 }
 
 fn as_json(options: &Options, results: &Results, claims: &[Demand]) -> serde_json::Value {
     json!({
         "machine": { "processors": std::thread::available_parallelism().map_or(0, usize::from) },
         "quick": options.quick,
-        "paced_jobs": JOBS, "reads_per_second": READ_RATE, "writes_per_second": WRITE_RATE, "depth": DEPTH, "depth_more": DEPTH_MORE,
+        "paced_jobs": JOBS, "read_bytes": options.read_kib << 10, "reads_per_second_at_most": READ_RATE, "writes_per_second": WRITE_RATE, "depth": DEPTH, "depth_more": DEPTH_MORE,
         "cache_bytes_per_brick": CACHE_BYTES,
         "reads": results.reads.iter().map(Reads::json).collect::<Vec<_>>(),
         "writes": results.writes.iter().map(Writes::json).collect::<Vec<_>>(),

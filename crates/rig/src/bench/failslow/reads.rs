@@ -3,7 +3,7 @@
 use super::awake::Awake;
 use super::load::{Kind, Load, Percentiles, Rate, Sample};
 use super::state::{BRICK, State};
-use super::{DEPTH, DEPTH_MORE, JOBS, Plan, READ_RATE, cluster, load, table};
+use super::{DEPTH, DEPTH_MORE, JOBS, Plan, cluster, load, table};
 use anyhow::{Context, Result};
 use rig::cluster::{Cluster, METRICS_RENEWED, Metrics, of_brick};
 use serde_json::{Value, json};
@@ -53,7 +53,7 @@ impl Reads {
 pub(super) fn measure(binary: &Path, layout: &str, plan: &Plan) -> Result<Vec<Reads>> {
     eprintln!("reads of {layout}");
     let mut cluster = cluster(binary, layout, plan)?;
-    let load = load(&cluster, Kind::Read);
+    let load = load(&cluster, Kind::Read, plan.read_bytes);
     let mut all = Vec::new();
     for policy in plan.policies_of(layout) {
         cluster.admin(&["volume", "set", "v", "--read-policy", policy])?;
@@ -108,7 +108,7 @@ impl Seen {
         sleep(METRICS_RENEWED);
         let before = cluster.metrics();
         let awake = Awake::begin()?;
-        self.samples.push(load.start(JOBS, READ_RATE, plan.read_span)?.finish()?);
+        self.samples.push(load.start(JOBS, plan.read_rate, plan.read_span)?.finish()?);
         awake.end()?;
         sleep(METRICS_RENEWED);
         self.cost.add(&before, &cluster.metrics());
@@ -133,13 +133,13 @@ fn during<R>(
     work: impl FnOnce(&Cluster) -> Result<R>,
 ) -> Result<R> {
     // The caches and what the gateway knows of its bricks are those of a cluster in use.
-    load.paced(JOBS, READ_RATE, plan.closed_span / 2)?;
+    load.paced(JOBS, plan.read_rate, plan.closed_span / 2)?;
     let trouble = state.begin(cluster)?;
     if state == State::Dead {
         wait_until_out(cluster)?;
     }
     // What a gateway has to learn of the brick it learns in a second.
-    load.paced(JOBS, READ_RATE, Duration::from_secs(1))?;
+    load.paced(JOBS, plan.read_rate, Duration::from_secs(1))?;
     let result = work(cluster).with_context(|| format!("one brick {}", state.name()))?;
     trouble.end(cluster)?;
     cluster.wait_until_redundant(Duration::from_secs(120))?;

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 pub(super) fn print(results: &Results, claims: &[Demand]) {
     if !results.reads.is_empty() {
-        println!("\nReads of 4 KiB at random, one brick of all in a state. {JOBS} jobs of depth 1 ask");
-        println!("{READ_RATE} times a second (ms from when each was to be made), then {DEPTH} ask all the");
+        println!("\nReads at random, of 4 KiB unless told, one brick of all in a state. {JOBS} jobs of");
+        println!(
+            "depth 1 ask at most {READ_RATE} times a second (ms from when due), then {DEPTH} ask all the"
+        );
         println!(
             "time (IOPS), then {DEPTH_MORE}. A read costs packets that daemons send each other, claims and"
         );
@@ -48,7 +50,7 @@ pub(super) fn reads_line(reads: &Reads) -> String {
     format!(
         "{:<9} {:<14} {:<9} {:>6} {:>6} {:>6} {:>6.0} {:>6.0} {:>5.2} {:>4.2}",
         reads.layout,
-        reads.policy,
+        reads.policy.replace("conservative", "cons").replace("adaptive", "adapt"),
         reads.state.name(),
         millis(p50_ms),
         millis(p99_ms),

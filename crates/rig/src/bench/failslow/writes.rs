@@ -3,7 +3,7 @@
 use super::awake::Awake;
 use super::load::{Kind, Percentiles, Rate};
 use super::state::{BRICK, State};
-use super::{DEPTH, JOBS, Plan, WRITE_RATE, cluster, load};
+use super::{DEPTH, JOBS, Plan, WRITE_BYTES, WRITE_RATE, cluster, load};
 use anyhow::{Context, Result};
 use rig::cluster::{Cluster, of_brick};
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(super) fn measure(binary: &Path, layout: &str, state: State, plan: &Plan) ->
 }
 
 fn in_state(cluster: &mut Cluster, layout: &str, state: State, plan: &Plan) -> Result<Writes> {
-    let load = load(cluster, Kind::Write);
+    let load = load(cluster, Kind::Write, WRITE_BYTES);
     let (span, within) =
         (plan.write_span, if state == State::Healthy { Duration::ZERO } else { LEAVES_WITHIN });
     let awake = Awake::begin()?;
