@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn no_two_jobs_and_no_two_runs_ask_alike() {
-        let load = Load::new(0, "v", Kind::Read);
+        let load = Load::new(0, "v", Kind::Read, 4096);
         let runs: Vec<_> = (0..4).map(|_| load.next_run()).collect();
         let jobs = runs.iter().flat_map(|noise| (0..16).map(|job| noise(job).draw()));
         assert_eq!(jobs.collect::<std::collections::BTreeSet<u64>>().len(), 64);
