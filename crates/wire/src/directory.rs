@@ -863,14 +863,20 @@ mod tests {
     }
 
     #[test]
-    fn the_release_before_hears_of_no_policy_that_it_does_not_know() {
+    fn a_release_before_hears_of_no_policy_that_it_does_not_know() {
+        let heard = |version: u32, policy: ReadPolicy| {
+            let (version, mut old) = (crate::Version(version), Vec::new());
+            volume(false, policy).encode(&mut Writer::of(version, &mut old));
+            VolumeInfo::decode(&mut Reader::of(version, &old)).expect("a record").read_policy
+        };
+        use ReadPolicy::{Claim, MaxFlowAdaptive, MaxFlowConservative, Online, Quickest, Usual};
         for policy in ReadPolicy::ALL {
-            let mut old = Vec::new();
-            volume(false, policy).encode(&mut Writer::of(crate::Version(3), &mut old));
-            let mut reader = Reader::of(crate::Version(3), &old);
-            let heard = VolumeInfo::decode(&mut reader).expect("a record").read_policy;
-            let is_new = matches!(policy, ReadPolicy::Quickest | ReadPolicy::Usual);
-            assert_eq!(heard, if is_new { ReadPolicy::Claim } else { policy });
+            let (to_3, to_6) = match policy {
+                Quickest | Usual => (Claim, policy),
+                Online | MaxFlowConservative | MaxFlowAdaptive => (Claim, Quickest),
+                known => (known, known),
+            };
+            assert_eq!([heard(3, policy), heard(6, policy), heard(7, policy)], [to_3, to_6, policy]);
         }
     }
 
