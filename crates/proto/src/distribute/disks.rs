@@ -69,7 +69,9 @@ impl Disks {
         let access_ns = [own_ns, other_ns, UNKNOWN_NS].into_iter().find(|ns| *ns > 0.0).unwrap_or(UNKNOWN_NS);
         let age_ns = now.since(known.told).as_nanos() as f64;
         let told_ns = (f64::from(known.queued) * access_ns - age_ns).max(0.0);
-        let load_ns = (told_ns + f64::from(known.since) * access_ns).max(f64::from(queue) * access_ns);
+        // What was asked since and is not outstanding any more was withdrawn, or answered by another.
+        let since = known.since.min(queue);
+        let load_ns = (told_ns + f64::from(since) * access_ns).max(f64::from(queue) * access_ns);
         Disk {
             free_ns: now.0 + (known.delay_ns.unwrap_or(0.0) + load_ns) as u64,
             access_ns: (access_ns as u64).max(1),
@@ -108,16 +110,18 @@ mod tests {
     fn what_was_told_ages_and_what_was_asked_since_is_added() {
         let mut disks = Disks::default();
         answered(&mut disks, 0, 1_000, 4);
-        let busy_us =
-            |disks: &Disks, at_us: u64| disks.disk(Time(at_us * US), A, Kind::Read, 0).free_ns / US - at_us;
-        assert_eq!(busy_us(&disks, 0), 50 + 4_000);
-        assert_eq!(busy_us(&disks, 3_000), 50 + 1_000);
-        assert_eq!(busy_us(&disks, 9_000), 50);
+        let busy_us = |disks: &Disks, at_us: u64, queue: u32| {
+            disks.disk(Time(at_us * US), A, Kind::Read, queue).free_ns / US - at_us
+        };
+        assert_eq!(busy_us(&disks, 0, 0), 50 + 4_000);
+        assert_eq!(busy_us(&disks, 3_000, 0), 50 + 1_000);
+        assert_eq!(busy_us(&disks, 9_000, 0), 50);
         disks.asked(A);
         disks.asked(A);
-        assert_eq!(busy_us(&disks, 3_000), 50 + 3_000);
+        assert_eq!(busy_us(&disks, 3_000, 2), 50 + 3_000);
+        assert_eq!(busy_us(&disks, 9_000, 0), 50, "both were withdrawn");
         answered(&mut disks, 10_000, 1_000, 1);
-        assert_eq!(busy_us(&disks, 10_000), 50 + 1_000, "the newest word counts");
+        assert_eq!(busy_us(&disks, 10_000, 0), 50 + 1_000, "the newest word counts");
         assert_eq!(disks.disk(Time(10_000 * US), A, Kind::Read, 7).free_ns, (10_000 + 50 + 7_000) * US);
     }
 

@@ -105,7 +105,8 @@ impl MaxFlowAdaptive {
     fn take_moves(&mut self) {
         let mut moves = core::mem::take(&mut self.moves);
         for Move { bucket, .. } in moves.drain(..) {
-            let part = self.of[bucket.index()];
+            // One of the request that is being planned is nobody's yet: it is asked where it waits in the end.
+            let Some(part) = self.of.get(bucket.index()).copied() else { continue };
             let (Some(kept), Some(to)) = (self.kept.get(&part), self.plan.waits_at(bucket)) else { continue };
             if kept.waiting != bucket || kept.at == to {
                 continue;
@@ -246,7 +247,9 @@ mod tests {
         let parts: Vec<Part<'_>> = (0..13).map(part).collect();
         for (plan, part) in policy.plan(Time::ZERO, &parts, &mut load).into_iter().zip(&parts) {
             let Some(Plan { first: First::One(slot), .. }) = plan else { panic!("{plan:?}") };
-            load.disks_mut().asked(part.holders[usize::from(slot)].1);
+            let brick = part.holders[usize::from(slot)].1;
+            load.begin(brick);
+            load.disks_mut().asked(brick);
         }
         ask(&mut policy, &mut load, 20..26, &[1]);
         let moved = policy.take_moved();
@@ -255,6 +258,23 @@ mod tests {
         ask(&mut policy, &mut load, 30..36, &[1]);
         let again = policy.take_moved();
         assert!(!again.iter().any(|later| moved.iter().any(|moved| moved.part == later.part)), "{again:?}");
+    }
+
+    #[test]
+    fn parts_of_one_request_make_room_for_each_other_and_are_asked_once() {
+        let (mut policy, mut load) = (MaxFlowAdaptive::default(), known());
+        let holders = [vec![(0, BrickId(1)), (1, BrickId(2))], vec![(0, BrickId(1))]];
+        // The first part is put on the first brick, where the second must be: it makes room.
+        let part = |id: u64| Part {
+            id: PartId(id),
+            address: id << 16,
+            kind: Kind::Read,
+            holders: &holders[id as usize],
+        };
+        let plans = policy.plan(Time::ZERO, &[part(0), part(1)], &mut load);
+        let first = |plan: &Option<Plan>| plan.map(|plan| plan.first);
+        assert_eq!(plans.iter().map(first).collect::<Vec<_>>(), [Some(First::One(1)), Some(First::One(0))]);
+        assert_eq!(policy.take_moved(), [], "nobody has been asked yet");
     }
 
     #[test]
