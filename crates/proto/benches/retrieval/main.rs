@@ -22,7 +22,7 @@ use base::Rng;
 use drawn::{Instance, Shape};
 use online::Online;
 use ortools::Ortools;
-use proto::distribute::retrieval::{Disk, Request, Solver};
+use proto::distribute::retrieval::{Disk, Fairness, Plan, Request, Solver};
 use push_relabel::PushRelabel;
 use std::time::{Duration, Instant};
 
@@ -83,6 +83,42 @@ fn main() {
             }
         }
     }
+    replanning(&mut random);
+}
+
+/// What a few buckets more cost where a plan is kept, beside the solution of all that waits then.
+fn replanning(random: &mut Rng) {
+    println!("\na plan that is kept, 100 mixed disks, 3 copies: microseconds for so many buckets more");
+    println!("{:>8} | {:>7} {:>7} {:>7} | {:>20}", "waiting", "1", "8", "64", "all, from the start");
+    for buckets in [64, 512, 4096] {
+        let shape = Shape { buckets, copies: 3, needed: 1, disks: 100, is_mixed: true, is_loaded: false };
+        let first = shape.draw(random);
+        let mut plan = Plan::new(&first.disks, Fairness::Promise);
+        plan.ask(&first.request, 0, &mut Vec::new(), &mut Vec::new());
+        let [one, few, many] =
+            [1, 8, 64].map(|more| replanned_us(&plan, Shape { buckets: more, ..shape }, random));
+        let (mut solver, mut chosen) = (Solver::default(), Vec::new());
+        let all = fastest_us(&[(first, 0)], |disks, request| solver.solve(disks, request, &mut chosen));
+        println!("{buckets:>8} | {one:>7.2} {few:>7.2} {many:>7.2} | {all:>20.2}");
+    }
+}
+
+/// The mean time of a request of this shape that comes to a plan.
+fn replanned_us(plan: &Plan, shape: Shape, random: &mut Rng) -> f64 {
+    let (mut waiting, mut moves) = (Vec::new(), Vec::new());
+    let mut fastest = |request: &Request| {
+        let rounds = (0..ROUNDS_MIN).map(|_| {
+            let mut kept = plan.clone();
+            let began = Instant::now();
+            std::hint::black_box(kept.ask(request, 0, &mut waiting, &mut moves));
+            let took = began.elapsed();
+            moves.clear();
+            took
+        });
+        rounds.min().unwrap_or_default().as_secs_f64() * 1e6
+    };
+    let requests = (0..INSTANCES).map(|_| shape.draw(random).request);
+    requests.map(|request| fastest(&request)).sum::<f64>() / INSTANCES as f64
 }
 
 fn row(shape: &Shape, random: &mut Rng, ortools: Option<&mut Ortools>) {

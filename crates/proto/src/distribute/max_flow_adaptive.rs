@@ -10,7 +10,7 @@
 
 use super::load::Load;
 use super::pace::Kind;
-use super::planned::{Numbers, begins, candidates};
+use super::planned::{Numbers, begins, earliest, gather};
 use super::policy::{Course, Moved, Next, Part, PartId, Plan, Policy};
 use super::rescue;
 use super::retrieval::{self, Fairness, Move, Request, Waiting};
@@ -123,9 +123,7 @@ impl MaxFlowAdaptive {
 
 impl Policy for MaxFlowAdaptive {
     fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
-        let (candidates, _) = candidates(now, part, load);
-        let finish_ns = |brick: BrickId| load.disk(now, brick, part.kind).finish_ns(1);
-        candidates.min_by_key(|(slot, brick)| (finish_ns(*brick), *slot)).map(|(slot, _)| slot)
+        earliest(now, part, load)
     }
 
     fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
@@ -135,26 +133,14 @@ impl Policy for MaxFlowAdaptive {
     fn plan(&mut self, now: Time, parts: &[Part<'_>], load: &mut Load) -> Vec<Option<Plan>> {
         let Some(kind) = parts.first().map(|part| part.kind) else { return Vec::new() };
         self.expire(now);
-        self.request.clear();
-        let mut lates = Vec::with_capacity(parts.len());
-        for part in parts {
-            let (candidates, late) = candidates(now, part, load);
-            lates.push(late);
-            let mut holders = [0; 64];
-            let mut count = 0;
-            for (_, brick) in candidates {
-                holders[count] = self.numbers.of(brick).0;
-                count += 1;
-            }
-            if count > 0 {
-                self.request.push(&holders[..count]);
-            }
-        }
+        let numbers = &mut self.numbers;
+        let lates = gather(now, parts, load, &mut self.request, |brick| numbers.of(brick));
         self.plan.grow(self.numbers.len());
         self.refresh(now, kind, load);
         self.plan.ask(&self.request, now.0, &mut self.waiting, &mut self.moves);
         self.take_moves();
-        let mut waiting = core::mem::take(&mut self.waiting).into_iter();
+        let asked = core::mem::take(&mut self.waiting);
+        let mut waiting = asked.iter().copied();
         let plans = parts.iter().zip(lates).map(|(part, late)| {
             if part.holders.is_empty() {
                 return None;
@@ -171,7 +157,9 @@ impl Policy for MaxFlowAdaptive {
             self.kept.insert(part.id, kept);
             Some(plan)
         });
-        plans.collect()
+        let plans = plans.collect();
+        self.waiting = asked;
+        plans
     }
 
     fn next(&mut self, now: Time, part: &Part<'_>, course: &Course, load: &Load) -> Next {

@@ -6,8 +6,9 @@
 //! planned is asked of another holder.
 
 use super::load::Load;
-use super::policy::{Course, First, Members, Next, Part, Plan, Policy};
-use super::quickest::late;
+use super::pace::Kind;
+use super::policy::{Course, Members, Next, Part, Plan, Policy};
+use super::quickest::{late, with_a_look};
 use super::rescue;
 use super::retrieval::{Choice, Chooser, Disk, Request};
 use base::{BrickId, Time};
@@ -27,14 +28,18 @@ impl Numbers {
         self.bricks.clear();
     }
 
-    /// A brick's number; whether it is a new one.
-    pub(super) fn of(&mut self, brick: BrickId) -> (u32, bool) {
+    /// A brick's number.
+    pub(super) fn of(&mut self, brick: BrickId) -> u32 {
         let at = self.bricks.iter().position(|known| *known == brick);
-        let is_new = at.is_none();
-        if is_new {
+        at.unwrap_or_else(|| {
             self.bricks.push(brick);
-        }
-        (at.unwrap_or(self.bricks.len() - 1) as u32, is_new)
+            self.bricks.len() - 1
+        }) as u32
+    }
+
+    /// All of them, by their numbers.
+    fn bricks(&self) -> impl Iterator<Item = BrickId> {
+        self.bricks.iter().copied()
     }
 
     /// How many there are.
@@ -73,14 +78,38 @@ impl Planned {
     }
 }
 
-/// The holders of a part that are to be considered: not those that are late.
-pub(super) fn candidates<'a>(
+/// Makes a request of parts, each with those of its holders that are not late, by the numbers that `number` gives to bricks; a part without
+/// holders is left out. Gives who is late of each part.
+pub(super) fn gather(
     now: Time,
-    part: &'a Part<'_>,
+    parts: &[Part<'_>],
     load: &Load,
-) -> (impl Iterator<Item = (u8, BrickId)> + use<'a>, Members) {
+    request: &mut Request,
+    mut number: impl FnMut(BrickId) -> u32,
+) -> Vec<Members> {
+    request.clear();
+    let mut lates = Vec::with_capacity(parts.len());
+    for part in parts {
+        let late = late(now, part, load);
+        lates.push(late);
+        let (mut holders, mut count) = ([0; 64], 0);
+        for (_, brick) in part.holders.iter().filter(|(slot, _)| !late.has(*slot)) {
+            holders[count] = number(*brick);
+            count += 1;
+        }
+        if count > 0 {
+            request.push(&holders[..count]);
+        }
+    }
+    lates
+}
+
+/// The holder that is expected to answer first, of those that are not late.
+pub(super) fn earliest(now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
     let late = late(now, part, load);
-    (part.holders.iter().copied().filter(move |(slot, _)| !late.has(*slot)), late)
+    let finish_ns = |brick: BrickId| load.disk(now, brick, part.kind).finish_ns(1);
+    let candidates = part.holders.iter().filter(|(slot, _)| !late.has(*slot));
+    candidates.min_by_key(|(slot, brick)| (finish_ns(*brick), *slot)).map(|(slot, _)| *slot)
 }
 
 /// A read begins at this holder, which is expected to answer at this time. One that is late is asked as well now and then, to see
@@ -92,15 +121,7 @@ pub(super) fn begins(
     late: Members,
     load: &mut Load,
 ) -> Plan {
-    let mut looks = part.holders.iter().filter(|(slot, _)| late.has(*slot));
-    let look = looks.find(|(_, brick)| load.is_look_due(now, *brick, part.kind)).map(|(slot, _)| *slot);
-    let first = match look {
-        None => First::One(slot),
-        Some(look) => {
-            let all = part.holders.iter().map(|(slot, _)| *slot).fold(Members::default(), Members::with);
-            First::Contest { left_out: all.without(slot), beside: Members::one(look) }
-        }
-    };
+    let first = with_a_look(now, part, slot, late, load);
     let planned = Duration::from_nanos(at_ns.saturating_sub(now.0));
     let wait = rescue::delay(now, part.kind, part.holders, load).max(planned * PLANNED_FACTOR);
     Plan { first, wait: (part.holders.len() > 1).then_some(wait) }
@@ -108,9 +129,7 @@ pub(super) fn begins(
 
 impl Policy for Planned {
     fn one(&mut self, now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
-        let (candidates, _) = candidates(now, part, load);
-        let finish_ns = |brick: BrickId| load.disk(now, brick, part.kind).finish_ns(1);
-        candidates.min_by_key(|(slot, brick)| (finish_ns(*brick), *slot)).map(|(slot, _)| slot)
+        earliest(now, part, load)
     }
 
     fn first(&mut self, now: Time, part: &Part<'_>, load: &mut Load) -> Option<Plan> {
@@ -121,25 +140,10 @@ impl Policy for Planned {
         let Planned { chooser, numbers, disks, request, chosen } = self;
         numbers.clear();
         disks.clear();
-        request.clear();
-        let mut lates = Vec::with_capacity(parts.len());
-        for part in parts {
-            let (candidates, late) = candidates(now, part, load);
-            lates.push(late);
-            let mut holders = [0; 64];
-            let mut count = 0;
-            for (_, brick) in candidates {
-                let (number, is_new) = numbers.of(brick);
-                if is_new {
-                    disks.push(load.disk(now, brick, part.kind));
-                }
-                holders[count] = number;
-                count += 1;
-            }
-            if count > 0 {
-                request.push(&holders[..count]);
-            }
-        }
+        let lates = gather(now, parts, load, request, |brick| numbers.of(brick));
+        // The parts of a request are of one kind but for what is left over at its ends.
+        let kind = parts.first().map_or(Kind::Read, |part| part.kind);
+        disks.extend(numbers.bricks().map(|brick| load.disk(now, brick, kind)));
         chooser.choose(disks, request, chosen);
         keep_together(request, chosen);
         let mut chosen = chosen.iter();
@@ -174,8 +178,7 @@ fn keep_together(request: &Request, chosen: &mut [u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribute::pace::Kind;
-    use crate::distribute::policy::PartId;
+    use crate::distribute::policy::{First, PartId};
     use wire::Wait;
 
     const HOLDERS: [(u8, BrickId); 3] = [(0, BrickId(1)), (1, BrickId(2)), (2, BrickId(3))];

@@ -66,6 +66,19 @@ pub(super) fn late(now: Time, part: &Part<'_>, load: &Load) -> Members {
     if late.len() as usize == part.holders.len() { Members::default() } else { late }
 }
 
+/// Asks one holder; one that is late is asked as well now and then, to see whether it still is.
+pub(super) fn with_a_look(now: Time, part: &Part<'_>, slot: u8, late: Members, load: &mut Load) -> First {
+    let mut looks = part.holders.iter().filter(|(slot, _)| late.has(*slot));
+    let look = looks.find(|(_, brick)| load.is_look_due(now, *brick, part.kind)).map(|(slot, _)| *slot);
+    match look {
+        None => First::One(slot),
+        Some(look) => {
+            let all = part.holders.iter().map(|(slot, _)| *slot).fold(Members::default(), Members::with);
+            First::Contest { left_out: all.without(slot), beside: Members::one(look) }
+        }
+    }
+}
+
 impl Quickest {
     fn of_the_quick(&mut self, now: Time, part: &Part<'_>, late: Members, load: &Load) -> Option<u8> {
         if late.is_empty() {
@@ -93,15 +106,7 @@ impl Policy for Quickest {
         let late = late(now, part, load);
         let slot = self.of_the_quick(now, part, late, load)?;
         let brick = part.holders.iter().find(|(holder, _)| *holder == slot).map(|(_, brick)| *brick)?;
-        let mut looks = part.holders.iter().filter(|(slot, _)| late.has(*slot));
-        let look = looks.find(|(_, brick)| load.is_look_due(now, *brick, part.kind)).map(|(slot, _)| *slot);
-        let first = match look {
-            None => First::One(slot),
-            Some(look) => {
-                let all = part.holders.iter().map(|(slot, _)| *slot).fold(Members::default(), Members::with);
-                First::Contest { left_out: all.without(slot), beside: Members::one(look) }
-            }
-        };
+        let first = with_a_look(now, part, slot, late, load);
         // Where all are overrun, asking twice would only make it worse: a rescue's delay says so.
         let late = late_after(load.pace().measure(now, brick, part.kind));
         let wait = late.min(rescue::delay(now, part.kind, part.holders, load));
