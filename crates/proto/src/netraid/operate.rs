@@ -89,10 +89,9 @@ pub(crate) trait Operate {
     fn on_moved(&mut self, _cx: &mut Context<'_>, _from: u8, _to: u8) -> Progress<Self::Outcome> {
         Progress::Waits
     }
-    /// The member at `slot` has withdrawn a question: no answer comes to it.
-    fn on_withdrawn(&mut self, cx: &mut Context<'_>, _slot: u8) -> Progress<Self::Outcome> {
-        cx.forget_calls();
-        self.start(cx)
+    /// The member at `slot` has withdrawn what was asked back of it: no answer comes.
+    fn on_withdrawn(&mut self, _cx: &mut Context<'_>, _slot: u8) -> Progress<Self::Outcome> {
+        unreachable!("it asks nothing back")
     }
     /// A new view of its group began; what it had begun is ended. By beginning again an operation finds its branch anew,
     /// so none goes to the branch of an old view under a new one.
@@ -407,11 +406,9 @@ impl Shared {
         }
     }
 
-    /// A brick has withdrawn a question that was not given up: whose it was, and which member's. `None` where another brick was asked, or
-    /// nobody asks any more.
+    /// A brick has withdrawn a question that it was asked back: whose it was, and which member's. `None` for any other.
     pub(crate) fn withdrawn(&mut self, brick: BrickId, id: CallId) -> Option<(OperationId, u8)> {
-        self.calls.get(id).filter(|call| call.brick == brick)?;
-        let call = self.calls.end(id)?;
+        let call = self.calls.withdrawn(brick, id)?;
         self.charges.given_up(&call);
         self.choice.withdrawn(id, &call);
         Some((call.operation, call.slot))

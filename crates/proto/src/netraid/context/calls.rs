@@ -26,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) kind: Option<Kind>,
     /// Of several that were asked the same only one answers: silence says nothing.
     pub(crate) is_contested: bool,
+    /// Whether the member was asked to withdraw it.
+    is_called_back: bool,
     /// What it costs its stream; none where it leads to no access of a disk.
     pub(crate) charge: Option<Charge>,
 }
@@ -50,6 +52,7 @@ impl Call {
             question,
             kind,
             is_contested,
+            is_called_back: false,
             charge,
         }
     }
@@ -144,9 +147,17 @@ impl Calls {
 
     /// A question is to be withdrawn, if its brick has not begun with it; its answer is waited for all the same.
     pub(crate) fn call_back(&mut self, id: CallId) {
-        if let Some(call) = self.outstanding.get(&id).copied() {
+        if let Some(call) = self.outstanding.get_mut(&id) {
+            call.is_called_back = true;
+            let call = *call;
             self.call_off(id, &call);
         }
+    }
+
+    /// `brick` has withdrawn a question that it was asked back: it is outstanding no more. `None` for any other, whatever a brick says.
+    pub(crate) fn withdrawn(&mut self, brick: BrickId, id: CallId) -> Option<Call> {
+        self.outstanding.get(&id).filter(|call| call.brick == brick && call.is_called_back)?;
+        self.outstanding.remove(&id)
     }
 
     /// The operations that wait for an answer of `brick`.

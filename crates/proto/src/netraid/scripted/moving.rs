@@ -1,12 +1,13 @@
 //! A read that its policy wants moved: it is asked of the other holder when the first has withdrawn it, and not before.
 
+use super::turns::write;
 use super::{Asked, FAMILY, GROUP, Script, span};
 use crate::counters::Counter;
 use crate::distribute::load::Load;
 use crate::distribute::policy::{Moved, Part, PartId, Policy};
 use crate::netraid::operate::Operation;
 use crate::netraid::read::ReadOperation;
-use base::{BrickId, Time};
+use base::{BrickId, Stamp, Time};
 use wire::{ReadPolicy, VolumeInfo};
 
 /// Asks the first holder; each read moves the one before it to the second.
@@ -88,11 +89,22 @@ fn nobody_withdraws_what_another_was_asked() {
 }
 
 #[test]
-fn what_is_withdrawn_unasked_is_asked_anew() {
+fn what_nobody_asked_back_is_not_withdrawn() {
     let (mut script, _, second) = two_reads();
     script.coordinator.on_cancelled(BrickId(1), &[second.call()], &[]);
-    let anew = script.wait();
-    assert_eq!(anew.len(), 1);
-    script.shows(&anew[0], 9, &[], true);
+    assert!(script.asked().is_empty());
+    script.shows(&second, 9, &[], true);
+    assert!(script.outcome().is_some());
+}
+
+/// Nobody asks a prepare back. A write whose member says that it has withdrawn its prepare waits for the answer all the same.
+#[test]
+fn no_prepare_is_withdrawn() {
+    let mut script = Script::new("raid1x3", 0b111, 0);
+    script.begin(write());
+    let asked = script.asked();
+    script.coordinator.on_cancelled(BrickId(1), &[asked[0].call()], &[]);
+    assert!(script.asked().is_empty(), "nothing begins anew");
+    asked.iter().for_each(|asked| script.takes(asked, 0, Stamp::ZERO));
     assert!(script.outcome().is_some());
 }

@@ -17,7 +17,7 @@ use wire::{Message, PrepareOutcome, ReadOutcome, ReadPolicy, Scope, VolumeInfo, 
 
 const MINUTE: u128 = 60_000;
 
-fn write() -> Operation {
+pub(super) fn write() -> Operation {
     let request = RequestId { client: ClientId(5), sequence: 1 };
     let origin = Origin { request, floor: 0, part: 0 };
     let content = Content::Blocks(block(1));
