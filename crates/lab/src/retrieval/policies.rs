@@ -118,7 +118,7 @@ fn system(
         Situation::Cached => Locality::Hot { share: 0.8, space: 0.1 },
         Situation::Plain | Situation::Slow => Locality::Uniform,
     };
-    let sizes = Sizes::Blocks((count("policy_request_kib") / 4).max(1) as u32);
+    let sizes = Sizes::Chunks((count("policy_request_kib") / 4).max(1) as u32);
     let mix = Mix { reads: parameters.number("policy_read_share"), sizes, locality };
     let requests = scale.of(count("policy_requests")) * u64::from(GROUPS);
     System {
@@ -205,6 +205,11 @@ impl Experiment for Policies {
                 "one disk slow, slow disks: claims over hashing, 99th percentile",
                 over(Situation::Slow, 0, "claim", "hash", p99),
                 [0.0, 0.5],
+            ),
+            shape(
+                "caches, slow disks: planning over shortest queue, mean response",
+                over(Situation::Cached, 0, "max-flow-adaptive", "shortest-queue", mean),
+                [0.0, 0.8],
             ),
             shape(
                 "fast SSDs: the slowest of all policies over the fastest, mean response",

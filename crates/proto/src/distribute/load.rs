@@ -1,5 +1,6 @@
 //! What an asker knows of bricks: its own questions outstanding at each, and how long answers take lately.
 
+use super::cached::Cached;
 use super::disks::Disks;
 use super::pace::{Kind, Pace};
 use super::retrieval::Disk;
@@ -18,6 +19,7 @@ pub struct Load {
     outstanding: HashMap<BrickId, u32>,
     pace: Pace,
     disks: Disks,
+    cached: Cached,
     /// When a slow brick that others stand in for is asked again, to see whether it still is.
     looked: BTreeMap<BrickId, Time>,
 }
@@ -53,6 +55,11 @@ impl Load {
     /// How busy their disks are.
     pub fn disks_mut(&mut self) -> &mut Disks {
         &mut self.disks
+    }
+
+    /// What they are likely to have in memory.
+    pub fn cached_mut(&mut self) -> &mut Cached {
+        &mut self.cached
     }
 
     /// A brick's disk as far as is known, for reads of a kind.

@@ -10,7 +10,7 @@
 
 use super::load::Load;
 use super::pace::Kind;
-use super::planned::{Numbers, begins, earliest, gather};
+use super::planned::{Numbers, earliest, gather};
 use super::policy::{Course, Moved, Next, Part, PartId, Plan, Policy};
 use super::rescue;
 use super::retrieval::{self, Fairness, Move, Request, Waiting};
@@ -134,28 +134,26 @@ impl Policy for MaxFlowAdaptive {
         let Some(kind) = parts.first().map(|part| part.kind) else { return Vec::new() };
         self.expire(now);
         let numbers = &mut self.numbers;
-        let lates = gather(now, parts, load, &mut self.request, |brick| numbers.of(brick));
+        let known = gather(now, parts, load, &mut self.request, |brick| numbers.of(brick));
         self.plan.grow(self.numbers.len());
         self.refresh(now, kind, load);
         self.plan.ask(&self.request, now.0, &mut self.waiting, &mut self.moves);
         self.take_moves();
         let asked = core::mem::take(&mut self.waiting);
         let mut waiting = asked.iter().copied();
-        let plans = parts.iter().zip(lates).map(|(part, late)| {
-            if part.holders.is_empty() {
-                return None;
-            }
-            let bucket = waiting.next()?;
-            let at = self.plan.waits_at(bucket)?;
-            let kept = Kept { waiting: bucket, at, holders: part.holders.to_vec() };
-            let slot = kept.slot(self.numbers.brick(at))?;
-            let plan = begins(now, part, (slot, self.plan.finish_ns(at)), late, load);
-            self.of.resize(self.of.len().max(bucket.index() + 1), part.id);
-            self.of[bucket.index()] = part.id;
-            self.order.push_back((now, part.id));
-            self.forget(part.id);
-            self.kept.insert(part.id, kept);
-            Some(plan)
+        let plans = parts.iter().zip(known).map(|(part, known)| {
+            known.begins(now, part, load, || {
+                let bucket = waiting.next()?;
+                let at = self.plan.waits_at(bucket)?;
+                let kept = Kept { waiting: bucket, at, holders: part.holders.to_vec() };
+                let slot = kept.slot(self.numbers.brick(at))?;
+                self.of.resize(self.of.len().max(bucket.index() + 1), part.id);
+                self.of[bucket.index()] = part.id;
+                self.order.push_back((now, part.id));
+                self.forget(part.id);
+                self.kept.insert(part.id, kept);
+                Some((slot, self.plan.finish_ns(at)))
+            })
         });
         let plans = plans.collect();
         self.waiting = asked;

@@ -15,11 +15,12 @@
 //! | [`max_flow_adaptive`] | the asker, with reads of earlier requests that have not begun | at once, and again for later requests |
 //! | [`usual`] | as contest or as quickest, by what the devices are | |
 //!
-//! Reading order: [`policy`] (what a policy is), a policy, [`policies`] (all that a gateway has). [`load`] and [`pace`] are what
-//! an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
+//! Reading order: [`policy`] (what a policy is), a policy, [`policies`] (all that a gateway has). [`load`], [`pace`], [`disks`] and [`cached`] are
+//! what an asker knows of bricks, [`rescue`] how long it waits, [`row`] what parity layouts do, where there is one holder only.
 //!
 //! A new policy is a file here (with its `mod` line), a line in [`policies::shipped`], and its name in [`wire::ReadPolicy`].
 
+pub mod cached;
 pub mod claim;
 pub mod contest;
 pub mod disks;

@@ -2,6 +2,9 @@
 //! are and how long they take ([`super::disks`]). `online` picks read by read, `max-flow-conservative` so that the last read of the
 //! request is answered as early as can be.
 //!
+//! A read that is likely answered from a brick's memory ([`super::cached`]) goes there, where that is expected to be sooner than the
+//! earliest disk. It has no part in the plan then, and is never moved.
+//!
 //! Holders that are late are left out, and looked at now and then, as in [`super::quickest`]; a read that takes much longer than
 //! planned is asked of another holder.
 
@@ -78,20 +81,48 @@ impl Planned {
     }
 }
 
-/// Makes a request of parts, each with those of its holders that are not late, by the numbers that `number` gives to bricks; a part without
-/// holders is left out. Gives who is late of each part.
+/// What is known of a part before it is planned.
+pub(super) struct Known {
+    late: Members,
+    /// Who likely has it in memory and is asked for it, and when the answer is expected. Such a part is not in the request.
+    cached: Option<(u8, u64)>,
+}
+
+impl Known {
+    /// How the part begins: at this holder and time as planned, which is not asked for where memory has it.
+    pub(super) fn begins(
+        self,
+        now: Time,
+        part: &Part<'_>,
+        load: &mut Load,
+        planned: impl FnOnce() -> Option<(u8, u64)>,
+    ) -> Option<Plan> {
+        if part.holders.is_empty() {
+            return None;
+        }
+        let first = self.cached.or_else(planned)?;
+        Some(begins(now, part, first, self.late, load))
+    }
+}
+
+/// Makes a request of parts, each with those of its holders that are not late, by the numbers that `number` gives to bricks. A part without
+/// holders is left out, and so is one that memory is expected to answer before any disk.
 pub(super) fn gather(
     now: Time,
     parts: &[Part<'_>],
-    load: &Load,
+    load: &mut Load,
     request: &mut Request,
     mut number: impl FnMut(BrickId) -> u32,
-) -> Vec<Members> {
+) -> Vec<Known> {
     request.clear();
-    let mut lates = Vec::with_capacity(parts.len());
+    let mut known = Vec::with_capacity(parts.len());
     for part in parts {
         let late = late(now, part, load);
-        lates.push(late);
+        let cached = in_memory(now, part, late, load);
+        known.push(Known { late, cached });
+        if cached.is_some() {
+            continue;
+        }
         let (mut holders, mut count) = ([0; 64], 0);
         for (_, brick) in part.holders.iter().filter(|(slot, _)| !late.has(*slot)) {
             holders[count] = number(*brick);
@@ -101,7 +132,19 @@ pub(super) fn gather(
             request.push(&holders[..count]);
         }
     }
-    lates
+    known
+}
+
+/// The holder that likely has a part in memory, and when it is expected to answer, whether memory has it or the disk must: where that is no
+/// later than at the earliest disk.
+fn in_memory(now: Time, part: &Part<'_>, late: Members, load: &mut Load) -> Option<(u8, u64)> {
+    let (cached_at, likely) = load.cached_mut().likely(part.address)?;
+    let candidates = part.holders.iter().filter(|(slot, _)| !late.has(*slot));
+    let wait_ns = |brick: BrickId| load.disk(now, brick, part.kind).finish_ns(1).saturating_sub(now.0);
+    let (slot, _) = candidates.clone().find(|(_, brick)| *brick == cached_at)?;
+    let expected_ns = ((1.0 - likely) * wait_ns(cached_at) as f64) as u64;
+    let earliest_ns = candidates.map(|(_, brick)| wait_ns(*brick)).min()?;
+    (expected_ns <= earliest_ns).then_some((*slot, now.0 + expected_ns))
 }
 
 /// The holder that is expected to answer first, of those that are not late.
@@ -114,13 +157,7 @@ pub(super) fn earliest(now: Time, part: &Part<'_>, load: &Load) -> Option<u8> {
 
 /// A read begins at this holder, which is expected to answer at this time. One that is late is asked as well now and then, to see
 /// whether it still is.
-pub(super) fn begins(
-    now: Time,
-    part: &Part<'_>,
-    (slot, at_ns): (u8, u64),
-    late: Members,
-    load: &mut Load,
-) -> Plan {
+fn begins(now: Time, part: &Part<'_>, (slot, at_ns): (u8, u64), late: Members, load: &mut Load) -> Plan {
     let first = with_a_look(now, part, slot, late, load);
     let planned = Duration::from_nanos(at_ns.saturating_sub(now.0));
     let wait = rescue::delay(now, part.kind, part.holders, load).max(planned * PLANNED_FACTOR);
@@ -140,21 +177,20 @@ impl Policy for Planned {
         let Planned { chooser, numbers, disks, request, chosen } = self;
         numbers.clear();
         disks.clear();
-        let lates = gather(now, parts, load, request, |brick| numbers.of(brick));
+        let known = gather(now, parts, load, request, |brick| numbers.of(brick));
         // The parts of a request are of one kind but for what is left over at its ends.
         let kind = parts.first().map_or(Kind::Read, |part| part.kind);
         disks.extend(numbers.bricks().map(|brick| load.disk(now, brick, kind)));
         chooser.choose(disks, request, chosen);
         keep_together(request, chosen);
         let mut chosen = chosen.iter();
-        let plans = parts.iter().zip(lates).map(|(part, late)| {
-            if part.holders.is_empty() {
-                return None;
-            }
-            let number = *chosen.next()?;
-            let brick = numbers.brick(number);
-            let slot = part.holders.iter().find(|(_, holder)| *holder == brick)?.0;
-            Some(begins(now, part, (slot, disks[number as usize].free_ns), late, load))
+        let plans = parts.iter().zip(known).map(|(part, known)| {
+            known.begins(now, part, load, || {
+                let number = *chosen.next()?;
+                let brick = numbers.brick(number);
+                let slot = part.holders.iter().find(|(_, holder)| *holder == brick)?.0;
+                Some((slot, disks[number as usize].free_ns))
+            })
         });
         plans.collect()
     }
@@ -232,5 +268,20 @@ mod tests {
         let nobody = Part { holders: &[], ..part(0) };
         let plans = Planned::max_flow().plan(Time::ZERO, &[part(0), nobody, part(1)], &mut known([1, 1, 1]));
         assert_eq!(plans.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
+    }
+
+    #[test]
+    fn what_memory_has_is_read_there_unless_its_disk_would_be_too_late_if_it_had_not() {
+        for mut policy in [Planned::online(), Planned::max_flow()] {
+            let mut load = known([100, 100, 100]);
+            load.cached_mut().likely(0);
+            // Of what the third brick was asked again, three of four were in its memory.
+            (0..100).for_each(|at| load.cached_mut().answered(BrickId(3), 0, at % 4 > 0));
+            assert_eq!(slots(&mut policy, &mut load, 1), [2]);
+            assert_eq!(slots(&mut policy, &mut load, 3), [2, 0, 1], "the others are planned");
+            let wait = Wait { turn_us: 0, disk_us: 100, queued: 50 };
+            load.disks_mut().heard(Time::ZERO, BrickId(3), wait);
+            assert_eq!(slots(&mut policy, &mut load, 1), [0], "one of four would wait for long");
+        }
     }
 }

@@ -8,8 +8,9 @@
 
 use super::load::Load;
 use super::pace::Kind;
-use base::{BrickId, Time};
+use base::{BLOCK_U64, BrickId, Time};
 use core::time::Duration;
+use wire::Span;
 
 /// Members of a group, by slot: up to 64, as groups of the simulator may have; those of volumes have 32 (`wire::Slots`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,11 +59,16 @@ impl Members {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PartId(pub u64);
 
+/// Where blocks of a branch lie, as policies know it: the same for whoever asks.
+pub fn address(span: &Span) -> u64 {
+    (span.volume.0 << 24 ^ span.lba).wrapping_mul(BLOCK_U64)
+}
+
 /// A read of what lies at one place, as policies see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     pub id: PartId,
-    /// In bytes, the same for whoever asks.
+    /// See [`address`].
     pub address: u64,
     /// As what its answers' times count.
     pub kind: Kind,

@@ -102,6 +102,8 @@ pub enum Sizes {
     Uniform { least: u32, most: u32 },
     /// So many blocks of 4 KiB, each request beginning with a block.
     Blocks(u32),
+    /// Chunks of so many blocks: a request never has parts of two of them.
+    Chunks(u32),
 }
 
 /// Where requests go.
@@ -210,8 +212,12 @@ impl Mix {
                 draw.below(if is_hot { hot } else { space })
             }
         };
-        let is_aligned = matches!(self.sizes, Sizes::Blocks(_));
-        let sector = if is_aligned { sector - sector % BLOCK_SECTORS } else { sector };
+        let unit = match self.sizes {
+            Sizes::Blocks(_) => BLOCK_SECTORS,
+            Sizes::Chunks(count) => u64::from(count) * BLOCK_SECTORS,
+            Sizes::Exponential(_) | Sizes::Fixed(_) | Sizes::Uniform { .. } => 1,
+        };
+        let sector = sector - sector % unit;
         Shape { sector, count, is_write: uniform(draw) >= self.reads }
     }
 
@@ -219,7 +225,7 @@ impl Mix {
         match self.sizes {
             Sizes::Fixed(count) => count,
             Sizes::Uniform { least, most } => draw.between(u64::from(least), u64::from(most)) as u32,
-            Sizes::Blocks(count) => count * BLOCK_SECTORS as u32,
+            Sizes::Blocks(count) | Sizes::Chunks(count) => count * BLOCK_SECTORS as u32,
             Sizes::Exponential(mean) => libm::ceil(exponential(draw) * mean / 512.0) as u32,
         }
     }

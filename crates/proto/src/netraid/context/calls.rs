@@ -2,6 +2,7 @@
 
 use super::charges::Charge;
 use crate::distribute::pace::Kind;
+use crate::distribute::policy;
 use crate::netraid::answer::{Answer, CallId, Question};
 use crate::netraid::outcome::OperationId;
 use crate::seat::NOTICE_EVERY;
@@ -24,6 +25,8 @@ pub(crate) struct Call {
     question: Question,
     /// As what its answer's time counts; none where it is not measured.
     pub(crate) kind: Option<Kind>,
+    /// What is read, as policies know it; none of other questions.
+    pub(crate) address: Option<u64>,
     /// Of several that were asked the same only one answers: silence says nothing.
     pub(crate) is_contested: bool,
     /// Whether the member was asked to withdraw it.
@@ -42,6 +45,10 @@ impl Call {
     ) -> Call {
         let is_contested = matches!(message, Message::Read { contest: Some(_), .. });
         let (question, kind) = (Question::of(message), Kind::of(message));
+        let address = match message {
+            Message::Read { content: true, span, .. } => Some(policy::address(span)),
+            _ => None,
+        };
         Call {
             operation,
             brick,
@@ -51,6 +58,7 @@ impl Call {
             told: None,
             question,
             kind,
+            address,
             is_contested,
             is_called_back: false,
             charge,

@@ -172,6 +172,9 @@ impl Choice {
             self.load.disks_mut().heard(now, brick, wait);
         } else {
             self.load.disks_mut().answered(now, brick, kind, now.since(since), wait);
+            if let Some(address) = call.address {
+                self.load.cached_mut().answered(brick, address, wait.disk_us == 0);
+            }
             let response_ns = u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX);
             let disk_ns = u64::from(wait.disk_us) * 1000;
             // A brick of the release before does not tell how much of that was the disk.

@@ -1,10 +1,11 @@
 //! What a read reads, and what it met so far under the present view.
 
 use crate::distribute::pace::Kind;
+use crate::distribute::policy;
 use crate::layout::Geometry;
 use crate::netraid::members::{is_mirrored, participants, width_at};
 use crate::netraid::operate::Context;
-use base::{BLOCK_U64, BrickId, GroupId, Payload, Stamp, VolumeId};
+use base::{BrickId, GroupId, Payload, Stamp, VolumeId};
 use wire::{Contest, GroupView, Message, ReadPolicy, Scope, Slots, Span, WriteId};
 
 pub(super) struct Target {
@@ -53,7 +54,7 @@ impl Target {
 
     /// As policies by address know it.
     pub(super) fn address(&self) -> u64 {
-        (self.span.volume.0 << 24 ^ self.span.lba).wrapping_mul(BLOCK_U64)
+        policy::address(&self.span)
     }
 
     /// Who takes part in writes of this unit, as a current member or one that joins.
