@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 const OVERHEAD: usize = 192;
 
 /// Blocks by their place on the disk. An entry is a whole buffer, so that no small slice keeps a large buffer alive
-/// behind the accounts.
+/// behind the accounts; single blocks of it can be forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct BlockCache {
     limit: usize,
@@ -24,15 +24,28 @@ pub(crate) struct BlockCache {
 #[derive(Debug)]
 struct Buffer {
     first: u64,
-    sums: Vec<Checksum>,
+    /// None of a block that was forgotten.
+    sums: Vec<Option<Checksum>>,
+    /// Blocks that were not.
+    held: usize,
     content: Bytes,
     referenced: bool,
 }
 
 impl Buffer {
     fn has(&self, physical: u64) -> bool {
-        (self.first..self.first + self.sums.len() as u64).contains(&physical)
+        let index = physical.checked_sub(self.first);
+        index.and_then(|index| self.sums.get(index as usize)).is_some_and(Option::is_some)
     }
+
+    /// What it costs, with the blocks that were forgotten.
+    fn cost(&self) -> usize {
+        cost(&self.content, self.sums.len())
+    }
+}
+
+fn cost(content: &Bytes, blocks: usize) -> usize {
+    content.len() + OVERHEAD * (1 + blocks)
 }
 
 impl BlockCache {
@@ -49,7 +62,7 @@ impl BlockCache {
         }
         let buffer = self.buffers.get_mut(&self.last)?;
         let index = (physical - buffer.first) as usize;
-        if buffer.sums[index] != sum {
+        if buffer.sums[index] != Some(sum) {
             return None;
         }
         buffer.referenced = true;
@@ -58,7 +71,7 @@ impl BlockCache {
 
     /// Keeps the blocks from `first` on; `content` owns its buffer alone.
     pub(crate) fn insert(&mut self, first: u64, sums: Vec<Checksum>, content: Bytes) {
-        let cost = content.len() + OVERHEAD * (1 + sums.len());
+        let cost = cost(&content, sums.len());
         if cost > self.limit {
             return;
         }
@@ -66,7 +79,8 @@ impl BlockCache {
         let id = self.next;
         self.next += 1;
         self.blocks.extend((first..first + sums.len() as u64).map(|physical| (physical, id)));
-        self.buffers.insert(id, Buffer { first, sums, content, referenced: false });
+        let (held, sums) = (sums.len(), sums.into_iter().map(Some).collect());
+        self.buffers.insert(id, Buffer { first, sums, held, content, referenced: false });
         self.clock.push_back(id);
         self.bytes += cost;
         while self.bytes > self.limit {
@@ -74,10 +88,15 @@ impl BlockCache {
         }
     }
 
-    /// Forgets the buffers that hold any of `count` blocks from `first` on: they are about to change.
+    /// Forgets `count` blocks from `first` on: they are about to change. A buffer goes when less than half of it is left, so that what was
+    /// forgotten never takes more memory than what is held.
     pub(crate) fn forget(&mut self, first: u64, count: u64) {
         for physical in first..first + count {
-            if let Some(&id) = self.blocks.get(&physical) {
+            let Some(id) = self.blocks.remove(&physical) else { continue };
+            let buffer = self.buffers.get_mut(&id).expect("a mapped buffer exists");
+            buffer.sums[(physical - buffer.first) as usize] = None;
+            buffer.held -= 1;
+            if buffer.held * 2 < buffer.sums.len() {
                 self.remove(id);
             }
         }
@@ -102,11 +121,10 @@ impl BlockCache {
 
     fn remove(&mut self, id: u64) {
         let buffer = self.buffers.remove(&id).expect("a mapped buffer exists");
-        let count = buffer.sums.len();
-        for physical in buffer.first..buffer.first + count as u64 {
+        for (physical, _) in (buffer.first..).zip(&buffer.sums).filter(|(_, sum)| sum.is_some()) {
             self.blocks.remove(&physical);
         }
-        self.bytes -= buffer.content.len() + OVERHEAD * (1 + count);
+        self.bytes -= buffer.cost();
         // Stale names stay on the clock until it comes round; without this bound an idle clock could only grow.
         if self.clock.len() > 64 + self.buffers.len() * 2 {
             self.clock.retain(|id| self.buffers.contains_key(id));
@@ -115,10 +133,15 @@ impl BlockCache {
 
     /// Asserts that the accounts are true.
     pub(crate) fn check(&self) {
-        let held: usize =
-            self.buffers.values().map(|b| b.content.len() + OVERHEAD * (1 + b.sums.len())).sum();
-        assert_eq!(held, self.bytes, "the cache's accounts");
-        assert_eq!(self.buffers.values().map(|b| b.sums.len()).sum::<usize>(), self.blocks.len());
+        assert_eq!(
+            self.buffers.values().map(Buffer::cost).sum::<usize>(),
+            self.bytes,
+            "the cache's accounts"
+        );
+        assert_eq!(self.buffers.values().map(|buffer| buffer.held).sum::<usize>(), self.blocks.len());
+        let is_true =
+            |(physical, id): (&u64, &u64)| self.buffers.get(id).is_some_and(|buffer| buffer.has(*physical));
+        assert!(self.blocks.iter().all(is_true), "a block is mapped to a buffer that does not hold it");
         assert!(self.bytes <= self.limit);
     }
 }
@@ -140,8 +163,28 @@ mod tests {
         assert_eq!(first(cache.get(99, 99)), Some(99));
         cache.insert(98, vec![1, 2], Bytes::from(vec![7; 2 * BLOCK]));
         assert_eq!(first(cache.get(99, 2)), Some(7));
-        cache.forget(99, 1);
-        assert!(cache.get(98, 1).is_none());
+        cache.forget(98, 2);
+        assert!(cache.get(98, 1).is_none() && cache.get(99, 2).is_none());
+        cache.check();
+    }
+
+    #[test]
+    fn a_block_that_is_forgotten_does_not_cost_its_neighbours_until_half_of_them_are_gone() {
+        let mut cache = BlockCache::new(1 << 20);
+        cache.insert(8, vec![8, 9, 10, 11], Bytes::from(vec![7; 4 * BLOCK]));
+        assert!(cache.get(8, 8).is_some());
+        cache.forget(9, 1);
+        assert!(cache.get(9, 9).is_none() && cache.get(10, 10).is_some());
+        // What was forgotten has changed, and is found where it is now.
+        cache.insert(9, vec![90], Bytes::from(vec![8; BLOCK]));
+        assert!(cache.get(10, 10).is_some());
+        assert_eq!(cache.get(9, 90).map(|(buffer, offset)| buffer[offset]), Some(8));
+        cache.check();
+        let before = cache.bytes();
+        cache.forget(10, 1);
+        assert_eq!(cache.bytes(), before, "half is left");
+        cache.forget(8, 1);
+        assert!(cache.get(11, 11).is_none() && cache.bytes() < before && cache.get(9, 90).is_some());
         cache.check();
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::device::Run;
 use crate::metadata::Key;
-use crate::superblock::SLOT_BLOCKS;
 use base::{BLOCK, Checksum};
 use bytes::Bytes;
 use wire::disk::Blocks;
@@ -51,15 +50,11 @@ impl Pass {
         }
     }
 
-    /// Adds a block to the runs to be read; a run stays within one slot.
+    /// Adds a block to the runs to be read. Slots that were written one after the other mostly lie so on the disk, and a run goes on from
+    /// one to the next: it is one access of the disk.
     pub(crate) fn miss(&mut self, index: u32, physical: u64, sum: Checksum) {
         match self.runs.last_mut() {
-            Some(run)
-                if run.first + run.blocks.len() as u64 == physical
-                    && !physical.is_multiple_of(SLOT_BLOCKS) =>
-            {
-                run.blocks.push((index, sum));
-            }
+            Some(run) if run.first + run.blocks.len() as u64 == physical => run.blocks.push((index, sum)),
             _ => self.runs.push(Run { first: physical, blocks: vec![(index, sum)] }),
         }
     }

@@ -663,7 +663,8 @@ fn a_read_that_is_left_to_another_brick_is_over_and_nothing_else_is() {
     assert_eq!((words(&blocks.content), blocks.unreadable), (vec![5, 6], Vec::new()));
 }
 
-/// A read of two slots leads to two requests: had one of them been left, the other would have been served for nothing.
+/// A read of two slots that do not lie together leads to two requests: had one of them been left, the other would have been served for
+/// nothing.
 #[test]
 fn only_a_read_of_one_request_is_contested_at_the_disk() {
     let mut world = World::new(8 << 20, JOURNAL, 1);
@@ -674,7 +675,13 @@ fn only_a_read_of_one_request_is_contested_at_the_disk() {
     world.run(true);
     let holders = [BrickId(1), BrickId(2)].into();
     let contested = Some(Contested { attempt: Attempt::default(), holders });
-    for (count, requests, are_contested) in [(1, 1, true), (16, 1, true), (32, 2, false)] {
+    let cases = [(1, false, 1, true), (16, false, 1, true), (32, false, 1, true), (32, true, 2, false)];
+    for (count, is_first_moved, requests, are_contested) in cases {
+        if is_first_moved {
+            // It is written anew, to a slot behind the other.
+            write_all(&mut world, 1, 0, &values[..16], 2).unwrap();
+            world.run(true);
+        }
         let (token, contested) = (world.next_token(), contested.clone());
         world.command(Command::Read { token, span: span(1, 0, count), width: 1, content: true, contested });
         let asked: Vec<bool> = world
@@ -684,7 +691,7 @@ fn only_a_read_of_one_request_is_contested_at_the_disk() {
                 _ => None,
             })
             .collect();
-        assert_eq!(asked, vec![are_contested; requests], "{count} blocks");
+        assert_eq!(asked, vec![are_contested; requests], "{count} blocks, {is_first_moved}");
         world.run(false);
     }
 }

@@ -6,5 +6,6 @@ mod faults;
 mod fsck;
 mod lost_pages;
 mod power_cut;
+mod read;
 mod scrub;
 mod turns;
