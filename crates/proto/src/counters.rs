@@ -108,6 +108,8 @@ base::named! {
         WriteInDoubtCommitted: "write in doubt committed",
         WriteMetUnreadableBlocks: "write met unreadable blocks",
         WriteRefusedByWaitDie: "write refused by wait-die",
+        ReadWaitedForALease: "read waited for a lease",
+        WriteRefusedForAnotherUnderWay: "write refused since another was under way",
         WriteRefusedForEver: "write refused for ever",
         WriteToAFrozenBranchRefused: "write to a frozen branch refused",
         WriteWaitedBehindAnUndecidedOne: "write waited behind an undecided one",

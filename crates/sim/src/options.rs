@@ -11,7 +11,7 @@ use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use store::Limits;
-use wire::{Placement, ReadPolicy};
+use wire::{Placement, Protocol, ReadPolicy};
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Options {
     /// The only placement rules to draw from, such as `periodic`; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placements: Vec<String>,
+    /// The only protocols to draw from, such as `gw,ts,2pcw+read`; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protocols: Vec<String>,
     /// Whether there are faults.
     pub faults: bool,
     /// About how many operations clients issue.
@@ -47,6 +50,7 @@ impl Default for Options {
             layouts: Vec::new(),
             read_policies: Vec::new(),
             placements: Vec::new(),
+            protocols: Vec::new(),
             faults: true,
             operations: None,
             plant: None,
@@ -63,6 +67,7 @@ pub(crate) struct VolumePlan {
     pub(crate) layout: Layout,
     pub(crate) read_policy: ReadPolicy,
     pub(crate) placement: Placement,
+    pub(crate) protocol: Protocol,
     pub(crate) stream: StreamId,
     pub(crate) unit_blocks: u32,
     /// Rows of stripe units whose blocks are written whole.
@@ -78,10 +83,12 @@ pub(crate) struct VolumePlan {
 impl VolumePlan {
     /// Its layout, and what about it is not usual.
     fn describe(&self) -> String {
-        match self.placement {
-            Placement::Hashed => format!("{} ({})", self.layout, self.read_policy),
-            placement => format!("{} ({}, {placement})", self.layout, self.read_policy),
-        }
+        let placement = Some(self.placement).filter(|placement| *placement != Placement::default());
+        let protocol = Some(self.protocol).filter(|protocol| *protocol != Protocol::default());
+        let of = placement.map(|placement| placement.to_string());
+        let of = of.into_iter().chain(protocol.map(|protocol| protocol.to_string()));
+        let unusual: String = of.map(|name| format!(", {name}")).collect();
+        format!("{} ({}{unusual})", self.layout, self.read_policy)
     }
 
     /// Blocks that a whole stripe holds.
@@ -273,6 +280,7 @@ impl Shape {
         let policies = draw_policies(seed, &options.read_policies);
         let mut volumes = draw_volumes(draw, bricks, &options.layouts, are_small, policies);
         draw_placements(seed, &options.placements, &mut volumes);
+        draw_protocols(seed, &options.protocols, &mut volumes);
         let operations = options.operations.unwrap_or(draw.between(1000, 4000));
         Shape {
             bricks,
@@ -438,6 +446,21 @@ fn draw_placements(seed: u64, wanted: &[String], volumes: &mut [VolumePlan]) {
     }
 }
 
+/// Protocols of a seed's volumes, drawn apart from all else. Half of them are the default one.
+fn draw_protocols(seed: u64, wanted: &[String], volumes: &mut [VolumePlan]) {
+    let parse = |name: &String| name.parse().unwrap_or_else(|error| panic!("{error}"));
+    let wanted: Vec<Protocol> = wanted.iter().map(parse).collect();
+    let all: Vec<Protocol> = Protocol::all().collect();
+    let mut draw = Draw::new(seed ^ 0x7072_6f74);
+    for plan in volumes {
+        plan.protocol = match &wanted[..] {
+            [] if draw.percent(50) => Protocol::default(),
+            [] => *draw.pick(&all),
+            wanted => *draw.pick(wanted),
+        };
+    }
+}
+
 fn draw_volumes(
     draw: &mut Draw,
     bricks: u32,
@@ -479,6 +502,7 @@ fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
         layout: *draw.pick(layouts),
         read_policy: ReadPolicy::default(),
         placement: Placement::default(),
+        protocol: Protocol::default(),
         stream: StreamId(number as u32),
         unit_blocks: *draw.pick(&[1, 2, 4, 4]),
         hot_stripes: draw.between(1, 3),

@@ -187,7 +187,7 @@ impl World {
             groups: plan.groups(),
             read_policy: plan.read_policy,
             io_timeout: wire::IoTimeout::default(),
-            protocol: wire::Protocol::default(),
+            protocol: plan.protocol,
             placement: plan.placement,
             stream: plan.stream,
             nonce: self.physics.draw().bits(),

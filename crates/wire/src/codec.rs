@@ -297,14 +297,14 @@ macro_rules! wire_struct {
 #[macro_export]
 macro_rules! wire_enum {
     ($name:ident { $($tag:literal => $variant:ident
-        $({ $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)? })? $(( $($item:ident),* ))?),* $(,)? }) => {
+        $({ $($field:ident),* $(,)? $(; since $age:literal: $($late:ident),+)* })? $(( $($item:ident),* ))?),* $(,)? }) => {
         impl $crate::Wire for $name {
             fn encode(&self, out: &mut $crate::Writer<'_>) {
                 match self {
-                    $($name::$variant $({ $($field,)* $($($late),+)? })? $(( $($item),* ))? => {
+                    $($name::$variant $({ $($field,)* $($($late,)+)* })? $(( $($item),* ))? => {
                         out.push($tag);
                         $($($crate::Wire::encode($field, out);)*)?
-                        $($(if out.knows($age) { $($crate::Wire::encode($late, out);)+ })?)?
+                        $($(if out.knows($age) { $($crate::Wire::encode($late, out);)+ })*)?
                         $($($crate::Wire::encode($item, out);)*)?
                     })*
                 }
@@ -313,9 +313,9 @@ macro_rules! wire_enum {
                 match <u8 as $crate::Wire>::decode(reader)? {
                     $($tag => {
                         $($(let $field = $crate::Wire::decode(reader)?;)*)?
-                        $($($(let $late = $crate::codec::since($age, reader)?;)+)?)?
+                        $($($(let $late = $crate::codec::since($age, reader)?;)+)*)?
                         $($(let $item = $crate::Wire::decode(reader)?;)*)?
-                        Ok($name::$variant $({ $($field,)* $($($late),+)? })? $(( $($item),* ))?)
+                        Ok($name::$variant $({ $($field,)* $($($late,)+)* })? $(( $($item),* ))?)
                     })*
                     tag => Err($crate::DecodeError::UnknownTag { what: stringify!($name), tag }),
                 }

@@ -566,7 +566,7 @@ impl AdminRequest {
         match self {
             AdminRequest::CreateStream { latency_us: 1.., .. }
             | AdminRequest::SetStream { latency_us: Some(_), .. } => Version(6),
-            AdminRequest::CreateVolume { placement, .. } => placement.since(),
+            AdminRequest::CreateVolume { placement, protocol, .. } => placement.since().max(protocol.since()),
             AdminRequest::CreateStream { .. }
             | AdminRequest::SetStream { .. }
             | AdminRequest::DeleteStream { .. }

@@ -33,7 +33,7 @@ pub use message::{
     Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
 };
 pub use policy::ReadPolicy;
-pub use protocol::{Placement, Protocol};
+pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol};
 pub use service::{Service, Wait};
 pub use stream::{
     BrickCapacity, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus,

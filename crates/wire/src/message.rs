@@ -8,7 +8,7 @@ use crate::directory::{
     VolumeMap,
 };
 use crate::{
-    Change, Completion, Decision, Fate, GroupView, Service, Slots, Span, StreamReport, Version, Wait,
+    Change, Completion, Decision, Fate, GroupView, Order, Service, Slots, Span, StreamReport, Version, Wait,
     WriteId, wire_enum, wire_struct,
 };
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
@@ -51,6 +51,8 @@ pub enum Message {
         /// The volume block at which this part of the request begins: tells parts of one request apart.
         part: u64,
         service: Service,
+        /// What it does where it meets another write under way.
+        order: Order,
     },
     /// Payload: the delta when it was wanted.
     Prepared {
@@ -563,7 +565,10 @@ pub enum IoError {
 }
 
 wire_enum!(Message {
-    0 => Prepare { operation, view, write, change, base, want_delta, request, floor, part; since 4: service },
+    0 => Prepare {
+        operation, view, write, change, base, want_delta, request, floor, part;
+        since 4: service; since 8: order
+    },
     1 => Prepared { operation, outcome; since 4: wait },
     2 => Decide { commits, aborts },
     3 => Read { operation, group, view, span, width, stamps, content, contest; since 4: service },

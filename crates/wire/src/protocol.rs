@@ -1,13 +1,146 @@
-//! The names of what a volume's data go by: the protocol of its writes, and the rule by which its groups and extents are placed.
+//! The names of protocols: `path,order,atomicity`, after Kenchammana-Hosekote et al., section 2.2. What each part does is in
+//! `proto::netraid`; what each protocol promises is told by `brickwork protocol explain`.
 
-use crate::{Version, Writer, choices};
+use crate::{DecodeError, Reader, Version, Wire, Writer, choices};
+use core::fmt;
+use core::str::FromStr;
 
 choices! {
-    /// Who coordinates, what orders, and what makes a write atomic: `path,order,atomicity`. Its parts are in `proto::netraid`.
-    Protocol, "protocol";
-    /// A gateway coordinates; stamps order, and a later one waits behind an earlier one; a write is prepared at all members, then
-    /// decided, and stamps are compared where a read has no lease.
-    GwTsWait2pcwRead = "gw,ts-wait,2pcw+read",
+    /// Who coordinates a client's request.
+    DataPath, "data path";
+    /// A gateway; which one does not matter.
+    Gateway = "gw",
+}
+
+choices! {
+    /// Which of the writes that want a block at the same time goes first.
+    Order, "order";
+    /// By stamps: a later write waits at a member behind an earlier one.
+    TsWait = "ts-wait",
+    /// By stamps: a write that meets another one under way is refused, and comes again.
+    Ts = "ts",
+}
+
+/// What keeps a write whole: a set of mechanisms.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Atomicity {
+    /// `read`: what members say is compared where one of them alone cannot answer a read.
+    pub checks_reads: bool,
+}
+
+impl Default for Atomicity {
+    fn default() -> Atomicity {
+        Atomicity { checks_reads: true }
+    }
+}
+
+/// What the writes and reads of a volume go by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Protocol {
+    pub path: DataPath,
+    pub order: Order,
+    pub atomicity: Atomicity,
+}
+
+impl Protocol {
+    /// All that there are.
+    pub fn all() -> impl Iterator<Item = Protocol> {
+        let of_order = |path, order| {
+            let with = move |checks_reads| Protocol { path, order, atomicity: Atomicity { checks_reads } };
+            [true, false].into_iter().map(with)
+        };
+        let of_path = move |path| Order::ALL.into_iter().flat_map(move |order| of_order(path, order));
+        DataPath::ALL.into_iter().flat_map(of_path)
+    }
+
+    /// The version of a directory that makes volumes with it.
+    pub(crate) fn since(self) -> Version {
+        if self == Protocol::default() { Version::OLDEST } else { Version(FAMILY) }
+    }
+}
+
+/// The version that brought protocols other than the default one.
+const FAMILY: u32 = 8;
+
+impl fmt::Display for Atomicity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(if self.checks_reads { "2pcw+read" } else { "2pcw" })
+    }
+}
+
+impl FromStr for Atomicity {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Atomicity, String> {
+        let mut has = [false; 2];
+        for part in name.split('+') {
+            let at = ["2pcw", "read"].iter().position(|known| *known == part);
+            has[at.ok_or_else(|| format!("'{part}' is no atomicity: there are 2pcw, read"))?] = true;
+        }
+        match has {
+            [true, checks_reads] => Ok(Atomicity { checks_reads }),
+            [false, _] => Err(format!(
+                "atomicity '{name}' lacks 2pcw: what a read finds to be half a write can only be mended by what a write has prepared"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{},{},{}", self.path, self.order, self.atomicity))
+    }
+}
+
+/// The name is of no protocol, and why.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("'{name}' is no protocol: {why}; `brickwork protocol list` shows those there are")]
+pub struct NoProtocol {
+    name: String,
+    why: String,
+}
+
+impl FromStr for Protocol {
+    type Err = NoProtocol;
+    fn from_str(name: &str) -> Result<Protocol, NoProtocol> {
+        let wrong = |why: String| NoProtocol { name: name.to_owned(), why };
+        let parts: Vec<&str> = name.split(',').map(str::trim).collect();
+        let [path, order, atomicity] = parts[..] else {
+            return Err(wrong(format!("it has {} parts, and path,order,atomicity are three", parts.len())));
+        };
+        Ok(Protocol {
+            path: path.parse().map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
+            order: order.parse().map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
+            atomicity: atomicity.parse().map_err(wrong)?,
+        })
+    }
+}
+
+/// In the place of a number, where there was one number for each protocol: its parts follow.
+const PARTS: u8 = 2;
+
+/// The default protocol is what it was when it was the only one; a reader that knows no other takes all for it. That is safe: what such
+/// a gateway writes goes by the default order, which members keep beside any other, and it checks reads.
+impl Wire for Protocol {
+    fn encode(&self, out: &mut Writer<'_>) {
+        if *self == Protocol::default() || !out.knows(FAMILY) {
+            return out.push(1);
+        }
+        out.push(PARTS);
+        self.path.encode(out);
+        self.order.encode(out);
+        self.atomicity.checks_reads.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Protocol, DecodeError> {
+        match u8::decode(reader)? {
+            0 | 1 => Ok(Protocol::default()),
+            PARTS => Ok(Protocol {
+                path: Wire::decode(reader)?,
+                order: Wire::decode(reader)?,
+                atomicity: Atomicity { checks_reads: Wire::decode(reader)? },
+            }),
+            tag => Err(DecodeError::UnknownTag { what: "protocol", tag }),
+        }
+    }
 }
 
 choices! {
@@ -41,4 +174,40 @@ impl Placement {
 /// The rule itself, or what a reader that knows no rules takes all for.
 fn known_to(out: &Writer<'_>, placement: Placement) -> Placement {
     if out.knows(RULES) { placement } else { Placement::Hashed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_protocol_comes_back_from_its_name_and_its_bytes() {
+        assert_eq!(Protocol::default().to_string(), "gw,ts-wait,2pcw+read");
+        for protocol in Protocol::all() {
+            assert_eq!(protocol.to_string().parse(), Ok(protocol));
+            assert_eq!(Protocol::from_bytes(&protocol.to_bytes()), Ok(protocol));
+        }
+        for before in [0, 1] {
+            assert_eq!(Protocol::from_bytes(&[before]), Ok(Protocol::default()));
+        }
+        assert_eq!("gw, ts, read+2pcw".parse(), "gw,ts,2pcw+read".parse::<Protocol>());
+    }
+
+    #[test]
+    fn a_reader_of_before_takes_all_for_the_default_one() {
+        for protocol in Protocol::all() {
+            let mut bytes = Vec::new();
+            protocol.encode(&mut Writer::of(Version(7), &mut bytes));
+            assert_eq!(bytes, [1]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_protocol_is_refused_with_the_reason() {
+        let why = |name: &str| name.parse::<Protocol>().expect_err(name).to_string();
+        assert!(why("gw,ts").contains("2 parts"), "{}", why("gw,ts"));
+        assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts"));
+        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are 2pcw, read"));
+        assert!(why("gw,ts,read").contains("lacks 2pcw"));
+    }
 }

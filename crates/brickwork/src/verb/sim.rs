@@ -77,6 +77,9 @@ struct Torture {
     /// Draw placement rules from these only; may be repeated
     #[arg(long = "placement", value_name = "RULE")]
     placements: Vec<wire::Placement>,
+    /// Draw protocols from these only, such as gw,ts,2pcw+read; may be repeated
+    #[arg(long = "protocol", value_name = "PROTOCOL")]
+    protocols: Vec<wire::Protocol>,
     /// Seconds of simulated time under faults; default: drawn from the seed
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     simulated_s: Option<u64>,
@@ -165,6 +168,7 @@ impl Torture {
             layouts: self.layouts.clone(),
             read_policies: self.read_policies.iter().map(ToString::to_string).collect(),
             placements: self.placements.iter().map(ToString::to_string).collect(),
+            protocols: self.protocols.iter().map(ToString::to_string).collect(),
             faults: !self.no_faults,
             operations: self.operations,
             plant: None,
@@ -184,6 +188,7 @@ impl Torture {
         self.layouts.iter().for_each(|layout| add("--layout", Some(layout.clone())));
         self.read_policies.iter().for_each(|policy| add("--read-policy", Some(policy.to_string())));
         self.placements.iter().for_each(|rule| add("--placement", Some(rule.to_string())));
+        self.protocols.iter().for_each(|protocol| add("--protocol", Some(protocol.to_string())));
         if self.no_faults { format!("{command} --no-faults") } else { command }
     }
 }

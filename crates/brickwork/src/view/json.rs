@@ -17,6 +17,7 @@ pub fn volume_json(volume: &VolumeInfo) -> Value {
         "read_policy": volume.read_policy.name(), "io_timeout_ms": volume.io_timeout.ms(),
         "snapshot": volume.is_snapshot, "family": volume.family.0, "origin": volume.origin.map(|origin| origin.0),
         "stream": volume.stream.0, "placement": volume.placement.name(),
+        "protocol": volume.protocol.to_string(),
     })
 }
 

@@ -295,6 +295,7 @@ impl Brick {
                 floor,
                 part,
                 service,
+                order,
             } => {
                 let reply_to = Some((from, operation));
                 let service = self.at_disk_of(write.span, service);
@@ -309,6 +310,7 @@ impl Brick {
                     part,
                     payload,
                     service,
+                    order,
                     stay: Stay::from(now),
                 };
                 self.with(now, fx, write.span, |participant, cx| participant.on_prepare(cx, prepare, floor));

@@ -93,6 +93,7 @@ impl Bench {
             floor: 0,
             part: 0,
             service: wire::Service::default(),
+            order: wire::Order::default(),
         };
         let packet = Packet { message, payload: Payload::zeros(BLOCK) };
         self.step(BrickEvent::Packet { from: GATEWAY, packet });

@@ -2,23 +2,24 @@
 //! "The Design and Evaluation of Network RAID Protocols" (IBM Research), section 2.2.
 //!
 //! A protocol is put together from three parts, on both sides: the [`write`](self::write) operation at the coordinator, and
-//! the [`participant`] at each brick. There is one composition so far, `gw,ts-wait,2pcw+read`:
+//! the [`participant`] at each brick. A volume names its composition ([`wire::Protocol`]):
 //!
-//! | part | says | today | at the coordinator | at the brick |
+//! | part | says | there are | at the coordinator | at the brick |
 //! |---|---|---|---|---|
 //! | [`path`] | what goes to whom, and who computes parity | `gw`, delta at the data brick | [`path::gw`] | |
-//! | [`order`] | which of the writes that want a block goes first | `ts-wait` | [`order::ts_wait::writer`] | [`order::ts_wait::member`] |
+//! | [`order`] | which of the writes that want a block goes first | `ts-wait`, `ts` | [`order::writer`] | [`order::waiting`], a rule a file |
 //! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`settle`] | [`atomicity::two_phase::member`] |
 //! | | no reader sees half a write | `read` | [`atomicity::read`] | |
 //!
 //! The other files are common to the family: one operation a file, what they share ([`context`]), what each of them does
-//! ([`operate`]), and the [`coordinator`] that drives them.
+//! ([`operate`]), and the [`coordinator`] that drives them. [`cost`] says what operations cost.
 
 pub(crate) mod allocation;
 pub(crate) mod answer;
 pub mod atomicity;
 pub(crate) mod context;
 pub(crate) mod coordinator;
+pub mod cost;
 pub(crate) mod expected;
 pub mod lateness;
 pub(crate) mod list;

@@ -4,7 +4,7 @@ use crate::seat::Stay;
 use base::{NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Staged, Token};
-use wire::{Change, Decision, Service, Span, WriteId};
+use wire::{Change, Decision, Order, Service, Span, WriteId};
 
 /// Where a write begins, and its stamp: names it at one disk. The order is that of places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -53,6 +53,8 @@ pub struct Prepare {
     pub part: u64,
     pub payload: Payload,
     pub service: Service,
+    /// What it does where it meets another write under way.
+    pub order: Order,
     pub stay: Stay,
 }
 
@@ -80,6 +82,7 @@ impl Prepare {
             part: 0,
             payload: Payload::new(),
             service: Service::default(),
+            order: Order::default(),
             stay: Stay::from(Time::ZERO),
         }
     }

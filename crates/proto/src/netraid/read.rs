@@ -31,6 +31,8 @@ use target::{Met, Target};
 use wire::{GroupView, IoError, ReadOutcome, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
+/// When a member without a lease is asked again, where others are not to confirm what it says.
+const LEASE_AGAIN: Duration = Duration::from_millis(100);
 /// How often a read that is in doubt asks again before it settles the writes that hold it up: each time the member
 /// has waited for the decision in vain.
 const DOUBTS_BEFORE_SETTLING: u32 = 2;
@@ -123,6 +125,11 @@ impl ReadOperation {
         let others = self.target.witnesses(cx, &view).without(slot);
         if is_asked && (done.leased && !self.met.confirm || others.is_empty()) {
             return self.finish(cx, &view, Fetched { content: done.content, stamps: done.stamps });
+        }
+        if is_asked && !cx.choice.protocol(self.target.volume).atomicity.checks_reads {
+            // It waits for the lease: the volume's protocol has others say nothing.
+            cx.counters.count(Counter::ReadWaitedForALease);
+            return self.again(cx, LEASE_AGAIN);
         }
         let State::Confirming(_, confirmed) = &mut self.state else {
             // Without a lease it takes the others' word; begin again and ask them all.

@@ -16,7 +16,7 @@ use super::atomicity::two_phase::round::{Origin, Prepared, Round};
 use super::context::stamps::Stamps;
 use super::context::views::UNKNOWN_VOLUME;
 use super::operate::{Context, Operate};
-use super::order::ts_wait::writer::{Busy, Way, Writer};
+use super::order::writer::{Busy, Way, Writer};
 use super::outcome::{Child, Fetched, Outcome, Progress, Repaired, Settled, Written};
 use super::path::gw::{Legs, Opening, Path};
 use super::reconstruct::ReconstructOperation;
@@ -99,7 +99,8 @@ impl WriteOperation {
     }
 
     fn prepare(&mut self, cx: &mut Context<'_>, legs: Legs) -> Writing {
-        let mut round = Round::of(legs, self.order.way(self.path.scope()));
+        let order = cx.choice.protocol(Some(self.path.volume())).order;
+        let mut round = Round::of(legs, self.order.way(self.path.scope()), order);
         let wait = round.ask(cx, self.id(), self.origin);
         self.state = State::Preparing(round);
         Progress::WaitsFor(wait)

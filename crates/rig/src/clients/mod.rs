@@ -28,6 +28,7 @@ use job::process::installed;
 use job::report::{Outcome, Report};
 use std::path::{Path, PathBuf};
 use volume::Volume;
+use wire::Protocol;
 
 /// Which clients to run, and against what.
 #[derive(Args)]
@@ -52,7 +53,7 @@ type OverVolume = fn(&Volume) -> Result<()>;
 type Own = fn(&Path) -> Result<()>;
 
 enum Body {
-    OverVolume { layout: &'static str, kill: bool, body: OverVolume },
+    OverVolume { layout: &'static str, protocol: Protocol, kill: bool, body: OverVolume },
     Own(Own),
 }
 
@@ -67,6 +68,8 @@ struct Case {
 
 /// The layouts that every client must work over.
 const LAYOUTS: [&str; 3] = ["raid1x3", "raid5-4+1", "rs-4+2"];
+/// Of the cases of protocols the one that is run always.
+const ALWAYS: &str = "gw,ts,2pcw/fio/raid5-4+1";
 
 /// Clients that work over any volume: name, programs, whether they need root, what they do.
 const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
@@ -146,11 +149,12 @@ fn cases() -> Vec<Case> {
                 let name = format!("{client}/{layout}{}", if kill { "/brick-killed" } else { "" });
                 // Once each client meets a brick that dies, the clients over all layouts by turns.
                 let more = !kill || number % LAYOUTS.len() != place;
-                let body = Body::OverVolume { layout, kill, body };
+                let body = Body::OverVolume { layout, protocol: Protocol::default(), kill, body };
                 cases.push(Case { name, needs, needs_root, more, body });
             }
         }
     }
+    cases.extend(cases_of_protocols());
     let own = OWN.iter().map(|own| (own, false)).chain(MORE.iter().map(|own| (own, true)));
     cases.extend(own.map(|((name, needs, body), more)| Case {
         name: (*name).to_owned(),
@@ -162,11 +166,30 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Clients that compare what they wrote, under each protocol but the default one, with a brick that dies: fio over parity under the one that
+/// is least like the default, and the rest with `--all`.
+fn cases_of_protocols() -> impl Iterator<Item = Case> {
+    let checking = OVER_VOLUMES.into_iter().filter(|(client, ..)| ["fio", "qemu-img"].contains(client));
+    let others = Protocol::all().filter(|protocol| *protocol != Protocol::default());
+    others.flat_map(move |protocol| {
+        checking.clone().flat_map(move |(client, needs, needs_root, body)| {
+            LAYOUTS.into_iter().map(move |layout| {
+                let name = format!("{protocol}/{client}/{layout}");
+                let more = name != ALWAYS;
+                let body = Body::OverVolume { layout, protocol, kill: true, body };
+                Case { name, needs, needs_root, more, body }
+            })
+        })
+    })
+}
+
 impl Body {
     fn run(&self, binary: &Path) -> Result<()> {
         match self {
             Body::Own(body) => body(binary),
-            Body::OverVolume { layout, kill, body } => volume::run(binary, layout, *kill, *body),
+            Body::OverVolume { layout, protocol, kill, body } => {
+                volume::run(binary, (layout, *protocol), *kill, *body)
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use wire::Protocol;
 
 const SIZE_BYTES: u64 = 256 << 20;
 const TOOL_LIMIT: Duration = Duration::from_secs(240);
@@ -30,9 +31,14 @@ pub(crate) struct Volume<'a> {
 }
 
 /// Makes a cluster and a volume, and runs a client's case over it.
-pub(super) fn run(binary: &Path, layout: &str, kill: bool, body: super::OverVolume) -> Result<()> {
+pub(super) fn run(
+    binary: &Path,
+    (layout, protocol): (&str, Protocol),
+    kill: bool,
+    body: super::OverVolume,
+) -> Result<()> {
     let mut cluster = Cluster::start(binary, &Spec { bricks: width(layout), ..Spec::default() })?;
-    cluster.create("v", SIZE_BYTES, layout)?;
+    cluster.create_under("v", SIZE_BYTES, layout, protocol)?;
     let (killed, done) = (AtomicBool::new(!kill), AtomicBool::new(false));
     let volume = Volume { cluster: &cluster, uri: cluster.uri(0, "v"), bytes: SIZE_BYTES, killed: &killed };
     let outcome = std::thread::scope(|scope| {

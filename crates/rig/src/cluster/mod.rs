@@ -422,6 +422,17 @@ impl Cluster {
         self.create_in(name, bytes, layout, 0)
     }
 
+    /// A volume under a protocol.
+    pub fn create_under(
+        &self,
+        name: &str,
+        bytes: u64,
+        layout: &str,
+        protocol: wire::Protocol,
+    ) -> Result<VolumeInfo> {
+        self.make(name, bytes, layout, (0, protocol))
+    }
+
     /// A volume without copies on one brick, counted from 1. Who gets a group is drawn: volumes are made until one lies there, and the others are
     /// deleted.
     pub fn create_on(&self, name: &str, bytes: u64, number: usize) -> Result<()> {
@@ -443,6 +454,16 @@ impl Cluster {
 
     /// A volume in so many groups; 0 for the usual number.
     fn create_in(&self, name: &str, bytes: u64, layout: &str, groups: u32) -> Result<VolumeInfo> {
+        self.make(name, bytes, layout, (groups, wire::Protocol::default()))
+    }
+
+    fn make(
+        &self,
+        name: &str,
+        bytes: u64,
+        layout: &str,
+        (groups, protocol): (u32, wire::Protocol),
+    ) -> Result<VolumeInfo> {
         let request = AdminRequest::CreateVolume {
             name: name.to_owned(),
             size_bytes: bytes,
@@ -451,7 +472,7 @@ impl Cluster {
             groups,
             read_policy: wire::ReadPolicy::FOR_NEW_VOLUMES,
             io_timeout: wire::IoTimeout::default(),
-            protocol: wire::Protocol::default(),
+            protocol,
             placement: wire::Placement::default(),
             stream: base::StreamId::default(),
             nonce: nonce(),

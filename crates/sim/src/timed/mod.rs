@@ -276,6 +276,7 @@ impl Timed {
             layout: *layout,
             read_policy: policy,
             placement: wire::Placement::default(),
+            protocol: wire::Protocol::default(),
             stream: *stream,
             unit_blocks: unit_blocks(*layout) as u32,
             hot_stripes: stripes(*layout),

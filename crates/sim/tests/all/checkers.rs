@@ -31,6 +31,7 @@ fn prepare(stamp: u64, sequence: u64) -> Message {
         floor: 0,
         part: 0,
         service: wire::Service::default(),
+        order: wire::Order::default(),
     }
 }
 

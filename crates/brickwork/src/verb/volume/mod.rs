@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use base::BLOCK_U64;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use wire::{AdminReply, AdminRequest, IoTimeout, Placement, ReadPolicy, VolumeMap};
+use wire::{AdminReply, AdminRequest, IoTimeout, Placement, Protocol, ReadPolicy, VolumeMap};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -163,13 +163,18 @@ Placement rules say which bricks form the volume's groups, and which group gets 
                 refused where failure domains of different sizes cannot be kept apart
 A volume's snapshots and clones have its rule. The rule never changes.
 
+Protocols (path,order,atomicity) say who coordinates a request, which of two writes of a block goes
+first, and what keeps a write whole: 'brickwork protocol list' shows them, 'brickwork protocol
+explain' what each promises and costs. A volume's protocol never changes.
+
 Room is taken when blocks are first written.
 
 Examples:
   brickwork volume create first --size 10GiB --layout raid1x3
   brickwork volume create wide --size 1TiB --layout rs-4+2 --groups 16 --stripe-unit 128KiB
   brickwork volume create mixed --size 1TiB --placement weighted
-  brickwork volume create db --size 100GiB --stream gold")]
+  brickwork volume create db --size 100GiB --stream gold
+  brickwork volume create log --size 10GiB --protocol gw,ts,2pcw+read")]
 struct Create {
     /// The volume's name: 1 to 63 of a-z 0-9 - _ . beginning with a letter or digit
     name: String,
@@ -185,6 +190,9 @@ struct Create {
     /// The placement rule: which bricks form its groups, and which group gets an extent
     #[arg(long, default_value_t = Placement::Hashed, value_name = "RULE")]
     placement: Placement,
+    /// The protocol: what a write promises and costs; see 'brickwork protocol list'
+    #[arg(long, default_value_t = Protocol::default(), value_name = "PROTOCOL")]
+    protocol: Protocol,
     /// The stripe unit: how many bytes lie on one brick before the next one follows, a multiple of 4KiB; 0 lets the directory choose
     #[arg(long, default_value = "0", value_name = "SIZE")]
     stripe_unit: Bytes,
@@ -241,7 +249,7 @@ fn create(global: &Global, args: Create) -> Result<()> {
         read_policy: args.read_policy,
         io_timeout: timeout(args.io_timeout),
         nonce: nonce(),
-        protocol: wire::Protocol::default(),
+        protocol: args.protocol,
         placement: args.placement,
         stream: stream::named(global, &args.stream)?,
     };
@@ -301,9 +309,9 @@ fn info(global: &Global, name: String) -> Result<()> {
 }
 
 fn print_map(map: &VolumeMap) {
-    let [name, size, layout, placement, unit, policy, writes] = list::row(&map.volume);
+    let [name, size, layout, placement, unit, protocol, policy, writes] = list::row(&map.volume);
     println!(
-        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, reads by {policy}, writes {writes}, \
+        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, protocol {protocol}, reads by {policy}, writes {writes}, \
          I/O timeout {}\n",
         map.volume.id, map.volume.io_timeout
     );

@@ -12,7 +12,7 @@ use crate::netraid::traffic::Traffic;
 use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Message, ReadOutcome, ReadPolicy, VolumeInfo, Wait};
+use wire::{Message, Protocol, ReadOutcome, ReadPolicy, VolumeInfo, Wait};
 
 /// Questions whose late answers are still of interest for the pace: so many, and for so long.
 const ORPHANS_MAX: usize = 4096;
@@ -32,6 +32,7 @@ struct Orphan {
 struct Served {
     policy: ReadPolicy,
     stream: StreamId,
+    protocol: Protocol,
 }
 
 /// Policies, the pace of bricks, and what reads cost.
@@ -88,7 +89,7 @@ impl Choice {
 
     /// A volume is open: how it is to be served from now on.
     pub(crate) fn serve(&mut self, volume: &VolumeInfo) {
-        let served = Served { policy: volume.read_policy, stream: volume.stream };
+        let served = Served { policy: volume.read_policy, stream: volume.stream, protocol: volume.protocol };
         self.volumes.insert(volume.id, served);
     }
 
@@ -106,6 +107,12 @@ impl Choice {
     pub(crate) fn policy(&self, volume: Option<VolumeId>) -> ReadPolicy {
         let of = volume.and_then(|volume| self.volumes.get(&volume));
         of.map_or(ReadPolicy::ShortestQueue, |served| served.policy)
+    }
+
+    /// By what its writes and reads go. What is done for no volume goes by the default protocol.
+    pub(crate) fn protocol(&self, volume: Option<VolumeId>) -> Protocol {
+        let of = volume.and_then(|volume| self.volumes.get(&volume));
+        of.map(|served| served.protocol).unwrap_or_default()
     }
 
     /// The one holder to ask for a read under `policy`.

@@ -11,7 +11,7 @@ use crate::distribute::claim::{
     estimate::{Calibration, Estimate},
 };
 use crate::fair::Unserved;
-use crate::netraid::order::ts_wait::member::QUEUE_MAX;
+use crate::netraid::order::waiting::QUEUE_MAX;
 use base::{
     BrickId, Depth, GatewayId, GroupId, HashMap, Machine, NodeId, Payload, StreamId, Time, ViewNumber,
     VolumeId,

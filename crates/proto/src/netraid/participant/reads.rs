@@ -7,7 +7,7 @@ use super::disk::{Disk, Looking};
 use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders};
 use crate::fair::Unserved;
-use crate::netraid::order::ts_wait::member::QUEUE_MAX;
+use crate::netraid::order::waiting::QUEUE_MAX;
 use crate::netraid::pending::PendingTable;
 use base::{BrickId, GroupId, NodeId, Payload, StreamId, Time};
 use core::time::Duration;

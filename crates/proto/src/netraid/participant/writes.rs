@@ -1,4 +1,4 @@
-//! Writes in doubt: prepared here, and not decided. Put together from an *order* ([`TsWait`]: which write has its turn) and
+//! Writes in doubt: prepared here, and not decided. Put together from an *order* ([`Waiting`]: which write has its turn) and
 //! an *atomicity* ([`two_phase`]: what is checked before a write is staged, and [`Fates`]: what is refused for ever).
 //!
 //! Reading order: [`Writes::on_prepare`], [`Writes::on_checked`], [`Writes::on_staged`], [`Writes::on_decide`], then what a
@@ -17,7 +17,8 @@ use super::reads::Reads;
 use super::room::KeptRoom;
 use crate::counters::Counter;
 use crate::netraid::atomicity::two_phase::{self, member::refusal};
-use crate::netraid::order::ts_wait::member::{QUEUE_MAX, TsWait, Turn, assert_one_a_block};
+use crate::netraid::order::rule;
+use crate::netraid::order::waiting::{QUEUE_MAX, Turn, Waiting, assert_one_a_block};
 use crate::netraid::pending::{OldContent, Pending, PendingTable, Prepare, State, WriteKey};
 use base::{GroupId, NodeId, Stamp, Time, VolumeId};
 use core::time::Duration;
@@ -34,7 +35,7 @@ pub(super) struct Around<'a, 'c> {
 /// The writes of a disk that are not decided, and what is known of those that were.
 pub(super) struct Writes {
     undecided: PendingTable,
-    order: TsWait,
+    waiting: Waiting,
     /// What is kept for those for which there was none.
     room: KeptRoom,
     /// What is told of them, and which are refused for ever.
@@ -53,7 +54,7 @@ impl Writes {
         }
         Writes {
             undecided,
-            order: TsWait::default(),
+            waiting: Waiting::default(),
             room: KeptRoom::default(),
             fates: Fates::recover(&recovered.notes),
             outcomes: Outcomes::recover(recovered),
@@ -98,17 +99,17 @@ impl Writes {
     fn admit(&mut self, at: &mut Around<'_, '_>, prepare: Prepare) {
         let Some(prepare) = self.answer_retry(at, prepare) else { return };
         self.commit_implied(at, &prepare);
-        match self.order.turn(&self.undecided, &prepare) {
+        match self.waiting.turn(&self.undecided, &prepare) {
             Turn::Now => self.check(at, prepare),
-            Turn::Die(newest) => {
-                at.cx.counters.count(Counter::WriteRefusedByWaitDie);
+            Turn::Refused(newest) => {
+                at.cx.counters.count(rule(prepare.order).refusal());
                 answer(at.cx, &prepare, PrepareOutcome::Late { newest });
             }
             // It lacks a place to wait, not room: others need not make way for it.
             Turn::Full => answer(at.cx, &prepare, PrepareOutcome::Busy),
             Turn::Wait => {
                 at.cx.counters.count(Counter::WriteWaitedBehindAnUndecidedOne);
-                self.order.enqueue(prepare);
+                self.waiting.enqueue(prepare);
             }
         }
     }
@@ -116,7 +117,7 @@ impl Writes {
     /// A parity delta that follows on a write says that this write is decided: its data brick took it for committed.
     fn commit_implied(&mut self, at: &mut Around<'_, '_>, prepare: &Prepare) {
         let Change::Xor { previous, .. } = &prepare.change else { return };
-        for key in TsWait::implied(&self.undecided, prepare, previous) {
+        for key in Waiting::implied(&self.undecided, prepare, previous) {
             at.cx.counters.count(Counter::CommitImpliedByTheNextDelta);
             self.commit(at, key);
         }
@@ -298,7 +299,7 @@ impl Writes {
         let key = WriteKey::from(decision);
         let Some(pending) = self.undecided.get(&key) else {
             if !commit {
-                self.order.take(&key);
+                self.waiting.take(&key);
                 self.room.end(key.stamp);
             }
             return;
@@ -345,8 +346,8 @@ impl Writes {
 
     /// A place is free: those that waited for it try again, the earliest stamp first, then the reads.
     fn release(&mut self, at: &mut Around<'_, '_>, span: Span) {
-        for key in self.order.behind(span) {
-            let Some(prepare) = self.order.take(&key) else { continue };
+        for key in self.waiting.behind(span) {
+            let Some(prepare) = self.waiting.take(&key) else { continue };
             match at.cx.groups.takes(prepare.write.group, prepare.view) {
                 Ok(()) => self.admit(at, prepare),
                 Err(view) => answer(at.cx, &prepare, PrepareOutcome::Stale { view }),
@@ -409,7 +410,7 @@ impl Writes {
     /// for the stamps that they had.
     fn refuse_waiting(&mut self, at: &mut Around<'_, '_>, group: GroupId) {
         self.room.end_group(group);
-        for prepare in self.order.take_group(group) {
+        for prepare in self.waiting.take_group(group) {
             let view = at.cx.groups.takes(group, prepare.view).err().flatten();
             answer(at.cx, &prepare, PrepareOutcome::Stale { view });
         }
@@ -418,7 +419,7 @@ impl Writes {
 
     /// The volume is deleted: its writes end without an answer.
     pub(super) fn discard(&mut self, at: &mut Around<'_, '_>, volume: VolumeId) {
-        self.order.forget_volume(volume);
+        self.waiting.forget_volume(volume);
         for key in self.keys_where(|pending| pending.prepare.write.span.volume == volume) {
             self.abort(at, key);
         }
@@ -427,7 +428,7 @@ impl Writes {
 
     /// A node cannot be reached: its writes that wait are forgotten.
     pub(super) fn forget_node(&mut self, node: NodeId) {
-        self.order.forget_node(node);
+        self.waiting.forget_node(node);
     }
 
     // ---- fates ----
@@ -440,7 +441,7 @@ impl Writes {
         }
         // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
         // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
-        if self.order.has(&key) {
+        if self.waiting.has(&key) {
             at.cx.counters.count(Counter::FateOfAWaitingWriteAsked);
             return;
         }
@@ -468,7 +469,7 @@ impl Writes {
         at.cx.counters.count(Counter::WriteRefusedForEver);
         let note = self.fates.seal(key.stamp);
         self.room.end(key.stamp);
-        if let Some(prepare) = self.order.take(&key) {
+        if let Some(prepare) = self.waiting.take(&key) {
             answer(at.cx, &prepare, PrepareOutcome::Late { newest: key.stamp });
         }
         if let Some(pending) = self.undecided.get(&key) {
@@ -509,7 +510,7 @@ impl Writes {
 
     /// Writes that clients wait for here.
     pub(super) fn load(&self) -> usize {
-        self.undecided.len() + self.order.len()
+        self.undecided.len() + self.waiting.len()
     }
 
     fn keys_where(&self, is_it: impl Fn(&Pending) -> bool) -> Vec<WriteKey> {
@@ -519,7 +520,7 @@ impl Writes {
 
     /// Asserts what must hold; `deep` looks at every pair of writes.
     pub(super) fn check_invariants(&self, deep: bool) {
-        assert!(self.order.len() <= QUEUE_MAX, "writes that wait are bounded");
+        assert!(self.waiting.len() <= QUEUE_MAX, "writes that wait are bounded");
         if deep {
             assert_one_a_block(&self.undecided);
             let sealed =

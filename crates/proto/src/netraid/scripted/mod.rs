@@ -7,6 +7,7 @@ mod joining;
 mod moving;
 mod paused;
 mod policies;
+mod protocols;
 mod turns;
 
 use super::answer::{Answer, CallId};

@@ -3,12 +3,12 @@
 
 use crate::distribute::rescue;
 use crate::netraid::operate::{Context, retry_delay};
-use crate::netraid::order::ts_wait::writer::Way;
+use crate::netraid::order::writer::Way;
 use crate::netraid::path::gw::{Leg, Legs};
 use base::{GroupId, RequestId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{GroupView, Message, Slots, WriteId};
+use wire::{GroupView, Message, Order, Slots, WriteId};
 
 /// The client's request that a write is part of.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +45,8 @@ pub(crate) enum Prepared {
 pub(crate) struct Round {
     votes: BTreeMap<u8, Vote>,
     way: Way,
+    /// What members do with the write where it meets another one.
+    order: Order,
     attempt: u32,
 }
 
@@ -55,9 +57,9 @@ impl Vote {
 }
 
 impl Round {
-    /// Of these legs, asked in this order.
-    pub(crate) fn of(legs: Legs, way: Way) -> Round {
-        let mut round = Round { votes: BTreeMap::new(), way, attempt: 0 };
+    /// Of these legs, asked in this way.
+    pub(crate) fn of(legs: Legs, way: Way, order: Order) -> Round {
+        let mut round = Round { votes: BTreeMap::new(), way, order, attempt: 0 };
         round.add(legs);
         round
     }
@@ -73,6 +75,7 @@ impl Round {
             vote.sent.get_or_insert(cx.now);
             let Leg { change, payload, base, want_delta } = vote.leg.clone();
             let service = cx.service();
+            let order = self.order;
             cx.call(&view, *slot, payload, |operation| Message::Prepare {
                 operation,
                 view: view.number,
@@ -84,6 +87,7 @@ impl Round {
                 floor: origin.floor,
                 part: origin.part,
                 service,
+                order,
             });
         }
         self.patience(cx, &view)

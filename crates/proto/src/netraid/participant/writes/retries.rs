@@ -14,7 +14,7 @@ impl Writes {
     pub(in crate::netraid::participant) fn knows(&self, prepare: &Prepare) -> bool {
         let key = prepare.key();
         self.undecided.get(&key).is_some()
-            || self.order.has(&key)
+            || self.waiting.has(&key)
             || self.outcomes.is_over(prepare.request, prepare.part)
             || self.fates.refuses(key.stamp).is_some()
     }
@@ -29,7 +29,7 @@ impl Writes {
             answer(at.cx, &prepare, PrepareOutcome::Late { newest });
         } else if self.undecided.get(&key).is_some() {
             self.answer_undecided(at, key, prepare);
-        } else if let Some(waiting) = self.order.get_mut(&key) {
+        } else if let Some(waiting) = self.waiting.get_mut(&key) {
             waiting.reply_to = prepare.reply_to;
         } else {
             return Some(prepare);

@@ -1,0 +1,190 @@
+//! `brickwork protocol`: the protocols that a volume may have, what each promises, and what it costs.
+
+use crate::global::Global;
+use crate::output;
+use anyhow::Result;
+use base::Stamp;
+use clap::Subcommand;
+use proto::layout::Layout;
+use proto::netraid::cost::{Cost, Operation, cost};
+use proto::netraid::order::{Meeting, rule};
+use serde_json::{Value, json};
+use wire::{DataPath, Protocol};
+
+/// Arguments.
+#[derive(clap::Args)]
+#[command(after_help = "\
+A protocol is path,order,atomicity: who coordinates a request, which of two writes of a block goes first, and what keeps a
+write whole. (The names are those of Kenchammana-Hosekote et al., \"The Design and Evaluation of Network RAID Protocols\".)
+A volume has the protocol that it was made with.
+
+Examples:
+  brickwork protocol list
+  brickwork protocol explain gw,ts,2pcw --layout raid5-4+1
+  brickwork volume create db --size 10GiB --protocol gw,ts,2pcw+read")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the protocols
+    List,
+    /// Say what a protocol promises, what it survives, and what it costs
+    Explain {
+        /// The protocol: path,order,atomicity
+        #[arg(default_value_t = Protocol::default())]
+        protocol: Protocol,
+        /// The layout for which costs are told
+        #[arg(long, default_value = "raid1x3")]
+        layout: Layout,
+    },
+}
+
+/// Runs the verb.
+pub fn run(global: &Global, args: Args) -> Result<()> {
+    match args.command {
+        Command::List if global.json => {
+            output::print_json(&Protocol::all().map(|of| json(of, None)).collect())
+        }
+        Command::List => list(),
+        Command::Explain { protocol, layout } if global.json => {
+            output::print_json(&json(protocol, Some(layout)))
+        }
+        Command::Explain { protocol, layout } => explain(protocol, layout),
+    }
+    Ok(())
+}
+
+fn list() {
+    let mut table = output::table(&["protocol", "two writes meet", "read without lease", "as in"]);
+    for protocol in Protocol::all() {
+        let meeting = match rule(protocol.order).meets(Stamp(2), Stamp(1)) {
+            Meeting::Waits => "the later waits",
+            Meeting::Refused => "one comes again",
+        };
+        let read = if protocol.atomicity.checks_reads { "is confirmed" } else { "waits" };
+        let usual = if protocol == Protocol::default() { "the default" } else { "" };
+        let like = resembles(protocol).map_or(usual, |(system, _)| system);
+        table.add_row([&protocol.to_string(), meeting, read, like]);
+    }
+    println!("{}", output::render(&table));
+}
+
+fn explain(protocol: Protocol, layout: Layout) {
+    println!("{protocol}\n");
+    for (part, name, text) in parts(protocol) {
+        output::print_marked(&format!("  {part:10} {name:8} "), text);
+    }
+    println!("\nPromises");
+    for (what, text) in promises(protocol) {
+        output::print_marked(&format!("  {what:19} "), text);
+    }
+    if let Some((system, different)) = resembles(protocol) {
+        output::print_marked(&format!("  {:19} ", "resembles"), &format!("{system}, {different}"));
+    }
+    println!("\nCosts on {layout}, where nothing fails and no writes meet");
+    let mut table = output::table(&["operation", "messages", "rounds", "flushes"]);
+    for (name, Cost { messages, rounds, flushes }) in costs(layout) {
+        table.add_row([name.to_owned(), messages.to_string(), rounds.to_string(), flushes.to_string()]);
+    }
+    output::align_right(&mut table, &[1, 2, 3]);
+    println!("{}", output::render(&table));
+    println!(
+        "Messages are questions to bricks and their answers; a client of another machine\n\
+         takes one more of each, to the gateway. Decisions of writes ride along with\n\
+         other messages. Rounds follow one another."
+    );
+}
+
+/// What the parts are: the dimension, the name, and what it says.
+fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> {
+    let path = match protocol.path {
+        DataPath::Gateway => {
+            "a gateway coordinates, and computes the parity of whole rows; data bricks compute the differences of small writes"
+        }
+    };
+    let mut parts = vec![
+        ("path", protocol.path.name(), path),
+        ("order", protocol.order.name(), rule(protocol.order).about()),
+        (
+            "atomicity",
+            "2pcw",
+            "a write stands beside the old content at all current members before it takes effect at any; \
+             a read waits for the decision",
+        ),
+    ];
+    if protocol.atomicity.checks_reads {
+        parts.push((
+            "",
+            "read",
+            "where a brick has no lease, the others confirm what it says by their stamps",
+        ));
+    }
+    parts
+}
+
+/// What holds under it.
+fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
+    let directory = match protocol.atomicity.checks_reads {
+        true => "writes go on; reads cost a message to each brick more once leases have run out",
+        false => "writes go on; reads wait once leases have run out, until it is back",
+    };
+    vec![
+        (
+            "a write is atomic",
+            "over each block of 4 KiB, whatever fails; of a longer write each block by itself",
+        ),
+        ("order", "linearizable for each block, through any number of gateways"),
+        ("acknowledged", "once all current members of the group have it on stable storage"),
+        ("a client dies", "what it wrote last takes effect once or never"),
+        (
+            "a gateway dies",
+            "the same; another gateway or the bricks settle what was in doubt, within about a second",
+        ),
+        ("a brick dies", "as many as the layout says; its group goes on when its lease has ended (2 to 4 s)"),
+        ("the directory dies", directory),
+    ]
+}
+
+/// Which known system it is nearest to, and what is different.
+fn resembles(protocol: Protocol) -> Option<(&'static str, &'static str)> {
+    let is_ts = protocol.order == wire::Order::Ts;
+    (is_ts && protocol.atomicity.checks_reads)
+        .then_some(("FAB", "but that all current members acknowledge, where FAB takes a majority"))
+}
+
+fn costs(layout: Layout) -> Vec<(&'static str, Cost)> {
+    let mut costs = vec![
+        ("read of a unit", cost(layout, Operation::Read)),
+        ("small write", cost(layout, Operation::SmallWrite)),
+    ];
+    if layout.data() > 1 {
+        costs.push(("write of a whole row", cost(layout, Operation::FullStripe)));
+    }
+    costs
+}
+
+fn json(protocol: Protocol, layout: Option<Layout>) -> Value {
+    let parts: Vec<Value> = parts(protocol)
+        .into_iter()
+        .map(|(part, name, text)| json!({ "part": if part.is_empty() { "atomicity" } else { part }, "name": name, "what": text }))
+        .collect();
+    let promises: serde_json::Map<String, Value> =
+        promises(protocol).into_iter().map(|(what, text)| (what.to_owned(), text.into())).collect();
+    let mut value = json!({
+        "protocol": protocol.to_string(), "default": protocol == Protocol::default(), "parts": parts,
+        "promises": promises, "resembles": resembles(protocol).map(|(system, _)| system),
+    });
+    if let Some(layout) = layout {
+        value["layout"] = layout.to_string().into();
+        value["costs"] = costs(layout)
+            .into_iter()
+            .map(|(name, Cost { messages, rounds, flushes })| {
+                json!({ "operation": name, "messages": messages, "rounds": rounds, "flushes": flushes })
+            })
+            .collect();
+    }
+    value
+}

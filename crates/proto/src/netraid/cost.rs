@@ -1,0 +1,44 @@
+//! What an operation of a protocol costs where nothing fails and nothing meets: messages, rounds and flushes.
+
+use crate::layout::Layout;
+
+/// What one operation costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// Questions to bricks and their answers. Decisions of writes ride along with other messages, or cost one more message for each
+    /// brick where there is nothing to ride along with.
+    pub messages: u32,
+    /// Questions that wait for the answers of earlier ones count once more.
+    pub rounds: u32,
+    /// Writes to a journal that an answer waits for.
+    pub flushes: u32,
+}
+
+impl Cost {
+    fn of(questions: u32, rounds: u32, flushes: u32) -> Cost {
+        Cost { messages: 2 * questions, rounds, flushes }
+    }
+}
+
+/// An operation, as the paper counts them (section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Of blocks of one unit, answered under a lease, by a read policy that asks one brick.
+    Read,
+    /// Of blocks of one unit; of mirrors any write.
+    SmallWrite,
+    /// Of whole rows.
+    FullStripe,
+}
+
+/// What an operation costs on a layout.
+pub fn cost(layout: Layout, operation: Operation) -> Cost {
+    let (width, parity) = (u32::from(layout.width()), u32::from(layout.parity()));
+    match operation {
+        Operation::Read => Cost::of(1, 1, 0),
+        // The parity bricks are asked when the data brick has told the difference.
+        Operation::SmallWrite if parity > 0 => Cost::of(1 + parity, 2, 1 + parity),
+        Operation::SmallWrite if layout.data() > 1 => Cost::of(1, 1, 1),
+        Operation::SmallWrite | Operation::FullStripe => Cost::of(width, 1, width),
+    }
+}
