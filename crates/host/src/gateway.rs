@@ -6,9 +6,10 @@ use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::workers::Workers;
-use crate::{GatewayOptions, HostError, OnReady, Ready, Security, Shutdown};
+use crate::{AttachOptions, GatewayOptions, HostError, NbdOptions, OnReady, Ready, Security, Shutdown};
 use base::{GatewayId, NodeId, Time};
-use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
+use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
+use wire::{AdminError, VolumeInfo};
 
 /// Runs a gateway until the shutdown is requested.
 ///
@@ -33,11 +34,39 @@ pub fn run_gateway(
     let workers = Workers::start()?;
     core.watch(workers.event_fd(), WORKERS)?;
     let address = options.advertise.unwrap_or_else(|| bound.to_string());
-    let machine = Gateway::new(GatewayConfig { id, address }, now);
+    let machine = Gateway::new(GatewayConfig { id, address, serves: Serves::Anyone }, now);
     let addresses = std::iter::once(bound.to_string()).chain(nbd.addresses()).collect();
     let meter = Meter::new(node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
-    Driver::new(core, peers, machine, GatewayRole { nbd, workers }, meter).run()
+    Driver::new(core, peers, machine, GatewayRole::new(nbd, workers, None), meter).run()
+}
+
+/// Serves one volume on a unix socket by a gateway within this process, which no other client reaches: the data path `direct`.
+///
+/// # Errors
+/// When an address, a certificate or the socket cannot be used.
+pub fn run_attach_direct(
+    options: AttachOptions,
+    shutdown: &Shutdown,
+    on_ready: OnReady<'_>,
+) -> Result<(), HostError> {
+    let core = Core::new(shutdown)?;
+    let id = GatewayId(draw_id());
+    let node = &options.node;
+    let mut peers =
+        Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
+    let directory: Address = options.directory.parse()?;
+    let now = core.clock.now();
+    peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
+    let listen = vec![Address::Unix(options.socket).to_string()];
+    let nbd = NbdServer::new(&NbdOptions { listen, tls: None, group: options.group }, core.registry())?;
+    let workers = Workers::start()?;
+    core.watch(workers.event_fd(), WORKERS)?;
+    let config = GatewayConfig { id, address: String::new(), serves: Serves::OwnClient };
+    let meter = Meter::new(node.metrics)?;
+    on_ready(&Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() });
+    let role = GatewayRole::new(nbd, workers, Some(options.volume));
+    Driver::new(core, peers, Gateway::new(config, now), role, meter).run()
 }
 
 /// In a cluster with TLS, a plain TCP endpoint is a door without a lock for every user of the machine.
@@ -57,6 +86,41 @@ fn warn_of_plain_nbd(options: &GatewayOptions) {
 struct GatewayRole {
     nbd: NbdServer,
     workers: Workers,
+    /// The one volume that it serves, also as the default export; none where it serves all.
+    only: Option<String>,
+    /// What clients want, kept so that no turn allocates.
+    events: Vec<FrontEvent>,
+}
+
+impl GatewayRole {
+    fn new(nbd: NbdServer, workers: Workers, only: Option<String>) -> GatewayRole {
+        GatewayRole { nbd, workers, only, events: Vec::new() }
+    }
+
+    /// What an NBD client wants of the machine, if it may.
+    fn take(&mut self, event: FrontEvent, now: Time) -> Option<GatewayEvent> {
+        Some(match (event, &self.only) {
+            (FrontEvent::Open { session, name }, Some(only)) if name.is_empty() || name == *only => {
+                GatewayEvent::Open { session, name: only.clone() }
+            }
+            (FrontEvent::Open { session, name }, Some(_)) => {
+                self.nbd.opened(session, Err(AdminError::NoVolume(name)), now);
+                return None;
+            }
+            (FrontEvent::Open { session, name }, None) => GatewayEvent::Open { session, name },
+            (FrontEvent::List { session }, _) => GatewayEvent::List { session },
+            (FrontEvent::Io { session, tag, volume, stream, io, payload }, _) => {
+                GatewayEvent::Io { session, tag, volume, stream, io, payload }
+            }
+            (FrontEvent::Close { session }, _) => GatewayEvent::Close { session },
+        })
+    }
+
+    /// The volumes that its clients see.
+    fn shown(&self, mut volumes: Vec<VolumeInfo>) -> Vec<VolumeInfo> {
+        volumes.retain(|volume| self.only.as_ref().is_none_or(|only| volume.name == *only));
+        volumes
+    }
 }
 
 impl Role for GatewayRole {
@@ -78,7 +142,10 @@ impl Role for GatewayRole {
             GatewayEffect::Compute { number, computation } => self.workers.compute(number, computation),
             GatewayEffect::Address { node, address } => world.learn(node, &address),
             GatewayEffect::Opened { session, volume } => self.nbd.opened(session, volume, now),
-            GatewayEffect::Listed { session, volumes } => self.nbd.listed(session, volumes, now),
+            GatewayEffect::Listed { session, volumes } => {
+                let shown = volumes.map(|volumes| self.shown(volumes));
+                self.nbd.listed(session, shown, now);
+            }
             GatewayEffect::Reply { session, tag, result, payload } => {
                 self.nbd.reply(session, tag, result, payload, now);
             }
@@ -93,7 +160,10 @@ impl Role for GatewayRole {
     }
 
     fn gather(&mut self, world: &mut World<'_, Self>) {
-        world.inbox.extend(self.nbd.gather(world.now).map(machine_event));
+        let mut events = std::mem::take(&mut self.events);
+        events.extend(self.nbd.gather(world.now));
+        world.inbox.extend(events.drain(..).filter_map(|event| self.take(event, world.now)));
+        self.events = events;
         let made = self.workers.take();
         world.inbox.extend(made.map(|(number, made)| GatewayEvent::Computed { number, made }));
     }
@@ -119,16 +189,5 @@ impl Role for GatewayRole {
         machine.traffic().all().into_iter().for_each(|(name, value)| meter.counter(name, value));
         meter.gauge("brickwork_requests_under_way", machine.requests_under_way() as f64);
         self.nbd.measure(meter);
-    }
-}
-
-fn machine_event(event: FrontEvent) -> GatewayEvent {
-    match event {
-        FrontEvent::Open { session, name } => GatewayEvent::Open { session, name },
-        FrontEvent::List { session } => GatewayEvent::List { session },
-        FrontEvent::Io { session, tag, volume, stream, io, payload } => {
-            GatewayEvent::Io { session, tag, volume, stream, io, payload }
-        }
-        FrontEvent::Close { session } => GatewayEvent::Close { session },
     }
 }

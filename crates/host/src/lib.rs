@@ -8,7 +8,7 @@
 //! run_directory(DirectoryOptions { node, listen, store, config }, &shutdown, on_ready)?;
 //! run_brick(BrickOptions { node, id, listen, advertise, directory, disks, .. }, &shutdown, on_ready)?;
 //! run_gateway(GatewayOptions { node, listen, advertise, directory, nbd: NbdOptions { listen, tls, group } }, &shutdown, on_ready)?;
-//! run_attach(AttachOptions { node, directory, volume, socket, group }, &shutdown, on_ready)?;
+//! run_attach(AttachOptions { node, directory, volume, socket, group }, &shutdown, on_ready)?;       // or run_attach_direct
 //! let reply = admin_call(&AdminOptions { node, directory, timeout }, AdminRequest::Status)?;   // blocks
 //! run_recount(&node, listen, &forgotten, &shutdown, on_ready, |told| enough(told))?;  // and write_store(path, &puts): a lost directory
 //! format_disk(&DiskSpec { path, size_bytes }, &DiskIdentity { cluster, brick, index: 0, journal_bytes: None })?;
@@ -80,7 +80,7 @@ pub use directory::run_directory;
 pub use error::HostError;
 pub use format::{DiskIdentity, format_disk, reserve_disk};
 pub use full_file_system::free_bytes;
-pub use gateway::run_gateway;
+pub use gateway::{run_attach_direct, run_gateway};
 pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, IoEngine,
     NbdOptions, NodeOptions, OnReady, Ready, Security, TlsFiles,

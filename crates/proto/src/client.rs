@@ -144,7 +144,8 @@ impl Client {
     }
 
     fn on_gateways(&mut self, now: Time, gateways: Vec<GatewayStatus>, fx: &mut Vec<ClientEffect>) {
-        for GatewayStatus { id, address, .. } in gateways {
+        // Those without an address serve the client in their own process only.
+        for GatewayStatus { id, address, .. } in gateways.into_iter().filter(|of| !of.address.is_empty()) {
             if self.gateways.insert(id, address.clone()).as_ref() != Some(&address) {
                 fx.push(ClientEffect::Address { node: NodeId::Gateway(id), address });
             }

@@ -11,7 +11,7 @@ use proto::seat::{Places, Turns};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use store::Limits;
-use wire::{Placement, Protocol, ReadPolicy};
+use wire::{DataPath, Placement, Protocol, ReadPolicy};
 
 /// What a run is asked to be. `None` lets the seed draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,11 @@ impl VolumePlan {
         let of = of.into_iter().chain(protocol.map(|protocol| protocol.to_string()));
         let unusual: String = of.map(|name| format!(", {name}")).collect();
         format!("{} ({}{unusual})", self.layout, self.read_policy)
+    }
+
+    /// Whether its clients coordinate by themselves: a client machine goes through no gateway to it.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.protocol.path == DataPath::Direct
     }
 
     /// Blocks that a whole stripe holds.

@@ -124,8 +124,11 @@ impl World {
         self.set_care()?;
         self.create_volumes()?;
         for client in 0..self.shape.load.clients as usize {
-            let volume = self.shape.volumes[client % self.shape.volumes.len()].name.clone();
-            let node = self.add_client(volume);
+            let plan = &self.shape.volumes[client % self.shape.volumes.len()];
+            if plan.is_direct() {
+                continue;
+            }
+            let node = self.add_client(plan.name.clone());
             self.boot(node);
         }
         Ok(())

@@ -10,6 +10,8 @@ choices! {
     DataPath, "data path";
     /// A gateway; which one does not matter.
     Gateway = "gw",
+    /// The client's own process: a gateway within `attach`.
+    Direct = "direct",
 }
 
 choices! {
@@ -209,5 +211,6 @@ mod tests {
         assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts"));
         assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are 2pcw, read"));
         assert!(why("gw,ts,read").contains("lacks 2pcw"));
+        assert!(why("coord,ts,2pcw").contains("'coord' is no data path: there are gw, direct"));
     }
 }

@@ -92,9 +92,12 @@ fn explain(protocol: Protocol, layout: Layout) {
     output::align_right(&mut table, &[1, 2, 3]);
     println!("{}", output::render(&table));
     println!(
-        "Messages are questions to bricks and their answers; a client of another machine\n\
-         takes one more of each, to the gateway. Decisions of writes ride along with\n\
-         other messages. Rounds follow one another."
+        "Messages are questions to bricks and their answers. Decisions of writes ride\n\
+         along with other messages. Rounds follow one another.{}",
+        match protocol.path {
+            DataPath::Gateway => "\nA client on another machine than its gateway takes two messages more.",
+            DataPath::Direct => "",
+        }
     );
 }
 
@@ -103,6 +106,9 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
     let path = match protocol.path {
         DataPath::Gateway => {
             "a gateway coordinates, and computes the parity of whole rows; data bricks compute the differences of small writes"
+        }
+        DataPath::Direct => {
+            "the client's own process coordinates (brickwork attach --direct): the same, without the way to a gateway and back"
         }
     };
     let mut parts = vec![
@@ -139,10 +145,16 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
         ("order", "linearizable for each block, through any number of gateways"),
         ("acknowledged", "once all current members of the group have it on stable storage"),
         ("a client dies", "what it wrote last takes effect once or never"),
-        (
-            "a gateway dies",
-            "the same; another gateway or the bricks settle what was in doubt, within about a second",
-        ),
+        match protocol.path {
+            DataPath::Gateway => (
+                "a gateway dies",
+                "its clients go on through another one; what was in doubt is settled within about a second",
+            ),
+            DataPath::Direct => (
+                "an attach dies",
+                "its client has no other; what was in doubt is settled by the bricks within about a second",
+            ),
+        },
         ("a brick dies", "as many as the layout says; its group goes on when its lease has ended (2 to 4 s)"),
         ("the directory dies", directory),
     ]

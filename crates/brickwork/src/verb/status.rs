@@ -46,7 +46,11 @@ fn print(status: &ClusterStatus) {
     print_bricks(status);
     print_volumes(status);
     for gateway in &status.gateways {
-        println!("\n{} at {}, heard {} ago", gateway.id, gateway.address, view::ago(gateway.silent_ms));
+        let place = match gateway.address.as_str() {
+            "" => "within an attach".to_owned(),
+            address => format!("at {address}"),
+        };
+        println!("\n{} {place}, heard {} ago", gateway.id, view::ago(gateway.silent_ms));
     }
 }
 

@@ -3,14 +3,14 @@
 //! All that the directory says is repeated on asking, so nothing here is lost for long with a message; and I/O on open
 //! volumes needs no directory while their views last.
 
-use super::{GatewayConfig, GatewayEffect, send};
+use super::{GatewayConfig, GatewayEffect, Serves, send};
 use crate::counters::Counter;
 use crate::layout::{Geometry, Layout};
 use crate::netraid::coordinator::Coordinator;
 use base::{NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{AdminError, AdminReply, AdminRequest, Message, VolumeInfo, VolumeMap};
+use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, VolumeInfo, VolumeMap};
 
 const ASK_AGAIN: Duration = Duration::from_millis(300);
 const REFRESH: Duration = Duration::from_secs(2);
@@ -72,7 +72,7 @@ impl Metadata {
         let known = self.volumes.values().find(|open| open.info.name == name);
         // Without a number for its stamps the gateway serves nobody.
         if let Some(open) = known.filter(|_| self.held.is_some()) {
-            return tell(fx, waiter, Ok(open.info.clone()));
+            return tell(fx, waiter, self.may_serve(waiter, open.info.clone()));
         }
         let waiting = self.opening.entry(name.clone()).or_default();
         waiting.push(waiter);
@@ -164,7 +164,19 @@ impl Metadata {
             return;
         }
         for waiter in self.opening.remove(&name).unwrap_or_default() {
-            tell(fx, waiter, result.clone());
+            tell(fx, waiter, result.clone().and_then(|volume| self.may_serve(waiter, volume)));
+        }
+    }
+
+    /// The volume, unless its data path leaves `waiter` to another coordinator than this one.
+    fn may_serve(&self, waiter: Waiter, volume: VolumeInfo) -> Result<VolumeInfo, AdminError> {
+        let is_own = self.config.serves == Serves::OwnClient && matches!(waiter, Waiter::Session(_));
+        match volume.protocol.path {
+            DataPath::Direct if !is_own => Err(AdminError::Invalid(format!(
+                "volume '{}' has the data path 'direct', on which its client coordinates by itself: use `brickwork attach --direct`",
+                volume.name
+            ))),
+            DataPath::Direct | DataPath::Gateway => Ok(volume),
         }
     }
 

@@ -97,8 +97,18 @@ pub enum GatewayEffect {
 pub struct GatewayConfig {
     /// Its id: drawn by the driver, new for each run.
     pub id: GatewayId,
-    /// Where clients reach it.
+    /// Where clients reach it; empty where they do not.
     pub address: String,
+    pub serves: Serves,
+}
+
+/// Whose requests a gateway coordinates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Serves {
+    /// Those of clients, wherever they are.
+    Anyone,
+    /// Those of the client in its own process: the data path `direct`.
+    OwnClient,
 }
 
 /// A gateway that did not run for so long was paused: its deadlines are never further away than some seconds. Clients leave

@@ -1,6 +1,6 @@
 //! A gateway between a directory and bricks that are played by hand.
 
-use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED};
+use super::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, PAUSED, Serves};
 use base::{
     BLOCK, BrickId, ClientId, GatewayId, GroupId, Machine, NodeId, Payload, RequestId, Stamp, StreamId, Time,
     ViewNumber, VolumeId,
@@ -49,7 +49,8 @@ fn groups(number: u64) -> Vec<GroupView> {
 
 impl Play {
     fn new(volumes: &[VolumeInfo]) -> Play {
-        let config = GatewayConfig { id: GatewayId(1), address: "gateway:1".to_owned() };
+        let config =
+            GatewayConfig { id: GatewayId(1), address: "gateway:1".to_owned(), serves: Serves::Anyone };
         let now = Time(1_000_000_000_000);
         let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
         (1..=GROUPS).for_each(|brick| play.step(GatewayEvent::Up(NodeId::Brick(BrickId(brick as u32)))));
@@ -438,4 +439,49 @@ fn a_client_belongs_to_the_stream_of_its_certificate_whatever_it_says() {
     assert_eq!(ask(&mut play, OF_VOLUME), [OF_CERTIFICATE]);
     play.step(GatewayEvent::Down(NodeId::Client(client)));
     assert_eq!(ask(&mut play, OF_CERTIFICATE), [OF_VOLUME], "another connection, another certificate");
+}
+
+#[test]
+fn a_volume_whose_clients_coordinate_by_themselves_is_served_to_nobody_else() {
+    let protocol = "direct,ts-wait,2pcw+read".parse().expect("a protocol");
+    let volume = VolumeInfo { protocol, ..info(VOLUME, "v") };
+    let opened = |serves: Serves, from: NodeId| {
+        let config = GatewayConfig { id: GatewayId(1), address: String::new(), serves };
+        let now = Time(1_000_000_000_000);
+        let mut play = Play { gateway: Gateway::new(config, now), now, fx: Vec::new(), tag: 0, stream: None };
+        play.hear(NodeId::Directory, Message::Registered { first_writer: 4 });
+        match from {
+            NodeId::Client(_) => {
+                play.hear(from, Message::Attach { operation: 7, volume: volume.name.clone() })
+            }
+            _ => play.step(GatewayEvent::Open { session: SESSION, name: volume.name.clone() }),
+        }
+        let asked = play.sent().into_iter().find_map(|(_, message)| match message {
+            Message::OpenVolume { operation, .. } => Some(operation),
+            _ => None,
+        });
+        let map = VolumeMap {
+            volume: volume.clone(),
+            groups: groups(1),
+            bricks: Vec::new(),
+            stream_bricks: Vec::new(),
+        };
+        let map = Ok(Box::new(map));
+        play.hear(NodeId::Directory, Message::VolumeOpened { operation: asked.expect("asked"), map });
+        let told = |effect: &GatewayEffect| match effect {
+            GatewayEffect::Opened { volume, .. } => Some(volume.clone()),
+            GatewayEffect::Send { packet, .. } => match &packet.message {
+                Message::Attached { volume, .. } => Some(volume.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        play.fx.iter().find_map(told).expect("the waiter is told")
+    };
+    let (session, client) = (NodeId::Directory, NodeId::Client(ClientId(9)));
+    assert!(opened(Serves::OwnClient, session).is_ok());
+    for (serves, from) in [(Serves::OwnClient, client), (Serves::Anyone, session), (Serves::Anyone, client)] {
+        let error = opened(serves, from).expect_err("it is served to nobody else").to_string();
+        assert!(error.contains("attach --direct"), "{error}");
+    }
 }

@@ -69,7 +69,7 @@ struct Case {
 /// The layouts that every client must work over.
 const LAYOUTS: [&str; 3] = ["raid1x3", "raid5-4+1", "rs-4+2"];
 /// Of the cases of protocols the one that is run always.
-const ALWAYS: &str = "gw,ts,2pcw/fio/raid5-4+1";
+const ALWAYS: &str = "direct,ts,2pcw/fio/raid5-4+1";
 
 /// Clients that work over any volume: name, programs, whether they need root, what they do.
 const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [

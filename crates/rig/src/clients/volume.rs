@@ -1,23 +1,23 @@
 //! The volume that a client works on, in a cluster just wide enough for its layout, so that any brick is a member.
 //!
-//! With a kill, one brick gets SIGKILL while the client is at work: when the gateway has spent some processor time on it.
+//! With a kill, one brick gets SIGKILL while the client is at work: when the gateway, or whoever else coordinates, has spent some processor time on it.
 //! A client that ends before that is an error, as it proves nothing.
 
 use anyhow::{Result, anyhow, ensure};
 use job::process::{self, Finished, Job};
-use rig::cluster::{Cluster, Spec};
+use rig::cluster::{Cluster, Spec, attach_direct};
 use rig::noise::Noise;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wire::Protocol;
+use wire::{DataPath, Protocol};
 
 const SIZE_BYTES: u64 = 256 << 20;
 const TOOL_LIMIT: Duration = Duration::from_secs(240);
 
-/// Processor time of the gateway after which the brick dies: two ticks of the kernel's count.
+/// Processor time of the coordinator after which the brick dies: two ticks of the kernel's count.
 const KILL_AFTER_US: u64 = 20_000;
 
 /// A volume of 256 MiB with nothing in it.
@@ -40,10 +40,14 @@ pub(super) fn run(
     let mut cluster = Cluster::start(binary, &Spec { bricks: width(layout), ..Spec::default() })?;
     cluster.create_under("v", SIZE_BYTES, layout, protocol)?;
     let (killed, done) = (AtomicBool::new(!kill), AtomicBool::new(false));
-    let volume = Volume { cluster: &cluster, uri: cluster.uri(0, "v"), bytes: SIZE_BYTES, killed: &killed };
+    let direct = (protocol.path == DataPath::Direct).then(|| Direct::attach(&cluster)).transpose()?;
+    let uri = direct.as_ref().map_or_else(|| cluster.uri(0, "v"), |direct| direct.uri.clone());
+    let coordinator =
+        direct.as_ref().map_or_else(|| cluster.gateways[0].daemon.pid(), |direct| direct.job.pid());
+    let volume = Volume { cluster: &cluster, uri, bytes: SIZE_BYTES, killed: &killed };
     let outcome = std::thread::scope(|scope| {
         if kill {
-            scope.spawn(|| kill_when_busy(&cluster, &killed, &done));
+            scope.spawn(|| kill_when_busy((&cluster, coordinator), &killed, &done));
         }
         let outcome = body(&volume);
         done.store(true, Ordering::SeqCst);
@@ -58,6 +62,30 @@ pub(super) fn run(
         cluster.bricks[0].reap();
     }
     cluster.all_alive()
+}
+
+/// An `attach --direct` of the volume, which no gateway serves.
+struct Direct {
+    job: Job,
+    uri: String,
+    socket: PathBuf,
+}
+
+impl Direct {
+    fn attach(cluster: &Cluster) -> Result<Direct> {
+        let refused = cluster.connect(0, "v").err();
+        ensure!(refused.is_some(), "a gateway serves a volume whose client is to coordinate by itself");
+        let socket = std::env::temp_dir().join(format!("brickwork-direct-{}.sock", std::process::id()));
+        let _ = std::fs::remove_file(&socket);
+        let job = attach_direct(cluster, "v", &socket)?;
+        Ok(Direct { job, uri: format!("nbd+unix:///v?socket={}", socket.display()), socket })
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+    }
 }
 
 /// Bricks that a layout needs: `raid1x3` 3, `raid5-4+1` 5, `rs-4+2` 6.
@@ -78,11 +106,10 @@ pub(crate) fn data(layout: &str) -> u64 {
     before_plus.and_then(|number| number.parse().ok()).unwrap_or(1)
 }
 
-fn kill_when_busy(cluster: &Cluster, killed: &AtomicBool, done: &AtomicBool) {
-    let gateway = cluster.gateways[0].daemon.pid();
-    let Ok(before) = process::processor_us(gateway) else { return };
+fn kill_when_busy((cluster, coordinator): (&Cluster, u32), killed: &AtomicBool, done: &AtomicBool) {
+    let Ok(before) = process::processor_us(coordinator) else { return };
     while !done.load(Ordering::SeqCst) {
-        let busy = process::processor_us(gateway).is_ok_and(|now| now >= before + KILL_AFTER_US);
+        let busy = process::processor_us(coordinator).is_ok_and(|now| now >= before + KILL_AFTER_US);
         if busy && cluster.bricks[0].signal(Signal::KILL).is_ok() {
             killed.store(true, Ordering::SeqCst);
             return;

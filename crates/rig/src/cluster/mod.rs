@@ -716,9 +716,24 @@ pub fn run(binary: &Path, arguments: &[&str]) -> Result<Finished> {
 
 /// Starts `brickwork attach` for a volume and waits until its socket is there.
 pub fn attach(cluster: &Cluster, volume: &str, socket: &Path) -> Result<Job> {
-    let config = cluster.client_config();
+    attach_by(cluster, volume, socket, (&cluster.client_config(), &[]))
+}
+
+/// `brickwork attach --direct` of a volume: by the certificate of the first gateway.
+pub fn attach_direct(cluster: &Cluster, volume: &str, socket: &Path) -> Result<Job> {
+    let config = cluster.dir.join("gateway-1/gateway.toml");
+    attach_by(cluster, volume, socket, (&config, &["--direct"]))
+}
+
+fn attach_by(
+    cluster: &Cluster,
+    volume: &str,
+    socket: &Path,
+    (config, further): (&Path, &[&str]),
+) -> Result<Job> {
     let mut command = Command::new(cluster.binary());
-    command.args(["--config", text(&config)?, "attach", volume, "--socket", text(socket)?]);
+    command.args(["--config", text(config)?, "attach", volume, "--socket", text(socket)?]);
+    command.args(further);
     let mut job = Job::spawn("attach", &mut command)?;
     daemon::wait_ready(&mut job, "attach", Duration::from_secs(30))?;
     Ok(job)

@@ -9,7 +9,7 @@ use core::time::Duration;
 use node::{Backing, BrickNode};
 use proto::brick::BrickConfig;
 use proto::directory::{Directory, DirectoryConfig};
-use proto::gateway::{Gateway, GatewayConfig};
+use proto::gateway::{Gateway, GatewayConfig, Serves};
 use std::collections::{BTreeMap, VecDeque};
 use store::{FormatOptions, IoDone, IoFault, IoKind, Store, StoreConfig};
 use wire::{AdminRequest, Io, Message, Packet, Wire};
@@ -83,7 +83,10 @@ impl Bed {
     pub(super) fn new(victim: NodeId) -> Bed {
         let now = Time(1_000_000_000);
         let directory = Directory::new(DirectoryConfig::default(), Vec::new(), now).expect("an empty store");
-        let gateway = Gateway::new(GatewayConfig { id: GatewayId(1), address: "gateway".to_owned() }, now);
+        let gateway = Gateway::new(
+            GatewayConfig { id: GatewayId(1), address: "gateway".to_owned(), serves: Serves::Anyone },
+            now,
+        );
         let mut bed = Bed {
             now,
             victim,

@@ -187,8 +187,9 @@ impl World {
     }
 
     fn find_port(&mut self, actor: usize) {
-        let name = self.workload.volumes[self.workload.actors[actor].volume].name.clone();
-        if self.workload.actors[actor].attached {
+        let plan = &self.workload.volumes[self.workload.actors[actor].volume];
+        let (name, is_direct) = (plan.name.clone(), plan.is_direct());
+        if self.workload.actors[actor].attached && !is_direct {
             let nodes = self
                 .nodes
                 .matching(|n| n.is_alive() && matches!(n.kind(), NodeKind::Client(_, of) if *of == name));

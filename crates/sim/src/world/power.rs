@@ -12,7 +12,7 @@ use node::{Backing, BrickNode};
 use proto::brick::BrickConfig;
 use proto::client::{Client, ClientConfig};
 use proto::directory::{Directory, DirectoryConfig};
-use proto::gateway::{Gateway, GatewayConfig};
+use proto::gateway::{Gateway, GatewayConfig, Serves};
 use store::{FormatOptions, Store, StoreConfig};
 
 const CLUSTER: ClusterId = ClusterId(*b"simulated world.");
@@ -71,7 +71,9 @@ impl World {
             Kind::Directory => self.open_directory(now),
             Kind::Brick(id) => Some(self.open_brick(node, id, now)),
             Kind::Gateway(id) => {
-                let config = GatewayConfig { id, address: NodeId::Gateway(id).to_string() };
+                // Its sessions are clients of its own process, as far as anybody can tell.
+                let (address, serves) = (NodeId::Gateway(id).to_string(), Serves::OwnClient);
+                let config = GatewayConfig { id, address, serves };
                 Some(Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new()))
             }
             Kind::Client(id, volume) => {

@@ -3,7 +3,7 @@
 //! A file opens with the bug's story. Then it says which run tells the story, and by what:
 //!
 //! - `seed` names the seed; `operations` bounds what its clients ask for, so that the run is short; `placement` is the only rule by
-//!   which its volumes are placed.
+//!   which its volumes are placed, and `protocol` the only protocol that they have.
 //! - `reach` names a rare state without which the run tells nothing of the story.
 //! - `show` is a step of the story: an event of the trace whose text fits. ` .. ` stands for any text. A `$name` stands for a
 //!   word or a number other than 0, and for the same one in all steps. The steps come in the order of the file.
@@ -62,6 +62,7 @@ fn read(path: PathBuf) -> Scenario {
             Some(("seed", rest)) => seed = Some(number(rest)),
             Some(("operations", rest)) => options.operations = Some(number(rest)),
             Some(("placement", rule)) => options.placements.push(rule.to_owned()),
+            Some(("protocol", name)) => options.protocols.push(name.to_owned()),
             Some(("show", rest)) => shows.push(Pattern::parse(rest)),
             Some(("reach", state)) => reaches.push(state.to_owned()),
             _ => {}

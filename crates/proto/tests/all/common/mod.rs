@@ -7,7 +7,7 @@ use base::{BLOCK, BrickId, ClientId, GatewayId, Machine, NodeId, Payload, Reques
 use core::time::Duration;
 use proto::brick::{Brick, BrickConfig, BrickEffect, BrickEvent};
 use proto::directory::{Directory, DirectoryConfig, DirectoryEffect, DirectoryEvent};
-use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent};
+use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Blocks, Command, Recovered, Reply, Staged, StoreError};
 use wire::{AdminReply, AdminRequest, Change, Completion, Io, IoError, IoReply, Message, Packet, Span};
@@ -268,7 +268,7 @@ impl Cluster {
             cluster.bricks.insert(id, (brick, MemoryDisk::default()));
         }
         for id in (1..=gateways).map(GatewayId) {
-            let config = GatewayConfig { id, address: format!("{id}:1") };
+            let config = GatewayConfig { id, address: format!("{id}:1"), serves: Serves::Anyone };
             let mut gateway = Gateway::new(config, now);
             for brick in cluster.bricks.keys() {
                 gateway.step(now, GatewayEvent::Up(NodeId::Brick(*brick)), &mut Vec::new());
