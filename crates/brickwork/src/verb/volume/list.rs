@@ -125,6 +125,6 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(origin(&volumes, &volumes[2]), "first@monday");
-        assert_eq!((row(&volumes[1])[6].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
+        assert_eq!((row(&volumes[1])[7].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
     }
 }
