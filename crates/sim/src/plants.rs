@@ -17,6 +17,7 @@ pub const SEEDS: u64 = 200;
 
 #[cfg(feature = "planted")]
 mod planted {
+    use crate::world::role::Brick;
     use crate::world::{Durability, World};
     use proto::directory::Directory;
     use proto::planted::{Plant, rules};
