@@ -15,9 +15,10 @@ one within 2 s, and the client sees no error. Prints `ready attach VOLUME listen
 
 With --direct, attach is a gateway itself, for its own client only: it asks the bricks without the way to a gateway and back,
 and does a gateway's work (parity, copies to each brick). It needs a gateway's certificate and reads gateway.toml, of which it
-uses `directory`, `cluster`, `metrics`, `tls` and `plaintext`. A volume with the data path `direct` is served in no other way.
+uses `directory`, `cluster`, `tls` and `plaintext`. A volume with the data path `direct` is served in no other way. What is read
+and written then belongs to the stream of the volume.
 
-What is read and written belongs to the stream of the volume, or to the stream that the certificate of client.toml names
+Otherwise what is read and written belongs to the stream of the volume, or to the stream that the certificate of client.toml names
 (`brickwork cluster token --stream`).
 
 Examples:
@@ -46,7 +47,7 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
         true => {
             let file: GatewayFile =
                 config::load(Some(daemon::config_path(global, "gateway")?), toml::Table::new())?;
-            (daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?, file.directory)
+            (daemon::node(&file.cluster, file.tls.as_ref(), None)?, file.directory)
         }
         false => {
             let file = client::load(global)?;

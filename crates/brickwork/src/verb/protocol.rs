@@ -85,7 +85,7 @@ fn explain(protocol: Protocol, layout: Layout) {
         output::print_marked(&format!("  {:19} ", "resembles"), &format!("{system}, {different}"));
     }
     println!("\nCosts on {layout}, where nothing fails and no writes meet");
-    let mut table = output::table(&["operation", "messages", "rounds", "flushes"]);
+    let mut table = output::table(&["operation", "messages", "rounds", "flushes in all"]);
     for (name, Cost { messages, rounds, flushes }) in costs(layout) {
         table.add_row([name.to_owned(), messages.to_string(), rounds.to_string(), flushes.to_string()]);
     }
@@ -95,8 +95,10 @@ fn explain(protocol: Protocol, layout: Layout) {
         "Messages are questions to bricks and their answers. Decisions of writes ride\n\
          along with other messages. Rounds follow one another.{}",
         match protocol.path {
-            DataPath::Gateway => "\nA client on another machine than its gateway takes two messages more.",
-            DataPath::Direct => "",
+            DataPath::Gateway =>
+                "\nA read is of a policy that asks one brick. A client on another machine than its\n\
+                 gateway takes two messages more.",
+            DataPath::Direct => "\nA read is of a policy that asks one brick.",
         }
     );
 }
@@ -125,7 +127,7 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
         parts.push((
             "",
             "read",
-            "where a brick has no lease, the others confirm what it says by their stamps",
+            "where a brick has no lease, it is asked again with all others, who confirm what it says by their stamps",
         ));
     }
     parts
@@ -135,7 +137,9 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
 fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
     let directory = match protocol.atomicity.checks_reads {
         true => "writes go on; reads cost a message to each brick more once leases have run out",
-        false => "writes go on; reads wait once leases have run out, until it is back",
+        false => {
+            "writes go on; once leases have run out, reads wait until it is back, unless one brick alone has the block, or its row stands in for it"
+        }
     };
     vec![
         (
@@ -152,10 +156,13 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
             ),
             DataPath::Direct => (
                 "an attach dies",
-                "its client has no other; what was in doubt is settled by the bricks within about a second",
+                "its client has no other; what was in doubt is settled as soon as the volume is attached again",
             ),
         },
-        ("a brick dies", "as many as the layout says; its group goes on when its lease has ended (2 to 4 s)"),
+        (
+            "a brick dies",
+            "the layout says how many may; the others go on when the dead one's lease has ended (2 to 4 s)",
+        ),
         ("the directory dies", directory),
     ]
 }

@@ -5,7 +5,7 @@ use crate::config::Period;
 use crate::output;
 use std::collections::BTreeMap;
 use wire::directory::{BrickEntry, VolumeStatus};
-use wire::{ClusterStatus, SlowEntry, StoreFailure};
+use wire::{ClusterStatus, DataPath, SlowEntry, StoreFailure};
 
 /// The most ranges of lost bytes that are told one by one.
 const LOST_MAX: usize = 8;
@@ -25,9 +25,12 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
     problems.extend(families.iter().filter_map(|(names, volume)| unavailable(names, volume)));
     problems.extend(status.bricks.iter().filter_map(|brick| brick_problem(status, brick)));
     problems.extend(families.iter().filter_map(|(names, volume)| degraded(names, volume)));
-    if status.gateways.is_empty() && !status.volumes.is_empty() {
+    // Those without an address serve only the client in their own process.
+    let is_served = status.gateways.iter().any(|gateway| !gateway.address.is_empty());
+    let wants = |volume: &VolumeStatus| volume.volume.protocol.path == DataPath::Gateway;
+    if !is_served && status.volumes.iter().any(wants) {
         problems.push(
-            "The directory has not heard of a gateway lately, so no volume is served: start `brickwork gateway`."
+            "The directory has not heard of a gateway lately, so only `attach --direct` serves volumes: start `brickwork gateway`."
                 .to_owned(),
         );
     }

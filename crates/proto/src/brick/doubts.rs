@@ -1,4 +1,5 @@
-//! Writes that have been in doubt for long: a brick asks a gateway to settle them, another gateway each time.
+//! Writes that have been in doubt for long: a brick asks gateways to settle them. It asks all that it knows, since it cannot tell which of them
+//! have the volume open: an `attach --direct` has one. Those that do settle, and come to the same result.
 
 use base::{GatewayId, Time};
 use core::time::Duration;
@@ -54,9 +55,8 @@ impl Doubts {
         named
     }
 
-    /// The gateway whose turn it is; none where no gateway is known.
-    pub(super) fn gateway(&self, turn: u64) -> Option<GatewayId> {
-        let count = self.gateways.len().max(1);
-        self.gateways.iter().nth(turn as usize % count).copied()
+    /// Who may settle.
+    pub(super) fn gateways(&self) -> impl Iterator<Item = GatewayId> {
+        self.gateways.iter().copied()
     }
 }

@@ -208,7 +208,7 @@ impl Brick {
         reply(fx, NodeId::Directory, heartbeat);
     }
 
-    /// Asks a gateway to settle writes that have been in doubt for long; another one each time.
+    /// Asks gateways to settle writes that have been in doubt for long.
     pub(super) fn report_doubts(&mut self, now: Time, fx: &mut Vec<BrickEffect>) {
         if now < self.membership.doubts.report_due() {
             return;
@@ -218,12 +218,12 @@ impl Brick {
             let all = self.participants.iter().flat_map(move |participant| participant.doubtful(before));
             all.filter(|write| !groups.is_fenced(write.group))
         });
-        if doubtful.is_empty() || self.membership.doubts.gateway(0).is_none() {
+        if doubtful.is_empty() {
             return;
         }
-        self.membership.serial += 1;
-        let Some(gateway) = self.membership.doubts.gateway(self.membership.serial) else { return };
-        reply(fx, NodeId::Gateway(gateway), Message::Doubtful { writes: doubtful });
+        for gateway in self.membership.doubts.gateways() {
+            reply(fx, NodeId::Gateway(gateway), Message::Doubtful { writes: doubtful.clone() });
+        }
     }
 
     pub(super) fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<BrickEffect>) {

@@ -29,6 +29,8 @@ struct Served {
 struct Known {
     /// Reads that it has answered.
     answered: u32,
+    /// Whether it ever said that its disk was asked. One that never did may be of a release that does not tell.
+    tells: bool,
     /// How often memory answered what it had served before, by the distance; none where that did not happen yet.
     from_memory: [Option<f64>; DISTANCES],
 }
@@ -59,6 +61,10 @@ impl Cached {
         }
         let served = &mut self.places[entry(address)];
         let known = self.bricks.entry(brick).or_default();
+        known.tells |= !is_from_memory;
+        if !known.tells {
+            return;
+        }
         if served.at > 0 && served.brick == brick && served.address == address {
             let from_memory = &mut known.from_memory[distance(known.answered, served.at)];
             let new = f64::from(u8::from(is_from_memory));
@@ -111,10 +117,19 @@ mod tests {
     fn another_user_of_the_cache_is_noticed() {
         let mut cached = Cached::default();
         cached.likely(0);
+        cached.answered(A, 0, false);
         (0..40).for_each(|_| cached.answered(A, 1 << 16, true));
         assert!(cached.likely(1 << 16).is_some_and(|(_, likely)| likely > 0.9));
         (0..40).for_each(|_| cached.answered(A, 1 << 16, false));
         assert!(cached.likely(1 << 16).is_none_or(|(_, likely)| likely < 0.1));
+    }
+
+    #[test]
+    fn a_brick_that_never_tells_of_its_disk_is_not_taken_for_one_that_has_all_in_memory() {
+        let mut cached = Cached::default();
+        cached.likely(0);
+        (0..10).for_each(|_| cached.answered(A, 0, true));
+        assert_eq!(cached.likely(0), None);
     }
 
     #[test]
@@ -123,6 +138,7 @@ mod tests {
         cached.likely(0);
         let other =
             (1..).map(|at: u64| at << 16).find(|other| entry(*other) == entry(0)).expect("there is one");
+        cached.answered(A, 0, false);
         (0..3).for_each(|_| cached.answered(A, 0, true));
         assert!(cached.likely(0).is_some());
         assert_eq!(cached.likely(other), None);

@@ -115,10 +115,14 @@ pub(super) fn gather(
     mut number: impl FnMut(BrickId) -> u32,
 ) -> Vec<Known> {
     request.clear();
-    let mut known = Vec::with_capacity(parts.len());
+    let mut known: Vec<Known> = Vec::with_capacity(parts.len());
     for part in parts {
         let late = late(now, part, load);
-        let cached = in_memory(now, part, late, load);
+        // What memory does not have after all waits behind what others of this request are asked of the same disk.
+        let before = |slot: u8| {
+            known.iter().filter(|known| known.cached.is_some_and(|(at, _)| at == slot)).count() as u32
+        };
+        let cached = in_memory(now, part, late, (load, before));
         known.push(Known { late, cached });
         if cached.is_some() {
             continue;
@@ -135,15 +139,21 @@ pub(super) fn gather(
     known
 }
 
-/// The holder that likely has a part in memory, and when it is expected to answer, whether memory has it or the disk must: where that is no
+/// The holder that likely has a part in memory, which is asked for so many parts of the same request before it, and when it is expected to answer, whether memory has it or the disk must: where that is no
 /// later than at the earliest disk.
-fn in_memory(now: Time, part: &Part<'_>, late: Members, load: &mut Load) -> Option<(u8, u64)> {
+fn in_memory(
+    now: Time,
+    part: &Part<'_>,
+    late: Members,
+    (load, before): (&mut Load, impl Fn(u8) -> u32),
+) -> Option<(u8, u64)> {
     let (cached_at, likely) = load.cached_mut().likely(part.address)?;
     let candidates = part.holders.iter().filter(|(slot, _)| !late.has(*slot));
-    let wait_ns = |brick: BrickId| load.disk(now, brick, part.kind).finish_ns(1).saturating_sub(now.0);
+    let wait_ns =
+        |brick: BrickId, reads: u32| load.disk(now, brick, part.kind).finish_ns(reads).saturating_sub(now.0);
     let (slot, _) = candidates.clone().find(|(_, brick)| *brick == cached_at)?;
-    let expected_ns = ((1.0 - likely) * wait_ns(cached_at) as f64) as u64;
-    let earliest_ns = candidates.map(|(_, brick)| wait_ns(*brick)).min()?;
+    let expected_ns = ((1.0 - likely) * wait_ns(cached_at, before(*slot) + 1) as f64) as u64;
+    let earliest_ns = candidates.map(|(_, brick)| wait_ns(*brick, 1)).min()?;
     (expected_ns <= earliest_ns).then_some((*slot, now.0 + expected_ns))
 }
 

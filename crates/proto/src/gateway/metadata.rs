@@ -170,13 +170,9 @@ impl Metadata {
 
     /// The volume, unless its data path leaves `waiter` to another coordinator than this one.
     fn may_serve(&self, waiter: Waiter, volume: VolumeInfo) -> Result<VolumeInfo, AdminError> {
-        let is_own = self.config.serves == Serves::OwnClient && matches!(waiter, Waiter::Session(_));
-        match volume.protocol.path {
-            DataPath::Direct if !is_own => Err(AdminError::Invalid(format!(
-                "volume '{}' has the data path 'direct', on which its client coordinates by itself: use `brickwork attach --direct`",
-                volume.name
-            ))),
-            DataPath::Direct | DataPath::Gateway => Ok(volume),
+        match (volume.protocol.path, waiter) {
+            (DataPath::Direct, Waiter::Client { .. }) => Err(left_to_its_client(&volume)),
+            (DataPath::Direct, Waiter::Session(_)) | (DataPath::Gateway, _) => Ok(volume),
         }
     }
 
@@ -186,6 +182,9 @@ impl Metadata {
         map: VolumeMap,
         fx: &mut Vec<GatewayEffect>,
     ) -> Result<VolumeInfo, AdminError> {
+        if self.config.serves == Serves::Anyone && map.volume.protocol.path == DataPath::Direct {
+            return Err(left_to_its_client(&map.volume));
+        }
         let invalid = |why: String| AdminError::Invalid(format!("volume '{}': {why}", map.volume.name));
         let layout: Layout = map.volume.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, map.volume.stripe_unit_blocks, map.volume.column_blocks)
@@ -261,6 +260,13 @@ impl super::Gateway {
             _ => {}
         }
     }
+}
+
+fn left_to_its_client(volume: &VolumeInfo) -> AdminError {
+    AdminError::Invalid(format!(
+        "volume '{}' has the data path 'direct', on which its client coordinates by itself: use `brickwork attach --direct`",
+        volume.name
+    ))
 }
 
 fn learn_addresses(bricks: Vec<(base::BrickId, String)>, fx: &mut Vec<GatewayEffect>) {
