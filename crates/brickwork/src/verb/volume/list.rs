@@ -27,17 +27,8 @@ pub(super) fn list(global: &Global) -> Result<()> {
         println!("There is no volume yet: brickwork volume create first --size 10GiB --layout raid1x3");
         return Ok(());
     }
-    let mut table = output::table(&[
-        "volume",
-        "size",
-        "layout",
-        "placed by",
-        "unit",
-        "protocol",
-        "reads",
-        "writes",
-        "clone of",
-    ]);
+    let mut table =
+        output::table(&["volume", "size", "layout", "placed by", "unit", "reads", "writes", "clone of"]);
     for (volume, is_below) in ordered(&volumes) {
         let mut cells = row(volume);
         if let Some((_, name)) = volume.name.split_once('@').filter(|_| is_below) {
@@ -51,8 +42,8 @@ pub(super) fn list(global: &Global) -> Result<()> {
     Ok(())
 }
 
-/// A volume's cells: name, size, layout, placement rule, stripe unit, protocol, who serves reads, and whether it takes writes.
-pub(super) fn row(volume: &VolumeInfo) -> [String; 8] {
+/// A volume's cells: name, size, layout, placement rule, stripe unit, who serves reads, and whether it takes writes.
+pub(super) fn row(volume: &VolumeInfo) -> [String; 7] {
     let writes = match (volume.is_snapshot, volume.read_only) {
         (true, _) => "snapshot",
         (false, true) => "refused",
@@ -64,7 +55,6 @@ pub(super) fn row(volume: &VolumeInfo) -> [String; 8] {
         volume.layout.clone(),
         volume.placement.to_string(),
         Bytes(u64::from(volume.stripe_unit_blocks) * BLOCK_U64).to_string(),
-        volume.protocol.to_string(),
         volume.read_policy.to_string(),
         writes.to_owned(),
     ]
@@ -125,6 +115,6 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(origin(&volumes, &volumes[2]), "first@monday");
-        assert_eq!((row(&volumes[1])[7].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
+        assert_eq!((row(&volumes[1])[6].as_str(), origin(&volumes, &volumes[4]).as_str()), ("snapshot", ""));
     }
 }

@@ -309,11 +309,11 @@ fn info(global: &Global, name: String) -> Result<()> {
 }
 
 fn print_map(map: &VolumeMap) {
-    let [name, size, layout, placement, unit, protocol, policy, writes] = list::row(&map.volume);
+    let [name, size, layout, placement, unit, policy, writes] = list::row(&map.volume);
     println!(
-        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, protocol {protocol}, reads by {policy}, writes {writes}, \
+        "Volume '{name}' ({}): {size}, {layout}, placed by {placement}, stripe unit {unit}, protocol {}, reads by {policy}, writes {writes}, \
          I/O timeout {}\n",
-        map.volume.id, map.volume.io_timeout
+        map.volume.id, map.volume.protocol, map.volume.io_timeout
     );
     let mut table = output::table(&["group", "view", "bricks", "catching up", "left out"]);
     for group in &map.groups {
