@@ -6,7 +6,9 @@ use crate::nbd_server::{FrontEvent, NbdServer};
 use crate::transport::{PeerEvent, Peers};
 use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::workers::Workers;
-use crate::{AttachOptions, GatewayOptions, HostError, NbdOptions, OnReady, Ready, Security, Shutdown};
+use crate::{
+    AttachOptions, GatewayOptions, HostError, NbdOptions, NodeOptions, OnReady, Ready, Security, Shutdown,
+};
 use base::{GatewayId, NodeId, Time};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use wire::{AdminError, VolumeInfo};
@@ -20,25 +22,14 @@ pub fn run_gateway(
     shutdown: &Shutdown,
     on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
-    let core = Core::new(shutdown)?;
-    let id = GatewayId(draw_id());
-    let node = &options.node;
-    let mut peers =
-        Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
-    let bound = peers.listen(&options.listen.parse()?)?;
-    let directory: Address = options.directory.parse()?;
-    let now = core.clock.now();
-    peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
+    let mut system = System::start(&options.node, &options.directory, &options.nbd, shutdown)?;
+    let bound = system.peers.listen(&options.listen.parse()?)?;
     warn_of_plain_nbd(&options);
-    let nbd = NbdServer::new(&options.nbd, core.registry())?;
-    let workers = Workers::start()?;
-    core.watch(workers.event_fd(), WORKERS)?;
-    let address = options.advertise.unwrap_or_else(|| bound.to_string());
-    let machine = Gateway::new(GatewayConfig { id, address, serves: Serves::Anyone }, now);
-    let addresses = std::iter::once(bound.to_string()).chain(nbd.addresses()).collect();
-    let meter = Meter::new(node.metrics)?;
+    let addresses = std::iter::once(bound.to_string()).chain(system.nbd.addresses()).collect();
+    let meter = Meter::new(options.node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
-    Driver::new(core, peers, machine, GatewayRole::new(nbd, workers, None), meter).run()
+    let address = options.advertise.unwrap_or_else(|| bound.to_string());
+    system.run((address, Serves::Anyone), None, meter)
 }
 
 /// Serves one volume on a unix socket by a gateway within this process, which no other client reaches: the data path `direct`.
@@ -50,23 +41,57 @@ pub fn run_attach_direct(
     shutdown: &Shutdown,
     on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
-    let core = Core::new(shutdown)?;
-    let id = GatewayId(draw_id());
-    let node = &options.node;
-    let mut peers =
-        Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
-    let directory: Address = options.directory.parse()?;
-    let now = core.clock.now();
-    peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
     let listen = vec![Address::Unix(options.socket).to_string()];
-    let nbd = NbdServer::new(&NbdOptions { listen, tls: None, group: options.group }, core.registry())?;
-    let workers = Workers::start()?;
-    core.watch(workers.event_fd(), WORKERS)?;
-    let config = GatewayConfig { id, address: String::new(), serves: Serves::OwnClient };
-    let meter = Meter::new(node.metrics)?;
-    on_ready(&Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() });
-    let role = GatewayRole::new(nbd, workers, Some(options.volume));
-    Driver::new(core, peers, Gateway::new(config, now), role, meter).run()
+    let nbd = NbdOptions { listen, tls: None, group: options.group };
+    let system = System::start(&options.node, &options.directory, &nbd, shutdown)?;
+    let meter = Meter::new(options.node.metrics)?;
+    on_ready(&Ready { name: format!("attach {}", options.volume), addresses: system.nbd.addresses() });
+    system.run((String::new(), Serves::OwnClient), Some(options.volume), meter)
+}
+
+/// What a gateway's machine is put into.
+struct System {
+    core: Core,
+    id: GatewayId,
+    peers: Peers,
+    nbd: NbdServer,
+    workers: Workers,
+    now: Time,
+}
+
+impl System {
+    /// A gateway of a new id, which calls the directory.
+    fn start(
+        node: &NodeOptions,
+        directory: &str,
+        nbd: &NbdOptions,
+        shutdown: &Shutdown,
+    ) -> Result<System, HostError> {
+        let core = Core::new(shutdown)?;
+        let id = GatewayId(draw_id());
+        let mut peers =
+            Peers::new(NodeId::Gateway(id), node.cluster, &node.security, core.registry(), draw_id())?;
+        let directory: Address = directory.parse()?;
+        let now = core.clock.now();
+        peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
+        let nbd = NbdServer::new(nbd, core.registry())?;
+        let workers = Workers::start()?;
+        core.watch(workers.event_fd(), WORKERS)?;
+        Ok(System { core, id, peers, nbd, workers, now })
+    }
+
+    /// Serves all volumes, or only one, under an address (none where no `attach` reaches it).
+    fn run(
+        self,
+        (address, serves): (String, Serves),
+        only: Option<String>,
+        meter: Meter,
+    ) -> Result<(), HostError> {
+        let System { core, id, peers, nbd, workers, now } = self;
+        let machine = Gateway::new(GatewayConfig { id, address, serves }, now);
+        let role = GatewayRole { nbd, workers, only, events: Vec::new() };
+        Driver::new(core, peers, machine, role, meter).run()
+    }
 }
 
 /// In a cluster with TLS, a plain TCP endpoint is a door without a lock for every user of the machine.
@@ -93,10 +118,6 @@ struct GatewayRole {
 }
 
 impl GatewayRole {
-    fn new(nbd: NbdServer, workers: Workers, only: Option<String>) -> GatewayRole {
-        GatewayRole { nbd, workers, only, events: Vec::new() }
-    }
-
     /// What an NBD client wants of the machine, if it may.
     fn take(&mut self, event: FrontEvent, now: Time) -> Option<GatewayEvent> {
         Some(match (event, &self.only) {

@@ -202,7 +202,7 @@ pub enum Message {
         claims: Vec<Claim>,
     },
 
-    /// A brick to any gateway: these writes have been in doubt here for long; please settle them.
+    /// A brick to all gateways that it knows: these writes have been in doubt here for long; please settle them.
     Doubtful {
         writes: Vec<WriteId>,
     },

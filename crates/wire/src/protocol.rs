@@ -76,7 +76,10 @@ impl FromStr for Atomicity {
         let mut has = [false; 2];
         for part in name.split('+') {
             let at = ["2pcw", "read"].iter().position(|known| *known == part);
-            has[at.ok_or_else(|| format!("'{part}' is no atomicity: there are 2pcw, read"))?] = true;
+            let at = at.ok_or_else(|| format!("'{part}' is no atomicity: there are 2pcw, read"))?;
+            if core::mem::replace(&mut has[at], true) {
+                return Err(format!("atomicity '{name}' has {part} twice"));
+            }
         }
         match has {
             [true, checks_reads] => Ok(Atomicity { checks_reads }),
@@ -211,6 +214,7 @@ mod tests {
         assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts"));
         assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are 2pcw, read"));
         assert!(why("gw,ts,read").contains("lacks 2pcw"));
+        assert!(why("gw,ts,2pcw+2pcw").contains("has 2pcw twice"));
         assert!(why("coord,ts,2pcw").contains("'coord' is no data path: there are gw, direct"));
     }
 }

@@ -67,14 +67,9 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     tools::install(&mut report);
     report.step("format", || cargo_passes("format", &["fmt", "--all", "--check"], 120));
     report.step("tidy", tidied);
-    // With the bugs that are planted on purpose: nothing else builds them each time.
-    let planted = ["--features", "brickwork/planted"];
-    let clippy = [
-        &["clippy", "--workspace", "--all-targets", "--profile", PROFILE],
-        &planted[..],
-        &["--", "-D", "warnings"],
-    ];
-    let clippy = clippy.concat();
+    // With the bugs that are planted on purpose: but for `--all` nothing else compiles them.
+    let all = ["--workspace", "--all-targets", "--features", "brickwork/planted"];
+    let clippy = [&["clippy", "--profile", PROFILE], &all[..], &["--", "-D", "warnings"]].concat();
     report.step("clippy", || cargo_passes("clippy", &clippy, 900));
     if units::run(&mut report, PROFILE) {
         let folder = workspace::built(PROFILE)?;
@@ -88,6 +83,9 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         wasm.finish(&mut report, &folder.join("brickwork"));
     }
     if options.all {
+        let binary = ["run", "--profile", PROFILE, "-p", "brickwork", "--features", "planted", "--"];
+        let plants = [&binary[..], &["sim", "torture", "--plant", "all", "--seeds", "200"]].concat();
+        report.step("bugs planted on purpose are found", || cargo_passes("plants", &plants, 1800));
         fuzz::run(&mut report, &fuzz::targets()?, options.fuzz_seconds);
     }
     report.close()

@@ -136,7 +136,7 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
 /// What holds under it.
 fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
     let directory = match protocol.atomicity.checks_reads {
-        true => "writes go on; reads cost a message to each brick more once leases have run out",
+        true => "writes go on; once leases have run out, reads are asked of each brick that has the block",
         false => {
             "writes go on; once leases have run out, reads wait until it is back, unless one brick alone has the block, or its row stands in for it"
         }
@@ -152,7 +152,7 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
         match protocol.path {
             DataPath::Gateway => (
                 "a gateway dies",
-                "its clients go on through another one; what was in doubt is settled within about a second",
+                "its clients go on through another one; what was in doubt is settled within a few seconds",
             ),
             DataPath::Direct => (
                 "an attach dies",

@@ -17,7 +17,7 @@ const NEWEST: f64 = 0.1;
 
 /// A place that a brick served.
 #[derive(Clone, Copy, Debug, Default)]
-struct Served {
+struct Place {
     address: u64,
     brick: BrickId,
     /// How many reads the brick had answered then; 0 where nothing is remembered.
@@ -38,7 +38,7 @@ struct Known {
 /// See the module's text. Nothing is kept before somebody asks ([`Cached::likely`]), since most policies never do.
 #[derive(Debug, Default)]
 pub struct Cached {
-    places: Vec<Served>,
+    places: Vec<Place>,
     bricks: HashMap<BrickId, Known>,
 }
 
@@ -46,7 +46,7 @@ impl Cached {
     /// Who is likely to have `address` in memory, and how likely that is, above nothing at all.
     pub fn likely(&mut self, address: u64) -> Option<(BrickId, f64)> {
         if self.places.is_empty() {
-            self.places.resize(PLACES, Served::default());
+            self.places.resize(PLACES, Place::default());
         }
         let served = self.places[entry(address)];
         let known = self.bricks.get(&served.brick).filter(|_| served.at > 0 && served.address == address)?;
@@ -71,7 +71,7 @@ impl Cached {
             *from_memory = Some(from_memory.map_or(new, |old| old + (new - old) * NEWEST));
         }
         known.answered = known.answered.wrapping_add(1).max(1);
-        *served = Served { address, brick, at: known.answered };
+        *served = Place { address, brick, at: known.answered };
     }
 }
 

@@ -82,13 +82,13 @@ impl Planned {
 }
 
 /// What is known of a part before it is planned.
-pub(super) struct Known {
+pub(super) struct Outlook {
     late: Members,
     /// Who likely has it in memory and is asked for it, and when the answer is expected. Such a part is not in the request.
     cached: Option<(u8, u64)>,
 }
 
-impl Known {
+impl Outlook {
     /// How the part begins: at this holder and time as planned, which is not asked for where memory has it.
     pub(super) fn begins(
         self,
@@ -113,9 +113,9 @@ pub(super) fn gather(
     load: &mut Load,
     request: &mut Request,
     mut number: impl FnMut(BrickId) -> u32,
-) -> Vec<Known> {
+) -> Vec<Outlook> {
     request.clear();
-    let mut known: Vec<Known> = Vec::with_capacity(parts.len());
+    let mut known: Vec<Outlook> = Vec::with_capacity(parts.len());
     for part in parts {
         let late = late(now, part, load);
         // What memory does not have after all waits behind what others of this request are asked of the same disk.
@@ -123,7 +123,7 @@ pub(super) fn gather(
             known.iter().filter(|known| known.cached.is_some_and(|(at, _)| at == slot)).count() as u32
         };
         let cached = in_memory(now, part, late, (load, before));
-        known.push(Known { late, cached });
+        known.push(Outlook { late, cached });
         if cached.is_some() {
             continue;
         }

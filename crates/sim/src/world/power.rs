@@ -71,7 +71,8 @@ impl World {
             Kind::Directory => self.open_directory(now),
             Kind::Brick(id) => Some(self.open_brick(node, id, now)),
             Kind::Gateway(id) => {
-                // Its sessions are clients of its own process, as far as anybody can tell.
+                // Its sessions stand for clients of its own process, so that volumes of the path `direct` are served. No gateway here
+                // refuses one: that is tested in `proto` and with real processes.
                 let (address, serves) = (NodeId::Gateway(id).to_string(), Serves::OwnClient);
                 let config = GatewayConfig { id, address, serves };
                 Some(Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new()))
