@@ -2,7 +2,7 @@
 
 use crate::checkers::redundancy::{self, Held};
 use crate::checkers::snapshot::{self, Snapshot};
-use crate::checkers::{Violation, durable, linearizable};
+use crate::checkers::{Violation, durable, linearizable, regular};
 use crate::history::{Operation, Register};
 use crate::options::VolumePlan;
 use crate::units::SECOND;
@@ -11,7 +11,7 @@ use crate::world::{Question, World};
 use base::{BLOCK, BrickId, HashMap, NodeId, VolumeId};
 use proto::layout::{Geometry, placement};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{GroupView, Message, Packet, ReadOutcome, Span, VolumeMap};
+use wire::{Atomicity, GroupView, Message, Packet, ReadOutcome, Span, VolumeMap};
 
 const PATIENCE_NS: u64 = 30 * SECOND;
 
@@ -41,10 +41,19 @@ impl World {
         let by_register = self.workload.history().by_register();
         let verdict = self.audit_finals(&by_register);
         self.judge(verdict);
-        let verdict = by_register.iter().try_for_each(|operations| linearizable::check(operations));
+        let verdict = by_register.iter().try_for_each(|operations| self.audit_order(operations));
         self.judge(verdict);
         let verdict = self.audit_snapshots(&by_register, &values);
         self.judge(verdict);
+    }
+
+    /// Whether a register's operations were in the order that the volume's protocol promises.
+    fn audit_order(&self, operations: &[Operation]) -> Result<(), Violation> {
+        let plan = self.workload.plan(operations[0].register.volume());
+        match plan.protocol.atomicity {
+            Atomicity::None => regular::check(operations),
+            Atomicity::TwoPhase { .. } => linearizable::check(operations),
+        }
     }
 
     /// What was read from each register at the end.
@@ -71,6 +80,7 @@ impl World {
             name: self.workload.plan(cut.snapshot).name.clone(),
             asked_ns: cut.asked_ns,
             answered_ns: cut.answered_ns,
+            reads_tell: self.workload.plan(cut.volume).protocol.atomicity != Atomicity::None,
             values: values
                 .iter()
                 .filter(|(register, _)| register.volume() == cut.snapshot)
@@ -239,6 +249,7 @@ fn question(geometry: &Geometry, (view, branch): (&GroupView, VolumeId), place: 
         content: true,
         contest: None,
         service: wire::Service::default(),
+        sees_undecided: false,
     };
     debug_assert_eq!(span.bytes(), BLOCK);
     (NodeId::Brick(place.brick), Box::new(make))

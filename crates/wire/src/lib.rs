@@ -29,8 +29,8 @@ pub use directory::{
     SlowEntry, Space, StoreFailure, VolumeInfo, VolumeMap,
 };
 pub use message::{
-    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, Message, OPERATIONS_MAX,
-    Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
+    CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, LockOutcome, Message,
+    OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
 };
 pub use policy::ReadPolicy;
 pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol};

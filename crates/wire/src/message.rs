@@ -84,6 +84,8 @@ pub enum Message {
         /// Others that were asked the same: one of them claims it, the others stay silent.
         contest: Option<Contest>,
         service: Service,
+        /// Whether it sees writes that are not decided, and waits for none.
+        sees_undecided: bool,
     },
     /// Payload: the content, zeros for blocks that are unreadable.
     ReadDone {
@@ -91,6 +93,27 @@ pub enum Message {
         /// What became of it.
         outcome: ReadOutcome,
         wait: Wait,
+    },
+    /// A writer wants the blocks for itself: at the first current member of the group, which grants them in the order in which they
+    /// were asked for. Asked again, it keeps its turn. Answered by [`Message::Locked`] once they are granted, for two seconds at
+    /// the most (`proto::netraid::order::locks`). It guards no data: who writes without it is put in order by stamps.
+    Lock {
+        operation: u64,
+        group: GroupId,
+        /// The view under which it is asked; when it ends so does the lock.
+        view: ViewNumber,
+        /// The blocks, of a volume.
+        span: Span,
+        /// The writer's own name of the lock.
+        holder: u64,
+    },
+    Locked {
+        operation: u64,
+        outcome: LockOutcome,
+    },
+    /// These locks of the sender are not needed any more, at most [`OPERATIONS_MAX`]. Not answered.
+    Unlock {
+        holders: Vec<u64>,
     },
     /// What is the fate of this write? A member that does not have it refuses it from now on, durably.
     Query {
@@ -391,6 +414,7 @@ impl Message {
         match self {
             Message::Cancel { .. } | Message::Cancelled { .. } | Message::Waiting { .. } => Version(4),
             Message::Elsewhere { .. } => Version(5),
+            Message::Lock { .. } | Message::Locked { .. } | Message::Unlock { .. } => Version(9),
             Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }
@@ -448,6 +472,18 @@ pub enum RepairOutcome {
     Refused,
     /// The disk has no room for it.
     NoSpace,
+}
+
+/// What became of the wish for a lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LockOutcome {
+    Granted,
+    /// As in [`PrepareOutcome::Stale`].
+    Stale {
+        view: Option<GroupView>,
+    },
+    /// Too many wait: try again later.
+    Busy,
 }
 
 /// What became of phase one.
@@ -571,7 +607,7 @@ wire_enum!(Message {
     },
     1 => Prepared { operation, outcome; since 4: wait },
     2 => Decide { commits, aborts },
-    3 => Read { operation, group, view, span, width, stamps, content, contest; since 4: service },
+    3 => Read { operation, group, view, span, width, stamps, content, contest; since 4: service; since 9: sees_undecided },
     4 => ReadDone { operation, outcome; since 4: wait },
     5 => Query { operation, view, write, width },
     6 => QueryDone { operation, fate },
@@ -599,6 +635,9 @@ wire_enum!(Message {
     28 => Recount,
     29 => Recounted { brick, known, groups, families },
     30 => Elsewhere { of },
+    31 => Lock { operation, group, view, span, holder },
+    32 => Locked { operation, outcome },
+    33 => Unlock { holders },
     40 => Register { gateway, address, writers, held },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },
@@ -619,6 +658,7 @@ wire_struct!(Inventory { stretches, next });
 wire_struct!(Contest { number, holders, tied });
 wire_struct!(Claim { gateway, number, volume, lba, bid_ns });
 wire_enum!(RepairOutcome { 0 => Taken, 1 => Refused, 2 => NoSpace });
+wire_enum!(LockOutcome { 0 => Granted, 1 => Stale { view }, 2 => Busy });
 wire_enum!(PrepareOutcome {
     0 => Prepared { previous }, 1 => Duplicate, 2 => Late { newest }, 3 => Changed, 4 => Stale { view },
     5 => Busy, 6 => NoSpace, 7 => Unreadable, 8 => Failed,

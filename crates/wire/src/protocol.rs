@@ -21,18 +21,48 @@ choices! {
     TsWait = "ts-wait",
     /// By stamps: a write that meets another one under way is refused, and comes again.
     Ts = "ts",
+    /// By nothing: clients do not write the same blocks at once.
+    None = "none",
+    /// By a lock server, which writers ask before.
+    ServerLock = "slock",
+    /// By a lock at the data brick, which a write takes as it is prepared there before all others.
+    DataLock = "dlock",
+    /// By the coordinator, which lets requests pass one after the other.
+    Sequencer = "seq",
+    /// By the coordinator, which lets writes pass one after the other; reads go past it.
+    SequencerOfWrites = "seq-opt",
+    /// As `ts`; a write that was refused twice asks the lock server.
+    Hybrid = "hybrid",
 }
 
 /// What keeps a write whole: a set of mechanisms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Atomicity {
-    /// `read`: what members say is compared where one of them alone cannot answer a read.
-    pub checks_reads: bool,
+pub enum Atomicity {
+    /// `none`: a read may see a write that is not decided.
+    None,
+    /// `2pcw`: a read waits for the decision.
+    TwoPhase {
+        /// `read`: what members say is compared where one of them alone cannot answer a read.
+        checks_reads: bool,
+    },
+}
+
+impl Atomicity {
+    pub const ALL: [Atomicity; 3] = [
+        Atomicity::TwoPhase { checks_reads: true },
+        Atomicity::TwoPhase { checks_reads: false },
+        Atomicity::None,
+    ];
+
+    /// Whether what members say is compared where one of them alone cannot answer a read.
+    pub fn checks_reads(self) -> bool {
+        self == Atomicity::TwoPhase { checks_reads: true }
+    }
 }
 
 impl Default for Atomicity {
     fn default() -> Atomicity {
-        Atomicity { checks_reads: true }
+        Atomicity::TwoPhase { checks_reads: true }
     }
 }
 
@@ -48,8 +78,8 @@ impl Protocol {
     /// All that there are.
     pub fn all() -> impl Iterator<Item = Protocol> {
         let of_order = |path, order| {
-            let with = move |checks_reads| Protocol { path, order, atomicity: Atomicity { checks_reads } };
-            [true, false].into_iter().map(with)
+            let with = move |atomicity| Protocol { path, order, atomicity };
+            Atomicity::ALL.into_iter().map(with)
         };
         let of_path = move |path| Order::ALL.into_iter().flat_map(move |order| of_order(path, order));
         DataPath::ALL.into_iter().flat_map(of_path)
@@ -57,33 +87,47 @@ impl Protocol {
 
     /// The version of a directory that makes volumes with it.
     pub(crate) fn since(self) -> Version {
-        if self == Protocol::default() { Version::OLDEST } else { Version(FAMILY) }
+        let is_of_first =
+            matches!(self.order, Order::TsWait | Order::Ts) && self.atomicity != Atomicity::None;
+        match (self == Protocol::default(), is_of_first) {
+            (true, _) => Version::OLDEST,
+            (false, true) => Version(FAMILY),
+            (false, false) => Version(LARGER),
+        }
     }
 }
 
 /// The version that brought protocols other than the default one.
 const FAMILY: u32 = 8;
+/// The version that brought the orders after `ts`, and atomicity `none`.
+const LARGER: u32 = 9;
 
 impl fmt::Display for Atomicity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(if self.checks_reads { "2pcw+read" } else { "2pcw" })
+        f.pad(match self {
+            Atomicity::None => "none",
+            Atomicity::TwoPhase { checks_reads: false } => "2pcw",
+            Atomicity::TwoPhase { checks_reads: true } => "2pcw+read",
+        })
     }
 }
 
 impl FromStr for Atomicity {
     type Err = String;
     fn from_str(name: &str) -> Result<Atomicity, String> {
-        let mut has = [false; 2];
+        let mut has = [false; 3];
         for part in name.split('+') {
-            let at = ["2pcw", "read"].iter().position(|known| *known == part);
-            let at = at.ok_or_else(|| format!("'{part}' is no atomicity: there are 2pcw, read"))?;
+            let at = ["none", "2pcw", "read"].iter().position(|known| *known == part);
+            let at = at.ok_or_else(|| format!("'{part}' is no atomicity: there are none, 2pcw, read"))?;
             if core::mem::replace(&mut has[at], true) {
                 return Err(format!("atomicity '{name}' has {part} twice"));
             }
         }
         match has {
-            [true, checks_reads] => Ok(Atomicity { checks_reads }),
-            [false, _] => Err(format!(
+            [true, false, false] => Ok(Atomicity::None),
+            [false, true, checks_reads] => Ok(Atomicity::TwoPhase { checks_reads }),
+            [true, ..] => Err(format!("atomicity '{name}' cannot be: none goes with nothing")),
+            [false, false, _] => Err(format!(
                 "atomicity '{name}' lacks 2pcw: what a read finds to be half a write can only be mended by what a write has prepared"
             )),
         }
@@ -123,17 +167,34 @@ impl FromStr for Protocol {
 /// In the place of a number, where there was one number for each protocol: its parts follow.
 const PARTS: u8 = 2;
 
+/// In the place of a truth value, which said whether reads are checked when there was only `2pcw`.
+impl Wire for Atomicity {
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.push(match self {
+            Atomicity::TwoPhase { checks_reads } => u8::from(*checks_reads),
+            Atomicity::None => 2,
+        });
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Atomicity, DecodeError> {
+        match u8::decode(reader)? {
+            tag @ (0 | 1) => Ok(Atomicity::TwoPhase { checks_reads: tag == 1 }),
+            2 => Ok(Atomicity::None),
+            tag => Err(DecodeError::UnknownTag { what: "atomicity", tag }),
+        }
+    }
+}
+
 /// The default protocol is what it was when it was the only one; a reader that knows no other takes all for it. That is safe: what such
 /// a gateway writes goes by the default order, which members keep beside any other, and it checks reads.
 impl Wire for Protocol {
     fn encode(&self, out: &mut Writer<'_>) {
-        if *self == Protocol::default() || !out.knows(FAMILY) {
+        if *self == Protocol::default() || !out.knows(self.since().0) {
             return out.push(1);
         }
         out.push(PARTS);
         self.path.encode(out);
         self.order.encode(out);
-        self.atomicity.checks_reads.encode(out);
+        self.atomicity.encode(out);
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Protocol, DecodeError> {
         match u8::decode(reader)? {
@@ -141,7 +202,7 @@ impl Wire for Protocol {
             PARTS => Ok(Protocol {
                 path: Wire::decode(reader)?,
                 order: Wire::decode(reader)?,
-                atomicity: Atomicity { checks_reads: Wire::decode(reader)? },
+                atomicity: Wire::decode(reader)?,
             }),
             tag => Err(DecodeError::UnknownTag { what: "protocol", tag }),
         }
@@ -201,9 +262,11 @@ mod tests {
     #[test]
     fn a_reader_of_before_takes_all_for_the_default_one() {
         for protocol in Protocol::all() {
-            let mut bytes = Vec::new();
-            protocol.encode(&mut Writer::of(Version(7), &mut bytes));
-            assert_eq!(bytes, [1]);
+            for version in (7..LARGER).filter(|version| *version < protocol.since().0) {
+                let mut bytes = Vec::new();
+                protocol.encode(&mut Writer::of(Version(version), &mut bytes));
+                assert_eq!(bytes, [1], "{protocol} for version {version}");
+            }
         }
     }
 
@@ -211,8 +274,9 @@ mod tests {
     fn what_is_no_protocol_is_refused_with_the_reason() {
         let why = |name: &str| name.parse::<Protocol>().expect_err(name).to_string();
         assert!(why("gw,ts").contains("2 parts"), "{}", why("gw,ts"));
-        assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts"));
-        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are 2pcw, read"));
+        assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts, none"));
+        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are none, 2pcw, read"));
+        assert!(why("gw,ts,none+read").contains("none goes with nothing"));
         assert!(why("gw,ts,read").contains("lacks 2pcw"));
         assert!(why("gw,ts,2pcw+2pcw").contains("has 2pcw twice"));
         assert!(why("coord,ts,2pcw").contains("'coord' is no data path: there are gw, direct"));

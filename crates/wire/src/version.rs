@@ -14,8 +14,9 @@ impl Version {
     /// The oldest that this release speaks.
     pub const OLDEST: Version = Version(3);
     /// The one of this release. 4 brought streams, what answers tell of their wait, and cancels; 5 what streams are entitled to;
-    /// 6 what disks can serve, where streams lie, and latency targets; 7 rules of placement, and read policies that plan a request; 8 protocols.
-    pub const CURRENT: Version = Version(8);
+    /// 6 what disks can serve, where streams lie, and latency targets; 7 rules of placement, and read policies that plan a request; 8 protocols;
+    /// 9 locks of writers, and reads of what is not decided.
+    pub const CURRENT: Version = Version(9);
 
     /// What two nodes speak with each other: the lower of their newest. `None` where one of them speaks it no more.
     pub fn agreed(ours: Spoken, theirs: Spoken) -> Option<Version> {

@@ -3,13 +3,12 @@
 use crate::global::Global;
 use crate::output;
 use anyhow::Result;
-use base::Stamp;
 use clap::Subcommand;
 use proto::layout::Layout;
 use proto::netraid::cost::{Cost, Operation, cost};
-use proto::netraid::order::{Meeting, rule};
+use proto::netraid::order::{Gate, rule};
 use serde_json::{Value, json};
-use wire::{DataPath, Protocol};
+use wire::{Atomicity, DataPath, Order, Protocol};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -58,18 +57,34 @@ pub fn run(global: &Global, args: Args) -> Result<()> {
 }
 
 fn list() {
-    let mut table = output::table(&["protocol", "two writes meet", "read without lease", "as in"]);
-    for protocol in Protocol::all() {
-        let meeting = match rule(protocol.order).meets(Stamp(2), Stamp(1)) {
-            Meeting::Waits => "the later waits",
-            Meeting::Refused => "one comes again",
-        };
-        let read = if protocol.atomicity.checks_reads { "is confirmed" } else { "waits" };
-        let usual = if protocol == Protocol::default() { "the default" } else { "" };
-        let like = resembles(protocol).map_or(usual, |(system, _)| system);
-        table.add_row([&protocol.to_string(), meeting, read, like]);
+    let mut table = output::table(&["part", "name", "what it says"]);
+    for (part, name, text) in all_parts() {
+        table.add_row([part, name, text]);
     }
     println!("{}", output::render(&table));
+    println!(
+        "\nAny path goes with any order and any atomicity. Known systems, and what comes nearest to them:"
+    );
+    let mut table = output::table(&["system", "protocol", "what differs"]);
+    for Known { system, protocol, differs } in KNOWN {
+        table.add_row([system, protocol, differs]);
+    }
+    println!("{}", output::render(&table));
+}
+
+/// All that there are, each dimension's name at its first.
+fn all_parts() -> Vec<(&'static str, &'static str, &'static str)> {
+    let paths = DataPath::ALL.into_iter().map(|path| (path.name(), about_path(path)));
+    let orders = Order::ALL.into_iter().map(|order| (order.name(), rule(order).about()));
+    let mut all = Vec::new();
+    let mut add = |part: &'static str, of: Vec<(&'static str, &'static str)>| {
+        let first = core::iter::once(part).chain(core::iter::repeat(""));
+        all.extend(of.into_iter().zip(first).map(|((name, text), part)| (part, name, text)));
+    };
+    add("path", paths.collect());
+    add("order", orders.collect());
+    add("atomicity", vec![("none", ABOUT_NONE), ("2pcw", ABOUT_TWO_PHASE), ("2pcw+read", ABOUT_READ)]);
+    all
 }
 
 fn explain(protocol: Protocol, layout: Layout) {
@@ -82,11 +97,11 @@ fn explain(protocol: Protocol, layout: Layout) {
         output::print_marked(&format!("  {what:19} "), text);
     }
     if let Some((system, different)) = resembles(protocol) {
-        output::print_marked(&format!("  {:19} ", "resembles"), &format!("{system}, {different}"));
+        output::print_marked(&format!("  {:19} ", "resembles"), &format!("{system}; {different}"));
     }
     println!("\nCosts on {layout}, where nothing fails and no writes meet");
     let mut table = output::table(&["operation", "messages", "rounds", "flushes in all"]);
-    for (name, Cost { messages, rounds, flushes }) in costs(layout) {
+    for (name, Cost { messages, rounds, flushes }) in costs(protocol, layout) {
         table.add_row([name.to_owned(), messages.to_string(), rounds.to_string(), flushes.to_string()]);
     }
     output::align_right(&mut table, &[1, 2, 3]);
@@ -103,50 +118,60 @@ fn explain(protocol: Protocol, layout: Layout) {
     );
 }
 
-/// What the parts are: the dimension, the name, and what it says.
-fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> {
-    let path = match protocol.path {
+fn about_path(path: DataPath) -> &'static str {
+    match path {
         DataPath::Gateway => {
             "a gateway coordinates, and computes the parity of whole rows; data bricks compute the differences of small writes"
         }
         DataPath::Direct => {
             "the client's own process coordinates (brickwork attach --direct): the same, without the way to a gateway and back"
         }
-    };
+    }
+}
+
+const ABOUT_NONE: &str =
+    "a read may see a write that is not decided yet, and may see it undone when its writer dies";
+const ABOUT_TWO_PHASE: &str = "a write stands beside the old content at all current members before it takes effect at any; \
+     a read waits for the decision";
+const ABOUT_READ: &str =
+    "where a brick has no lease, it is asked again with all others, who confirm what it says by their stamps";
+
+/// What the parts are: the dimension, the name, and what it says.
+fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> {
     let mut parts = vec![
-        ("path", protocol.path.name(), path),
+        ("path", protocol.path.name(), about_path(protocol.path)),
         ("order", protocol.order.name(), rule(protocol.order).about()),
-        (
-            "atomicity",
-            "2pcw",
-            "a write stands beside the old content at all current members before it takes effect at any; \
-             a read waits for the decision",
-        ),
+        match protocol.atomicity {
+            Atomicity::None => ("atomicity", "none", ABOUT_NONE),
+            Atomicity::TwoPhase { .. } => ("atomicity", "2pcw", ABOUT_TWO_PHASE),
+        },
     ];
-    if protocol.atomicity.checks_reads {
-        parts.push((
-            "",
-            "read",
-            "where a brick has no lease, it is asked again with all others, who confirm what it says by their stamps",
-        ));
+    if protocol.atomicity.checks_reads() {
+        parts.push(("", "read", ABOUT_READ));
     }
     parts
 }
 
 /// What holds under it.
 fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
-    let directory = match protocol.atomicity.checks_reads {
+    let directory = match protocol.atomicity.checks_reads() {
         true => "writes go on; once leases have run out, reads are asked of each brick that has the block",
         false => {
             "writes go on; once leases have run out, reads wait until it is back, unless one brick alone has the block, or its row stands in for it"
         }
     };
-    vec![
+    let order = match protocol.atomicity {
+        Atomicity::None => {
+            "a read sees the last acknowledged write of a block, or one that is under way; of two reads during a write the later one may see the old content"
+        }
+        Atomicity::TwoPhase { .. } => "linearizable for each block, through any number of gateways",
+    };
+    let mut promises = vec![
         (
             "a write is atomic",
             "over each block of 4 KiB, whatever fails; of a longer write each block by itself",
         ),
-        ("order", "linearizable for each block, through any number of gateways"),
+        ("order", order),
         ("acknowledged", "once all current members of the group have it on stable storage"),
         ("a client dies", "what it wrote last takes effect once or never"),
         match protocol.path {
@@ -164,23 +189,51 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
             "the layout says how many may; the others go on when the dead one's lease has ended (2 to 4 s)",
         ),
         ("the directory dies", directory),
-    ]
+    ];
+    if matches!(rule(protocol.order).gate(), Gate::Server | Gate::ServerOnceRefused) {
+        promises.push((
+            "a lock server dies",
+            "its locks are void, and the group's next first brick is asked; who gets no lock for 5 s writes without it",
+        ));
+    }
+    promises
 }
+
+/// A system, and the protocol that comes nearest to it.
+struct Known {
+    system: &'static str,
+    protocol: &'static str,
+    differs: &'static str,
+}
+
+/// After Table 2 of the paper. What differs for all of them: writes are acknowledged by all current members, and undone where their writer dies.
+const KNOWN: &[Known] = &[
+    Known { system: "Swift/RAID", protocol: "direct,slock,none", differs: "the lock server is a brick" },
+    Known {
+        system: "Palladio",
+        protocol: "direct,ts,2pcw",
+        differs: "all current members acknowledge, where Palladio takes a majority",
+    },
+    Known {
+        system: "FAB",
+        protocol: "gw,ts,2pcw+read",
+        differs: "all current members acknowledge, where FAB takes a majority",
+    },
+];
 
 /// Which known system it is nearest to, and what is different.
 fn resembles(protocol: Protocol) -> Option<(&'static str, &'static str)> {
-    let is_ts = protocol.order == wire::Order::Ts;
-    (is_ts && protocol.atomicity.checks_reads)
-        .then_some(("FAB", "but that all current members acknowledge, where FAB takes a majority"))
+    let name = protocol.to_string();
+    KNOWN.iter().find(|known| known.protocol == name).map(|known| (known.system, known.differs))
 }
 
-fn costs(layout: Layout) -> Vec<(&'static str, Cost)> {
+fn costs(protocol: Protocol, layout: Layout) -> Vec<(&'static str, Cost)> {
     let mut costs = vec![
-        ("read of a unit", cost(layout, Operation::Read)),
-        ("small write", cost(layout, Operation::SmallWrite)),
+        ("read of a unit", cost(protocol.order, layout, Operation::Read)),
+        ("small write", cost(protocol.order, layout, Operation::SmallWrite)),
     ];
     if layout.data() > 1 {
-        costs.push(("write of a whole row", cost(layout, Operation::FullStripe)));
+        costs.push(("write of a whole row", cost(protocol.order, layout, Operation::FullStripe)));
     }
     costs
 }
@@ -198,7 +251,7 @@ fn json(protocol: Protocol, layout: Option<Layout>) -> Value {
     });
     if let Some(layout) = layout {
         value["layout"] = layout.to_string().into();
-        value["costs"] = costs(layout)
+        value["costs"] = costs(protocol, layout)
             .into_iter()
             .map(|(name, Cost { messages, rounds, flushes })| {
                 json!({ "operation": name, "messages": messages, "rounds": rounds, "flushes": flushes })

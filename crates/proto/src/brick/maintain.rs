@@ -249,6 +249,7 @@ impl Brick {
     /// The views or the families changed.
     pub(super) fn look_at_groups(&mut self, now: Time) {
         self.maintenance.on_groups(now, &self.groups, &self.families);
+        self.locks.on_groups(now, &self.groups);
     }
 
     /// A span that holds one block, to find its disk.

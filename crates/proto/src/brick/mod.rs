@@ -7,6 +7,7 @@
 mod contested;
 mod doubts;
 mod lease;
+mod locks;
 mod maintain;
 mod maintenance;
 mod membership;
@@ -31,6 +32,7 @@ use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use code::{Computation, Computed};
+use locks::{LockServer, Wanted};
 use maintain::Listing;
 use maintenance::Maintenance;
 use membership::Membership;
@@ -136,6 +138,7 @@ pub struct Brick {
     participants: Vec<Participant>,
     sharing: Sharing,
     streams: Streams,
+    locks: LockServer,
     /// What a participant asks for in a step. Kept between steps so that it allocates nothing.
     asked: Vec<participant::Effect>,
     maintenance: Maintenance,
@@ -171,6 +174,7 @@ impl Brick {
             participants: recovered.iter().zip(calibrations).map(participant).collect(),
             sharing: Sharing::new(recovered.len(), config.turns.cost),
             streams: Streams::new(config.turns),
+            locks: LockServer::default(),
             asked: Vec::new(),
             membership: Membership::new(config, notes, now),
             vitals: Vitals::new(recovered.len()),
@@ -319,7 +323,18 @@ impl Brick {
                 commits.into_iter().for_each(|decision| self.decide(now, fx, decision, true));
                 aborts.into_iter().for_each(|decision| self.decide(now, fx, decision, false));
             }
-            Message::Read { operation, group, view, span, width, stamps, content, contest, service } => {
+            Message::Read {
+                operation,
+                group,
+                view,
+                span,
+                width,
+                stamps,
+                content,
+                contest,
+                service,
+                sees_undecided,
+            } => {
                 let service = self.at_disk_of(span, service);
                 let read = ReadRequest {
                     from,
@@ -332,6 +347,7 @@ impl Brick {
                     content,
                     contest,
                     service,
+                    sees_undecided,
                     stay: Stay::from(now),
                 };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
@@ -365,6 +381,10 @@ impl Brick {
                 }),
                 Err(view) => reply(fx, from, Message::AllocationDone { operation, runs: Err(view) }),
             },
+            Message::Lock { operation, group, view, span, holder } => {
+                self.on_lock(now, from, &Wanted { operation, group, view, span, holder }, fx);
+            }
+            Message::Unlock { holders } => self.on_unlock(now, from, holders, fx),
             Message::Cancel { operations } => self.on_cancel(now, from, operations, fx),
             Message::Elsewhere { of } => self.on_elsewhere(now, of, fx),
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
@@ -506,6 +526,7 @@ impl Machine for Brick {
                     self.maintenance.on_down(now, brick);
                 }
                 self.with_all(now, fx, |participant, cx| participant.on_gateway_down(cx.now, node));
+                self.release_locks_of(now, node, fx);
             }
             BrickEvent::HeadsSeen(seen) => {
                 self.with_all(now, fx, |participant, _| participant.see_heads(seen));
@@ -559,6 +580,7 @@ impl Machine for Brick {
         self.tell_who_waits(now, fx);
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
+        self.take_locks_back(now, fx);
         self.tend(now, begun, fx);
         self.vitals.on_asked(now, &fx[begun..]);
     }
@@ -567,11 +589,13 @@ impl Machine for Brick {
         let reads = self.participants.iter().filter_map(Participant::deadline).min();
         let reads = reads.map(|time| (time, "a request waits"));
         let own = self.membership.deadline().min(self.vitals.deadline());
-        [reads, Some(own), self.maintenance.deadline()].into_iter().flatten().min()
+        let locks = self.locks.deadline().map(|time| (time, "a lock is taken back"));
+        [reads, locks, Some(own), self.maintenance.deadline()].into_iter().flatten().min()
     }
 
     fn check(&self, depth: Depth) {
         self.participants.iter().for_each(|participant| participant.check_invariants(depth == Depth::Deep));
+        self.locks.check();
     }
 }
 

@@ -355,6 +355,7 @@ fn a_read_that_outlasts_the_lease_is_not_answered_as_under_it() {
             content: true,
             contest: None,
             service: wire::Service::default(),
+            sees_undecided: false,
         });
         let asked = bench.asked.iter().position(|(_, command)| matches!(command, Command::Read { .. }));
         let (disk, Command::Read { token, .. }) = bench.asked.remove(asked.expect("the disk is asked"))
@@ -392,6 +393,7 @@ fn a_read_that_outlasts_its_group_is_not_answered_with_what_is_left() {
         content: true,
         contest: None,
         service: wire::Service::default(),
+        sees_undecided: false,
     });
     bench.brick.groups.bury(GROUP, ViewNumber(2));
     bench.answer_all();
@@ -419,6 +421,7 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
         content: true,
         contest: contest(number),
         service: wire::Service::default(),
+        sees_undecided: false,
     };
     let mut fx = Vec::new();
     let packet = |message: Message| BrickEvent::Packet { from: GATEWAY, packet: message.into() };

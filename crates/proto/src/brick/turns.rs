@@ -42,6 +42,7 @@ fn read_of(operation: u64, lba: u64, view: u64, contest: Option<Contest>) -> Mes
         content: true,
         contest,
         service: Service::default(),
+        sees_undecided: false,
     }
 }
 

@@ -15,10 +15,10 @@ use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::members::is_mirrored;
 use crate::netraid::operate::Operation;
+use crate::netraid::order::gate::{Work as Ordered, ordered};
 use crate::netraid::outcome::{Fetched, Outcome, Parent, Written};
 use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
-use crate::netraid::write::WriteOperation;
 use base::{
     BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, StreamId,
     Time, VolumeId,
@@ -448,7 +448,7 @@ impl Request {
                 let copies = open.geometry.layout().copies();
                 let longest = longest_part(open.info.read_policy, count, copies);
                 begun.extend(open.geometry.pieces_within(longest, range.start, count).map(|piece| {
-                    let operation = read(self.volume, group_of(open, piece.extent), &piece, false);
+                    let operation = read(open, self.volume, &piece);
                     (piece.volume_block, Work::Read { piece, content: None }, operation)
                 }));
             }
@@ -494,8 +494,8 @@ impl Request {
         };
         let span = Span { volume, lba, count };
         let path = Path::new(group_of(open, extent), span, scope, content);
-        let operation = WriteOperation::new(path, self.origin_of(first));
-        (first, Work::Write, Operation::new(operation))
+        let work = Ordered::Write { path, origin: self.origin_of(first) };
+        (first, Work::Write, ordered(open.info.protocol.order, work))
     }
 
     /// What is written to whole blocks; `None` is zeros.
@@ -571,10 +571,7 @@ impl Request {
         });
         let mut operations = Vec::new();
         for single in singles {
-            operations.push((
-                single.volume_block,
-                read(self.volume, group_of(open, single.extent), &single, false),
-            ));
+            operations.push((single.volume_block, read(open, self.volume, &single)));
             self.parts.insert(single.volume_block, Work::Read { piece: single, content: None });
         }
         operations
@@ -594,8 +591,8 @@ impl Request {
         let base = stamps.first().copied().unwrap_or_default();
         let content = Content::Blocks(Payload::from(block));
         let path = Path::new(*group, span, scope_of(open, piece), content).only_over(base);
-        let write = WriteOperation::new(path, self.origin_of(part));
-        vec![(part, Operation::new(write))]
+        let work = Ordered::Write { path, origin: self.origin_of(part) };
+        vec![(part, ordered(open.info.protocol.order, work))]
     }
 
     fn into_reply(self) -> Result<(IoReply, Payload), IoError> {
@@ -648,13 +645,16 @@ fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {
     if is_mirrored(&open.geometry) { Scope::Row } else { Scope::Unit { index: piece.data_index } }
 }
 
-fn read(volume: VolumeId, group: GroupId, piece: &Piece, stamps: bool) -> Operation {
+fn read(open: &OpenVolume, volume: VolumeId, piece: &Piece) -> Operation {
     let span = Span { volume, lba: piece.lba, count: piece.count };
-    Operation::new(ReadOperation::new(group, span, piece.data_index, stamps))
+    let group = group_of(open, piece.extent);
+    ordered(open.info.protocol.order, Ordered::Read { group, span, data_index: piece.data_index })
 }
 
+/// What a patch builds on. It passes no gate: the patch is written on condition that it is still there.
 fn patch_read(volume: VolumeId, group: GroupId, piece: &Piece) -> Operation {
-    read(volume, group, piece, true)
+    let span = Span { volume, lba: piece.lba, count: piece.count };
+    Operation::new(ReadOperation::new(group, span, piece.data_index, true))
 }
 
 fn answer(fx: &mut Vec<GatewayEffect>, origin: Origins, result: Result<IoReply, IoError>, payload: Payload) {

@@ -2,8 +2,8 @@
 
 use base::Payload;
 use wire::{
-    Completion, Fate, GroupView, Inventory, Message, OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome,
-    RepairOutcome, Wait,
+    Completion, Fate, GroupView, Inventory, LockOutcome, Message, OPERATIONS_MAX, Packet, PrepareOutcome,
+    ReadOutcome, RepairOutcome, Wait,
 };
 
 /// Names a question; on the wire it is the `operation` of the message and of its answer.
@@ -22,6 +22,8 @@ pub(crate) enum Answer {
     Stretches(Result<Inventory, Option<GroupView>>),
     /// To a question about completions.
     Completions(Result<Vec<Completion>, Option<GroupView>>),
+    /// To the wish for a lock.
+    Locked(LockOutcome),
 }
 
 /// What came from a member.
@@ -48,6 +50,7 @@ pub(crate) enum Question {
     Allocation,
     Stretches,
     Completions,
+    Lock,
 }
 
 impl Question {
@@ -61,6 +64,7 @@ impl Question {
             Message::Allocation { .. } => Question::Allocation,
             Message::Inventory { .. } => Question::Stretches,
             Message::GetCompletions { .. } => Question::Completions,
+            Message::Lock { .. } => Question::Lock,
             other => unreachable!("an operation asks a member what has no answer: {other:?}"),
         }
     }
@@ -82,6 +86,7 @@ impl Answer {
             Message::CompletionsDone { operation, completions } => {
                 (operation, Answer::Completions(completions))
             }
+            Message::Locked { operation, outcome } => (operation, Answer::Locked(outcome)),
             Message::Waiting { operations } => return Received::Waiting(calls(operations)),
             Message::Cancelled { withdrawn, late } => {
                 return Received::Cancelled { withdrawn: calls(withdrawn), late: calls(late) };
@@ -100,6 +105,7 @@ impl Answer {
             Answer::Allocation(_) => Question::Allocation,
             Answer::Stretches(_) => Question::Stretches,
             Answer::Completions(_) => Question::Completions,
+            Answer::Locked(_) => Question::Lock,
         }
     }
 

@@ -377,6 +377,7 @@ impl Coordinator {
     /// Messages for bricks; decisions go first, with others or when they have waited long enough.
     pub(crate) fn take_messages(&mut self) -> Vec<(BrickId, Packet)> {
         let mut out = self.shared.calls.take_out();
+        out.extend(self.shared.gates.take_unlocks().map(|(brick, message)| (brick, message.into())));
         out.extend(self.shared.charges.take_told(self.shared.now, &self.shared.views));
         self.shared.decisions.ride(self.shared.now, out)
     }
@@ -393,10 +394,19 @@ impl Coordinator {
                 self.on_view(group);
             } else if let Some(ended) = self.ended.pop_front() {
                 self.on_child(ended);
-            } else if !self.move_reads() {
+            } else if !(self.pass_gates() || self.move_reads()) {
                 return;
             }
         }
+    }
+
+    /// Lets those go on whose turn in the line has come; whether there were any.
+    fn pass_gates(&mut self) -> bool {
+        let turns = self.shared.gates.take_granted();
+        for id in &turns {
+            self.drive(*id, |operation, cx| operation.on_turn(cx));
+        }
+        !turns.is_empty()
     }
 
     /// Has reads moved that policies want moved; whether there were any.
@@ -513,7 +523,7 @@ impl Coordinator {
 
     fn cancel(&mut self, id: OperationId) -> Option<Parent> {
         let Task { operation, parent, children, own, due } = self.tasks.remove(&id)?;
-        operation.release(&mut self.shared.stamps);
+        operation.release(id, &mut self.shared.leaving());
         if let Some(volume) = operation.volume() {
             self.shared.choice.ended(volume, PartId(id.0));
         }

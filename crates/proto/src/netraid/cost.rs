@@ -1,12 +1,14 @@
 //! What an operation of a protocol costs where nothing fails and nothing meets: messages, rounds and flushes.
 
+use super::order::{Gate, rule};
 use crate::layout::Layout;
+use wire::Order;
 
 /// What one operation costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cost {
     /// Questions to bricks and their answers. Decisions of writes ride along with other messages, or cost one more message for each
-    /// brick where there is nothing to ride along with.
+    /// brick where there is nothing to ride along with. That a lock is given back is one more message, too, for which nobody waits.
     pub messages: u32,
     /// Questions that wait for the answers of earlier ones count once more.
     pub rounds: u32,
@@ -31,8 +33,22 @@ pub enum Operation {
     FullStripe,
 }
 
-/// What an operation costs on a layout.
-pub fn cost(layout: Layout, operation: Operation) -> Cost {
+/// What an operation costs on a layout, under an order.
+pub fn cost(order: Order, layout: Layout, operation: Operation) -> Cost {
+    let rule = rule(order);
+    let (mut cost, is_write) = (unordered(layout, operation), operation != Operation::Read);
+    if is_write && rule.gate() == Gate::Server {
+        cost.messages += 2;
+        cost.rounds += 1;
+    }
+    // A write of a unit begins at one brick in any case.
+    if is_write && rule.manner(false).first_alone && cost.rounds == 1 && cost.messages > 2 {
+        cost.rounds += 1;
+    }
+    cost
+}
+
+fn unordered(layout: Layout, operation: Operation) -> Cost {
     let (width, parity) = (u32::from(layout.width()), u32::from(layout.parity()));
     match operation {
         Operation::Read => Cost::of(1, 1, 0),

@@ -148,6 +148,7 @@ impl Operate for ExpectedOperation {
                 content: false,
                 contest: None,
                 service,
+                sees_undecided: false,
             });
         }
         Progress::WaitsFor(retry_delay(self.attempt))

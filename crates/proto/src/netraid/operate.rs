@@ -9,8 +9,10 @@ use super::context::charges::Charges;
 use super::context::choice::Choice;
 use super::context::computations::{ComputationId, Computations};
 use super::context::decisions::Decisions;
+use super::context::gates::{Gates, Leaving};
 use super::context::stamps::Stamps;
 use super::context::views::Views;
+use super::order::locks::{Place, Wish};
 use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
 use crate::counters::{Counter, Counters};
 use crate::distribute::pace::Kind;
@@ -99,8 +101,12 @@ pub(crate) trait Operate {
         cx.forget_calls();
         self.start(cx)
     }
+    /// Its turn in the coordinator's line has come.
+    fn on_turn(&mut self, _cx: &mut Context<'_>) -> Progress<Self::Outcome> {
+        unreachable!("it is in no line")
+    }
     /// It is over, whoever ended it.
-    fn release(&self, _stamps: &mut Stamps) {}
+    fn release(&self, _id: OperationId, _left: &mut Leaving<'_>) {}
 }
 
 /// Good content for blocks that a member lacks or cannot read, found on the way: somebody should bring it there, and
@@ -129,6 +135,7 @@ pub(crate) struct Shared {
     pub(crate) decisions: Decisions,
     pub(crate) stamps: Stamps,
     pub(crate) choice: Choice,
+    pub(crate) gates: Gates,
     pub(crate) counters: Counters,
     /// What repairs go by.
     pub(crate) rules: &'static dyn Rules,
@@ -165,6 +172,7 @@ pub(crate) struct Context<'a> {
     calls: &'a mut Calls,
     computations: &'a mut Computations,
     charges: &'a mut Charges,
+    gates: &'a mut Gates,
     begun: &'a mut VecDeque<Begun>,
     own: &'a mut Own,
 }
@@ -270,9 +278,18 @@ impl Context<'_> {
 
     /// Begins an operation, of whose end this one hears.
     pub(crate) fn begin(&mut self, operation: impl Operate + 'static) {
+        self.begin_operation(Operation::new(operation));
+    }
+
+    /// The same, of any kind.
+    pub(crate) fn begin_operation(&mut self, operation: Operation) {
         let id = OperationId(self.calls.draw_number());
-        let parent = Parent::Operation(self.own.id);
-        self.begun.push_back(Begun::Operation(id, parent, Operation::new(operation)));
+        self.begun.push_back(Begun::Operation(id, Parent::Operation(self.own.id), operation));
+    }
+
+    /// Gets in the coordinator's line for `place`, until it is over.
+    pub(crate) fn get_in_line(&mut self, place: Place) -> Wish {
+        self.gates.get_in_line(self.now, self.own.id, place)
     }
 
     /// Begins an operation that nobody waits for.
@@ -354,6 +371,7 @@ impl Default for Shared {
             decisions: Decisions::default(),
             stamps: Stamps::default(),
             choice: Choice::default(),
+            gates: Gates::default(),
             counters: Counters::default(),
             rules: SOUND,
             begun: VecDeque::new(),
@@ -375,6 +393,7 @@ impl Shared {
             calls: &mut self.calls,
             computations: &mut self.computations,
             charges: &mut self.charges,
+            gates: &mut self.gates,
             begun: &mut self.begun,
             own,
         }
@@ -412,6 +431,11 @@ impl Shared {
         self.charges.given_up(&call);
         self.choice.withdrawn(id, &call);
         Some((call.operation, call.slot))
+    }
+
+    /// What an operation gives back that is over.
+    pub(crate) fn leaving(&mut self) -> Leaving<'_> {
+        Leaving { now: self.now, stamps: &mut self.stamps, gates: &mut self.gates }
     }
 
     /// An operation is over, and nobody waits for the answers to its questions.
@@ -470,8 +494,9 @@ pub(crate) trait Steps {
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn group(&self) -> GroupId;
+    fn on_turn(&mut self, cx: &mut Context<'_>) -> Progress<Outcome>;
     fn volume(&self) -> Option<VolumeId>;
-    fn release(&self, stamps: &mut Stamps);
+    fn release(&self, id: OperationId, left: &mut Leaving<'_>);
 }
 
 struct Typed<T>(T);
@@ -527,7 +552,11 @@ impl<T: Operate> Steps for Typed<T> {
         self.0.volume()
     }
 
-    fn release(&self, stamps: &mut Stamps) {
-        self.0.release(stamps);
+    fn on_turn(&mut self, cx: &mut Context<'_>) -> Progress<Outcome> {
+        self.0.on_turn(cx).map(Into::into)
+    }
+
+    fn release(&self, id: OperationId, left: &mut Leaving<'_>) {
+        self.0.release(id, left);
     }
 }

@@ -58,6 +58,8 @@ pub(crate) enum Written {
     Done,
     /// It did not, and never will: what it was computed from is not there any more.
     Changed,
+    /// It did not, and has no more patience: it was refused as often as its manner allows. It may begin anew for the same request.
+    Refused,
 }
 
 /// What became of a write in doubt.

@@ -1,9 +1,9 @@
 //! Writes under way at a brick, by place; which of them are in each other's way.
 
 use crate::seat::Stay;
-use base::{NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{BLOCK, NodeId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
-use wire::disk::{Staged, Token};
+use wire::disk::{Blocks, Staged, Token};
 use wire::{Change, Decision, Order, Service, Span, WriteId};
 
 /// Where a write begins, and its stamp: names it at one disk. The order is that of places.
@@ -184,6 +184,26 @@ impl Pending {
     }
 }
 
+/// Content that is not decided, and where it goes.
+#[derive(Clone, Debug, Default)]
+pub struct Undecided(Vec<(Span, Payload)>);
+
+impl Undecided {
+    /// Puts it over what was read at `span`.
+    pub fn put_over(&self, span: Span, blocks: &mut Blocks) {
+        for (at, new) in &self.0 {
+            let (from, to) = (at.lba.max(span.lba), at.end().min(span.end()));
+            let bytes = |blocks: u64| blocks as usize * BLOCK;
+            let (before, middle) = (bytes(from - span.lba), bytes(to - from));
+            let mut content = blocks.content.slice(0, before);
+            content.append(&new.slice(bytes(from - at.lba), middle));
+            content.append(&blocks.content.slice(before + middle, blocks.content.len() - before - middle));
+            blocks.content = content;
+            blocks.unreadable.retain(|block| !(from..to).contains(&(span.lba + u64::from(*block))));
+        }
+    }
+}
+
 /// All writes under way at a disk.
 #[derive(Debug, Default)]
 pub struct PendingTable {
@@ -231,6 +251,20 @@ impl PendingTable {
             .range(WriteKey::before(span.volume, from)..WriteKey::before(span.volume, span.end()))
             .map(|(_, pending)| pending)
             .filter(move |pending| pending.prepare.write.span.overlaps(&span))
+    }
+
+    /// What writes on stable storage put in the place of the blocks at `span`. `None` where that is not known here any more, since the content
+    /// is with the store alone, or the blocks are parity.
+    pub fn content_over(&self, span: Span) -> Option<Undecided> {
+        let content = |pending: &Pending| {
+            let Prepare { write, change, payload, .. } = &pending.prepare;
+            match change {
+                Change::Zero => Some((write.span, Payload::zeros(write.span.bytes()))),
+                Change::Data if payload.len() == write.span.bytes() => Some((write.span, payload.clone())),
+                _ => None,
+            }
+        };
+        self.in_doubt(span).map(content).collect::<Option<Vec<_>>>().map(Undecided)
     }
 
     /// Those on stable storage that touch `span`: a read of it must wait for their decision.

@@ -126,7 +126,7 @@ impl ReadOperation {
         if is_asked && (done.leased && !self.met.confirm || others.is_empty()) {
             return self.finish(cx, &view, Fetched { content: done.content, stamps: done.stamps });
         }
-        if is_asked && !cx.choice.protocol(self.target.volume).atomicity.checks_reads {
+        if is_asked && !cx.choice.protocol(self.target.volume).atomicity.checks_reads() {
             // It waits for the lease: the volume's protocol has others say nothing.
             cx.counters.count(Counter::ReadWaitedForALease);
             return self.again(cx, LEASE_AGAIN);

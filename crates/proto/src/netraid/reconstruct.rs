@@ -191,6 +191,7 @@ impl Operate for ReconstructOperation {
                 content,
                 contest: None,
                 service,
+                sees_undecided: false,
             });
         }
         self.state = State::Asking(row);

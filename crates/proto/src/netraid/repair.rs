@@ -95,6 +95,7 @@ impl RepairOperation {
             content: true,
             contest: None,
             service,
+            sees_undecided: false,
         });
         Progress::WaitsFor(retry_delay(self.attempt))
     }

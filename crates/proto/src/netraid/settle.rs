@@ -9,10 +9,10 @@
 
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
-use crate::netraid::context::stamps::Stamps;
+use crate::netraid::context::gates::Leaving;
 use crate::netraid::members::{participants, width_at};
 use crate::netraid::operate::{Context, Operate, retry_delay};
-use crate::netraid::outcome::{NoChild, Progress, Settled};
+use crate::netraid::outcome::{NoChild, OperationId, Progress, Settled};
 use base::{BrickId, GroupId, Payload};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -190,7 +190,7 @@ impl Operate for SettleOperation {
         Progress::Ended(Settled::ByView)
     }
 
-    fn release(&self, stamps: &mut Stamps) {
-        stamps.end_settling(self.write.stamp);
+    fn release(&self, _id: OperationId, left: &mut Leaving<'_>) {
+        left.stamps.end_settling(self.write.stamp);
     }
 }

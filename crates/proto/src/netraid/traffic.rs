@@ -4,7 +4,7 @@ use super::answer::Answer;
 use wire::{Message, ReadOutcome};
 
 /// What a [`Message::Read`] takes as bytes of a message, and what a contest adds.
-const QUESTION_BYTES: u64 = 57;
+const QUESTION_BYTES: u64 = 58;
 const CONTEST_BYTES: u64 = 13;
 
 /// Counts since the gateway began.
@@ -103,6 +103,7 @@ mod tests {
                 content: true,
                 contest,
                 service: wire::Service::default(),
+                sees_undecided: false,
             };
             let mut traffic = Traffic::default();
             traffic.on_question(&message);

@@ -13,11 +13,12 @@
 
 use super::answer::PrepareAnswer;
 use super::atomicity::two_phase::round::{Origin, Prepared, Round};
-use super::context::stamps::Stamps;
+use super::context::gates::Leaving;
 use super::context::views::UNKNOWN_VOLUME;
 use super::operate::{Context, Operate};
+use super::order::Manner;
 use super::order::writer::{Busy, Way, Writer};
-use super::outcome::{Child, Fetched, Outcome, Progress, Repaired, Settled, Written};
+use super::outcome::{Child, Fetched, OperationId, Outcome, Progress, Repaired, Settled, Written};
 use super::path::gw::{Legs, Opening, Path};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
@@ -70,6 +71,7 @@ pub(crate) struct WriteOperation {
     path: Path,
     order: Writer,
     origin: Origin,
+    manner: Manner,
     state: State,
     unreadable: Unreadable,
 }
@@ -82,9 +84,16 @@ impl WriteOperation {
             path,
             order: Writer::default(),
             origin,
+            manner: Manner::WAITS,
             state: State::Waiting,
             unreadable: Unreadable { times: 0, unrepaired: IoError::Unreadable },
         }
+    }
+
+    /// The same, as its order has it go to the members.
+    #[must_use]
+    pub(crate) fn in_manner(self, manner: Manner) -> WriteOperation {
+        WriteOperation { manner, ..self }
     }
 
     fn id(&self) -> WriteId {
@@ -99,8 +108,8 @@ impl WriteOperation {
     }
 
     fn prepare(&mut self, cx: &mut Context<'_>, legs: Legs) -> Writing {
-        let order = cx.choice.protocol(Some(self.path.volume())).order;
-        let mut round = Round::of(legs, self.order.way(self.path.scope()), order);
+        let way = self.order.way(self.path.scope(), self.manner.first_alone);
+        let mut round = Round::of(legs, way, self.manner.members);
         let wait = round.ask(cx, self.id(), self.origin);
         self.state = State::Preparing(round);
         Progress::WaitsFor(wait)
@@ -136,7 +145,7 @@ impl WriteOperation {
                 round.add(legs);
                 progress = Progress::WaitsFor(round.ask(cx, id, origin));
             }
-            Prepared::First if round.way() == Way::InTurn => {
+            Prepared::First if round.goes_on() => {
                 round.restart_attempts();
                 progress = Progress::WaitsFor(round.ask(cx, id, origin));
             }
@@ -185,7 +194,10 @@ impl WriteOperation {
 
     fn back_off(&mut self, cx: &mut Context<'_>) -> Writing {
         let delay = self.order.back_off();
-        self.wait(cx, delay)
+        match self.manner.refusals_max {
+            Some(max) if self.order.refusals() >= max => Progress::Ended(Ok(Written::Refused)),
+            _ => self.wait(cx, delay),
+        }
     }
 
     fn wait(&mut self, cx: &mut Context<'_>, delay: Duration) -> Writing {
@@ -412,7 +424,7 @@ impl Operate for WriteOperation {
         Some(self.path.volume())
     }
 
-    fn release(&self, stamps: &mut Stamps) {
-        stamps.end_write(self.order.stamp());
+    fn release(&self, _id: OperationId, left: &mut Leaving<'_>) {
+        left.stamps.end_write(self.order.stamp());
     }
 }

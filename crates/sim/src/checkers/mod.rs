@@ -1,7 +1,7 @@
 //! What must always hold (DESIGN, section 4), one file a promise.
 //!
 //! Some watch packets as they pass ([`once`], [`evicted`], [`bounded`]); some look at what clients saw
-//! ([`bytes`], [`linearizable`], [`live`]); some at what is left at the end ([`durable`], [`redundancy`], [`snapshot`]).
+//! ([`bytes`], [`linearizable`] or [`regular`], as a volume's protocol promises, [`live`]); some at what is left at the end ([`durable`], [`redundancy`], [`snapshot`]).
 
 pub mod bounded;
 pub mod bytes;
@@ -12,6 +12,7 @@ pub mod linearizable;
 pub mod live;
 pub mod once;
 pub mod redundancy;
+pub mod regular;
 pub mod snapshot;
 
 /// A promise that was broken.

@@ -2,7 +2,7 @@
 //!
 //! Every write that was acknowledged before it was asked for is in it, none that was begun after it was answered, and
 //! with a write all that happened before that write was begun: to whatever block. A write counts as acknowledged also
-//! when somebody has read it.
+//! when somebody has read it, where reads see decided writes only.
 
 use super::Violation;
 use crate::history::{Kind, Operation, Register};
@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub asked_ns: u64,
     /// When it was answered.
     pub answered_ns: u64,
+    /// Whether a read of the volume sees decided writes only, and so tells that one took effect.
+    pub reads_tell: bool,
     /// What each register of the volume holds in it.
     pub values: Vec<(Register, u64)>,
 }
@@ -73,7 +75,7 @@ fn check_complete(
     latest: &Latest,
 ) -> Result<(), Violation> {
     let writes = || operations.iter().filter(|op| op.kind == Kind::Write);
-    let known_ns = |write: &Operation| known_ns(write, operations);
+    let known_ns = |write: &Operation| known_ns(write, operations, snapshot.reads_tell);
     let sources = writes().filter(|op| op.value == value && op.asked_ns <= snapshot.answered_ns);
     let source_known_ns = sources.map(known_ns).max().unwrap_or(0);
     let lost = writes()
@@ -87,11 +89,11 @@ fn check_complete(
 
 /// When somebody knew for certain that a write had taken effect. Where a value was written twice (zeros; a rollback brings one
 /// back) a read does not tell which of them it saw.
-fn known_ns(write: &Operation, operations: &[Operation]) -> u64 {
+fn known_ns(write: &Operation, operations: &[Operation], reads_tell: bool) -> u64 {
     let same = |op: &&Operation| op.value == write.value;
     let writes = operations.iter().filter(|op| op.kind == Kind::Write).filter(same).count();
-    let is_unique = write.value != 0 && writes == 1;
-    let reads = operations.iter().filter(|op| is_unique && op.kind == Kind::Read).filter(same);
+    let tells = reads_tell && write.value != 0 && writes == 1;
+    let reads = operations.iter().filter(|op| tells && op.kind == Kind::Read).filter(same);
     let read_ns = reads.filter_map(|op| op.answered_ns).min();
     [write.answered_ns, read_ns].into_iter().flatten().min().unwrap_or(u64::MAX)
 }

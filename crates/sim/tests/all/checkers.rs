@@ -90,6 +90,7 @@ fn an_answer_of_an_evicted_brick_is_caught() {
         content,
         contest: None,
         service: wire::Service::default(),
+        sees_undecided: false,
     };
     let read = |operation| question(operation, true);
     let done = |operation, leased| Message::ReadDone {
@@ -190,7 +191,7 @@ fn a_snapshot_that_is_no_cut_is_caught() {
     let index = base::HashMap::from_iter([(here, &at_here[..]), (there, &at_there[..])]);
     let check = |asked_ns, answered_ns, values: [u64; 2]| {
         let values = vec![(here, values[0]), (there, values[1])];
-        let snapshot = Snapshot { name: "volume@s".to_owned(), asked_ns, answered_ns, values };
+        let snapshot = Snapshot { name: "volume@s".to_owned(), asked_ns, answered_ns, reads_tell: true, values };
         snapshot::check(&snapshot, &index)
     };
     assert!(check(15, 60, [2, 3]).is_ok() && check(15, 60, [1, 0]).is_ok() && check(15, 60, [2, 0]).is_ok());

@@ -7,6 +7,7 @@
 //! | [`charges`] | what was asked for each stream, and which brick has heard of it |
 //! | [`computations`] | what operations have computed by others |
 //! | [`decisions`] | the fates of writes that members are still to be told (the lazy decision of `2pcw`) |
+//! | [`gates`] | the line in which requests pass one after the other, locks that are given back |
 //! | [`stamps`] | the clock of stamps, this gateway's own writes, writes being settled |
 //! | [`choice`] | how fast bricks are, and by which policy reads are served |
 
@@ -15,5 +16,6 @@ pub(crate) mod charges;
 pub(crate) mod choice;
 pub(crate) mod computations;
 pub(crate) mod decisions;
+pub(crate) mod gates;
 pub(crate) mod stamps;
 pub(crate) mod views;

@@ -6,14 +6,19 @@
 //! that begin later, whatever their stamps are. What that leaves open are reads of several blocks at one moment, which no protocol
 //! here promises.
 
-use super::{Meeting, Rule};
+use super::{Manner, Meeting, Rule};
 use crate::counters::Counter;
 use base::Stamp;
+use wire::Order;
 
 #[derive(Debug)]
 pub(super) struct Ts;
 
 impl Rule for Ts {
+    fn manner(&self, _is_behind_gate: bool) -> Manner {
+        Manner { members: Order::Ts, ..Manner::WAITS }
+    }
+
     fn meets(&self, _own: Stamp, _other: Stamp) -> Meeting {
         Meeting::Refused
     }

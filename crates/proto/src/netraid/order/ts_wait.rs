@@ -1,22 +1,12 @@
 //! Timestamp order, by waiting (`ts-wait`): a write waits behind one with an earlier stamp, and is refused where it meets a later one
 //! (wait-die).
 
-use super::{Meeting, Rule};
-use crate::counters::Counter;
-use base::Stamp;
+use super::Rule;
 
 #[derive(Debug)]
 pub(super) struct TsWait;
 
 impl Rule for TsWait {
-    fn meets(&self, own: Stamp, other: Stamp) -> Meeting {
-        if other < own { Meeting::Waits } else { Meeting::Refused }
-    }
-
-    fn refusal(&self) -> Counter {
-        Counter::WriteRefusedByWaitDie
-    }
-
     fn about(&self) -> &'static str {
         "a write waits at the brick behind an earlier one of the same block; an earlier one that comes late is refused, and comes again"
     }

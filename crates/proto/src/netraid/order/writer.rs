@@ -25,6 +25,8 @@ pub(crate) enum Way {
     /// a circle: whoever is busy is asked again, alone and under the same stamp. Only after a long while the others are let go of, since a write of a
     /// unit does not go this way: it holds room at its data brick while it waits, at the parity's, for an earlier write of the same row.
     InTurn,
+    /// The first of them alone, and all others once it is prepared: the order `dlock`.
+    FirstAlone,
 }
 
 /// What a write does that met a member with full queues.
@@ -61,11 +63,17 @@ impl Writer {
     }
 
     /// In which order the members of this attempt are asked. A unit's data brick comes before its parity in any case.
-    pub(crate) fn way(&self, scope: Scope) -> Way {
+    pub(crate) fn way(&self, scope: Scope, first_alone: bool) -> Way {
         match scope {
             Scope::Row if self.has_given_way => Way::InTurn,
+            Scope::Row if first_alone => Way::FirstAlone,
             Scope::Row | Scope::Unit { .. } => Way::Together,
         }
+    }
+
+    /// How often it was refused.
+    pub(crate) fn refusals(&self) -> u32 {
+        self.refusals
     }
 
     /// A member has full queues, and was asked `attempt` times before.
@@ -79,11 +87,11 @@ impl Writer {
                 }
                 Busy::GivesWay
             }
-            Way::Together if attempt > BUSY_MAX => {
+            Way::Together | Way::FirstAlone if attempt > BUSY_MAX => {
                 self.has_given_way = true;
                 Busy::GivesWay
             }
-            Way::Together => Busy::Again(Duration::from_millis(20 << attempt.min(5))),
+            Way::Together | Way::FirstAlone => Busy::Again(Duration::from_millis(20 << attempt.min(5))),
         }
     }
 

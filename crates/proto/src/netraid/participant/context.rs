@@ -78,6 +78,8 @@ pub struct ReadRequest {
     /// Who else was asked the same.
     pub contest: Option<Contest>,
     pub service: Service,
+    /// Whether it sees writes that are not decided.
+    pub sees_undecided: bool,
     pub stay: Stay,
 }
 

@@ -7,7 +7,7 @@ use super::arrivals::MergeJob;
 use super::branches::{Descents, Found, Look, Step, Wanted};
 use super::contests::Begun;
 use super::context::{Asker, Context, ReadRequest, RepairRequest, RepairTold};
-use crate::netraid::pending::WriteKey;
+use crate::netraid::pending::{Undecided, WriteKey};
 use base::{GroupId, HashMap, NodeId, Stamp, Time, VolumeId};
 use core::time::Duration;
 use wire::disk::{Blocks, Command, Contested, StoreError, Token};
@@ -40,6 +40,8 @@ pub(super) enum Looking {
         request: ReadRequest,
         leased: bool,
         begun: Begun,
+        /// What it sees that is not decided.
+        undecided: Option<Box<Undecided>>,
     },
     /// A question for a write's fate.
     Fate {

@@ -351,9 +351,9 @@ impl Participant {
             Looking::Check { key, copy_ups } => {
                 writes.on_checked(at, token, (key, copy_ups), (took, found));
             }
-            Looking::Read { mut request, leased, begun } => {
+            Looking::Read { mut request, leased, begun, undecided } => {
                 request.stay.at_disk(took);
-                at.reads.on_done(at.cx, &request, (leased, begun), blocks(found));
+                at.reads.on_done(at.cx, &request, (leased, begun), undecided.as_deref(), blocks(found));
             }
             Looking::Fate { asker, write, width } => {
                 writes.on_fate(at, asker, (write, width), blocks(found));
@@ -435,7 +435,10 @@ impl Participant {
             self.seat.on_progress(cx.now);
         }
         match arrival {
-            Arrival::Read(read) => self.reads.on_read(cx, &mut self.disk, self.writes.undecided(), read),
+            Arrival::Read(read) => {
+                self.writes.keep_content(read.sees_undecided);
+                self.reads.on_read(cx, &mut self.disk, self.writes.undecided(), read);
+            }
             Arrival::Prepare { prepare, floor } => self.writes.on_prepare(around!(self, cx), prepare, floor),
             Arrival::Repair(request) => {
                 repair::begin(&mut self.writes, &mut self.jobs, around!(self, cx), request);

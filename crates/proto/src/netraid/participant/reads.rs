@@ -8,7 +8,7 @@ use crate::counters::Counter;
 use crate::distribute::claim::{Attempt, Counts, Holders};
 use crate::fair::Unserved;
 use crate::netraid::order::waiting::QUEUE_MAX;
-use crate::netraid::pending::PendingTable;
+use crate::netraid::pending::{PendingTable, Undecided};
 use base::{BrickId, GroupId, NodeId, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -70,17 +70,17 @@ impl Reads {
             }
             return answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
         }
-        if undecided.in_doubt(read.span).next().is_some() {
+        if must_wait(undecided, &read) {
             return hold(&mut self.held, cx, id, Held { since, read });
         }
         if read.contest.is_none() {
-            return serve(&mut self.contests, cx, disk, read, Service::OWN);
+            return serve(&mut self.contests, cx, (disk, undecided), read, Service::OWN);
         }
         match self.contests.enter(cx, read) {
-            Entry::Alone(read) => serve(&mut self.contests, cx, disk, read, Service::OWN),
+            Entry::Alone(read) => serve(&mut self.contests, cx, (disk, undecided), read, Service::OWN),
             Entry::AtDisk(read, contested) => {
                 let service = Service { claimed: false, contested: Some(contested) };
-                serve(&mut self.contests, cx, disk, read, service);
+                serve(&mut self.contests, cx, (disk, undecided), read, service);
             }
             Entry::Taken => {}
         }
@@ -92,8 +92,12 @@ impl Reads {
         cx: &mut Context<'_>,
         read: &ReadRequest,
         (leased, begun): (bool, Begun),
-        result: Result<Blocks, StoreError>,
+        undecided: Option<&Undecided>,
+        mut result: Result<Blocks, StoreError>,
     ) {
+        if let (Ok(blocks), Some(undecided)) = (&mut result, undecided) {
+            undecided.put_over(read.span, blocks);
+        }
         self.contests.on_served(cx, begun);
         let end = match &result {
             Err(StoreError::Left) => DiskEnd::Left,
@@ -165,8 +169,8 @@ impl Reads {
                 answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
                 return false;
             }
-            if undecided.in_doubt(read.span).next().is_none() {
-                serve(contests, cx, disk, read, Service { claimed: true, contested: None });
+            if !must_wait(undecided, &read) {
+                serve(contests, cx, (disk, undecided), read, Service { claimed: true, contested: None });
                 return true;
             }
             // The others have left it to this brick, so it does not leave it to them.
@@ -255,18 +259,29 @@ impl Service {
     const OWN: Service = Service { claimed: false, contested: None };
 }
 
-/// Looks the blocks up.
+/// Whether a read waits for the decision of a write.
+fn must_wait(undecided: &PendingTable, read: &ReadRequest) -> bool {
+    let is_in_doubt = undecided.in_doubt(read.span).next().is_some();
+    is_in_doubt && !(read.sees_undecided && undecided.content_over(read.span).is_some())
+}
+
+/// Looks the blocks up. A read that sees what is not decided sees what is so now: all that was acknowledged before it came is here.
 fn serve(
     contests: &mut Contests,
     cx: &mut Context<'_>,
-    disk: &mut Disk,
+    (disk, undecided): (&mut Disk, &PendingTable),
     read: ReadRequest,
     service: Service,
 ) {
+    let is_in_doubt = read.sees_undecided && undecided.in_doubt(read.span).next().is_some();
+    let undecided = undecided.content_over(read.span).filter(|_| is_in_doubt).map(Box::new);
+    if undecided.is_some() {
+        cx.counters.count(Counter::ReadSawAWriteThatIsNotDecided);
+    }
     let begun = contests.begin(cx.now, service.claimed, read.content, read.span.count);
     let ReadRequest { group, span, width, content, .. } = read;
     let look = Look { group, span, width, wanted: Wanted::with(content) };
-    let looking = Looking::Read { request: read, leased: cx.leased, begun };
+    let looking = Looking::Read { request: read, leased: cx.leased, begun, undecided };
     disk.look_contested(cx, look, service.contested, looking);
 }
 

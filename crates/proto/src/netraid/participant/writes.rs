@@ -42,6 +42,8 @@ pub(super) struct Writes {
     fates: Fates,
     outcomes: Outcomes,
     copy_ups: CopyUps,
+    /// Whether reads come that see what is not decided: then the content of staged writes is kept for them, too.
+    keeps_content: bool,
 }
 
 impl Writes {
@@ -59,7 +61,14 @@ impl Writes {
             fates: Fates::recover(&recovered.notes),
             outcomes: Outcomes::recover(recovered),
             copy_ups: CopyUps::default(),
+            keeps_content: false,
         }
+    }
+
+    /// A read comes, which sees what is not decided or does not. The first ones that do wait, as all others: no write pays for them where
+    /// there are none.
+    pub(super) fn keep_content(&mut self, is_seen: bool) {
+        self.keeps_content |= is_seen;
     }
 
     /// Drops writes that were found staged although they are sealed: a crash came between the seal and the drop.
@@ -209,7 +218,10 @@ impl Writes {
         let pending = self.undecided.get_mut(&key).expect("checked");
         pending.state = State::Staging { doomed: false, old };
         let staged = pending.prepare.staged();
-        let payload = core::mem::take(&mut pending.prepare.payload);
+        let payload = match self.keeps_content {
+            true => pending.prepare.payload.clone(),
+            false => core::mem::take(&mut pending.prepare.payload),
+        };
         let kept_bytes = self.room.kept_before(key.stamp, at.cx.now);
         self.room.end(key.stamp);
         let command = |token| Command::Stage { token, staged, payload, kept_bytes };

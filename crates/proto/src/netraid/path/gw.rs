@@ -49,6 +49,7 @@ pub(crate) enum Opening {
 }
 
 /// Where a write goes, and with what.
+#[derive(Clone)]
 pub(crate) struct Path {
     group: GroupId,
     volume: VolumeId,

@@ -6,7 +6,7 @@ use crate::layout::Geometry;
 use crate::netraid::members::{is_mirrored, participants, width_at};
 use crate::netraid::operate::Context;
 use base::{BrickId, GroupId, Payload, Stamp, VolumeId};
-use wire::{Contest, GroupView, Message, ReadPolicy, Scope, Slots, Span, WriteId};
+use wire::{Atomicity, Contest, GroupView, Message, ReadPolicy, Scope, Slots, Span, WriteId};
 
 pub(super) struct Target {
     pub(super) group: GroupId,
@@ -94,6 +94,9 @@ impl Target {
         let has_say = view.current.has(slot);
         let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
         let service = cx.service();
+        // What decides which write a patch builds on, or whether what was read is whole, must not see what may never be.
+        let sees_undecided =
+            !stamps && content && cx.choice.protocol(self.volume).atomicity == Atomicity::None;
         cx.call(view, slot, Payload::new(), |operation| Message::Read {
             operation,
             group,
@@ -104,6 +107,7 @@ impl Target {
             content,
             contest,
             service,
+            sees_undecided,
         });
     }
 }

@@ -3,6 +3,7 @@
 mod branches;
 mod busy;
 mod computing;
+mod gates;
 mod joining;
 mod moving;
 mod paused;
@@ -40,7 +41,8 @@ impl Asked {
             | Message::Read { operation, .. }
             | Message::Query { operation, .. }
             | Message::Repair { operation, .. }
-            | Message::Allocation { operation, .. } => operation,
+            | Message::Allocation { operation, .. }
+            | Message::Lock { operation, .. } => operation,
             _ => panic!("no question: {:?}", self.message),
         })
     }
@@ -91,6 +93,8 @@ pub(super) struct Script {
     decided: Vec<(u8, Vec<Decision>, Vec<Decision>)>,
     /// What was called off, and at which slot.
     pub(super) called_off: Vec<(u8, CallId)>,
+    /// The locks that were given back, and at which slot.
+    pub(super) unlocked: Vec<(u8, u64)>,
     /// For how long each answer's disk took; 0 where it came from memory.
     pub(super) disk_us: u32,
     /// Whether the test computes by itself what is to be computed.
@@ -110,6 +114,7 @@ impl Script {
             kept: Vec::new(),
             decided: Vec::new(),
             called_off: Vec::new(),
+            unlocked: Vec::new(),
             disk_us: 1,
             computes: false,
         }
@@ -153,6 +158,9 @@ impl Script {
                 Message::Decide { commits, aborts } => self.decided.push((slot, commits, aborts)),
                 Message::Cancel { operations } => {
                     self.called_off.extend(operations.into_iter().map(|operation| (slot, CallId(operation))));
+                }
+                Message::Unlock { holders } => {
+                    self.unlocked.extend(holders.into_iter().map(|holder| (slot, holder)));
                 }
                 message => self.kept.push(Asked { slot, message, payload }),
             }

@@ -69,7 +69,12 @@ impl Round {
         let view = cx.views.view(write.group);
         let left = self.votes.iter().filter(|(_, vote)| vote.took.is_none()).map(|(slot, _)| *slot);
         let turn = left.min_by_key(|slot| view.members[usize::from(*slot)]);
-        let is_asked = |slot: u8| self.way == Way::Together || Some(slot) == turn;
+        let has_begun = self.votes.values().any(|vote| vote.took.is_some());
+        let is_asked = |slot: u8| match self.way {
+            Way::Together => true,
+            Way::FirstAlone if has_begun => true,
+            Way::FirstAlone | Way::InTurn => Some(slot) == turn,
+        };
         let unprepared = self.votes.iter_mut().filter(|(_, vote)| vote.took.is_none());
         for (slot, vote) in unprepared.filter(|(slot, _)| is_asked(**slot)) {
             vote.sent.get_or_insert(cx.now);
@@ -129,6 +134,15 @@ impl Round {
     /// These are to be prepared as well.
     pub(crate) fn add(&mut self, legs: Legs) {
         self.votes.extend(legs.into_iter().map(|(slot, leg)| (slot, Vote::of(leg))));
+    }
+
+    /// A member is prepared now: whether others are asked only then.
+    pub(crate) fn goes_on(&self) -> bool {
+        match self.way {
+            Way::Together => false,
+            Way::InTurn => true,
+            Way::FirstAlone => self.votes.values().filter(|vote| vote.took.is_some()).count() == 1,
+        }
     }
 
     /// In which order members are asked.

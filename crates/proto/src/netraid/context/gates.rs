@@ -1,0 +1,57 @@
+//! The line in which a coordinator's requests pass one after the other, and the locks that it gives back.
+
+use super::stamps::Stamps;
+use crate::netraid::order::locks::{Locks, Place, Wish};
+use crate::netraid::outcome::OperationId;
+use base::{BrickId, Time};
+use std::collections::BTreeMap;
+use wire::{Message, OPERATIONS_MAX};
+
+/// The line, whose turn has come, and locks of servers that nobody needs any more.
+#[derive(Debug, Default)]
+pub(crate) struct Gates {
+    line: Locks<OperationId>,
+    granted: Vec<OperationId>,
+    unlocks: BTreeMap<BrickId, Vec<u64>>,
+}
+
+/// What an operation has that is over.
+pub(crate) struct Leaving<'a> {
+    pub(crate) now: Time,
+    pub(crate) stamps: &'a mut Stamps,
+    pub(crate) gates: &'a mut Gates,
+}
+
+impl Gates {
+    /// An operation wants its turn.
+    pub(crate) fn get_in_line(&mut self, now: Time, id: OperationId, place: Place) -> Wish {
+        self.line.want(now, id, place)
+    }
+
+    /// Whose turn has come, since the last call.
+    pub(crate) fn take_granted(&mut self) -> Vec<OperationId> {
+        core::mem::take(&mut self.granted)
+    }
+
+    /// What servers are to be told.
+    pub(crate) fn take_unlocks(&mut self) -> impl Iterator<Item = (BrickId, Message)> + use<> {
+        let told = |(brick, holders): (BrickId, Vec<u64>)| {
+            let chunks: Vec<Vec<u64>> = holders.chunks(OPERATIONS_MAX).map(<[u64]>::to_vec).collect();
+            chunks.into_iter().map(move |holders| (brick, Message::Unlock { holders }))
+        };
+        core::mem::take(&mut self.unlocks).into_iter().flat_map(told)
+    }
+}
+
+impl Leaving<'_> {
+    /// A lock of `server` is not needed any more.
+    pub(crate) fn unlock(&mut self, server: BrickId, holder: u64) {
+        self.gates.unlocks.entry(server).or_default().push(holder);
+    }
+
+    /// Those behind it may have their turn.
+    pub(crate) fn leave_line(&mut self, id: OperationId) {
+        let turns = self.gates.line.leave(self.now, id);
+        self.gates.granted.extend(turns);
+    }
+}
