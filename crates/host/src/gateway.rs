@@ -9,7 +9,7 @@ use crate::workers::Workers;
 use crate::{
     AttachOptions, GatewayOptions, HostError, NbdOptions, NodeOptions, OnReady, Ready, Security, Shutdown,
 };
-use base::{GatewayId, NodeId, Time};
+use base::{BrickId, GatewayId, NodeId, Time};
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use wire::{AdminError, VolumeInfo};
 
@@ -29,7 +29,7 @@ pub fn run_gateway(
     let meter = Meter::new(options.node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
     let address = options.advertise.unwrap_or_else(|| bound.to_string());
-    system.run((address, Serves::Anyone), None, meter)
+    system.run(Serving { address, serves: Serves::Anyone, beside: options.beside }, None, meter)
 }
 
 /// Serves one volume on a unix socket by a gateway within this process, which no other client reaches: the data path `direct`.
@@ -46,7 +46,17 @@ pub fn run_attach_direct(
     let system = System::start(&options.node, &options.directory, &nbd, shutdown)?;
     let meter = Meter::new(options.node.metrics)?;
     on_ready(&Ready { name: format!("attach {}", options.volume), addresses: system.nbd.addresses() });
-    system.run((String::new(), Serves::OwnClient), Some(options.volume), meter)
+    let serving = Serving { address: String::new(), serves: Serves::OwnClient, beside: None };
+    system.run(serving, Some(options.volume), meter)
+}
+
+/// Whom a gateway serves, and where.
+struct Serving {
+    /// Where clients reach it; empty where no `attach` does.
+    address: String,
+    serves: Serves,
+    /// The brick on its machine.
+    beside: Option<BrickId>,
 }
 
 /// What a gateway's machine is put into.
@@ -80,15 +90,15 @@ impl System {
         Ok(System { core, id, peers, nbd, workers, now })
     }
 
-    /// Serves all volumes, or only one, under an address (none where no `attach` reaches it).
+    /// Serves all volumes, or only one.
     fn run(
         self,
-        (address, serves): (String, Serves),
+        Serving { address, serves, beside }: Serving,
         only: Option<String>,
         meter: Meter,
     ) -> Result<(), HostError> {
         let System { core, id, peers, nbd, workers, now } = self;
-        let machine = Gateway::new(GatewayConfig { id, address, serves }, now);
+        let machine = Gateway::new(GatewayConfig { id, address, serves, beside }, now);
         let role = GatewayRole { nbd, workers, only, events: Vec::new() };
         Driver::new(core, peers, machine, role, meter).run()
     }

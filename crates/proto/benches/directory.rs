@@ -122,6 +122,7 @@ impl Bench {
             gateway: GatewayId(1),
             address: "gateway:1".to_owned(),
             writers: 1,
+            beside: None,
             held: None,
         };
         bench.event(GATEWAY, register);

@@ -1,14 +1,22 @@
 //! A client: keeps one volume's I/O going through any gateway (`brickwork attach`). A request that was not answered
 //! is asked again, under its own id, through the next gateway.
+//!
+//! Where the volume's data path says which brick coordinates ([`route`]), a request goes to the gateway beside that brick, if that one is
+//! reached and has the volume open. All others, and all that are asked again, go through the client's own gateway.
+
+mod route;
+#[cfg(test)]
+mod tests;
 
 use crate::counters::{Counter, Counters};
 use crate::gateway::GIVEN_UP_KEPT;
-use base::{ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
+use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, RequestId, Time};
 use core::time::Duration;
+use route::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
-    AdminError, AdminReply, AdminRequest, GatewayStatus, Io, IoError, IoReply, Message, Packet, Service,
-    VolumeInfo,
+    AdminError, AdminReply, AdminRequest, DataPath, GatewayStatus, Io, IoError, IoReply, Message, Packet,
+    Service, VolumeInfo,
 };
 
 /// What happens to a client.
@@ -74,6 +82,16 @@ struct Outstanding {
     io: Io,
     payload: Payload,
     sent: Time,
+    /// Whom it was asked of last.
+    asked: Option<GatewayId>,
+}
+
+/// Another gateway than the client's own, to which requests of some blocks go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Nearer {
+    /// It was asked to open the volume: by which question, and when.
+    Asked(u64, Time),
+    Open,
 }
 
 pub struct Client {
@@ -84,6 +102,10 @@ pub struct Client {
     /// The question of the attachment under way; `None` when attached.
     attaching: Option<u64>,
     volume: Option<VolumeInfo>,
+    routes: Option<Routes>,
+    /// Which gateway is beside which brick.
+    beside: BTreeMap<BrickId, GatewayId>,
+    nearer: BTreeMap<GatewayId, Nearer>,
     outstanding: BTreeMap<u64, Outstanding>,
     sequence: u64,
     serial: u64,
@@ -105,6 +127,9 @@ impl Client {
             gateway: None,
             attaching: None,
             volume: None,
+            routes: None,
+            beside: BTreeMap::new(),
+            nearer: BTreeMap::new(),
             outstanding: BTreeMap::new(),
             sequence: 0,
             serial: 0,
@@ -135,17 +160,23 @@ impl Client {
                 self.heard = now;
                 self.on_gateway(now, message, packet.payload, fx);
             }
+            (NodeId::Directory, Message::VolumeOpened { map, .. }) => {
+                self.routes = map.ok().and_then(|map| Routes::of(*map));
+            }
             // A late answer through the gateway used before is as good.
             (NodeId::Gateway(_), Message::Reply { sequence, result: Ok(result) }) => {
                 self.reply(sequence, Ok(result), packet.payload, fx);
             }
+            (NodeId::Gateway(gateway), message) => self.on_nearer(now, gateway, message, packet.payload, fx),
             _ => {}
         }
     }
 
     fn on_gateways(&mut self, now: Time, gateways: Vec<GatewayStatus>, fx: &mut Vec<ClientEffect>) {
         // Those without an address serve the client in their own process only.
-        for GatewayStatus { id, address, .. } in gateways.into_iter().filter(|of| !of.address.is_empty()) {
+        let gateways = || gateways.iter().filter(|of| !of.address.is_empty());
+        self.beside = gateways().filter_map(|of| Some((of.beside?, of.id))).collect();
+        for GatewayStatus { id, address, .. } in gateways().cloned() {
             if self.gateways.insert(id, address.clone()).as_ref() != Some(&address) {
                 fx.push(ClientEffect::Address { node: NodeId::Gateway(id), address });
             }
@@ -167,10 +198,80 @@ impl Client {
         }
     }
 
+    /// What another gateway says to which requests go.
+    fn on_nearer(
+        &mut self,
+        now: Time,
+        gateway: GatewayId,
+        message: Message,
+        payload: Payload,
+        fx: &mut Vec<ClientEffect>,
+    ) {
+        let known = self.nearer.get(&gateway).copied();
+        match message {
+            Message::Attached { operation, volume: Ok(_) } if matches!(known, Some(Nearer::Asked(asked, _)) if asked == operation) =>
+            {
+                self.nearer.insert(gateway, Nearer::Open);
+            }
+            Message::Reply { sequence, result } if self.is_asked_of(sequence, gateway) => match result {
+                Err(IoError::NoVolume) => self.leave_nearer(now, gateway, fx),
+                result => self.reply(sequence, result, payload, fx),
+            },
+            _ => {}
+        }
+    }
+
+    fn is_asked_of(&self, sequence: u64, gateway: GatewayId) -> bool {
+        self.outstanding.get(&sequence).is_some_and(|request| request.asked == Some(gateway))
+    }
+
+    /// No request goes to `gateway` for now; what it was asked goes through the client's own.
+    fn leave_nearer(&mut self, now: Time, gateway: GatewayId, fx: &mut Vec<ClientEffect>) {
+        if self.nearer.remove(&gateway).is_none() {
+            return;
+        }
+        self.counters.count(Counter::ClientLeftTheGatewayBesideABrick);
+        let asked = self.outstanding.iter().filter(|(_, request)| request.asked == Some(gateway));
+        for sequence in asked.map(|(sequence, _)| *sequence).collect::<Vec<_>>() {
+            self.ask(now, sequence, fx);
+        }
+    }
+
+    /// The gateway to ask for a request: beside the brick that coordinates it, once that one has opened the volume.
+    fn gateway_for(&mut self, now: Time, io: &Io, fx: &mut Vec<ClientEffect>) -> Option<GatewayId> {
+        let own = self.gateway()?;
+        let brick = self.routes.as_ref().and_then(|routes| routes.coordinator(io));
+        let near = brick.and_then(|brick| self.beside.get(&brick)).copied();
+        let Some(near) = near.filter(|near| *near != own && self.up.contains(near)) else { return Some(own) };
+        match self.nearer.get(&near) {
+            Some(Nearer::Open) => return Some(near),
+            Some(Nearer::Asked(_, since)) if now.since(*since) < ASK_AGAIN => {}
+            _ => {
+                self.serial += 1;
+                self.nearer.insert(near, Nearer::Asked(self.serial, now));
+                let message = Message::Attach { operation: self.serial, volume: self.config.volume.clone() };
+                fx.push(ClientEffect::Send { to: NodeId::Gateway(near), packet: message.into() });
+            }
+        }
+        Some(own)
+    }
+
+    /// Asks the directory where the volume lies, where its data path asks for that.
+    fn ask_for_routes(&mut self, fx: &mut Vec<ClientEffect>) {
+        let path = self.volume.as_ref().map(|volume| volume.protocol.path);
+        if !matches!(path, Some(DataPath::Coordinator | DataPath::Amongst)) {
+            return self.routes = None;
+        }
+        self.serial += 1;
+        let message = Message::OpenVolume { operation: self.serial, name: self.config.volume.clone() };
+        fx.push(ClientEffect::Send { to: NodeId::Directory, packet: message.into() });
+    }
+
     fn on_attached(&mut self, now: Time, volume: VolumeInfo, fx: &mut Vec<ClientEffect>) {
         self.attaching = None;
         if self.volume.as_ref() != Some(&volume) {
             self.volume = Some(volume.clone());
+            self.ask_for_routes(fx);
             fx.push(ClientEffect::Opened { volume: Ok(volume) });
         }
         for sequence in self.outstanding.keys().copied().collect::<Vec<_>>() {
@@ -230,15 +331,21 @@ impl Client {
     }
 
     fn ask(&mut self, now: Time, sequence: u64, fx: &mut Vec<ClientEffect>) {
-        let (Some(gateway), Some(volume)) = (self.gateway(), &self.volume) else { return };
+        let Some(io) = self.outstanding.get(&sequence).map(|request| request.io.clone()) else { return };
+        let Some(gateway) = self.gateway_for(now, &io, fx) else { return };
+        let Some(volume) = &self.volume else { return };
         self.given_up.retain(|_, since| now < *since + GIVEN_UP_KEPT);
         let unanswered = self.outstanding.keys().next().into_iter().chain(self.given_up.keys().next());
         let floor = unanswered.min().copied().unwrap_or(sequence);
         let Some(request) = self.outstanding.get_mut(&sequence) else { return };
         request.sent = now;
+        request.asked = Some(gateway);
+        if Some(gateway) != self.gateway {
+            self.counters.count(Counter::RequestWentToTheGatewayBesideABrick);
+        }
         let id = RequestId { client: self.config.id, sequence };
         let service = Service { stream: volume.stream, delay: 0 };
-        let message = Message::Request { id, floor, volume: volume.id, io: request.io.clone(), service };
+        let message = Message::Request { id, floor, volume: volume.id, io, service };
         let packet = Packet { message, payload: request.payload.clone() };
         fx.push(ClientEffect::Send { to: NodeId::Gateway(gateway), packet });
     }
@@ -256,13 +363,15 @@ impl Client {
         if self.attaching.is_some() {
             return self.attach(now, fx);
         }
-        let late: Vec<u64> = self
-            .outstanding
-            .iter()
-            .filter(|(_, request)| now.since(request.sent) > ASK_AGAIN)
-            .map(|(sequence, _)| *sequence)
-            .collect();
-        for sequence in late {
+        let is_late = |request: &Outstanding| now.since(request.sent) > ASK_AGAIN;
+        let late = self.outstanding.iter().filter(|(_, request)| is_late(request));
+        let late: Vec<(u64, Option<GatewayId>)> =
+            late.map(|(sequence, request)| (*sequence, request.asked)).collect();
+        // Whoever did not answer one request is asked no other.
+        for gateway in late.iter().filter_map(|(_, asked)| *asked).filter(|asked| *asked != gateway) {
+            self.nearer.remove(&gateway);
+        }
+        for (sequence, _) in late {
             self.counters.count(Counter::ClientAskedAgain);
             self.ask(now, sequence, fx);
         }
@@ -273,6 +382,7 @@ impl Client {
         self.serial += 1;
         let message = Message::Admin { operation: self.serial, request: AdminRequest::Status };
         fx.push(ClientEffect::Send { to: NodeId::Directory, packet: message.into() });
+        self.ask_for_routes(fx);
     }
 }
 
@@ -292,6 +402,7 @@ impl Machine for Client {
             }
             ClientEvent::Down(NodeId::Gateway(gateway)) => {
                 self.up.remove(&gateway);
+                self.leave_nearer(now, gateway, fx);
                 if self.gateway == Some(gateway) {
                     self.next_refresh = now;
                     self.choose(now, fx);
@@ -300,7 +411,8 @@ impl Machine for Client {
             ClientEvent::Up(_) | ClientEvent::Down(_) => {}
             ClientEvent::Io { tag, io, payload } => {
                 self.sequence += 1;
-                self.outstanding.insert(self.sequence, Outstanding { tag, io, payload, sent: now });
+                self.outstanding
+                    .insert(self.sequence, Outstanding { tag, io, payload, sent: now, asked: None });
                 self.ask(now, self.sequence, fx);
             }
         }

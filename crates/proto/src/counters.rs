@@ -115,6 +115,8 @@ base::named! {
         WriteToAFrozenBranchRefused: "write to a frozen branch refused",
         WriteWaitedBehindAnUndecidedOne: "write waited behind an undecided one",
         WriteWentAheadAsItsFateWasAsked: "write went ahead as its fate was asked",
+        ClientLeftTheGatewayBesideABrick: "client left the gateway beside a brick",
+        RequestWentToTheGatewayBesideABrick: "request went to the gateway beside a brick",
         LockAskedFor: "lock asked for",
         LockGranted: "lock granted",
         LockWaitedFor: "lock waited for",

@@ -23,7 +23,7 @@ const ASKED_NS: u64 = SECOND;
 impl World {
     /// The gateway at `node` is about to be killed. True when somebody's requests are watched from now on.
     pub(crate) fn watch_failover(&mut self, node: usize) -> bool {
-        let Kind::Gateway(id) = *self.nodes[node].kind() else { return false };
+        let Kind::Gateway(id, _) = *self.nodes[node].kind() else { return false };
         if !self.is_calm() {
             return false;
         }
@@ -81,7 +81,7 @@ impl World {
     fn has_another_gateway(&self, client: usize, killed: GatewayId) -> bool {
         let others = self
             .nodes
-            .matching(|node| node.runs() && matches!(node.kind(), Kind::Gateway(id) if *id != killed));
+            .matching(|node| node.runs() && matches!(node.kind(), Kind::Gateway(id, _) if *id != killed));
         others.into_iter().any(|other| self.physics.net().is_standing(client, other))
     }
 }

@@ -96,6 +96,11 @@ impl VolumePlan {
         self.protocol.path == DataPath::Direct
     }
 
+    /// Whether its requests go to gateways beside bricks.
+    pub(crate) fn has_gateways_beside_bricks(&self) -> bool {
+        matches!(self.protocol.path, DataPath::Coordinator | DataPath::Amongst)
+    }
+
     /// Blocks that a whole stripe holds.
     pub(crate) fn stripe_blocks(&self) -> u64 {
         u64::from(self.layout.data()) * u64::from(self.unit_blocks)

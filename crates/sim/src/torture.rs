@@ -8,7 +8,7 @@ use crate::rare::{Rare, Reached};
 use crate::trace::Trace;
 use crate::units::{MS, SECOND};
 use crate::world::{Question, World};
-use base::{NodeId, VolumeId};
+use base::{BrickId, NodeId, VolumeId};
 use proto::counters::Counter;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -117,8 +117,14 @@ impl World {
         self.add_directory();
         self.add_bricks(1..=u64::from(self.shape.bricks))?;
         for _ in 0..self.shape.gateways {
-            let node = self.add_gateway();
+            let node = self.add_gateway(None);
             self.boot(node);
+        }
+        if self.shape.volumes.iter().any(VolumePlan::has_gateways_beside_bricks) {
+            for brick in 1..=self.shape.bricks {
+                let node = self.add_gateway(Some(BrickId(brick)));
+                self.boot(node);
+            }
         }
         self.await_bricks()?;
         self.set_care()?;

@@ -353,6 +353,8 @@ pub struct GatewayStatus {
     pub address: String,
     /// Milliseconds since it registered last.
     pub silent_ms: u64,
+    /// The brick on the same machine, if it says so.
+    pub beside: Option<BrickId>,
 }
 
 /// The cluster at a glance.
@@ -747,7 +749,7 @@ wire_struct!(BrickEntry {
     slow,
     status
 });
-wire_struct!(GatewayStatus { id, address, silent_ms });
+wire_struct!(GatewayStatus { id, address, silent_ms; since 9: beside });
 wire_struct!(ClusterStatus { bricks, gateways, volumes, version, care, warnings, store });
 wire_struct!(StoreFailure { why, since_ms, tries, waiting });
 wire_struct!(VolumeStatus { volume, groups, degraded, unavailable, can_lose, rebuilding, unplaced });

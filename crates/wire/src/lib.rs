@@ -11,6 +11,7 @@ pub mod codec;
 pub mod directory;
 pub mod disk;
 pub mod frame;
+pub mod known;
 pub mod message;
 pub mod policy;
 pub mod protocol;

@@ -319,6 +319,8 @@ pub enum Message {
         writers: u16,
         /// The first of those it has already.
         held: Option<u16>,
+        /// The brick on the same machine, whose blocks it coordinates best.
+        beside: Option<BrickId>,
     },
     /// Numbers `first_writer..first_writer + writers` are the gateway's.
     Registered {
@@ -638,7 +640,7 @@ wire_enum!(Message {
     31 => Lock { operation, group, view, span, holder },
     32 => Locked { operation, outcome },
     33 => Unlock { holders },
-    40 => Register { gateway, address, writers, held },
+    40 => Register { gateway, address, writers, held; since 9: beside },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },

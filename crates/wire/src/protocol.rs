@@ -12,6 +12,10 @@ choices! {
     Gateway = "gw",
     /// The client's own process: a gateway within `attach`.
     Direct = "direct",
+    /// The gateway beside the group's first current brick.
+    Coordinator = "coord",
+    /// The gateway beside the brick that has the first block of the request.
+    Amongst = "amongst",
 }
 
 choices! {
@@ -87,8 +91,9 @@ impl Protocol {
 
     /// The version of a directory that makes volumes with it.
     pub(crate) fn since(self) -> Version {
-        let is_of_first =
-            matches!(self.order, Order::TsWait | Order::Ts) && self.atomicity != Atomicity::None;
+        let is_of_first = matches!(self.path, DataPath::Gateway | DataPath::Direct)
+            && matches!(self.order, Order::TsWait | Order::Ts)
+            && self.atomicity != Atomicity::None;
         match (self == Protocol::default(), is_of_first) {
             (true, _) => Version::OLDEST,
             (false, true) => Version(FAMILY),
@@ -99,7 +104,7 @@ impl Protocol {
 
 /// The version that brought protocols other than the default one.
 const FAMILY: u32 = 8;
-/// The version that brought the orders after `ts`, and atomicity `none`.
+/// The version that brought the paths after `direct`, the orders after `ts`, and atomicity `none`.
 const LARGER: u32 = 9;
 
 impl fmt::Display for Atomicity {
@@ -279,6 +284,6 @@ mod tests {
         assert!(why("gw,ts,none+read").contains("none goes with nothing"));
         assert!(why("gw,ts,read").contains("lacks 2pcw"));
         assert!(why("gw,ts,2pcw+2pcw").contains("has 2pcw twice"));
-        assert!(why("coord,ts,2pcw").contains("'coord' is no data path: there are gw, direct"));
+        assert!(why("cord,ts,2pcw").contains("'cord' is no data path: there are gw, direct, coord, amongst"));
     }
 }

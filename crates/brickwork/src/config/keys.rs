@@ -148,6 +148,9 @@ pub struct GatewayFile {
     pub directory: String,
     /// The cluster's id, 32 hexadecimal digits.
     pub cluster: String,
+    /// The brick on the same machine, `brick-3`: the gateway coordinates its volumes of the paths `coord` and `amongst`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// NBD endpoints: `tcp:127.0.0.1:10809`, `unix:/run/brickwork/nbd.sock`.
     #[serde(default)]
     pub nbd: Vec<String>,

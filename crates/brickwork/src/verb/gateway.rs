@@ -1,5 +1,6 @@
 //! `brickwork gateway`: NBD in front of the bricks; `gateway init` makes one.
 
+use super::brick::parse_brick;
 use super::daemon::{self, Joining};
 use crate::config::{self, GatewayFile, TlsFile};
 use crate::global::Global;
@@ -24,6 +25,8 @@ Keys of gateway.toml (environment: BRICKWORK_<KEY>; a flag of the same name over
   advertise   HOST:PORT under which others reach `listen`, if it differs
   directory   HOST:PORT of the directory
   cluster     the cluster's id, 32 hexadecimal digits
+  beside      the brick on the same machine, \"brick-3\": clients of volumes of the paths
+              coord and amongst ask this gateway for what that brick coordinates          default none
   nbd         NBD endpoints, [\"unix:nbd.sock\", \"tcp:127.0.0.1:10809\"]                   default none
   nbd_group   the group that may use unix endpoints, besides the gateway's own user         default none
   nbd_tls     { ca, cert, key }: NBD over TCP with TLS; clients need a certificate of `ca`   default none
@@ -60,6 +63,9 @@ struct Flags {
     /// Overrides `directory`
     #[arg(long, value_name = "HOST:PORT")]
     directory: Option<String>,
+    /// Overrides `beside`
+    #[arg(long, value_name = "BRICK")]
+    beside: Option<String>,
     /// Overrides `nbd`; may be repeated
     #[arg(long, value_name = "ENDPOINT")]
     nbd: Vec<String>,
@@ -92,6 +98,9 @@ pub struct Init {
     /// The address under which others reach --listen, if it differs
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
+    /// The brick on the same machine, such as brick-3 (see `brickwork protocol explain coord,seq,none`)
+    #[arg(long, value_name = "BRICK")]
+    pub beside: Option<String>,
     /// An NBD endpoint, unix:/PATH (unix:PATH lies in DIR) or tcp:HOST:PORT; may be repeated
     #[arg(long, value_name = "ENDPOINT", default_value = "unix:nbd.sock")]
     pub nbd: Vec<String>,
@@ -124,6 +133,7 @@ pub fn init(args: &Init) -> Result<(GatewayFile, PathBuf)> {
     let file = GatewayFile {
         listen: args.listen.clone(),
         advertise: args.advertise.clone(),
+        beside: args.beside.clone(),
         directory: admission.directory,
         cluster: admission.cluster,
         nbd_tls: nbd_tls(&args.nbd, tls.as_ref()),
@@ -180,6 +190,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         ("listen", daemon::text(args.listen.as_ref())),
         ("advertise", daemon::text(args.advertise.as_ref())),
         ("directory", daemon::text(args.directory.as_ref())),
+        ("beside", daemon::text(args.beside.as_ref())),
         ("nbd", nbd),
         ("nbd_group", daemon::text(args.nbd_group.as_ref())),
         ("metrics", daemon::text(args.metrics.as_ref())),
@@ -191,6 +202,7 @@ fn serve(global: &Global, args: Flags) -> Result<()> {
         node: daemon::node(&file.cluster, file.tls.as_ref(), file.metrics.as_ref())?,
         listen: file.listen,
         advertise: file.advertise,
+        beside: file.beside.as_deref().map(parse_brick).transpose().context("beside")?,
         directory: file.directory,
         nbd: NbdOptions {
             listen: file.nbd,

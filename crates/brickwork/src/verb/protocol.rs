@@ -8,6 +8,7 @@ use proto::layout::Layout;
 use proto::netraid::cost::{Cost, Operation, cost};
 use proto::netraid::order::{Gate, rule};
 use serde_json::{Value, json};
+use wire::known::{self, PRESETS, Preset};
 use wire::{Atomicity, DataPath, Order, Protocol};
 
 /// Arguments.
@@ -20,6 +21,7 @@ A volume has the protocol that it was made with.
 Examples:
   brickwork protocol list
   brickwork protocol explain gw,ts,2pcw --layout raid5-4+1
+  brickwork protocol explain fab
   brickwork volume create db --size 10GiB --protocol gw,ts,2pcw+read")]
 pub struct Args {
     #[command(subcommand)]
@@ -32,8 +34,8 @@ enum Command {
     List,
     /// Say what a protocol promises, what it survives, and what it costs
     Explain {
-        /// The protocol: path,order,atomicity
-        #[arg(default_value_t = Protocol::default())]
+        /// The protocol: path,order,atomicity, or a preset
+        #[arg(default_value_t = Protocol::default(), value_parser = known::parse)]
         protocol: Protocol,
         /// The layout for which costs are told
         #[arg(long, default_value = "raid1x3")]
@@ -62,12 +64,10 @@ fn list() {
         table.add_row([part, name, text]);
     }
     println!("{}", output::render(&table));
-    println!(
-        "\nAny path goes with any order and any atomicity. Known systems, and what comes nearest to them:"
-    );
-    let mut table = output::table(&["system", "protocol", "what differs"]);
-    for Known { system, protocol, differs } in KNOWN {
-        table.add_row([system, protocol, differs]);
+    println!("\nAny path goes with any order and any atomicity. A preset is nearest to a system:");
+    let mut table = output::table(&["preset", "protocol", "of", "what differs"]);
+    for Preset { name, system, protocol, differs } in PRESETS {
+        table.add_row([name, protocol, system, differs]);
     }
     println!("{}", output::render(&table));
 }
@@ -110,7 +110,7 @@ fn explain(protocol: Protocol, layout: Layout) {
         "Messages are questions to bricks and their answers. Decisions of writes ride\n\
          along with other messages. Rounds follow one another.{}",
         match protocol.path {
-            DataPath::Gateway =>
+            DataPath::Gateway | DataPath::Coordinator | DataPath::Amongst =>
                 "\nA read is of a policy that asks one brick. A client on another machine than its\n\
                  gateway takes two messages more.",
             DataPath::Direct => "\nA read is of a policy that asks one brick.",
@@ -125,6 +125,12 @@ fn about_path(path: DataPath) -> &'static str {
         }
         DataPath::Direct => {
             "the client's own process coordinates (brickwork attach --direct): the same, without the way to a gateway and back"
+        }
+        DataPath::Coordinator => {
+            "the gateway beside the group's first current brick coordinates (brickwork gateway --beside); attach finds it, and another gateway serves where it is away"
+        }
+        DataPath::Amongst => {
+            "the gateway beside the brick that has a request's first block coordinates: the difference of a small write goes from brick to brick"
         }
     }
 }
@@ -175,7 +181,7 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
         ("acknowledged", "once all current members of the group have it on stable storage"),
         ("a client dies", "what it wrote last takes effect once or never"),
         match protocol.path {
-            DataPath::Gateway => (
+            DataPath::Gateway | DataPath::Coordinator | DataPath::Amongst => (
                 "a gateway dies",
                 "its clients go on through another one; what was in doubt is settled within a few seconds",
             ),
@@ -199,32 +205,9 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
     promises
 }
 
-/// A system, and the protocol that comes nearest to it.
-struct Known {
-    system: &'static str,
-    protocol: &'static str,
-    differs: &'static str,
-}
-
-/// After Table 2 of the paper. What differs for all of them: writes are acknowledged by all current members, and undone where their writer dies.
-const KNOWN: &[Known] = &[
-    Known { system: "Swift/RAID", protocol: "direct,slock,none", differs: "the lock server is a brick" },
-    Known {
-        system: "Palladio",
-        protocol: "direct,ts,2pcw",
-        differs: "all current members acknowledge, where Palladio takes a majority",
-    },
-    Known {
-        system: "FAB",
-        protocol: "gw,ts,2pcw+read",
-        differs: "all current members acknowledge, where FAB takes a majority",
-    },
-];
-
 /// Which known system it is nearest to, and what is different.
 fn resembles(protocol: Protocol) -> Option<(&'static str, &'static str)> {
-    let name = protocol.to_string();
-    KNOWN.iter().find(|known| known.protocol == name).map(|known| (known.system, known.differs))
+    PRESETS.iter().find(|preset| preset.protocol() == protocol).map(|preset| (preset.system, preset.differs))
 }
 
 fn costs(protocol: Protocol, layout: Layout) -> Vec<(&'static str, Cost)> {

@@ -78,7 +78,7 @@ struct Torture {
     #[arg(long = "placement", value_name = "RULE")]
     placements: Vec<wire::Placement>,
     /// Draw protocols from these only, such as gw,ts,2pcw+read; may be repeated
-    #[arg(long = "protocol", value_name = "PROTOCOL")]
+    #[arg(long = "protocol", value_name = "PROTOCOL", value_parser = wire::known::parse)]
     protocols: Vec<wire::Protocol>,
     /// Seconds of simulated time under faults; default: drawn from the seed
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]

@@ -27,15 +27,32 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
     problems.extend(families.iter().filter_map(|(names, volume)| degraded(names, volume)));
     // Those without an address serve only the client in their own process.
     let is_served = status.gateways.iter().any(|gateway| !gateway.address.is_empty());
-    let wants = |volume: &VolumeStatus| volume.volume.protocol.path == DataPath::Gateway;
+    let wants = |volume: &VolumeStatus| volume.volume.protocol.path != DataPath::Direct;
     if !is_served && status.volumes.iter().any(wants) {
         problems.push(
             "The directory has not heard of a gateway lately, so only `attach --direct` serves volumes: start `brickwork gateway`."
                 .to_owned(),
         );
     }
+    problems.extend(no_gateway_beside(status));
     problems.extend(status.warnings.iter().cloned());
     problems
+}
+
+/// A volume's data path wants gateways beside its bricks, and there is none.
+fn no_gateway_beside(status: &ClusterStatus) -> Option<String> {
+    let is_routed = |volume: &&VolumeStatus| {
+        matches!(volume.volume.protocol.path, DataPath::Coordinator | DataPath::Amongst)
+    };
+    let volume = status.volumes.iter().find(is_routed)?;
+    let none = status.gateways.iter().all(|gateway| gateway.beside.is_none());
+    none.then(|| {
+        format!(
+            "No gateway stands beside a brick, as the protocol {} of volume '{}' wants, so any gateway coordinates its requests: \
+             start `brickwork gateway --beside brick-N` on the bricks' machines.",
+            volume.volume.protocol, volume.volume.name
+        )
+    })
 }
 
 fn lost_problems(status: &ClusterStatus) -> Vec<String> {
@@ -245,7 +262,8 @@ mod tests {
     }
 
     fn cluster() -> ClusterStatus {
-        let gateway = wire::GatewayStatus { id: base::GatewayId(7), address: "g".into(), silent_ms: 3 };
+        let gateway =
+            wire::GatewayStatus { id: base::GatewayId(7), address: "g".into(), silent_ms: 3, beside: None };
         ClusterStatus {
             bricks: vec![brick(3), brick(4)],
             gateways: vec![gateway],

@@ -1,6 +1,6 @@
 //! Gateways that are known to live, and the runs of writer numbers by which their stamps differ.
 
-use base::{GatewayId, StampClock, Time};
+use base::{BrickId, GatewayId, StampClock, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::GatewayStatus;
@@ -13,6 +13,7 @@ const WRITERS_MAX: u16 = 64;
 #[derive(Debug)]
 struct Entry {
     address: String,
+    beside: Option<BrickId>,
     first_writer: u16,
     heard: Time,
     /// Whether it is stored that nobody else gets its numbers: before that it must not use them.
@@ -28,6 +29,8 @@ pub(super) struct Registration {
     pub(super) writers: u16,
     /// The first of those that it has already, from before the directory restarted.
     pub(super) held: Option<u16>,
+    /// The brick on its machine.
+    pub(super) beside: Option<BrickId>,
 }
 
 /// What is to be done about a gateway that registers.
@@ -60,11 +63,13 @@ impl Gateways {
         if let Some(entry) = self.entries.get_mut(&said.gateway) {
             entry.heard = now;
             entry.address = said.address;
+            entry.beside = said.beside;
             return if entry.is_durable { Heard::Known(entry.first_writer) } else { Heard::Waits };
         }
         let Some(first_writer) = said.held else { return Heard::New(said) };
         // It registered before the directory restarted, and goes on under its numbers.
-        let entry = Entry { address: said.address, first_writer, heard: now, is_durable: true };
+        let Registration { address, beside, .. } = said;
+        let entry = Entry { address, beside, first_writer, heard: now, is_durable: true };
         self.entries.insert(said.gateway, entry);
         Heard::Known(first_writer)
     }
@@ -73,7 +78,8 @@ impl Gateways {
     pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Run {
         let count = said.writers.clamp(1, WRITERS_MAX);
         let first_writer = self.free_run(next_writer, count);
-        let entry = Entry { address: said.address, first_writer, heard: now, is_durable: false };
+        let Registration { address, beside, .. } = said;
+        let entry = Entry { address, beside, first_writer, heard: now, is_durable: false };
         self.entries.insert(said.gateway, entry);
         Run { next_writer: (first_writer + count) % StampClock::WRITERS }
     }
@@ -108,6 +114,7 @@ impl Gateways {
             id: *id,
             address: entry.address.clone(),
             silent_ms: now.since(entry.heard).as_millis() as u64,
+            beside: entry.beside,
         };
         self.entries.iter().map(status).collect()
     }

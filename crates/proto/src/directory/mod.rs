@@ -112,10 +112,11 @@ impl Directory {
     fn on_packet(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match (from, message) {
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
-            (NodeId::Gateway(gateway), Message::Register { gateway: named, address, writers, held })
-                if gateway == named =>
-            {
-                self.on_register(now, Registration { gateway, address, writers, held }, fx);
+            (
+                NodeId::Gateway(gateway),
+                Message::Register { gateway: named, address, writers, held, beside },
+            ) if gateway == named => {
+                self.on_register(now, Registration { gateway, address, writers, held, beside }, fx);
             }
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
                 self.desk.slow.on_observed(now, gateway, members);

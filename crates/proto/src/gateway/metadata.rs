@@ -125,7 +125,8 @@ impl Metadata {
             return;
         }
         let (gateway, address) = (self.config.id, self.config.address.clone());
-        send(fx, NodeId::Directory, Message::Register { gateway, address, writers: 1, held: self.held });
+        let (held, beside) = (self.held, self.config.beside);
+        send(fx, NodeId::Directory, Message::Register { gateway, address, writers: 1, held, beside });
         self.questions.clear();
         for name in self.opening.keys().cloned().collect::<Vec<_>>() {
             self.ask_for(name, fx);
@@ -172,7 +173,9 @@ impl Metadata {
     fn may_serve(&self, waiter: Waiter, volume: VolumeInfo) -> Result<VolumeInfo, AdminError> {
         match (volume.protocol.path, waiter) {
             (DataPath::Direct, Waiter::Client { .. }) => Err(left_to_its_client(&volume)),
-            (DataPath::Direct, Waiter::Session(_)) | (DataPath::Gateway, _) => Ok(volume),
+            (DataPath::Direct, Waiter::Session(_)) => Ok(volume),
+            // Whichever gateway is asked: what stands beside the right brick is the shorter way, and no other one.
+            (DataPath::Gateway | DataPath::Coordinator | DataPath::Amongst, _) => Ok(volume),
         }
     }
 

@@ -100,6 +100,8 @@ pub struct GatewayConfig {
     /// Where clients reach it; empty where they do not.
     pub address: String,
     pub serves: Serves,
+    /// The brick on its machine.
+    pub beside: Option<BrickId>,
 }
 
 /// Whose requests a gateway coordinates.

@@ -6,13 +6,14 @@
 //!
 //! | part | says | there are | at the coordinator | at the brick |
 //! |---|---|---|---|---|
-//! | [`path`] | what goes to whom, and who computes parity | `gw`, delta at the data brick | [`path::gw`] | |
-//! | [`order`] | which of the writes that want a block goes first | `ts-wait`, `ts` | [`order::writer`] | [`order::waiting`], a rule a file |
+//! | [`path`] | who coordinates; what goes to whom, and who computes parity | `gw`, `direct`, `coord`, `amongst`; delta at the data brick | [`path::gw`]; who is asked: `client::route` | |
+//! | [`order`] | which of the writes that want a block goes first | a rule a file: [`order`] | [`order::gate`], [`order::writer`] | [`order::waiting`] |
 //! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`settle`] | [`atomicity::two_phase::member`] |
 //! | | no reader sees half a write | `read` | [`atomicity::read`] | |
+//! | | readers see what is not decided | `none` | | [`participant`], its reads |
 //!
 //! The other files are common to the family: one operation a file, what they share ([`context`]), what each of them does
-//! ([`operate`]), and the [`coordinator`] that drives them. [`cost`] says what operations cost.
+//! ([`operate`]), and the [`coordinator`] that drives them. [`cost`] says what operations cost, [`wire::known`] which protocols have a name.
 
 pub(crate) mod allocation;
 pub(crate) mod answer;

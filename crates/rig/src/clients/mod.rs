@@ -29,6 +29,7 @@ use job::report::{Outcome, Report};
 use std::path::{Path, PathBuf};
 use volume::Volume;
 use wire::Protocol;
+use wire::known;
 
 /// Which clients to run, and against what.
 #[derive(Args)]
@@ -68,8 +69,8 @@ struct Case {
 
 /// The layouts that every client must work over.
 const LAYOUTS: [&str; 3] = ["raid1x3", "raid5-4+1", "rs-4+2"];
-/// Of the cases of protocols the one that is run always.
-const ALWAYS: &str = "direct,ts,2pcw/fio/raid5-4+1";
+/// Of the cases of protocols those that are run always.
+const ALWAYS: [&str; 2] = ["direct,ts,2pcw/fio/raid5-4+1", "coord,seq,none/fio/raid5-4+1"];
 
 /// Clients that work over any volume: name, programs, whether they need root, what they do.
 const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
@@ -166,16 +167,16 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Clients that compare what they wrote, under each protocol but the default one, with a brick that dies: fio over parity under the one that
-/// is least like the default, and the rest with `--all`.
+/// Clients that compare what they wrote, under each protocol that has a name, with a brick that dies: fio over parity under those that
+/// are least like the default, and the rest with `--all`.
 fn cases_of_protocols() -> impl Iterator<Item = Case> {
     let checking = OVER_VOLUMES.into_iter().filter(|(client, ..)| ["fio", "qemu-img"].contains(client));
-    let others = Protocol::all().filter(|protocol| *protocol != Protocol::default());
+    let others = known::named().into_iter().filter(|protocol| *protocol != Protocol::default());
     others.flat_map(move |protocol| {
         checking.clone().flat_map(move |(client, needs, needs_root, body)| {
             LAYOUTS.into_iter().map(move |layout| {
                 let name = format!("{protocol}/{client}/{layout}");
-                let more = name != ALWAYS;
+                let more = !ALWAYS.contains(&name.as_str());
                 let body = Body::OverVolume { layout, protocol, kill: true, body };
                 Case { name, needs, needs_root, more, body }
             })

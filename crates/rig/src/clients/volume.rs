@@ -5,7 +5,7 @@
 
 use anyhow::{Result, anyhow, ensure};
 use job::process::{self, Finished, Job};
-use rig::cluster::{Cluster, Spec, attach_direct};
+use rig::cluster::{Cluster, Spec, attach, attach_direct};
 use rig::noise::Noise;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -37,17 +37,20 @@ pub(super) fn run(
     kill: bool,
     body: super::OverVolume,
 ) -> Result<()> {
-    let mut cluster = Cluster::start(binary, &Spec { bricks: width(layout), ..Spec::default() })?;
+    let beside = matches!(protocol.path, DataPath::Coordinator | DataPath::Amongst);
+    let bricks = width(layout);
+    let gateways = if beside { bricks } else { 1 };
+    let mut cluster = Cluster::start(binary, &Spec { bricks, gateways, beside, ..Spec::default() })?;
     cluster.create_under("v", SIZE_BYTES, layout, protocol)?;
     let (killed, done) = (AtomicBool::new(!kill), AtomicBool::new(false));
-    let direct = (protocol.path == DataPath::Direct).then(|| Direct::attach(&cluster)).transpose()?;
-    let uri = direct.as_ref().map_or_else(|| cluster.uri(0, "v"), |direct| direct.uri.clone());
-    let coordinator =
-        direct.as_ref().map_or_else(|| cluster.gateways[0].daemon.pid(), |direct| direct.job.pid());
+    let attached = Attached::by(&cluster, protocol.path)?;
+    let uri = attached.as_ref().map_or_else(|| cluster.uri(0, "v"), |attached| attached.uri.clone());
+    let served_by =
+        attached.as_ref().map_or_else(|| cluster.gateways[0].daemon.pid(), |attached| attached.job.pid());
     let volume = Volume { cluster: &cluster, uri, bytes: SIZE_BYTES, killed: &killed };
     let outcome = std::thread::scope(|scope| {
         if kill {
-            scope.spawn(|| kill_when_busy((&cluster, coordinator), &killed, &done));
+            scope.spawn(|| kill_when_busy((&cluster, served_by), &killed, &done));
         }
         let outcome = body(&volume);
         done.store(true, Ordering::SeqCst);
@@ -64,25 +67,35 @@ pub(super) fn run(
     cluster.all_alive()
 }
 
-/// An `attach --direct` of the volume, which no gateway serves.
-struct Direct {
+/// An `attach` of the volume, which coordinates by itself or goes to the gateways beside bricks.
+struct Attached {
     job: Job,
     uri: String,
     socket: PathBuf,
 }
 
-impl Direct {
-    fn attach(cluster: &Cluster) -> Result<Direct> {
-        let refused = cluster.connect(0, "v").err();
-        ensure!(refused.is_some(), "a gateway serves a volume whose client is to coordinate by itself");
-        let socket = std::env::temp_dir().join(format!("brickwork-direct-{}.sock", std::process::id()));
+impl Attached {
+    /// As the data path has it; `None` where any gateway serves the client.
+    fn by(cluster: &Cluster, path: DataPath) -> Result<Option<Attached>> {
+        let socket = std::env::temp_dir().join(format!("brickwork-attached-{}.sock", std::process::id()));
         let _ = std::fs::remove_file(&socket);
-        let job = attach_direct(cluster, "v", &socket)?;
-        Ok(Direct { job, uri: format!("nbd+unix:///v?socket={}", socket.display()), socket })
+        let job = match path {
+            DataPath::Gateway => return Ok(None),
+            DataPath::Direct => {
+                let refused = cluster.connect(0, "v").err();
+                ensure!(
+                    refused.is_some(),
+                    "a gateway serves a volume whose client is to coordinate by itself"
+                );
+                attach_direct(cluster, "v", &socket)?
+            }
+            DataPath::Coordinator | DataPath::Amongst => attach(cluster, "v", &socket)?,
+        };
+        Ok(Some(Attached { job, uri: format!("nbd+unix:///v?socket={}", socket.display()), socket }))
     }
 }
 
-impl Drop for Direct {
+impl Drop for Attached {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.socket);
     }

@@ -69,6 +69,8 @@ pub struct Spec {
     /// `auto`, `io_uring` or `plain`.
     pub io: &'static str,
     pub gateways: usize,
+    /// Whether each gateway stands beside the brick of its number: data paths `coord` and `amongst`.
+    pub beside: bool,
     /// Whether daemons speak TLS to each other.
     pub tls: bool,
     /// Whether the gateways' NBD clients must show a certificate.
@@ -108,6 +110,7 @@ impl Default for Spec {
             destage_bytes: None,
             io: "auto",
             gateways: 1,
+            beside: false,
             tls: false,
             nbd_tls: false,
             brick_wrapper: None,
@@ -251,6 +254,10 @@ impl Cluster {
         let token = self.token()?;
         let mut arguments = vec!["gateway", "init", "--dir", text(&folder)?, "--join", &token];
         arguments.extend(["--listen", &listen, "--nbd", &nbd]);
+        let brick = format!("brick-{number}");
+        if spec.beside {
+            arguments.extend(["--beside", &brick]);
+        }
         run(&self.binary, &arguments)?;
         let config = folder.join("gateway.toml");
         if spec.nbd_tls {

@@ -89,7 +89,7 @@ impl World {
     }
 
     pub(super) fn running_gateways(&self) -> Vec<usize> {
-        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(_)))
+        self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)))
     }
 
     pub(super) fn running_bricks(&self) -> Vec<usize> {

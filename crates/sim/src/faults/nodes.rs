@@ -79,8 +79,8 @@ impl World {
     fn crash_any(&mut self, node: usize, cut: PowerCut, outage_ns: u64) {
         self.crash(node, cut);
         match self.nodes[node].kind().clone() {
-            Kind::Gateway(_) => {
-                let next = self.add_gateway();
+            Kind::Gateway(_, beside) => {
+                let next = self.add_gateway(beside);
                 self.faults.pass_on_lies(node, next);
                 self.later(outage_ns, Event::Boot { node: next });
             }

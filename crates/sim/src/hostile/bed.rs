@@ -84,7 +84,12 @@ impl Bed {
         let now = Time(1_000_000_000);
         let directory = Directory::new(DirectoryConfig::default(), Vec::new(), now).expect("an empty store");
         let gateway = Gateway::new(
-            GatewayConfig { id: GatewayId(1), address: "gateway".to_owned(), serves: Serves::Anyone },
+            GatewayConfig {
+                id: GatewayId(1),
+                address: "gateway".to_owned(),
+                serves: Serves::Anyone,
+                beside: None,
+            },
             now,
         );
         let mut bed = Bed {

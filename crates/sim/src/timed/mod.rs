@@ -388,7 +388,7 @@ impl Timed {
     fn set_up(&mut self) -> Result<(), TimedError> {
         let failed = |violation: Violation| TimedError::Failed(violation.to_string());
         self.world.add_directory();
-        let gateways: Vec<usize> = (0..self.gateways).map(|_| self.world.add_gateway()).collect();
+        let gateways: Vec<usize> = (0..self.gateways).map(|_| self.world.add_gateway(None)).collect();
         gateways.iter().for_each(|gateway| self.world.boot(*gateway));
         let (name, set) = &self.policy;
         for (gateway, set) in gateways.iter().zip(set) {
@@ -479,7 +479,7 @@ impl Timed {
         for node in 0..self.world.nodes.len() {
             match self.world.nodes[node].kind() {
                 Kind::Brick(_) => worked.bricks.extend(&hosts.work_of_daemon(node)),
-                Kind::Gateway(_) => worked.gateways.extend(&hosts.work_of_daemon(node)),
+                Kind::Gateway(..) => worked.gateways.extend(&hosts.work_of_daemon(node)),
                 Kind::Directory | Kind::Client(..) | Kind::Operator => {}
             }
         }

@@ -199,7 +199,7 @@ impl World {
                 return;
             }
         }
-        let nodes = self.nodes.matching(|n| n.is_alive() && matches!(n.kind(), NodeKind::Gateway(_)));
+        let nodes = self.nodes.matching(|n| n.is_alive() && matches!(n.kind(), NodeKind::Gateway(..)));
         if nodes.is_empty() {
             return;
         }

@@ -21,7 +21,8 @@ use store::IoKind;
 pub(crate) enum Kind {
     Directory,
     Brick(BrickId),
-    Gateway(GatewayId),
+    /// It stands beside this brick, if any.
+    Gateway(GatewayId, Option<BrickId>),
     Client(ClientId, String),
     Operator,
 }
@@ -270,7 +271,7 @@ impl Node {
         self.past = (self.past.0 + seen, self.cache_hits());
         self.process = None;
         self.life += 1;
-        self.is_gone = matches!(self.kind, Kind::Gateway(_) | Kind::Client(..));
+        self.is_gone = matches!(self.kind, Kind::Gateway(..) | Kind::Client(..));
     }
 
     pub(super) fn pause(&mut self) {

@@ -39,10 +39,10 @@ impl World {
         self.boot(node);
     }
 
-    /// A gateway under an id of its own; it does not run yet.
-    pub(crate) fn add_gateway(&mut self) -> usize {
+    /// A gateway under an id of its own, on the machine of a brick or on its own; it does not run yet.
+    pub(crate) fn add_gateway(&mut self, beside: Option<BrickId>) -> usize {
         let id = GatewayId(self.physics.draw().bits() >> 1);
-        let node = self.nodes.add(NodeId::Gateway(id), Kind::Gateway(id));
+        let node = self.nodes.add(NodeId::Gateway(id), Kind::Gateway(id, beside));
         self.faults.appoint_liar(node);
         node
     }
@@ -70,11 +70,11 @@ impl World {
         let role = match self.nodes[node].kind().clone() {
             Kind::Directory => self.open_directory(now),
             Kind::Brick(id) => Some(self.open_brick(node, id, now)),
-            Kind::Gateway(id) => {
+            Kind::Gateway(id, beside) => {
                 // Its sessions stand for clients of its own process, so that volumes of the path `direct` are served. No gateway here
                 // refuses one: that is tested in `proto` and with real processes.
                 let (address, serves) = (NodeId::Gateway(id).to_string(), Serves::OwnClient);
-                let config = GatewayConfig { id, address, serves };
+                let config = GatewayConfig { id, address, serves, beside };
                 Some(Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new()))
             }
             Kind::Client(id, volume) => {

@@ -191,7 +191,8 @@ fn a_snapshot_that_is_no_cut_is_caught() {
     let index = base::HashMap::from_iter([(here, &at_here[..]), (there, &at_there[..])]);
     let check = |asked_ns, answered_ns, values: [u64; 2]| {
         let values = vec![(here, values[0]), (there, values[1])];
-        let snapshot = Snapshot { name: "volume@s".to_owned(), asked_ns, answered_ns, reads_tell: true, values };
+        let snapshot =
+            Snapshot { name: "volume@s".to_owned(), asked_ns, answered_ns, reads_tell: true, values };
         snapshot::check(&snapshot, &index)
     };
     assert!(check(15, 60, [2, 3]).is_ok() && check(15, 60, [1, 0]).is_ok() && check(15, 60, [2, 0]).is_ok());

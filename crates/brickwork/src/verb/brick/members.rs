@@ -187,7 +187,7 @@ fn done(global: &Global, brick: BrickId, what: &str, next: &str) {
 }
 
 /// A brick as people write it: `brick-3`, or `3`.
-pub(super) fn parse_brick(text: &str) -> Result<BrickId> {
+pub(in crate::verb) fn parse_brick(text: &str) -> Result<BrickId> {
     let number = text.strip_prefix("brick-").unwrap_or(text);
     let parsed = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()));
     parsed.map(BrickId).with_context(|| format!("'{text}' is no brick; write brick-3 or 3"))

@@ -8,6 +8,7 @@ mod members;
 mod room;
 
 pub use init::{Init, init};
+pub(super) use members::parse_brick;
 
 use super::daemon;
 use crate::config::keys::IoChoice;

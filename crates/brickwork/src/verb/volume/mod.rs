@@ -190,8 +190,8 @@ struct Create {
     /// The placement rule: which bricks form its groups, and which group gets an extent
     #[arg(long, default_value_t = Placement::Hashed, value_name = "RULE")]
     placement: Placement,
-    /// The protocol: what a write promises and costs; see 'brickwork protocol list'
-    #[arg(long, default_value_t = Protocol::default(), value_name = "PROTOCOL")]
+    /// The protocol, or the preset of a known system: what a write promises and costs; see 'brickwork protocol list'
+    #[arg(long, default_value_t = Protocol::default(), value_name = "PROTOCOL", value_parser = wire::known::parse)]
     protocol: Protocol,
     /// The stripe unit: how many bytes lie on one brick before the next one follows, a multiple of 4KiB; 0 lets the directory choose
     #[arg(long, default_value = "0", value_name = "SIZE")]

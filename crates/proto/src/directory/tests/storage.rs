@@ -133,8 +133,13 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
     let from = NodeId::Gateway(GatewayId(5));
     let mut told = 0;
     for round in 0..20 {
-        let register =
-            Message::Register { gateway: GatewayId(5), address: "a:1".to_owned(), writers: 4, held: None };
+        let register = Message::Register {
+            gateway: GatewayId(5),
+            address: "a:1".to_owned(),
+            writers: 4,
+            held: None,
+            beside: None,
+        };
         let mut fx = Vec::new();
         let event = DirectoryEvent::Packet { from, packet: register.into() };
         stage.directory.step(stage.now, event, &mut fx);
@@ -145,8 +150,13 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
     }
     stage.storage_fails = None;
     stage.run(2000);
-    let packet =
-        Message::Register { gateway: GatewayId(5), address: "a:1".to_owned(), writers: 4, held: None };
+    let packet = Message::Register {
+        gateway: GatewayId(5),
+        address: "a:1".to_owned(),
+        writers: 4,
+        held: None,
+        beside: None,
+    };
     let mut fx = Vec::new();
     stage.directory.step(stage.now, DirectoryEvent::Packet { from, packet: packet.into() }, &mut fx);
     assert_eq!(fx.len(), 1, "{fx:?}");

@@ -268,7 +268,8 @@ impl Cluster {
             cluster.bricks.insert(id, (brick, MemoryDisk::default()));
         }
         for id in (1..=gateways).map(GatewayId) {
-            let config = GatewayConfig { id, address: format!("{id}:1"), serves: Serves::Anyone };
+            let config =
+                GatewayConfig { id, address: format!("{id}:1"), serves: Serves::Anyone, beside: None };
             let mut gateway = Gateway::new(config, now);
             for brick in cluster.bricks.keys() {
                 gateway.step(now, GatewayEvent::Up(NodeId::Brick(*brick)), &mut Vec::new());
