@@ -55,6 +55,8 @@ base::named! {
         NoSpace: "no space",
         NoSpaceAtAJoiningMember: "no space at a joining member",
         OldBlocksCaughtUp: "old blocks caught up",
+        OldRowMetAWriteUnderWay: "old row met a write under way",
+        ParityLeftToTheDataBrick: "parity of a small write left to the data brick",
         ParityHadChanged: "parity had changed",
         ReadAnsweredWithoutALease: "read answered without a lease",
         ReadConfirmedWithoutALease: "read confirmed without a lease",

@@ -69,6 +69,8 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::LockTakenBack),
     Rare::Machine(Counter::LockWaitedFor),
     Rare::Machine(Counter::MaintenanceWaitedForItsTurn),
+    Rare::Machine(Counter::OldRowMetAWriteUnderWay),
+    Rare::Machine(Counter::ParityLeftToTheDataBrick),
     Rare::Machine(Counter::ReadAnsweredWithoutALease),
     Rare::Machine(Counter::ReadConfirmedWithoutALease),
     Rare::Machine(Counter::ReadInDoubt),

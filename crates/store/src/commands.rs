@@ -48,7 +48,7 @@ impl Running {
         let is_whole = payload.len() == span.bytes();
         let sound = match &staged.change {
             Change::Zero => payload.is_empty(),
-            Change::Xor { index, .. } => *index < WIDTH_MAX && is_whole,
+            Change::Xor { index, .. } | Change::Replace { index, .. } => *index < WIDTH_MAX && is_whole,
             Change::Parity { width } => (1..=WIDTH_MAX).contains(width) && is_whole,
             Change::Data => is_whole,
         };

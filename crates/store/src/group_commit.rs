@@ -20,7 +20,7 @@ use crate::writes::Writes;
 use base::{BLOCK, HashMap, Payload, Time, VolumeId};
 use core::time::Duration;
 use wire::disk::{Reply, StoreError, Token};
-use wire::{Change, Span};
+use wire::Span;
 
 /// The longest frame of several records.
 const GROUP_BYTES_MAX: usize = 4 << 20;
@@ -389,8 +389,7 @@ impl Log {
 fn record_bytes(record: &Record) -> usize {
     match record {
         Record::Stage { staged, extents, .. } => {
-            let previous =
-                if let Change::Xor { previous, .. } = &staged.change { previous.len() * 8 } else { 0 };
+            let previous = staged.change.previous().len() * 8;
             inline_bytes(extents) + previous + 160 + sums_bytes(extents)
         }
         Record::Mend { stamps, extents, .. } => {

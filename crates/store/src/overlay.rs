@@ -108,7 +108,7 @@ impl Setting<'_> {
     pub(crate) fn of(change: &Change, stamp: Stamp) -> Setting<'static> {
         match change {
             Change::Data | Change::Zero => Setting::One(0, stamp),
-            Change::Xor { index, .. } => Setting::One(*index, stamp),
+            Change::Xor { index, .. } | Change::Replace { index, .. } => Setting::One(*index, stamp),
             Change::Parity { width } => Setting::All(*width, stamp),
         }
     }

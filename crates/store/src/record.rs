@@ -155,7 +155,7 @@ impl Record {
 fn is_change_sound(change: &Change) -> bool {
     match change {
         Change::Data | Change::Zero => true,
-        Change::Xor { index, .. } => *index < WIDTH_MAX,
+        Change::Xor { index, .. } | Change::Replace { index, .. } => *index < WIDTH_MAX,
         Change::Parity { width } => (1..=WIDTH_MAX).contains(width),
     }
 }

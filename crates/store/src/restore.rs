@@ -8,7 +8,6 @@ use crate::running::Running;
 use crate::split::Portion;
 use crate::writes::Write;
 use base::{Stamp, VolumeId};
-use wire::Change;
 use wire::disk::{Recovered, Staged};
 
 /// A slot that the journal holds, and the blocks that it is for if that is decided: a volume, and the address in slots.
@@ -74,7 +73,7 @@ impl Running {
     fn replay_stage(&mut self, staged: Staged, extents: Vec<Extent>) {
         self.forget(staged.write.stamp);
         self.blocks.discards.end_at(&staged.write.span);
-        let previous = if let Change::Xor { previous, .. } = &staged.change { previous.len() * 8 } else { 0 };
+        let previous = staged.change.previous().len() * 8;
         let cost = inline_bytes(&extents) + staged.write.span.count as usize * 28 + 160 + previous;
         self.log.writes.insert(Write::recovered(staged, extents, cost));
     }

@@ -34,7 +34,7 @@ pub use message::{
     OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
 };
 pub use policy::ReadPolicy;
-pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol};
+pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol, SmallWrites};
 pub use service::{Service, Wait};
 pub use stream::{
     BrickCapacity, ReservedOn, StreamInfo, StreamReport, StreamStatus, StreamTable, StreamUse, StreamsStatus,

@@ -70,20 +70,33 @@ impl Default for Atomicity {
     }
 }
 
+choices! {
+    /// Where the parity of a small write is computed.
+    SmallWrites, "way of small writes";
+    /// At the data brick, which tells the difference: `delta`.
+    Delta = "delta",
+    /// At the coordinator, which reads the old data and the old parity: `rmw`.
+    ReadModifyWrite = "rmw",
+}
+
 /// What the writes and reads of a volume go by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Protocol {
     pub path: DataPath,
     pub order: Order,
     pub atomicity: Atomicity,
+    pub small_writes: SmallWrites,
 }
 
 impl Protocol {
     /// All that there are.
     pub fn all() -> impl Iterator<Item = Protocol> {
         let of_order = |path, order| {
-            let with = move |atomicity| Protocol { path, order, atomicity };
-            Atomicity::ALL.into_iter().map(with)
+            let of_atomicity = move |atomicity| {
+                let with = move |small_writes| Protocol { path, order, atomicity, small_writes };
+                SmallWrites::ALL.into_iter().map(with)
+            };
+            Atomicity::ALL.into_iter().flat_map(of_atomicity)
         };
         let of_path = move |path| Order::ALL.into_iter().flat_map(move |order| of_order(path, order));
         DataPath::ALL.into_iter().flat_map(of_path)
@@ -93,7 +106,8 @@ impl Protocol {
     pub(crate) fn since(self) -> Version {
         let is_of_first = matches!(self.path, DataPath::Gateway | DataPath::Direct)
             && matches!(self.order, Order::TsWait | Order::Ts)
-            && self.atomicity != Atomicity::None;
+            && self.atomicity != Atomicity::None
+            && self.small_writes == SmallWrites::Delta;
         match (self == Protocol::default(), is_of_first) {
             (true, _) => Version::OLDEST,
             (false, true) => Version(FAMILY),
@@ -104,7 +118,7 @@ impl Protocol {
 
 /// The version that brought protocols other than the default one.
 const FAMILY: u32 = 8;
-/// The version that brought the paths after `direct`, the orders after `ts`, and atomicity `none`.
+/// The version that brought the paths after `direct`, the orders after `ts`, atomicity `none`, and `rmw`.
 const LARGER: u32 = 9;
 
 impl fmt::Display for Atomicity {
@@ -141,7 +155,11 @@ impl FromStr for Atomicity {
 
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{},{},{}", self.path, self.order, self.atomicity))
+        let small_writes = match self.small_writes {
+            SmallWrites::Delta => "",
+            SmallWrites::ReadModifyWrite => ",rmw",
+        };
+        f.pad(&format!("{},{},{}{small_writes}", self.path, self.order, self.atomicity))
     }
 }
 
@@ -158,19 +176,31 @@ impl FromStr for Protocol {
     fn from_str(name: &str) -> Result<Protocol, NoProtocol> {
         let wrong = |why: String| NoProtocol { name: name.to_owned(), why };
         let parts: Vec<&str> = name.split(',').map(str::trim).collect();
-        let [path, order, atomicity] = parts[..] else {
-            return Err(wrong(format!("it has {} parts, and path,order,atomicity are three", parts.len())));
+        let (path, order, atomicity, small_writes) = match parts[..] {
+            [path, order, atomicity] => (path, order, atomicity, SmallWrites::default().name()),
+            [path, order, atomicity, small_writes] => (path, order, atomicity, small_writes),
+            _ => {
+                let count = parts.len();
+                return Err(wrong(format!(
+                    "it has {count} parts; path,order,atomicity are three, and a fourth may say how small writes are made"
+                )));
+            }
         };
         Ok(Protocol {
             path: path.parse().map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
             order: order.parse().map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
             atomicity: atomicity.parse().map_err(wrong)?,
+            small_writes: small_writes
+                .parse()
+                .map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
         })
     }
 }
 
 /// In the place of a number, where there was one number for each protocol: its parts follow.
 const PARTS: u8 = 2;
+/// The same, and how small writes are made.
+const PARTS_AND_SMALL_WRITES: u8 = 3;
 
 /// In the place of a truth value, which said whether reads are checked when there was only `2pcw`.
 impl Wire for Atomicity {
@@ -196,18 +226,23 @@ impl Wire for Protocol {
         if *self == Protocol::default() || !out.knows(self.since().0) {
             return out.push(1);
         }
-        out.push(PARTS);
+        let is_delta = self.small_writes == SmallWrites::Delta;
+        out.push(if is_delta { PARTS } else { PARTS_AND_SMALL_WRITES });
         self.path.encode(out);
         self.order.encode(out);
         self.atomicity.encode(out);
+        if !is_delta {
+            self.small_writes.encode(out);
+        }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Protocol, DecodeError> {
         match u8::decode(reader)? {
             0 | 1 => Ok(Protocol::default()),
-            PARTS => Ok(Protocol {
+            tag @ (PARTS | PARTS_AND_SMALL_WRITES) => Ok(Protocol {
                 path: Wire::decode(reader)?,
                 order: Wire::decode(reader)?,
                 atomicity: Wire::decode(reader)?,
+                small_writes: if tag == PARTS { SmallWrites::Delta } else { Wire::decode(reader)? },
             }),
             tag => Err(DecodeError::UnknownTag { what: "protocol", tag }),
         }
@@ -261,6 +296,7 @@ mod tests {
         for before in [0, 1] {
             assert_eq!(Protocol::from_bytes(&[before]), Ok(Protocol::default()));
         }
+        assert_eq!("gw,ts,2pcw,delta".parse(), "gw,ts,2pcw".parse::<Protocol>());
         assert_eq!("gw, ts, read+2pcw".parse(), "gw,ts,2pcw+read".parse::<Protocol>());
     }
 

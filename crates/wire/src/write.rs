@@ -85,6 +85,15 @@ pub enum Change {
         /// How many data units the parity covers.
         width: u8,
     },
+    /// Replaces parity blocks by the payload, which was computed from what was there, and moves entry `index` of their stamps.
+    Replace {
+        /// The data index whose change this is.
+        index: u8,
+        /// How many data units the parity covers: stamps a block.
+        width: u8,
+        /// All stamps that the blocks have before, `width` a block.
+        previous: Vec<Stamp>,
+    },
 }
 
 /// What is known at one member of a write in doubt.
@@ -124,8 +133,21 @@ impl Change {
     pub fn width(&self) -> u8 {
         match self {
             Change::Data | Change::Zero => 1,
-            Change::Xor { width, .. } | Change::Parity { width } => *width,
+            Change::Xor { width, .. } | Change::Parity { width } | Change::Replace { width, .. } => *width,
         }
+    }
+
+    /// The stamps that the blocks must have before, as far as it names them.
+    pub fn previous(&self) -> &[Stamp] {
+        match self {
+            Change::Xor { previous, .. } | Change::Replace { previous, .. } => previous,
+            Change::Data | Change::Zero | Change::Parity { .. } => &[],
+        }
+    }
+
+    /// Whether it moves one entry of the blocks' stamps and leaves the others.
+    pub fn keeps_other_stamps(&self) -> bool {
+        matches!(self, Change::Xor { .. } | Change::Replace { .. })
     }
 }
 
@@ -138,7 +160,7 @@ impl From<&WriteId> for Decision {
 wire_struct!(Span { volume, lba, count });
 wire_enum!(Scope { 0 => Row, 1 => Unit { index } });
 wire_struct!(WriteId { group, span, stamp, scope });
-wire_enum!(Change { 0 => Data, 1 => Zero, 2 => Xor { index, width, previous }, 3 => Parity { width } });
+wire_enum!(Change { 0 => Data, 1 => Zero, 2 => Xor { index, width, previous }, 3 => Parity { width }, 4 => Replace { index, width, previous } });
 wire_enum!(Fate { 0 => Prepared, 1 => Committed, 2 => Refused, 3 => Unreadable });
 wire_struct!(Decision { volume, lba, stamp });
 wire_struct!(Completion { request, part, stamp });

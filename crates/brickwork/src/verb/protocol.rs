@@ -9,7 +9,7 @@ use proto::netraid::cost::{Cost, Operation, cost};
 use proto::netraid::order::{Gate, rule};
 use serde_json::{Value, json};
 use wire::known::{self, PRESETS, Preset};
-use wire::{Atomicity, DataPath, Order, Protocol};
+use wire::{Atomicity, DataPath, Order, Protocol, SmallWrites};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -83,7 +83,10 @@ fn all_parts() -> Vec<(&'static str, &'static str, &'static str)> {
     };
     add("path", paths.collect());
     add("order", orders.collect());
+    let small_writes =
+        SmallWrites::ALL.into_iter().map(|way| (way.name(), about_small_writes(way))).collect();
     add("atomicity", vec![("none", ABOUT_NONE), ("2pcw", ABOUT_TWO_PHASE), ("2pcw+read", ABOUT_READ)]);
+    add("parity", small_writes);
     all
 }
 
@@ -120,9 +123,7 @@ fn explain(protocol: Protocol, layout: Layout) {
 
 fn about_path(path: DataPath) -> &'static str {
     match path {
-        DataPath::Gateway => {
-            "a gateway coordinates, and computes the parity of whole rows; data bricks compute the differences of small writes"
-        }
+        DataPath::Gateway => "a gateway coordinates, and computes the parity of whole rows",
         DataPath::Direct => {
             "the client's own process coordinates (brickwork attach --direct): the same, without the way to a gateway and back"
         }
@@ -130,7 +131,18 @@ fn about_path(path: DataPath) -> &'static str {
             "the gateway beside the group's first current brick coordinates (brickwork gateway --beside); attach finds it, and another gateway serves where it is away"
         }
         DataPath::Amongst => {
-            "the gateway beside the brick that has a request's first block coordinates: the difference of a small write goes from brick to brick"
+            "the gateway beside the brick that has a request's first block coordinates, so that what it has for itself stays there"
+        }
+    }
+}
+
+fn about_small_writes(way: SmallWrites) -> &'static str {
+    match way {
+        SmallWrites::Delta => {
+            "the data brick of a small write computes the difference, which goes to the parity bricks; this is usual and not written"
+        }
+        SmallWrites::ReadModifyWrite => {
+            "the coordinator of a small write reads the old data and the old parity, and sends the new of both at once"
         }
     }
 }
@@ -154,6 +166,9 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
     ];
     if protocol.atomicity.checks_reads() {
         parts.push(("", "read", ABOUT_READ));
+    }
+    if protocol.small_writes != SmallWrites::Delta {
+        parts.push(("parity", protocol.small_writes.name(), about_small_writes(protocol.small_writes)));
     }
     parts
 }
@@ -212,11 +227,11 @@ fn resembles(protocol: Protocol) -> Option<(&'static str, &'static str)> {
 
 fn costs(protocol: Protocol, layout: Layout) -> Vec<(&'static str, Cost)> {
     let mut costs = vec![
-        ("read of a unit", cost(protocol.order, layout, Operation::Read)),
-        ("small write", cost(protocol.order, layout, Operation::SmallWrite)),
+        ("read of a unit", cost(protocol, layout, Operation::Read)),
+        ("small write", cost(protocol, layout, Operation::SmallWrite)),
     ];
     if layout.data() > 1 {
-        costs.push(("write of a whole row", cost(protocol.order, layout, Operation::FullStripe)));
+        costs.push(("write of a whole row", cost(protocol, layout, Operation::FullStripe)));
     }
     costs
 }

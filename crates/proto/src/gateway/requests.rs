@@ -493,7 +493,8 @@ impl Request {
             }
         };
         let span = Span { volume, lba, count };
-        let path = Path::new(group_of(open, extent), span, scope, content);
+        let path =
+            Path::new(group_of(open, extent), span, scope, content).by(open.info.protocol.small_writes);
         let work = Ordered::Write { path, origin: self.origin_of(first) };
         (first, Work::Write, ordered(open.info.protocol.order, work))
     }
@@ -590,7 +591,9 @@ impl Request {
         let span = Span { volume: self.volume, lba: piece.lba, count: 1 };
         let base = stamps.first().copied().unwrap_or_default();
         let content = Content::Blocks(Payload::from(block));
-        let path = Path::new(*group, span, scope_of(open, piece), content).only_over(base);
+        let path = Path::new(*group, span, scope_of(open, piece), content)
+            .only_over(base)
+            .by(open.info.protocol.small_writes);
         let work = Ordered::Write { path, origin: self.origin_of(part) };
         vec![(part, ordered(open.info.protocol.order, work))]
     }

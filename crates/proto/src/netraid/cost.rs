@@ -2,7 +2,7 @@
 
 use super::order::{Gate, rule};
 use crate::layout::Layout;
-use wire::Order;
+use wire::{Protocol, SmallWrites};
 
 /// What one operation costs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,10 +33,15 @@ pub enum Operation {
     FullStripe,
 }
 
-/// What an operation costs on a layout, under an order.
-pub fn cost(order: Order, layout: Layout, operation: Operation) -> Cost {
-    let rule = rule(order);
+/// What an operation costs on a layout, under a protocol.
+pub fn cost(protocol: Protocol, layout: Layout, operation: Operation) -> Cost {
+    let rule = rule(protocol.order);
     let (mut cost, is_write) = (unordered(layout, operation), operation != Operation::Read);
+    let is_small = operation == Operation::SmallWrite && layout.parity() > 0;
+    if is_small && protocol.small_writes == SmallWrites::ReadModifyWrite {
+        // All are asked what is there, and all are then prepared.
+        cost.messages *= 2;
+    }
     if is_write && rule.gate() == Gate::Server {
         cost.messages += 2;
         cost.rounds += 1;

@@ -6,7 +6,7 @@
 //!
 //! | part | says | there are | at the coordinator | at the brick |
 //! |---|---|---|---|---|
-//! | [`path`] | who coordinates; what goes to whom, and who computes parity | `gw`, `direct`, `coord`, `amongst`; delta at the data brick | [`path::gw`]; who is asked: `client::route` | |
+//! | [`path`] | who coordinates; what goes to whom, and who computes parity | `gw`, `direct`, `coord`, `amongst`; the difference is computed at the data brick (`delta`), or the parity at the coordinator (`rmw`) | [`path::gw`]; who is asked: `client::route` | |
 //! | [`order`] | which of the writes that want a block goes first | a rule a file: [`order`] | [`order::gate`], [`order::writer`] | [`order::waiting`] |
 //! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`settle`] | [`atomicity::two_phase::member`] |
 //! | | no reader sees half a write | `read` | [`atomicity::read`] | |
@@ -25,6 +25,7 @@ pub(crate) mod expected;
 pub mod lateness;
 pub(crate) mod list;
 pub(crate) mod members;
+pub(crate) mod old_row;
 pub(crate) mod operate;
 pub mod order;
 pub(crate) mod outcome;

@@ -52,6 +52,17 @@ pub(crate) struct Fetched {
     pub(crate) stamps: Vec<Stamp>,
 }
 
+/// What a unit holds that is to be written, and the parity of its rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct OldRow {
+    /// Of the unit.
+    pub(crate) content: Payload,
+    /// The stamps of all data units, a vector a block.
+    pub(crate) vectors: Vec<Stamp>,
+    /// By slot.
+    pub(crate) parities: Vec<(u8, Payload)>,
+}
+
 /// How a write ended that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
@@ -107,6 +118,8 @@ pub(crate) enum Outcome {
     /// A read, or a reconstruction.
     Read(Result<Fetched, IoError>),
     Written(Result<Written, IoError>),
+    /// What a small write replaces.
+    OldRow(Result<OldRow, IoError>),
     /// A write in doubt.
     Settled(Settled),
     Repaired(Result<Repaired, IoError>),
@@ -157,6 +170,7 @@ macro_rules! ends {
 ends! {
     Result<Fetched, IoError> => Read,
     Result<Written, IoError> => Written,
+    Result<OldRow, IoError> => OldRow,
     Settled => Settled,
     Result<Repaired, IoError> => Repaired,
     Vec<(u32, bool)> => Allocation,

@@ -15,10 +15,11 @@ use super::answer::PrepareAnswer;
 use super::atomicity::two_phase::round::{Origin, Prepared, Round};
 use super::context::gates::Leaving;
 use super::context::views::UNKNOWN_VOLUME;
+use super::old_row::OldRowOperation;
 use super::operate::{Context, Operate};
 use super::order::Manner;
 use super::order::writer::{Busy, Way, Writer};
-use super::outcome::{Child, Fetched, OperationId, Outcome, Progress, Repaired, Settled, Written};
+use super::outcome::{Child, Fetched, OldRow, OperationId, Outcome, Progress, Repaired, Settled, Written};
 use super::path::gw::{Legs, Opening, Path};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
@@ -125,6 +126,19 @@ impl WriteOperation {
         cx.begin(ReconstructOperation::new(group, span, index, Slots::default()));
         self.state = State::Reading;
         Progress::Waits
+    }
+
+    /// The unit and its parity were read, or some member could not tell: then its data brick finds out what is wrong.
+    fn on_old_row(&mut self, cx: &mut Context<'_>, old: Result<OldRow, IoError>) -> Writing {
+        let Ok(old) = old else {
+            cx.counters.count(Counter::ParityLeftToTheDataBrick);
+            self.path.falls_back();
+            return self.start(cx);
+        };
+        // A stamp of now: others may have written while it read.
+        self.order.begin(cx.stamps, cx.now);
+        let legs = self.path.after_old_row(cx.views, &old);
+        self.prepare(cx, legs)
     }
 
     fn on_prepared(
@@ -304,6 +318,7 @@ impl WriteOperation {
 /// What the operations that a write begins end with.
 pub(crate) enum WriteChild {
     OldContent(Result<Fetched, IoError>),
+    OldRow(Result<OldRow, IoError>),
     Settled(Settled),
     Repaired(Result<Repaired, IoError>),
 }
@@ -312,6 +327,7 @@ impl Child for WriteChild {
     fn from_outcome(outcome: Outcome) -> Option<WriteChild> {
         match outcome {
             Outcome::Read(fetched) => Some(WriteChild::OldContent(fetched)),
+            Outcome::OldRow(old) => Some(WriteChild::OldRow(old)),
             Outcome::Settled(settled) => Some(WriteChild::Settled(settled)),
             other => <Result<Repaired, IoError>>::from_outcome(other).map(WriteChild::Repaired),
         }
@@ -345,6 +361,11 @@ impl Operate for WriteOperation {
         match self.path.opening(cx.views) {
             Opening::Legs(legs) => self.prepare(cx, legs),
             Opening::OldContent { index, is_joining } => self.read_old_content(cx, index, is_joining),
+            Opening::OldRow { index } => {
+                self.state = State::Reading;
+                cx.begin(OldRowOperation::new(self.path.group(), self.path.span(), index));
+                Progress::Waits
+            }
         }
     }
 
@@ -382,6 +403,7 @@ impl Operate for WriteOperation {
             (State::Settling(after), WriteChild::Settled(settled)) => self.on_settled(cx, *after, settled),
             (State::Reading, WriteChild::OldContent(Ok(fetched))) => self.on_old_content(cx, &fetched),
             (State::Reading, WriteChild::OldContent(Err(error))) => Progress::Ended(Err(error)),
+            (State::Reading, WriteChild::OldRow(old)) => self.on_old_row(cx, old),
             (State::Repairing(slot), WriteChild::Repaired(repaired)) => self.on_repaired(cx, *slot, repaired),
             (State::Waiting | State::Computing | State::Preparing(_), _) => {
                 unreachable!("it began nothing that could end")

@@ -136,13 +136,15 @@ impl Contents {
         for (index, lba) in (span.lba..span.end()).enumerate() {
             let keeps_content = self.keeps_content;
             let (page, at) = self.page(span.volume, lba);
-            if let Change::Xor { index: moved, .. } = &staged.change {
+            if let Change::Xor { index: moved, .. } | Change::Replace { index: moved, .. } = &staged.change {
                 let mut stamps = page.stamps[at].all().to_vec();
                 stamps.resize(width, Stamp::default());
                 stamps[usize::from(*moved)] = stamp;
                 page.stamps[at] = Stamps::of(&stamps);
+                let is_sum = matches!(staged.change, Change::Xor { .. });
                 if keeps_content {
-                    page.set_content(at, sum(&page.content(at), &payload.block(index)));
+                    let new = payload.block(index);
+                    page.set_content(at, if is_sum { sum(&page.content(at), &new) } else { new });
                 }
                 continue;
             }

@@ -139,8 +139,7 @@ impl Writes {
         }
         let (key, group, volume) = (prepare.key(), prepare.write.group, prepare.write.span.volume);
         // A delta on an inherited block needs its content, to copy it up.
-        let inherits =
-            matches!(prepare.change, Change::Xor { .. }) && at.cx.groups.parent_of(group, volume).is_some();
+        let inherits = prepare.change.keeps_other_stamps() && at.cx.groups.parent_of(group, volume).is_some();
         let look = look_of(&prepare, Wanted::with(prepare.want_delta || inherits));
         let looking = Looking::Check { key, copy_ups: self.copy_ups.made() };
         let token = at.disk.look(at.cx, look, looking);
@@ -180,7 +179,7 @@ impl Writes {
             return self.refuse_checked(at, key, outcome);
         }
         let found = result.expect("checked");
-        if matches!(prepare.change, Change::Xor { .. }) && !found.inherited.is_empty() {
+        if prepare.change.keeps_other_stamps() && !found.inherited.is_empty() {
             return self.copy_up(at, key, copy_ups, &found);
         }
         let old = prepare.want_delta.then(|| old_content(prepare, found.blocks));

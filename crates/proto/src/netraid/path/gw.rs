@@ -5,16 +5,19 @@
 //! member gets its multiple of the difference. Where the data brick is not current, the gateway reconstructs what was there
 //! and computes the difference itself; a data brick that joins then gets the blocks whole, beside the parity.
 //!
+//! Where the volume's protocol says `rmw`, and all bricks of the unit and its parity are current, the gateway reads what is there, the parity too, and
+//! sends the new content and the new parity to all at once. Each parity brick takes it only over the stamps that were read.
+//!
 //! Members that take part are the view's *writers*: those that join must have the write like current ones.
 
 use crate::layout::Geometry;
 use crate::netraid::context::views::Views;
 use crate::netraid::members::is_mirrored;
-use crate::netraid::outcome::Fetched;
+use crate::netraid::outcome::{Fetched, OldRow};
 use base::{GroupId, Payload, Stamp, VolumeId};
 use code::{Code, Computation};
 use std::sync::Arc;
-use wire::{Change, GroupView, Scope, Span, WriteId};
+use wire::{Change, GroupView, Scope, SmallWrites, Span, WriteId};
 
 /// What a write puts there.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub(crate) enum Opening {
     Legs(Legs),
     /// By finding out what data unit `index` holds, since its member cannot tell.
     OldContent { index: u8, is_joining: bool },
+    /// By reading what data unit `index` and its parity hold.
+    OldRow { index: u8 },
 }
 
 /// Where a write goes, and with what.
@@ -60,6 +65,7 @@ pub(crate) struct Path {
     base: Option<Stamp>,
     /// The parity of whole rows, which is the same in each attempt.
     parity: Option<Vec<Payload>>,
+    small_writes: SmallWrites,
 }
 
 impl Leg {
@@ -71,7 +77,16 @@ impl Leg {
 impl Path {
     /// Of `content` to `span` of a volume on `group`.
     pub(crate) fn new(group: GroupId, span: Span, scope: Scope, content: Content) -> Path {
-        Path { group, volume: span.volume, span, scope, content, base: None, parity: None }
+        Path {
+            group,
+            volume: span.volume,
+            span,
+            scope,
+            content,
+            base: None,
+            parity: None,
+            small_writes: SmallWrites::Delta,
+        }
     }
 
     /// The write takes effect only where the block's stamp is `base`.
@@ -82,6 +97,17 @@ impl Path {
     #[must_use]
     pub(crate) fn only_over(self, base: Stamp) -> Path {
         Path { base: Some(base), ..self }
+    }
+
+    /// The same, with the parity of a small write computed there.
+    #[must_use]
+    pub(crate) fn by(self, small_writes: SmallWrites) -> Path {
+        Path { small_writes, ..self }
+    }
+
+    /// The way in which the old row is read did not do: the data brick is to tell the difference.
+    pub(crate) fn falls_back(&mut self) {
+        self.small_writes = SmallWrites::Delta;
     }
 
     pub(crate) fn group(&self) -> GroupId {
@@ -164,6 +190,25 @@ impl Path {
         legs
     }
 
+    /// What goes to whom, now that the unit and its parity are known.
+    pub(crate) fn after_old_row(&self, views: &Views, old: &OldRow) -> Legs {
+        let (_, geometry) = self.place(views);
+        let (layout, index, lba) = (geometry.layout(), self.unit(), self.span.lba);
+        let code = Code::new(layout.data(), layout.parity());
+        let delta = match &self.content {
+            Content::Blocks(new) => new.xor(&old.content),
+            _ => old.content.clone(),
+        };
+        let leg = |(slot, parity): &(u8, Payload)| {
+            let factor = code.coefficient(geometry.shard_at(lba, *slot) - layout.data(), index);
+            let part = if factor == 1 { delta.clone() } else { code::multiply(&delta, factor) };
+            let change = Change::Replace { index, width: layout.data(), previous: old.vectors.clone() };
+            (*slot, Leg::new(change, parity.xor(&part)))
+        };
+        let data = (geometry.slot_of(lba, index), self.data_leg(self.blocks(), false));
+        old.parities.iter().map(leg).chain([data]).collect()
+    }
+
     fn place(&self, views: &Views) -> (Arc<GroupView>, Geometry) {
         (views.view(self.group), views.geometry(self.group))
     }
@@ -233,6 +278,10 @@ impl Path {
             return Opening::OldContent { index, is_joining: view.joining.has(slot) };
         }
         let has_parity = self.parity_slots(view, geometry).next().is_some();
+        let are_all_current = || geometry.parity_slots(self.span.lba).all(|(_, slot)| view.current.has(slot));
+        if has_parity && self.small_writes == SmallWrites::ReadModifyWrite && are_all_current() {
+            return Opening::OldRow { index };
+        }
         Opening::Legs(vec![(slot, self.data_leg(self.blocks(), has_parity))])
     }
 

@@ -9,6 +9,7 @@ mod moving;
 mod paused;
 mod policies;
 mod protocols;
+mod read_modify_write;
 mod turns;
 
 use super::answer::{Answer, CallId};

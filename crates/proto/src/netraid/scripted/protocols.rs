@@ -22,13 +22,14 @@ fn script(layout: &str, protocol: &str) -> Script {
     script
 }
 
-fn write(order: Order, scope: Scope, content: Content) -> Operation {
+fn write(protocol: Protocol, scope: Scope, content: Content) -> Operation {
     let origin = Origin { request: RequestId::default(), floor: 0, part: 0 };
-    ordered(order, Work::Write { path: Path::new(GROUP, span(FAMILY), scope, content), origin })
+    let path = Path::new(GROUP, span(FAMILY), scope, content).by(protocol.small_writes);
+    ordered(protocol.order, Work::Write { path, origin })
 }
 
-fn read(order: Order) -> Operation {
-    ordered(order, Work::Read { group: GROUP, span: span(FAMILY), data_index: 0 })
+fn read(protocol: Protocol) -> Operation {
+    ordered(protocol.order, Work::Read { group: GROUP, span: span(FAMILY), data_index: 0 })
 }
 
 /// Answers all that is asked, at once, until the operation ends: what it cost.
@@ -60,20 +61,20 @@ fn counted(script: &mut Script, operation: Operation) -> Cost {
 #[test]
 fn operations_cost_what_is_said_of_them_under_each_protocol() {
     for of in Protocol::all() {
-        let (order, protocol) = (of.order, of.to_string());
+        let protocol = of.to_string();
         for name in ["raid0x4", "raid1x2", "raid1x3", "raid4-4+1", "raid5-4+1", "rs-4+2"] {
             let layout: Layout = name.parse().expect("a layout");
             let data = layout.data();
             let small = if data > 1 { Scope::Unit { index: 0 } } else { Scope::Row };
             let is = |kind, operation| {
                 let counted = counted(&mut script(name, &protocol), operation);
-                assert_eq!(counted, cost(order, layout, kind), "{kind:?} on {name} under {protocol}");
+                assert_eq!(counted, cost(of, layout, kind), "{kind:?} on {name} under {protocol}");
             };
-            is(Kind::Read, read(order));
-            is(Kind::SmallWrite, write(order, small, Content::Blocks(block(1))));
+            is(Kind::Read, read(of));
+            is(Kind::SmallWrite, write(of, small, Content::Blocks(block(1))));
             if data > 1 {
                 let rows = (0..data).map(block).collect();
-                is(Kind::FullStripe, write(order, Scope::Row, Content::Rows(rows)));
+                is(Kind::FullStripe, write(of, Scope::Row, Content::Rows(rows)));
             }
         }
     }
@@ -83,11 +84,7 @@ fn operations_cost_what_is_said_of_them_under_each_protocol() {
 fn members_hear_by_which_order_a_volume_is_written() {
     for (protocol, expected) in [("gw,ts,2pcw", Order::Ts), ("gw,ts-wait,2pcw", Order::TsWait)] {
         let mut script = script("raid1x3", protocol);
-        script.begin(write(
-            protocol.parse::<Protocol>().expect("a protocol").order,
-            Scope::Row,
-            Content::Blocks(block(1)),
-        ));
+        script.begin(write(protocol.parse().expect("a protocol"), Scope::Row, Content::Blocks(block(1))));
         for asked in script.asked() {
             let Message::Prepare { order, .. } = asked.message else { panic!("{asked:?}") };
             assert_eq!(order, expected);
@@ -98,13 +95,13 @@ fn members_hear_by_which_order_a_volume_is_written() {
 #[test]
 fn without_a_lease_a_read_is_checked_or_waits_for_one() {
     let mut checks = script("raid1x3", "gw,ts,2pcw+read");
-    checks.begin(read(Order::Ts));
+    checks.begin(read("gw,ts,2pcw".parse().expect("a protocol")));
     let asked = checks.asked();
     checks.shows(&asked[0], 1, &[], false);
     assert_eq!(checks.asked().len(), 3, "the others are to confirm");
 
     let mut waits = script("raid1x3", "gw,ts,2pcw");
-    waits.begin(read(Order::Ts));
+    waits.begin(read("gw,ts,2pcw".parse().expect("a protocol")));
     for _ in 0..3 {
         let asked = waits.wait();
         assert_eq!(asked.len(), 1, "nobody else is asked");

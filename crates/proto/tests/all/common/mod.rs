@@ -109,6 +109,11 @@ impl MemoryDisk {
                 Change::Data => (vec![stamp], payload.block(i)),
                 Change::Zero => (vec![stamp], Payload::zeros(BLOCK)),
                 Change::Parity { width } => (vec![stamp; usize::from(*width)], payload.block(i)),
+                Change::Replace { index, .. } => {
+                    let mut stamps = old.stamps;
+                    stamps[usize::from(*index)] = stamp;
+                    (stamps, payload.block(i))
+                }
                 Change::Xor { index, .. } => {
                     let mut stamps = old.stamps;
                     stamps[usize::from(*index)] = stamp;

@@ -35,6 +35,7 @@ struct Op {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum OpKind {
     Data,
+    Replace(u8),
     Xor(u8),
     Parity,
     /// With a bit for each entry that is not zero.
@@ -46,7 +47,7 @@ impl State {
     fn after(mut self, op: &Op) -> State {
         match op.kind {
             OpKind::Data => self.stamps[0] = op.stamp,
-            OpKind::Xor(index) => self.stamps[index as usize] = op.stamp,
+            OpKind::Xor(index) | OpKind::Replace(index) => self.stamps[index as usize] = op.stamp,
             OpKind::Parity => self.stamps = [op.stamp; WIDTH as usize],
             OpKind::Mend(entries) => self.stamps = stamps_of(entries, op.stamp),
             OpKind::Discard => return State::default(),
@@ -208,6 +209,11 @@ impl Test {
             (DATA, 0) => Change::Zero,
             (DATA, _) => Change::Data,
             (_, 0) => Change::Parity { width: WIDTH },
+            (_, 1) => Change::Replace {
+                index: self.rng().u8(..WIDTH),
+                width: WIDTH,
+                previous: vec![Stamp(1); span.count as usize * usize::from(WIDTH)],
+            },
             _ => Change::Xor {
                 index: self.rng().u8(..WIDTH),
                 width: WIDTH,
@@ -256,6 +262,7 @@ impl Test {
         let kind = match staged.change {
             Change::Data | Change::Zero => OpKind::Data,
             Change::Xor { index, .. } => OpKind::Xor(index),
+            Change::Replace { index, .. } => OpKind::Replace(index),
             Change::Parity { .. } => OpKind::Parity,
         };
         for (i, &word) in content.iter().enumerate() {

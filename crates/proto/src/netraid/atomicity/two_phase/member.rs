@@ -15,6 +15,9 @@ pub fn is_well_formed(prepare: &Prepare) -> bool {
     };
     let shape = match change {
         Change::Xor { index, width, previous } => index < width && previous.len() == span.count as usize,
+        Change::Replace { index, width, previous } => {
+            index < width && previous.len() == span.count as usize * usize::from(*width)
+        }
         _ => true,
     };
     span.is_valid()
@@ -48,6 +51,15 @@ pub fn check(prepare: &Prepare, blocks: &Blocks, catches_up: bool) -> Result<(),
             true => Ok(()),
             false if catches_up && lacks => Err(PrepareOutcome::Unreadable),
             false => Err(PrepareOutcome::Changed),
+        };
+    }
+    if let Change::Replace { index, width, previous } = &prepare.change {
+        // It was computed from what these stamps name, in all units of the row; only its own unit's must be earlier.
+        let own = || blocks.stamps.iter().skip(usize::from(*index)).step_by(usize::from(*width)).copied();
+        return match own().filter(|newest| *newest >= stamp).max() {
+            Some(newest) => Err(PrepareOutcome::Late { newest }),
+            None if blocks.stamps != *previous => Err(PrepareOutcome::Changed),
+            None => Ok(()),
         };
     }
     let newest = blocks.stamps.iter().copied().max().unwrap_or_default();
