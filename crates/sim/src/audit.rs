@@ -2,7 +2,7 @@
 
 use crate::checkers::redundancy::{self, Held};
 use crate::checkers::snapshot::{self, Snapshot};
-use crate::checkers::{Violation, durable, linearizable, regular};
+use crate::checkers::{Violation, atomic, durable, linearizable, regular};
 use crate::history::{Operation, Register};
 use crate::options::VolumePlan;
 use crate::units::SECOND;
@@ -43,8 +43,16 @@ impl World {
         self.judge(verdict);
         let verdict = by_register.iter().try_for_each(|operations| self.audit_order(operations));
         self.judge(verdict);
+        let verdict = atomic::check(self.workload.history().operations(), &values, |at| self.unit_of(at));
+        self.judge(verdict);
         let verdict = self.audit_snapshots(&by_register, &values);
         self.judge(verdict);
+    }
+
+    /// The stripe unit that a block is in; `None` for sectors.
+    fn unit_of(&self, register: Register) -> Option<u64> {
+        let block = register.block_number()?;
+        Some(block / u64::from(self.workload.plan(register.volume()).unit_blocks))
     }
 
     /// Whether a register's operations were in the order that the volume's protocol promises.

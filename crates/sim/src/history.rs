@@ -24,6 +24,11 @@ impl Register {
         Register(Register::SECTORS + ((volume as u64) << (Register::VOLUME_SHIFT + 3)) + sector)
     }
 
+    /// Which block of its volume it is; `None` where it is a sector.
+    pub fn block_number(self) -> Option<u64> {
+        (self.0 < Register::SECTORS).then_some(self.0 & ((1 << Register::VOLUME_SHIFT) - 1))
+    }
+
     pub fn volume(self) -> usize {
         let (_, shift) = self.kind();
         ((self.0 & (Register::SECTORS - 1)) >> shift) as usize

@@ -19,8 +19,8 @@ use crate::works::Works;
 use crate::writes::Writes;
 use base::{BLOCK, HashMap, Payload, Time, VolumeId};
 use core::time::Duration;
-use wire::disk::{Reply, StoreError, Token};
 use wire::Span;
+use wire::disk::{Reply, StoreError, Token};
 
 /// The longest frame of several records.
 const GROUP_BYTES_MAX: usize = 4 << 20;

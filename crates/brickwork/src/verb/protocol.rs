@@ -190,7 +190,7 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
     let mut promises = vec![
         (
             "a write is atomic",
-            "over each block of 4 KiB, whatever fails; of a longer write each block by itself",
+            "within one stripe unit (usually 64 KiB), whatever fails, also for reads of up to 64 KiB of it; of a longer write each unit's part by itself",
         ),
         ("order", order),
         ("acknowledged", "once all current members of the group have it on stable storage"),

@@ -1,8 +1,9 @@
 //! What must always hold (DESIGN, section 4), one file a promise.
 //!
 //! Some watch packets as they pass ([`once`], [`evicted`], [`bounded`]); some look at what clients saw
-//! ([`bytes`], [`linearizable`] or [`regular`], as a volume's protocol promises, [`live`]); some at what is left at the end ([`durable`], [`redundancy`], [`snapshot`]).
+//! ([`bytes`], [`atomic`], [`linearizable`] or [`regular`], as a volume's protocol promises, [`live`]); some at what is left at the end ([`durable`], [`redundancy`], [`snapshot`]).
 
+pub mod atomic;
 pub mod bounded;
 pub mod bytes;
 pub mod durable;
