@@ -16,6 +16,10 @@ pub enum Plant {
     RebuildReadsStaleCopy,
     /// The groups of a family move to a new head each at its own time.
     SnapshotBrickByBrick,
+    /// A read that sees what is not decided is given what is decided, and waits for nothing.
+    UndecidedUnseen,
+    /// A write of several blocks within a unit is a write for each block.
+    UnitsInPieces,
 }
 
 /// The rules with this broken.
@@ -27,6 +31,8 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::ResyncSkipsABlock) => &ResyncSkipsABlock,
         Some(Plant::RebuildReadsStaleCopy) => &RebuildReadsStaleCopy,
         Some(Plant::SnapshotBrickByBrick) => &SnapshotBrickByBrick,
+        Some(Plant::UndecidedUnseen) => &UndecidedUnseen,
+        Some(Plant::UnitsInPieces) => &UnitsInPieces,
     }
 }
 
@@ -84,6 +90,24 @@ struct SnapshotBrickByBrick;
 
 impl Rules for SnapshotBrickByBrick {
     fn fences_family(&self, _moves_a_head: bool) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct UndecidedUnseen;
+
+impl Rules for UndecidedUnseen {
+    fn shows_undecided(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct UnitsInPieces;
+
+impl Rules for UnitsInPieces {
+    fn keeps_units_whole(&self) -> bool {
         false
     }
 }

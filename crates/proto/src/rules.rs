@@ -41,6 +41,16 @@ pub trait Rules: Debug + Sync {
         admitted
     }
 
+    /// Whether a read that sees what is not decided is given it, where there is some.
+    fn shows_undecided(&self) -> bool {
+        true
+    }
+
+    /// Whether a write within a stripe unit is one write.
+    fn keeps_units_whole(&self) -> bool {
+        true
+    }
+
     /// Whether all groups of a family fence before any goes on, by whether a view moves a volume to another head.
     fn fences_family(&self, moves_a_head: bool) -> bool {
         moves_a_head

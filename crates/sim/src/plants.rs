@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 9] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -10,6 +10,8 @@ pub const NAMES: [&str; 7] = [
     "resync_skips_a_block",
     "rebuild_reads_stale_copy",
     "snapshot_brick_by_brick",
+    "undecided_unseen",
+    "units_in_pieces",
 ];
 
 /// Each is found within so many seeds.
@@ -20,6 +22,7 @@ mod planted {
     use crate::world::role::Brick;
     use crate::world::{Durability, World};
     use proto::directory::Directory;
+    use proto::gateway::Gateway;
     use proto::planted::{Plant, rules};
     use store::StoreConfig;
 
@@ -30,6 +33,8 @@ mod planted {
             "resync_skips_a_block" => Plant::ResyncSkipsABlock,
             "rebuild_reads_stale_copy" => Plant::RebuildReadsStaleCopy,
             "snapshot_brick_by_brick" => Plant::SnapshotBrickByBrick,
+            "undecided_unseen" => Plant::UndecidedUnseen,
+            "units_in_pieces" => Plant::UnitsInPieces,
             _ => return None,
         })
     }
@@ -53,6 +58,10 @@ mod planted {
             directory.set_rules(rules(plant_of(self.shape.plant.as_deref())));
         }
 
+        pub(crate) fn plant_gateway(&self, gateway: &mut Gateway) {
+            gateway.set_rules(rules(plant_of(self.shape.plant.as_deref())));
+        }
+
         pub(crate) fn plant_brick(&self, brick: &mut Brick) {
             brick.set_rules(rules(plant_of(self.shape.plant.as_deref())));
         }
@@ -64,6 +73,7 @@ mod planted {
     use crate::world::World;
     use crate::world::role::Brick;
     use proto::directory::Directory;
+    use proto::gateway::Gateway;
     use store::StoreConfig;
 
     impl World {
@@ -74,6 +84,7 @@ mod planted {
             config
         }
         pub(crate) fn plant_directory(&self, _directory: &mut Directory) {}
+        pub(crate) fn plant_gateway(&self, _gateway: &mut Gateway) {}
         pub(crate) fn plant_brick(&self, _brick: &mut Brick) {}
     }
 }

@@ -139,6 +139,12 @@ impl Gateway {
         }
     }
 
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.coordinator.set_rules(rules);
+    }
+
     /// Serves volumes of `policy` by this one: for studies, which set policies otherwise than they are shipped.
     pub fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
         self.coordinator.set_policy(policy, to);

@@ -19,6 +19,7 @@ use crate::netraid::order::gate::{Work as Ordered, ordered};
 use crate::netraid::outcome::{Fetched, Outcome, Parent, Written};
 use crate::netraid::path::gw::{Content, Path};
 use crate::netraid::read::ReadOperation;
+use crate::rules::Rules;
 use base::{
     BLOCK, BLOCK_U64, ClientId, GatewayId, GroupId, HashMap, NodeId, Payload, RequestId, Stamp, StreamId,
     Time, VolumeId,
@@ -325,7 +326,7 @@ impl Requests {
             let range = request.next..chunk_end;
             request.next = chunk_end;
             let before = begun.len();
-            request.cut_chunk(open, range, &mut begun);
+            request.cut_chunk((open, coordinator.rules()), range, &mut begun);
             request.under_way += begun.len() - before;
         }
         let mut together = Vec::with_capacity(begun.len());
@@ -441,7 +442,12 @@ type Begun = Vec<(u64, Work, Operation)>;
 
 impl Request {
     /// Parts of the blocks in `range`, with the operations that do them.
-    fn cut_chunk(&self, open: &OpenVolume, range: core::ops::Range<u64>, begun: &mut Begun) {
+    fn cut_chunk(
+        &self,
+        (open, rules): (&OpenVolume, &dyn Rules),
+        range: core::ops::Range<u64>,
+        begun: &mut Begun,
+    ) {
         let count = range.end - range.start;
         match &self.io {
             Io::Read { .. } => {
@@ -456,11 +462,16 @@ impl Request {
                 let operation = AllocationOperation::new(self.volume, group_of(open, piece.extent), piece);
                 (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::new(operation))
             })),
-            Io::Write { .. } | Io::Zero { .. } => self.cut_write(open, range, begun),
+            Io::Write { .. } | Io::Zero { .. } => self.cut_write((open, rules), range, begun),
         }
     }
 
-    fn cut_write(&self, open: &OpenVolume, range: core::ops::Range<u64>, begun: &mut Begun) {
+    fn cut_write(
+        &self,
+        (open, rules): (&OpenVolume, &dyn Rules),
+        range: core::ops::Range<u64>,
+        begun: &mut Begun,
+    ) {
         let is_whole = |block: u64| block * BLOCK_U64 >= self.start && (block + 1) * BLOCK_U64 <= self.end;
         let mut whole = range.clone();
         if !is_whole(range.start) {
@@ -472,7 +483,12 @@ impl Request {
             whole.end -= 1;
         }
         for part in open.geometry.split_rows(whole.start, whole.end - whole.start) {
-            begun.push(self.write_part(open, part));
+            match part {
+                Part::Piece(piece) if !rules.keeps_units_whole() => {
+                    begun.extend(singles(piece).map(|single| self.write_part(open, Part::Piece(single))));
+                }
+                part => begun.push(self.write_part(open, part)),
+            }
         }
     }
 
@@ -562,14 +578,8 @@ impl Request {
     fn split_read(&mut self, open: &OpenVolume, piece: Piece) -> Vec<(u64, Operation)> {
         self.parts.remove(&piece.volume_block);
         self.under_way += piece.count as usize - 1;
-        let singles = open.geometry.pieces(piece.volume_block, u64::from(piece.count)).flat_map(|piece| {
-            (0..piece.count).map(move |i| Piece {
-                volume_block: piece.volume_block + u64::from(i),
-                lba: piece.lba + u64::from(i),
-                count: 1,
-                ..piece
-            })
-        });
+        let pieces = open.geometry.pieces(piece.volume_block, u64::from(piece.count));
+        let singles = pieces.flat_map(singles);
         let mut operations = Vec::new();
         for single in singles {
             operations.push((single.volume_block, read(open, self.volume, &single)));
@@ -646,6 +656,16 @@ fn group_of(open: &OpenVolume, extent: u64) -> GroupId {
 
 fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {
     if is_mirrored(&open.geometry) { Scope::Row } else { Scope::Unit { index: piece.data_index } }
+}
+
+/// The blocks of a piece, each by itself.
+fn singles(piece: Piece) -> impl Iterator<Item = Piece> {
+    (0..piece.count).map(move |i| Piece {
+        volume_block: piece.volume_block + u64::from(i),
+        lba: piece.lba + u64::from(i),
+        count: 1,
+        ..piece
+    })
 }
 
 fn read(open: &OpenVolume, volume: VolumeId, piece: &Piece) -> Operation {

@@ -79,10 +79,14 @@ impl Coordinator {
         self.shared.stamps.register(clock);
     }
 
-    /// What repairs go by.
+    /// What its operations go by.
     #[cfg(feature = "planted")]
     pub(crate) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
         self.shared.rules = rules;
+    }
+
+    pub(crate) fn rules(&self) -> &'static dyn crate::rules::Rules {
+        self.shared.rules
     }
 
     /// What requests cost.

@@ -137,7 +137,6 @@ pub(crate) struct Shared {
     pub(crate) choice: Choice,
     pub(crate) gates: Gates,
     pub(crate) counters: Counters,
-    /// What repairs go by.
     pub(crate) rules: &'static dyn Rules,
     begun: VecDeque<Begun>,
 }

@@ -75,7 +75,9 @@ impl World {
                 // refuses one: that is tested in `proto` and with real processes.
                 let (address, serves) = (NodeId::Gateway(id).to_string(), Serves::OwnClient);
                 let config = GatewayConfig { id, address, serves, beside };
-                Some(Role::Gateway(Box::new(Gateway::new(config, now)), Vec::new()))
+                let mut gateway = Gateway::new(config, now);
+                self.plant_gateway(&mut gateway);
+                Some(Role::Gateway(Box::new(gateway), Vec::new()))
             }
             Kind::Client(id, volume) => {
                 let config = ClientConfig { id, volume, window: self.shape.load.window };

@@ -274,7 +274,8 @@ fn serve(
     service: Service,
 ) {
     let is_in_doubt = read.sees_undecided && undecided.in_doubt(read.span).next().is_some();
-    let undecided = undecided.content_over(read.span).filter(|_| is_in_doubt).map(Box::new);
+    let is_shown = is_in_doubt && cx.groups.rules().shows_undecided();
+    let undecided = undecided.content_over(read.span).filter(|_| is_shown).map(Box::new);
     if undecided.is_some() {
         cx.counters.count(Counter::ReadSawAWriteThatIsNotDecided);
     }
