@@ -4,15 +4,15 @@ use crate::dsfq;
 use crate::dsptf;
 use crate::error::LabError;
 use crate::experiment::Experiment;
+use crate::netraid;
 use crate::retrieval;
 use crate::world;
 
 /// All experiments, in the order of their papers.
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    [dsptf::experiments(), dsfq::experiments(), retrieval::experiments(), world::experiments()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let papers =
+        [dsptf::experiments(), dsfq::experiments(), retrieval::experiments(), netraid::experiments()];
+    papers.into_iter().flatten().chain(world::experiments()).collect()
 }
 
 /// The experiments that `name` means: one by its id, a paper's by the part before the point, or `all`.
@@ -84,7 +84,7 @@ mod tests {
     fn names_mean_one_a_papers_or_all() {
         assert_eq!(find("dsptf.fig1").unwrap().len(), 1);
         let count = |name: &str| find(name).unwrap().len();
-        let papers = ["dsptf", "dsfq", "retrieval", "world"];
+        let papers = ["dsptf", "dsfq", "retrieval", "netraid", "world"];
         assert!(count("dsptf") > 1 && papers.map(count).iter().sum::<usize>() == count("all"));
         let Err(error) = find("fig1") else { panic!("found") };
         assert!(error.to_string().contains("did you mean 'dsptf.fig1'?"), "{error}");

@@ -11,6 +11,7 @@ pub(crate) const PAPERS: &[(&str, &str, &str)] = &[
         "crates/lab/parameters/retrieval.toml",
         include_str!("../parameters/retrieval.toml"),
     ),
+    ("network-raid", "crates/lab/parameters/netraid.toml", include_str!("../parameters/netraid.toml")),
     ("world", "crates/lab/parameters/world.toml", include_str!("../parameters/world.toml")),
 ];
 

@@ -94,6 +94,7 @@ impl Job for System {
             gateways,
             hosts,
             buses,
+            machines,
         } = &self.cluster;
         json!({
             "job": "system", "drives": self.drives, "groups": format!("{:?}", groups.0),
@@ -101,7 +102,7 @@ impl Job for System {
             "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
             "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
             "gateways": gateways, "hosts": format!("{hosts:?}"), "buses": format!("{buses:?}"),
-            "conditions": format!("{:?}", self.conditions),
+            "machines": format!("{machines:?}"), "conditions": format!("{:?}", self.conditions),
             "load": self.load.describe(), "length": format!("{:?}", self.length),
         })
     }

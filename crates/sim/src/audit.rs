@@ -143,7 +143,8 @@ impl World {
         Ok(Audited::All)
     }
 
-    fn map_of(&mut self, name: String) -> Option<VolumeMap> {
+    /// What the directory says of a volume.
+    pub(crate) fn map_of(&mut self, name: String) -> Option<VolumeMap> {
         let question: Question =
             (NodeId::Directory, Box::new(move |operation| Message::OpenVolume { operation, name }));
         match self.ask(vec![question], PATIENCE_NS).pop()??.message {

@@ -230,6 +230,7 @@ fn cluster(source: &Source, form: &Form, brick: BrickSpec) -> Result<Cluster, La
         memory: rate("cluster.memory_megabytes_per_second", said.memory_megabytes_per_second)?,
         io: rate("cluster.io_megabytes_per_second", said.io_megabytes_per_second)?,
         xor: rate("cluster.xor_megabytes_per_second", said.xor_megabytes_per_second)?,
+        xor_in_memory: false,
     };
     let mut cluster = Cluster {
         groups,

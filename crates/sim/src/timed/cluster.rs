@@ -27,6 +27,17 @@ pub struct Cluster {
     /// The processors, where they take time.
     pub hosts: Option<Hosts>,
     pub buses: Buses,
+    pub machines: Machines,
+}
+
+/// Which machines there are beside those of bricks, and who stands on them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Machines {
+    /// Machines of clients, which are attached to gateways over the network; each is attached once to each volume. Where there are none, a
+    /// client is part of its gateway's process, or its way to the gateway counts for nothing.
+    pub clients: u32,
+    /// Whether gateways stand on bricks' machines: the first on the first brick's, and so on.
+    pub gateways_on_bricks: bool,
 }
 
 /// A brick: a disk, a cache, a journal.
@@ -139,8 +150,8 @@ impl Default for Network {
     }
 }
 
-/// What content crosses inside each machine, and what computes with it, in bytes a second; `None` for what takes no time. The clients'
-/// side of a gateway is left out.
+/// What content crosses inside each machine, and what computes with it, in bytes a second; `None` for what takes no time. A client in
+/// its gateway's process takes none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Buses {
     /// Once for each time that content is read from memory or written there.
@@ -149,6 +160,8 @@ pub struct Buses {
     pub io: Option<u64>,
     /// An engine that multiplies and adds content. Without one the processors do it, where they take time.
     pub xor: Option<u64>,
+    /// Whether what is computed with is read over the memory bus, and the result written there.
+    pub xor_in_memory: bool,
 }
 
 /// When a write frees its slot in a closed loop (never before it is acknowledged). The text of D-SPTF does not say, and
@@ -272,6 +285,9 @@ pub enum ClusterError {
     Turning { brick: usize },
     #[error("there are {gateways} gateways: it needs 1 to 64")]
     Gateways { gateways: u32 },
+    /// More gateways than machines of bricks for them.
+    #[error("there are {gateways} gateways on the machines of {bricks} bricks: each needs one of its own")]
+    GatewaysOnBricks { gateways: u32, bricks: usize },
     /// Machines without processors, or work that takes no time or for ever.
     #[error("machines need 1 to 4096 processors, and costs of 0 to 1 s")]
     Hosts,
@@ -294,6 +310,7 @@ impl Cluster {
             gateways: 1,
             hosts: None,
             buses: Buses::default(),
+            machines: Machines::default(),
         }
     }
 
@@ -311,6 +328,10 @@ impl Cluster {
         }
         if self.hosts.is_some_and(|hosts| !hosts.can_be()) {
             return Err(ClusterError::Hosts);
+        }
+        let bricks = self.bricks.len();
+        if self.machines.gateways_on_bricks && self.gateways as usize > bricks {
+            return Err(ClusterError::GatewaysOnBricks { gateways: self.gateways, bricks });
         }
         groups.iter().enumerate().try_for_each(|(group, bricks)| self.validate_group(group, bricks))?;
         self.bricks.iter().enumerate().try_for_each(|(brick, spec)| validate_brick(brick, spec))

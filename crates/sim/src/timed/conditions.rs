@@ -9,6 +9,7 @@ use ::bytes::BytesMut;
 use base::{BLOCK, Payload, Time};
 use core::time::Duration;
 use proto::layout::Layout;
+use wire::Protocol;
 
 /// What happens to a brick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,13 @@ pub struct Conditions {
     pub sharing: Option<Sharing>,
     /// How each group's volume lies on its bricks; as copies when none is named.
     pub layout: Option<Layout>,
+    /// What all volumes' writes and reads go by.
+    pub protocol: Protocol,
+    /// Bytes of a stripe unit, of layouts that have any; 64 KiB when absent.
+    pub unit_bytes: Option<u64>,
+    /// Whether it is counted what crosses the machines' memories, from the end of the warm-up until all is quiet for so long after the last
+    /// answer.
+    pub counts_crossings: Option<Duration>,
     /// When what happens to which brick.
     pub incidents: Vec<(Duration, u32, Incident)>,
     /// Whether requests are for whole blocks, all those that they touch: as real daemons are asked where every block is checked.

@@ -42,12 +42,40 @@ pub(crate) enum LoadEvent {
 /// Where a group's requests go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
-    /// The gateway's node.
+    /// The gateway's node, or that of the client that is attached to one.
     pub(super) node: usize,
-    pub(super) session: u64,
-    pub(super) volume: Option<VolumeId>,
+    pub(super) door: Door,
     /// How many bricks hold each block.
     pub(super) holders: u32,
+}
+
+/// How a client is connected with its gateway.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Door {
+    /// By a session of the gateway's process.
+    Session { session: u64, volume: Option<VolumeId> },
+    /// Over the network, by an attach of its own.
+    Attached { is_open: bool },
+}
+
+impl Port {
+    fn is_open(&self) -> bool {
+        match self.door {
+            Door::Session { volume, .. } => volume.is_some(),
+            Door::Attached { is_open } => is_open,
+        }
+    }
+
+    /// A request, as its node takes it.
+    fn input(&self, tag: u64, io: Io, payload: Payload) -> Input {
+        match self.door {
+            Door::Session { session, volume } => {
+                let volume = volume.expect("the session is open");
+                Input::SessionIo { session, tag, volume, io, payload }
+            }
+            Door::Attached { .. } => Input::ClientIo { tag, io, payload },
+        }
+    }
 }
 
 /// The sessions, and what bricks call their volumes.
@@ -183,7 +211,7 @@ impl Load {
 
     /// Whether every session has its volume.
     pub(super) fn is_open(&self) -> bool {
-        self.ports.groups.iter().flatten().all(|port| port.volume.is_some())
+        self.ports.groups.iter().flatten().all(Port::is_open)
     }
 
     /// Whether it is known what bricks call the volume of each group.
@@ -348,13 +376,12 @@ impl World {
     pub(super) fn write_to_name(&mut self, group: u32) {
         let load = self.load.as_mut().expect("it has a load");
         load.ports.named = Some(group);
-        let Port { node, session, volume, .. } = load.ports.groups[group as usize][0];
+        let port = load.ports.groups[group as usize][0];
         // It stays in the caches: where loads seldom begin or end.
         let middle = load.arrivals.sectors / load.arrivals.grain.block_sectors() / 2;
         let io = Io::Write { offset: middle * BLOCK_U64 };
-        let volume = volume.expect("the session is open");
         let payload = Payload::zeros(BLOCK_U64 as usize);
-        self.deliver(node, Input::SessionIo { session, tag: 0, volume, io, payload });
+        self.deliver(port.node, port.input(0, io, payload));
     }
 
     pub(crate) fn on_load(&mut self, what: LoadEvent) {
@@ -424,8 +451,7 @@ impl World {
             *turn += 1;
             *turn
         });
-        let Port { node, session, volume, .. } = ports[turn as usize % ports.len()];
-        let volume = volume.expect("the session is open");
+        let port = ports[turn as usize % ports.len()];
         let grain = load.arrivals.grain;
         let [offset, length] =
             [shape.sector, u64::from(shape.count)].map(|sectors| grain.in_protocol(sectors * SECTOR_BYTES));
@@ -434,8 +460,8 @@ impl World {
         } else {
             (Io::Read { offset, length: length as u32 }, Payload::new())
         };
-        let life = self.nodes[node].life();
-        let input = Input::SessionIo { session, tag, volume, io, payload };
+        let Port { node, .. } = port;
+        let (life, input) = (self.nodes[node].life(), port.input(tag, io, payload));
         self.client_has(Task::Ask { node, life, input });
     }
 
@@ -452,8 +478,24 @@ impl World {
 
     pub(crate) fn on_load_opened(&mut self, session: u64, volume: Option<VolumeId>) {
         let load = self.load.as_mut().expect("it has a load");
-        let ports = load.ports.groups.iter_mut().flatten().filter(|port| port.session == session);
-        ports.for_each(|port| port.volume = volume);
+        for port in load.ports.groups.iter_mut().flatten() {
+            if let Door::Session { session: mine, volume: opened } = &mut port.door
+                && *mine == session
+            {
+                *opened = volume;
+            }
+        }
+    }
+
+    /// A client has found its volume, or has not.
+    pub(crate) fn on_load_attached(&mut self, node: usize, found: bool) {
+        let load = self.load.as_mut().expect("it has a load");
+        let mine = load.ports.groups.iter_mut().flatten().filter(|port| port.node == node);
+        mine.for_each(|port| {
+            if let Door::Attached { is_open } = &mut port.door {
+                *is_open = found;
+            }
+        });
     }
 
     fn on_load_reply(&mut self, tag: u64, result: Result<IoReply, IoError>, content: &Payload) {

@@ -5,11 +5,12 @@
 //! [shelf](crate::shelf) for its disk.
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
-//! built of), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load` and `requests` (what is asked of it), `packets` (what is counted of what machines
+//! built of), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load` and `requests` (what is asked of it), `packets` (what is counted of what machines
 //! say), `conditions` (what happens to it, and what checkers and clients see), this file.
 
 pub mod cluster;
 mod conditions;
+mod crossed;
 pub(crate) mod device;
 mod grain;
 mod hardware;
@@ -33,12 +34,15 @@ use crate::world::hosts::Who;
 use crate::world::{Kind, World};
 use base::{BrickId, NodeId, StreamId, Time};
 pub use cluster::{
-    BrickSpec, Buses, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Network, Scheme, WriteRelease,
+    BrickSpec, Buses, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Machines, Network, Scheme,
+    WriteRelease,
 };
 pub use conditions::{Conditions, Incident, Window};
+pub(crate) use crossed::Class;
+pub use crossed::{Crossed, Crossings};
 pub(crate) use grain::Grain;
 pub(crate) use hardware::{Hardware, ShelfDisk};
-use load::Port;
+use load::{Door, Port};
 pub(crate) use load::{Load, LoadEvent};
 pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
 use model::DiskConfig;
@@ -98,6 +102,8 @@ pub struct Lived {
     pub violation: Option<Violation>,
     /// What processors did while it was measured, where they take time.
     pub worked: Worked,
+    /// What crossed the machines' memories, where that is counted.
+    pub crossings: Crossings,
 }
 
 /// The work of all that stand on a cluster's machines.
@@ -136,7 +142,7 @@ pub fn live_through(
         let plans = sharing.volumes.iter().map(|volume| (volume.layout, volume.stream)).collect();
         let order = (0..cluster.bricks.len()).collect();
         let bricks = Placed { order, replicas: 1, plans, sharing: conditions.sharing.clone() };
-        let timed = Timed::new(cluster, (policy, bricks), (workload, grain), length, seed);
+        let timed = Timed::new(cluster, (policy, bricks), (workload, grain), (length, conditions), seed);
         return timed.run(cluster.scheme.name(), conditions);
     }
     let replicas = cluster.groups.0[0].len();
@@ -160,7 +166,7 @@ pub fn live_through(
     let order = cluster.groups.0.iter().flatten().map(|brick| *brick as usize).collect();
     let plans = vec![(layout, StreamId::default()); cluster.groups.0.len()];
     let bricks = Placed { order, replicas: replicas as u32, plans, sharing: None };
-    let timed = Timed::new(cluster, (policy, bricks), (workload, grain), length, seed);
+    let timed = Timed::new(cluster, (policy, bricks), (workload, grain), (length, conditions), seed);
     timed.run(cluster.scheme.name(), conditions)
 }
 
@@ -176,8 +182,13 @@ fn check_conditions(
         (Workload::Threads(threads), Some(sharing)) if threads.len() == sharing.volumes.len() => {}
         (Workload::Threads(threads), None) if threads.len() == cluster.groups.0.len() => {}
         (Workload::Threads(_), _) => return refuse("threads that are not those of each volume"),
-        (_, Some(_)) => return refuse("several volumes on its bricks, and a load that is not of threads"),
-        (_, None) => {}
+        (Workload::Open { .. }, _) | (_, None) => {}
+        (_, Some(_)) => {
+            return refuse("several volumes on its bricks, and a load that is neither open nor of threads");
+        }
+    }
+    if cluster.machines.clients > 0 && cluster.hosts.is_some() {
+        return refuse("machines of clients, and processors that take time");
     }
     if !conditions.incidents.is_empty() && release != WriteRelease::Nvram {
         return refuse("incidents, and writes that leave when disks have them: a disk may be away");
@@ -225,6 +236,9 @@ struct Timed {
     depths: Vec<u32>,
     gateways: u32,
     hosts: Option<Hosts>,
+    machines: Machines,
+    /// Nodes of clients' machines: each machine has one for each volume.
+    clients: Vec<Vec<usize>>,
     /// The volumes' read policy, and what stands for it at each gateway where it is not as shipped.
     policy: (ReadPolicy, Vec<Shared>),
     /// What had been done when the measuring began.
@@ -254,7 +268,7 @@ impl Timed {
         cluster: &Cluster,
         (policy, placed): (ReadPolicy, Placed),
         (workload, grain): (Workload, Grain),
-        length: Length,
+        (length, conditions): (Length, &Conditions),
         seed: u64,
     ) -> Timed {
         let order = &placed.order;
@@ -267,7 +281,7 @@ impl Timed {
             * (Grain::Block.block_sectors() / block_sectors);
         let unit_blocks = |layout: Layout| match layout.data() {
             1 => 1,
-            _ => (UNIT_BYTES / grain.block_bytes()).min(blocks),
+            _ => (conditions.unit_bytes.unwrap_or(UNIT_BYTES) / grain.block_bytes()).clamp(1, blocks),
         };
         let stripes = |layout: Layout| blocks / unit_blocks(layout);
         let plan = |(number, (layout, stream)): (usize, &(Layout, StreamId))| VolumePlan {
@@ -276,7 +290,7 @@ impl Timed {
             layout: *layout,
             read_policy: policy,
             placement: wire::Placement::default(),
-            protocol: wire::Protocol::default(),
+            protocol: conditions.protocol,
             stream: *stream,
             unit_blocks: unit_blocks(*layout) as u32,
             hot_stripes: stripes(*layout),
@@ -324,6 +338,8 @@ impl Timed {
             depths,
             gateways: cluster.gateways,
             hosts: cluster.hosts,
+            machines: cluster.machines,
+            clients: vec![Vec::new(); cluster.machines.clients as usize],
             policy: (policy, set),
             before: Done::default(),
             events: 0,
@@ -335,6 +351,7 @@ impl Timed {
             self.world.watch_no_more();
         }
         self.set_up()?;
+        self.place_nodes();
         if let Some(hosts) = self.hosts {
             self.world.start_hosts(hosts);
         }
@@ -344,6 +361,9 @@ impl Timed {
         let events = self.load().begin(now, conditions);
         events.into_iter().for_each(|(at, what)| self.world.time.at(at.0, Event::Load(what)));
         self.before = self.done();
+        if conditions.counts_crossings.is_some() {
+            self.count();
+        }
         while !self.load().is_over() && self.world.judges.are_content() {
             let Some(event) = self.world.next_event() else { break };
             self.events += 1;
@@ -354,6 +374,9 @@ impl Timed {
             }
             if self.load().take_warm() {
                 self.warmed_up();
+                if conditions.counts_crossings.is_some() {
+                    self.count();
+                }
             }
         }
         if let Some(why) = self.load().take_refused() {
@@ -365,7 +388,27 @@ impl Timed {
         let now = Time(self.world.time.now_ns());
         let served = self.load().served(now);
         let worked = self.worked().since(&self.before.worked);
-        Ok(Lived { measured: self.finish(scheme), windows, served, violation, worked })
+        let done = self.done();
+        let crossings = match conditions.counts_crossings {
+            Some(quiet) => {
+                self.world.run_until((now + quiet).0);
+                self.crossings()?
+            }
+            None => Crossings::default(),
+        };
+        Ok(Lived {
+            measured: self.finish(scheme, (now, done)),
+            windows,
+            served,
+            violation,
+            worked,
+            crossings,
+        })
+    }
+
+    /// Counts what crosses memories from now on.
+    fn count(&mut self) {
+        self.world.physics.wires().expect("a world in which things take time").count();
     }
 
     /// What happens to bricks, from now on.
@@ -407,25 +450,112 @@ impl Timed {
             self.world.add_bricks(nonces).map_err(failed)?;
             self.world.await_bricks().map_err(failed)?;
             self.world.create_volume(&plan).map_err(failed)?;
-            let session = |at: u32| u64::from(number * self.gateways + at);
-            let port =
-                |(at, node): (u32, &usize)| Port { node: *node, session: session(at), volume: None, holders };
-            self.open((0..).zip(&gateways).map(port).collect(), number, &plan.name)?;
+            self.open((number, holders), &plan.name, (&gateways, &[]))?;
         }
         self.world.set_care().map_err(failed)
     }
 
-    /// Opens these sessions, and waits until the volume is written, and the directory knows that its disks are full.
-    fn open(&mut self, ports: Vec<Port>, group: u32, name: &str) -> Result<(), TimedError> {
+    /// Opens a group's volume for its clients, and waits until the volume is written, and the directory knows that its disks are full. Clients with
+    /// machines of their own go `through` some of the gateways, or through all where none is named.
+    fn open(
+        &mut self,
+        (group, holders): (u32, u32),
+        name: &str,
+        (gateways, through): (&[usize], &[u32]),
+    ) -> Result<(), TimedError> {
+        let ports: Vec<Port> = match self.machines.clients {
+            0 => {
+                let session = |at: u32| u64::from(group * self.gateways + at);
+                let door = |at: u32| Door::Session { session: session(at), volume: None };
+                (0..).zip(gateways).map(|(at, node)| Port { node: *node, door: door(at), holders }).collect()
+            }
+            machines => {
+                let all: Vec<u32> = (0..self.gateways).collect();
+                let through = if through.is_empty() { &all[..] } else { through };
+                let gateway =
+                    |machine: u32| gateways[through[(group + machine) as usize % through.len()] as usize];
+                let node = |machine: u32| self.attach(machine, gateway(machine), name);
+                let nodes: Vec<usize> = (0..machines).map(node).collect();
+                let door = Door::Attached { is_open: false };
+                nodes.into_iter().map(|node| Port { node, door, holders }).collect()
+            }
+        };
         self.load().add_ports(ports.clone());
-        for Port { node, session, .. } in ports {
-            self.world.deliver(node, Input::Open { session, name: name.to_owned() });
+        for Port { node, door, .. } in ports {
+            match door {
+                Door::Session { session, .. } => {
+                    self.world.deliver(node, Input::Open { session, name: name.to_owned() });
+                }
+                Door::Attached { .. } => self.world.boot(node),
+            }
         }
         self.wait(10 * SECOND, "no gateway opened the volume", Load::is_open)?;
         self.world.write_to_name(group);
         self.wait(10 * SECOND, "a volume was written, and no disk heard of it", Load::has_names)?;
         self.world.run_until(self.world.time.now_ns() + 3 * SECOND);
         Ok(())
+    }
+
+    /// A client on a machine, which does not run yet, and will be attached to this gateway alone.
+    fn attach(&mut self, machine: u32, gateway: usize, volume: &str) -> usize {
+        let node = self.world.add_client(volume.to_owned());
+        let gateway = self.world.nodes[gateway].id();
+        self.world.nodes[node].keep_to(gateway);
+        self.clients[machine as usize].push(node);
+        node
+    }
+
+    /// Who stands on whose machine, from now on.
+    fn place_nodes(&mut self) {
+        if self.machines == Machines::default() {
+            return;
+        }
+        let gateways = self.world.nodes.matching(|node| matches!(node.kind(), Kind::Gateway(..)));
+        let bricks = self.world.nodes.matching(|node| matches!(node.kind(), Kind::Brick(_)));
+        let wires = self.world.physics.wires().expect("a world in which things take time");
+        let mut machines = Vec::new();
+        for nodes in self.clients.iter().filter(|nodes| !nodes.is_empty()) {
+            nodes.iter().for_each(|node| wires.settle_at(*node, nodes[0]));
+            machines.push(nodes[0]);
+        }
+        match self.machines.gateways_on_bricks {
+            true => {
+                gateways.iter().zip(&bricks).for_each(|(gateway, brick)| wires.settle_at(*gateway, *brick))
+            }
+            false if machines.is_empty() => machines = gateways,
+            false => {}
+        }
+        wires.name_clients(machines);
+    }
+
+    /// What crossed memories since it is counted.
+    fn crossings(&mut self) -> Result<Crossings, TimedError> {
+        let names: Vec<String> = self.volumes.iter().map(|plan| plan.name.clone()).collect();
+        let mut members = Vec::new();
+        for name in names {
+            let map = self.world.map_of(name);
+            let map = map.ok_or_else(|| TimedError::Failed("the directory answers no more".to_owned()))?;
+            let brick = |brick: &BrickId| self.placed.order[brick.0 as usize - 1] as u32;
+            members.push(
+                map.groups.first().map_or_else(Vec::new, |view| view.members.iter().map(brick).collect()),
+            );
+        }
+        let mut crossings = Crossings { members, ..Crossings::default() };
+        crossings.bricks = vec![Crossed::default(); self.depths.len()];
+        let nodes = 0..self.world.nodes.len();
+        let kinds: Vec<(usize, Kind)> =
+            nodes.map(|node| (node, self.world.nodes[node].kind().clone())).collect();
+        let wires = self.world.physics.wires().expect("a world in which things take time");
+        for (node, kind) in kinds {
+            let crossed = wires.crossed(node);
+            match kind {
+                Kind::Client(..) => crossings.clients += crossed,
+                Kind::Gateway(..) => crossings.gateways += crossed,
+                Kind::Brick(id) => crossings.bricks[self.placed.order[id.0 as usize - 1]] += crossed,
+                Kind::Directory | Kind::Operator => {}
+            }
+        }
+        Ok(crossings)
     }
 
     fn wait(
@@ -486,8 +616,7 @@ impl Timed {
         worked
     }
 
-    fn finish(mut self, scheme: &'static str) -> Measured {
-        let (now, done) = (Time(self.world.time.now_ns()), self.done());
+    fn finish(mut self, scheme: &'static str, (now, done): (Time, Done)) -> Measured {
         let load = *self.world.load.take().expect("it has a load");
         let mut measured = load.finish(scheme, now);
         measured.events = self.events;
@@ -546,7 +675,8 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
             are_small: false,
         },
         volumes,
-        load: Clients { clients: 0, actors: 0, window: 0, operations: 1 },
+        // A client that is attached has as many requests outstanding as come.
+        load: Clients { clients: 0, actors: 0, window: usize::MAX, operations: 1 },
         phases: Phases { safety_ns: 0, liveness_ns: 0 },
         upkeep: Upkeep {
             rebuild_after_s: 86_400,

@@ -1,7 +1,6 @@
 //! Streams that share bricks: volumes on sets of bricks that may overlap, how requests take their turns there, and what each
 //! volume was served.
 
-use super::load::Port;
 use super::{Timed, TimedError};
 use crate::checkers::Violation;
 use crate::options::VolumePlan;
@@ -99,11 +98,9 @@ impl Timed {
             self.world.run_until(self.world.time.now_ns() + TOLD_NS);
             self.world.create_volume(&plan).map_err(failed)?;
             let holders = u32::from(volume.layout.copies());
-            let session = |at: u32| u64::from(number * self.gateways + at);
-            let port =
-                |(at, node): (u32, &usize)| Port { node: *node, session: session(at), volume: None, holders };
-            self.open((0..).zip(gateways).map(port).collect(), number, &plan.name)?;
-            if !volume.gateways.is_empty() {
+            let through = if self.machines.clients > 0 { &volume.gateways[..] } else { &[] };
+            self.open((number, holders), &plan.name, (gateways, through))?;
+            if !volume.gateways.is_empty() && self.machines.clients == 0 {
                 self.load().ask_through(number, &volume.gateways);
             }
         }

@@ -5,6 +5,7 @@
 
 use super::World;
 use super::event::{Event, Input, Output};
+use super::physics::timed::Coded;
 use super::transport::{coded_for, coded_from};
 use crate::timed::Hosts as Plan;
 use base::{HashMap, Payload};
@@ -313,7 +314,7 @@ impl World {
                 self.want_turn(Who::Worker(node));
             }
             _ => {
-                let done_ns = self.physics.compute(now_ns, node, computation.bytes());
+                let done_ns = self.physics.compute(now_ns, node, Coded::from(&computation));
                 let input = Input::Computed { number, made: computation.run() };
                 self.time.at(done_ns, Event::Node { node, life, input });
             }
@@ -363,7 +364,7 @@ impl World {
 fn note_input(work: &mut Work, input: &Input, codes: bool) {
     let (kind, payload) = match input {
         Input::Packet { packet, .. } => {
-            add_coded(work, coded_from(packet), codes);
+            add_coded(work, coded_from(packet).added_bytes, codes);
             (Kind::Packet, &packet.payload)
         }
         Input::SessionIo { payload, .. } => (Kind::Request, payload),
@@ -379,7 +380,7 @@ fn note_output(work: &mut Work, output: &Output, codes: bool) {
             return add_coded(work, computation.bytes(), codes);
         }
         Output::Send { packet, .. } => {
-            add_coded(work, coded_for(packet), codes);
+            add_coded(work, coded_for(packet).added_bytes, codes);
             work.add(Kind::Packet, 1.0);
             packet.payload.len()
         }

@@ -303,6 +303,7 @@ impl World {
                 self.client_has(Task::Answer { tag, result, payload });
             }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
+            Output::Attached(found) if self.load.is_some() => self.on_load_attached(node, found),
             Output::Attached(found) => self.on_attached(node, found),
         }
     }

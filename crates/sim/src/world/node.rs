@@ -38,6 +38,8 @@ pub(crate) struct Node {
     /// What its disks' heads did, and its caches hit, in runs that are over.
     past: (Served, u64),
     clock: Clock,
+    /// The only gateway that it is connected with, where it was told one.
+    gateway: Option<NodeId>,
     process: Option<Process>,
 }
 
@@ -81,8 +83,19 @@ impl Node {
             shelves: Vec::new(),
             past: (Served::default(), 0),
             clock,
+            gateway: None,
             process: None,
         }
+    }
+
+    /// From now on it goes to no other gateway.
+    pub(crate) fn keep_to(&mut self, gateway: NodeId) {
+        self.gateway = Some(gateway);
+    }
+
+    /// Whether it connects with that one, if it is told of it.
+    pub(super) fn may_reach(&self, peer: NodeId) -> bool {
+        !matches!(peer, NodeId::Gateway(_)) || self.gateway.is_none_or(|gateway| gateway == peer)
     }
 
     pub(crate) fn id(&self) -> NodeId {

@@ -3,7 +3,8 @@
 use super::World;
 use super::event::{Event, Input};
 use super::net::{Pair, pair};
-use super::physics::timed::Parcel;
+use super::physics::timed::{Coded, Parcel};
+use crate::timed::Class;
 use crate::units::{MS, SECOND};
 use base::NodeId;
 use wire::{Change, Message, Packet};
@@ -31,8 +32,9 @@ impl World {
         if self.is_lost(&packet.message) {
             return;
         }
-        let (content_bytes, coded_bytes) = (packet.payload.len() as u64, coded_for(&packet));
-        let parcel = Parcel { is_between_bricks, content_bytes, coded_bytes };
+        let (content_bytes, coded) = (packet.payload.len() as u64, coded_for(&packet));
+        let class = Class::of((sender, to), &packet);
+        let parcel = Parcel { is_between_bricks, content_bytes, coded, class };
         let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target, parcel) else { return };
         self.faults.note_arrivals(&arrivals);
         let life = self.nodes[target].life();
@@ -42,7 +44,7 @@ impl World {
             self.time.at(at_ns + late_ns, event(packet.clone()));
         }
         if let Some(at_ns) = arrivals.first_ns {
-            let arrived = match self.physics.takes_in() {
+            let arrived = match self.physics.takes_in(from, target) {
                 true => Event::Port { node: target, life, from: sender, packet },
                 false => event(packet),
             };
@@ -55,7 +57,8 @@ impl World {
         let now_ns = self.time.now_ns();
         // Nobody waits for that: it is done at the latest when the disk has it.
         self.physics.code(now_ns, node, coded_from(&packet));
-        let there_ns = self.physics.take_in(now_ns, node, packet.payload.len() as u64);
+        let class = Class::of((from, self.nodes[node].id()), &packet);
+        let there_ns = self.physics.take_in(now_ns, node, (class, packet.payload.len() as u64));
         let life = self.nodes[node].life();
         self.time.at(there_ns, Event::Node { node, life, input: Input::Packet { from, packet } });
     }
@@ -88,6 +91,9 @@ impl World {
     /// From now on `node` keeps a connection to `peer`.
     pub(super) fn want(&mut self, node: usize, peer: NodeId) {
         let Some(target) = self.nodes.slot(peer).filter(|&target| target != node) else { return };
+        if !self.nodes[node].may_reach(peer) {
+            return;
+        }
         if !self.nodes[target].is_gone() && self.physics.net_mut().want(node, target) {
             let delay_ns = self.physics.draw().between(MS / 5, 2 * MS);
             self.try_connect(pair(node, target), delay_ns);
@@ -186,19 +192,18 @@ impl World {
     }
 }
 
-/// Content that a brick multiplied or added for what it says: an old block and a new one, for their difference.
-pub(super) fn coded_for(packet: &Packet) -> u64 {
+/// What a brick computed for what it says: the difference of an old block and a new one.
+pub(super) fn coded_for(packet: &Packet) -> Coded {
     match packet.message {
-        Message::Prepared { .. } => packet.payload.len() as u64,
-        _ => 0,
+        Message::Prepared { .. } => Coded::sum(packet.payload.len() as u64),
+        _ => Coded::default(),
     }
 }
 
-/// Content that a brick multiplies or adds because of what it is told, before that is on its disk: the difference that
-/// parity takes in.
-pub(super) fn coded_from(packet: &Packet) -> u64 {
+/// What a brick computes because of what it is told, before that is on its disk: parity takes in a difference.
+pub(super) fn coded_from(packet: &Packet) -> Coded {
     match packet.message {
-        Message::Prepare { change: Change::Xor { .. }, .. } => packet.payload.len() as u64,
-        _ => 0,
+        Message::Prepare { change: Change::Xor { .. }, .. } => Coded::sum(packet.payload.len() as u64),
+        _ => Coded::default(),
     }
 }

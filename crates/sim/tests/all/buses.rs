@@ -59,7 +59,7 @@ fn reads_cross_the_memory_of_their_gateway_once() {
 
 #[test]
 fn the_io_bus_carries_what_the_memory_does() {
-    let buses = Buses { memory: Some(10 * RATE), io: Some(RATE), xor: None };
+    let buses = Buses { memory: Some(10 * RATE), io: Some(RATE), ..Buses::default() };
     assert_full("the I/O bus", carried(&Cluster { buses, ..cluster() }, 1.0, BYTES + MESSAGE));
 }
 

@@ -2,6 +2,7 @@
 
 mod buses;
 mod checkers;
+mod crossings;
 mod drive_reference;
 mod hostile;
 mod hosts;

@@ -7,12 +7,12 @@ pub(crate) mod timed;
 
 use super::bay::Bay;
 use super::net::Net;
-use crate::timed::Hardware;
+use crate::timed::{Class, Hardware};
 use crate::units::{MS, SECOND};
 use model::link::Arrivals;
 use model::{Draw, PowerCut};
 use store::IoKind;
-use timed::{Parcel, Wires};
+use timed::{Coded, Parcel, Wires};
 
 /// A disk's access that has begun.
 pub(super) struct Access {
@@ -79,37 +79,45 @@ impl Physics {
         Some(match &mut self.ways {
             Ways::Faulty => link.send(now_ns, &config, &mut self.draw),
             Ways::Timed(wires) => {
-                let first_ns = Some(wires.send(now_ns, from, parcel));
+                let first_ns = Some(wires.send(now_ns, (from, to), parcel));
                 Arrivals { first_ns, second_ns: None, reordered: false }
             }
         })
     }
 
-    /// Whether a packet that has come to a node still has something to pass before it is in the node's memory.
-    pub(super) fn takes_in(&self) -> bool {
-        matches!(&self.ways, Ways::Timed(wires) if wires.takes_in())
+    /// What content passes, where that takes time.
+    pub(crate) fn wires(&mut self) -> Option<&mut Wires> {
+        match &mut self.ways {
+            Ways::Timed(wires) => Some(wires),
+            Ways::Faulty => None,
+        }
     }
 
-    /// When a packet with such content, which has come to `node` now, is in its memory.
-    pub(super) fn take_in(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+    /// Whether a packet that has come from one node to another still has something to pass before it is in the other's memory.
+    pub(super) fn takes_in(&self, from: usize, to: usize) -> bool {
+        matches!(&self.ways, Ways::Timed(wires) if wires.takes_in() && !wires.are_together(from, to))
+    }
+
+    /// When a packet with such content, which has come to `node` now and counts as that, is in its memory.
+    pub(super) fn take_in(&mut self, now_ns: u64, node: usize, what: (Option<Class>, u64)) -> u64 {
         match &mut self.ways {
-            Ways::Timed(wires) => wires.take_in(now_ns, node, content_bytes),
+            Ways::Timed(wires) => wires.take_in(now_ns, node, what),
             Ways::Faulty => now_ns,
         }
     }
 
-    /// When the XOR engine of `node` has multiplied and added so much content.
-    pub(super) fn code(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+    /// When the XOR engine of `node` has done that.
+    pub(super) fn code(&mut self, now_ns: u64, node: usize, coded: Coded) -> u64 {
         match &mut self.ways {
-            Ways::Timed(wires) => wires.code(now_ns, node, content_bytes),
+            Ways::Timed(wires) => wires.code(now_ns, node, coded),
             Ways::Faulty => now_ns,
         }
     }
 
     /// When something is computed that `node` wants now: when the XOR engine is done, or a processor was free for it.
-    pub(super) fn compute(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+    pub(super) fn compute(&mut self, now_ns: u64, node: usize, coded: Coded) -> u64 {
         match &mut self.ways {
-            Ways::Timed(_) => self.code(now_ns, node, content_bytes),
+            Ways::Timed(_) => self.code(now_ns, node, coded),
             Ways::Faulty => {
                 // Now and then others have the processors, and sometimes for long.
                 let longest_ns = match self.draw.below(100) {
@@ -122,10 +130,10 @@ impl Physics {
         }
     }
 
-    /// When such content has gone from memory to a disk of `node`, or from there to memory.
-    pub(super) fn cross_for_disk(&mut self, now_ns: u64, node: usize, content_bytes: u64) -> u64 {
+    /// When so many bytes have gone from memory to a disk of `node`, or from there to memory.
+    pub(super) fn cross_for_disk(&mut self, now_ns: u64, node: usize, bytes: u64) -> u64 {
         match &mut self.ways {
-            Ways::Timed(wires) => wires.cross_for_disk(now_ns, node, content_bytes),
+            Ways::Timed(wires) => wires.cross_for_disk(now_ns, node, bytes),
             Ways::Faulty => now_ns,
         }
     }

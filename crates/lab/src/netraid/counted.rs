@@ -1,0 +1,324 @@
+//! What an operation places on memories and in messages: counted from the machines that do it, one after another in a quiet cluster.
+
+use super::setup::{Bed, PROTOCOLS, Topology, is_papers};
+use crate::cell::{Cell, Row};
+use crate::claim::{Claim, claim};
+use crate::error::LabError;
+use crate::experiment::{Job, Point, Runs, Sample, Scale, Table};
+use crate::parameters::Parameters;
+use crate::plot::{Axis, Chart, Series, Spot};
+use base::Time;
+use core::time::Duration;
+use proto::layout::Layout;
+use serde_json::json;
+use sim::timed::{self, Arrival, Cluster, Conditions, Crossed, Crossings, Length, Workload};
+
+/// What the figures that count depend on, beside what all do.
+pub(super) const ASSUMED: &[&str] = &["operations"];
+
+/// Between two operations: longer than any takes, with its decision and its way to disks.
+const GAP: Duration = Duration::from_millis(50);
+/// Data units of the paper's rank of five.
+pub(super) const DATA: u64 = 4;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Operation {
+    Read,
+    /// Of one unit.
+    SmallWrite,
+    /// Of all units of a stripe.
+    FullStripe,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Raid {
+    /// Two copies.
+    One,
+    /// Four data units and their parity.
+    Four,
+}
+
+impl Operation {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::SmallWrite => "small write",
+            Operation::FullStripe => "full stripe",
+        }
+    }
+}
+
+impl Raid {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Raid::One => "RAID 1",
+            Raid::Four => "RAID 4",
+        }
+    }
+
+    fn layout(self) -> Layout {
+        match self {
+            Raid::One => Layout::Raid1 { copies: 2 },
+            Raid::Four => Layout::Raid4 { data: DATA as u8 },
+        }
+    }
+}
+
+/// Operations of one kind under a protocol.
+pub(super) struct Counted {
+    protocol: &'static str,
+    raid: Raid,
+    operation: Operation,
+    cluster: Cluster,
+    unit_bytes: u64,
+    /// Which data unit of a stripe is read or written.
+    unit: u64,
+    operations: u64,
+}
+
+impl Counted {
+    pub(super) fn new(bed: Bed<'_>, protocol: &'static str, (raid, operation): (Raid, Operation)) -> Counted {
+        let width = u32::from(raid.layout().width());
+        // The first member coordinates where a brick does.
+        let is_apart = raid == Raid::Four
+            && operation != Operation::FullStripe
+            && bed.parameters.flag("coordinator_apart");
+        Counted {
+            protocol,
+            raid,
+            operation,
+            cluster: bed.cluster(bed.ram_disks(), width, Topology::of(protocol)),
+            unit_bytes: bed.unit_bytes(),
+            unit: u64::from(is_apart),
+            operations: bed.parameters.count("operations"),
+        }
+    }
+
+    fn units(&self) -> u64 {
+        if self.operation == Operation::FullStripe { DATA } else { 1 }
+    }
+
+    fn arrivals(&self) -> impl Iterator<Item = Arrival> + use<> {
+        let sectors = self.unit_bytes / base::SECTOR_BYTES;
+        let (unit, units, is_write) = (self.unit, self.units(), self.operation != Operation::Read);
+        let stripe = u64::from(self.raid.layout().data());
+        (0..self.operations).map(move |number| Arrival {
+            at: Time(number * GAP.as_nanos() as u64),
+            sector: (number * stripe + unit) * sectors,
+            count: (units * sectors) as u32,
+            is_write,
+        })
+    }
+}
+
+impl Job for Counted {
+    fn describe(&self) -> serde_json::Value {
+        json!({
+            "job": "counted", "protocol": self.protocol, "raid": self.raid.name(),
+            "operation": self.operation.name(), "unit_bytes": self.unit_bytes, "unit": self.unit,
+            "operations": self.operations, "cluster": format!("{:?}", self.cluster),
+        })
+    }
+
+    fn run(&self, seed: u64) -> Result<Sample, String> {
+        let protocol = self.protocol.parse();
+        let conditions = Conditions {
+            layout: Some(self.raid.layout()),
+            protocol: protocol.map_err(|error| format!("{error}"))?,
+            unit_bytes: Some(self.unit_bytes),
+            counts_crossings: Some(GAP),
+            are_blocks: true,
+            ..Conditions::default()
+        };
+        let length = Length { warmup: 0, requests: u64::MAX };
+        let workload = Workload::Stream(Box::new(self.arrivals()));
+        let lived = timed::live_through(&self.cluster, workload, length, &conditions, seed)
+            .map_err(|error| error.to_string())?;
+        let mut sample = Sample {
+            simulated_ns: (lived.measured.simulated_s * 1e9) as u64,
+            events: lived.measured.events,
+            ..Sample::default()
+        };
+        for (participant, crossed) in PARTICIPANTS.iter().zip(self.participants(&lived.crossings)) {
+            for (counted, count) in COUNTED.iter().zip(self.each(&crossed)) {
+                sample.values.insert(key(participant, counted), count);
+            }
+        }
+        Ok(sample)
+    }
+}
+
+/// Whose counts stand in a table.
+const PARTICIPANTS: [&str; 6] = ["client", "coordinator", "data_brick", "parity_brick", "bricks", "total"];
+/// What is counted: stripe units that cross memory, messages of the request, and messages that tell of a decision.
+const COUNTED: [&str; 3] = [UNITS, "messages", "decisions"];
+const UNITS: &str = "units";
+
+fn key(participant: &str, counted: &str) -> String {
+    format!("{participant} {counted}")
+}
+
+impl Counted {
+    /// What was counted for an operation.
+    fn each(&self, crossed: &Crossed) -> [f64; 3] {
+        let operations = self.operations as f64;
+        let units = crossed.bytes() as f64 / self.unit_bytes as f64;
+        [units, crossed.messages() as f64, crossed.decisions() as f64].map(|count| count / operations)
+    }
+
+    /// Who did what, as [`PARTICIPANTS`] has them. The data brick is the one of the unit that is read or written, the parity brick the last
+    /// one; the second of two copies.
+    fn participants(&self, crossings: &Crossings) -> [Crossed; 6] {
+        let slot = |slot: usize| crossings.bricks[crossings.members[0][slot] as usize];
+        let last = crossings.members[0].len() - 1;
+        let bricks = crossings.bricks.iter().fold(Crossed::default(), |sum, more| sum + *more);
+        let (client, coordinator) = match Topology::of(self.protocol) {
+            Topology::Direct => (crossings.gateways, Crossed::default()),
+            Topology::Gateway => (crossings.clients, crossings.gateways),
+        };
+        let total = client + coordinator + bricks;
+        [client, coordinator, slot(self.unit as usize), slot(last), bricks, total]
+    }
+}
+
+/// What section 3 counts for an operation: crossings by participant.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Form {
+    pub(super) client: f64,
+    pub(super) coordinator: f64,
+    pub(super) bricks: f64,
+}
+
+impl Form {
+    pub(super) const fn new(client: f64, coordinator: f64, bricks: f64) -> Form {
+        Form { client, coordinator, bricks }
+    }
+
+    pub(super) fn total(self) -> f64 {
+        self.client + self.coordinator + self.bricks
+    }
+}
+
+/// A figure that counts: its operations, and what the paper counts for each.
+pub(super) struct Counting {
+    pub(super) operations: &'static [(Raid, Operation)],
+    pub(super) form: fn(Topology, (Raid, Operation)) -> Form,
+}
+
+impl Counting {
+    pub(super) fn points(&self, parameters: &Parameters, _: Scale) -> Result<Vec<Point>, LabError> {
+        let bed = Bed { parameters };
+        let point = |(what, protocol): ((Raid, Operation), &'static str)| {
+            let point = Point::new(Counted::new(bed, protocol, what));
+            point.with("layout", what.0.name()).with("protocol", protocol)
+        };
+        Ok(self.cases().map(point).collect())
+    }
+
+    fn cases(&self) -> impl Iterator<Item = ((Raid, Operation), &'static str)> {
+        self.operations.iter().flat_map(|what| PROTOCOLS.iter().map(|protocol| (*what, *protocol)))
+    }
+
+    /// Three rows a point, for what is counted.
+    pub(super) fn rows(runs: &Runs) -> Vec<Row> {
+        let row = |(labels, sample): &(Row, Sample), counted: &str| {
+            let labels = labels.clone().with("counted", counted);
+            PARTICIPANTS.iter().fold(labels, |row, participant| {
+                row.with(*participant, sample.value(&key(participant, counted)))
+            })
+        };
+        runs.runs.iter().flat_map(|run| COUNTED.map(|counted| row(run, counted))).collect()
+    }
+
+    /// A claim for each participant of each operation, where the protocol is one that the paper counts.
+    pub(super) fn claims(&self, table: &Table) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        for ((raid, operation), protocol) in self.cases() {
+            // Only where parity is computed from old content does it matter by whom.
+            if !is_papers(protocol) && (raid, operation) == (Raid::Four, Operation::SmallWrite) {
+                continue;
+            }
+            let form = (self.form)(Topology::of(protocol), (raid, operation));
+            let counts = [
+                ("client", form.client),
+                ("coordinator", form.coordinator),
+                ("bricks", form.bricks),
+                ("total", form.total()),
+            ];
+            for (participant, count) in counts {
+                let what =
+                    format!("{} {}, {}: {participant} (units)", raid.name(), operation.name(), protocol);
+                let measured = figure(table, raid, protocol, participant);
+                claims.push(claim(what, count, measured, [count, count]));
+            }
+        }
+        claims
+    }
+
+    /// A picture for each operation: what each protocol places on client, coordinator and bricks.
+    pub(super) fn charts(&self, id: &str, table: &Table) -> Vec<Chart> {
+        let chart = |(letter, what): (char, &(Raid, Operation))| {
+            let groups = PROTOCOLS.iter().map(|protocol| (*protocol).to_owned()).collect();
+            let series = ["client", "coordinator", "bricks"].map(|participant| {
+                let spot = |(at, protocol): (usize, &&str)| Spot {
+                    x: at as f64,
+                    y: figure(table, what.0, protocol, participant),
+                    ci95: None,
+                };
+                Series {
+                    name: participant.to_owned(),
+                    spots: PROTOCOLS.iter().enumerate().map(spot).collect(),
+                }
+            });
+            let title = format!("{} {}: memory load", what.0.name(), what.1.name());
+            let y = Axis::new("crossings of memory buses", "units");
+            Chart::bars(&format!("{id}.{letter}"), &title, y, groups, series.into())
+        };
+        ('a'..).zip(self.operations).map(chart).collect()
+    }
+}
+
+/// Units that an operation moves across the memory of a participant.
+pub(super) fn figure(table: &Table, raid: Raid, protocol: &str, participant: &str) -> f64 {
+    let cells = [
+        ("layout", Cell::from(raid.name())),
+        ("protocol", Cell::from(protocol)),
+        ("counted", Cell::from(UNITS)),
+    ];
+    table.number(&cells, participant)
+}
+
+/// What a reader of these tables must know.
+pub(super) fn notes() -> Vec<String> {
+    vec![
+        "A unit is a stripe unit of content; what a message has beside its content is not counted. Bricks have no cache, so that all that is read comes \
+         from a disk."
+            .to_owned(),
+        "A decision is one message to a member, which is not answered. The paper counts two messages of a commit exchange for each member."
+            .to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netraid::experiments;
+    use crate::papers::parameters;
+
+    /// All that running machines cross is what can be counted by hand, to the last unit.
+    #[test]
+    fn each_protocol_crosses_what_section_3_counts() {
+        let parameters = parameters("network-raid").with("operations", crate::parameters::Value::Number(4.0));
+        for experiment in experiments().iter().take(3) {
+            let points = experiment.points(&parameters, Scale::Quick).unwrap();
+            let run = |point: Point| (point.labels, point.job.run(1).unwrap());
+            let runs = Runs { runs: points.into_iter().map(run).collect() };
+            let rows = experiment.rows(&runs);
+            let claims = experiment.claims(&Table(&rows));
+            assert!(claims.len() >= 8, "{}", experiment.id());
+            for claim in claims {
+                assert!(claim.holds, "{claim:?}");
+            }
+        }
+    }
+}

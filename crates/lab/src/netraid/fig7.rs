@@ -1,0 +1,60 @@
+//! Figure 7: what writes of full stripes place on memories, and in messages.
+
+use super::counted::{self, Counting, Form, Operation, Raid};
+use super::setup::{self, Topology};
+use crate::cell::Row;
+use crate::claim::Claim;
+use crate::error::LabError;
+use crate::experiment::{Experiment, Point, Runs, Scale, Table};
+use crate::parameters::Parameters;
+use crate::plot::Chart;
+
+pub(super) struct Fig7;
+
+const COUNTING: Counting = Counting { operations: &[(Raid::Four, Operation::FullStripe)], form };
+
+/// Four units go to the XOR engine and a parity comes; five are sent, received and go to disks.
+fn form(topology: Topology, _: (Raid, Operation)) -> Form {
+    match topology {
+        Topology::Direct => Form::new(10.0, 0.0, 10.0),
+        Topology::Gateway => Form::new(4.0, 14.0, 10.0),
+    }
+}
+
+impl Experiment for Fig7 {
+    fn id(&self) -> &str {
+        "netraid.fig7"
+    }
+
+    fn paper(&self) -> &str {
+        "network-raid"
+    }
+
+    fn title(&self) -> &str {
+        "Full stripes: crossings of memory buses, and messages"
+    }
+
+    fn assumptions(&self) -> Vec<&str> {
+        [setup::ASSUMED, counted::ASSUMED].concat()
+    }
+
+    fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
+        COUNTING.points(parameters, scale)
+    }
+
+    fn rows(&self, runs: &Runs) -> Vec<Row> {
+        Counting::rows(runs)
+    }
+
+    fn claims(&self, table: &Table) -> Vec<Claim> {
+        COUNTING.claims(table)
+    }
+
+    fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
+        COUNTING.charts(self.id(), table)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        counted::notes()
+    }
+}
