@@ -174,10 +174,10 @@ fn percent(share: f64) -> String {
 
 fn describe_brick(brick: &BrickSpec) -> String {
     let BrickSpec { drive, options, policy, depth, stripe_bytes, speed, .. } = brick;
-    let BrickSpec { cache_bytes, journal_bytes, data_bytes, .. } = brick;
+    let BrickSpec { cache_bytes, journal_bytes, data_bytes, writes_through, .. } = brick;
     let name = drive.name();
     format!(
-        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?}"
+        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?} {writes_through}"
     )
 }
 

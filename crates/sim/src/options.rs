@@ -72,6 +72,8 @@ pub(crate) struct VolumePlan {
     pub(crate) unit_blocks: u32,
     /// Rows of stripe units whose blocks are written whole.
     pub(crate) hot_stripes: u64,
+    /// Groups that hold its extents, where none of them is far.
+    pub(crate) spread: u32,
     /// More of them, in an extent that another group holds; 0 for a volume of one group.
     pub(crate) far_stripes: u64,
     /// Where that extent begins, once the volume's id says which group holds it.
@@ -133,7 +135,7 @@ impl VolumePlan {
 
     /// How many groups it has.
     pub(crate) fn groups(&self) -> u32 {
-        if self.far_stripes > 0 { 2 } else { 1 }
+        if self.far_stripes > 0 { 2 } else { self.spread }
     }
 
     /// Blocks that it must have room for: with several groups, enough extents for one of them to lie on the second.
@@ -516,6 +518,7 @@ fn draw_volume(draw: &mut Draw, number: u64, layouts: &[Layout]) -> VolumePlan {
         stream: StreamId(number as u32),
         unit_blocks: *draw.pick(&[1, 2, 4, 4]),
         hot_stripes: draw.between(1, 3),
+        spread: 1,
         far_stripes: if draw.percent(50) { draw.between(1, 2) } else { 0 },
         far_block: 0,
         sector_blocks: draw.between(0, 2),

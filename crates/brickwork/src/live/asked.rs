@@ -260,7 +260,9 @@ fn rounding(said: &[Shape]) -> Option<String> {
 /// Every request must fit into the volume and into one of NBD's.
 fn check_sizes(sizes: Sizes, sectors: u64) -> Result<()> {
     let (field, blocks) = match sizes {
-        Sizes::Blocks(blocks) | Sizes::Chunks(blocks) => ("bytes is", f64::from(blocks)),
+        Sizes::Blocks(blocks) | Sizes::Chunks(blocks) | Sizes::Spaced { blocks, .. } => {
+            ("bytes is", f64::from(blocks))
+        }
         // It may begin with the last sector of a block.
         Sizes::Fixed(count) => ("bytes is", f64::from((count + BLOCK_SECTORS - 1).div_ceil(BLOCK_SECTORS))),
         Sizes::Uniform { most, .. } => {

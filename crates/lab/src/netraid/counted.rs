@@ -1,8 +1,10 @@
 //! What an operation places on memories and in messages: counted from the machines that do it, one after another in a quiet cluster.
 
-use super::setup::{Bed, PROTOCOLS, Topology, is_papers};
+use super::setup::{
+    Bed, ClusterShape, DIRECT_SLOCK, DIRECT_TS, Disks, GW_SLOCK, GW_TS, PROTOCOLS, Topology, find, is_papers,
+};
 use crate::cell::{Cell, Row};
-use crate::claim::{Claim, claim};
+use crate::claim::{Claim, claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
@@ -87,7 +89,16 @@ impl Counted {
             protocol,
             raid,
             operation,
-            cluster: bed.cluster(bed.ram_disks(), width, Topology::of(protocol)),
+            cluster: bed.cluster(
+                bed.brick(Disks::Ram, 0),
+                ClusterShape {
+                    bricks: width,
+                    topology: Topology::of(protocol),
+                    clients: 1,
+                    gateways_on_bricks: false,
+                    client_link_us: None,
+                },
+            ),
             unit_bytes: bed.unit_bytes(),
             unit: u64::from(is_apart),
             operations: bed.parameters.count("operations"),
@@ -286,6 +297,42 @@ pub(super) fn figure(table: &Table, raid: Raid, protocol: &str, participant: &st
         ("counted", Cell::from(UNITS)),
     ];
     table.number(&cells, participant)
+}
+
+/// The text's "no difference in memory traffic" between locks and stamps, for each who coordinates.
+pub(super) fn same_for_locks_and_stamps(table: &Table, raid: Raid) -> Vec<Claim> {
+    let pairs = [(DIRECT_SLOCK, DIRECT_TS), (GW_SLOCK, GW_TS)];
+    let pairs = pairs.into_iter().filter_map(|(slock, ts)| Some((find(slock)?, find(ts)?)));
+    let total = |protocol: &str| figure(table, raid, protocol, "total");
+    pairs
+        .map(|(slock, ts)| {
+            let what = format!("{}: total, {slock} less {ts} (units)", raid.name());
+            claim(what, 0.0, total(slock) - total(ts), [0.0, 0.0])
+        })
+        .collect()
+}
+
+/// Of full stripes: a client that coordinates has the most to do, and all together the least.
+pub(super) fn direct_is_extreme(table: &Table) -> Vec<Claim> {
+    let of = |participant: &str, is_direct: bool| {
+        let meant =
+            PROTOCOLS.iter().filter(|protocol| (Topology::of(protocol) == Topology::Direct) == is_direct);
+        meant.map(|protocol| figure(table, Raid::Four, protocol, participant)).collect::<Vec<f64>>()
+    };
+    let most = |of: &[f64]| of.iter().copied().fold(f64::NAN, f64::max);
+    let least = |of: &[f64]| of.iter().copied().fold(f64::NAN, f64::min);
+    vec![
+        shape(
+            "total, direct over the least of the others",
+            most(&of("total", true)) / least(&of("total", false)),
+            [0.0, 0.99],
+        ),
+        shape(
+            "client, direct over the most of the others",
+            least(&of("client", true)) / most(&of("client", false)),
+            [1.01, 1e3],
+        ),
+    ]
 }
 
 /// What a reader of these tables must know.

@@ -1,9 +1,9 @@
 //! Figure 6: what small writes place on memories, and in messages.
 
 use super::counted::{self, Counting, Form, Operation, Raid};
-use super::setup::{self, Topology};
+use super::setup::{self, DIRECT_TS, GW_TS, Topology, find, is_papers};
 use crate::cell::Row;
-use crate::claim::Claim;
+use crate::claim::{Claim, claim};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::parameters::Parameters;
@@ -51,7 +51,16 @@ impl Experiment for Fig6 {
     }
 
     fn claims(&self, table: &Table) -> Vec<Claim> {
-        COUNTING.claims(table)
+        let client = |protocol: &str| counted::figure(table, Raid::Four, protocol, "client");
+        let mut claims = COUNTING.claims(table);
+        if let (Some(direct), Some(gw)) = (find(DIRECT_TS), find(GW_TS))
+            && is_papers(direct)
+        {
+            let what = format!("RAID 4: client, {direct} over {gw}: \"7 or 8 times\"");
+            claims.push(claim(what, 7.5, client(direct) / client(gw), [7.0, 8.0]));
+        }
+        claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
+        claims
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {

@@ -47,7 +47,10 @@ impl Experiment for Fig7 {
     }
 
     fn claims(&self, table: &Table) -> Vec<Claim> {
-        COUNTING.claims(table)
+        let mut claims = COUNTING.claims(table);
+        claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
+        claims.extend(counted::direct_is_extreme(table));
+        claims
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {

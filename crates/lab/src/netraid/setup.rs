@@ -3,7 +3,7 @@
 //! Reading order: [`PROTOCOLS`] (which protocols figures have), [`Topology`] (who coordinates under them), [`Bed`] (what is assumed).
 
 use crate::parameters::Parameters;
-use model::drive::{DriveModel, find};
+use model::drive::{self, DriveModel};
 use sim::timed::{BrickSpec, Buses, Cluster, Machines, Network, Scheme, WriteRelease};
 use std::sync::Arc;
 
@@ -17,10 +17,43 @@ pub(super) const ASSUMED: &[&str] = &[
     "io_megabits_per_second",
     "disks",
     "nvram_mib",
+    "writes_through",
 ];
 
 /// All protocols of the figures, by the names that volumes have, in the order of Table 1: a line each.
-pub(super) const PROTOCOLS: &[&str] = &["direct,ts,2pcw", "gw,ts,2pcw"];
+pub(super) const PROTOCOLS: &[&str] =
+    &["direct,none,none", "direct,slock,none", "direct,ts,2pcw", "gw,slock,none", "gw,ts,2pcw"];
+
+/// Those of Figure 12, with the order of writes that volumes have where nobody says.
+pub(super) const CONTENDED: &[&str] = &[
+    "direct,none,none",
+    "direct,slock,none",
+    "direct,dlock,none",
+    "direct,ts,2pcw",
+    "direct,ts-wait,2pcw",
+    "direct,hybrid,2pcw",
+    "gw,ts,2pcw",
+];
+
+/// The paper's names of protocols that its text tells apart.
+pub(super) const DIRECT_NONE: &str = "direct,none,none";
+pub(super) const DIRECT_SLOCK: &str = "direct,slock,none";
+pub(super) const DIRECT_TS: &str = "direct,ts,2pcw";
+pub(super) const COORD_SEQ: &str = "coord,seq,none";
+pub(super) const GW_SLOCK: &str = "gw,slock,none";
+pub(super) const GW_TS: &str = "gw,ts,2pcw";
+
+/// The protocol that stands for the paper's of this name, if there is one: where who coordinates computes parity, if there is that one.
+pub(super) fn find(name: &str) -> Option<&'static str> {
+    find_in(PROTOCOLS, name)
+}
+
+/// The same among these.
+pub(super) fn find_in(protocols: &'static [&'static str], name: &str) -> Option<&'static str> {
+    let named = |wanted: &dyn Fn(&str) -> bool| protocols.iter().copied().find(|protocol| wanted(protocol));
+    named(&|protocol| protocol.strip_suffix(",rmw") == Some(name))
+        .or_else(|| named(&|protocol| protocol == name))
+}
 
 /// Who coordinates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +62,48 @@ pub(super) enum Topology {
     Gateway,
 }
 
-/// The disks of section 4.1 without mechanics (*RAM disks*): a transfer over the ATA bus is all that an access takes.
-const RAM_DISK: &str = "network-raid-ram-disk";
-/// Data of a brick: more than figures write.
-const DATA_BYTES: u64 = 1 << 30;
+/// Disks of section 4.1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Disks {
+    /// Without mechanics: a transfer over the ATA bus is all that an access takes.
+    Ram,
+    Rotating,
+}
+
+/// What those that rotate depend on.
+pub(super) const ROTATING: &[&str] = &["disk_times", "seek_ms", "turn_ms", "disk_megabytes_per_second"];
+
+impl Disks {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Disks::Ram => "RAM disks",
+            Disks::Rotating => "rotating disks",
+        }
+    }
+
+    fn drive(self, parameters: &Parameters) -> DriveModel {
+        let id = match self {
+            Disks::Ram => "network-raid-ram-disk",
+            Disks::Rotating if parameters.text("disk_times") == "constant" => return constant(parameters),
+            Disks::Rotating => "network-raid-7200",
+        };
+        let entry = drive::find(id).unwrap_or_else(|| panic!("no drive is named {id}"));
+        DriveModel::parse(entry.id, entry.text).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// A disk whose accesses all take as long, and their transfer.
+fn constant(parameters: &Parameters) -> DriveModel {
+    let access_ms = parameters.number("seek_ms") + parameters.number("turn_ms") / 2.0;
+    let rate = parameters.number("disk_megabytes_per_second") * 1e6;
+    // As the library's disks of this paper: 100 GB behind a bus of 100 MB/s.
+    let text = format!(
+        "name = \"7200 rpm disk, {access_ms:.3} ms an access\"\ncapacity_sectors = 195312500\n\
+         [access]\nread_ms = {access_ms}\nwrite_ms = {access_ms}\nbytes_per_second = {rate:e}\n\
+         [controller]\nbus_ms_per_sector = 0.00512\n"
+    );
+    DriveModel::parse("7200 rpm disk", &text).unwrap_or_else(|error| panic!("{error}"))
+}
 
 /// Assumptions that clusters meet.
 #[derive(Clone, Copy)]
@@ -46,29 +117,36 @@ impl Bed<'_> {
         self.parameters.count("unit_bytes").next_multiple_of(base::BLOCK_U64)
     }
 
-    /// A brick whose disks have no mechanics.
-    pub(super) fn ram_disks(self) -> BrickSpec {
-        let entry = find(RAM_DISK).unwrap_or_else(|| panic!("no drive is named {RAM_DISK}"));
-        let drive = DriveModel::parse(entry.id, entry.text).unwrap_or_else(|error| panic!("{error}"));
+    /// A brick with so many bytes of cache.
+    pub(super) fn brick(self, disks: Disks, cache_bytes: u64) -> BrickSpec {
+        let drive = disks.drive(self.parameters);
         BrickSpec {
             depth: self.parameters.count("disks") as u32,
             stripe_bytes: Some(self.unit_bytes()),
+            writes_through: self.parameters.flag("writes_through"),
+            cache_bytes,
             journal_bytes: self.parameters.count("nvram_mib") << 20,
-            data_bytes: Some(DATA_BYTES),
             ..BrickSpec::new(Arc::new(drive))
         }
     }
 
-    /// So many bricks in one group. The client is part of its coordinator's process where the protocol is `direct`, and has a machine
-    /// of its own where gateways coordinate.
-    pub(super) fn cluster(self, brick: BrickSpec, bricks: u32, topology: Topology) -> Cluster {
+    /// So many bricks in one group, and the machines of so many clients; a client's link to the switch has such a latency. Where clients coordinate,
+    /// they are part of their coordinators' processes, and otherwise have machines of their own. Gateways stand on bricks' machines, one on each, or on
+    /// one machine of their own.
+    pub(super) fn cluster(self, brick: BrickSpec, shape: ClusterShape) -> Cluster {
         let number = |name: &str| self.parameters.number(name);
         let bytes_per_second = |name: &str| Some((number(name) * 1e6 / 8.0) as u64);
-        let one_way_ns = (2.0 * number("link_latency_us") * 1e3) as u64;
+        let link_us = number("link_latency_us");
+        let way_ns = |links_us: f64| (links_us * 1e3) as u64;
+        let ClusterShape { bricks, topology, clients, gateways_on_bricks, client_link_us } = shape;
+        let machines = match topology {
+            Topology::Direct => Machines::default(),
+            Topology::Gateway => Machines { clients, gateways_on_bricks, to_holders: false },
+        };
         Cluster {
             network: Network {
-                one_way_ns,
-                client_one_way_ns: one_way_ns,
+                one_way_ns: way_ns(2.0 * link_us),
+                client_one_way_ns: way_ns(link_us + client_link_us.unwrap_or(link_us)),
                 bytes_per_second: bytes_per_second("link_megabits_per_second"),
                 has_ports: true,
                 message_bytes: self.parameters.count("message_bytes"),
@@ -80,11 +158,29 @@ impl Bed<'_> {
                 xor: None,
                 xor_in_memory: true,
             },
-            machines: Machines { clients: topology.clients(), gateways_on_bricks: false },
+            gateways: match topology {
+                Topology::Direct => clients,
+                Topology::Gateway if gateways_on_bricks => bricks,
+                Topology::Gateway => 1,
+            },
+            machines,
             write_release: WriteRelease::Nvram,
+            exclusive: false,
             ..Cluster::uniform(brick, bricks, bricks, Scheme::Hash)
         }
     }
+}
+
+/// How many there are of what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClusterShape {
+    pub(super) bricks: u32,
+    pub(super) topology: Topology,
+    /// Machines of clients.
+    pub(super) clients: u32,
+    pub(super) gateways_on_bricks: bool,
+    /// The latency of a client's link, where it is not as others.
+    pub(super) client_link_us: Option<f64>,
 }
 
 impl Topology {
@@ -94,14 +190,6 @@ impl Topology {
             Some("direct") => Topology::Direct,
             Some("gw") => Topology::Gateway,
             _ => panic!("nothing is known of who coordinates under {protocol}"),
-        }
-    }
-
-    /// Machines of clients alone.
-    fn clients(self) -> u32 {
-        match self {
-            Topology::Direct => 0,
-            Topology::Gateway => 1,
         }
     }
 }

@@ -3,12 +3,13 @@
 //!
 //! What is certain: a write is on stable storage as soon as the non-volatile memory has room for it, and goes to the device
 //! when it is applied; a block lies where its address says, so that nothing has to be looked up; a read of blocks that are
-//! not in the cache is one access of the device. What is left out: the journal and its format, checksums, space.
+//! not in the cache is one access of the device. Where it writes through, a write goes to the device before it is acknowledged, and the
+//! non-volatile memory has what was there until the write is decided. What is left out: the journal and its format, checksums, space.
 
 pub(crate) mod cache;
 mod contents;
 
-use crate::timed::{Grain, Keeper};
+use crate::timed::{CACHED, Grain, Keeper};
 use base::{BLOCK_U64, Depth, HashMap, Machine, Payload, Stamp, Time, VolumeId};
 use cache::Lru;
 pub(crate) use contents::Contents;
@@ -37,6 +38,8 @@ pub(crate) struct ShelfConfig {
     pub(crate) cache_bytes: u64,
     /// Bytes of written blocks that may wait for the device. An empty memory takes any write.
     pub(crate) nvram_bytes: u64,
+    /// Whether the device has what is written before it is acknowledged.
+    pub(crate) writes_through: bool,
 }
 
 impl ShelfConfig {
@@ -82,6 +85,10 @@ enum Purpose {
     Verify(Token, Span, u8),
     /// The parity that a delta changes, which is written behind it.
     Parity(Span, u64),
+    /// The same, of a write that is acknowledged behind that.
+    ParityThrough(Token, Span),
+    /// A write that is acknowledged then.
+    Through(Token, Span),
     /// So many bytes leave the memory when what was written there is done.
     Destage(Span, u64),
 }
@@ -122,8 +129,13 @@ impl Shelf {
             Command::Stage { token, staged, payload, .. } => self.on_stage(token, staged, payload, fx),
             Command::Apply { stamp } => self.on_apply(stamp, fx),
             Command::Drop { stamp } => {
-                let dropped = self.kept.borrow_mut().take_staged(stamp);
-                self.free(dropped.map_or(0, |(_, payload)| self.config.bytes(&payload)), fx);
+                let Some((staged, payload)) = self.kept.borrow_mut().take_staged(stamp) else { return };
+                let bytes = self.config.bytes(&payload);
+                match self.config.writes_through {
+                    // What was there goes back to its place.
+                    true => self.destage(staged.write.span, bytes, fx),
+                    false => self.free(bytes, fx),
+                }
             }
             Command::Mend { token, span, width, stamps, payload } => {
                 // No device of this world loses what it holds, so that nothing can be lost for good.
@@ -169,9 +181,23 @@ impl Shelf {
         if !has_room || !self.blocked.is_empty() {
             return self.blocked.push_back((token, staged, payload));
         }
-        self.nvram_bytes += bytes;
+        self.take(token, staged, payload, fx);
+    }
+
+    /// Puts a write into the memory, which has room for it.
+    fn take(&mut self, token: Token, staged: Staged, payload: Payload, fx: &mut Vec<StoreEffect>) {
+        self.nvram_bytes += self.config.bytes(&payload);
+        let (span, is_delta) = (staged.write.span, matches!(staged.change, Change::Xor { .. }));
+        let is_zero = matches!(staged.change, Change::Zero);
         self.kept.borrow_mut().stage(staged, payload);
-        fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+        if !self.config.writes_through || is_zero {
+            return fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+        }
+        if is_delta && !self.is_cached(span) {
+            let kind = self.read_of(span, None);
+            return self.ask(Purpose::ParityThrough(token, span), kind, fx);
+        }
+        self.write(Purpose::Through(token, span), span, fx);
     }
 
     /// So many bytes of the memory are free: who waits for room has it.
@@ -183,9 +209,7 @@ impl Shelf {
                 return;
             }
             let Some((token, staged, payload)) = self.blocked.pop_front() else { return };
-            self.nvram_bytes += bytes;
-            self.kept.borrow_mut().stage(staged, payload);
-            fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+            self.take(token, staged, payload, fx);
         }
     }
 
@@ -195,7 +219,7 @@ impl Shelf {
         let has_base = !matches!(staged.change, Change::Xor { .. }) || self.is_cached(span);
         self.kept.borrow_mut().apply(&staged, &payload);
         self.touch(span);
-        if matches!(staged.change, Change::Zero) {
+        if matches!(staged.change, Change::Zero) || self.config.writes_through {
             return self.free(bytes, fx);
         }
         if has_base {
@@ -206,10 +230,14 @@ impl Shelf {
     }
 
     fn destage(&mut self, span: Span, bytes: u64, fx: &mut Vec<StoreEffect>) {
+        self.write(Purpose::Destage(span, bytes), span, fx);
+    }
+
+    fn write(&mut self, purpose: Purpose, span: Span, fx: &mut Vec<StoreEffect>) {
         let offset = self.offset(span.volume, span.lba);
         // The device is told where and how much; what it holds is kept here.
         let payload = Payload::zeros(self.device_bytes(span));
-        self.ask(Purpose::Destage(span, bytes), IoKind::Write { offset, payload, durable: false }, fx);
+        self.ask(purpose, IoKind::Write { offset, payload, durable: false }, fx);
     }
 
     /// Bytes of the device that these blocks are.
@@ -247,6 +275,9 @@ impl Shelf {
     }
 
     fn is_cached(&mut self, span: Span) -> bool {
+        if self.config.cache_bytes == CACHED {
+            return true;
+        }
         let is_hit = !self.cache.is_off() && self.config.keys(span).all(|key| self.cache.holds(key));
         if is_hit {
             self.touch(span);
@@ -255,7 +286,7 @@ impl Shelf {
     }
 
     fn touch(&mut self, span: Span) {
-        if !self.cache.is_off() {
+        if !self.cache.is_off() && self.config.cache_bytes != CACHED {
             self.config.keys(span).for_each(|key| self.cache.touch(key));
         }
     }
@@ -279,6 +310,11 @@ impl Shelf {
             }
             (Purpose::Verify(token, span, width), _) => fx.push(self.blocks(token, span, width, false)),
             (Purpose::Parity(span, bytes), _) => self.destage(span, bytes, fx),
+            (Purpose::ParityThrough(token, span), _) => self.write(Purpose::Through(token, span), span, fx),
+            (Purpose::Through(token, span), _) => {
+                self.touch(span);
+                fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
+            }
             (Purpose::Destage(span, bytes), _) => {
                 self.stats.destage.blocks += u64::from(span.count);
                 if self.keeper.as_ref().is_some_and(|keeper| !keeper.keeps(span)) {

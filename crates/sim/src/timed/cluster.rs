@@ -33,12 +33,17 @@ pub struct Cluster {
 /// Which machines there are beside those of bricks, and who stands on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Machines {
-    /// Machines of clients, which are attached to gateways over the network; each is attached once to each volume. Where there are none, a
+    /// Machines of clients, which are attached to all gateways over the network, and ask through them in turn. Where there are none, a
     /// client is part of its gateway's process, or its way to the gateway counts for nothing.
     pub clients: u32,
+    /// Whether clients ask through the gateway on the machine that has the first block of what they ask for.
+    pub to_holders: bool,
     /// Whether gateways stand on bricks' machines: the first on the first brick's, and so on.
     pub gateways_on_bricks: bool,
 }
+
+/// A cache that holds whatever is read from the beginning.
+pub const CACHED: u64 = u64::MAX;
 
 /// A brick: a disk, a cache, a journal.
 #[derive(Clone, Debug)]
@@ -48,17 +53,19 @@ pub struct BrickSpec {
     pub options: DriveOptions,
     /// How the disk chooses what is next.
     pub policy: Policy,
-    /// Accesses at the disk at a time; more than one only for devices of constant access time.
+    /// Accesses at the disk at a time; more than one only for devices of constant access time, or for several disks.
     pub depth: u32,
     /// The accesses at a time are those of as many disks, each with every so many bytes in turn (RAID-0), and an access goes to the disk of its
-    /// first byte. Without it any access takes any place. For devices of constant access time.
+    /// first byte. Each serves in the order in which accesses come. Without it any access takes any place.
     pub stripe_bytes: Option<u64>,
     /// Every time of the disk is stretched to so many percent from these moments on; 200 is half as fast.
     pub speed: Vec<(Time, u32)>,
-    /// Bytes of its block cache; 0 for none.
+    /// Bytes of its block cache; 0 for none, and [`CACHED`] where all is in it from the beginning.
     pub cache_bytes: u64,
     /// Bytes of written data that may wait for the disk. A write that finds no room waits for its acknowledgement.
     pub journal_bytes: u64,
+    /// Whether the disk has what is written before it is acknowledged. The journal has what was there until the write is decided.
+    pub writes_through: bool,
     /// Bytes of data, which are spread evenly over the disk; as many as it has when absent.
     pub data_bytes: Option<u64>,
 }
@@ -71,6 +78,7 @@ impl BrickSpec {
             options: DriveOptions::UNCACHED,
             policy: Policy::Sptf,
             depth: 1,
+            writes_through: false,
             stripe_bytes: None,
             speed: Vec::new(),
             cache_bytes: 0,
@@ -281,7 +289,9 @@ pub enum ClusterError {
     #[error("brick {brick}: depth must be 1 to 4096")]
     Depth { brick: usize },
     /// A brick whose disk turns, and is to do several things at a time.
-    #[error("brick {brick}: depth must be 1 for a disk that turns, as one head serves one access at a time")]
+    #[error(
+        "brick {brick}: depth must be 1 for a disk that turns, as one head serves one access at a time; give stripe_bytes for several disks"
+    )]
     Turning { brick: usize },
     #[error("there are {gateways} gateways: it needs 1 to 64")]
     Gateways { gateways: u32 },
@@ -355,7 +365,7 @@ fn validate_brick(brick: usize, spec: &BrickSpec) -> Result<(), ClusterError> {
     if !(1..=4096).contains(&spec.depth) {
         return Err(ClusterError::Depth { brick });
     }
-    if spec.depth > 1 && spec.drive.revolution_ns().is_some() {
+    if spec.depth > 1 && spec.stripe_bytes.is_none() && spec.drive.revolution_ns().is_some() {
         return Err(ClusterError::Turning { brick });
     }
     let is_ordered = spec.speed.is_sorted_by_key(|(at, _)| *at);

@@ -2,6 +2,7 @@
 //! is seen of it from moment to moment.
 
 use super::measured::Times;
+use super::routes::Spread;
 use super::sharing::Sharing;
 use crate::checkers::{Violation, bytes};
 use crate::history::{History, Kind, Operation, Register};
@@ -33,6 +34,8 @@ pub struct Conditions {
     pub layout: Option<Layout>,
     /// What all volumes' writes and reads go by.
     pub protocol: Protocol,
+    /// One volume over all bricks, on several groups, where there is not one on each of the cluster's groups. All bricks are one group then.
+    pub spread: Option<Spread>,
     /// Bytes of a stripe unit, of layouts that have any; 64 KiB when absent.
     pub unit_bytes: Option<u64>,
     /// Whether it is counted what crosses the machines' memories, from the end of the warm-up until all is quiet for so long after the last

@@ -23,7 +23,7 @@ impl Grain {
         match workload {
             _ if conditions.are_blocks => Grain::Block,
             Workload::Closed { mix, .. } | Workload::Open { mix, .. }
-                if matches!(mix.sizes, Sizes::Blocks(_) | Sizes::Chunks(_)) =>
+                if matches!(mix.sizes, Sizes::Blocks(_) | Sizes::Chunks(_) | Sizes::Spaced { .. }) =>
             {
                 Grain::Block
             }

@@ -51,11 +51,51 @@ pub(crate) struct ShelfDisk {
     blind: Blind,
 }
 
-/// A device that takes so many accesses at a time, in the order in which they come.
+/// What takes so many accesses at a time, in the order in which they come.
 struct Blind {
-    device: Device,
+    devices: Devices,
     free: Vec<Time>,
     served: Served,
+}
+
+enum Devices {
+    /// Takes any access at any place.
+    One(Box<Device>),
+    /// One for each place, each of which has so many bytes in turn.
+    Striped { stripe_bytes: u64, disks: Vec<Device> },
+}
+
+impl Devices {
+    fn new(spec: &BrickSpec, speeds: &Arc<Speeds>, mut phase_ns: impl FnMut() -> u64) -> Devices {
+        let device = |phase_ns| {
+            Device::new(
+                Drive::with_options(Arc::clone(&spec.drive), spec.options),
+                phase_ns,
+                Arc::clone(speeds),
+            )
+        };
+        match spec.stripe_bytes {
+            Some(stripe_bytes) => {
+                let stripe_bytes = stripe_bytes.max(1);
+                let disks = (0..spec.depth.max(1)).map(|_| device(phase_ns())).collect();
+                Devices::Striped { stripe_bytes, disks }
+            }
+            None => Devices::One(Box::new(device(0))),
+        }
+    }
+
+    /// The device that has this byte, and where it has it; none where any place will do.
+    fn find(&mut self, offset: u64) -> (&mut Device, Option<usize>, u64) {
+        match self {
+            Devices::One(device) => (device, None, offset),
+            Devices::Striped { stripe_bytes, disks } => {
+                let (stripe, count) = (offset / *stripe_bytes, disks.len() as u64);
+                let disk = (stripe % count) as usize;
+                let own = stripe / count * *stripe_bytes + offset % *stripe_bytes;
+                (&mut disks[disk], Some(disk), own)
+            }
+        }
+    }
 }
 
 impl Hardware {
@@ -78,11 +118,13 @@ impl Hardware {
             volumes: self.volumes,
             cache_bytes: spec.cache_bytes,
             nvram_bytes: spec.journal_bytes,
+            writes_through: spec.writes_through,
         };
         let speeds = Arc::new(Speeds::new(spec.speed.clone()));
-        let drive = Drive::with_options(Arc::clone(&spec.drive), spec.options);
+        let turns = spec.drive.revolution_ns().is_some();
+        let phase_ns = || if turns { draw.below(turn_ns) } else { 0 };
         let blind = Blind {
-            device: Device::new(drive, 0, Arc::clone(&speeds)),
+            devices: Devices::new(&spec, &speeds, phase_ns),
             free: vec![Time::ZERO; spec.depth.max(1) as usize],
             served: Served::default(),
         };
@@ -107,7 +149,7 @@ impl ShelfDisk {
 
     /// Its heads, where they are seen.
     pub(crate) fn heads(&self, now: Time) -> Option<Heads<Io>> {
-        self.spec.drive.revolution_ns()?;
+        self.spec.drive.revolution_ns().filter(|_| self.spec.depth == 1)?;
         let drive = Drive::with_options(Arc::clone(&self.spec.drive), self.spec.options);
         let device = Box::new(Device::new(drive, self.phase_ns, Arc::clone(&self.speeds)));
         let data_bytes = self.spec.data_bytes;
@@ -150,12 +192,10 @@ impl ShelfDisk {
             IoKind::Write { offset, payload, .. } => (*offset, payload.len() as u64, true),
             IoKind::Flush => return now,
         };
-        let Blind { device, free, served } = &mut self.blind;
-        let place = match self.spec.stripe_bytes {
-            Some(stripe) => {
-                let disk = offset / stripe.max(1) % free.len() as u64;
-                free.get_mut(disk as usize)
-            }
+        let Blind { devices, free, served } = &mut self.blind;
+        let (device, disk, offset) = devices.find(offset);
+        let place = match disk {
+            Some(disk) => free.get_mut(disk),
             None => free.iter_mut().min(),
         };
         let place = place.expect("a device takes something at a time");

@@ -7,6 +7,7 @@ use super::measured::Measured;
 use super::measured::Meter;
 use super::packets::Packets;
 use super::requests::{Answered, Requests};
+use super::routes::{Routes, Spread};
 use super::sharing::{Served, ServedByVolume};
 use super::source::Source;
 use super::workload::{Length, Shape, Workload};
@@ -18,6 +19,7 @@ use base::{BLOCK_U64, HashMap, NodeId, Payload, Time, VolumeId};
 use core::time::Duration;
 use model::drive::SECTOR_BYTES;
 use model::{Draw, PowerCut};
+use proto::layout::Layout;
 use std::collections::VecDeque;
 use wire::{Io, IoError, IoReply, Packet};
 
@@ -81,8 +83,9 @@ impl Port {
 /// The sessions, and what bricks call their volumes.
 #[derive(Default)]
 struct Ports {
-    /// Of each group, one at each gateway.
+    /// Of each group, one at each gateway; of each machine of a client, where there are any.
     groups: Vec<Vec<Port>>,
+    routes: Routes,
     /// Requests of each group so far, where its gateways take turns; empty where requests of all groups together do.
     turns: Vec<u64>,
     names: HashMap<VolumeId, u32>,
@@ -97,6 +100,8 @@ struct Arrivals {
     sectors: u64,
     /// What a block of the protocol stands for.
     grain: Grain,
+    /// Where the address space is, if it is not all of one volume's.
+    spread: Option<(Spread, Layout)>,
     /// When the load begins: arrivals count from then.
     origin: Time,
     draw: Draw,
@@ -145,6 +150,11 @@ pub(crate) struct Load {
 }
 
 impl Arrivals {
+    /// Where in the volume that sector of the address space is.
+    fn place(&self, sector: u64) -> u64 {
+        self.spread.map_or(sector, |(spread, layout)| spread.place(layout, sector))
+    }
+
     fn next(&mut self, now: Time) -> Option<Time> {
         self.source.next_at().map(|after| Time(self.origin.0 + after.0).max(now))
     }
@@ -175,7 +185,7 @@ impl Load {
     ) -> Load {
         let source = Source::new(workload, &mut draw);
         Load {
-            arrivals: Arrivals { source, sectors, grain, origin: Time::ZERO, draw },
+            arrivals: Arrivals { source, sectors, grain, spread: None, origin: Time::ZERO, draw },
             backlog: Backlog { outstanding_max: usize::MAX, waiting: VecDeque::new() },
             ports: Ports::default(),
             requests: Requests::new(release, grain),
@@ -201,6 +211,17 @@ impl Load {
 
     pub(super) fn add_ports(&mut self, ports: Vec<Port>) {
         self.ports.groups.push(ports);
+    }
+
+    /// Requests are for pieces of a volume with that layout.
+    pub(super) fn spread_over(&mut self, spread: Spread, layout: Layout) {
+        self.arrivals.spread = Some((spread, layout));
+        self.arrivals.sectors = spread.sectors();
+    }
+
+    /// How clients with machines of their own reach volumes.
+    pub(super) fn routes(&mut self) -> &mut Routes {
+        &mut self.ports.routes
     }
 
     /// From now on a group is asked through these gateways alone.
@@ -451,10 +472,11 @@ impl World {
             *turn += 1;
             *turn
         });
-        let port = ports[turn as usize % ports.len()];
         let grain = load.arrivals.grain;
+        let sector = load.arrivals.place(shape.sector);
+        let port = *load.ports.routes.port(ports, turn, sector / grain.block_sectors());
         let [offset, length] =
-            [shape.sector, u64::from(shape.count)].map(|sectors| grain.in_protocol(sectors * SECTOR_BYTES));
+            [sector, u64::from(shape.count)].map(|sectors| grain.in_protocol(sectors * SECTOR_BYTES));
         let (io, payload) = if shape.is_write {
             (Io::Write { offset }, self.load.as_mut().expect("it has a load").content(tag, length))
         } else {

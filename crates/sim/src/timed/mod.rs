@@ -5,7 +5,7 @@
 //! [shelf](crate::shelf) for its disk.
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
-//! built of), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load` and `requests` (what is asked of it), `packets` (what is counted of what machines
+//! built of), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests` and `routes` (what is asked of it), `packets` (what is counted of what machines
 //! say), `conditions` (what happens to it, and what checkers and clients see), this file.
 
 pub mod cluster;
@@ -20,6 +20,7 @@ mod packets;
 mod policy;
 mod postmark;
 mod requests;
+mod routes;
 pub mod sharing;
 pub(crate) mod source;
 pub mod threads;
@@ -34,7 +35,7 @@ use crate::world::hosts::Who;
 use crate::world::{Kind, World};
 use base::{BrickId, NodeId, StreamId, Time};
 pub use cluster::{
-    BrickSpec, Buses, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Machines, Network, Scheme,
+    BrickSpec, Buses, CACHED, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Machines, Network, Scheme,
     WriteRelease,
 };
 pub use conditions::{Conditions, Incident, Window};
@@ -55,6 +56,8 @@ use proto::fair::Shares;
 use proto::layout::Layout;
 use proto::seat::Turns;
 use proto::seat::heads;
+use routes::Routes;
+pub use routes::Spread;
 pub use sharing::{Served, Sharing, VolumeSpec};
 pub use source::Arriving;
 use std::rc::Rc;
@@ -156,7 +159,8 @@ pub fn live_through(
     let copies = || format!("raid1x{replicas}").parse::<Layout>();
     let layout =
         conditions.layout.map_or_else(copies, Ok).map_err(|error| TimedError::Layout(error.to_string()))?;
-    if usize::from(layout.width()) != replicas {
+    let is_spread = conditions.spread.is_some() && cluster.groups.0.len() == 1;
+    if usize::from(layout.width()) != replicas && !(is_spread && usize::from(layout.width()) < replicas) {
         return Err(TimedError::Layout(format!("{layout} needs groups of {} bricks", layout.width())));
     }
     if write_release(cluster, &workload) != WriteRelease::Nvram && layout.data() > 1 {
@@ -187,8 +191,19 @@ fn check_conditions(
             return refuse("several volumes on its bricks, and a load that is neither open nor of threads");
         }
     }
-    if cluster.machines.clients > 0 && cluster.hosts.is_some() {
+    let Machines { clients, to_holders, gateways_on_bricks } = cluster.machines;
+    if clients > 0 && cluster.hosts.is_some() {
         return refuse("machines of clients, and processors that take time");
+    }
+    if clients > 0 && conditions.sharing.is_some() {
+        return refuse("machines of clients, and several volumes on its bricks");
+    }
+    let is_one_a_brick = gateways_on_bricks && cluster.gateways as usize == cluster.bricks.len();
+    if to_holders && !(is_one_a_brick && clients > 0 && cluster.groups.0.len() == 1) {
+        return refuse("clients that go to holders, and bricks without a gateway each, or several volumes");
+    }
+    if conditions.spread.is_some() && (cluster.groups.0.len() != 1 || conditions.sharing.is_some()) {
+        return refuse("a volume over all bricks, and other volumes");
     }
     if !conditions.incidents.is_empty() && release != WriteRelease::Nvram {
         return refuse("incidents, and writes that leave when disks have them: a disk may be away");
@@ -237,7 +252,8 @@ struct Timed {
     gateways: u32,
     hosts: Option<Hosts>,
     machines: Machines,
-    /// Nodes of clients' machines: each machine has one for each volume.
+    spread: Option<Spread>,
+    /// Nodes of clients' machines: each machine has one for each volume and gateway.
     clients: Vec<Vec<usize>>,
     /// The volumes' read policy, and what stands for it at each gateway where it is not as shipped.
     policy: (ReadPolicy, Vec<Shared>),
@@ -283,17 +299,21 @@ impl Timed {
             1 => 1,
             _ => (conditions.unit_bytes.unwrap_or(UNIT_BYTES) / grain.block_bytes()).clamp(1, blocks),
         };
-        let stripes = |layout: Layout| blocks / unit_blocks(layout);
+        let stripes = |layout: Layout| match &conditions.spread {
+            Some(spread) => spread.stripes(layout, unit_blocks(layout)),
+            None => blocks / unit_blocks(layout),
+        };
         let plan = |(number, (layout, stream)): (usize, &(Layout, StreamId))| VolumePlan {
             name: format!("volume{number}"),
             writable: true,
             layout: *layout,
             read_policy: policy,
-            placement: wire::Placement::default(),
+            placement: conditions.spread.map_or_else(wire::Placement::default, |spread| spread.placement),
             protocol: conditions.protocol,
             stream: *stream,
             unit_blocks: unit_blocks(*layout) as u32,
             hot_stripes: stripes(*layout),
+            spread: conditions.spread.map_or(1, |spread| spread.groups),
             far_stripes: 0,
             far_block: 0,
             sector_blocks: 0,
@@ -328,7 +348,11 @@ impl Timed {
         let draw = source::draws(seed);
         let release = write_release(cluster, &workload);
         let message_bytes = cluster.network.message_bytes;
-        let load = Load::new(workload, length, release, (sectors, grain), message_bytes, draw);
+        let mut load = Load::new(workload, length, release, (sectors, grain), message_bytes, draw);
+        *load.routes() = Routes::new(cluster.machines.clients);
+        if let (Some(spread), Some((layout, _))) = (conditions.spread, placed.plans.first()) {
+            load.spread_over(spread, *layout);
+        }
         world.load = Some(Box::new(load));
         let depths = cluster.bricks.iter().map(|brick| brick.depth).collect();
         Timed {
@@ -339,6 +363,7 @@ impl Timed {
             gateways: cluster.gateways,
             hosts: cluster.hosts,
             machines: cluster.machines,
+            spread: conditions.spread,
             clients: vec![Vec::new(); cluster.machines.clients as usize],
             policy: (policy, set),
             before: Done::default(),
@@ -450,36 +475,36 @@ impl Timed {
             self.world.add_bricks(nonces).map_err(failed)?;
             self.world.await_bricks().map_err(failed)?;
             self.world.create_volume(&plan).map_err(failed)?;
-            self.open((number, holders), &plan.name, (&gateways, &[]))?;
+            let holders = self.spread.map_or(holders, |_| u32::from(plan.layout.copies()));
+            self.open((number, holders), &plan.name, &gateways)?;
+            if self.machines.to_holders {
+                let map = self.map_of(plan.name)?;
+                self.load().routes().go_to_holders(&map, plan.layout);
+            }
         }
         self.world.set_care().map_err(failed)
     }
 
-    /// Opens a group's volume for its clients, and waits until the volume is written, and the directory knows that its disks are full. Clients with
-    /// machines of their own go `through` some of the gateways, or through all where none is named.
+    /// Opens a group's volume for its clients, and waits until the volume is written, and the directory knows that its disks are full.
     fn open(
         &mut self,
         (group, holders): (u32, u32),
         name: &str,
-        (gateways, through): (&[usize], &[u32]),
+        gateways: &[usize],
     ) -> Result<(), TimedError> {
-        let ports: Vec<Port> = match self.machines.clients {
-            0 => {
-                let session = |at: u32| u64::from(group * self.gateways + at);
-                let door = |at: u32| Door::Session { session: session(at), volume: None };
-                (0..).zip(gateways).map(|(at, node)| Port { node: *node, door: door(at), holders }).collect()
-            }
-            machines => {
-                let all: Vec<u32> = (0..self.gateways).collect();
-                let through = if through.is_empty() { &all[..] } else { through };
-                let gateway =
-                    |machine: u32| gateways[through[(group + machine) as usize % through.len()] as usize];
-                let node = |machine: u32| self.attach(machine, gateway(machine), name);
-                let nodes: Vec<usize> = (0..machines).map(node).collect();
-                let door = Door::Attached { is_open: false };
-                nodes.into_iter().map(|node| Port { node, door, holders }).collect()
-            }
-        };
+        let mut ports = Vec::new();
+        for (at, node) in (0..).zip(gateways) {
+            let door = Door::Session { session: u64::from(group * self.gateways + at), volume: None };
+            ports.push(Port { node: *node, door, holders });
+        }
+        if self.machines.clients > 0 {
+            let ends =
+                (0..self.machines.clients).flat_map(|machine| gateways.iter().map(move |at| (machine, *at)));
+            let nodes: Vec<usize> =
+                ends.map(|(machine, gateway)| self.attach(machine, gateway, name)).collect();
+            let door = Door::Attached { is_open: false };
+            ports = nodes.into_iter().map(|node| Port { node, door, holders }).collect();
+        }
         self.load().add_ports(ports.clone());
         for Port { node, door, .. } in ports {
             match door {
@@ -528,13 +553,17 @@ impl Timed {
         wires.name_clients(machines);
     }
 
+    fn map_of(&mut self, name: String) -> Result<Box<wire::VolumeMap>, TimedError> {
+        let map = self.world.map_of(name).map(Box::new);
+        map.ok_or_else(|| TimedError::Failed("the directory answers no more".to_owned()))
+    }
+
     /// What crossed memories since it is counted.
     fn crossings(&mut self) -> Result<Crossings, TimedError> {
         let names: Vec<String> = self.volumes.iter().map(|plan| plan.name.clone()).collect();
         let mut members = Vec::new();
         for name in names {
-            let map = self.world.map_of(name);
-            let map = map.ok_or_else(|| TimedError::Failed("the directory answers no more".to_owned()))?;
+            let map = self.map_of(name)?;
             let brick = |brick: &BrickId| self.placed.order[brick.0 as usize - 1] as u32;
             members.push(
                 map.groups.first().map_or_else(Vec::new, |view| view.members.iter().map(brick).collect()),
@@ -647,7 +676,7 @@ impl Worked {
 fn brick(before: &DoneByBrick, after: &DoneByBrick, (seconds, places): (f64, f64)) -> BrickMeasured {
     let since = |of: fn(&heads::Served) -> u64| of(&after.served) - of(&before.served);
     let (reads, writes) = (since(|served| served.reads), since(|served| served.writes));
-    let busy_s = (after.served.busy - before.served.busy).as_secs_f64();
+    let busy_s = after.served.busy.saturating_sub(before.served.busy).as_secs_f64();
     let accesses = (reads + writes) as f64;
     let choices = since(|served| served.choices);
     BrickMeasured {

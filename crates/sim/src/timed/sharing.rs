@@ -98,9 +98,8 @@ impl Timed {
             self.world.run_until(self.world.time.now_ns() + TOLD_NS);
             self.world.create_volume(&plan).map_err(failed)?;
             let holders = u32::from(volume.layout.copies());
-            let through = if self.machines.clients > 0 { &volume.gateways[..] } else { &[] };
-            self.open((number, holders), &plan.name, (gateways, through))?;
-            if !volume.gateways.is_empty() && self.machines.clients == 0 {
+            self.open((number, holders), &plan.name, gateways)?;
+            if !volume.gateways.is_empty() {
                 self.load().ask_through(number, &volume.gateways);
             }
         }

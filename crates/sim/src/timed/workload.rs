@@ -104,6 +104,8 @@ pub enum Sizes {
     Blocks(u32),
     /// Chunks of so many blocks: a request never has parts of two of them.
     Chunks(u32),
+    /// So many blocks, each request beginning with a multiple of `every` blocks.
+    Spaced { blocks: u32, every: u32 },
 }
 
 /// Where requests go.
@@ -215,6 +217,7 @@ impl Mix {
         let unit = match self.sizes {
             Sizes::Blocks(_) => BLOCK_SECTORS,
             Sizes::Chunks(count) => u64::from(count) * BLOCK_SECTORS,
+            Sizes::Spaced { every, .. } => u64::from(every) * BLOCK_SECTORS,
             Sizes::Exponential(_) | Sizes::Fixed(_) | Sizes::Uniform { .. } => 1,
         };
         let sector = sector - sector % unit;
@@ -225,7 +228,9 @@ impl Mix {
         match self.sizes {
             Sizes::Fixed(count) => count,
             Sizes::Uniform { least, most } => draw.between(u64::from(least), u64::from(most)) as u32,
-            Sizes::Blocks(count) | Sizes::Chunks(count) => count * BLOCK_SECTORS as u32,
+            Sizes::Blocks(count) | Sizes::Chunks(count) | Sizes::Spaced { blocks: count, .. } => {
+                count * BLOCK_SECTORS as u32
+            }
             Sizes::Exponential(mean) => libm::ceil(exponential(draw) * mean / 512.0) as u32,
         }
     }

@@ -36,6 +36,10 @@ impl World {
         let class = Class::of((sender, to), &packet);
         let parcel = Parcel { is_between_bricks, content_bytes, coded, class };
         let Some(arrivals) = self.physics.send(self.time.now_ns(), from, target, parcel) else { return };
+        if self.physics.are_together(from, target) {
+            // It passes no port, where others compute what they were told.
+            self.physics.code(self.time.now_ns(), target, coded_from(&packet));
+        }
         self.faults.note_arrivals(&arrivals);
         let life = self.nodes[target].life();
         let event =

@@ -17,13 +17,14 @@ const REQUESTS: u64 = 8;
 const GAP_NS: u64 = 20_000_000;
 
 /// Five bricks without caches whose disks only transfer, and either a client of the gateway's own process or one with a machine of its own.
-fn cluster(bricks: u32, clients: u32) -> Cluster {
+fn cluster(bricks: u32, machines: Machines) -> Cluster {
     let text = "name = \"RAM\"\ncapacity_sectors = 65536\n[access]\nread_ms = 0\nwrite_ms = 0\nbytes_per_second = 1e8\n";
     let drive = DriveModel::parse("RAM", text).expect("a drive");
     let brick = BrickSpec { depth: 8, ..BrickSpec::new(Arc::new(drive)) };
     Cluster {
         write_release: WriteRelease::Nvram,
-        machines: Machines { clients, ..Machines::default() },
+        machines,
+        gateways: if machines.gateways_on_bricks { bricks } else { 1 },
         network: Network { one_way_ns: 20_000, client_one_way_ns: 20_000, ..Network::default() },
         ..Cluster::uniform(brick, bricks, bricks, Scheme::Hash)
     }
@@ -31,7 +32,16 @@ fn cluster(bricks: u32, clients: u32) -> Cluster {
 
 /// What an operation crossed, in stripe units, and the bricks by their slots. Each is for `units` that begin with the one of this number in a stripe
 /// of its own.
-fn crossed(layout: &str, protocol: &str, clients: u32, (unit, units, is_write): (u64, u64, bool)) -> Seen {
+fn crossed(layout: &str, protocol: &str, clients: u32, what: (u64, u64, bool)) -> Seen {
+    crossed_on(layout, protocol, Machines { clients, ..Machines::default() }, what)
+}
+
+fn crossed_on(
+    layout: &str,
+    protocol: &str,
+    machines: Machines,
+    (unit, units, is_write): (u64, u64, bool),
+) -> Seen {
     let layout: proto::layout::Layout = layout.parse().expect("a layout");
     let stripe = u64::from(layout.data());
     let arrivals = (0..REQUESTS).map(move |number| Arrival {
@@ -50,7 +60,7 @@ fn crossed(layout: &str, protocol: &str, clients: u32, (unit, units, is_write): 
     };
     let length = Length { warmup: 0, requests: u64::MAX };
     let workload = Workload::Stream(Box::new(arrivals));
-    let cluster = cluster(u32::from(layout.width()), clients);
+    let cluster = cluster(u32::from(layout.width()), machines);
     let lived = timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs");
     assert_eq!(lived.measured.answered.requests, REQUESTS);
     Seen(lived.crossings)
@@ -137,4 +147,15 @@ fn a_full_stripe_is_computed_by_who_coordinates() {
     assert_eq!((gw.client(), gw.gateway(), gw.total()), ([4, 0, 0, 0, 2], [5, 4, 0, 5, 12], 28));
     let decisions = |seen: &Seen| seen.0.gateways.decisions_sent / REQUESTS;
     assert_eq!((decisions(&direct), decisions(&gw)), (5, 5), "one message to each member, not answered");
+}
+
+/// What a gateway and a brick on one machine say to each other stays there: as if bricks did it among themselves.
+#[test]
+fn a_gateway_on_the_data_brick_moves_least() {
+    let machines = Machines { clients: 1, gateways_on_bricks: true, to_holders: true };
+    let seen = crossed_on("raid4-4+1", "gw,ts,2pcw", machines, (1, 1, true));
+    assert_eq!((seen.client(), seen.gateway()), ([1, 0, 0, 0, 2], [1, 1, 0, 0, 4]));
+    assert_eq!((seen.slot(1), seen.slot(PARITY), seen.total()), ([0, 0, 2, 3, 0], [0, 1, 2, 3, 2], 14));
+    let seen = crossed_on("raid4-4+1", "gw,ts,2pcw", machines, (2, 1, false));
+    assert_eq!((seen.gateway(), seen.slot(2), seen.total()), ([1, 0, 0, 0, 2], [0, 0, 1, 0, 0], 3));
 }

@@ -93,6 +93,11 @@ impl Physics {
         }
     }
 
+    /// Whether two nodes stand on one machine.
+    pub(super) fn are_together(&self, one: usize, other: usize) -> bool {
+        matches!(&self.ways, Ways::Timed(wires) if wires.are_together(one, other))
+    }
+
     /// Whether a packet that has come from one node to another still has something to pass before it is in the other's memory.
     pub(super) fn takes_in(&self, from: usize, to: usize) -> bool {
         matches!(&self.ways, Ways::Timed(wires) if wires.takes_in() && !wires.are_together(from, to))
