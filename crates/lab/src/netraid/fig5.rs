@@ -17,8 +17,8 @@ const COUNTING: Counting =
 /// A unit goes once from disk to memory and once to the network; whoever takes it has it once, and passes it on once more.
 fn form(topology: Topology, _: (Raid, Operation)) -> Form {
     match topology {
-        Topology::Direct => Form::new(1.0, 0.0, 2.0),
-        Topology::Gateway => Form::new(1.0, 2.0, 2.0),
+        Topology::Direct | Topology::Amongst => Form::new(1.0, 0.0, 2.0),
+        Topology::Gateway | Topology::Coordinator => Form::new(1.0, 2.0, 2.0),
     }
 }
 

@@ -15,13 +15,16 @@ const COUNTING: Counting =
     Counting { operations: &[(Raid::One, Operation::SmallWrite), (Raid::Four, Operation::SmallWrite)], form };
 
 /// Of copies: each is sent, received, and goes to a disk. Of a unit with parity: the old unit and the old parity are read and received, both and the
-/// new unit go to the XOR engine and a new parity comes, and both are sent, received and go to disks.
+/// new unit go to the XOR engine and a new parity comes, and both are sent, received and go to disks. Among bricks, each of both reads what it has, and
+/// adds something to it; only the difference is sent on.
 fn form(topology: Topology, what: (Raid, Operation)) -> Form {
     match (what.0, topology) {
         (Raid::One, Topology::Direct) => Form::new(2.0, 0.0, 4.0),
-        (Raid::One, Topology::Gateway) => Form::new(1.0, 3.0, 4.0),
+        (Raid::One, Topology::Gateway | Topology::Coordinator) => Form::new(1.0, 3.0, 4.0),
+        (Raid::One, Topology::Amongst) => Form::new(1.0, 0.0, 5.0),
         (Raid::Four, Topology::Direct) => Form::new(8.0, 0.0, 8.0),
-        (Raid::Four, Topology::Gateway) => Form::new(1.0, 9.0, 8.0),
+        (Raid::Four, Topology::Gateway | Topology::Coordinator) => Form::new(1.0, 9.0, 8.0),
+        (Raid::Four, Topology::Amongst) => Form::new(1.0, 0.0, 13.0),
     }
 }
 

@@ -13,11 +13,13 @@ pub(super) struct Fig7;
 
 const COUNTING: Counting = Counting { operations: &[(Raid::Four, Operation::FullStripe)], form };
 
-/// Four units go to the XOR engine and a parity comes; five are sent, received and go to disks.
+/// Four units go to the XOR engine and a parity comes; five are sent, received and go to disks. Among bricks each data brick sends its unit
+/// on to the parity brick.
 fn form(topology: Topology, _: (Raid, Operation)) -> Form {
     match topology {
         Topology::Direct => Form::new(10.0, 0.0, 10.0),
-        Topology::Gateway => Form::new(4.0, 14.0, 10.0),
+        Topology::Gateway | Topology::Coordinator => Form::new(4.0, 14.0, 10.0),
+        Topology::Amongst => Form::new(4.0, 0.0, 22.0),
     }
 }
 

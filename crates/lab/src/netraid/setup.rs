@@ -21,8 +21,16 @@ pub(super) const ASSUMED: &[&str] = &[
 ];
 
 /// All protocols of the figures, by the names that volumes have, in the order of Table 1: a line each.
-pub(super) const PROTOCOLS: &[&str] =
-    &["direct,none,none", "direct,slock,none", "direct,ts,2pcw", "gw,slock,none", "gw,ts,2pcw"];
+pub(super) const PROTOCOLS: &[&str] = &[
+    "direct,none,none",
+    "coord,seq,none",
+    "direct,slock,none",
+    "gw,slock,none",
+    "amongst,slock,none",
+    "direct,ts,2pcw",
+    "gw,ts,2pcw",
+    "amongst,ts,2pcw",
+];
 
 /// Those of Figure 12, with the order of writes that volumes have where nobody says.
 pub(super) const CONTENDED: &[&str] = &[
@@ -32,6 +40,7 @@ pub(super) const CONTENDED: &[&str] = &[
     "direct,ts,2pcw",
     "direct,ts-wait,2pcw",
     "direct,hybrid,2pcw",
+    "coord,seq,none",
     "gw,ts,2pcw",
 ];
 
@@ -58,8 +67,14 @@ pub(super) fn find_in(protocols: &'static [&'static str], name: &str) -> Option<
 /// Who coordinates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Topology {
+    /// The client.
     Direct,
+    /// Any gateway.
     Gateway,
+    /// The gateway beside the first brick of the group.
+    Coordinator,
+    /// The gateway beside the brick of the first unit.
+    Amongst,
 }
 
 /// Disks of section 4.1.
@@ -141,7 +156,9 @@ impl Bed<'_> {
         let ClusterShape { bricks, topology, clients, gateways_on_bricks, client_link_us } = shape;
         let machines = match topology {
             Topology::Direct => Machines::default(),
-            Topology::Gateway => Machines { clients, gateways_on_bricks, to_holders: false },
+            Topology::Gateway | Topology::Coordinator | Topology::Amongst => {
+                Machines { clients, gateways_on_bricks, to_holders: false }
+            }
         };
         Cluster {
             network: Network {
@@ -160,8 +177,8 @@ impl Bed<'_> {
             },
             gateways: match topology {
                 Topology::Direct => clients,
-                Topology::Gateway if gateways_on_bricks => bricks,
-                Topology::Gateway => 1,
+                _ if gateways_on_bricks => bricks,
+                Topology::Gateway | Topology::Coordinator | Topology::Amongst => 1,
             },
             machines,
             write_release: WriteRelease::Nvram,
@@ -189,12 +206,15 @@ impl Topology {
         match protocol.split(',').next() {
             Some("direct") => Topology::Direct,
             Some("gw") => Topology::Gateway,
+            Some("coord") => Topology::Coordinator,
+            Some("amongst") => Topology::Amongst,
             _ => panic!("nothing is known of who coordinates under {protocol}"),
         }
     }
 }
 
-/// Whether the paper has the protocol: who coordinates a small write computes its parity. Otherwise the data brick tells the difference.
+/// Whether the paper has the protocol: who coordinates a small write computes its parity, and among bricks the data brick tells the
+/// difference. Ours has the data brick tell it in all cases.
 pub(super) fn is_papers(protocol: &str) -> bool {
-    protocol.ends_with(",rmw")
+    protocol.ends_with(",rmw") || Topology::of(protocol) == Topology::Amongst
 }

@@ -38,8 +38,8 @@ pub struct Conditions {
     pub spread: Option<Spread>,
     /// Bytes of a stripe unit, of layouts that have any; 64 KiB when absent.
     pub unit_bytes: Option<u64>,
-    /// Whether it is counted what crosses the machines' memories, from the end of the warm-up until all is quiet for so long after the last
-    /// answer.
+    /// Whether it is counted what crosses the machines' memories, from half of so long after the warm-up until so long after the
+    /// last answer: requests are asked one at a time, and all is quiet then.
     pub counts_crossings: Option<Duration>,
     /// When what happens to which brick.
     pub incidents: Vec<(Duration, u32, Incident)>,

@@ -63,7 +63,7 @@ pub use source::Arriving;
 use std::rc::Rc;
 use thiserror::Error;
 pub use threads::Threads;
-use wire::ReadPolicy;
+use wire::{DataPath, ReadPolicy};
 pub use workload::{Arrival, Arrivals, Asks, Drawn, Length, Locality, Mix, Sizes, Workload};
 
 /// Bytes of the disk in a stripe unit.
@@ -253,7 +253,9 @@ struct Timed {
     hosts: Option<Hosts>,
     machines: Machines,
     spread: Option<Spread>,
-    /// Nodes of clients' machines: each machine has one for each volume and gateway.
+    /// Whether clients with machines of their own find the gateways for their requests by themselves.
+    roams: bool,
+    /// Nodes of clients' machines: each machine has one for each volume, and for each gateway if it keeps to it.
     clients: Vec<Vec<usize>>,
     /// The volumes' read policy, and what stands for it at each gateway where it is not as shipped.
     policy: (ReadPolicy, Vec<Shared>),
@@ -364,6 +366,7 @@ impl Timed {
             hosts: cluster.hosts,
             machines: cluster.machines,
             spread: conditions.spread,
+            roams: !matches!(conditions.protocol.path, DataPath::Gateway | DataPath::Direct),
             clients: vec![Vec::new(); cluster.machines.clients as usize],
             policy: (policy, set),
             before: Done::default(),
@@ -389,6 +392,7 @@ impl Timed {
         if conditions.counts_crossings.is_some() {
             self.count();
         }
+        let mut count_at = None;
         while !self.load().is_over() && self.world.judges.are_content() {
             let Some(event) = self.world.next_event() else { break };
             self.events += 1;
@@ -399,9 +403,12 @@ impl Timed {
             }
             if self.load().take_warm() {
                 self.warmed_up();
-                if conditions.counts_crossings.is_some() {
-                    self.count();
-                }
+                // What was asked before is over then, with all that follows on an answer.
+                count_at = conditions.counts_crossings.map(|quiet| now + quiet / 2);
+            }
+            if count_at.is_some_and(|at| now >= at) {
+                count_at = None;
+                self.count();
             }
         }
         if let Some(why) = self.load().take_refused() {
@@ -456,7 +463,10 @@ impl Timed {
     fn set_up(&mut self) -> Result<(), TimedError> {
         let failed = |violation: Violation| TimedError::Failed(violation.to_string());
         self.world.add_directory();
-        let gateways: Vec<usize> = (0..self.gateways).map(|_| self.world.add_gateway(None)).collect();
+        // The first brick that joins has the first id.
+        let beside = |at: u32| self.machines.gateways_on_bricks.then_some(BrickId(at + 1));
+        let places: Vec<Option<BrickId>> = (0..self.gateways).map(beside).collect();
+        let gateways: Vec<usize> = places.into_iter().map(|place| self.world.add_gateway(place)).collect();
         gateways.iter().for_each(|gateway| self.world.boot(*gateway));
         let (name, set) = &self.policy;
         for (gateway, set) in gateways.iter().zip(set) {
@@ -498,10 +508,14 @@ impl Timed {
             ports.push(Port { node: *node, door, holders });
         }
         if self.machines.clients > 0 {
-            let ends =
-                (0..self.machines.clients).flat_map(|machine| gateways.iter().map(move |at| (machine, *at)));
-            let nodes: Vec<usize> =
-                ends.map(|(machine, gateway)| self.attach(machine, gateway, name)).collect();
+            let nodes: Vec<usize> = match self.roams {
+                true => (0..self.machines.clients).map(|machine| self.attach(machine, None, name)).collect(),
+                false => {
+                    let ends = (0..self.machines.clients)
+                        .flat_map(|machine| gateways.iter().map(move |at| (machine, Some(*at))));
+                    ends.map(|(machine, gateway)| self.attach(machine, gateway, name)).collect()
+                }
+            };
             let door = Door::Attached { is_open: false };
             ports = nodes.into_iter().map(|node| Port { node, door, holders }).collect();
         }
@@ -521,11 +535,13 @@ impl Timed {
         Ok(())
     }
 
-    /// A client on a machine, which does not run yet, and will be attached to this gateway alone.
-    fn attach(&mut self, machine: u32, gateway: usize, volume: &str) -> usize {
+    /// A client on a machine, which does not run yet, and will be attached to this gateway alone, if to any.
+    fn attach(&mut self, machine: u32, gateway: Option<usize>, volume: &str) -> usize {
         let node = self.world.add_client(volume.to_owned());
-        let gateway = self.world.nodes[gateway].id();
-        self.world.nodes[node].keep_to(gateway);
+        if let Some(gateway) = gateway {
+            let gateway = self.world.nodes[gateway].id();
+            self.world.nodes[node].keep_to(gateway);
+        }
         self.clients[machine as usize].push(node);
         node
     }

@@ -46,7 +46,8 @@ fn extent_blocks(layout: Layout) -> u64 {
 /// How clients with machines of their own reach the volume.
 #[derive(Default)]
 pub(super) struct Routes {
-    /// Machines of clients, each of which has a port at each gateway; none where each port is a session of its gateway.
+    /// Machines of clients, each of which has a port at each gateway, or one that finds its gateways; none where each port is a session of its
+    /// gateway.
     machines: u64,
     /// Where blocks are, if they are asked for through the gateway on the machine that has them.
     places: Option<Places>,
@@ -85,7 +86,7 @@ impl Routes {
     pub(super) fn port<'a>(&self, ports: &'a [Port], turn: u64, block: u64) -> &'a Port {
         let machines = self.machines.max(1);
         let gateways = (ports.len() as u64 / machines).max(1);
-        if self.machines == 0 {
+        if self.machines == 0 || gateways == 1 {
             return &ports[turn as usize % ports.len()];
         }
         let gateway = match &self.places {

@@ -13,6 +13,8 @@ use std::sync::Arc;
 const UNIT: u64 = 8192;
 const SECTORS: u64 = UNIT / 512;
 const REQUESTS: u64 = 8;
+/// Requests before: a client has found its coordinator then.
+const WARM_UP: u64 = 2;
 /// Between two requests: all is quiet when one comes.
 const GAP_NS: u64 = 20_000_000;
 
@@ -44,7 +46,7 @@ fn crossed_on(
 ) -> Seen {
     let layout: proto::layout::Layout = layout.parse().expect("a layout");
     let stripe = u64::from(layout.data());
-    let arrivals = (0..REQUESTS).map(move |number| Arrival {
+    let arrivals = (0..WARM_UP + REQUESTS).map(move |number| Arrival {
         at: Time(number * GAP_NS),
         sector: (number * stripe.max(units) + unit) * SECTORS,
         count: (units * SECTORS) as u32,
@@ -54,11 +56,11 @@ fn crossed_on(
         layout: Some(layout),
         protocol: protocol.parse().expect("a protocol"),
         unit_bytes: Some(UNIT),
-        counts_crossings: Some(Duration::from_millis(100)),
+        counts_crossings: Some(Duration::from_nanos(GAP_NS)),
         are_blocks: true,
         ..Conditions::default()
     };
-    let length = Length { warmup: 0, requests: u64::MAX };
+    let length = Length { warmup: WARM_UP, requests: u64::MAX };
     let workload = Workload::Stream(Box::new(arrivals));
     let cluster = cluster(u32::from(layout.width()), machines);
     let lived = timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs");
@@ -147,6 +149,26 @@ fn a_full_stripe_is_computed_by_who_coordinates() {
     assert_eq!((gw.client(), gw.gateway(), gw.total()), ([4, 0, 0, 0, 2], [5, 4, 0, 5, 12], 28));
     let decisions = |seen: &Seen| seen.0.gateways.decisions_sent / REQUESTS;
     assert_eq!((decisions(&direct), decisions(&gw)), (5, 5), "one message to each member, not answered");
+}
+
+/// The gateway beside the first brick coordinates; that brick has nothing of this write.
+#[test]
+fn a_coordinator_of_its_own_passes_on_what_it_gets() {
+    let beside = Machines { clients: 1, gateways_on_bricks: true, to_holders: false };
+    let seen = crossed_on("raid4-4+1", "coord,seq,none", beside, (1, 1, true));
+    assert_eq!((seen.client(), seen.gateway(), seen.slot(0)), ([1, 0, 0, 0, 2], [2, 2, 0, 0, 6], [0; 5]));
+    assert_eq!((seen.slot(1), seen.slot(PARITY), seen.total()), ([1, 1, 2, 3, 2], [0, 1, 2, 3, 2], 18));
+    assert_eq!(crossed_on("raid4-4+1", "coord,seq,none", beside, (1, 1, false)).total(), 5);
+}
+
+#[test]
+fn among_bricks_a_small_write_costs_least() {
+    let beside = Machines { clients: 1, gateways_on_bricks: true, to_holders: false };
+    let seen = crossed_on("raid4-4+1", "amongst,ts,2pcw", beside, (1, 1, true));
+    assert_eq!((seen.client(), seen.gateway()), ([1, 0, 0, 0, 2], [1, 1, 0, 0, 4]));
+    assert_eq!((seen.slot(1), seen.slot(PARITY), seen.total()), ([0, 0, 2, 3, 0], [0, 1, 2, 3, 2], 14));
+    assert_eq!(crossed_on("raid4-4+1", "amongst,ts,2pcw", beside, (1, 1, false)).total(), 3);
+    assert_eq!(crossed_on("raid4-4+1", "amongst,ts,2pcw", beside, (0, 4, true)).total(), 26);
 }
 
 /// What a gateway and a brick on one machine say to each other stays there: as if bricks did it among themselves.

@@ -13,5 +13,6 @@ mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]
 mod shared;
 mod sharing;
+mod spread;
 mod theorems;
 mod timed;
