@@ -1,7 +1,8 @@
 //! What an operation places on memories and in messages: counted from the machines that do it, one after another in a quiet cluster.
 
 use super::setup::{
-    Bed, ClusterShape, DIRECT_SLOCK, DIRECT_TS, Disks, GW_SLOCK, GW_TS, PROTOCOLS, Topology, find, is_papers,
+    Bed, ClusterShape, DIRECT_NONE, DIRECT_SLOCK, DIRECT_TS, Disks, GW_SLOCK, GW_TS, PROTOCOLS, Topology,
+    directs, find, is_papers, offloading, papers,
 };
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
@@ -224,6 +225,8 @@ impl Form {
 /// A figure that counts: its operations, and what the paper counts for each.
 pub(super) struct Counting {
     pub(super) operations: &'static [(Raid, Operation)],
+    /// Whether ours are shown as well: they differ in small writes.
+    pub(super) with_ours: bool,
     pub(super) form: fn(Topology, (Raid, Operation)) -> Form,
 }
 
@@ -238,7 +241,11 @@ impl Counting {
     }
 
     fn cases(&self) -> impl Iterator<Item = ((Raid, Operation), &'static str)> {
-        self.operations.iter().flat_map(|what| PROTOCOLS.iter().map(|protocol| (*what, *protocol)))
+        self.operations.iter().flat_map(|what| self.protocols().into_iter().map(|protocol| (*what, protocol)))
+    }
+
+    fn protocols(&self) -> Vec<&'static str> {
+        if self.with_ours { PROTOCOLS.to_vec() } else { papers().collect() }
     }
 
     /// Three rows a point, for what is counted.
@@ -284,7 +291,8 @@ impl Counting {
     /// A picture for each operation: what each protocol places on client, coordinator and bricks.
     pub(super) fn charts(&self, id: &str, table: &Table) -> Vec<Chart> {
         let chart = |(letter, what): (char, &(Raid, Operation))| {
-            let groups = PROTOCOLS.iter().map(|protocol| (*protocol).to_owned()).collect();
+            let protocols = self.protocols();
+            let groups = protocols.iter().map(|protocol| (*protocol).to_owned()).collect();
             let series = ["client", "coordinator", "bricks"].map(|participant| {
                 let spot = |(at, protocol): (usize, &&str)| Spot {
                     x: at as f64,
@@ -293,7 +301,7 @@ impl Counting {
                 };
                 Series {
                     name: participant.to_owned(),
-                    spots: PROTOCOLS.iter().enumerate().map(spot).collect(),
+                    spots: protocols.iter().enumerate().map(spot).collect(),
                 }
             });
             let title = format!("{} {}: memory load", what.0.name(), what.1.name());
@@ -327,12 +335,37 @@ pub(super) fn same_for_locks_and_stamps(table: &Table, raid: Raid) -> Vec<Claim>
         .collect()
 }
 
+/// What the text says of messages: two with the lock server, and a commit exchange with each member that takes part.
+pub(super) fn exchanges(table: &Table, members: f64) -> Vec<Claim> {
+    // What is sent is also received.
+    let sent = |protocol: &str, counted: &str| {
+        let cells = [
+            ("layout", Cell::from(Raid::Four.name())),
+            ("protocol", Cell::from(protocol)),
+            ("counted", Cell::from(counted)),
+        ];
+        table.number(&cells, "total") / 2.0
+    };
+    let mut claims = Vec::new();
+    if let (Some(slock), Some(none)) = (find(DIRECT_SLOCK), find(DIRECT_NONE)) {
+        let locks = sent(slock, "messages") - sent(none, "messages");
+        claims.push(claim(format!("RAID 4, {slock}: messages for the lock"), 2.0, locks, [2.0, 2.0]));
+    }
+    if let Some(ts) = find(DIRECT_TS) {
+        let what = format!("RAID 4, {ts}: members that are told of the decision");
+        claims.push(claim(what, members, sent(ts, "decisions"), [members, members]));
+    }
+    claims
+}
+
 /// Of full stripes: a client that coordinates has the most to do, and all together the least.
 pub(super) fn direct_is_extreme(table: &Table) -> Vec<Claim> {
     let of = |participant: &str, is_direct: bool| {
-        let meant =
-            PROTOCOLS.iter().filter(|protocol| (Topology::of(protocol) == Topology::Direct) == is_direct);
-        meant.map(|protocol| figure(table, Raid::Four, protocol, participant)).collect::<Vec<f64>>()
+        let protocols: Vec<&str> = if is_direct { directs().collect() } else { offloading().collect() };
+        protocols
+            .iter()
+            .map(|protocol| figure(table, Raid::Four, protocol, participant))
+            .collect::<Vec<f64>>()
     };
     let most = |of: &[f64]| of.iter().copied().fold(f64::NAN, f64::max);
     let least = |of: &[f64]| of.iter().copied().fold(f64::NAN, f64::min);
@@ -375,6 +408,9 @@ mod tests {
         "RAID 4 full stripe, coord",
     ];
 
+    /// A lock is asked for, granted, and given back.
+    const LOCKS: &str = "messages for the lock";
+
     /// All that running machines cross is what can be counted by hand, to the last unit.
     #[test]
     fn each_protocol_crosses_what_section_3_counts() {
@@ -388,6 +424,7 @@ mod tests {
             assert!(claims.len() >= 8, "{}", experiment.id());
             for claim in claims {
                 let is_known = KNOWN.iter().any(|known| claim.what.starts_with(known));
+                let is_known = is_known || claim.what.ends_with(LOCKS);
                 assert!(claim.holds || is_known, "{claim:?}");
             }
         }

@@ -1,7 +1,7 @@
 //! Figure 10: ever more clients make RAID 4 small writes, 200 a second each, to RAM disks.
 
 use super::driven::{self, BRICKS, Driven, FIGURES, RAID4, Request};
-use super::setup::{self, Bed, COORD_SEQ, GW_TS, PROTOCOLS, Topology, find};
+use super::setup::{self, Bed, COORD_SEQ, DIRECT_TS, GW_TS, PROTOCOLS, find};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim};
 use crate::error::LabError;
@@ -59,10 +59,9 @@ impl Experiment for Fig10 {
             let cells = [("protocol", Cell::from(protocol))];
             driven::most(&driven::curve(table, &cells, "clients", "requests_per_second"))
         };
-        let of = |topology| PROTOCOLS.iter().filter(move |protocol| Topology::of(protocol) == topology);
         let mut claims = Vec::new();
-        for direct in of(Topology::Direct) {
-            for other in PROTOCOLS.iter().filter(|protocol| Topology::of(protocol) != Topology::Direct) {
+        if let Some(direct) = find(DIRECT_TS) {
+            for other in setup::offloading() {
                 let what = format!("writes/s in all, {direct} over {other}");
                 claims.push(claim(what, 1.5, most(direct) / most(other), [1.35, 1.65]));
             }
@@ -76,7 +75,7 @@ impl Experiment for Fig10 {
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
         let chart = |(letter, x, axis): (&str, &str, Axis)| {
-            let series = PROTOCOLS.iter().map(|protocol| {
+            let series = setup::DRAWN.iter().map(|protocol| {
                 let cells = [("protocol", Cell::from(*protocol))];
                 driven::series(protocol, table, &cells, x, "response_ms")
             });

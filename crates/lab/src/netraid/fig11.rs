@@ -1,9 +1,7 @@
 //! Figure 11: the latency of the client's link.
 
 use super::driven::{self, Driven, RAID4};
-use super::setup::{
-    self, Bed, COORD_SEQ, DIRECT_NONE, DIRECT_SLOCK, DIRECT_TS, Disks, PROTOCOLS, Topology, find,
-};
+use super::setup::{self, Bed, COORD_SEQ, DIRECT_NONE, DIRECT_SLOCK, DIRECT_TS, Disks, PROTOCOLS, find};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
 use crate::error::LabError;
@@ -69,7 +67,7 @@ impl Experiment for Fig11 {
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
         let chart = |(letter, disks): (char, &Disks)| {
             let panel = Panel { table, disks: disks.name() };
-            let series = PROTOCOLS.iter().map(|protocol| {
+            let series = setup::DRAWN.iter().map(|protocol| {
                 driven::series(protocol, table, &panel.cells(protocol), "link_ms", "response_ms")
             });
             let title = format!("A client behind a slow link, {}", disks.name());
@@ -110,7 +108,7 @@ impl Panel<'_> {
     fn claims(&self) -> Vec<Claim> {
         let disks = self.disks;
         let mut claims = Vec::new();
-        let others = |not: &'static str| PROTOCOLS.iter().filter(move |protocol| **protocol != not);
+        let others = |not: &'static str| setup::papers().filter(move |protocol| *protocol != not);
         if let Some(slock) = find(DIRECT_SLOCK) {
             let next = others(slock).map(|protocol| self.at_most(protocol)).fold(0.0, f64::max);
             claims.push(shape(
@@ -142,8 +140,8 @@ impl Panel<'_> {
                 format!("{disks}: response, {coord} over the fastest other one of which the text tells");
             claims.push(shape(what, self.at_most(coord) / best, [0.0, 1.0]));
         }
-        for direct in PROTOCOLS.iter().filter(|protocol| Topology::of(protocol) == Topology::Direct) {
-            for other in PROTOCOLS.iter().filter(|protocol| Topology::of(protocol) != Topology::Direct) {
+        if let Some(direct) = find(DIRECT_TS) {
+            for other in setup::offloading() {
                 let what = format!("{disks}, slowest link: response, {other} over {direct}");
                 claims.push(shape(what, self.at_most(other) / self.at_most(direct), [0.0, 1.0]));
             }

@@ -11,8 +11,11 @@ use crate::plot::Chart;
 
 pub(super) struct Fig5;
 
-const COUNTING: Counting =
-    Counting { operations: &[(Raid::One, Operation::Read), (Raid::Four, Operation::Read)], form };
+const COUNTING: Counting = Counting {
+    operations: &[(Raid::One, Operation::Read), (Raid::Four, Operation::Read)],
+    with_ours: false,
+    form,
+};
 
 /// A unit goes once from disk to memory and once to the network; whoever takes it has it once, and passes it on once more.
 fn form(topology: Topology, _: (Raid, Operation)) -> Form {

@@ -11,8 +11,11 @@ use crate::plot::Chart;
 
 pub(super) struct Fig6;
 
-const COUNTING: Counting =
-    Counting { operations: &[(Raid::One, Operation::SmallWrite), (Raid::Four, Operation::SmallWrite)], form };
+const COUNTING: Counting = Counting {
+    operations: &[(Raid::One, Operation::SmallWrite), (Raid::Four, Operation::SmallWrite)],
+    with_ours: true,
+    form,
+};
 
 /// Of copies: each is sent, received, and goes to a disk. Of a unit with parity: the old unit and the old parity are read and received, both and the
 /// new unit go to the XOR engine and a new parity comes, and both are sent, received and go to disks. Among bricks, each of both reads what it has, and
@@ -63,6 +66,7 @@ impl Experiment for Fig6 {
             claims.push(claim(what, 7.5, client(direct) / client(gw), [7.0, 8.0]));
         }
         claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
+        claims.extend(counted::exchanges(table, 2.0));
         claims
     }
 

@@ -11,7 +11,8 @@ use crate::plot::Chart;
 
 pub(super) struct Fig7;
 
-const COUNTING: Counting = Counting { operations: &[(Raid::Four, Operation::FullStripe)], form };
+const COUNTING: Counting =
+    Counting { operations: &[(Raid::Four, Operation::FullStripe)], with_ours: false, form };
 
 /// Four units go to the XOR engine and a parity comes; five are sent, received and go to disks. Among bricks each data brick sends its unit
 /// on to the parity brick.
@@ -51,6 +52,7 @@ impl Experiment for Fig7 {
     fn claims(&self, table: &Table) -> Vec<Claim> {
         let mut claims = COUNTING.claims(table);
         claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
+        claims.extend(counted::exchanges(table, 5.0));
         claims.extend(counted::direct_is_extreme(table));
         claims
     }

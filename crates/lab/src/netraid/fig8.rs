@@ -1,7 +1,7 @@
 //! Figure 8: one client reads at rising rates, from RAM disks.
 
 use super::driven::{self, BRICKS, Driven, FIGURES, RAID1, RAID4};
-use super::setup::{self, Bed, PROTOCOLS, Topology};
+use super::setup::{self, Bed, DIRECT_NONE, find};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
 use crate::error::LabError;
@@ -37,11 +37,11 @@ impl Experiment for Fig8 {
         let bed = Bed { parameters };
         let mut points = Vec::new();
         for (name, layout) in LAYOUTS {
-            for protocol in PROTOCOLS {
+            for protocol in setup::papers() {
                 for rate in RATES {
                     let driven = Driven::one_client(bed, protocol, layout, (rate, 1.0));
                     let point = Point::new(driven.system(bed, scale)).with("layout", name);
-                    points.push(point.with("protocol", *protocol).with("asked_per_second", rate));
+                    points.push(point.with("protocol", protocol).with("asked_per_second", rate));
                 }
             }
         }
@@ -60,7 +60,7 @@ impl Experiment for Fig8 {
         let mut claims = Vec::new();
         for (layout, _) in LAYOUTS {
             let most = |protocol: &str| driven::most(&of(layout, protocol, "requests_per_second"));
-            let first = PROTOCOLS[0];
+            let first = find(DIRECT_NONE).expect("the lower bound is one of them");
             // A unit after the other on a link of 1 Gb/s.
             claims.push(claim(
                 format!("{layout}, {first}: saturation (reads/s)"),
@@ -68,11 +68,11 @@ impl Experiment for Fig8 {
                 most(first),
                 [14_000.0, 15_500.0],
             ));
-            for protocol in &PROTOCOLS[1..] {
+            for protocol in setup::papers().filter(|protocol| *protocol != first) {
                 let what = format!("{layout}: saturation, {protocol} over {first}");
                 claims.push(claim(what, 1.0, most(protocol) / most(first), [0.95, 1.05]));
             }
-            for protocol in PROTOCOLS.iter().filter(|protocol| Topology::of(protocol) != Topology::Direct) {
+            for protocol in setup::offloading() {
                 let at_first = |protocol: &str| of(layout, protocol, "response_ms")[0][1];
                 let what =
                     format!("{layout}, 2000 reads/s: response, {first} over {protocol}: direct is faster");
@@ -84,8 +84,9 @@ impl Experiment for Fig8 {
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
         let chart = |(letter, (layout, _)): (char, (&str, Layout))| {
-            let series = PROTOCOLS.iter().map(|protocol| {
-                let cells = [("layout", Cell::from(layout)), ("protocol", Cell::from(*protocol))];
+            let drawn = setup::DRAWN.into_iter().filter(|protocol| setup::is_papers(protocol));
+            let series = drawn.map(|protocol| {
+                let cells = [("layout", Cell::from(layout)), ("protocol", Cell::from(protocol))];
                 driven::series(protocol, table, &cells, "requests_per_second", "response_ms")
             });
             let title = format!("{layout} reads of one client, {BRICKS} bricks with RAM disks");

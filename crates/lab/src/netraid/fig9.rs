@@ -1,7 +1,7 @@
 //! Figure 9: one client makes RAID 4 small writes at rising rates, to RAM disks.
 
 use super::driven::{self, BRICKS, Driven, FIGURES, RAID4};
-use super::setup::{self, Bed, COORD_SEQ, GW_TS, PROTOCOLS, Topology, find};
+use super::setup::{self, Bed, COORD_SEQ, DIRECT_TS, GW_TS, PROTOCOLS, find};
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
 use crate::error::LabError;
@@ -49,10 +49,9 @@ impl Experiment for Fig9 {
             let cells = [("protocol", Cell::from(protocol))];
             driven::most(&driven::curve(table, &cells, "asked_per_second", "requests_per_second"))
         };
-        let is_direct = |protocol: &&&str| Topology::of(protocol) == Topology::Direct;
         let mut claims = Vec::new();
-        for direct in PROTOCOLS.iter().filter(is_direct) {
-            for other in PROTOCOLS.iter().filter(|protocol| !is_direct(protocol)) {
+        if let Some(direct) = find(DIRECT_TS) {
+            for other in setup::offloading() {
                 let what = format!("saturation, {direct} over {other}: the client's link is full first");
                 claims.push(shape(what, most(direct) / most(other), [0.0, 0.95]));
             }
@@ -65,7 +64,7 @@ impl Experiment for Fig9 {
     }
 
     fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        let series = PROTOCOLS.iter().map(|protocol| {
+        let series = setup::DRAWN.iter().map(|protocol| {
             let cells = [("protocol", Cell::from(*protocol))];
             driven::series(protocol, table, &cells, "requests_per_second", "response_ms")
         });

@@ -20,28 +20,54 @@ pub(super) const ASSUMED: &[&str] = &[
     "writes_through",
 ];
 
-/// All protocols of the figures, by the names that volumes have, in the order of Table 1: a line each.
+/// All protocols of the figures, by the names that volumes have: the lower bound, those of Table 1 in its order, then ours. A line each.
 pub(super) const PROTOCOLS: &[&str] = &[
-    "direct,none,none",
-    "coord,seq,none",
-    "direct,slock,none",
-    "gw,slock,none",
+    "direct,none,none,rmw",
+    "coord,seq,none,rmw",
+    "direct,slock,none,rmw",
+    "gw,slock,none,rmw",
     "amongst,slock,none",
+    "direct,ts,2pcw,rmw",
+    "gw,ts,2pcw,rmw",
+    "amongst,ts,2pcw",
     "direct,ts,2pcw",
     "gw,ts,2pcw",
-    "amongst,ts,2pcw",
 ];
 
-/// Those of Figure 12, with the order of writes that volumes have where nobody says.
-pub(super) const CONTENDED: &[&str] = &[
-    "direct,none,none",
-    "direct,slock,none",
-    "direct,dlock,none",
-    "direct,ts,2pcw",
-    "direct,ts-wait,2pcw",
-    "direct,hybrid,2pcw",
-    "coord,seq,none",
+/// Those that the paper has.
+pub(super) fn papers() -> impl Iterator<Item = &'static str> {
+    PROTOCOLS.iter().copied().filter(|protocol| is_papers(protocol))
+}
+
+/// Those in pictures, which have no more than seven curves: gateways with locks, and among bricks with locks, are as those with stamps.
+pub(super) const DRAWN: [&str; 7] = [
+    "direct,none,none,rmw",
+    "coord,seq,none,rmw",
+    "direct,slock,none,rmw",
+    "direct,ts,2pcw,rmw",
+    "gw,ts,2pcw,rmw",
+    "amongst,ts,2pcw",
     "gw,ts,2pcw",
+];
+
+/// Those of them under which the client coordinates, and under which somebody else does.
+pub(super) fn directs() -> impl Iterator<Item = &'static str> {
+    papers().filter(|protocol| Topology::of(protocol) == Topology::Direct)
+}
+
+pub(super) fn offloading() -> impl Iterator<Item = &'static str> {
+    papers().filter(|protocol| Topology::of(protocol) != Topology::Direct)
+}
+
+/// Those of Figure 12, and orders of writes that the paper does not have.
+pub(super) const CONTENDED: &[&str] = &[
+    "direct,none,none,rmw",
+    "coord,seq,none,rmw",
+    "direct,slock,none,rmw",
+    "direct,ts,2pcw,rmw",
+    "direct,hybrid,2pcw,rmw",
+    "direct,ts-wait,2pcw,rmw",
+    "direct,ts-wait,2pcw",
 ];
 
 /// The paper's names of protocols that its text tells apart.

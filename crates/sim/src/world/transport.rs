@@ -196,10 +196,11 @@ impl World {
     }
 }
 
-/// What a brick computed for what it says: the difference of an old block and a new one.
+/// What a node computed for what it says: the difference of an old block and a new one, or the new parity from both and the old parity.
 pub(super) fn coded_for(packet: &Packet) -> Coded {
     match packet.message {
-        Message::Prepared { .. } => Coded::sum(packet.payload.len() as u64),
+        Message::Prepared { .. } => Coded::sum(2, packet.payload.len() as u64),
+        Message::Prepare { change: Change::Replace { .. }, .. } => Coded::sum(3, packet.payload.len() as u64),
         _ => Coded::default(),
     }
 }
@@ -207,7 +208,7 @@ pub(super) fn coded_for(packet: &Packet) -> Coded {
 /// What a brick computes because of what it is told, before that is on its disk: parity takes in a difference.
 pub(super) fn coded_from(packet: &Packet) -> Coded {
     match packet.message {
-        Message::Prepare { change: Change::Xor { .. }, .. } => Coded::sum(packet.payload.len() as u64),
+        Message::Prepare { change: Change::Xor { .. }, .. } => Coded::sum(2, packet.payload.len() as u64),
         _ => Coded::default(),
     }
 }

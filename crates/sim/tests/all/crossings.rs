@@ -151,6 +151,21 @@ fn a_full_stripe_is_computed_by_who_coordinates() {
     assert_eq!((decisions(&direct), decisions(&gw)), (5, 5), "one message to each member, not answered");
 }
 
+/// It reads the old unit and the old parity, and computes the new one of both and of what it got.
+#[test]
+fn who_coordinates_a_small_write_by_rmw_computes_its_parity() {
+    let direct = crossed("raid4-4+1", "direct,ts,2pcw,rmw", 0, (1, 1, true));
+    assert_eq!((direct.gateway(), direct.total()), ([2, 2, 0, 4, 8], 16));
+    assert_eq!((direct.slot(1), direct.slot(PARITY)), ([1, 1, 2, 0, 4], [1, 1, 2, 0, 4]));
+    let gw = crossed("raid4-4+1", "gw,ts,2pcw,rmw", 1, (1, 1, true));
+    assert_eq!((gw.client(), gw.gateway(), gw.total()), ([1, 0, 0, 0, 2], [2, 3, 0, 4, 10], 18));
+    let beside = Machines { clients: 1, gateways_on_bricks: true, to_holders: false };
+    let coord = crossed_on("raid4-4+1", "coord,seq,none,rmw", beside, (1, 1, true));
+    assert_eq!((coord.client(), coord.gateway(), coord.total()), (gw.client(), gw.gateway(), 18));
+    // With the data brick on its own machine, neither the old unit nor the new one crosses the network.
+    assert_eq!(crossed_on("raid4-4+1", "coord,seq,none,rmw", beside, (0, 1, true)).total(), 14);
+}
+
 /// The gateway beside the first brick coordinates; that brick has nothing of this write.
 #[test]
 fn a_coordinator_of_its_own_passes_on_what_it_gets() {

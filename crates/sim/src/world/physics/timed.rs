@@ -8,7 +8,6 @@
 
 use crate::timed::{Buses, Class, Crossed, Grain, Network};
 use code::Computation;
-use core::ops::Add;
 use model::bus::Bus;
 
 /// What content passes, for all nodes.
@@ -57,20 +56,9 @@ pub(crate) struct Coded {
 }
 
 impl Coded {
-    /// The sum of two contents of so many bytes.
-    pub(crate) fn sum(bytes: u64) -> Coded {
-        Coded { added_bytes: bytes, moved_bytes: 3 * bytes }
-    }
-}
-
-impl Add for Coded {
-    type Output = Coded;
-
-    fn add(self, more: Coded) -> Coded {
-        Coded {
-            added_bytes: self.added_bytes + more.added_bytes,
-            moved_bytes: self.moved_bytes + more.moved_bytes,
-        }
+    /// The sum of so many contents, each of so many bytes.
+    pub(crate) fn sum(contents: u64, bytes: u64) -> Coded {
+        Coded { added_bytes: (contents - 1) * bytes, moved_bytes: (contents + 1) * bytes }
     }
 }
 
