@@ -479,11 +479,12 @@ pub enum RepairOutcome {
 /// What became of the wish for a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockOutcome {
-    Granted,
-    /// As in [`PrepareOutcome::Stale`].
-    Stale {
-        view: Option<GroupView>,
+    Granted {
+        /// Whether somebody else had the blocks, or wanted them before.
+        waited: bool,
     },
+    /// As in [`PrepareOutcome::Stale`].
+    Stale { view: Option<GroupView> },
     /// Too many wait: try again later.
     Busy,
 }
@@ -660,7 +661,7 @@ wire_struct!(Inventory { stretches, next });
 wire_struct!(Contest { number, holders, tied });
 wire_struct!(Claim { gateway, number, volume, lba, bid_ns });
 wire_enum!(RepairOutcome { 0 => Taken, 1 => Refused, 2 => NoSpace });
-wire_enum!(LockOutcome { 0 => Granted, 1 => Stale { view }, 2 => Busy });
+wire_enum!(LockOutcome { 0 => Granted { waited }, 1 => Stale { view }, 2 => Busy });
 wire_enum!(PrepareOutcome {
     0 => Prepared { previous }, 1 => Duplicate, 2 => Late { newest }, 3 => Changed, 4 => Stale { view },
     5 => Busy, 6 => NoSpace, 7 => Unreadable, 8 => Failed,

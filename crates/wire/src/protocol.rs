@@ -35,7 +35,7 @@ choices! {
     Sequencer = "seq",
     /// By the coordinator, which lets writes pass one after the other; reads go past it.
     SequencerOfWrites = "seq-opt",
-    /// As `ts`; a write that was refused twice asks the lock server.
+    /// As `ts`; a write that was refused asks the lock server, and so do others of the same rows for a while.
     Hybrid = "hybrid",
 }
 

@@ -211,7 +211,7 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
         ),
         ("the directory dies", directory),
     ];
-    if matches!(rule(protocol.order).gate(), Gate::Server | Gate::ServerOnceRefused) {
+    if matches!(rule(protocol.order).gate(), Gate::Server | Gate::ServerWhereRefused) {
         promises.push((
             "a lock server dies",
             "its locks are void, and the group's next first brick is asked; who gets no lock for 5 s writes without it",

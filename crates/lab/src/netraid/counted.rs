@@ -84,10 +84,16 @@ pub(super) struct Counted {
 impl Counted {
     pub(super) fn new(bed: Bed<'_>, protocol: &'static str, (raid, operation): (Raid, Operation)) -> Counted {
         let width = u32::from(raid.layout().width());
-        // The first member coordinates where a brick does.
-        let is_apart = raid == Raid::Four
-            && operation != Operation::FullStripe
-            && bed.parameters.flag("coordinator_apart");
+        let topology = Topology::of(protocol);
+        // The first member coordinates where a brick does. It holds something of copies and of full stripes: who is to hold nothing of them
+        // stands on a machine of its own.
+        let is_apart = bed.parameters.flag("coordinator_apart");
+        let has_other_units = raid == Raid::Four && operation != Operation::FullStripe;
+        let has_machine = match topology {
+            Topology::Gateway => true,
+            Topology::Coordinator => is_apart && !has_other_units,
+            Topology::Direct | Topology::Amongst => false,
+        };
         Counted {
             protocol,
             raid,
@@ -96,14 +102,14 @@ impl Counted {
                 bed.brick(Disks::Ram, 0),
                 ClusterShape {
                     bricks: width,
-                    topology: Topology::of(protocol),
+                    topology,
                     clients: 1,
-                    gateways_on_bricks: Topology::of(protocol) != Topology::Gateway,
+                    gateways_on_bricks: !has_machine,
                     client_link_us: None,
                 },
             ),
             unit_bytes: bed.unit_bytes(),
-            unit: u64::from(is_apart),
+            unit: u64::from(is_apart && has_other_units),
             operations: bed.parameters.count("operations"),
         }
     }

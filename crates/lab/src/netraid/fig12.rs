@@ -2,7 +2,8 @@
 
 use super::driven::{self, Driven, RAID4, Request};
 use super::setup::{
-    self, Bed, CONTENDED, COORD_SEQ, DIRECT_NONE, DIRECT_SLOCK, DIRECT_TS, Disks, find_in, is_papers,
+    self, Bed, CONTENDED, COORD_SEQ, DIRECT_HYBRID, DIRECT_NONE, DIRECT_SLOCK, DIRECT_TS, Disks, find_in,
+    is_papers,
 };
 use crate::cell::{Cell, Row};
 use crate::claim::{Claim, claim, shape};
@@ -104,6 +105,13 @@ impl Experiment for Fig12 {
         if let Some(ts) = ts {
             let what = format!("{ts}: response, {SMALL} MiB over {LARGE} MiB: contention costs");
             claims.push(shape(what, at(ts, SMALL) / at(ts, LARGE), [1.05, 1e3]));
+        }
+        if let (Some(ts), Some(slock), Some(hybrid)) = (ts, slock, find_in(CONTENDED, DIRECT_HYBRID)) {
+            let over = |mib: f64| at(hybrid, mib) / at(ts, mib).min(at(slock, mib));
+            let worst = SHARED.iter().map(|mib| over(*mib)).fold(0.0, f64::max);
+            let what =
+                format!("{hybrid}: response over that of the faster one of its parents, at the worst size");
+            claims.push(shape(what, worst, [0.0, 1.05]));
         }
         claims
     }

@@ -38,7 +38,7 @@ impl Experiment for Fig7 {
     }
 
     fn assumptions(&self) -> Vec<&str> {
-        [setup::ASSUMED, counted::ASSUMED].concat()
+        [setup::ASSUMED, counted::ASSUMED, &["coordinator_apart"]].concat()
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {

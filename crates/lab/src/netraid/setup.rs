@@ -74,6 +74,8 @@ pub(super) const CONTENDED: &[&str] = &[
 pub(super) const DIRECT_NONE: &str = "direct,none,none";
 pub(super) const DIRECT_SLOCK: &str = "direct,slock,none";
 pub(super) const DIRECT_TS: &str = "direct,ts,2pcw";
+/// Ours, of the last two.
+pub(super) const DIRECT_HYBRID: &str = "direct,hybrid,2pcw";
 pub(super) const COORD_SEQ: &str = "coord,seq,none";
 pub(super) const GW_SLOCK: &str = "gw,slock,none";
 pub(super) const GW_TS: &str = "gw,ts,2pcw";

@@ -46,7 +46,7 @@ impl LockServer {
                 let is_new = self.asked.insert((from, holder), (operation, view)).is_none();
                 if wish == Wish::Granted {
                     counters.count(Counter::LockGranted);
-                    return Some(LockOutcome::Granted);
+                    return Some(LockOutcome::Granted { waited: !is_new });
                 }
                 if is_new {
                     counters.count(Counter::LockWaitedFor);
@@ -61,7 +61,8 @@ impl LockServer {
         for holder in granted {
             if let Some((operation, _)) = self.asked.get(&holder) {
                 counters.count(Counter::LockGranted);
-                reply(fx, holder.0, Message::Locked { operation: *operation, outcome: LockOutcome::Granted });
+                let outcome = LockOutcome::Granted { waited: true };
+                reply(fx, holder.0, Message::Locked { operation: *operation, outcome });
             }
         }
     }

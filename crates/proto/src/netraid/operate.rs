@@ -286,6 +286,16 @@ impl Context<'_> {
         self.begun.push_back(Begun::Operation(id, Parent::Operation(self.own.id), operation));
     }
 
+    /// Writes of these rows met others.
+    pub(crate) fn note_contention(&mut self, place: &Place) {
+        self.gates.note_contention(self.now, place);
+    }
+
+    /// Whether some did lately.
+    pub(crate) fn is_contended(&self, place: &Place) -> bool {
+        self.gates.is_contended(self.now, place)
+    }
+
     /// Gets in the coordinator's line for `place`, until it is over.
     pub(crate) fn get_in_line(&mut self, place: Place) -> Wish {
         self.gates.get_in_line(self.now, self.own.id, place)

@@ -3,16 +3,26 @@
 use super::stamps::Stamps;
 use crate::netraid::order::locks::{Locks, Place, Wish};
 use crate::netraid::outcome::OperationId;
-use base::{BrickId, Time};
+use base::{BrickId, GroupId, Time, VolumeId};
+use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{Message, OPERATIONS_MAX};
 
-/// The line, whose turn has come, and locks of servers that nobody needs any more.
+/// For how long rows count as contended after writes met there.
+const CONTENDED: Duration = Duration::from_secs(10);
+/// How many blocks count as one place.
+const GRAIN: u64 = 16;
+/// The most places that are remembered.
+const PLACES_MAX: usize = 4096;
+
+/// The line, whose turn has come, locks of servers that nobody needs any more, and where writes met lately.
 #[derive(Debug, Default)]
 pub(crate) struct Gates {
     line: Locks<OperationId>,
     granted: Vec<OperationId>,
     unlocks: BTreeMap<BrickId, Vec<u64>>,
+    /// Until when, by place.
+    contended: BTreeMap<(GroupId, VolumeId, u64), Time>,
 }
 
 /// What an operation has that is over.
@@ -28,6 +38,23 @@ impl Gates {
         self.line.want(now, id, place)
     }
 
+    /// Writes met there.
+    pub(crate) fn note_contention(&mut self, now: Time, place: &Place) {
+        for key in places(place) {
+            if self.contended.len() >= PLACES_MAX && !self.contended.contains_key(&key) {
+                self.contended.retain(|_, until| *until > now);
+            }
+            if self.contended.len() < PLACES_MAX {
+                self.contended.insert(key, now + CONTENDED);
+            }
+        }
+    }
+
+    /// Whether writes met there lately.
+    pub(crate) fn is_contended(&self, now: Time, place: &Place) -> bool {
+        places(place).any(|key| self.contended.get(&key).is_some_and(|until| *until > now))
+    }
+
     /// Whose turn has come, since the last call.
     pub(crate) fn take_granted(&mut self) -> Vec<OperationId> {
         core::mem::take(&mut self.granted)
@@ -41,6 +68,11 @@ impl Gates {
         };
         core::mem::take(&mut self.unlocks).into_iter().flat_map(told)
     }
+}
+
+fn places(place: &Place) -> impl Iterator<Item = (GroupId, VolumeId, u64)> + use<> {
+    let Place { group, span, .. } = *place;
+    (span.lba / GRAIN..span.end().div_ceil(GRAIN)).map(move |at| (group, span.volume, at))
 }
 
 impl Leaving<'_> {

@@ -188,8 +188,10 @@ impl Operate for GatedOperation {
     fn start(&mut self, cx: &mut Context<'_>) -> Gated {
         match rule(self.order).gate() {
             Gate::Line => self.get_in_line(cx),
-            Gate::ServerOnceRefused if !self.refused => self.works(cx, None, false),
-            Gate::Server | Gate::ServerOnceRefused => self.ask_server(cx),
+            Gate::ServerWhereRefused if !self.refused && !cx.is_contended(&self.work.place()) => {
+                self.works(cx, None, false)
+            }
+            Gate::Server | Gate::ServerWhereRefused => self.ask_server(cx),
             Gate::Open => unreachable!("what no gate is before is not gated"),
         }
     }
@@ -199,7 +201,10 @@ impl Operate for GatedOperation {
             unreachable!("a lock comes to who asked for it")
         };
         match answer.0 {
-            LockOutcome::Granted => {
+            LockOutcome::Granted { waited } => {
+                if waited {
+                    cx.note_contention(&self.work.place());
+                }
                 cx.forget_calls();
                 self.works(cx, Some((server, holder)), true)
             }
@@ -218,6 +223,7 @@ impl Operate for GatedOperation {
         match outcome {
             Outcome::Written(Ok(Written::Refused)) => {
                 cx.counters.count(Counter::WriteWentToTheLockServer);
+                cx.note_contention(&self.work.place());
                 self.refused = true;
                 self.ask_server(cx)
             }

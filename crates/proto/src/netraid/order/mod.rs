@@ -43,8 +43,8 @@ pub enum Gate {
     Line,
     /// The lock server: the first current brick of the group.
     Server,
-    /// Nothing at first; the lock server once it was refused twice.
-    ServerOnceRefused,
+    /// Nothing at first; the lock server once it was refused, and where writes of these rows were lately.
+    ServerWhereRefused,
 }
 
 /// How a write goes to the members that take part.

@@ -36,6 +36,11 @@ fn holder(asked: &Asked) -> u64 {
     holder
 }
 
+fn order(asked: &Asked) -> Order {
+    let Message::Prepare { order, .. } = asked.message else { panic!("a prepare: {asked:?}") };
+    order
+}
+
 /// All members take what is asked.
 fn take(script: &mut Script, asked: &[Asked]) {
     asked.iter().for_each(|asked| script.takes(asked, 0, Stamp::ZERO));
@@ -52,7 +57,7 @@ fn a_writer_has_its_lock_before_anyone_hears_of_the_write_and_gives_it_back() {
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [0], "the first current member is the lock server");
     let lock = holder(&asked[0]);
-    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted));
+    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted { waited: false }));
     let asked = script.asked();
     assert!(asked.len() == 3 && asked.iter().all(Asked::is_prepare), "{asked:?}");
     assert!(script.unlocked.is_empty());
@@ -82,12 +87,12 @@ fn the_next_view_has_another_lock_server_and_the_write_begins_anew() {
     let mut script = script();
     script.begin(write_at(Order::ServerLock, 0));
     let asked = script.asked();
-    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted));
+    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted { waited: false }));
     script.asked();
     script.coordinator.on_views(vec![view(LAYOUT, 2, 0b110, 0)]);
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [1], "nobody but the new server is asked");
-    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted));
+    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted { waited: false }));
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [1, 2]);
     take(&mut script, &asked);
@@ -95,30 +100,32 @@ fn the_next_view_has_another_lock_server_and_the_write_begins_anew() {
 }
 
 #[test]
-fn a_hybrid_write_asks_for_a_lock_once_it_was_refused_twice() {
+fn a_hybrid_write_asks_for_a_lock_once_it_was_refused_and_so_do_others_of_its_rows() {
     let mut script = script();
     script.begin(write_at(Order::Hybrid, 0));
-    let mut asked = script.asked();
-    for refusal in 1..=2 {
-        for asked in &asked {
-            let Message::Prepare { order, .. } = asked.message else { panic!("{asked:?}") };
-            assert_eq!(order, Order::Ts, "refusal {refusal}");
-        }
-        script.prepared(&asked[0], PrepareOutcome::Late { newest: Stamp::ZERO });
-        script.refuse_queries();
-        asked = script.wait();
-    }
+    let asked = script.asked();
+    assert!(asked.iter().all(|asked| order(asked) == Order::Ts), "{asked:?}");
+    script.prepared(&asked[0], PrepareOutcome::Late { newest: Stamp::ZERO });
+    assert!(script.refuse_queries().is_empty(), "the attempt is settled first");
+    let asked = script.asked();
     assert_eq!(Script::slots(&asked), [0]);
     let lock = holder(&asked[0]);
-    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted));
+    script.answer(&asked[0], Answer::Locked(LockOutcome::Granted { waited: false }));
     let asked = script.asked();
-    for asked in &asked {
-        let Message::Prepare { order, .. } = asked.message else { panic!("{asked:?}") };
-        assert_eq!(order, Order::TsWait, "who has the lock waits for others to end");
-    }
+    assert!(asked.iter().all(|asked| order(asked) == Order::TsWait), "who has the lock waits for others");
     take(&mut script, &asked);
     assert!(is_done(&mut script));
     assert_eq!(script.unlocked, [(0, lock)]);
+
+    script.begin(write_at(Order::Hybrid, 3));
+    let asked = script.asked();
+    assert!(matches!(asked[..], [Asked { message: Message::Lock { .. }, .. }]), "{asked:?}");
+    script.begin(write_at(Order::Hybrid, 99));
+    assert!(script.asked().iter().all(Asked::is_prepare), "elsewhere nobody met");
+    script.pass(Duration::from_secs(11));
+    script.asked();
+    script.begin(write_at(Order::Hybrid, 3));
+    assert!(script.asked().iter().all(Asked::is_prepare), "long ago");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn counted(script: &mut Script, operation: Operation) -> Cost {
                 cost.flushes += 1;
                 script.takes(asked, 0, Stamp::ZERO);
             } else if let Message::Lock { .. } = asked.message {
-                script.answer(asked, Answer::Locked(LockOutcome::Granted));
+                script.answer(asked, Answer::Locked(LockOutcome::Granted { waited: false }));
             } else {
                 script.shows(asked, 0, &[], true);
             }
