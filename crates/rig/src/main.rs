@@ -50,6 +50,8 @@ enum Bench {
     Failslow(bench::failslow::Options),
     /// Streams that share disks: shares, reservations, limits, a quiet one beside a greedy one
     Fairness(bench::fairness::Options),
+    /// The protocols of the network RAID paper beside each other: latency, and what each party pays
+    Netraid(bench::netraid::Options),
 }
 
 fn main() -> ExitCode {
@@ -74,5 +76,6 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Rebuild(options)) => bench::rebuild::verb(&options),
         Verb::Bench(Bench::Failslow(options)) => bench::failslow::verb(&options),
         Verb::Bench(Bench::Fairness(options)) => bench::fairness::verb(&options),
+        Verb::Bench(Bench::Netraid(options)) => bench::netraid::verb(&options),
     }
 }

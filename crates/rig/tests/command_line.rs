@@ -22,6 +22,9 @@ fn every_run_says_how_it_is_used() {
         let (help, code) = said(&[verb, "--help"]);
         assert!(code == Some(0) && help.contains("--binary"), "{verb}: {help}");
     }
-    assert_eq!(said(&["bench", "block", "--help"]).1, Some(0));
+    for bench in ["block", "netraid"] {
+        let (help, code) = said(&["bench", bench, "--help"]);
+        assert!(code == Some(0) && help.contains("--binary"), "{bench}: {help}");
+    }
     assert_eq!(said(&["no-such-run"]).1, Some(2));
 }

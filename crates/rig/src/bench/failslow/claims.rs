@@ -1,7 +1,7 @@
 //! What the figures must show. A claim that does not hold is printed as such.
 
 use super::super::demand::Demand;
-use super::load::Rate;
+use super::super::mean::Mean;
 use super::reads::Reads;
 use super::state::State;
 use super::writes::Writes;
@@ -95,7 +95,7 @@ fn of_writes(results: &Results, layout: &str) -> Vec<Demand> {
     claims
 }
 
-fn throughput(layout: &str, what: &str, state: State, slow: Rate, dead: Rate) -> Demand {
+fn throughput(layout: &str, what: &str, state: State, slow: Mean, dead: Mean) -> Demand {
     let what = format!("{layout} {what}, {}: throughput over dead", state.name());
     let (measured, error) = slow.over(dead);
     Demand::at_least(what, measured, 1.0).known_within(error)

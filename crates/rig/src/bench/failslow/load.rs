@@ -6,6 +6,7 @@
 //! By how much an idle job woke too late is the load's own lateness: it is told apart, and not counted. Each run asks for
 //! other blocks at other moments than those before it: what one has left in the caches is not what the next one measures.
 
+use super::super::mean::Mean;
 use anyhow::{Context, Result, anyhow};
 use rig::nbd::Nbd;
 use rig::noise::Noise;
@@ -73,30 +74,6 @@ fn at(sorted: &[Duration], part: f64) -> f64 {
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).map_or(0.0, |time| time.as_secs_f64() * 1e3)
 }
 
-/// Requests a second, of several runs.
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub(super) struct Rate {
-    pub(super) mean: f64,
-    /// The standard error of the mean; not a number of a single run.
-    pub(super) error: f64,
-    pub(super) runs: usize,
-}
-
-impl Rate {
-    pub(super) fn of(runs: &[f64]) -> Rate {
-        let count = runs.len() as f64;
-        let mean = runs.iter().sum::<f64>() / count;
-        let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        Rate { mean, error: (variance / count).sqrt(), runs: runs.len() }
-    }
-
-    /// How many times as much this is, and the standard error of that.
-    pub(super) fn over(self, other: Rate) -> (f64, f64) {
-        let ratio = self.mean / other.mean;
-        (ratio, ratio * (self.error / self.mean).hypot(other.error / other.mean))
-    }
-}
-
 /// Where and what.
 pub(super) struct Load {
     port: u16,
@@ -158,9 +135,9 @@ impl Load {
     }
 
     /// Requests a second with so many under way all the time: of several runs of that span, as one tells a fifth at best.
-    pub(super) fn throughput(&self, depth: u64, span: Duration, runs: usize) -> Result<Rate> {
+    pub(super) fn throughput(&self, depth: u64, span: Duration, runs: usize) -> Result<Mean> {
         let runs = (0..runs).map(|_| self.closed(depth, span)).collect::<Result<Vec<_>>>()?;
-        Ok(Rate::of(&runs))
+        Ok(Mean::of(&runs))
     }
 
     /// Requests a second of one run.
@@ -264,15 +241,5 @@ mod tests {
         let first = Percentiles::of(&samples, millis(0), millis(100));
         assert_eq!((first.samples, first.p99_ms), (100, 1.0));
         assert_eq!(Percentiles::of(&[], millis(0), millis(9)), Percentiles::default());
-    }
-
-    #[test]
-    fn a_rate_is_known_as_well_as_its_runs_agree() {
-        let rate = Rate::of(&[8.0, 12.0, 10.0, 10.0]);
-        assert_eq!((rate.mean, rate.runs), (10.0, 4));
-        assert!((rate.error - (8.0f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12, "{rate:?}");
-        let (ratio, error) = rate.over(Rate { mean: 20.0, error: 0.0, runs: 4 });
-        assert!(ratio == 0.5 && (error - rate.error / 20.0).abs() < 1e-12, "{ratio} {error}");
-        assert!(Rate::of(&[5.0]).error.is_nan(), "one run does not tell");
     }
 }

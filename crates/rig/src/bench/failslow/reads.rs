@@ -1,7 +1,8 @@
 //! Reads beside a slow brick, under each policy.
 
+use super::super::mean::Mean;
 use super::awake::Awake;
-use super::load::{Kind, Load, Percentiles, Rate, Sample};
+use super::load::{Kind, Load, Percentiles, Sample};
 use super::state::{BRICK, State};
 use super::{DEPTH, DEPTH_MORE, JOBS, Plan, cluster, load, table};
 use anyhow::{Context, Result};
@@ -21,9 +22,9 @@ pub(super) struct Reads {
     /// The median over the turns of the 99th percentile: what disturbed the machine in one of them has no say.
     pub(super) p99_of_turns_ms: f64,
     /// Requests a second at [`DEPTH`].
-    pub(super) iops: Rate,
+    pub(super) iops: Mean,
     /// The same at [`DEPTH_MORE`].
-    pub(super) iops_more: Rate,
+    pub(super) iops_more: Mean,
     pub(super) cost: Cost,
 }
 
@@ -87,8 +88,8 @@ fn of_policy(
             seen.samples.iter().map(|turn| Percentiles::of(turn, Duration::ZERO, plan.read_span).p99_ms),
         ),
         paced: Percentiles::of(&seen.samples.concat(), Duration::ZERO, plan.read_span),
-        iops: Rate::of(&seen.rates),
-        iops_more: Rate::of(&seen.rates_more),
+        iops: Mean::of(&seen.rates),
+        iops_more: Mean::of(&seen.rates_more),
         cost: seen.cost.of_a_read(),
     });
     Ok(reads.collect())

@@ -1,7 +1,8 @@
 //! Writes beside a slow brick: every member must have them, so they are slow until it has left.
 
+use super::super::mean::Mean;
 use super::awake::Awake;
-use super::load::{Kind, Percentiles, Rate};
+use super::load::{Kind, Percentiles};
 use super::state::{BRICK, State};
 use super::{DEPTH, JOBS, Plan, WRITE_BYTES, WRITE_RATE, cluster, load};
 use anyhow::{Context, Result};
@@ -30,7 +31,7 @@ pub(super) struct Writes {
     pub(super) noticed: Option<Duration>,
     pub(super) left: Option<Duration>,
     /// Requests a second at [`DEPTH`], after it had left.
-    pub(super) iops: Rate,
+    pub(super) iops: Mean,
     /// Whether it was still out at the end, having left once.
     pub(super) stays_out: bool,
     /// From its recovery until all data were redundant again.
