@@ -92,7 +92,9 @@ impl Page {
     }
 
     /// A vertical bar with short ends, from `low` to `high`.
+    /// What goes beyond the axes ends there.
     fn whisker(&mut self, x: f64, low: f64, high: f64) {
+        let [low, high] = [low, high].map(|y| y.clamp(TOP, TOP + PLOT_HEIGHT));
         let _ = writeln!(
             self.body,
             "<path d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {low:.1}h8M{:.1} {high:.1}h8\" stroke=\"{INK}\" \
