@@ -76,6 +76,8 @@ const SILENCE: Duration = Duration::from_millis(1500);
 /// A request unanswered for this long is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 const REFRESH: Duration = Duration::from_secs(5);
+/// How long a gateway beside a brick that did not serve a request is asked nothing.
+const LEFT: Duration = Duration::from_secs(10);
 
 struct Outstanding {
     tag: u64,
@@ -92,6 +94,8 @@ enum Nearer {
     /// It was asked to open the volume: by which question, and when.
     Asked(u64, Time),
     Open,
+    /// It did not serve a request: it is asked nothing until then.
+    Left(Time),
 }
 
 pub struct Client {
@@ -175,7 +179,9 @@ impl Client {
     fn on_gateways(&mut self, now: Time, gateways: Vec<GatewayStatus>, fx: &mut Vec<ClientEffect>) {
         // Those without an address serve the client in their own process only.
         let gateways = || gateways.iter().filter(|of| !of.address.is_empty());
-        self.beside = gateways().filter_map(|of| Some((of.beside?, of.id))).collect();
+        // Where several say so, one that is reached.
+        let (up, down): (Vec<_>, Vec<_>) = gateways().partition(|of| self.up.contains(&of.id));
+        self.beside = down.into_iter().chain(up).filter_map(|of| Some((of.beside?, of.id))).collect();
         for GatewayStatus { id, address, .. } in gateways().cloned() {
             if self.gateways.insert(id, address.clone()).as_ref() != Some(&address) {
                 fx.push(ClientEffect::Address { node: NodeId::Gateway(id), address });
@@ -209,12 +215,15 @@ impl Client {
     ) {
         let known = self.nearer.get(&gateway).copied();
         match message {
-            Message::Attached { operation, volume: Ok(_) } if matches!(known, Some(Nearer::Asked(asked, _)) if asked == operation) =>
-            {
-                self.nearer.insert(gateway, Nearer::Open);
+            Message::Attached { operation, volume: Ok(volume) } => {
+                let is_asked = matches!(known, Some(Nearer::Asked(asked, _)) if asked == operation);
+                if is_asked && self.volume.as_ref().is_some_and(|own| own.id == volume.id) {
+                    self.nearer.insert(gateway, Nearer::Open);
+                }
             }
             Message::Reply { sequence, result } if self.is_asked_of(sequence, gateway) => match result {
-                Err(IoError::NoVolume) => self.leave_nearer(now, gateway, fx),
+                // It may know less of the volume than the client's own gateway: that one's errors count.
+                Err(error) if error != IoError::TimedOut => self.leave_nearer(now, gateway, fx),
                 result => self.reply(sequence, result, payload, fx),
             },
             _ => {}
@@ -227,7 +236,7 @@ impl Client {
 
     /// No request goes to `gateway` for now; what it was asked goes through the client's own.
     fn leave_nearer(&mut self, now: Time, gateway: GatewayId, fx: &mut Vec<ClientEffect>) {
-        if self.nearer.remove(&gateway).is_none() {
+        if !matches!(self.nearer.insert(gateway, Nearer::Left(now + LEFT)), Some(Nearer::Open)) {
             return;
         }
         self.counters.count(Counter::ClientLeftTheGatewayBesideABrick);
@@ -245,6 +254,7 @@ impl Client {
         let Some(near) = near.filter(|near| *near != own && self.up.contains(near)) else { return Some(own) };
         match self.nearer.get(&near) {
             Some(Nearer::Open) => return Some(near),
+            Some(Nearer::Left(until)) if now < *until => {}
             Some(Nearer::Asked(_, since)) if now.since(*since) < ASK_AGAIN => {}
             _ => {
                 self.serial += 1;
@@ -368,12 +378,14 @@ impl Client {
         let late: Vec<(u64, Option<GatewayId>)> =
             late.map(|(sequence, request)| (*sequence, request.asked)).collect();
         // Whoever did not answer one request is asked no other.
+        late.iter().for_each(|_| self.counters.count(Counter::ClientAskedAgain));
         for gateway in late.iter().filter_map(|(_, asked)| *asked).filter(|asked| *asked != gateway) {
-            self.nearer.remove(&gateway);
+            self.leave_nearer(now, gateway, fx);
         }
         for (sequence, _) in late {
-            self.counters.count(Counter::ClientAskedAgain);
-            self.ask(now, sequence, fx);
+            if self.outstanding.get(&sequence).is_some_and(is_late) {
+                self.ask(now, sequence, fx);
+            }
         }
     }
 

@@ -65,6 +65,7 @@ base::named! {
         ReadLeftBeforeItsTurn: "read left to another member before its turn",
         ReadLeftToAnotherMember: "read left to another member",
         ReadMetWritesInDoubt: "read met writes in doubt",
+        ReadBeganAnewAsWhatItSawWasDecided: "read began anew as what it saw was decided",
         ReadSawAWriteThatIsNotDecided: "read saw a write that is not decided",
         ReadRescued: "read rescued",
         ReadAskedBackFromAHolder: "read asked back from a holder",

@@ -16,6 +16,10 @@ pub const EVALUATED: [&str; 8] = [
     "direct,none,none",
 ];
 
+/// Others that have a part which none of those has.
+pub const VARIANTS: [&str; 4] =
+    ["gw,dlock,2pcw", "gw,hybrid,2pcw", "gw,ts-wait,2pcw+read,rmw", "coord,seq,none,rmw"];
+
 /// A system, and the protocol that comes nearest to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -89,9 +93,10 @@ pub fn parse(name: &str) -> Result<Protocol, NoProtocol> {
     }
 }
 
-/// All that have a name, each once, and the default one.
+/// All that stand here, each once, and the default one.
 pub fn named() -> Vec<Protocol> {
-    let mut named: Vec<Protocol> = EVALUATED.iter().map(|name| name.parse().expect("a protocol")).collect();
+    let by_name = EVALUATED.iter().chain(&VARIANTS);
+    let mut named: Vec<Protocol> = by_name.map(|name| name.parse().expect("a protocol")).collect();
     named.extend(PRESETS.iter().map(Preset::protocol));
     named.push(Protocol::default());
     named.sort_unstable();
@@ -105,7 +110,7 @@ mod tests {
 
     #[test]
     fn all_have_a_protocol() {
-        assert_eq!(named().len(), 8 + 3 + 1, "three systems have one that is not evaluated");
+        assert_eq!(named().len(), 8 + 4 + 3 + 1, "three systems have one that is not evaluated");
         assert_eq!(parse("fab"), "gw,ts,2pcw+read".parse());
         assert_eq!(parse("gw,ts,2pcw"), "gw,ts,2pcw".parse());
         assert!(parse("zebra").is_err());

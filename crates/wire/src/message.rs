@@ -417,6 +417,7 @@ impl Message {
             Message::Cancel { .. } | Message::Cancelled { .. } | Message::Waiting { .. } => Version(4),
             Message::Elsewhere { .. } => Version(5),
             Message::Lock { .. } | Message::Locked { .. } | Message::Unlock { .. } => Version(9),
+            Message::Prepare { change: Change::Replace { .. }, .. } => Version(9),
             Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }

@@ -86,6 +86,9 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         let binary = ["run", "--profile", PROFILE, "-p", "brickwork", "--features", "planted", "--"];
         let plants = [&binary[..], &["sim", "torture", "--plant", "all", "--seeds", "200"]].concat();
         report.step("bugs planted on purpose are found", || cargo_passes("plants", &plants, 1800));
+        let each = ["run", "--profile", PROFILE, "-p", "brickwork", "--", "sim", "torture", "--seeds", "50"];
+        let each = [&each[..], &["--each-protocol"]].concat();
+        report.step("torture under each protocol", || cargo_passes("protocols", &each, 3600));
         fuzz::run(&mut report, &fuzz::targets()?, options.fuzz_seconds);
     }
     report.close()

@@ -37,7 +37,7 @@ enum Command {
 }
 
 /// `sim torture`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(after_help = "\
 Each seed draws a cluster, its volumes, its clients and its faults: crashes, torn and lost writes, bit rot, slow and
 full disks, lost, late, repeated and reordered messages, partitions, skewed clocks. Then all faults end, and
@@ -48,6 +48,7 @@ never reached is a failure too.
 Examples:
   brickwork sim torture --seeds 50
   brickwork sim torture --seeds 1 --start 4711         repeats one seed
+  brickwork sim torture --seeds 500 --each-protocol
   brickwork sim torture --seeds 20 --layout raid5-4+1 --bricks 6 --history h.jsonl --json")]
 struct Torture {
     /// How many seeds to run
@@ -80,6 +81,9 @@ struct Torture {
     /// Draw protocols from these only, such as gw,ts,2pcw+read; may be repeated
     #[arg(long = "protocol", value_name = "PROTOCOL", value_parser = wire::known::parse)]
     protocols: Vec<wire::Protocol>,
+    /// Run all seeds under each protocol of the network RAID paper, each preset, each variant and the default one
+    #[arg(long, conflicts_with_all = ["protocols", "history"])]
+    each_protocol: bool,
     /// Seconds of simulated time under faults; default: drawn from the seed
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     simulated_s: Option<u64>,
@@ -125,6 +129,9 @@ fn run_torture(global: &Global, args: &Torture) -> Result<ExitCode> {
     if let Some(name) = &args.plant {
         return run_plants(global, args, &options, name);
     }
+    if args.each_protocol {
+        return run_each_protocol(global, args);
+    }
     let start = Instant::now();
     let mut sum = Sum::default();
     let mut histories = args.history.as_deref().map(Histories::create).transpose()?;
@@ -152,6 +159,45 @@ fn run_torture(global: &Global, args: &Torture) -> Result<ExitCode> {
         sum.print(args, &missing, start.elapsed().as_secs_f64());
     }
     Ok(if sum.failures.is_empty() && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs all seeds under one protocol after the other, a line each.
+fn run_each_protocol(global: &Global, args: &Torture) -> Result<ExitCode> {
+    let mut rows = Vec::new();
+    let mut is_clean = true;
+    for protocol in wire::known::named() {
+        let args = Torture { protocols: vec![protocol], each_protocol: false, ..args.clone() };
+        let (options, start, mut sum) = (args.options()?, Instant::now(), Sum::default());
+        let bar = output::progress(args.seeds, &protocol.to_string(), false);
+        for_each_seed(&args, &options, |seed, outcome, _| {
+            bar.inc(1);
+            sum.add(seed, outcome);
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        sum.failures.sort_by_key(|failure| failure.seed);
+        is_clean &= sum.failures.is_empty();
+        let wall_s = start.elapsed().as_secs_f64();
+        if global.json {
+            let mut row = sum.json(&args, &[], wall_s);
+            row["protocol"] = protocol.to_string().into();
+            rows.push(row);
+            continue;
+        }
+        let (seeds, failed) = (output::count(args.seeds, "seed"), sum.failures.len() as u64);
+        println!(
+            "{:<26} {seeds}, {} in {wall_s:.0} s",
+            protocol.to_string(),
+            output::count(failed, "violation")
+        );
+        for failure in sum.failures.iter().take(FAILURES_SHOWN) {
+            println!("  {}\n  Repeat it: {}", failure.violation, args.command(failure.seed));
+        }
+    }
+    if global.json {
+        output::print_json(&rows.into());
+    }
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Torture {

@@ -128,7 +128,9 @@ fn what_it_was_asked_goes_through_the_own_gateway_when_it_is_gone_or_has_forgott
     let reply = Message::Reply { sequence: 2, result: Err(IoError::NoVolume) };
     let sent = forgotten.hear(NodeId::Gateway(BESIDE), reply);
     assert_eq!(asked(&sent), [OWN]);
-    assert!(attached(&sent, BESIDE).is_some(), "it is asked to open it once more");
+    assert!(attached(&sent, BESIDE).is_none(), "it is left alone for a while");
+    forgotten.now += Duration::from_secs(11);
+    assert!(attached(&forgotten.write(), BESIDE).is_some(), "and asked to open it then");
 }
 
 #[test]
@@ -147,4 +149,14 @@ fn one_that_does_not_answer_is_asked_nothing_more() {
     let late =
         play.hear(NodeId::Gateway(BESIDE), Message::Reply { sequence: 2, result: Err(IoError::Failed) });
     assert!(late.is_empty(), "an error of whom it is not asked any more says nothing: {late:?}");
+}
+
+#[test]
+fn errors_of_another_gateway_are_asked_about_again() {
+    let mut play = Play::new().opened();
+    play.write();
+    let reply = Message::Reply { sequence: 2, result: Err(IoError::OutOfRange) };
+    let sent = play.hear(NodeId::Gateway(BESIDE), reply);
+    assert_eq!(asked(&sent), [OWN], "it may not have heard that the volume grew");
+    assert!(!sent.iter().any(|effect| matches!(effect, ClientEffect::Reply { .. })));
 }

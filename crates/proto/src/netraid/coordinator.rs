@@ -328,7 +328,10 @@ impl Coordinator {
     /// Ends the parts of the requests that are meant, with an error; what their writes left in doubt is settled by whoever
     /// meets it. Says whether there were any.
     pub(crate) fn abandon_parts(&mut self, is_meant: impl Fn(u64) -> bool) -> bool {
-        self.end_where(|task| matches!(task.parent, Parent::Part(request, _) if is_meant(request)))
+        let any = self.end_where(|task| matches!(task.parent, Parent::Part(request, _) if is_meant(request)));
+        // Those behind them in the line have their turn.
+        self.run();
+        any
     }
 
     /// Ends all operations on a group, without a word to those that wait for them.

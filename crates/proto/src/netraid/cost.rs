@@ -38,7 +38,8 @@ pub fn cost(protocol: Protocol, layout: Layout, operation: Operation) -> Cost {
     let rule = rule(protocol.order);
     let (mut cost, is_write) = (unordered(layout, operation), operation != Operation::Read);
     let is_small = operation == Operation::SmallWrite && layout.parity() > 0;
-    if is_small && protocol.small_writes == SmallWrites::ReadModifyWrite {
+    let is_rmw = protocol.small_writes == SmallWrites::ReadModifyWrite;
+    if is_small && is_rmw {
         // All are asked what is there, and all are then prepared.
         cost.messages *= 2;
     }
@@ -46,8 +47,9 @@ pub fn cost(protocol: Protocol, layout: Layout, operation: Operation) -> Cost {
         cost.messages += 2;
         cost.rounds += 1;
     }
-    // A write of a unit begins at one brick in any case.
-    if is_write && rule.manner(false).first_alone && cost.rounds == 1 && cost.messages > 2 {
+    // A write of which the data brick tells the difference begins there in any case.
+    let asks_all_at_once = if is_small { is_rmw } else { cost.messages > 2 };
+    if is_write && rule.manner(false).first_alone && asks_all_at_once {
         cost.rounds += 1;
     }
     cost

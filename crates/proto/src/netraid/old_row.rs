@@ -36,11 +36,10 @@ impl OldRowOperation {
     }
 
     fn again(&mut self, cx: &mut Context<'_>, delay: Duration) -> Reading {
-        self.tries += 1;
-        if self.tries >= TRIES_MAX {
-            return Progress::Ended(Err(IoError::Failed));
+        match self.tries < TRIES_MAX {
+            true => cx.again_after(delay),
+            false => Progress::Ended(Err(IoError::Failed)),
         }
-        cx.again_after(delay)
     }
 
     fn combine(&mut self, cx: &mut Context<'_>) -> Reading {
@@ -71,6 +70,7 @@ impl Operate for OldRowOperation {
     fn start(&mut self, cx: &mut Context<'_>) -> Reading {
         let (view, geometry) = (cx.views.view(self.group), cx.views.geometry(self.group));
         let (group, span, lba) = (self.group, self.span, self.span.lba);
+        self.tries += 1;
         self.shards.clear();
         self.asked = geometry
             .parity_slots(lba)
@@ -122,7 +122,6 @@ impl Operate for OldRowOperation {
     }
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Reading {
-        self.tries += 1;
         if self.tries >= TRIES_MAX {
             return Progress::Ended(Err(IoError::Failed));
         }

@@ -184,14 +184,19 @@ impl Pending {
     }
 }
 
-/// Content that is not decided, and where it goes.
+/// The content of writes that are not decided.
 #[derive(Clone, Debug, Default)]
-pub struct Undecided(Vec<(Span, Payload)>);
+pub struct Undecided(Vec<(WriteId, Payload)>);
 
 impl Undecided {
+    /// Whether all of these writes are still in doubt. Where one was decided, a later one may have gone over it.
+    pub fn is_still_so(&self, table: &PendingTable) -> bool {
+        self.0.iter().all(|(write, _)| table.get(&WriteKey::of(write)).is_some_and(Pending::is_staged))
+    }
+
     /// Puts it over what was read at `span`.
     pub fn put_over(&self, span: Span, blocks: &mut Blocks) {
-        for (at, new) in &self.0 {
+        for (WriteId { span: at, .. }, new) in &self.0 {
             let (from, to) = (at.lba.max(span.lba), at.end().min(span.end()));
             let bytes = |blocks: u64| blocks as usize * BLOCK;
             let (before, middle) = (bytes(from - span.lba), bytes(to - from));
@@ -259,8 +264,8 @@ impl PendingTable {
         let content = |pending: &Pending| {
             let Prepare { write, change, payload, .. } = &pending.prepare;
             match change {
-                Change::Zero => Some((write.span, Payload::zeros(write.span.bytes()))),
-                Change::Data if payload.len() == write.span.bytes() => Some((write.span, payload.clone())),
+                Change::Zero => Some((*write, Payload::zeros(write.span.bytes()))),
+                Change::Data if payload.len() == write.span.bytes() => Some((*write, payload.clone())),
                 _ => None,
             }
         };

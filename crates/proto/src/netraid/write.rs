@@ -61,6 +61,10 @@ enum State {
 /// it fails.
 const UNREADABLE_MAX: u32 = 20;
 
+/// How often a write whose coordinator computes the parity finds that this changed meanwhile, before its data brick computes the difference:
+/// differences wait for each other, and do not come again.
+const CHANGED_MAX: u32 = 3;
+
 /// What the attempts of a write met of unreadable blocks.
 struct Unreadable {
     times: u32,
@@ -385,6 +389,10 @@ impl Operate for WriteOperation {
             }
             PrepareOutcome::Changed => {
                 cx.counters.count(Counter::ParityHadChanged);
+                if self.order.refusals() >= CHANGED_MAX {
+                    cx.counters.count(Counter::ParityLeftToTheDataBrick);
+                    self.path.falls_back();
+                }
                 self.settle(cx, slot, After::Again)
             }
             PrepareOutcome::Stale { view } => {

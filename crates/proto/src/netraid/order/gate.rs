@@ -54,11 +54,7 @@ impl Work {
     /// The rows, whichever of their units are meant: writes of one row's units meet at its parity.
     fn place(&self) -> Place {
         match self {
-            Work::Write { path, .. } => Place {
-                group: path.group(),
-                span: Span { volume: path.volume(), ..path.span() },
-                is_shared: false,
-            },
+            Work::Write { path, .. } => Place { group: path.group(), span: path.span(), is_shared: false },
             Work::Read { group, span, .. } => Place { group: *group, span: *span, is_shared: true },
         }
     }
@@ -85,7 +81,7 @@ pub(crate) fn ordered(order: Order, work: Work) -> Operation {
     };
     match gate {
         Gate::Open => work.begin(rule.manner(false)),
-        _ => Operation::new(GatedOperation { order, work, state: State::Begins, refused: false }),
+        gate => Operation::new(GatedOperation { order, gate, work, state: State::Begins, refused: false }),
     }
 }
 
@@ -107,6 +103,7 @@ enum State {
 
 struct GatedOperation {
     order: Order,
+    gate: Gate,
     work: Work,
     state: State,
     /// Whether what is behind the gate gave up without it.
@@ -126,12 +123,11 @@ impl GatedOperation {
     fn get_in_line(&mut self, cx: &mut Context<'_>) -> Gated {
         self.state = State::InLine;
         match cx.get_in_line(self.work.place()) {
-            Wish::Granted => self.works(cx, None, true),
+            Wish::Granted | Wish::Full => self.works(cx, None, true),
             Wish::Waits => {
                 cx.counters.count(Counter::RequestWaitedInLine);
                 Progress::Sleeps
             }
-            Wish::Full => self.works(cx, None, false),
         }
     }
 
@@ -186,7 +182,7 @@ impl Operate for GatedOperation {
     type Outcome = Outcome;
 
     fn start(&mut self, cx: &mut Context<'_>) -> Gated {
-        match rule(self.order).gate() {
+        match self.gate {
             Gate::Line => self.get_in_line(cx),
             Gate::ServerWhereRefused if !self.refused && !cx.is_contended(&self.work.place()) => {
                 self.works(cx, None, false)
@@ -213,8 +209,9 @@ impl Operate for GatedOperation {
                 Progress::WaitsFor(Duration::from_millis(20))
             }
             LockOutcome::Busy => {
+                cx.counters.count(Counter::WriteWentOnWithoutALock);
                 cx.forget_calls();
-                self.works(cx, None, false)
+                self.works(cx, None, true)
             }
         }
     }
@@ -255,7 +252,7 @@ impl Operate for GatedOperation {
     /// The view's locks are void, and what was behind the gate is ended. A place in the line has nothing to do with views.
     fn on_view(&mut self, cx: &mut Context<'_>) -> Gated {
         cx.forget_calls();
-        match (&self.state, rule(self.order).gate()) {
+        match (&self.state, self.gate) {
             (State::InLine, _) => Progress::Waits,
             (State::Works { .. }, Gate::Line) => self.works(cx, None, true),
             _ => {

@@ -1,7 +1,7 @@
 //! A line of those who want blocks for themselves: each gets them once all that came before and want any of the same are gone.
 //!
 //! A coordinator has such a line for its own requests, where its order is `seq`; a brick has one for the writers of its groups, where it is the
-//! lock server. A lock guards no data, which is why it may be taken away: nobody keeps it longer than a lease ([`LEASE`]) once others want it.
+//! lock server. A lock guards no data, which is why it may be taken away: of a lock server nobody has it for longer than a lease ([`LEASE`]).
 
 use base::{GroupId, Time};
 use core::time::Duration;

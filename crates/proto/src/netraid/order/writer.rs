@@ -66,7 +66,7 @@ impl Writer {
     pub(crate) fn way(&self, scope: Scope, first_alone: bool) -> Way {
         match scope {
             Scope::Row if self.has_given_way => Way::InTurn,
-            Scope::Row if first_alone => Way::FirstAlone,
+            _ if first_alone => Way::FirstAlone,
             Scope::Row | Scope::Unit { .. } => Way::Together,
         }
     }

@@ -353,7 +353,8 @@ impl Participant {
             }
             Looking::Read { mut request, leased, begun, undecided } => {
                 request.stay.at_disk(took);
-                at.reads.on_done(at.cx, &request, (leased, begun), undecided.as_deref(), blocks(found));
+                let seen = (undecided.as_deref(), writes.undecided());
+                at.reads.on_done(at.cx, &request, (leased, begun), seen, at.disk, blocks(found));
             }
             Looking::Fate { asker, write, width } => {
                 writes.on_fate(at, asker, (write, width), blocks(found));
@@ -436,7 +437,7 @@ impl Participant {
         }
         match arrival {
             Arrival::Read(read) => {
-                self.writes.keep_content(read.sees_undecided);
+                self.writes.note_read(read.sees_undecided);
                 self.reads.on_read(cx, &mut self.disk, self.writes.undecided(), read);
             }
             Arrival::Prepare { prepare, floor } => self.writes.on_prepare(around!(self, cx), prepare, floor),

@@ -92,11 +92,13 @@ impl Reads {
         cx: &mut Context<'_>,
         read: &ReadRequest,
         (leased, begun): (bool, Begun),
-        undecided: Option<&Undecided>,
+        (seen, undecided): (Option<&Undecided>, &PendingTable),
+        disk: &mut Disk,
         mut result: Result<Blocks, StoreError>,
     ) {
-        if let (Ok(blocks), Some(undecided)) = (&mut result, undecided) {
-            undecided.put_over(read.span, blocks);
+        let is_over = seen.is_some_and(|seen| !seen.is_still_so(undecided));
+        if let (Ok(blocks), Some(seen)) = (&mut result, seen) {
+            seen.put_over(read.span, blocks);
         }
         self.contests.on_served(cx, begun);
         let end = match &result {
@@ -104,8 +106,16 @@ impl Reads {
             Ok(_) if admits(cx, read).is_ok() => DiskEnd::Served,
             Ok(_) | Err(_) => DiskEnd::Refused,
         };
-        if !self.contests.left_disk(cx, read, end) {
-            answer_done(cx, read, leased, result);
+        match self.contests.left_disk(cx, read, end) {
+            true => {}
+            // It would show one write's block beside what a later one put over all of them.
+            false if is_over => {
+                cx.counters.count(Counter::ReadBeganAnewAsWhatItSawWasDecided);
+                let (id, since) = (disk.draw(), cx.now);
+                let read = ReadRequest { contest: None, ..read.clone() };
+                self.admit(cx, disk, undecided, (id, Held { since, read }));
+            }
+            false => answer_done(cx, read, leased, result),
         }
     }
 

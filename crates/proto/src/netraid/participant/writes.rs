@@ -65,10 +65,10 @@ impl Writes {
         }
     }
 
-    /// A read comes, which sees what is not decided or does not. The first ones that do wait, as all others: no write pays for them where
-    /// there are none.
-    pub(super) fn keep_content(&mut self, is_seen: bool) {
-        self.keeps_content |= is_seen;
+    /// A read comes. From the first one on that sees what is not decided, content is kept for such: no write pays for them where there
+    /// are none.
+    pub(super) fn note_read(&mut self, sees_undecided: bool) {
+        self.keeps_content |= sees_undecided;
     }
 
     /// Drops writes that were found staged although they are sealed: a crash came between the seal and the drop.

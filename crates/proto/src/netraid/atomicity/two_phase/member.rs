@@ -34,8 +34,8 @@ pub fn is_well_formed(prepare: &Prepare) -> bool {
 /// until it is mended.
 pub fn check(prepare: &Prepare, blocks: &Blocks, catches_up: bool) -> Result<(), PrepareOutcome> {
     let stamp = prepare.write.stamp;
-    let needs_content =
-        prepare.want_delta || prepare.base.is_some() || matches!(prepare.change, Change::Xor { .. });
+    // What keeps the stamps of other units may have to be copied up with its content, whether it adds to that or not.
+    let needs_content = prepare.want_delta || prepare.base.is_some() || prepare.change.keeps_other_stamps();
     if needs_content && !blocks.unreadable.is_empty() {
         return Err(PrepareOutcome::Unreadable);
     }
@@ -104,4 +104,32 @@ pub fn fate_by_stamps(write: &WriteId, width: u8, stamps: &[Stamp]) -> Option<Fa
         return Some(Fate::Committed);
     }
     touched().all(|stamp| stamp > write.stamp).then_some(Fate::Unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{GroupId, VolumeId};
+    use wire::Span;
+
+    #[test]
+    fn parity_is_replaced_only_where_all_that_is_there_can_be_read_and_is_what_it_was_computed_from() {
+        let write = WriteId {
+            group: GroupId(1),
+            span: Span { volume: VolumeId(1), lba: 0, count: 1 },
+            stamp: Stamp(9 << 32),
+            scope: Scope::Unit { index: 0 },
+        };
+        let previous = vec![Stamp(3 << 32), Stamp(12 << 32)];
+        let change = Change::Replace { index: 0, width: 2, previous: previous.clone() };
+        let prepare = Prepare { change, ..Prepare::of(write) };
+        let found = |stamps: [u64; 2], unreadable: &[u32]| {
+            let stamps = stamps.map(|stamp| Stamp(stamp << 32)).to_vec();
+            check(&prepare, &Blocks { stamps, unreadable: unreadable.to_vec(), ..Blocks::default() }, false)
+        };
+        assert_eq!(found([3, 12], &[]), Ok(()), "another unit's stamp may be later");
+        assert_eq!(found([3, 12], &[0]), Err(PrepareOutcome::Unreadable), "it may have to be copied up");
+        assert_eq!(found([3, 13], &[]), Err(PrepareOutcome::Changed));
+        assert_eq!(found([10, 12], &[]), Err(PrepareOutcome::Late { newest: Stamp(10 << 32) }));
+    }
 }
