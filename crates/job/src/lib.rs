@@ -8,4 +8,4 @@ pub mod process;
 pub mod report;
 mod scratch;
 
-pub use scratch::{scratch, sweep, target};
+pub use scratch::{in_memory, scratch, sweep, target};

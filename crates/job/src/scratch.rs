@@ -1,6 +1,6 @@
-//! Where programs of this workspace leave logs, clusters and images: `xtask` in cargo's target folder.
+//! Where programs of this workspace leave logs, clusters and images: `xtask` in cargo's target folder, or memory.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -28,10 +28,22 @@ pub fn target() -> Result<&'static Path> {
     Ok(TARGET.get_or_init(|| found.to_owned()))
 }
 
+/// Where Linux has a file system in memory for everybody, and the folder of this workspace there.
+const MEMORY: &str = "/dev/shm";
+const IN_MEMORY: &str = "/dev/shm/brickwork-xtask";
+
+/// A folder in memory.
+pub fn in_memory() -> Result<PathBuf> {
+    ensure!(Path::new(MEMORY).is_dir(), "there is no {MEMORY}: nothing can be put into memory");
+    fs::create_dir_all(IN_MEMORY).with_context(|| format!("making {IN_MEMORY}"))?;
+    Ok(IN_MEMORY.into())
+}
+
 /// Removes what earlier runs left: logs and clusters begin with the id of a process, and that one has ended.
 pub fn sweep() -> Result<()> {
-    for folder in ["log", "clusters"] {
-        for entry in fs::read_dir(scratch(folder)?)?.flatten() {
+    let folders = [scratch("log")?, scratch("clusters")?, IN_MEMORY.into()];
+    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+        for entry in fs::read_dir(folder)?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let owner = name.split('-').next().unwrap_or_default();
             if !Path::new("/proc").join(owner).exists() {

@@ -60,6 +60,8 @@ pub struct Spec {
     pub bricks: usize,
     /// Bytes of each brick's disk.
     pub disk_bytes: u64,
+    /// Where bricks' disks lie, in folders of their own that are removed at the end; beside each brick's configuration when there is none.
+    pub disks: Option<PathBuf>,
     /// Bytes of each brick's cache.
     pub cache_bytes: u64,
     /// Bytes of the journal on each brick's disk.
@@ -105,6 +107,7 @@ impl Default for Spec {
             folder: None,
             bricks: 3,
             disk_bytes: 512 << 20,
+            disks: None,
             cache_bytes: 64 << 20,
             journal_bytes: 64 << 20,
             destage_bytes: None,
@@ -136,6 +139,8 @@ pub struct Gateway {
 pub struct Cluster {
     /// Where its files are.
     pub dir: PathBuf,
+    /// Where its bricks' disks are, if not there.
+    disks: Option<PathBuf>,
     binary: PathBuf,
     home: Option<Home>,
     pub directory: Daemon,
@@ -180,8 +185,10 @@ impl Cluster {
             wrapper,
             home: home.clone(),
         })?;
+        let disks = spec.disks.as_ref().map(|folder| make_own_folder(folder)).transpose()?;
         let mut cluster = Cluster {
             dir,
+            disks,
             binary: binary.to_owned(),
             home,
             directory,
@@ -387,7 +394,10 @@ impl Cluster {
 
     /// Where a brick's disk lies; bricks are counted from 1.
     pub fn disk(&self, number: usize) -> PathBuf {
-        self.dir.join(format!("brick-{number}/disk"))
+        match &self.disks {
+            Some(folder) => folder.join(format!("disk-{number}")),
+            None => self.dir.join(format!("brick-{number}/disk")),
+        }
     }
 
     /// A brick's configuration; bricks are counted from 1.
@@ -689,7 +699,8 @@ impl Drop for Cluster {
         self.bricks.clear();
         self.directory.end();
         if !self.keeps_files {
-            let _ = std::fs::remove_dir_all(&self.dir);
+            let folders = [Some(&self.dir), self.disks.as_ref()];
+            folders.into_iter().flatten().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
         }
     }
 }
@@ -828,9 +839,14 @@ fn demand_nbd_certificates(config: &Path) -> Result<()> {
 }
 
 fn scratch_folder() -> Result<PathBuf> {
+    make_own_folder(&job::scratch("clusters")?)
+}
+
+/// A new folder, which no other cluster has.
+fn make_own_folder(parent: &Path) -> Result<PathBuf> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let dir = job::scratch("clusters")?.join(format!("{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&dir)?;
+    let dir = parent.join(format!("{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
     Ok(dir)
 }

@@ -57,6 +57,7 @@ impl Bed {
             gateways: bricks,
             beside: true,
             disk_bytes: on_each_brick * 5 / 4 + (512 << 20),
+            disks: if plan.ram { Some(job::in_memory()?) } else { None },
             // Groups are drawn, and some bricks have more of them than others.
             cache_bytes: on_each_brick * 3 / 2,
             metrics: true,

@@ -38,7 +38,8 @@ processes, which attach the same volume. Beside each brick there is a gateway.
 Volumes of the paths `coord` and `amongst` are coordinated there, and clients of
 the path `gw` use the gateway that they reach first. All volumes are written
 once before anything is measured. Bricks can cache all that is read: data paths
-are compared, and not disks. Writes are on the disk when they are acknowledged.
+are compared, and not disks. A write is on the disk when it is acknowledged: its
+latency has a flush in it, unless the disks are in memory (--ram).
 
 A turn measures 4 KiB writes and reads at random by one client and by eight,
 each under all protocols one after the other, in an order that is drawn for each
@@ -61,10 +62,12 @@ Columns:
              where `direct` is not faster by two standard errors and by 5%
 
 Nine protocols and three turns take a quarter of an hour, 5 GB of disk in the
-target folder (raid1x3: 6 GB), and 3 GB of memory (6 GB).
+target folder (raid1x3: 6 GB), or as much memory with --ram, and 3 GB of memory
+(6 GB) for what bricks cache.
 
 Examples:
   cargo xtask bench netraid --quick
+  cargo xtask bench netraid --ram
   cargo xtask bench netraid --json > netraid.json
   cargo xtask bench netraid --layout raid1x3
   cargo xtask bench netraid --turns 10 --protocol gw,ts,2pcw --protocol fab")]
@@ -81,6 +84,9 @@ pub(crate) struct Options {
     /// The layout of all volumes; there are as many bricks as the layout is wide
     #[arg(long, default_value = "raid5-4+1")]
     layout: String,
+    /// Put the bricks' disks into memory (/dev/shm), as the paper's RAM disks are: writes then tell what the path costs, and not the flush
+    #[arg(long)]
+    ram: bool,
     /// Seconds of each measurement, after a second of the same that is not counted
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
@@ -96,6 +102,7 @@ pub(crate) struct Options {
 struct Plan {
     protocols: Vec<Protocol>,
     layout: String,
+    ram: bool,
     /// Of each volume.
     bytes: u64,
     seconds: u64,
@@ -108,6 +115,7 @@ impl Plan {
         Plan {
             protocols: chosen(&options.protocols, quick),
             layout: options.layout.clone(),
+            ram: options.ram,
             // Large enough that eight clients seldom meet (of 16 MB on, the paper's Figure 12), and that there are several groups.
             bytes: if quick { 64 << 20 } else { 128 << 20 },
             seconds: if quick { 1 } else { options.seconds },
@@ -201,7 +209,7 @@ fn as_json(quick: bool, plan: &Plan, results: &Results) -> Value {
     };
     json!({
         "machine": { "processors": std::thread::available_parallelism().map_or(0, usize::from) },
-        "quick": quick, "layout": plan.layout, "volume_bytes": plan.bytes, "block_bytes": load::BLOCK_BYTES,
+        "quick": quick, "layout": plan.layout, "disks_in_memory": plan.ram, "volume_bytes": plan.bytes, "block_bytes": load::BLOCK_BYTES,
         "seconds": plan.seconds, "turns": plan.turns,
         "at_rest": results.idle.json(),
         "samples": Workload::ALL.into_iter().flat_map(of_workload).collect::<Vec<_>>(),

@@ -29,7 +29,8 @@ fn title(plan: &Plan, workload: Workload) -> String {
         Work::Read => "reads",
     };
     let clients = if workload.clients == 1 { "1 client" } else { &format!("{} clients", workload.clients) };
-    format!("{}: 4 KiB random {work}, {clients}", plan.layout)
+    let disks = if plan.ram { ", disks in memory" } else { "" };
+    format!("{}{disks}: 4 KiB random {work}, {clients}", plan.layout)
 }
 
 fn heading() -> String {
