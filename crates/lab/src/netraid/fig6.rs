@@ -1,20 +1,17 @@
 //! Figure 6: what small writes place on memories, and in messages.
 
 use super::counted::{self, Counting, Form, Operation, Raid};
-use super::setup::{self, DIRECT_TS, GW_TS, Topology, find, is_papers};
-use crate::cell::Row;
+use super::setup::{DIRECT_TS, GW_TS, Topology, find, is_papers};
 use crate::claim::{Claim, claim};
-use crate::error::LabError;
-use crate::experiment::{Experiment, Point, Runs, Scale, Table};
-use crate::parameters::Parameters;
-use crate::plot::Chart;
+use crate::experiment::Table;
 
-pub(super) struct Fig6;
-
-const COUNTING: Counting = Counting {
+pub(super) const FIG6: Counting = Counting {
+    id: "netraid.fig6",
+    title: "Small writes: crossings of memory buses, and messages",
     operations: &[(Raid::One, Operation::SmallWrite), (Raid::Four, Operation::SmallWrite)],
     with_ours: true,
     form,
+    in_text,
 };
 
 /// Of copies: each is sent, received, and goes to a disk. Of a unit with parity: the old unit and the old parity are read and received, both and the
@@ -31,50 +28,16 @@ fn form(topology: Topology, what: (Raid, Operation)) -> Form {
     }
 }
 
-impl Experiment for Fig6 {
-    fn id(&self) -> &str {
-        "netraid.fig6"
+fn in_text(table: &Table) -> Vec<Claim> {
+    let client = |protocol: &str| counted::figure(table, Raid::Four, protocol, "client");
+    let mut claims = Vec::new();
+    if let (Some(direct), Some(gw)) = (find(DIRECT_TS), find(GW_TS))
+        && is_papers(direct)
+    {
+        let what = format!("RAID 4: client, {direct} over {gw}: \"7 or 8 times\"");
+        claims.push(claim(what, 7.5, client(direct) / client(gw), [7.0, 8.0]));
     }
-
-    fn paper(&self) -> &str {
-        "network-raid"
-    }
-
-    fn title(&self) -> &str {
-        "Small writes: crossings of memory buses, and messages"
-    }
-
-    fn assumptions(&self) -> Vec<&str> {
-        [setup::ASSUMED, counted::ASSUMED, &["coordinator_apart"]].concat()
-    }
-
-    fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        COUNTING.points(parameters, scale)
-    }
-
-    fn rows(&self, runs: &Runs) -> Vec<Row> {
-        Counting::rows(runs)
-    }
-
-    fn claims(&self, table: &Table) -> Vec<Claim> {
-        let client = |protocol: &str| counted::figure(table, Raid::Four, protocol, "client");
-        let mut claims = COUNTING.claims(table);
-        if let (Some(direct), Some(gw)) = (find(DIRECT_TS), find(GW_TS))
-            && is_papers(direct)
-        {
-            let what = format!("RAID 4: client, {direct} over {gw}: \"7 or 8 times\"");
-            claims.push(claim(what, 7.5, client(direct) / client(gw), [7.0, 8.0]));
-        }
-        claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
-        claims.extend(counted::exchanges(table, 2.0));
-        claims
-    }
-
-    fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        COUNTING.charts(self.id(), table)
-    }
-
-    fn notes(&self) -> Vec<String> {
-        counted::notes()
-    }
+    claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
+    claims.extend(counted::exchanges(table, 2.0));
+    claims
 }

@@ -1,18 +1,18 @@
 //! Figure 7: what writes of full stripes place on memories, and in messages.
 
 use super::counted::{self, Counting, Form, Operation, Raid};
-use super::setup::{self, Topology};
-use crate::cell::Row;
+use super::setup::Topology;
 use crate::claim::Claim;
-use crate::error::LabError;
-use crate::experiment::{Experiment, Point, Runs, Scale, Table};
-use crate::parameters::Parameters;
-use crate::plot::Chart;
+use crate::experiment::Table;
 
-pub(super) struct Fig7;
-
-const COUNTING: Counting =
-    Counting { operations: &[(Raid::Four, Operation::FullStripe)], with_ours: false, form };
+pub(super) const FIG7: Counting = Counting {
+    id: "netraid.fig7",
+    title: "Full stripes: crossings of memory buses, and messages",
+    operations: &[(Raid::Four, Operation::FullStripe)],
+    with_ours: false,
+    form,
+    in_text,
+};
 
 /// Four units go to the XOR engine and a parity comes; five are sent, received and go to disks. Among bricks each data brick sends its unit
 /// on to the parity brick.
@@ -24,44 +24,9 @@ fn form(topology: Topology, _: (Raid, Operation)) -> Form {
     }
 }
 
-impl Experiment for Fig7 {
-    fn id(&self) -> &str {
-        "netraid.fig7"
-    }
-
-    fn paper(&self) -> &str {
-        "network-raid"
-    }
-
-    fn title(&self) -> &str {
-        "Full stripes: crossings of memory buses, and messages"
-    }
-
-    fn assumptions(&self) -> Vec<&str> {
-        [setup::ASSUMED, counted::ASSUMED, &["coordinator_apart"]].concat()
-    }
-
-    fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        COUNTING.points(parameters, scale)
-    }
-
-    fn rows(&self, runs: &Runs) -> Vec<Row> {
-        Counting::rows(runs)
-    }
-
-    fn claims(&self, table: &Table) -> Vec<Claim> {
-        let mut claims = COUNTING.claims(table);
-        claims.extend(counted::same_for_locks_and_stamps(table, Raid::Four));
-        claims.extend(counted::exchanges(table, 5.0));
-        claims.extend(counted::direct_is_extreme(table));
-        claims
-    }
-
-    fn charts(&self, table: &Table, _: &[Runs]) -> Vec<Chart> {
-        COUNTING.charts(self.id(), table)
-    }
-
-    fn notes(&self) -> Vec<String> {
-        counted::notes()
-    }
+fn in_text(table: &Table) -> Vec<Claim> {
+    let mut claims = counted::same_for_locks_and_stamps(table, Raid::Four);
+    claims.extend(counted::exchanges(table, 5.0));
+    claims.extend(counted::direct_is_extreme(table));
+    claims
 }

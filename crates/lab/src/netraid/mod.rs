@@ -22,9 +22,9 @@ use crate::experiment::Experiment;
 /// All experiments of this paper, in its order.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![
-        Box::new(fig5::Fig5),
-        Box::new(fig6::Fig6),
-        Box::new(fig7::Fig7),
+        Box::new(fig5::FIG5),
+        Box::new(fig6::FIG6),
+        Box::new(fig7::FIG7),
         Box::new(fig8::Fig8),
         Box::new(fig9::Fig9),
         Box::new(fig10::Fig10),
