@@ -10,14 +10,14 @@
 
 use super::answer::ReadAnswer;
 use super::members::{is_mirrored, width_at};
-use super::operate::{Context, Operate, retry_delay};
+use super::operate::{BlocksWanted, Context, Operate, retry_delay};
 use super::outcome::{Expected, Progress, Settled};
 use super::settle::SettleOperation;
 use crate::layout::Geometry;
-use base::{GroupId, Payload, Stamp};
+use base::{GroupId, Stamp};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{GroupView, Message, ReadOutcome, Slots, Span, WriteId};
+use wire::{GroupView, ReadOutcome, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
 
@@ -136,20 +136,7 @@ impl Operate for ExpectedOperation {
             return self.finish(cx);
         }
         for slot in self.asked.iter().filter(|slot| !self.answers.contains_key(slot)) {
-            let (group, span, width) = (self.group, self.span, width_at(&geometry, self.span.lba, slot));
-            let service = cx.service();
-            cx.call(&view, slot, Payload::new(), |operation| Message::Read {
-                operation,
-                group,
-                view: view.number,
-                span,
-                width,
-                stamps: true,
-                content: false,
-                contest: None,
-                service,
-                sees_undecided: false,
-            });
+            cx.read(&view, slot, BlocksWanted::decided(self.span, true, false));
         }
         Progress::WaitsFor(retry_delay(self.attempt))
     }

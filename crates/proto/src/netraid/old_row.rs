@@ -4,13 +4,13 @@
 //! The answers fit together when each parity's stamps name the version of the data that was read; otherwise a write is under way.
 
 use super::answer::ReadAnswer;
-use super::operate::{Context, Operate, retry_delay};
+use super::operate::{BlocksWanted, Context, Operate, retry_delay};
 use super::outcome::{NoChild, OldRow, Progress};
 use crate::counters::Counter;
 use base::{GroupId, Payload, Stamp};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{IoError, Message, ReadOutcome, Slots, Span};
+use wire::{IoError, ReadOutcome, Slots, Span};
 
 const SOON: Duration = Duration::from_millis(5);
 
@@ -69,7 +69,7 @@ impl Operate for OldRowOperation {
 
     fn start(&mut self, cx: &mut Context<'_>) -> Reading {
         let (view, geometry) = (cx.views.view(self.group), cx.views.geometry(self.group));
-        let (group, span, lba) = (self.group, self.span, self.span.lba);
+        let lba = self.span.lba;
         self.tries += 1;
         self.shards.clear();
         self.asked = geometry
@@ -79,19 +79,7 @@ impl Operate for OldRowOperation {
             return Progress::Ended(Err(IoError::Failed));
         }
         for slot in self.asked.iter() {
-            let (width, service) = (super::members::width_at(&geometry, lba, slot), cx.service());
-            cx.call(&view, slot, Payload::new(), |operation| Message::Read {
-                operation,
-                group,
-                view: view.number,
-                span,
-                width,
-                stamps: true,
-                content: true,
-                contest: None,
-                service,
-                sees_undecided: false,
-            });
+            cx.read(&view, slot, BlocksWanted::decided(self.span, true, true));
         }
         Progress::WaitsFor(retry_delay(self.tries))
     }

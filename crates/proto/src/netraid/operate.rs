@@ -12,6 +12,7 @@ use super::context::decisions::Decisions;
 use super::context::gates::{Gates, Leaving};
 use super::context::stamps::Stamps;
 use super::context::views::Views;
+use super::members::width_at;
 use super::order::locks::{Place, Wish};
 use super::outcome::{Child, OperationId, Outcome, Parent, Progress};
 use crate::counters::{Counter, Counters};
@@ -22,7 +23,7 @@ use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
-use wire::{GroupView, Message, Packet, ReadPolicy, Service, Span};
+use wire::{Contest, GroupView, Message, Packet, ReadPolicy, Service, Span};
 
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
@@ -118,6 +119,24 @@ pub(crate) struct Mend {
     pub(crate) span: Span,
     /// The stamps and the content; the rest of the rows says where none.
     pub(crate) good: Option<(Vec<Stamp>, Payload)>,
+}
+
+/// What a member is asked of blocks; with neither stamps nor content, whether the view is in force there.
+#[derive(Clone, Copy)]
+pub(crate) struct BlocksWanted {
+    pub(crate) span: Span,
+    pub(crate) stamps: bool,
+    pub(crate) content: bool,
+    pub(crate) contest: Option<Contest>,
+    /// Whether the content of writes is seen that are not decided.
+    pub(crate) sees_undecided: bool,
+}
+
+impl BlocksWanted {
+    /// Of nobody else, and as they are decided.
+    pub(crate) fn decided(span: Span, stamps: bool, content: bool) -> BlocksWanted {
+        BlocksWanted { span, stamps, content, contest: None, sees_undecided: false }
+    }
 }
 
 /// What operations left to be begun.
@@ -236,6 +255,25 @@ impl Context<'_> {
         self.choice.asked(self.now, id, &call, &message);
         self.calls.begin(id, call, Packet { message, payload });
         self.own.calls.push(id);
+    }
+
+    /// Asks the member at `slot` for blocks.
+    pub(crate) fn read(&mut self, view: &GroupView, slot: u8, wanted: BlocksWanted) {
+        let BlocksWanted { span, stamps, content, contest, sees_undecided } = wanted;
+        let (group, service) = (view.group, self.service());
+        let width = width_at(&self.views.geometry(group), span.lba, slot);
+        self.call(view, slot, Payload::new(), |operation| Message::Read {
+            operation,
+            group,
+            view: view.number,
+            span,
+            width,
+            stamps,
+            content,
+            contest,
+            service,
+            sees_undecided,
+        });
     }
 
     /// How long the operation has been kept from waking, since those who were asked wait for their turn: as much later ends its own

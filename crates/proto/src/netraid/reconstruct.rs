@@ -8,8 +8,7 @@
 
 use super::answer::ReadAnswer;
 use super::atomicity::read::agreed_stamps;
-use super::members::width_at;
-use super::operate::{Context, Operate, retry_delay};
+use super::operate::{BlocksWanted, Context, Operate, retry_delay};
 use super::outcome::{Fetched, Progress, Settled};
 use super::settle::settle_foreign;
 use crate::counters::Counter;
@@ -18,7 +17,7 @@ use base::{GroupId, Payload, Stamp};
 use code::{Code, Computation, Computed};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{GroupView, IoError, Message, ReadOutcome, Slots, Span, WriteId};
+use wire::{GroupView, IoError, ReadOutcome, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
 
@@ -178,21 +177,8 @@ impl Operate for ReconstructOperation {
             };
         };
         for slot in row.asked.iter() {
-            let (group, span) = (self.group, self.span);
-            let width = width_at(&geometry, span.lba, slot);
-            let (content, service) = (row.sources.has(slot), cx.service());
-            cx.call(&view, slot, Payload::new(), |operation| Message::Read {
-                operation,
-                group,
-                view: view.number,
-                span,
-                width,
-                stamps: view.current.has(slot),
-                content,
-                contest: None,
-                service,
-                sees_undecided: false,
-            });
+            let (stamps, content) = (view.current.has(slot), row.sources.has(slot));
+            cx.read(&view, slot, BlocksWanted::decided(self.span, stamps, content));
         }
         self.state = State::Asking(row);
         Progress::WaitsFor(retry_delay(self.attempt))

@@ -11,7 +11,7 @@
 
 use super::answer::{Answer, FromAnswer, ReadAnswer};
 use super::members::{is_mirrored, width_at};
-use super::operate::{Context, Operate, retry_delay};
+use super::operate::{BlocksWanted, Context, Operate, retry_delay};
 use super::outcome::{Fetched, Progress, Repaired};
 use super::read::ReadOperation;
 use super::reconstruct::ReconstructOperation;
@@ -83,20 +83,8 @@ impl RepairOperation {
     }
 
     fn fetch_from(&self, cx: &mut Context<'_>, slot: u8) -> Repairing {
-        let (view, group, span) = (cx.views.view(self.group), self.group, self.span);
-        let (width, service) = (width_at(&cx.views.geometry(group), span.lba, slot), cx.service());
-        cx.call(&view, slot, Payload::new(), |operation| Message::Read {
-            operation,
-            group,
-            view: view.number,
-            span,
-            width,
-            stamps: true,
-            content: true,
-            contest: None,
-            service,
-            sees_undecided: false,
-        });
+        let view = cx.views.view(self.group);
+        cx.read(&view, slot, BlocksWanted::decided(self.span, true, true));
         Progress::WaitsFor(retry_delay(self.attempt))
     }
 

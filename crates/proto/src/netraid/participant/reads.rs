@@ -70,17 +70,18 @@ impl Reads {
             }
             return answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
         }
-        if must_wait(undecided, &read) {
-            return hold(&mut self.held, cx, id, Held { since, read });
-        }
+        let seen = match look(cx, undecided, &read) {
+            Ok(seen) => seen,
+            Err(Waits) => return hold(&mut self.held, cx, id, Held { since, read }),
+        };
         if read.contest.is_none() {
-            return serve(&mut self.contests, cx, (disk, undecided), read, Service::OWN);
+            return serve(&mut self.contests, cx, disk, (read, seen), Service::OWN);
         }
         match self.contests.enter(cx, read) {
-            Entry::Alone(read) => serve(&mut self.contests, cx, (disk, undecided), read, Service::OWN),
+            Entry::Alone(read) => serve(&mut self.contests, cx, disk, (read, seen), Service::OWN),
             Entry::AtDisk(read, contested) => {
                 let service = Service { claimed: false, contested: Some(contested) };
-                serve(&mut self.contests, cx, (disk, undecided), read, service);
+                serve(&mut self.contests, cx, disk, (read, seen), service);
             }
             Entry::Taken => {}
         }
@@ -179,8 +180,8 @@ impl Reads {
                 answer(cx, &read, ReadOutcome::Stale { view }, Payload::new());
                 return false;
             }
-            if !must_wait(undecided, &read) {
-                serve(contests, cx, (disk, undecided), read, Service { claimed: true, contested: None });
+            if let Ok(seen) = look(cx, undecided, &read) {
+                serve(contests, cx, disk, (read, seen), Service { claimed: true, contested: None });
                 return true;
             }
             // The others have left it to this brick, so it does not leave it to them.
@@ -269,26 +270,32 @@ impl Service {
     const OWN: Service = Service { claimed: false, contested: None };
 }
 
-/// Whether a read waits for the decision of a write.
-fn must_wait(undecided: &PendingTable, read: &ReadRequest) -> bool {
-    let is_in_doubt = undecided.in_doubt(read.span).next().is_some();
-    is_in_doubt && !(read.sees_undecided && undecided.content_over(read.span).is_some())
+/// A read waits for the decision of a write.
+struct Waits;
+
+/// What a read sees of writes that are not decided: nothing where there are none. One that may see them sees all that are here now: what was
+/// acknowledged before it came is among them, or decided.
+fn look(
+    cx: &mut Context<'_>,
+    undecided: &PendingTable,
+    read: &ReadRequest,
+) -> Result<Option<Box<Undecided>>, Waits> {
+    if undecided.in_doubt(read.span).next().is_none() {
+        return Ok(None);
+    }
+    let seen = read.sees_undecided.then(|| undecided.content_over(read.span)).flatten().ok_or(Waits)?;
+    cx.counters.count(Counter::ReadSawAWriteThatIsNotDecided);
+    Ok(cx.groups.rules().shows_undecided().then(|| Box::new(seen)))
 }
 
-/// Looks the blocks up. A read that sees what is not decided sees what is so now: all that was acknowledged before it came is here.
+/// Looks the blocks up.
 fn serve(
     contests: &mut Contests,
     cx: &mut Context<'_>,
-    (disk, undecided): (&mut Disk, &PendingTable),
-    read: ReadRequest,
+    disk: &mut Disk,
+    (read, undecided): (ReadRequest, Option<Box<Undecided>>),
     service: Service,
 ) {
-    let is_in_doubt = read.sees_undecided && undecided.in_doubt(read.span).next().is_some();
-    let is_shown = is_in_doubt && cx.groups.rules().shows_undecided();
-    let undecided = undecided.content_over(read.span).filter(|_| is_shown).map(Box::new);
-    if undecided.is_some() {
-        cx.counters.count(Counter::ReadSawAWriteThatIsNotDecided);
-    }
     let begun = contests.begin(cx.now, service.claimed, read.content, read.span.count);
     let ReadRequest { group, span, width, content, .. } = read;
     let look = Look { group, span, width, wanted: Wanted::with(content) };

@@ -178,10 +178,7 @@ impl Path {
     /// What goes to whom, now that the unit's old content is known.
     pub(crate) fn after_old_content(&self, views: &Views, old: &Fetched) -> Legs {
         let (view, geometry) = self.place(views);
-        let delta = match &self.content {
-            Content::Blocks(new) => new.xor(&old.content),
-            _ => old.content.clone(),
-        };
+        let delta = self.difference(&old.content);
         let mut legs = self.parity_legs(&view, &geometry, &delta, &old.stamps);
         let slot = geometry.slot_of(self.span.lba, self.unit());
         if view.joining.has(slot) {
@@ -195,18 +192,22 @@ impl Path {
         let (_, geometry) = self.place(views);
         let (layout, index, lba) = (geometry.layout(), self.unit(), self.span.lba);
         let code = Code::new(layout.data(), layout.parity());
-        let delta = match &self.content {
-            Content::Blocks(new) => new.xor(&old.content),
-            _ => old.content.clone(),
-        };
+        let delta = self.difference(&old.content);
         let leg = |(slot, parity): &(u8, Payload)| {
-            let factor = code.coefficient(geometry.shard_at(lba, *slot) - layout.data(), index);
-            let part = if factor == 1 { delta.clone() } else { code::multiply(&delta, factor) };
+            let part = share(&code, geometry.shard_at(lba, *slot) - layout.data(), index, &delta);
             let change = Change::Replace { index, width: layout.data(), previous: old.vectors.clone() };
             (*slot, Leg::new(change, parity.xor(&part)))
         };
         let data = (geometry.slot_of(lba, index), self.data_leg(self.blocks(), false));
         old.parities.iter().map(leg).chain([data]).collect()
+    }
+
+    /// Between what the unit held and what it is to hold.
+    fn difference(&self, old: &Payload) -> Payload {
+        match &self.content {
+            Content::Blocks(new) => new.xor(old),
+            _ => old.clone(),
+        }
     }
 
     fn place(&self, views: &Views) -> (Arc<GroupView>, Geometry) {
@@ -305,11 +306,18 @@ impl Path {
         let (layout, index) = (geometry.layout(), self.unit());
         let code = Code::new(layout.data(), layout.parity());
         let leg = |parity: u8| {
-            let factor = code.coefficient(parity, index);
-            let payload = if factor == 1 { delta.clone() } else { code::multiply(delta, factor) };
+            let payload = share(&code, parity, index, delta);
             let change = Change::Xor { index, width: layout.data(), previous: previous.to_vec() };
             Leg::new(change, payload)
         };
         self.parity_slots(view, geometry).map(|(parity, slot)| (slot, leg(parity))).collect()
+    }
+}
+
+/// What a difference in data unit `index` adds to a parity.
+fn share(code: &Code, parity: u8, index: u8, delta: &Payload) -> Payload {
+    match code.coefficient(parity, index) {
+        1 => delta.clone(),
+        factor => code::multiply(delta, factor),
     }
 }

@@ -3,10 +3,10 @@
 use crate::distribute::pace::Kind;
 use crate::distribute::policy;
 use crate::layout::Geometry;
-use crate::netraid::members::{is_mirrored, participants, width_at};
-use crate::netraid::operate::Context;
-use base::{BrickId, GroupId, Payload, Stamp, VolumeId};
-use wire::{Atomicity, Contest, GroupView, Message, ReadPolicy, Scope, Slots, Span, WriteId};
+use crate::netraid::members::{is_mirrored, participants};
+use crate::netraid::operate::{BlocksWanted, Context};
+use base::{BrickId, GroupId, Stamp, VolumeId};
+use wire::{Atomicity, Contest, GroupView, ReadPolicy, Scope, Slots, Span, WriteId};
 
 pub(super) struct Target {
     pub(super) group: GroupId,
@@ -89,25 +89,11 @@ impl Target {
         (slot, content): (u8, bool),
         contest: Option<Contest>,
     ) {
-        let (group, span) = (self.group, self.span);
-        let width = width_at(&self.geometry(cx), span.lba, slot);
         let has_say = view.current.has(slot);
         let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
-        let service = cx.service();
         // What decides which write a patch builds on, or whether what was read is whole, must not see what may never be.
         let sees_undecided =
             !stamps && content && cx.choice.protocol(self.volume).atomicity == Atomicity::None;
-        cx.call(view, slot, Payload::new(), |operation| Message::Read {
-            operation,
-            group,
-            view: view.number,
-            span,
-            width,
-            stamps,
-            content,
-            contest,
-            service,
-            sees_undecided,
-        });
+        cx.read(view, slot, BlocksWanted { span: self.span, stamps, content, contest, sees_undecided });
     }
 }
