@@ -15,8 +15,8 @@ use core::time::Duration;
 use route::Routes;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{
-    AdminError, AdminReply, AdminRequest, DataPath, GatewayStatus, Io, IoError, IoReply, Message, Packet,
-    Service, VolumeInfo,
+    AdminError, AdminReply, AdminRequest, GatewayStatus, Io, IoError, IoReply, Message, Packet, Service,
+    VolumeInfo,
 };
 
 /// What happens to a client.
@@ -268,8 +268,7 @@ impl Client {
 
     /// Asks the directory where the volume lies, where its data path asks for that.
     fn ask_for_routes(&mut self, fx: &mut Vec<ClientEffect>) {
-        let path = self.volume.as_ref().map(|volume| volume.protocol.path);
-        if !matches!(path, Some(DataPath::Coordinator | DataPath::Amongst)) {
+        if !self.volume.as_ref().is_some_and(|volume| volume.protocol.path.is_of_bricks()) {
             return self.routes = None;
         }
         self.serial += 1;
@@ -377,12 +376,12 @@ impl Client {
         let late = self.outstanding.iter().filter(|(_, request)| is_late(request));
         let late: Vec<(u64, Option<GatewayId>)> =
             late.map(|(sequence, request)| (*sequence, request.asked)).collect();
-        // Whoever did not answer one request is asked no other.
-        late.iter().for_each(|_| self.counters.count(Counter::ClientAskedAgain));
-        for gateway in late.iter().filter_map(|(_, asked)| *asked).filter(|asked| *asked != gateway) {
-            self.leave_nearer(now, gateway, fx);
-        }
-        for (sequence, _) in late {
+        for (sequence, asked) in late {
+            self.counters.count(Counter::ClientAskedAgain);
+            // Whoever did not answer one request is asked no other; all that it was asked goes through the own gateway at once.
+            if let Some(other) = asked.filter(|asked| *asked != gateway) {
+                self.leave_nearer(now, other, fx);
+            }
             if self.outstanding.get(&sequence).is_some_and(is_late) {
                 self.ask(now, sequence, fx);
             }

@@ -100,7 +100,7 @@ impl VolumePlan {
 
     /// Whether its requests go to gateways beside bricks.
     pub(crate) fn has_gateways_beside_bricks(&self) -> bool {
-        matches!(self.protocol.path, DataPath::Coordinator | DataPath::Amongst)
+        self.protocol.path.is_of_bricks()
     }
 
     /// Blocks that a whole stripe holds.

@@ -18,6 +18,13 @@ choices! {
     Amongst = "amongst",
 }
 
+impl DataPath {
+    /// Whether bricks coordinate: gateways beside them, to which clients go.
+    pub fn is_of_bricks(self) -> bool {
+        matches!(self, DataPath::Coordinator | DataPath::Amongst)
+    }
+}
+
 choices! {
     /// Which of the writes that want a block at the same time goes first.
     Order, "order";
@@ -104,7 +111,7 @@ impl Protocol {
 
     /// The version of a directory that makes volumes with it.
     pub(crate) fn since(self) -> Version {
-        let is_of_first = matches!(self.path, DataPath::Gateway | DataPath::Direct)
+        let is_of_first = !self.path.is_of_bricks()
             && matches!(self.order, Order::TsWait | Order::Ts)
             && self.atomicity != Atomicity::None
             && self.small_writes == SmallWrites::Delta;

@@ -41,9 +41,7 @@ pub fn problems(status: &ClusterStatus) -> Vec<String> {
 
 /// A volume's data path wants gateways beside its bricks, and there is none.
 fn no_gateway_beside(status: &ClusterStatus) -> Option<String> {
-    let is_routed = |volume: &&VolumeStatus| {
-        matches!(volume.volume.protocol.path, DataPath::Coordinator | DataPath::Amongst)
-    };
+    let is_routed = |volume: &&VolumeStatus| volume.volume.protocol.path.is_of_bricks();
     let volume = status.volumes.iter().find(is_routed)?;
     let none = status.gateways.iter().all(|gateway| gateway.beside.is_none());
     none.then(|| {

@@ -22,8 +22,7 @@ impl Routes {
         let info = &map.volume;
         let layout = info.layout.parse().ok()?;
         let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks).ok()?;
-        let is_routed = matches!(info.protocol.path, DataPath::Coordinator | DataPath::Amongst);
-        (is_routed && !map.groups.is_empty()).then_some(Routes { geometry, map })
+        (info.protocol.path.is_of_bricks() && !map.groups.is_empty()).then_some(Routes { geometry, map })
     }
 
     /// The brick that coordinates a request: by its first block, also where it goes on into another extent.

@@ -37,7 +37,7 @@ pub(super) fn run(
     kill: bool,
     body: super::OverVolume,
 ) -> Result<()> {
-    let beside = matches!(protocol.path, DataPath::Coordinator | DataPath::Amongst);
+    let beside = protocol.path.is_of_bricks();
     let bricks = width(layout);
     let gateways = if beside { bricks } else { 1 };
     let mut cluster = Cluster::start(binary, &Spec { bricks, gateways, beside, ..Spec::default() })?;

@@ -63,7 +63,7 @@ pub use source::Arriving;
 use std::rc::Rc;
 use thiserror::Error;
 pub use threads::Threads;
-use wire::{DataPath, ReadPolicy};
+use wire::ReadPolicy;
 pub use workload::{Arrival, Arrivals, Asks, Drawn, Length, Locality, Mix, Sizes, Workload};
 
 /// Bytes of the disk in a stripe unit.
@@ -366,7 +366,7 @@ impl Timed {
             hosts: cluster.hosts,
             machines: cluster.machines,
             spread: conditions.spread,
-            roams: !matches!(conditions.protocol.path, DataPath::Gateway | DataPath::Direct),
+            roams: conditions.protocol.path.is_of_bricks(),
             clients: vec![Vec::new(); cluster.machines.clients as usize],
             policy: (policy, set),
             before: Done::default(),
