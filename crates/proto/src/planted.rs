@@ -18,6 +18,8 @@ pub enum Plant {
     SnapshotBrickByBrick,
     /// A read that sees what is not decided is given what is decided, and waits for nothing.
     UndecidedUnseen,
+    /// A reader that meets a newer write goes back to what was before, complete or not.
+    GoesBackUnasked,
     /// A write of several blocks within a unit is a write for each block.
     UnitsInPieces,
 }
@@ -32,6 +34,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::RebuildReadsStaleCopy) => &RebuildReadsStaleCopy,
         Some(Plant::SnapshotBrickByBrick) => &SnapshotBrickByBrick,
         Some(Plant::UndecidedUnseen) => &UndecidedUnseen,
+        Some(Plant::GoesBackUnasked) => &GoesBackUnasked,
         Some(Plant::UnitsInPieces) => &UnitsInPieces,
     }
 }
@@ -99,6 +102,15 @@ struct UndecidedUnseen;
 
 impl Rules for UndecidedUnseen {
     fn shows_undecided(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct GoesBackUnasked;
+
+impl Rules for GoesBackUnasked {
+    fn asks_whether_complete(&self) -> bool {
         false
     }
 }

@@ -46,6 +46,11 @@ pub trait Rules: Debug + Sync {
         true
     }
 
+    /// Whether a reader asks if a newer write is complete, before it goes back to what was before.
+    fn asks_whether_complete(&self) -> bool {
+        true
+    }
+
     /// Whether a write within a stripe unit is one write.
     fn keeps_units_whole(&self) -> bool {
         true

@@ -11,7 +11,7 @@ use crate::world::{Question, World};
 use base::{BLOCK, BrickId, HashMap, NodeId, VolumeId};
 use proto::layout::{Geometry, placement};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Atomicity, GroupView, Message, Packet, ReadOutcome, Span, VolumeMap};
+use wire::{GroupView, Message, Packet, ReadOutcome, Span, VolumeMap};
 
 const PATIENCE_NS: u64 = 30 * SECOND;
 
@@ -58,9 +58,9 @@ impl World {
     /// Whether a register's operations were in the order that the volume's protocol promises.
     fn audit_order(&self, operations: &[Operation]) -> Result<(), Violation> {
         let plan = self.workload.plan(operations[0].register.volume());
-        match plan.protocol.atomicity {
-            Atomicity::None => regular::check(operations),
-            Atomicity::TwoPhase { .. } => linearizable::check(operations),
+        match plan.protocol.atomicity.is_linearizable() {
+            true => linearizable::check(operations),
+            false => regular::check(operations),
         }
     }
 
@@ -88,7 +88,7 @@ impl World {
             name: self.workload.plan(cut.snapshot).name.clone(),
             asked_ns: cut.asked_ns,
             answered_ns: cut.answered_ns,
-            reads_tell: self.workload.plan(cut.volume).protocol.atomicity != Atomicity::None,
+            reads_tell: self.workload.plan(cut.volume).protocol.atomicity.is_linearizable(),
             values: values
                 .iter()
                 .filter(|(register, _)| register.volume() == cut.snapshot)
@@ -258,7 +258,7 @@ fn question(geometry: &Geometry, (view, branch): (&GroupView, VolumeId), place: 
         content: true,
         contest: None,
         service: wire::Service::default(),
-        sees_undecided: false,
+        sight: wire::Sight::Decided,
     };
     debug_assert_eq!(span.bytes(), BLOCK);
     (NodeId::Brick(place.brick), Box::new(make))

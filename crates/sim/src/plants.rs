@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -11,6 +11,7 @@ pub const NAMES: [&str; 9] = [
     "rebuild_reads_stale_copy",
     "snapshot_brick_by_brick",
     "undecided_unseen",
+    "goes_back_unasked",
     "units_in_pieces",
 ];
 
@@ -34,6 +35,7 @@ mod planted {
             "rebuild_reads_stale_copy" => Plant::RebuildReadsStaleCopy,
             "snapshot_brick_by_brick" => Plant::SnapshotBrickByBrick,
             "undecided_unseen" => Plant::UndecidedUnseen,
+            "goes_back_unasked" => Plant::GoesBackUnasked,
             "units_in_pieces" => Plant::UnitsInPieces,
             _ => return None,
         })

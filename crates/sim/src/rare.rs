@@ -82,6 +82,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ReadMovedToAnotherHolder),
     Rare::Machine(Counter::ReadSawAWriteThatIsNotDecided),
     Rare::Machine(Counter::ReadWaitedForALease),
+    Rare::Machine(Counter::ReadWentBackToAnOlderVersion),
     Rare::Machine(Counter::ReadWentAroundASlowBrick),
     Rare::Machine(Counter::ReadsPlannedTogether),
     Rare::Machine(Counter::RecoveredWithWritesInDoubt),

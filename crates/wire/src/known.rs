@@ -17,8 +17,8 @@ pub const EVALUATED: [&str; 8] = [
 ];
 
 /// Others that have a part which none of those has.
-pub const VARIANTS: [&str; 4] =
-    ["gw,dlock,2pcw", "gw,hybrid,2pcw", "gw,ts-wait,2pcw+read,rmw", "coord,seq,none,rmw"];
+pub const VARIANTS: [&str; 5] =
+    ["gw,dlock,2pcw", "gw,hybrid,2pcw", "gw,version,log", "gw,ts-wait,2pcw+read,rmw", "coord,seq,none,rmw"];
 
 /// A system, and the protocol that comes nearest to it.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,9 @@ pub struct Preset {
     pub differs: &'static str,
 }
 
-/// After Table 2. For all of them: writes are acknowledged by all current members of the view, and undone where their writer dies. Zebra and
-/// PASIS are not among them: they keep several versions of a block.
-pub const PRESETS: [Preset; 6] = [
+/// After Table 2. For all of them: writes are acknowledged by all current members of the view, and undone where their writer dies; and a brick
+/// fails by stopping or by what its checksums show, not by lying.
+pub const PRESETS: [Preset; 8] = [
     Preset {
         name: "basic-raid",
         system: "Basic RAID",
@@ -45,6 +45,12 @@ pub const PRESETS: [Preset; 6] = [
         system: "Swift/RAID",
         protocol: "direct,slock,none",
         differs: "the lock server is a brick, and its successor is the next one",
+    },
+    Preset {
+        name: "zebra",
+        system: "Zebra",
+        protocol: "direct,slock,log",
+        differs: "each brick keeps a journal of new versions, where each Zebra client writes a log of its own across bricks",
     },
     Preset {
         name: "tickertaip",
@@ -69,6 +75,12 @@ pub const PRESETS: [Preset; 6] = [
         system: "FAB",
         protocol: "gw,ts,2pcw+read",
         differs: "all current members acknowledge, where FAB takes a majority",
+    },
+    Preset {
+        name: "pasis",
+        system: "PASIS",
+        protocol: "direct,version,log+read",
+        differs: "a brick keeps two versions of a block, where PASIS keeps all; and no brick is expected to lie",
     },
 ];
 
@@ -110,9 +122,9 @@ mod tests {
 
     #[test]
     fn all_have_a_protocol() {
-        assert_eq!(named().len(), 8 + 4 + 3 + 1, "three systems have one that is not evaluated");
+        assert_eq!(named().len(), 8 + 5 + 5 + 1, "three systems have one that is not evaluated");
         assert_eq!(parse("fab"), "gw,ts,2pcw+read".parse());
         assert_eq!(parse("gw,ts,2pcw"), "gw,ts,2pcw".parse());
-        assert!(parse("zebra").is_err());
+        assert!(parse("raid").is_err());
     }
 }

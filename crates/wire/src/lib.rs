@@ -31,7 +31,7 @@ pub use directory::{
 };
 pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, LockOutcome, Message,
-    OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome,
+    OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome, Sight,
 };
 pub use policy::ReadPolicy;
 pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol, SmallWrites};

@@ -7,9 +7,10 @@ use crate::directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
     VolumeMap,
 };
+use crate::protocol::VERSIONS;
 use crate::{
-    Change, Completion, Decision, Fate, GroupView, Order, Service, Slots, Span, StreamReport, Version, Wait,
-    WriteId, wire_enum, wire_struct,
+    Change, Completion, Decision, DecodeError, Fate, GroupView, Order, Reader, Service, Slots, Span,
+    StreamReport, Version, Wait, Wire, WriteId, Writer, wire_enum, wire_struct,
 };
 use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
 
@@ -84,8 +85,8 @@ pub enum Message {
         /// Others that were asked the same: one of them claims it, the others stay silent.
         contest: Option<Contest>,
         service: Service,
-        /// Whether it sees writes that are not decided, and waits for none.
-        sees_undecided: bool,
+        /// What it sees where writes are not decided.
+        sight: Sight,
     },
     /// Payload: the content, zeros for blocks that are unreadable.
     ReadDone {
@@ -115,7 +116,8 @@ pub enum Message {
     Unlock {
         holders: Vec<u64>,
     },
-    /// What is the fate of this write? A member that does not have it refuses it from now on, durably.
+    /// What is the fate of this write? A member that does not have it refuses it from now on, durably, unless the question
+    /// only looks.
     Query {
         operation: u64,
         /// The view under which it is asked.
@@ -123,6 +125,8 @@ pub enum Message {
         write: WriteId,
         /// Stamps a block at this member (see [`Message::Read`]).
         width: u8,
+        /// Whether nothing is refused for being asked about.
+        only_looks: bool,
     },
     /// The answer; `Err` carries the member's view when the question's is not its own.
     QueryDone {
@@ -520,6 +524,18 @@ pub enum PrepareOutcome {
     Failed,
 }
 
+/// What a read sees where writes of its blocks are on stable storage and not decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Sight {
+    /// It waits until they are decided.
+    #[default]
+    Decided,
+    /// Their content. It waits for none.
+    Staged,
+    /// What was there before them, and which they are ([`ReadOutcome::Older`]). It waits for none.
+    Committed,
+}
+
 /// What became of a read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadOutcome {
@@ -531,6 +547,16 @@ pub enum ReadOutcome {
         stamps: Vec<Stamp>,
         /// The blocks, from 0, whose content or stamps do not match their checksum.
         unreadable: Vec<u32>,
+    },
+    /// To a read whose sight is [`Sight::Committed`]: as `Done`, with the latest that is known to be decided here, beside which stand
+    /// writes that are not.
+    Older {
+        leased: bool,
+        /// The stamps of what is decided, when they were wanted.
+        stamps: Vec<Stamp>,
+        unreadable: Vec<u32>,
+        /// Those that are not decided.
+        newer: Vec<WriteId>,
     },
     /// These writes were not decided within the time that a member waits.
     InDoubt {
@@ -611,9 +637,9 @@ wire_enum!(Message {
     },
     1 => Prepared { operation, outcome; since 4: wait },
     2 => Decide { commits, aborts },
-    3 => Read { operation, group, view, span, width, stamps, content, contest; since 4: service; since 9: sees_undecided },
+    3 => Read { operation, group, view, span, width, stamps, content, contest; since 4: service; since 9: sight },
     4 => ReadDone { operation, outcome; since 4: wait },
-    5 => Query { operation, view, write, width },
+    5 => Query { operation, view, write, width; since 10: only_looks },
     6 => QueryDone { operation, fate },
     7 => Repair { operation, group, view, span, width, stamps; since 4: service },
     8 => Repaired { operation, outcome; since 4: wait },
@@ -659,6 +685,27 @@ wire_enum!(Message {
     91 => Pong { nonce },
 });
 wire_struct!(Inventory { stretches, next });
+
+/// By number, which was a truth value when there were two; who knows no more waits for decisions instead.
+impl Wire for Sight {
+    fn encode(&self, out: &mut Writer<'_>) {
+        out.push(match self {
+            Sight::Committed if !out.knows(VERSIONS) => 0,
+            Sight::Decided => 0,
+            Sight::Staged => 1,
+            Sight::Committed => 2,
+        });
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Sight, DecodeError> {
+        match u8::decode(reader)? {
+            0 => Ok(Sight::Decided),
+            1 => Ok(Sight::Staged),
+            2 => Ok(Sight::Committed),
+            tag => Err(DecodeError::UnknownTag { what: "sight", tag }),
+        }
+    }
+}
+
 wire_struct!(Contest { number, holders, tied });
 wire_struct!(Claim { gateway, number, volume, lba, bid_ns });
 wire_enum!(RepairOutcome { 0 => Taken, 1 => Refused, 2 => NoSpace });
@@ -669,6 +716,7 @@ wire_enum!(PrepareOutcome {
 });
 wire_enum!(ReadOutcome {
     0 => Done { leased, stamps, unreadable }, 1 => InDoubt { writes }, 2 => Stale { view }, 3 => Busy, 4 => Failed,
+    5 => Older { leased, stamps, unreadable, newer },
 });
 wire_enum!(Io {
     0 => Read { offset, length }, 1 => Write { offset }, 2 => Zero { offset, length }, 3 => Allocation { offset, length },

@@ -1,7 +1,7 @@
 //! The names of protocols: `path,order,atomicity`, after Kenchammana-Hosekote et al., section 2.2. What each part does is in
 //! `proto::netraid`; what each protocol promises is told by `brickwork protocol explain`.
 
-use crate::{DecodeError, Reader, Version, Wire, Writer, choices};
+use crate::{DecodeError, Reader, Sight, Version, Wire, Writer, choices};
 use core::fmt;
 use core::str::FromStr;
 
@@ -44,6 +44,8 @@ choices! {
     SequencerOfWrites = "seq-opt",
     /// As `ts`; a write that was refused asks the lock server, and so do others of the same rows for a while.
     Hybrid = "hybrid",
+    /// By a time that the writer asks a member for, so that a wrong clock costs no refusal.
+    Version = "version",
 }
 
 /// What keeps a write whole: a set of mechanisms.
@@ -56,18 +58,39 @@ pub enum Atomicity {
         /// `read`: what members say is compared where one of them alone cannot answer a read.
         checks_reads: bool,
     },
+    /// `log`: a read that meets a write goes back to the version before it, unless all members have the write.
+    Log {
+        /// As with `2pcw`.
+        checks_reads: bool,
+    },
 }
 
 impl Atomicity {
-    pub const ALL: [Atomicity; 3] = [
+    pub const ALL: [Atomicity; 5] = [
         Atomicity::TwoPhase { checks_reads: true },
         Atomicity::TwoPhase { checks_reads: false },
         Atomicity::None,
+        Atomicity::Log { checks_reads: true },
+        Atomicity::Log { checks_reads: false },
     ];
 
     /// Whether what members say is compared where one of them alone cannot answer a read.
     pub fn checks_reads(self) -> bool {
-        self == Atomicity::TwoPhase { checks_reads: true }
+        matches!(self, Atomicity::TwoPhase { checks_reads: true } | Atomicity::Log { checks_reads: true })
+    }
+
+    /// What a read sees of writes that are not decided.
+    pub fn sight(self) -> Sight {
+        match self {
+            Atomicity::None => Sight::Staged,
+            Atomicity::TwoPhase { .. } => Sight::Decided,
+            Atomicity::Log { .. } => Sight::Committed,
+        }
+    }
+
+    /// Whether each read sees what was acknowledged last or is being written, and no later one something older.
+    pub fn is_linearizable(self) -> bool {
+        self != Atomicity::None
     }
 }
 
@@ -106,19 +129,31 @@ impl Protocol {
             Atomicity::ALL.into_iter().flat_map(of_atomicity)
         };
         let of_path = move |path| Order::ALL.into_iter().flat_map(move |order| of_order(path, order));
-        DataPath::ALL.into_iter().flat_map(of_path)
+        DataPath::ALL.into_iter().flat_map(of_path).filter(|protocol| protocol.is_possible().is_ok())
+    }
+
+    /// Whether the parts go together; if not, why.
+    fn is_possible(self) -> Result<(), &'static str> {
+        match (self.order, self.atomicity) {
+            (Order::Version, Atomicity::None | Atomicity::TwoPhase { .. }) => Err(
+                "order version goes with log or log+read: a reader of versions goes back to the one before a write that is not complete",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// The version of a directory that makes volumes with it.
     pub(crate) fn since(self) -> Version {
+        let has_versions = self.order == Order::Version || matches!(self.atomicity, Atomicity::Log { .. });
         let is_of_first = !self.path.is_of_bricks()
             && matches!(self.order, Order::TsWait | Order::Ts)
             && self.atomicity != Atomicity::None
             && self.small_writes == SmallWrites::Delta;
-        match (self == Protocol::default(), is_of_first) {
-            (true, _) => Version::OLDEST,
-            (false, true) => Version(FAMILY),
-            (false, false) => Version(LARGER),
+        match () {
+            () if self == Protocol::default() => Version::OLDEST,
+            () if has_versions => Version(VERSIONS),
+            () if is_of_first => Version(FAMILY),
+            () => Version(LARGER),
         }
     }
 }
@@ -127,6 +162,8 @@ impl Protocol {
 const FAMILY: u32 = 8;
 /// The version that brought the paths after `direct`, the orders after `ts`, atomicity `none`, and `rmw`.
 const LARGER: u32 = 9;
+/// The version that brought order `version` and atomicity `log`.
+pub(crate) const VERSIONS: u32 = 10;
 
 impl fmt::Display for Atomicity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -134,6 +171,8 @@ impl fmt::Display for Atomicity {
             Atomicity::None => "none",
             Atomicity::TwoPhase { checks_reads: false } => "2pcw",
             Atomicity::TwoPhase { checks_reads: true } => "2pcw+read",
+            Atomicity::Log { checks_reads: false } => "log",
+            Atomicity::Log { checks_reads: true } => "log+read",
         })
     }
 }
@@ -141,20 +180,25 @@ impl fmt::Display for Atomicity {
 impl FromStr for Atomicity {
     type Err = String;
     fn from_str(name: &str) -> Result<Atomicity, String> {
-        let mut has = [false; 3];
+        let mut has = [false; 4];
         for part in name.split('+') {
-            let at = ["none", "2pcw", "read"].iter().position(|known| *known == part);
-            let at = at.ok_or_else(|| format!("'{part}' is no atomicity: there are none, 2pcw, read"))?;
+            let at = ["none", "2pcw", "log", "read"].iter().position(|known| *known == part);
+            let at =
+                at.ok_or_else(|| format!("'{part}' is no atomicity: there are none, 2pcw, log, read"))?;
             if core::mem::replace(&mut has[at], true) {
                 return Err(format!("atomicity '{name}' has {part} twice"));
             }
         }
         match has {
-            [true, false, false] => Ok(Atomicity::None),
-            [false, true, checks_reads] => Ok(Atomicity::TwoPhase { checks_reads }),
+            [true, false, false, false] => Ok(Atomicity::None),
+            [false, true, false, checks_reads] => Ok(Atomicity::TwoPhase { checks_reads }),
+            [false, false, true, checks_reads] => Ok(Atomicity::Log { checks_reads }),
             [true, ..] => Err(format!("atomicity '{name}' cannot be: none goes with nothing")),
-            [false, false, _] => Err(format!(
-                "atomicity '{name}' lacks 2pcw: what a read finds to be half a write can only be mended by what a write has prepared"
+            [false, true, true, _] => Err(format!(
+                "atomicity '{name}' cannot be: under 2pcw a read waits for the decision of a write, under log it goes back to what was before"
+            )),
+            [false, false, false, _] => Err(format!(
+                "atomicity '{name}' lacks 2pcw or log: what a read finds to be half a write can only be mended by what a write has prepared"
             )),
         }
     }
@@ -193,14 +237,15 @@ impl FromStr for Protocol {
                 )));
             }
         };
-        Ok(Protocol {
+        let protocol = Protocol {
             path: path.parse().map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
             order: order.parse().map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
             atomicity: atomicity.parse().map_err(wrong)?,
             small_writes: small_writes
                 .parse()
                 .map_err(|error: crate::UnknownName| wrong(error.to_string()))?,
-        })
+        };
+        protocol.is_possible().map(|()| protocol).map_err(|why| wrong(why.to_owned()))
     }
 }
 
@@ -215,12 +260,14 @@ impl Wire for Atomicity {
         out.push(match self {
             Atomicity::TwoPhase { checks_reads } => u8::from(*checks_reads),
             Atomicity::None => 2,
+            Atomicity::Log { checks_reads } => 3 + u8::from(*checks_reads),
         });
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Atomicity, DecodeError> {
         match u8::decode(reader)? {
             tag @ (0 | 1) => Ok(Atomicity::TwoPhase { checks_reads: tag == 1 }),
             2 => Ok(Atomicity::None),
+            tag @ (3 | 4) => Ok(Atomicity::Log { checks_reads: tag == 4 }),
             tag => Err(DecodeError::UnknownTag { what: "atomicity", tag }),
         }
     }
@@ -310,7 +357,7 @@ mod tests {
     #[test]
     fn a_reader_of_before_takes_all_for_the_default_one() {
         for protocol in Protocol::all() {
-            for version in (7..LARGER).filter(|version| *version < protocol.since().0) {
+            for version in (7..VERSIONS).filter(|version| *version < protocol.since().0) {
                 let mut bytes = Vec::new();
                 protocol.encode(&mut Writer::of(Version(version), &mut bytes));
                 assert_eq!(bytes, [1], "{protocol} for version {version}");
@@ -323,9 +370,11 @@ mod tests {
         let why = |name: &str| name.parse::<Protocol>().expect_err(name).to_string();
         assert!(why("gw,ts").contains("2 parts"), "{}", why("gw,ts"));
         assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts, none"));
-        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are none, 2pcw, read"));
+        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are none, 2pcw, log, read"));
         assert!(why("gw,ts,none+read").contains("none goes with nothing"));
         assert!(why("gw,ts,read").contains("lacks 2pcw"));
+        assert!(why("gw,ts,2pcw+log").contains("goes back"));
+        assert!(why("gw,version,2pcw").contains("goes with log"));
         assert!(why("gw,ts,2pcw+2pcw").contains("has 2pcw twice"));
         assert!(why("cord,ts,2pcw").contains("'cord' is no data path: there are gw, direct, coord, amongst"));
     }

@@ -107,6 +107,8 @@ pub enum Fate {
     Refused,
     /// The blocks' stamps cannot be read here: this member has no say.
     Unreadable,
+    /// Not here now, and may still come: told where the question only looks.
+    Absent,
 }
 
 /// The outcome of a write, as told to a member.
@@ -161,6 +163,6 @@ wire_struct!(Span { volume, lba, count });
 wire_enum!(Scope { 0 => Row, 1 => Unit { index } });
 wire_struct!(WriteId { group, span, stamp, scope });
 wire_enum!(Change { 0 => Data, 1 => Zero, 2 => Xor { index, width, previous }, 3 => Parity { width }, 4 => Replace { index, width, previous } });
-wire_enum!(Fate { 0 => Prepared, 1 => Committed, 2 => Refused, 3 => Unreadable });
+wire_enum!(Fate { 0 => Prepared, 1 => Committed, 2 => Refused, 3 => Unreadable, 4 => Absent });
 wire_struct!(Decision { volume, lba, stamp });
 wire_struct!(Completion { request, part, stamp });

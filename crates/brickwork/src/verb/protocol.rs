@@ -64,7 +64,9 @@ fn list() {
         table.add_row([part, name, text]);
     }
     println!("{}", output::render(&table));
-    println!("\nAny path goes with any order and any atomicity. A preset is nearest to a system:");
+    println!(
+        "\nAny path goes with any order and any atomicity, but version with log only.\nA preset is nearest to a system:"
+    );
     let mut table = output::table(&["preset", "protocol", "of", "what differs"]);
     for Preset { name, system, protocol, differs } in PRESETS {
         table.add_row([name, protocol, system, differs]);
@@ -85,7 +87,10 @@ fn all_parts() -> Vec<(&'static str, &'static str, &'static str)> {
     add("order", orders.collect());
     let small_writes =
         SmallWrites::ALL.into_iter().map(|way| (way.name(), about_small_writes(way))).collect();
-    add("atomicity", vec![("none", ABOUT_NONE), ("2pcw", ABOUT_TWO_PHASE), ("2pcw+read", ABOUT_READ)]);
+    add(
+        "atomicity",
+        vec![("none", ABOUT_NONE), ("2pcw", ABOUT_TWO_PHASE), ("log", ABOUT_LOG), ("...+read", ABOUT_READ)],
+    );
     add("parity", small_writes);
     all
 }
@@ -151,6 +156,8 @@ const ABOUT_NONE: &str =
     "a read may see a write that is not decided yet, and may see it undone when its writer dies";
 const ABOUT_TWO_PHASE: &str = "a write stands beside the old content at all current members before it takes effect at any; \
      a read waits for the decision";
+const ABOUT_LOG: &str = "a write stands beside the old content as under 2pcw; a read that meets it does not wait, but asks whether all bricks have \
+     it, and if not takes the old content";
 const ABOUT_READ: &str =
     "where a brick has no lease, it is asked again with all others, who confirm what it says by their stamps";
 
@@ -162,6 +169,7 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
         match protocol.atomicity {
             Atomicity::None => ("atomicity", "none", ABOUT_NONE),
             Atomicity::TwoPhase { .. } => ("atomicity", "2pcw", ABOUT_TWO_PHASE),
+            Atomicity::Log { .. } => ("atomicity", "log", ABOUT_LOG),
         },
     ];
     if protocol.atomicity.checks_reads() {
@@ -185,7 +193,9 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
         Atomicity::None => {
             "a read sees the last acknowledged write of a block, or one that is under way; of two reads during a write the later one may see the old content"
         }
-        Atomicity::TwoPhase { .. } => "linearizable for each block, through any number of gateways",
+        Atomicity::TwoPhase { .. } | Atomicity::Log { .. } => {
+            "linearizable for each block, through any number of gateways"
+        }
     };
     let mut promises = vec![
         (

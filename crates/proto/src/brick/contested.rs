@@ -34,7 +34,7 @@ fn read_of(lba: u64, number: u64, contested: bool) -> BrickEvent {
         content: true,
         contest: contested.then_some(contest),
         service: wire::Service::default(),
-        sees_undecided: false,
+        sight: wire::Sight::Decided,
     };
     BrickEvent::Packet { from: GATEWAY, packet: message.into() }
 }
@@ -253,7 +253,7 @@ fn a_contest_that_names_strangers_is_served_alone() {
             content: true,
             contest,
             service: wire::Service::default(),
-            sees_undecided: false,
+            sight: wire::Sight::Decided,
         });
     }
     assert_eq!((reads(&bench), told(&mut bench).len()), (4, 0));

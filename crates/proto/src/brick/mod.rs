@@ -333,7 +333,7 @@ impl Brick {
                 content,
                 contest,
                 service,
-                sees_undecided,
+                sight,
             } => {
                 let service = self.at_disk_of(span, service);
                 let read = ReadRequest {
@@ -347,25 +347,28 @@ impl Brick {
                     content,
                     contest,
                     service,
-                    sees_undecided,
+                    sight,
                     stay: Stay::from(now),
                 };
                 self.with(now, fx, span, |participant, cx| participant.on_read(cx, read));
             }
-            Message::Query { operation, view, write, width } => match self.groups.takes(write.group, view) {
-                Ok(()) if write.span.is_valid() && (1..=32).contains(&width) => {
-                    self.with(now, fx, write.span, |participant, cx| {
-                        participant.on_query(cx, Asker::Gateway(from, operation), write, width);
-                    });
-                }
-                Ok(()) => {}
-                Err(view) => {
-                    if view.is_some() {
-                        self.counters.count(Counter::RequestUnderAnOldViewRefused);
+            Message::Query { operation, view, write, width, only_looks } => {
+                match self.groups.takes(write.group, view) {
+                    Ok(()) if write.span.is_valid() && (1..=32).contains(&width) => {
+                        let asker = if only_looks { Asker::Looker } else { Asker::Gateway };
+                        self.with(now, fx, write.span, |participant, cx| {
+                            participant.on_query(cx, asker(from, operation), write, width);
+                        });
                     }
-                    reply(fx, from, Message::QueryDone { operation, fate: Err(view) });
+                    Ok(()) => {}
+                    Err(view) => {
+                        if view.is_some() {
+                            self.counters.count(Counter::RequestUnderAnOldViewRefused);
+                        }
+                        reply(fx, from, Message::QueryDone { operation, fate: Err(view) });
+                    }
                 }
-            },
+            }
             Message::Repair { operation, group, view, span, width, stamps, service } => {
                 let (content, stay) = (payload, Stay::from(now));
                 let asker = RepairAsker::Node(from, operation);

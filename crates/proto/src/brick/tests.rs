@@ -319,7 +319,7 @@ fn what_a_block_carries_took_effect_whatever_the_floor_is() {
         bench.stamp = Stamp(carries << 33);
         let span = Span { volume: VOLUME, lba: 0, count: 1 };
         let write = WriteId { group: GROUP, span, stamp: Stamp(7 << 33), scope: Scope::Row };
-        bench.ask(Message::Query { operation: 1, view: ViewNumber(1), write, width: 1 });
+        bench.ask(Message::Query { operation: 1, view: ViewNumber(1), write, width: 1, only_looks: false });
         bench.answer_all();
         bench.sent.into_iter().find_map(|message| match message {
             Message::QueryDone { fate, .. } => fate.ok(),
@@ -355,7 +355,7 @@ fn a_read_that_outlasts_the_lease_is_not_answered_as_under_it() {
             content: true,
             contest: None,
             service: wire::Service::default(),
-            sees_undecided: false,
+            sight: wire::Sight::Decided,
         });
         let asked = bench.asked.iter().position(|(_, command)| matches!(command, Command::Read { .. }));
         let (disk, Command::Read { token, .. }) = bench.asked.remove(asked.expect("the disk is asked"))
@@ -393,7 +393,7 @@ fn a_read_that_outlasts_its_group_is_not_answered_with_what_is_left() {
         content: true,
         contest: None,
         service: wire::Service::default(),
-        sees_undecided: false,
+        sight: wire::Sight::Decided,
     });
     bench.brick.groups.bury(GROUP, ViewNumber(2));
     bench.answer_all();
@@ -421,7 +421,7 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
         content: true,
         contest: contest(number),
         service: wire::Service::default(),
-        sees_undecided: false,
+        sight: wire::Sight::Decided,
     };
     let mut fx = Vec::new();
     let packet = |message: Message| BrickEvent::Packet { from: GATEWAY, packet: message.into() };

@@ -42,7 +42,7 @@ fn read_of(operation: u64, lba: u64, view: u64, contest: Option<Contest>) -> Mes
         content: true,
         contest,
         service: Service::default(),
-        sees_undecided: false,
+        sight: wire::Sight::Decided,
     }
 }
 
@@ -147,7 +147,8 @@ fn a_write_whose_fate_is_asked_goes_ahead_of_its_turn() {
     assert_eq!(bench.asked.len(), 1);
     let span = Span { volume: VOLUME, lba: 0, count: 1 };
     let write = WriteId { group: GROUP, span, stamp: Stamp(5 << 33), scope: Scope::Row };
-    let query = |operation| Message::Query { operation, view: ViewNumber(1), write, width: 1 };
+    let query =
+        |operation| Message::Query { operation, view: ViewNumber(1), write, width: 1, only_looks: false };
     bench.ask(query(100));
     bench.answer_writes();
     assert!(bench.sent.iter().any(|message| is_prepared(message, 5)), "{:?}", bench.sent);

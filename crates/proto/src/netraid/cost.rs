@@ -47,6 +47,12 @@ pub fn cost(protocol: Protocol, layout: Layout, operation: Operation) -> Cost {
         cost.messages += 2;
         cost.rounds += 1;
     }
+    // One that knows all stamps of the blocks is asked; nobody does of rows without parity.
+    let is_told = is_small || operation == Operation::SmallWrite || layout.parity() > 0 || layout.data() == 1;
+    if is_write && rule.gate() == Gate::Time && is_told {
+        cost.messages += 2;
+        cost.rounds += 1;
+    }
     // A write of which the data brick tells the difference begins there in any case.
     let asks_all_at_once = if is_small { is_rmw } else { cost.messages > 2 };
     if is_write && rule.manner(false).first_alone && asks_all_at_once {

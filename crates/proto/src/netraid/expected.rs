@@ -149,7 +149,7 @@ impl Operate for ExpectedOperation {
                 Said { stamps, unreadable }
             }
             // It has no say.
-            ReadOutcome::Done { .. } | ReadOutcome::Failed => Said::default(),
+            ReadOutcome::Done { .. } | ReadOutcome::Older { .. } | ReadOutcome::Failed => Said::default(),
             ReadOutcome::InDoubt { writes } => return self.on_doubt(cx, writes),
             ReadOutcome::Stale { view } => {
                 cx.on_stale(self.group, view);

@@ -99,9 +99,10 @@ impl Operate for OldRowOperation {
             }
             ReadOutcome::Busy => self.again(cx, SOON),
             // Whoever waits for it has the data brick tell the difference, which finds out what is wrong.
-            ReadOutcome::Done { .. } | ReadOutcome::InDoubt { .. } | ReadOutcome::Failed => {
-                Progress::Ended(Err(IoError::Failed))
-            }
+            ReadOutcome::Done { .. }
+            | ReadOutcome::Older { .. }
+            | ReadOutcome::InDoubt { .. }
+            | ReadOutcome::Failed => Progress::Ended(Err(IoError::Failed)),
         }
     }
 

@@ -23,7 +23,7 @@ use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
-use wire::{Contest, GroupView, Message, Packet, ReadPolicy, Service, Span};
+use wire::{Contest, GroupView, Message, Packet, ReadPolicy, Service, Sight, Span};
 
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
@@ -128,14 +128,14 @@ pub(crate) struct BlocksWanted {
     pub(crate) stamps: bool,
     pub(crate) content: bool,
     pub(crate) contest: Option<Contest>,
-    /// Whether the content of writes is seen that are not decided.
-    pub(crate) sees_undecided: bool,
+    /// What is seen of writes that are not decided.
+    pub(crate) sight: Sight,
 }
 
 impl BlocksWanted {
     /// Of nobody else, and as they are decided.
     pub(crate) fn decided(span: Span, stamps: bool, content: bool) -> BlocksWanted {
-        BlocksWanted { span, stamps, content, contest: None, sees_undecided: false }
+        BlocksWanted { span, stamps, content, contest: None, sight: Sight::Decided }
     }
 }
 
@@ -259,7 +259,7 @@ impl Context<'_> {
 
     /// Asks the member at `slot` for blocks.
     pub(crate) fn read(&mut self, view: &GroupView, slot: u8, wanted: BlocksWanted) {
-        let BlocksWanted { span, stamps, content, contest, sees_undecided } = wanted;
+        let BlocksWanted { span, stamps, content, contest, sight } = wanted;
         let (group, service) = (view.group, self.service());
         let width = width_at(&self.views.geometry(group), span.lba, slot);
         self.call(view, slot, Payload::new(), |operation| Message::Read {
@@ -272,7 +272,7 @@ impl Context<'_> {
             content,
             contest,
             service,
-            sees_undecided,
+            sight,
         });
     }
 

@@ -83,6 +83,21 @@ pub(crate) enum Settled {
     ByView,
 }
 
+/// Whether all members that take part in a write have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Completeness {
+    /// They have, and it takes effect.
+    Complete,
+    /// One did not when it was asked.
+    Incomplete,
+    /// That cannot be said: later writes went over it, or a new view began.
+    Unknown,
+}
+
+/// The latest stamp of some blocks, where somebody said it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LatestStamp(pub(crate) Option<Stamp>);
+
 /// How a repair ended that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Repaired {
@@ -122,6 +137,8 @@ pub(crate) enum Outcome {
     OldRow(Result<OldRow, IoError>),
     /// A write in doubt.
     Settled(Settled),
+    Completeness(Completeness),
+    LatestStamp(LatestStamp),
     Repaired(Result<Repaired, IoError>),
     /// Which blocks hold data: `(blocks, holds data)`.
     Allocation(Vec<(u32, bool)>),
@@ -172,6 +189,8 @@ ends! {
     Result<Written, IoError> => Written,
     Result<OldRow, IoError> => OldRow,
     Settled => Settled,
+    Completeness => Completeness,
+    LatestStamp => LatestStamp,
     Result<Repaired, IoError> => Repaired,
     Vec<(u32, bool)> => Allocation,
     Expected => Expected,

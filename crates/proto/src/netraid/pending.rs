@@ -184,19 +184,38 @@ impl Pending {
     }
 }
 
-/// The content of writes that are not decided.
-#[derive(Clone, Debug, Default)]
-pub struct Undecided(Vec<(WriteId, Payload)>);
+/// The writes beside which a read is served: they are not decided.
+#[derive(Clone, Debug)]
+pub enum Undecided {
+    /// Their content goes over what is decided.
+    Shown(Vec<(WriteId, Payload)>),
+    /// The reader is told which they are.
+    Named(Vec<WriteId>),
+}
 
 impl Undecided {
-    /// Whether all of these writes are still in doubt. Where one was decided, a later one may have gone over it.
+    /// Whether what is read shows what it says. Of those that it shows none may have been decided meanwhile, since a later one may
+    /// have gone over it. One that it names may: then the reader finds that it is complete.
     pub fn is_still_so(&self, table: &PendingTable) -> bool {
-        self.0.iter().all(|(write, _)| table.get(&WriteKey::of(write)).is_some_and(Pending::is_staged))
+        let is_staged = |write: &WriteId| table.get(&WriteKey::of(write)).is_some_and(Pending::is_staged);
+        match self {
+            Undecided::Shown(shown) => shown.iter().all(|(write, _)| is_staged(write)),
+            Undecided::Named(_) => true,
+        }
     }
 
-    /// Puts it over what was read at `span`.
+    /// The names that the reader is told.
+    pub fn named(&self) -> Option<&[WriteId]> {
+        match self {
+            Undecided::Shown(_) => None,
+            Undecided::Named(writes) => Some(writes),
+        }
+    }
+
+    /// Puts what it shows over what was read at `span`.
     pub fn put_over(&self, span: Span, blocks: &mut Blocks) {
-        for (WriteId { span: at, .. }, new) in &self.0 {
+        let Undecided::Shown(shown) = self else { return };
+        for (WriteId { span: at, .. }, new) in shown {
             let (from, to) = (at.lba.max(span.lba), at.end().min(span.end()));
             let bytes = |blocks: u64| blocks as usize * BLOCK;
             let (before, middle) = (bytes(from - span.lba), bytes(to - from));
@@ -269,7 +288,7 @@ impl PendingTable {
                 _ => None,
             }
         };
-        self.in_doubt(span).map(content).collect::<Option<Vec<_>>>().map(Undecided)
+        self.in_doubt(span).map(content).collect::<Option<Vec<_>>>().map(Undecided::Shown)
     }
 
     /// Those on stable storage that touch `span`: a read of it must wait for their decision.

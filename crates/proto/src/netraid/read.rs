@@ -17,9 +17,10 @@ mod asking;
 mod target;
 
 use super::answer::ReadAnswer;
+use super::atomicity::log::CompletenessOperation;
 use super::atomicity::read::{Check, Confirmed, UnitAt};
 use super::operate::{Context, Mend, Operate, Planned, Unplanned};
-use super::outcome::{Child, Fetched, Outcome, Progress, Settled};
+use super::outcome::{Child, Completeness, Fetched, Outcome, Progress, Settled};
 use super::reconstruct::ReconstructOperation;
 use super::settle::settle_foreign;
 use crate::counters::Counter;
@@ -48,6 +49,8 @@ enum State {
     Asking(Asked),
     /// One member is asked for the content, and the others to confirm it.
     Confirming(Asked, Confirmed),
+    /// What was there before writes that are being looked at: how many still are, and whether one of them is complete or that is not known.
+    GoingBack { older: Payload, left: usize, is_over: bool },
     /// No member can give the content itself: for the row, which asks anew by itself for as long as it takes.
     Elsewhere,
 }
@@ -144,6 +147,46 @@ impl ReadOperation {
         self.check(cx, &view)
     }
 
+    /// What is decided stands beside newer writes. Where none of them is complete, it is what the read takes.
+    fn on_older(&mut self, cx: &mut Context<'_>, done: Done, newer: Vec<WriteId>) -> Reading {
+        let (group, branch) = (self.target.group, self.target.span.volume);
+        let is_of =
+            |write: &WriteId| write.group == group && write.span.volume == branch && write.span.is_valid();
+        let is_whole = done.leased && !done.is_unreadable && done.content.len() == self.target.span.bytes();
+        if !is_whole || !matches!(self.state, State::Asking(_)) || !newer.iter().all(is_of) {
+            // Without a lease others confirm what is decided, and what cannot be read is read elsewhere.
+            self.met.is_patient();
+            return self.restart(cx);
+        }
+        cx.forget_calls();
+        let left = if cx.rules.asks_whether_complete() { newer.len() } else { 0 };
+        self.state = State::GoingBack { older: done.content, left, is_over: false };
+        newer.into_iter().take(left).for_each(|write| cx.begin(CompletenessOperation::new(write)));
+        if left == 0 { self.go_back(cx) } else { Progress::Sleeps }
+    }
+
+    /// All newer writes were looked at.
+    fn go_back(&mut self, cx: &mut Context<'_>) -> Reading {
+        match core::mem::replace(&mut self.state, State::Waiting) {
+            State::GoingBack { older, is_over: false, .. } => {
+                cx.counters.count(Counter::ReadWentBackToAnOlderVersion);
+                let view = cx.views.view(self.target.group);
+                self.finish(cx, &view, Fetched { content: older, stamps: Vec::new() })
+            }
+            _ => {
+                self.met.went_back_in_vain();
+                self.again(cx, Duration::ZERO)
+            }
+        }
+    }
+
+    fn on_completeness(&mut self, cx: &mut Context<'_>, completeness: Completeness) -> Reading {
+        let State::GoingBack { left, is_over, .. } = &mut self.state else { return Progress::Waits };
+        *left -= 1;
+        *is_over |= completeness != Completeness::Incomplete;
+        if *left == 0 { self.go_back(cx) } else { Progress::Sleeps }
+    }
+
     /// All witnesses must have answered, and the current ones that could read it have the same stamps.
     fn check(&mut self, cx: &mut Context<'_>, view: &GroupView) -> Reading {
         let (witnesses, geometry) = (self.target.witnesses(cx, view), self.target.geometry(cx));
@@ -192,7 +235,7 @@ impl ReadOperation {
                 let is_left = match &self.state {
                     State::Asking(asked) | State::Confirming(asked, _) => !asked.is_empty(),
                     State::Waiting | State::Planned(_) => true,
-                    State::Elsewhere => false,
+                    State::GoingBack { .. } | State::Elsewhere => false,
                 };
                 if is_left { Progress::Waits } else { self.again(cx, SOON) }
             }
@@ -220,7 +263,7 @@ impl ReadOperation {
         match &self.state {
             State::Asking(_) => true,
             State::Confirming(asked, _) => asked.has(slot),
-            State::Waiting | State::Planned(_) | State::Elsewhere => false,
+            State::Waiting | State::Planned(_) | State::GoingBack { .. } | State::Elsewhere => false,
         }
     }
 }
@@ -238,12 +281,15 @@ pub(crate) enum ReadChild {
     Row(Result<Fetched, IoError>),
     /// Whatever became of the write: it is not in doubt any more.
     Settled,
+    /// Of a write that a member has and that is not decided there.
+    Completeness(Completeness),
 }
 
 impl Child for ReadChild {
     fn from_outcome(outcome: Outcome) -> Option<ReadChild> {
         match outcome {
             Outcome::Read(row) => Some(ReadChild::Row(row)),
+            Outcome::Completeness(completeness) => Some(ReadChild::Completeness(completeness)),
             other => Settled::from_outcome(other).map(|_| ReadChild::Settled),
         }
     }
@@ -297,6 +343,11 @@ impl Operate for ReadOperation {
                 let is_unreadable = !unreadable.is_empty();
                 self.on_done(cx, slot, Done { leased, stamps, is_unreadable, content: answer.content })
             }
+            ReadOutcome::Older { leased, stamps, unreadable, newer } => {
+                let is_unreadable = !unreadable.is_empty();
+                let done = Done { leased, stamps, is_unreadable, content: answer.content };
+                self.on_older(cx, done, newer)
+            }
             ReadOutcome::InDoubt { writes } => self.on_doubt(cx, writes),
             ReadOutcome::Stale { view } => {
                 cx.on_stale(self.target.group, view);
@@ -314,6 +365,7 @@ impl Operate for ReadOperation {
         match child {
             ReadChild::Row(row) => self.on_row(cx, row),
             ReadChild::Settled => self.on_settled(cx),
+            ReadChild::Completeness(completeness) => self.on_completeness(cx, completeness),
         }
     }
 

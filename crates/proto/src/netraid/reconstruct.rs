@@ -206,7 +206,8 @@ impl Operate for ReconstructOperation {
                 cx.on_stale(self.group, view);
                 self.again(cx, SOON)
             }
-            ReadOutcome::Busy => self.again(cx, SOON),
+            // It asks for what is decided.
+            ReadOutcome::Busy | ReadOutcome::Older { .. } => self.again(cx, SOON),
         }
     }
 

@@ -92,6 +92,7 @@ impl SettleOperation {
                 view: view.number,
                 write,
                 width,
+                only_looks: false,
             });
         }
         Progress::WaitsFor(retry_delay(self.attempt))
@@ -125,6 +126,12 @@ impl SettleOperation {
 
 /// What a member says of the write: its fate there, or the view under which it would answer.
 pub(crate) struct FateAnswer(Result<Fate, Option<GroupView>>);
+
+impl FateAnswer {
+    pub(crate) fn fate(self) -> Result<Fate, Option<GroupView>> {
+        self.0
+    }
+}
 
 impl FromAnswer for FateAnswer {
     fn from_answer(answer: Answer) -> Option<FateAnswer> {

@@ -103,7 +103,7 @@ mod tests {
                 content: true,
                 contest,
                 service: wire::Service::default(),
-                sees_undecided: false,
+                sight: wire::Sight::Decided,
             };
             let mut traffic = Traffic::default();
             traffic.on_question(&message);

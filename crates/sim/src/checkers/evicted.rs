@@ -52,8 +52,10 @@ impl Evicted {
                 self.reads.remove(&(from, brick, *operation));
             }
             (NodeId::Brick(brick), _, Message::ReadDone { operation, outcome, .. }) => {
-                if let (Some(group), ReadOutcome::Done { leased: true, .. }) =
-                    (self.reads.remove(&(to, brick, *operation)), outcome)
+                if let (
+                    Some(group),
+                    ReadOutcome::Done { leased: true, .. } | ReadOutcome::Older { leased: true, .. },
+                ) = (self.reads.remove(&(to, brick, *operation)), outcome)
                 {
                     return self.check(brick, group);
                 }

@@ -66,7 +66,9 @@ fn kind((from, to): (NodeId, NodeId), message: &wire::Message) -> Option<Message
         matches!((from, to), (NodeId::Gateway(_) | NodeId::Brick(_), NodeId::Gateway(_) | NodeId::Brick(_)));
     let kind = match message {
         wire::Message::Read { .. } => Message::Read,
-        wire::Message::ReadDone { outcome: ReadOutcome::Done { .. }, .. } => Message::Data,
+        wire::Message::ReadDone { outcome: ReadOutcome::Done { .. } | ReadOutcome::Older { .. }, .. } => {
+            Message::Data
+        }
         wire::Message::ReadDone { .. } => Message::Refused,
         wire::Message::Claims { .. } => Message::Claim,
         wire::Message::Cancel { .. } => Message::Cancel,

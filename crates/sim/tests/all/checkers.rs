@@ -90,7 +90,7 @@ fn an_answer_of_an_evicted_brick_is_caught() {
         content,
         contest: None,
         service: wire::Service::default(),
-        sees_undecided: false,
+        sight: wire::Sight::Decided,
     };
     let read = |operation| question(operation, true);
     let done = |operation, leased| Message::ReadDone {

@@ -1,6 +1,7 @@
-//! Text scenarios: `tests/scenarios/*.txt`, one for each mended bug that the torture found.
+//! Text scenarios: `tests/scenarios/*.txt`, one for each mended bug that the torture found, and one for each preset
+//! (`preset-*.txt`), which shows what sets that protocol apart.
 //!
-//! A file opens with the bug's story. Then it says which run tells the story, and by what:
+//! A file opens with the story. Then it says which run tells the story, and by what:
 //!
 //! - `seed` names the seed; `operations` bounds what its clients ask for, so that the run is short; `placement` is the only rule by
 //!   which its volumes are placed, and `protocol` the only protocol that they have.
@@ -291,7 +292,7 @@ fn check_reached(scenario: &Scenario, outcome: &Outcome) -> Result<(), String> {
 }
 
 #[test]
-fn mended_bugs_stay_mended() {
+fn stories_go_as_they_are_told() {
     let is_update = std::env::var_os("UPDATE_SCENARIOS").is_some();
     let mut wrong = Vec::new();
     for scenario in scenarios() {

@@ -1,16 +1,17 @@
-//! A request that passes a gate before it begins: the coordinator's line, or the lock server.
+//! A request that passes a gate before it begins: the coordinator's line, the lock server, or a question for the time.
 //!
 //! What is behind the gate is an operation like any other, begun as a child, and knows nothing of it. So an order with locks is no other way to
 //! write. Nor can a lock harm a write: who has waited too long for one goes on without, and meets the others at bricks.
 
 use super::locks::{Place, Wish};
+use super::version::TimeOperation;
 use super::{Gate, Manner, rule};
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
 use crate::netraid::atomicity::two_phase::round::Origin;
 use crate::netraid::context::gates::Leaving;
 use crate::netraid::operate::{Context, Operate, Operation, retry_delay};
-use crate::netraid::outcome::{Child, OperationId, Outcome, Progress, Written};
+use crate::netraid::outcome::{Child, LatestStamp, OperationId, Outcome, Progress, Written};
 use crate::netraid::path::gw::Path;
 use crate::netraid::read::ReadOperation;
 use crate::netraid::write::WriteOperation;
@@ -88,6 +89,8 @@ pub(crate) fn ordered(order: Order, work: Work) -> Operation {
 enum State {
     Begins,
     InLine,
+    /// A member was asked for the latest stamp.
+    AskingTheTime,
     /// The lock server was asked.
     Asking {
         server: BrickId,
@@ -129,6 +132,13 @@ impl GatedOperation {
                 Progress::Sleeps
             }
         }
+    }
+
+    fn ask_the_time(&mut self, cx: &mut Context<'_>) -> Gated {
+        let Work::Write { path, .. } = &self.work else { return self.works(cx, None, true) };
+        cx.begin(TimeOperation::before(path.clone()));
+        self.state = State::AskingTheTime;
+        Progress::Sleeps
     }
 
     fn ask_server(&mut self, cx: &mut Context<'_>) -> Gated {
@@ -188,6 +198,7 @@ impl Operate for GatedOperation {
                 self.works(cx, None, false)
             }
             Gate::Server | Gate::ServerWhereRefused => self.ask_server(cx),
+            Gate::Time => self.ask_the_time(cx),
             Gate::Open => unreachable!("what no gate is before is not gated"),
         }
     }
@@ -224,6 +235,10 @@ impl Operate for GatedOperation {
                 self.refused = true;
                 self.ask_server(cx)
             }
+            Outcome::LatestStamp(LatestStamp(latest)) => {
+                latest.into_iter().for_each(|latest| cx.stamps.see(latest));
+                self.works(cx, None, true)
+            }
             outcome => Progress::Ended(outcome),
         }
     }
@@ -245,7 +260,7 @@ impl Operate for GatedOperation {
                 cx.forget_calls();
                 self.ask_server(cx)
             }
-            State::InLine | State::Works { .. } => Progress::Waits,
+            State::InLine | State::AskingTheTime | State::Works { .. } => Progress::Waits,
         }
     }
 
@@ -284,7 +299,7 @@ impl GatedOperation {
         match self.state {
             State::Asking { server, holder, .. } => Some((server, holder)),
             State::Works { lock } => lock,
-            State::Begins | State::InLine => None,
+            State::Begins | State::InLine | State::AskingTheTime => None,
         }
     }
 }

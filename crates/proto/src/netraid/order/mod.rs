@@ -17,6 +17,7 @@ mod seq_opt;
 mod slock;
 mod ts;
 mod ts_wait;
+mod version;
 pub mod waiting;
 pub(crate) mod writer;
 
@@ -43,6 +44,8 @@ pub enum Gate {
     Line,
     /// The lock server: the first current brick of the group.
     Server,
+    /// A question for the latest stamp of its blocks, than which its own is later.
+    Time,
     /// Nothing at first; the lock server once it was refused, and where writes of these rows were lately.
     ServerWhereRefused,
 }
@@ -105,6 +108,7 @@ pub fn rule(order: Order) -> &'static dyn Rule {
         Order::Sequencer => &seq::Sequencer,
         Order::SequencerOfWrites => &seq_opt::SequencerOfWrites,
         Order::Hybrid => &hybrid::Hybrid,
+        Order::Version => &version::Version,
     }
 }
 

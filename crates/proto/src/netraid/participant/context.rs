@@ -5,7 +5,7 @@ use crate::seat::Stay;
 use crate::view::Groups;
 use base::{BrickId, GroupId, NodeId, Payload, Stamp, StreamId, Time, ViewNumber};
 use wire::disk::{Attempt, Command};
-use wire::{Contest, Message, Packet, Service, Span};
+use wire::{Contest, Message, Packet, Service, Sight, Span};
 
 /// What a participant asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ pub struct ReadRequest {
     /// Who else was asked the same.
     pub contest: Option<Contest>,
     pub service: Service,
-    /// Whether it sees writes that are not decided.
-    pub sees_undecided: bool,
+    /// What it sees of writes that are not decided.
+    pub sight: Sight,
     pub stay: Stay,
 }
 
@@ -132,6 +132,8 @@ pub enum RepairAsker {
 pub enum Asker {
     /// A gateway that settles it.
     Gateway(NodeId, u64),
+    /// A gateway that only looks: nothing is refused for that.
+    Looker(NodeId, u64),
     /// The making of a view: `(job, index)`.
     View(u64, usize),
 }

@@ -112,7 +112,7 @@ impl Fates {
     /// Tells a fate that is final.
     pub(super) fn tell(&mut self, cx: &mut Context<'_>, asker: Asker, fate: Fate) {
         match asker {
-            Asker::Gateway(from, operation) => {
+            Asker::Gateway(from, operation) | Asker::Looker(from, operation) => {
                 cx.send(from, Message::QueryDone { operation, fate: Ok(fate) }, Payload::new());
             }
             Asker::View(job, index) => self.found.push(FoundFate { job, index, fate }),

@@ -115,6 +115,9 @@ impl Participant {
     /// One that waits for its turn goes ahead, and is not refused: whoever asks waits for it in doubt and shall not wait for its
     /// stream's turn, and asks again. Impatient readers of a busy block could keep its writers out for ever otherwise.
     pub fn on_query(&mut self, cx: &mut Context<'_>, asker: Asker, write: WriteId, width: u8) {
+        if let Asker::Looker(..) = asker {
+            return self.writes.on_query(around!(self, cx), asker, write, width);
+        }
         if let Some(waiting) = self.seat.go_ahead(cx.now, &ArrivalId::Write(WriteKey::of(&write))) {
             cx.counters.count(Counter::WriteWentAheadAsItsFateWasAsked);
             return self.begin(cx, waiting);
@@ -437,7 +440,7 @@ impl Participant {
         }
         match arrival {
             Arrival::Read(read) => {
-                self.writes.note_read(read.sees_undecided);
+                self.writes.note_read(read.sight);
                 self.reads.on_read(cx, &mut self.disk, self.writes.undecided(), read);
             }
             Arrival::Prepare { prepare, floor } => self.writes.on_prepare(around!(self, cx), prepare, floor),

@@ -13,7 +13,7 @@ use base::{BrickId, GroupId, NodeId, Payload, StreamId, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::disk::{Blocks, Contested, StoreError};
-use wire::{Claim, GroupView, ReadOutcome, Span, WriteId};
+use wire::{Claim, GroupView, ReadOutcome, Sight, Span, WriteId};
 
 /// How long a read waits for a decision before it says that it is in doubt.
 pub const READ_PATIENCE: Duration = Duration::from_millis(200);
@@ -116,7 +116,7 @@ impl Reads {
                 let read = ReadRequest { contest: None, ..read.clone() };
                 self.admit(cx, disk, undecided, (id, Held { since, read }));
             }
-            false => answer_done(cx, read, leased, result),
+            false => answer_done(cx, read, (leased, seen.and_then(Undecided::named)), result),
         }
     }
 
@@ -273,8 +273,8 @@ impl Service {
 /// A read waits for the decision of a write.
 struct Waits;
 
-/// What a read sees of writes that are not decided: nothing where there are none. One that may see them sees all that are here now: what was
-/// acknowledged before it came is among them, or decided.
+/// What a read sees of writes that are not decided: nothing where there are none. One that does not wait sees all that are here now, or is
+/// told of them: what was acknowledged before it came is among them, or decided.
 fn look(
     cx: &mut Context<'_>,
     undecided: &PendingTable,
@@ -283,9 +283,19 @@ fn look(
     if undecided.in_doubt(read.span).next().is_none() {
         return Ok(None);
     }
-    let seen = read.sees_undecided.then(|| undecided.content_over(read.span)).flatten().ok_or(Waits)?;
-    cx.counters.count(Counter::ReadSawAWriteThatIsNotDecided);
-    Ok(cx.groups.rules().shows_undecided().then(|| Box::new(seen)))
+    match read.sight {
+        Sight::Decided => Err(Waits),
+        Sight::Staged => {
+            let seen = undecided.content_over(read.span).ok_or(Waits)?;
+            cx.counters.count(Counter::ReadSawAWriteThatIsNotDecided);
+            Ok(cx.groups.rules().shows_undecided().then(|| Box::new(seen)))
+        }
+        Sight::Committed => {
+            cx.counters.count(Counter::ReadWasToldOfWritesThatAreNotDecided);
+            let named = undecided.in_doubt(read.span).map(|pending| pending.prepare.write).collect();
+            Ok(Some(Box::new(Undecided::Named(named))))
+        }
+    }
 }
 
 /// Looks the blocks up.
@@ -312,7 +322,12 @@ fn hold(queue: &mut BTreeMap<u64, Held>, cx: &mut Context<'_>, id: u64, held: He
     queue.insert(id, held);
 }
 
-fn answer_done(cx: &mut Context<'_>, read: &ReadRequest, leased: bool, result: Result<Blocks, StoreError>) {
+fn answer_done(
+    cx: &mut Context<'_>,
+    read: &ReadRequest,
+    (leased, newer): (bool, Option<&[WriteId]>),
+    result: Result<Blocks, StoreError>,
+) {
     // The group may have been left meanwhile, and its space given back.
     if let Err(view) = admits(cx, read) {
         return answer(cx, read, ReadOutcome::Stale { view }, Payload::new());
@@ -331,7 +346,11 @@ fn answer_done(cx: &mut Context<'_>, read: &ReadRequest, leased: bool, result: R
         cx.counters.count(Counter::ReadAnsweredWithoutALease);
     }
     let stamps = if read.stamps { blocks.stamps } else { Vec::new() };
-    let outcome = ReadOutcome::Done { leased, stamps, unreadable: blocks.unreadable };
+    let unreadable = blocks.unreadable;
+    let outcome = match newer {
+        None => ReadOutcome::Done { leased, stamps, unreadable },
+        Some(newer) => ReadOutcome::Older { leased, stamps, unreadable, newer: newer.to_vec() },
+    };
     answer(cx, read, outcome, blocks.content);
 }
 

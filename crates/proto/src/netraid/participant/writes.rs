@@ -23,7 +23,7 @@ use crate::netraid::pending::{OldContent, Pending, PendingTable, Prepare, State,
 use base::{GroupId, NodeId, Stamp, Time, VolumeId};
 use core::time::Duration;
 use wire::disk::{Blocks, Command, Recovered, StoreError, Token};
-use wire::{Change, Completion, Decision, Fate, GroupView, PrepareOutcome, Scope, Span, WriteId};
+use wire::{Change, Completion, Decision, Fate, GroupView, PrepareOutcome, Scope, Sight, Span, WriteId};
 
 /// What a step on the writes works with beside them: the disk, and the reads that wait for decisions.
 pub(super) struct Around<'a, 'c> {
@@ -65,10 +65,10 @@ impl Writes {
         }
     }
 
-    /// A read comes. From the first one on that sees what is not decided, content is kept for such: no write pays for them where there
+    /// A read comes. From the first one on that sees what is staged, content is kept for such: no write pays for them where there
     /// are none.
-    pub(super) fn note_read(&mut self, sees_undecided: bool) {
-        self.keeps_content |= sees_undecided;
+    pub(super) fn note_read(&mut self, sight: Sight) {
+        self.keeps_content |= sight == Sight::Staged;
     }
 
     /// Drops writes that were found staged although they are sealed: a crash came between the seal and the drop.
@@ -444,7 +444,7 @@ impl Writes {
 
     // ---- fates ----
 
-    /// What is the fate of `write` here? If it is not here, it never will be.
+    /// What is the fate of `write` here? If it is not here, it never will be, unless the asker only looks.
     pub(super) fn on_query(&mut self, at: &mut Around<'_, '_>, asker: Asker, write: WriteId, width: u8) {
         let key = WriteKey::of(&write);
         if self.undecided.get(&key).is_some_and(Pending::is_staged) {
@@ -452,7 +452,7 @@ impl Writes {
         }
         // A write that waits its turn is not refused for being asked about: those before it end, then it is staged, and
         // whoever asks asks again. Otherwise impatient readers of a busy block could keep its writers out for ever.
-        if self.waiting.has(&key) {
+        if self.waiting.has(&key) && !matches!(asker, Asker::Looker(..)) {
             at.cx.counters.count(Counter::FateOfAWaitingWriteAsked);
             return;
         }
@@ -471,6 +471,9 @@ impl Writes {
         let is_staged = self.undecided.get(&key).is_some_and(Pending::is_staged);
         match self.fates.verdict(&self.outcomes, is_staged, (write, width), result) {
             Verdict::Tell(fate) => self.fates.tell(at.cx, asker, fate),
+            Verdict::Seal if matches!(asker, Asker::Looker(..)) => {
+                self.fates.tell(at.cx, asker, Fate::Absent)
+            }
             Verdict::Seal => self.seal(at, asker, key),
             Verdict::Later => {}
         }

@@ -6,7 +6,7 @@ use crate::layout::Geometry;
 use crate::netraid::members::{is_mirrored, participants};
 use crate::netraid::operate::{BlocksWanted, Context};
 use base::{BrickId, GroupId, Stamp, VolumeId};
-use wire::{Atomicity, Contest, GroupView, ReadPolicy, Scope, Slots, Span, WriteId};
+use wire::{Contest, GroupView, ReadPolicy, Scope, Sight, Slots, Span, WriteId};
 
 pub(super) struct Target {
     pub(super) group: GroupId,
@@ -29,6 +29,23 @@ pub(super) struct Met {
     /// Whether the row stands in for a member that may still answer itself.
     pub(super) has_stand_in: bool,
     pub(super) attempt: u32,
+    /// How often it found a newer version complete after it had read an older one.
+    pub(super) went_back: u32,
+}
+
+/// After so many newer versions a read waits for decisions.
+const WENT_BACK_MAX: u32 = 3;
+
+impl Met {
+    /// From now on it waits for decisions, whatever the protocol is.
+    pub(super) fn is_patient(&mut self) {
+        self.went_back = WENT_BACK_MAX;
+    }
+
+    /// It read an older version, and a newer one turned out to be complete.
+    pub(super) fn went_back_in_vain(&mut self) {
+        self.went_back += 1;
+    }
 }
 
 impl Target {
@@ -92,8 +109,10 @@ impl Target {
         let has_say = view.current.has(slot);
         let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
         // What decides which write a patch builds on, or whether what was read is whole, must not see what may never be.
-        let sees_undecided =
-            !stamps && content && cx.choice.protocol(self.volume).atomicity == Atomicity::None;
-        cx.read(view, slot, BlocksWanted { span: self.span, stamps, content, contest, sees_undecided });
+        let sight = match !stamps && content && met.went_back < WENT_BACK_MAX {
+            true => cx.choice.protocol(self.volume).atomicity.sight(),
+            false => Sight::Decided,
+        };
+        cx.read(view, slot, BlocksWanted { span: self.span, stamps, content, contest, sight });
     }
 }

@@ -11,6 +11,7 @@ mod policies;
 mod protocols;
 mod read_modify_write;
 mod turns;
+mod versions;
 
 use super::answer::{Answer, CallId};
 use super::context::computations::ComputationId;

@@ -2,7 +2,7 @@
 
 use super::outcome::Outcome;
 use serde_json::{Value, json};
-use wire::{Atomicity, DataPath, Protocol};
+use wire::{DataPath, Protocol};
 
 /// By how many standard errors both ends must differ, so that there is a way between them.
 const ERRORS_APART: f64 = 2.0;
@@ -62,7 +62,7 @@ fn place(of: f64, (from, to): (f64, f64), least: f64) -> Option<f64> {
 
 /// How alike two protocols are but for their paths: what counts more comes first.
 fn nearness(one: Protocol, other: Protocol) -> [bool; 4] {
-    let is_none = |protocol: Protocol| protocol.atomicity == Atomicity::None;
+    let is_none = |protocol: Protocol| !protocol.atomicity.is_linearizable();
     [
         one.order == other.order,
         one.atomicity == other.atomicity,
