@@ -29,19 +29,24 @@ pub fn check(
         requests.entry((op.client, op.asked_ns, op.kind == Kind::Write)).or_default().push(op);
     }
     let mut wholes: Vec<Whole> = Vec::new();
-    let mut by_value: HashMap<u64, usize> = HashMap::default();
+    let mut by_value: HashMap<u64, Option<usize>> = HashMap::default();
+    // What snapshots, clones and rollbacks brought back has the highest numbers of clients, and comes last: a value is of the write that had it
+    // first, whole or not.
     for ((.., is_write), parts) in &requests {
-        let unit = unit_of(parts[0].register);
-        let is_whole = unit.is_some() && parts.iter().all(|op| unit_of(op.register) == unit);
-        if !is_write || !is_whole {
+        if !is_write {
             continue;
         }
-        // A rollback brings values back: they are of the write that had them first.
+        let unit = unit_of(parts[0].register);
+        let is_whole = unit.is_some() && parts.iter().all(|op| unit_of(op.register) == unit);
+        let whole = is_whole.then_some(wholes.len());
         for op in parts.iter().filter(|op| op.value != 0) {
-            by_value.entry(op.value).or_insert(wholes.len());
+            by_value.entry(op.value).or_insert(whole);
         }
-        let registers = parts.iter().map(|op| op.register).collect();
-        wholes.push(Whole { registers, asked_ns: parts[0].asked_ns, answered_ns: parts[0].answered_ns });
+        if is_whole {
+            let registers = parts.iter().map(|op| op.register).collect();
+            let Operation { asked_ns, answered_ns, .. } = *parts[0];
+            wholes.push(Whole { registers, asked_ns, answered_ns });
+        }
     }
     let reads = requests.iter().filter(|((.., is_write), parts)| !is_write && parts[0].answered_ns.is_some());
     let reads = reads.map(|(_, parts)| parts.iter().map(|op| (op.register, op.value)).collect::<Vec<_>>());
@@ -55,12 +60,12 @@ type Seen = (Register, u64, usize);
 fn check_read(
     read: &[(Register, u64)],
     wholes: &[Whole],
-    by_value: &HashMap<u64, usize>,
+    by_value: &HashMap<u64, Option<usize>>,
     unit_of: &impl Fn(Register) -> Option<u64>,
 ) -> Result<(), Violation> {
     let mut units: BTreeMap<(usize, u64), Vec<Seen>> = BTreeMap::new();
     for (register, value) in read {
-        if let (Some(unit), Some(&whole)) = (unit_of(*register), by_value.get(value)) {
+        if let (Some(unit), Some(&Some(whole))) = (unit_of(*register), by_value.get(value)) {
             units.entry((register.volume(), unit)).or_default().push((*register, *value, whole));
         }
     }
@@ -132,6 +137,15 @@ mod tests {
         let mut seen = torn.to_vec();
         seen.extend([(3, Read, 0, 10, 7, Some(8)), (3, Read, 1, 21, 7, Some(8))]);
         assert!(!verdict(&seen, &[]), "seen half-written");
+    }
+
+    #[test]
+    fn values_that_are_brought_back_are_of_the_write_that_had_them_first() {
+        // One write of two units, one block of it written over; then all is brought back, a unit at a time.
+        let mut of: Vec<Entry> = (2..6).map(|block| (2, Write, block, 10 + block, 0, Some(5))).collect();
+        of.push((3, Write, 2, 20, 6, Some(7)));
+        of.extend([(9, Write, 2, 20, 8, Some(9)), (9, Write, 3, 13, 8, Some(9))]);
+        assert!(verdict(&of, &[(2, 20), (3, 13)]));
     }
 
     #[test]
