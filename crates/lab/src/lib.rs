@@ -16,6 +16,7 @@ pub mod dsptf;
 pub mod error;
 pub mod experiment;
 pub mod files;
+mod killing;
 pub mod netraid;
 pub mod outcome;
 pub mod own;

@@ -5,7 +5,9 @@
 //! figure takes its cluster from `setup`; Figures 5 to 7 count by means of `counted`.
 
 mod atomicity;
+mod contention;
 mod counted;
+mod crash;
 mod driven;
 mod fig10;
 mod fig11;
@@ -19,7 +21,7 @@ mod setup;
 
 use crate::experiment::Experiment;
 
-/// All experiments of this paper, in its order.
+/// All experiments of this paper, in its order; then those that go beyond it.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
     vec![
         Box::new(fig5::FIG5),
@@ -31,5 +33,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig11::Fig11),
         Box::new(fig12::Fig12),
         Box::new(atomicity::Atomicity),
+        Box::new(contention::Contention),
+        Box::new(crash::Crash),
     ]
 }

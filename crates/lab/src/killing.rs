@@ -1,0 +1,133 @@
+//! A brick is killed under load and started again: what clients see from interval to interval, while all checkers watch.
+
+use crate::cell::{Cell, Row};
+use crate::experiment::{Job, Runs, Sample};
+use crate::plot::{Axis, Chart, Series, Spot};
+use core::time::Duration;
+use serde_json::json;
+use sim::timed::{self, Arrivals, Cluster, Conditions, Incident, Length, Mix, Window, Workload};
+
+/// When the brick dies, when it is back, and when the run ends.
+const KILLED: Duration = Duration::from_secs(10);
+const STARTED: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(45);
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// The figures of a run.
+pub(crate) const FIGURES: &[&str] =
+    &["violations", "p99_before_ms", "p99_down_ms", "p99_after_ms", "worst_ms", "short_s"];
+
+/// How its figures are to be read.
+pub(crate) const NOTE: &str =
+    "Times are of half-seconds: a 99th percentile is of the requests that were answered in one.";
+
+/// A run of 45 s, in which a brick is killed at 10 s and started at 30 s. Requests come whatever became of those before.
+pub(crate) struct Killing {
+    pub(crate) cluster: Cluster,
+    /// The names of its drives.
+    pub(crate) drives: String,
+    /// Which brick dies.
+    pub(crate) brick: u32,
+    pub(crate) per_second: f64,
+    pub(crate) mix: Mix,
+    /// Under which it is run; incidents, checkers and windows are added.
+    pub(crate) conditions: Conditions,
+}
+
+impl Job for Killing {
+    fn describe(&self) -> serde_json::Value {
+        let Killing { cluster, drives, brick, per_second, mix, conditions } = self;
+        let Cluster { bricks, scheme, network, buses, machines, gateways, .. } = cluster;
+        json!({
+            "job": "killing", "scheme": format!("{scheme:?}"), "network": format!("{network:?}"), "buses": format!("{buses:?}"),
+            "machines": format!("{machines:?}"), "gateways": gateways, "bricks": bricks.len(), "drives": drives, "brick": brick,
+            "per_second": per_second, "mix": format!("{mix:?}"), "conditions": format!("{conditions:?}"),
+        })
+    }
+
+    fn run(&self, seed: u64) -> Result<Sample, String> {
+        let per_second = self.per_second;
+        let requests = (per_second * END.as_secs_f64()) as u64;
+        let workload = Workload::Open { per_second, arrivals: Arrivals::Poisson, mix: self.mix };
+        let conditions = Conditions {
+            incidents: vec![(KILLED, self.brick, Incident::Killed), (STARTED, self.brick, Incident::Started)],
+            is_judged: true,
+            window: WINDOW,
+            ..self.conditions.clone()
+        };
+        let length = Length { warmup: 0, requests };
+        let lived = timed::live_through(&self.cluster, workload, length, &conditions, seed)
+            .map_err(|error| error.to_string())?;
+        let mut sample = Sample {
+            simulated_ns: (lived.measured.simulated_s * 1e9) as u64,
+            events: lived.measured.events,
+            notes: lived.violation.iter().map(|violation| format!("A checker found: {violation}")).collect(),
+            ..Sample::default()
+        };
+        // The last one ends with the load, before its time is over.
+        let windows = &lived.windows[..lived.windows.len().saturating_sub(1)];
+        let highest = |from: f64, to: f64| {
+            let within = windows.iter().filter(|window| window.from_s >= from && window.from_s < to);
+            within.map(|window| window.p99_ms).fold(0.0, f64::max)
+        };
+        let (killed, started, end) = (KILLED.as_secs_f64(), STARTED.as_secs_f64(), END.as_secs_f64());
+        let asked = per_second * WINDOW.as_secs_f64();
+        let short = windows.iter().filter(|w| (w.requests as f64) < 0.5 * asked);
+        let figures = [
+            ("violations", f64::from(u8::from(lived.violation.is_some()))),
+            ("p99_before_ms", mean_p99(windows, 1.0, killed)),
+            // A brick that died is left out within some seconds.
+            ("p99_down_ms", mean_p99(windows, killed + 5.0, started)),
+            ("p99_after_ms", mean_p99(windows, end - 5.0, end)),
+            ("worst_ms", highest(killed, end)),
+            ("short_s", short.count() as f64 * WINDOW.as_secs_f64()),
+        ];
+        sample.values = figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let curve =
+            |of: fn(&Window) -> f64| windows.iter().map(|w| [w.from_s + w.seconds / 2.0, of(w)]).collect();
+        sample.series = [
+            ("throughput".to_owned(), curve(|window| window.requests as f64 / window.seconds)),
+            ("p99_ms".to_owned(), curve(|window| window.p99_ms)),
+        ]
+        .into();
+        Ok(sample)
+    }
+}
+
+/// The mean over the windows that begin within these seconds of each one's 99th percentile. A window without an answer
+/// counts as if one answer had taken all of it.
+fn mean_p99(windows: &[Window], from: f64, to: f64) -> f64 {
+    let p99_ms = |window: &Window| if window.requests > 0 { window.p99_ms } else { window.seconds * 1e3 };
+    let within = windows.iter().filter(|window| window.from_s >= from && window.from_s < to);
+    let within: Vec<f64> = within.map(p99_ms).collect();
+    within.iter().sum::<f64>() / within.len().max(1) as f64
+}
+
+/// What clients see over time: a curve for each run of the first seed, by the cell `label`. Two pictures, whose names begin with `id`.
+pub(crate) fn charts(id: &str, label: &str, runs: &[Runs]) -> Vec<Chart> {
+    let series = |name: &str| -> Vec<Series> {
+        let Some(first) = runs.first() else { return Vec::new() };
+        let curve = |(labels, sample): &(Row, Sample)| {
+            let spots = sample.series[name].iter().map(|[x, y]| Spot { x: *x, y: *y, ci95: None });
+            Series { name: labels.get(label).map(Cell::text).unwrap_or_default(), spots: spots.collect() }
+        };
+        first.runs.iter().map(curve).collect()
+    };
+    let time = || Axis::new("time", "s");
+    vec![
+        Chart::lines(
+            &format!("{id}.throughput"),
+            "Requests answered a second; the brick is away from 10 s to 30 s",
+            time(),
+            Axis::new("requests answered", "1/s"),
+            series("throughput"),
+        ),
+        Chart::lines(
+            &format!("{id}.p99"),
+            "99th percentile of response times; the brick is away from 10 s to 30 s",
+            time(),
+            Axis::new("response time, p99", "ms").logarithmic(),
+            series("p99_ms"),
+        ),
+    ]
+}
