@@ -43,16 +43,10 @@ impl World {
         self.judge(verdict);
         let verdict = by_register.iter().try_for_each(|operations| self.audit_order(operations));
         self.judge(verdict);
-        let verdict = atomic::check(self.workload.history().operations(), &values, |at| self.unit_of(at));
+        let verdict = atomic::check(self.workload.history().operations(), &values, self);
         self.judge(verdict);
         let verdict = self.audit_snapshots(&by_register, &values);
         self.judge(verdict);
-    }
-
-    /// The stripe unit that a block is in; `None` for sectors.
-    fn unit_of(&self, register: Register) -> Option<u64> {
-        let block = register.block_number()?;
-        Some(block / u64::from(self.workload.plan(register.volume()).unit_blocks))
     }
 
     /// Whether a register's operations were in the order that the volume's protocol promises.
@@ -212,6 +206,25 @@ fn is_of_later_view(packet: &Packet) -> bool {
 fn some_open(held: &[Option<Option<Held>>]) -> Option<Vec<usize>> {
     let open: Vec<usize> = (0..held.len()).filter(|&at| held[at].is_none()).collect();
     (!open.is_empty()).then_some(open)
+}
+
+impl atomic::Promise for World {
+    fn is_one_write(&self, registers: &[Register]) -> bool {
+        let (Some(first), [at, ..]) = (registers[0].block_number(), registers) else { return false };
+        let plan = self.workload.plan(at.volume());
+        let count = registers.len() as u64;
+        let follow = registers.iter().zip(0..).all(|(register, nth)| {
+            register.volume() == at.volume() && register.block_number() == Some(first + nth)
+        });
+        let geometry = Geometry::new(plan.layout, plan.unit_blocks, Geometry::COLUMN_BLOCKS);
+        follow && geometry.is_ok_and(|geometry| geometry.is_one_write(first, count))
+    }
+
+    fn are_read_together(&self, one: Register, other: Register) -> bool {
+        let unit = u64::from(self.workload.plan(one.volume()).unit_blocks);
+        let unit_of = |register: Register| register.block_number().map(|block| block / unit);
+        one.volume() == other.volume() && unit_of(one).is_some() && unit_of(one) == unit_of(other)
+    }
 }
 
 fn geometry(map: &VolumeMap) -> Result<Geometry, Violation> {

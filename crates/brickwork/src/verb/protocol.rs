@@ -200,7 +200,7 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
     let mut promises = vec![
         (
             "a write is atomic",
-            "within one stripe unit (usually 64 KiB), whatever fails, also for reads of up to 64 KiB of it; of a longer write each unit's part by itself",
+            "whatever fails: within one stripe unit (usually 64 KiB), of all units of whole rows of one stripe, and on copies up to 1 MiB within an extent (4 MiB); of a longer write each such part by itself. A read of up to 64 KiB within a unit sees all of it or nothing",
         ),
         ("order", order),
         ("acknowledged", "once all current members of the group have it on stable storage"),

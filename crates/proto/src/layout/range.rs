@@ -82,6 +82,12 @@ impl Geometry {
         parts
     }
 
+    /// Whether a write of these blocks is one at every member, and so takes effect as a whole or not at all: within a stripe unit, or of
+    /// whole rows of one stripe; of copies, up to [`Geometry::PIECE_BLOCKS`] within an extent.
+    pub fn is_one_write(&self, offset: u64, count: u64) -> bool {
+        count <= u64::from(Geometry::PIECE_BLOCKS) && self.split_rows(offset, count).len() == 1
+    }
+
     /// Cuts a range within one stripe.
     fn split_stripe(&self, range: Range<u64>, parts: &mut Vec<Part>) {
         let unit = u64::from(self.stripe_unit_blocks());
@@ -137,6 +143,19 @@ mod tests {
 
     fn usual(name: &str) -> Geometry {
         Geometry::usual(name.parse::<Layout>().expect(name)).expect(name)
+    }
+
+    #[test]
+    fn what_is_one_write_is_a_unit_whole_rows_or_a_run_of_copies() {
+        let (raid5, copies) = (usual("raid5-4+1"), usual("raid1x3"));
+        let unit = u64::from(raid5.stripe_unit_blocks());
+        assert!(raid5.is_one_write(1, unit - 1) && !raid5.is_one_write(1, unit));
+        assert!(raid5.is_one_write(4 * unit, 4 * unit), "a stripe");
+        assert!(!raid5.is_one_write(0, 8 * unit), "two stripes");
+        let longest = u64::from(Geometry::PIECE_BLOCKS);
+        assert!(copies.is_one_write(7, longest) && !copies.is_one_write(7, longest + 1));
+        let extent = u64::from(Geometry::COLUMN_BLOCKS);
+        assert!(!copies.is_one_write(extent - 1, 2), "two extents");
     }
 
     #[test]

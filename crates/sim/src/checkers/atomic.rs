@@ -1,7 +1,7 @@
-//! `atomic`: a write of several blocks within one stripe unit takes effect as a whole or not at all, and no read of the unit sees a part of it.
+//! `atomic`: a write that is one write at every member takes effect as a whole or not at all, and no read of a stripe unit sees a part of it.
 //!
-//! Of any two blocks that one read shows, the writes that they are of must fit together: neither shows a write that the other's was written
-//! over without. What is read last of all, when nobody writes, counts as one read.
+//! Of any two blocks that one read shows of a unit, the writes that they are of must fit together: neither shows a write that the other's was
+//! written over without. What is read last of all, when nobody writes, counts as one read of everything.
 
 use super::Violation;
 use crate::history::{Kind, Operation, Register};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const NAME: &str = "atomic";
 
-/// A write of blocks within one unit.
+/// A write that is whole or not there.
 struct Whole {
     /// All of its blocks, in the volume that it went to.
     registers: Vec<Register>,
@@ -18,11 +18,20 @@ struct Whole {
     answered_ns: Option<u64>,
 }
 
-/// Checks all reads of blocks; `unit_of` gives a block's stripe unit, `None` for what is not written by blocks.
+/// What volumes promise.
+pub trait Promise {
+    /// Whether a write of these blocks, which follow one another, is one write at every member.
+    fn is_one_write(&self, registers: &[Register]) -> bool;
+
+    /// Whether one read sees two blocks at the same moment.
+    fn are_read_together(&self, one: Register, other: Register) -> bool;
+}
+
+/// Checks all reads of blocks, and what is left at the end.
 pub fn check(
     operations: &[Operation],
     finals: &BTreeMap<Register, u64>,
-    unit_of: impl Fn(Register) -> Option<u64>,
+    promise: &impl Promise,
 ) -> Result<(), Violation> {
     let mut requests: BTreeMap<(u64, u64, bool), Vec<&Operation>> = BTreeMap::new();
     for op in operations {
@@ -36,65 +45,67 @@ pub fn check(
         if !is_write {
             continue;
         }
-        let unit = unit_of(parts[0].register);
-        let is_whole = unit.is_some() && parts.iter().all(|op| unit_of(op.register) == unit);
-        let whole = is_whole.then_some(wholes.len());
+        let mut registers: Vec<Register> = parts.iter().map(|op| op.register).collect();
+        registers.sort_unstable();
+        let is_whole = promise.is_one_write(&registers);
         for op in parts.iter().filter(|op| op.value != 0) {
-            by_value.entry(op.value).or_insert(whole);
+            by_value.entry(op.value).or_insert(is_whole.then_some(wholes.len()));
         }
         if is_whole {
-            let registers = parts.iter().map(|op| op.register).collect();
             let Operation { asked_ns, answered_ns, .. } = *parts[0];
             wholes.push(Whole { registers, asked_ns, answered_ns });
         }
     }
+    let writes = Writes { wholes, by_value };
     let reads = requests.iter().filter(|((.., is_write), parts)| !is_write && parts[0].answered_ns.is_some());
-    let reads = reads.map(|(_, parts)| parts.iter().map(|op| (op.register, op.value)).collect::<Vec<_>>());
-    let last: Vec<(Register, u64)> = finals.iter().map(|(register, value)| (*register, *value)).collect();
-    reads.chain([last]).try_for_each(|read| check_read(&read, &wholes, &by_value, &unit_of))
+    for (_, parts) in reads {
+        let read = parts.iter().map(|op| (op.register, op.value)).collect();
+        writes.check(&read, |one, other| promise.are_read_together(one, other))?;
+    }
+    writes.check(finals, |_, _| true)
 }
 
-/// A block, its value, and the write that it is of, by its number.
-type Seen = (Register, u64, usize);
+struct Writes {
+    wholes: Vec<Whole>,
+    /// The write that a value is of, if that is whole or not there.
+    by_value: HashMap<u64, Option<usize>>,
+}
 
-fn check_read(
-    read: &[(Register, u64)],
-    wholes: &[Whole],
-    by_value: &HashMap<u64, Option<usize>>,
-    unit_of: &impl Fn(Register) -> Option<u64>,
-) -> Result<(), Violation> {
-    let mut units: BTreeMap<(usize, u64), Vec<Seen>> = BTreeMap::new();
-    for (register, value) in read {
-        if let (Some(unit), Some(&Some(whole))) = (unit_of(*register), by_value.get(value)) {
-            units.entry((register.volume(), unit)).or_default().push((*register, *value, whole));
-        }
+impl Writes {
+    fn whole_of(&self, value: u64) -> Option<usize> {
+        self.by_value.get(&value).copied().flatten()
     }
-    for seen in units.values() {
-        for &(here, value, whole) in seen {
-            let torn = seen.iter().find(|(there, _, other)| {
-                *other != whole
-                    && is_in(&wholes[whole], *there)
-                    && !may_follow(&wholes[*other], here, &wholes[whole])
-            });
-            if let Some((there, other, _)) = torn {
-                let what = format!(
-                    "a read shows {value} at {here:?}, and at {there:?} {other}, over which it was written"
-                );
-                return Err(Violation::new(NAME, what));
+
+    /// Whether what was read at one moment, as far as blocks are seen together, shows no half of a write.
+    fn check(
+        &self,
+        read: &BTreeMap<Register, u64>,
+        are_together: impl Fn(Register, Register) -> bool,
+    ) -> Result<(), Violation> {
+        for (&here, &value) in read {
+            let Some(first) = self.whole_of(value) else { continue };
+            // A snapshot or clone has the blocks of what it was made of.
+            let of_write = self.wholes[first].registers.iter().map(|register| register.of(here.volume()));
+            let others = of_write.filter(|there| *there != here && are_together(here, *there));
+            for there in others {
+                let Some(&other) = read.get(&there) else { continue };
+                let Some(later) = self.whole_of(other).filter(|later| *later != first) else { continue };
+                if !may_follow(&self.wholes[later], here, &self.wholes[first]) {
+                    let what = format!(
+                        "a read shows {value} at {here:?}, and at {there:?} {other}, over which it was written"
+                    );
+                    return Err(Violation::new(NAME, what));
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
-
-/// Whether a write covers the block; a snapshot or clone has the blocks of what it was made of.
-fn is_in(whole: &Whole, register: Register) -> bool {
-    whole.registers.iter().any(|of| register.of(of.volume()) == *of)
 }
 
 /// Whether `later` may have gone over a part of `first`, and not over the block at `here`, which still shows the first.
 fn may_follow(later: &Whole, here: Register, first: &Whole) -> bool {
-    !is_in(later, here) && later.answered_ns.is_none_or(|ended| ended >= first.asked_ns)
+    let covers = later.registers.iter().any(|of| here.of(of.volume()) == *of);
+    !covers && later.answered_ns.is_none_or(|ended| ended >= first.asked_ns)
 }
 
 #[cfg(test)]
@@ -118,7 +129,20 @@ mod tests {
 
     fn verdict(of: &[Entry], finals: &[(u64, u64)]) -> bool {
         let finals = finals.iter().map(|(block, value)| (Register::block(0, *block), *value)).collect();
-        check(&history(of), &finals, |register| Some(register.0 / 4)).is_ok()
+        check(&history(of), &finals, &OfFour).is_ok()
+    }
+
+    /// Writes within four blocks are one; reads are so within two.
+    struct OfFour;
+
+    impl Promise for OfFour {
+        fn is_one_write(&self, registers: &[Register]) -> bool {
+            registers.iter().all(|register| register.0 / 4 == registers[0].0 / 4)
+        }
+
+        fn are_read_together(&self, one: Register, other: Register) -> bool {
+            one.0 / 2 == other.0 / 2
+        }
     }
 
     use Kind::{Read, Write};
@@ -162,6 +186,20 @@ mod tests {
         };
         assert!(over(30, 40) && over(15, 17), "later, or at the same time");
         assert!(!over(1, 5), "what ended before it began");
+    }
+
+    #[test]
+    fn a_longer_read_may_see_a_part_of_a_write_and_the_end_may_not() {
+        let old_and_new = [
+            (1, Write, 1, 11, 0, Some(5)),
+            (1, Write, 2, 12, 0, Some(5)),
+            (2, Write, 1, 21, 6, Some(9)),
+            (2, Write, 2, 22, 6, Some(9)),
+            (3, Read, 1, 21, 7, Some(8)),
+            (3, Read, 2, 12, 7, Some(8)),
+        ];
+        assert!(verdict(&old_and_new, &[(1, 21), (2, 22)]));
+        assert!(!verdict(&old_and_new, &[(1, 21), (2, 12)]));
     }
 
     #[test]
