@@ -130,9 +130,11 @@ pub struct Gateway {
 impl Gateway {
     /// A gateway that knows nobody but the directory.
     pub fn new(config: GatewayConfig, now: Time) -> Gateway {
+        let mut coordinator = Coordinator::new(config.id.0, StreamId::REPAIR);
+        coordinator.stand_beside(config.beside);
         Gateway {
             ran: now,
-            coordinator: Coordinator::new(config.id.0, StreamId::REPAIR),
+            coordinator,
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
             certified: BTreeMap::new(),

@@ -61,6 +61,11 @@ impl Coordinator {
         coordinator
     }
 
+    /// It runs on the machine of this brick.
+    pub(crate) fn stand_beside(&mut self, brick: Option<BrickId>) {
+        self.shared.choice.stand_beside(brick);
+    }
+
     /// See [`crate::distribute::Policies::set`].
     pub(crate) fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
         self.shared.choice.set_policy(policy, to);

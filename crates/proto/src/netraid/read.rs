@@ -306,7 +306,7 @@ impl Operate for ReadOperation {
             policy: self.target.policy(cx),
             address: self.target.address(),
             kind: self.target.kind(),
-            holders: self.target.holders(cx, &view, self.met.bad),
+            holders: self.target.first_holders(cx, &view, &self.met),
         })
     }
 
@@ -320,7 +320,7 @@ impl Operate for ReadOperation {
         let (holders, plan) = match before {
             State::Planned(Planned { holders, plan }) => (holders, plan),
             _ if !self.target.find_branch(cx, &view) => return self.again(cx, UNKNOWN_VOLUME),
-            _ => (self.target.holders(cx, &view, self.met.bad), None),
+            _ => (self.target.first_holders(cx, &view, &self.met), None),
         };
         if holders.is_empty() {
             return self.start_elsewhere(cx, &view);

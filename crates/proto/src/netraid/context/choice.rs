@@ -12,7 +12,7 @@ use crate::netraid::traffic::Traffic;
 use base::{BrickId, StreamId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Message, Protocol, ReadOutcome, ReadPolicy, VolumeInfo, Wait};
+use wire::{DataPath, Message, Protocol, ReadOutcome, ReadPolicy, VolumeInfo, Wait};
 
 /// Questions whose late answers are still of interest for the pace: so many, and for so long.
 const ORPHANS_MAX: usize = 4096;
@@ -39,6 +39,8 @@ struct Served {
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     policies: Policies,
+    /// The brick on whose machine this coordinator runs.
+    beside: Option<BrickId>,
     /// How volumes that are open are to be served.
     volumes: BTreeMap<VolumeId, Served>,
     load: Load,
@@ -58,6 +60,18 @@ impl Choice {
     /// See [`Policies::set`].
     pub(crate) fn set_policy(&mut self, policy: ReadPolicy, to: Box<dyn Policy>) {
         self.policies.set(policy, to);
+    }
+
+    /// It runs on the machine of this brick.
+    pub(crate) fn stand_beside(&mut self, brick: Option<BrickId>) {
+        self.beside = brick;
+    }
+
+    /// The brick of which reads are asked first that `hash` would name a brick for: under `amongst` the one beside, since all requests for
+    /// a block come to the same coordinator, so that it stays the same brick that has it cached.
+    pub(crate) fn nearest(&self, volume: Option<VolumeId>) -> Option<BrickId> {
+        let is_amongst = self.protocol(volume).path == DataPath::Amongst;
+        self.beside.filter(|_| is_amongst && self.policy(volume) == ReadPolicy::Hash)
     }
 
     // ---- what is known ----

@@ -97,6 +97,17 @@ impl Target {
         if reachable.is_empty() { with_brick } else { reachable }
     }
 
+    /// Of the holders those of whom one is asked first.
+    pub(super) fn first_holders(&self, cx: &Context<'_>, view: &GroupView, met: &Met) -> Vec<(u8, BrickId)> {
+        let holders = self.holders(cx, view, met.bad);
+        let is_first = met.attempt == 0 && !met.confirm;
+        let nearest = cx.choice.nearest(self.volume).filter(|_| is_first);
+        match holders.iter().find(|(_, brick)| Some(*brick) == nearest) {
+            Some(nearest) => vec![*nearest],
+            None => holders,
+        }
+    }
+
     /// Asks the member at `slot` for the content, or just to confirm it.
     pub(super) fn ask(
         &self,

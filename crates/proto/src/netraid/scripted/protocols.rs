@@ -10,7 +10,7 @@ use crate::netraid::operate::Operation;
 use crate::netraid::order::gate::{Work, ordered};
 use crate::netraid::outcome::Outcome;
 use crate::netraid::path::gw::{Content, Path};
-use base::{RequestId, Stamp};
+use base::{BrickId, RequestId, Stamp};
 use wire::{LockOutcome, Message, Order, Protocol, ReadPolicy, Scope, VolumeInfo};
 
 fn script(layout: &str, protocol: &str) -> Script {
@@ -89,6 +89,22 @@ fn members_hear_by_which_order_a_volume_is_written() {
             let Message::Prepare { order, .. } = asked.message else { panic!("{asked:?}") };
             assert_eq!(order, expected);
         }
+    }
+}
+
+#[test]
+fn among_bricks_a_coordinator_reads_its_own_copy_first_and_others_when_it_is_silent() {
+    let protocol = "amongst,ts,2pcw";
+    for beside in [1, 2, 3] {
+        let mut script = script("raid1x3", protocol);
+        script.coordinator.stand_beside(Some(BrickId(beside)));
+        script.begin(read(protocol.parse().expect("a protocol")));
+        assert_eq!(Script::slots(&script.asked()), [beside as u8 - 1]);
+        let mut slots = Vec::new();
+        while slots.len() < 4 {
+            slots.extend(Script::slots(&script.wait()));
+        }
+        assert!(slots.iter().any(|slot| *slot != beside as u8 - 1), "{slots:?}");
     }
 }
 
