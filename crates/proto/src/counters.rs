@@ -70,6 +70,7 @@ base::named! {
         ReadRescued: "read rescued",
         ReadAskedBackFromAHolder: "read asked back from a holder",
         ReadMovedToAnotherHolder: "read moved to another holder",
+        DegradedReadWentBackToAnOlderVersion: "degraded read went back to an older version",
         ReadWasToldOfWritesThatAreNotDecided: "read was told of writes that are not decided",
         ReadWentBackToAnOlderVersion: "read went back to an older version",
         ReadWaitedForADecision: "read waited for a decision",

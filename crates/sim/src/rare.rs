@@ -55,6 +55,7 @@ pub const REQUIRED: &[Rare] = &[
     Rare::Machine(Counter::ComputedForNobody),
     Rare::Machine(Counter::ContentWaitedForItsTurnToBeDestaged),
     Rare::Machine(Counter::CutBegun),
+    Rare::Machine(Counter::DegradedReadWentBackToAnOlderVersion),
     Rare::Machine(Counter::DirectoryRestartedInsideAViewChange),
     Rare::World(Seen::DisksLostInTheMiddleOfARebuild),
     Rare::Machine(Counter::DuplicateAnswersToARead),

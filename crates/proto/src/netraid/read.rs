@@ -106,7 +106,8 @@ impl ReadOperation {
             };
         }
         let Target { group, span, data_index, .. } = self.target;
-        cx.begin(ReconstructOperation::new(group, span, data_index, excluded));
+        let row = ReconstructOperation::new(group, span, data_index, excluded);
+        cx.begin(row.seeing(self.target.sight(cx)));
         self.state = State::Elsewhere;
         Progress::Sleeps
     }

@@ -7,17 +7,18 @@
 //! what fits is decided.
 
 use super::answer::ReadAnswer;
+use super::atomicity::log::CompletenessOperation;
 use super::atomicity::read::agreed_stamps;
 use super::operate::{BlocksWanted, Context, Operate, retry_delay};
-use super::outcome::{Fetched, Progress, Settled};
+use super::outcome::{Child, Completeness, Fetched, Outcome, Progress, Settled};
 use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::layout::Geometry;
 use base::{GroupId, Payload, Stamp};
 use code::{Code, Computation, Computed};
 use core::time::Duration;
-use std::collections::BTreeMap;
-use wire::{GroupView, IoError, ReadOutcome, Slots, Span, WriteId};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{GroupView, IoError, ReadOutcome, Scope, Sight, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
 
@@ -36,12 +37,27 @@ struct Row {
     asked: Slots,
     /// Of these whose content is used: as many as there are data units, data before parity.
     sources: Slots,
+    /// Writes beside which members answered: they are not decided there.
+    newer: BTreeSet<WriteId>,
+}
+
+/// What a shard is made of, and its stamps.
+struct Parts {
+    shards: Vec<(u8, Payload)>,
+    stamps: Vec<Stamp>,
 }
 
 enum State {
     /// For the time to ask.
     Waiting,
     Asking(Row),
+    /// Newer writes are being looked at: how many still are, and whether one of them is complete, or that is not known. Where the answers
+    /// fit together, what they come to.
+    GoingBack {
+        parts: Option<Parts>,
+        left: usize,
+        is_over: bool,
+    },
     /// The answers fit together; their stamps, and the shard is being made.
     Computing(Vec<Stamp>),
 }
@@ -59,7 +75,13 @@ pub(super) struct ReconstructOperation {
     /// Writes in doubt that are being settled; when all are, it asks anew.
     settling: usize,
     attempt: u32,
+    sight: Sight,
+    /// How often it looked at newer writes in vain.
+    went_back: u32,
 }
+
+/// After so many times it waits for decisions.
+const WENT_BACK_MAX: u32 = 3;
 
 impl ReconstructOperation {
     /// Of shard `wanted` (data units first, then parity), without the help of the members at `excluded`.
@@ -73,7 +95,16 @@ impl ReconstructOperation {
             ask_all: false,
             settling: 0,
             attempt: 0,
+            sight: Sight::Decided,
+            went_back: 0,
         }
+    }
+
+    /// For a reader of a data unit who has this sight of writes that are not decided. (Of what is staged none of it is made.)
+    #[must_use]
+    pub(super) fn seeing(self, sight: Sight) -> ReconstructOperation {
+        let sight = if sight == Sight::Committed { sight } else { Sight::Decided };
+        ReconstructOperation { sight, ..self }
     }
 
     /// Whom to ask, where enough members can help.
@@ -130,7 +161,9 @@ impl ReconstructOperation {
         let stamps = row.shards.iter().map(|(slot, shard)| (*slot, &shard.stamps[..]));
         let Some(vectors) = agreed_stamps(&geometry, self.span, stamps) else {
             cx.counters.count(Counter::DegradedReadMetAWriteUnderWay);
-            return self.again(cx, SOON);
+            // Some may know of a decision that others wait for.
+            let newer: Vec<WriteId> = row.newer.iter().copied().collect();
+            return if newer.is_empty() { self.again(cx, SOON) } else { self.look_at(cx, newer, None) };
         };
         let layout = geometry.layout();
         let (data, lba) = (layout.data(), self.span.lba);
@@ -144,9 +177,71 @@ impl ReconstructOperation {
             true => vectors.chunks(width).map(|vector| vector[usize::from(self.wanted)]).collect(),
             false => vectors,
         };
-        let code = Code::new(data, layout.parity());
+        // Writes of other units change nothing of this one, as long as the answers fit together.
+        let touches = |write: &&WriteId| match write.scope {
+            Scope::Row => true,
+            Scope::Unit { index } => index == self.wanted,
+        };
+        let newer: Vec<WriteId> = row.newer.iter().filter(touches).copied().collect();
+        let parts = Parts { shards, stamps };
+        if newer.is_empty() { self.compute(cx, parts) } else { self.look_at(cx, newer, Some(parts)) }
+    }
+
+    fn compute(&mut self, cx: &mut Context<'_>, Parts { shards, stamps }: Parts) -> Reconstructing {
+        let layout = cx.views.geometry(self.group).layout();
+        let code = Code::new(layout.data(), layout.parity());
         self.state = State::Computing(stamps);
         cx.compute(Computation::Reconstruct { code, shards, wanted: self.wanted })
+    }
+
+    /// Asks whether newer writes are complete ([`super::atomicity::log`]).
+    fn look_at(&mut self, cx: &mut Context<'_>, newer: Vec<WriteId>, parts: Option<Parts>) -> Reconstructing {
+        cx.forget_calls();
+        self.state = State::GoingBack { parts, left: newer.len(), is_over: false };
+        newer.into_iter().for_each(|write| cx.begin(CompletenessOperation::new(write)));
+        Progress::Sleeps
+    }
+
+    fn on_completeness(&mut self, cx: &mut Context<'_>, completeness: Completeness) -> Reconstructing {
+        let State::GoingBack { left, is_over, .. } = &mut self.state else { return Progress::Waits };
+        *left -= 1;
+        *is_over |= completeness != Completeness::Incomplete;
+        if *left > 0 {
+            return Progress::Sleeps;
+        }
+        match core::mem::replace(&mut self.state, State::Waiting) {
+            State::GoingBack { parts: Some(parts), is_over: false, .. } => {
+                cx.counters.count(Counter::DegradedReadWentBackToAnOlderVersion);
+                self.compute(cx, parts)
+            }
+            _ => {
+                self.went_back += 1;
+                self.again(cx, Duration::from_millis(1))
+            }
+        }
+    }
+
+    /// What a member answered beside writes that are not decided there. None of a leaseless member, or where a stranger names others' writes.
+    fn on_older(
+        &mut self,
+        cx: &mut Context<'_>,
+        slot: u8,
+        shard: Shard,
+        newer: Vec<WriteId>,
+    ) -> Reconstructing {
+        let (group, span) = (self.group, self.span);
+        let is_of = |write: &WriteId| {
+            write.group == group && write.span.volume == span.volume && write.span.is_valid()
+        };
+        let State::Asking(row) = &mut self.state else {
+            unreachable!("it asked nobody, and {slot} answered")
+        };
+        if !shard.leased || !newer.iter().all(is_of) {
+            self.went_back = WENT_BACK_MAX;
+            return self.again(cx, Duration::ZERO);
+        }
+        row.newer.extend(newer);
+        self.on_shard(cx, slot, shard)
     }
 
     fn on_doubt(&mut self, cx: &mut Context<'_>, writes: Vec<WriteId>) -> Reconstructing {
@@ -163,9 +258,24 @@ impl ReconstructOperation {
     }
 }
 
+/// What the operations that it begins end with.
+pub(super) enum ReconstructChild {
+    Settled,
+    Completeness(Completeness),
+}
+
+impl Child for ReconstructChild {
+    fn from_outcome(outcome: Outcome) -> Option<ReconstructChild> {
+        match outcome {
+            Outcome::Completeness(completeness) => Some(ReconstructChild::Completeness(completeness)),
+            other => Settled::from_outcome(other).map(|_| ReconstructChild::Settled),
+        }
+    }
+}
+
 impl Operate for ReconstructOperation {
     type Answer = ReadAnswer;
-    type Child = Settled;
+    type Child = ReconstructChild;
     type Outcome = Result<Fetched, IoError>;
 
     fn start(&mut self, cx: &mut Context<'_>) -> Reconstructing {
@@ -176,9 +286,10 @@ impl Operate for ReconstructOperation {
                 true => self.again(cx, Duration::from_millis(100)),
             };
         };
+        let sight = if self.went_back < WENT_BACK_MAX { self.sight } else { Sight::Decided };
         for slot in row.asked.iter() {
             let (stamps, content) = (view.current.has(slot), row.sources.has(slot));
-            cx.read(&view, slot, BlocksWanted::decided(self.span, stamps, content));
+            cx.read(&view, slot, BlocksWanted { sight, ..BlocksWanted::decided(self.span, stamps, content) });
         }
         self.state = State::Asking(row);
         Progress::WaitsFor(retry_delay(self.attempt))
@@ -206,17 +317,29 @@ impl Operate for ReconstructOperation {
                 cx.on_stale(self.group, view);
                 self.again(cx, SOON)
             }
-            // It asks for what is decided.
-            ReadOutcome::Busy | ReadOutcome::Older { .. } => self.again(cx, SOON),
+            ReadOutcome::Older { leased, stamps, unreadable, newer } if unreadable.is_empty() => {
+                let content = Some(answer.content).filter(|content| content.len() == self.span.bytes());
+                self.on_older(cx, slot, Shard { stamps, content, leased }, newer)
+            }
+            ReadOutcome::Older { .. } => {
+                self.went_back = WENT_BACK_MAX;
+                self.again(cx, Duration::ZERO)
+            }
+            ReadOutcome::Busy => self.again(cx, SOON),
         }
     }
 
-    fn on_child(&mut self, cx: &mut Context<'_>, _: Settled) -> Reconstructing {
+    fn on_child(&mut self, cx: &mut Context<'_>, child: ReconstructChild) -> Reconstructing {
+        if let ReconstructChild::Completeness(completeness) = child {
+            return self.on_completeness(cx, completeness);
+        }
         self.settling = self.settling.saturating_sub(1);
         match self.state {
             State::Waiting if self.settling == 0 => self.again(cx, Duration::ZERO),
             // It was not asked for in vain, but the members have been asked again meanwhile.
-            State::Waiting | State::Asking(_) | State::Computing(_) => Progress::Waits,
+            State::Waiting | State::Asking(_) | State::GoingBack { .. } | State::Computing(_) => {
+                Progress::Waits
+            }
         }
     }
 

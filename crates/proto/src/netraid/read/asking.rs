@@ -277,7 +277,8 @@ fn goes_around(
 fn stand_in(cx: &mut Context<'_>, target: &Target, met: &mut Met) {
     met.has_stand_in = true;
     let (group, span, wanted) = (target.group, target.span, target.data_index);
-    cx.begin(ReconstructOperation::new(group, span, wanted, Slots::default()));
+    let row = ReconstructOperation::new(group, span, wanted, Slots::default());
+    cx.begin(row.seeing(target.sight(cx)));
 }
 
 fn members(view: &GroupView) -> Vec<(u8, BrickId)> {

@@ -97,6 +97,15 @@ impl Target {
         if reachable.is_empty() { with_brick } else { reachable }
     }
 
+    /// What it sees of writes that are not decided, while it asks for no stamps.
+    pub(super) fn sight(&self, cx: &Context<'_>) -> Sight {
+        match self.want_stamps {
+            // What decides which write a patch builds on must not see what may never be.
+            true => Sight::Decided,
+            false => cx.choice.protocol(self.volume).atomicity.sight(),
+        }
+    }
+
     /// Of the holders those of whom one is asked first.
     pub(super) fn first_holders(&self, cx: &Context<'_>, view: &GroupView, met: &Met) -> Vec<(u8, BrickId)> {
         let holders = self.holders(cx, view, met.bad);
@@ -119,9 +128,9 @@ impl Target {
     ) {
         let has_say = view.current.has(slot);
         let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
-        // What decides which write a patch builds on, or whether what was read is whole, must not see what may never be.
+        // Neither must what says whether it was whole.
         let sight = match !stamps && content && met.went_back < WENT_BACK_MAX {
-            true => cx.choice.protocol(self.volume).atomicity.sight(),
+            true => self.sight(cx),
             false => Sight::Decided,
         };
         cx.read(view, slot, BlocksWanted { span: self.span, stamps, content, contest, sight });

@@ -132,3 +132,45 @@ fn a_writer_draws_a_stamp_later_than_all_versions() {
         assert!(write.stamp > staged);
     }
 }
+
+#[test]
+fn a_row_stands_in_with_what_was_before_a_write_that_is_not_complete() {
+    let protocol = "gw,version,log";
+    let mut script = Script::new("raid5-4+1", 0b11110, 0);
+    let volume = VolumeInfo {
+        protocol: protocol.parse().expect("a protocol"),
+        read_policy: ReadPolicy::Hash,
+        ..VolumeInfo::new(FAMILY, "v", 1 << 30, "raid5-4+1")
+    };
+    script.coordinator.serve(&volume);
+    let data_index =
+        super::geometry("raid5-4+1").data_index_at(0, 0).expect("slot 0 has data of the first row");
+    script.begin(ordered(Order::TsWait, Work::Read { group: GROUP, span: span(FAMILY), data_index }));
+    let asked = script.asked();
+    assert_eq!(Script::slots(&asked), [1, 2, 3, 4], "the first brick is away");
+    let (own, other) = (Scope::Unit { index: data_index }, Scope::Unit { index: data_index ^ 1 });
+    for asked in &asked {
+        let Message::Read { width, sight, .. } = asked.message else { panic!("{asked:?}") };
+        assert_eq!(sight, Sight::Committed);
+        let (stamps, unreadable) = (vec![Stamp(1 << 40); usize::from(width)], Vec::new());
+        let newer = match width {
+            1 => vec![],
+            _ => vec![
+                WriteId { scope: own, ..newer() },
+                WriteId { scope: other, stamp: Stamp(8 << 40), ..newer() },
+            ],
+        };
+        let outcome = match newer.is_empty() {
+            true => ReadOutcome::Done { leased: true, stamps, unreadable },
+            false => ReadOutcome::Older { leased: true, stamps, unreadable, newer },
+        };
+        script.answer(asked, Answer::Read(outcome, block(OLD)));
+    }
+    let looks = script.asked();
+    let is_own = |asked: &Asked| matches!(asked.message, Message::Query { only_looks: true, write, .. } if write.scope == own);
+    assert!(!looks.is_empty() && looks.iter().all(is_own), "writes of other units do not matter: {looks:?}");
+    script.answer(&looks[0], Answer::Fate(Ok(Fate::Absent)));
+    // Four times the same byte, xored.
+    assert_eq!(read(&mut script), Some(0));
+    assert_eq!(script.counted(Counter::DegradedReadWentBackToAnOlderVersion), 1);
+}
