@@ -15,6 +15,8 @@ const BELOW: f64 = 62.0;
 const LEGEND_LINE: f64 = 22.0;
 const INK: &str = "#222222";
 const FAINT: &str = "#dddddd";
+/// A further line of a label that is broken.
+const LABEL_LINE: f64 = 15.0;
 /// What a figure of three digits and a point is wide.
 const FIGURE_WIDTH: f64 = 36.0;
 /// What a character of the legend is wide, on the safe side.
@@ -24,7 +26,8 @@ const CHARACTER: f64 = 8.2;
 pub fn svg(chart: &Chart) -> String {
     let legend = legend(chart);
     let bottom = TOP + PLOT_HEIGHT;
-    let height = bottom + BELOW + LEGEND_LINE * legend.lines as f64;
+    let below = BELOW + LABEL_LINE * extra_label_lines(chart) as f64;
+    let height = bottom + below + LEGEND_LINE * legend.lines as f64;
     let mut page = Page::default();
     page.text(WIDTH / 2.0, 25.0, "middle", "16", "bold", &chart.title);
     let y = vertical(chart);
@@ -38,7 +41,7 @@ pub fn svg(chart: &Chart) -> String {
         "<path d=\"M{LEFT} {TOP}V{bottom}H{}\" fill=\"none\" stroke=\"{INK}\"/>",
         WIDTH - RIGHT
     );
-    let _ = writeln!(page.body, "<g transform=\"translate(0 {})\">{}</g>", bottom + BELOW, legend.body);
+    let _ = writeln!(page.body, "<g transform=\"translate(0 {})\">{}</g>", bottom + below, legend.body);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\" role=\"img\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n\
@@ -178,7 +181,10 @@ fn draw_bars(page: &mut Page, chart: &Chart, groups: &[String], series: &[Series
     let middle = |group: f64| LEFT + group_width * (group + 0.5);
     let left = |group: f64, at: usize| middle(group) + bar_width * (at as f64 - series.len() as f64 / 2.0);
     for (at, name) in groups.iter().enumerate() {
-        page.text(middle(at as f64), TOP + PLOT_HEIGHT + 22.0, "middle", "14", "normal", name);
+        for (line, part) in label_lines(name, group_width).iter().enumerate() {
+            let y = TOP + PLOT_HEIGHT + 22.0 + LABEL_LINE * line as f64;
+            page.text(middle(at as f64), y, "middle", "13", "normal", part);
+        }
     }
     for (at, series) in series.iter().enumerate() {
         let style = style::of(&series.name, at);
@@ -202,6 +208,27 @@ fn draw_bars(page: &mut Page, chart: &Chart, groups: &[String], series: &[Series
             page.body += &diamond(left(mark.x, at) + bar_width / 2.0, y.place(mark.y), INK);
         }
     }
+}
+
+/// The label of a group of bars: broken after commas and blanks where it is wider than the group.
+fn label_lines(name: &str, width: f64) -> Vec<String> {
+    let fits = |text: &str| text.chars().count() as f64 * CHARACTER <= width - 10.0;
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in name.split_inclusive([',', ' ']) {
+        let last = lines.last_mut().expect("there is a first line");
+        match last.is_empty() || fits(&format!("{last}{word}")) {
+            true => last.push_str(word),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// How many lines the longest label of a group of bars has more than one.
+fn extra_label_lines(chart: &Chart) -> usize {
+    let Plot::Bars { groups, .. } = &chart.plot else { return 0 };
+    let width = (WIDTH - RIGHT - LEFT) / groups.len().max(1) as f64;
+    groups.iter().map(|name| label_lines(name, width).len() - 1).max().unwrap_or(0)
 }
 
 struct Legend {
