@@ -70,7 +70,8 @@ struct Case {
 /// The layouts that every client must work over.
 const LAYOUTS: [&str; 3] = ["raid1x3", "raid5-4+1", "rs-4+2"];
 /// Of the cases of protocols those that are run always.
-const ALWAYS: [&str; 2] = ["direct,ts,2pcw/fio/raid5-4+1", "coord,seq,none/fio/raid5-4+1"];
+const ALWAYS: [&str; 3] =
+    ["direct,ts,2pcw/fio/raid5-4+1", "coord,seq,none/fio/raid5-4+1", "direct,version,log+read/fio/raid5-4+1"];
 
 /// Clients that work over any volume: name, programs, whether they need root, what they do.
 const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
