@@ -85,7 +85,7 @@ impl Geometry {
     /// Whether a write of these blocks is one at every member, and so takes effect as a whole or not at all: within a stripe unit, or of
     /// whole rows of one stripe; of copies, up to [`Geometry::PIECE_BLOCKS`] within an extent.
     pub fn is_one_write(&self, offset: u64, count: u64) -> bool {
-        count <= u64::from(Geometry::PIECE_BLOCKS) && self.split_rows(offset, count).len() == 1
+        self.split_rows(offset, count).len() == 1
     }
 
     /// Cuts a range within one stripe.

@@ -113,7 +113,8 @@ impl Answer {
     pub(crate) fn is_work(&self) -> bool {
         matches!(
             self,
-            Answer::Prepared(PrepareOutcome::Prepared { .. }, _) | Answer::Read(ReadOutcome::Done { .. }, _)
+            Answer::Prepared(PrepareOutcome::Prepared { .. }, _)
+                | Answer::Read(ReadOutcome::Done { .. } | ReadOutcome::Older { .. }, _)
         )
     }
 }

@@ -94,6 +94,13 @@ pub(crate) enum Completeness {
     Unknown,
 }
 
+/// What was found out of the write with this stamp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Looked {
+    pub(crate) stamp: Stamp,
+    pub(crate) completeness: Completeness,
+}
+
 /// The latest stamp of some blocks, where somebody said it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LatestStamp(pub(crate) Option<Stamp>);
@@ -137,7 +144,7 @@ pub(crate) enum Outcome {
     OldRow(Result<OldRow, IoError>),
     /// A write in doubt.
     Settled(Settled),
-    Completeness(Completeness),
+    Looked(Looked),
     LatestStamp(LatestStamp),
     Repaired(Result<Repaired, IoError>),
     /// Which blocks hold data: `(blocks, holds data)`.
@@ -189,7 +196,7 @@ ends! {
     Result<Written, IoError> => Written,
     Result<OldRow, IoError> => OldRow,
     Settled => Settled,
-    Completeness => Completeness,
+    Looked => Looked,
     LatestStamp => LatestStamp,
     Result<Repaired, IoError> => Repaired,
     Vec<(u32, bool)> => Allocation,

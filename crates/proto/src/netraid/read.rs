@@ -17,10 +17,10 @@ mod asking;
 mod target;
 
 use super::answer::ReadAnswer;
-use super::atomicity::log::CompletenessOperation;
+use super::atomicity::log::{GoesBack, Looks, ROUNDS_MAX};
 use super::atomicity::read::{Check, Confirmed, UnitAt};
 use super::operate::{Context, Mend, Operate, Planned, Unplanned};
-use super::outcome::{Child, Completeness, Fetched, Outcome, Progress, Settled};
+use super::outcome::{Child, Fetched, Looked, Outcome, Progress, Settled};
 use super::reconstruct::ReconstructOperation;
 use super::settle::settle_foreign;
 use crate::counters::Counter;
@@ -29,7 +29,7 @@ use asking::Asked;
 use base::{GroupId, Payload, Stamp, VolumeId};
 use core::time::Duration;
 use target::{Met, Target};
-use wire::{GroupView, IoError, ReadOutcome, Slots, Span, WriteId};
+use wire::{GroupView, IoError, ReadOutcome, Sight, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
 /// When a member without a lease is asked again, where others are not to confirm what it says.
@@ -49,8 +49,8 @@ enum State {
     Asking(Asked),
     /// One member is asked for the content, and the others to confirm it.
     Confirming(Asked, Confirmed),
-    /// What was there before writes that are being looked at: how many still are, and whether one of them is complete or that is not known.
-    GoingBack { older: Payload, left: usize, is_over: bool },
+    /// What was there before newer writes, which are being looked at.
+    GoingBack { older: Payload, looks: Looks },
     /// No member can give the content itself: for the row, which asks anew by itself for as long as it takes.
     Elsewhere,
 }
@@ -149,43 +149,40 @@ impl ReadOperation {
     }
 
     /// What is decided stands beside newer writes. Where none of them is complete, it is what the read takes.
-    fn on_older(&mut self, cx: &mut Context<'_>, done: Done, newer: Vec<WriteId>) -> Reading {
-        let (group, branch) = (self.target.group, self.target.span.volume);
-        let is_of =
-            |write: &WriteId| write.group == group && write.span.volume == branch && write.span.is_valid();
-        let is_whole = done.leased && !done.is_unreadable && done.content.len() == self.target.span.bytes();
-        if !is_whole || !matches!(self.state, State::Asking(_)) || !newer.iter().all(is_of) {
+    fn on_older(&mut self, cx: &mut Context<'_>, slot: u8, done: Done, newer: Vec<WriteId>) -> Reading {
+        let was_asked_for = matches!(self.state, State::Asking(_))
+            && self.target.sight_of(cx, &self.met, true) == Sight::Committed;
+        if !was_asked_for || !Looks::are_of(&newer, self.target.group, self.target.span) {
+            self.met.bad = self.met.bad.with(slot);
+            return self.again(cx, SOON);
+        }
+        if !done.leased || done.is_unreadable || done.content.len() != self.target.span.bytes() {
             // Without a lease others confirm what is decided, and what cannot be read is read elsewhere.
-            self.met.is_patient();
+            self.met.rounds = ROUNDS_MAX;
             return self.restart(cx);
         }
         cx.forget_calls();
-        let left = if cx.rules.asks_whether_complete() { newer.len() } else { 0 };
-        self.state = State::GoingBack { older: done.content, left, is_over: false };
-        newer.into_iter().take(left).for_each(|write| cx.begin(CompletenessOperation::new(write)));
-        if left == 0 { self.go_back(cx) } else { Progress::Sleeps }
+        self.state = State::GoingBack { older: done.content, looks: Looks::begin(cx, newer) };
+        self.go_back(cx, None)
     }
 
-    /// All newer writes were looked at.
-    fn go_back(&mut self, cx: &mut Context<'_>) -> Reading {
-        match core::mem::replace(&mut self.state, State::Waiting) {
-            State::GoingBack { older, is_over: false, .. } => {
+    /// Newer writes were looked at, or one more.
+    fn go_back(&mut self, cx: &mut Context<'_>, looked: Option<Looked>) -> Reading {
+        let State::GoingBack { older, looks } = &mut self.state else { return Progress::Waits };
+        looked.into_iter().for_each(|looked| looks.on_looked(looked));
+        match looks.goes_back() {
+            GoesBack::Waits => Progress::Sleeps,
+            GoesBack::Yes => {
+                let content = core::mem::take(older);
                 cx.counters.count(Counter::ReadWentBackToAnOlderVersion);
                 let view = cx.views.view(self.target.group);
-                self.finish(cx, &view, Fetched { content: older, stamps: Vec::new() })
+                self.finish(cx, &view, Fetched { content, stamps: Vec::new() })
             }
-            _ => {
-                self.met.went_back_in_vain();
+            GoesBack::No => {
+                self.met.rounds += 1;
                 self.again(cx, Duration::ZERO)
             }
         }
-    }
-
-    fn on_completeness(&mut self, cx: &mut Context<'_>, completeness: Completeness) -> Reading {
-        let State::GoingBack { left, is_over, .. } = &mut self.state else { return Progress::Waits };
-        *left -= 1;
-        *is_over |= completeness != Completeness::Incomplete;
-        if *left == 0 { self.go_back(cx) } else { Progress::Sleeps }
     }
 
     /// All witnesses must have answered, and the current ones that could read it have the same stamps.
@@ -236,7 +233,9 @@ impl ReadOperation {
                 let is_left = match &self.state {
                     State::Asking(asked) | State::Confirming(asked, _) => !asked.is_empty(),
                     State::Waiting | State::Planned(_) => true,
-                    State::GoingBack { .. } | State::Elsewhere => false,
+                    // What it goes back to is at hand.
+                    State::GoingBack { .. } => true,
+                    State::Elsewhere => false,
                 };
                 if is_left { Progress::Waits } else { self.again(cx, SOON) }
             }
@@ -245,7 +244,11 @@ impl ReadOperation {
 
     fn on_settled(&mut self, cx: &mut Context<'_>) -> Reading {
         self.settling = self.settling.saturating_sub(1);
-        if self.settling == 0 { self.again(cx, Duration::ZERO) } else { Progress::Waits }
+        match self.state {
+            State::GoingBack { .. } => Progress::Waits,
+            _ if self.settling == 0 => self.again(cx, Duration::ZERO),
+            _ => Progress::Waits,
+        }
     }
 
     fn on_busy(&mut self, cx: &mut Context<'_>, slot: u8) -> Reading {
@@ -283,14 +286,14 @@ pub(crate) enum ReadChild {
     /// Whatever became of the write: it is not in doubt any more.
     Settled,
     /// Of a write that a member has and that is not decided there.
-    Completeness(Completeness),
+    Looked(Looked),
 }
 
 impl Child for ReadChild {
     fn from_outcome(outcome: Outcome) -> Option<ReadChild> {
         match outcome {
             Outcome::Read(row) => Some(ReadChild::Row(row)),
-            Outcome::Completeness(completeness) => Some(ReadChild::Completeness(completeness)),
+            Outcome::Looked(looked) => Some(ReadChild::Looked(looked)),
             other => Settled::from_outcome(other).map(|_| ReadChild::Settled),
         }
     }
@@ -347,7 +350,7 @@ impl Operate for ReadOperation {
             ReadOutcome::Older { leased, stamps, unreadable, newer } => {
                 let is_unreadable = !unreadable.is_empty();
                 let done = Done { leased, stamps, is_unreadable, content: answer.content };
-                self.on_older(cx, done, newer)
+                self.on_older(cx, slot, done, newer)
             }
             ReadOutcome::InDoubt { writes } => self.on_doubt(cx, writes),
             ReadOutcome::Stale { view } => {
@@ -366,7 +369,7 @@ impl Operate for ReadOperation {
         match child {
             ReadChild::Row(row) => self.on_row(cx, row),
             ReadChild::Settled => self.on_settled(cx),
-            ReadChild::Completeness(completeness) => self.on_completeness(cx, completeness),
+            ReadChild::Looked(looked) => self.go_back(cx, Some(looked)),
         }
     }
 

@@ -3,14 +3,14 @@
 //! Where all writers answer, for content, for stamps alone or (those that join) just as witnesses, no lease is needed;
 //! where one cannot be reached the others must hold theirs (see [`super::read`] for both). So a read need not wait until
 //! a dead brick is left out. The answers fit together when the parity's stamps name just the versions of the data that
-//! was read; otherwise writes are under way, and all is asked again. A member answers only without a write in doubt, so
-//! what fits is decided.
+//! was read; otherwise writes are under way, and all is asked again. A member answers without a write in doubt, or (under `log`)
+//! with what is decided beside it, so what fits is decided.
 
 use super::answer::ReadAnswer;
-use super::atomicity::log::CompletenessOperation;
+use super::atomicity::log::{GoesBack, Looks, ROUNDS_MAX};
 use super::atomicity::read::agreed_stamps;
 use super::operate::{BlocksWanted, Context, Operate, retry_delay};
-use super::outcome::{Child, Completeness, Fetched, Outcome, Progress, Settled};
+use super::outcome::{Child, Fetched, Looked, Outcome, Progress, Settled};
 use super::settle::settle_foreign;
 use crate::counters::Counter;
 use crate::layout::Geometry;
@@ -51,12 +51,10 @@ enum State {
     /// For the time to ask.
     Waiting,
     Asking(Row),
-    /// Newer writes are being looked at: how many still are, and whether one of them is complete, or that is not known. Where the answers
-    /// fit together, what they come to.
+    /// Newer writes are being looked at. Where the answers fit together, what they come to.
     GoingBack {
         parts: Option<Parts>,
-        left: usize,
-        is_over: bool,
+        looks: Looks,
     },
     /// The answers fit together; their stamps, and the shard is being made.
     Computing(Vec<Stamp>),
@@ -77,11 +75,8 @@ pub(super) struct ReconstructOperation {
     attempt: u32,
     sight: Sight,
     /// How often it looked at newer writes in vain.
-    went_back: u32,
+    rounds: u32,
 }
-
-/// After so many times it waits for decisions.
-const WENT_BACK_MAX: u32 = 3;
 
 impl ReconstructOperation {
     /// Of shard `wanted` (data units first, then parity), without the help of the members at `excluded`.
@@ -96,7 +91,7 @@ impl ReconstructOperation {
             settling: 0,
             attempt: 0,
             sight: Sight::Decided,
-            went_back: 0,
+            rounds: 0,
         }
     }
 
@@ -197,31 +192,29 @@ impl ReconstructOperation {
     /// Asks whether newer writes are complete ([`super::atomicity::log`]).
     fn look_at(&mut self, cx: &mut Context<'_>, newer: Vec<WriteId>, parts: Option<Parts>) -> Reconstructing {
         cx.forget_calls();
-        self.state = State::GoingBack { parts, left: newer.len(), is_over: false };
-        newer.into_iter().for_each(|write| cx.begin(CompletenessOperation::new(write)));
-        Progress::Sleeps
+        self.state = State::GoingBack { parts, looks: Looks::begin(cx, newer) };
+        self.go_back(cx, None)
     }
 
-    fn on_completeness(&mut self, cx: &mut Context<'_>, completeness: Completeness) -> Reconstructing {
-        let State::GoingBack { left, is_over, .. } = &mut self.state else { return Progress::Waits };
-        *left -= 1;
-        *is_over |= completeness != Completeness::Incomplete;
-        if *left > 0 {
-            return Progress::Sleeps;
-        }
-        match core::mem::replace(&mut self.state, State::Waiting) {
-            State::GoingBack { parts: Some(parts), is_over: false, .. } => {
+    /// Newer writes were looked at, or one more.
+    fn go_back(&mut self, cx: &mut Context<'_>, looked: Option<Looked>) -> Reconstructing {
+        let State::GoingBack { parts, looks } = &mut self.state else { return Progress::Waits };
+        looked.into_iter().for_each(|looked| looks.on_looked(looked));
+        match looks.goes_back() {
+            GoesBack::Waits => Progress::Sleeps,
+            GoesBack::Yes if parts.is_some() => {
                 cx.counters.count(Counter::DegradedReadWentBackToAnOlderVersion);
+                let parts = parts.take().expect("looked at above");
                 self.compute(cx, parts)
             }
-            _ => {
-                self.went_back += 1;
+            GoesBack::Yes | GoesBack::No => {
+                self.rounds += 1;
                 self.again(cx, Duration::from_millis(1))
             }
         }
     }
 
-    /// What a member answered beside writes that are not decided there. None of a leaseless member, or where a stranger names others' writes.
+    /// What a member answered beside writes that are not decided there.
     fn on_older(
         &mut self,
         cx: &mut Context<'_>,
@@ -229,19 +222,24 @@ impl ReconstructOperation {
         shard: Shard,
         newer: Vec<WriteId>,
     ) -> Reconstructing {
-        let (group, span) = (self.group, self.span);
-        let is_of = |write: &WriteId| {
-            write.group == group && write.span.volume == span.volume && write.span.is_valid()
-        };
+        if self.sight() != Sight::Committed || !Looks::are_of(&newer, self.group, self.span) {
+            self.excluded = self.excluded.with(slot);
+            return self.again(cx, SOON);
+        }
+        if !shard.leased {
+            self.rounds = ROUNDS_MAX;
+            return self.again(cx, Duration::ZERO);
+        }
         let State::Asking(row) = &mut self.state else {
             unreachable!("it asked nobody, and {slot} answered")
         };
-        if !shard.leased || !newer.iter().all(is_of) {
-            self.went_back = WENT_BACK_MAX;
-            return self.again(cx, Duration::ZERO);
-        }
         row.newer.extend(newer);
         self.on_shard(cx, slot, shard)
+    }
+
+    /// What it sees of writes that are not decided.
+    fn sight(&self) -> Sight {
+        if self.rounds < ROUNDS_MAX { self.sight } else { Sight::Decided }
     }
 
     fn on_doubt(&mut self, cx: &mut Context<'_>, writes: Vec<WriteId>) -> Reconstructing {
@@ -261,13 +259,13 @@ impl ReconstructOperation {
 /// What the operations that it begins end with.
 pub(super) enum ReconstructChild {
     Settled,
-    Completeness(Completeness),
+    Looked(Looked),
 }
 
 impl Child for ReconstructChild {
     fn from_outcome(outcome: Outcome) -> Option<ReconstructChild> {
         match outcome {
-            Outcome::Completeness(completeness) => Some(ReconstructChild::Completeness(completeness)),
+            Outcome::Looked(looked) => Some(ReconstructChild::Looked(looked)),
             other => Settled::from_outcome(other).map(|_| ReconstructChild::Settled),
         }
     }
@@ -286,7 +284,7 @@ impl Operate for ReconstructOperation {
                 true => self.again(cx, Duration::from_millis(100)),
             };
         };
-        let sight = if self.went_back < WENT_BACK_MAX { self.sight } else { Sight::Decided };
+        let sight = self.sight();
         for slot in row.asked.iter() {
             let (stamps, content) = (view.current.has(slot), row.sources.has(slot));
             cx.read(&view, slot, BlocksWanted { sight, ..BlocksWanted::decided(self.span, stamps, content) });
@@ -322,7 +320,7 @@ impl Operate for ReconstructOperation {
                 self.on_older(cx, slot, Shard { stamps, content, leased }, newer)
             }
             ReadOutcome::Older { .. } => {
-                self.went_back = WENT_BACK_MAX;
+                self.rounds = ROUNDS_MAX;
                 self.again(cx, Duration::ZERO)
             }
             ReadOutcome::Busy => self.again(cx, SOON),
@@ -330,8 +328,8 @@ impl Operate for ReconstructOperation {
     }
 
     fn on_child(&mut self, cx: &mut Context<'_>, child: ReconstructChild) -> Reconstructing {
-        if let ReconstructChild::Completeness(completeness) = child {
-            return self.on_completeness(cx, completeness);
+        if let ReconstructChild::Looked(looked) = child {
+            return self.go_back(cx, Some(looked));
         }
         self.settling = self.settling.saturating_sub(1);
         match self.state {
@@ -362,5 +360,11 @@ impl Operate for ReconstructOperation {
 
     fn group(&self) -> GroupId {
         self.group
+    }
+
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Reconstructing {
+        self.rounds = 0;
+        cx.forget_calls();
+        self.start(cx)
     }
 }

@@ -62,7 +62,7 @@ impl Traffic {
     pub(super) fn on_answer(&mut self, answer: &Answer) {
         if let Answer::Read(outcome, content) = answer {
             self.answers += 1;
-            if matches!(outcome, ReadOutcome::Done { .. }) {
+            if matches!(outcome, ReadOutcome::Done { .. } | ReadOutcome::Older { .. }) {
                 self.bytes_received += content.len() as u64;
             }
         }

@@ -14,11 +14,72 @@
 use crate::counters::Counter;
 use crate::netraid::members::{participants, width_at};
 use crate::netraid::operate::{Context, Operate, retry_delay};
-use crate::netraid::outcome::{Completeness, NoChild, Progress};
+use crate::netraid::outcome::{Completeness, Looked, NoChild, Progress};
 use crate::netraid::settle::FateAnswer;
-use base::{GroupId, Payload};
+use base::{GroupId, Payload, Stamp};
 use core::time::Duration;
-use wire::{Fate, Message, Slots, WriteId};
+use std::collections::BTreeSet;
+use wire::{Fate, Message, Slots, Span, WriteId};
+
+/// The newer writes that a reader looks at before it goes back.
+///
+/// A write is judged once, whichever look at it ends first: any of them saw it after the read began.
+pub(crate) struct Looks {
+    left: BTreeSet<Stamp>,
+    /// Whether one of them is complete, or that is not known.
+    is_over: bool,
+}
+
+/// What follows for the reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GoesBack {
+    /// Some are still being looked at.
+    Waits,
+    /// None is complete: it takes what was there before them.
+    Yes,
+    /// It reads again.
+    No,
+}
+
+/// After so many rounds in vain a reader waits for decisions.
+pub(crate) const ROUNDS_MAX: u32 = 3;
+
+impl Looks {
+    /// Whether these may be the newer writes of a read of `span`, which a member names: a stranger may name any.
+    pub(crate) fn are_of(newer: &[WriteId], group: GroupId, span: Span) -> bool {
+        // A block has one undecided write, a parity block one for each data unit.
+        const LANES_MAX: usize = 32;
+        let is_of =
+            |write: &WriteId| write.group == group && write.span.is_valid() && write.span.overlaps(&span);
+        newer.len() <= LANES_MAX * span.count as usize && newer.iter().all(is_of)
+    }
+
+    /// Begins to look at `newer`, on behalf of the current operation.
+    pub(crate) fn begin(cx: &mut Context<'_>, newer: Vec<WriteId>) -> Looks {
+        if !cx.rules.asks_whether_complete() {
+            return Looks { left: BTreeSet::new(), is_over: false };
+        }
+        let left = newer.iter().map(|write| write.stamp).collect();
+        newer.into_iter().for_each(|write| cx.begin(CompletenessOperation::new(write)));
+        Looks { left, is_over: false }
+    }
+
+    /// A write was looked at.
+    pub(crate) fn on_looked(&mut self, looked: Looked) {
+        if self.left.remove(&looked.stamp) {
+            self.is_over |= looked.completeness != Completeness::Incomplete;
+        }
+    }
+
+    /// What follows from what is known so far.
+    pub(crate) fn goes_back(&self) -> GoesBack {
+        match (self.left.is_empty(), self.is_over) {
+            (false, _) => GoesBack::Waits,
+            (true, false) => GoesBack::Yes,
+            (true, true) => GoesBack::No,
+        }
+    }
+}
 
 /// Finds out whether a write that a member holds undecided is complete, and has it decided if it is. It changes nothing if not.
 pub(crate) struct CompletenessOperation {
@@ -28,11 +89,15 @@ pub(crate) struct CompletenessOperation {
     attempt: u32,
 }
 
-type Looking = Progress<Completeness>;
+type Looking = Progress<Looked>;
 
 impl CompletenessOperation {
     pub(crate) fn new(write: WriteId) -> CompletenessOperation {
         CompletenessOperation { write, asked: Slots::default(), have: Slots::default(), attempt: 0 }
+    }
+
+    fn end(&self, completeness: Completeness) -> Looking {
+        Progress::Ended(Looked { stamp: self.write.stamp, completeness })
     }
 
     fn ask(&mut self, cx: &mut Context<'_>) -> Looking {
@@ -55,20 +120,20 @@ impl CompletenessOperation {
         cx.counters.count(Counter::WriteFoundCompleteByAReader);
         let view = cx.views.view(self.write.group);
         cx.decisions.decide(cx.now, &view, self.asked, &self.write, true);
-        Progress::Ended(Completeness::Complete)
+        self.end(Completeness::Complete)
     }
 }
 
 impl Operate for CompletenessOperation {
     type Answer = FateAnswer;
     type Child = NoChild;
-    type Outcome = Completeness;
+    type Outcome = Looked;
 
     fn start(&mut self, cx: &mut Context<'_>) -> Looking {
         let (view, geometry) = (cx.views.view(self.write.group), cx.views.geometry(self.write.group));
         self.asked = participants(&geometry, view.writers(), &self.write);
         match self.asked.is_empty() {
-            true => Progress::Ended(Completeness::Unknown),
+            true => self.end(Completeness::Unknown),
             false => self.ask(cx),
         }
     }
@@ -83,9 +148,9 @@ impl Operate for CompletenessOperation {
                     false => Progress::Waits,
                 }
             }
-            Ok(Fate::Absent | Fate::Refused) => Progress::Ended(Completeness::Incomplete),
+            Ok(Fate::Absent | Fate::Refused) => self.end(Completeness::Incomplete),
             // Later writes have wiped its traces there.
-            Ok(Fate::Unreadable) => Progress::Ended(Completeness::Unknown),
+            Ok(Fate::Unreadable) => self.end(Completeness::Unknown),
             Err(view) => {
                 cx.on_stale(self.write.group, view);
                 Progress::WaitsFor(Duration::from_millis(20 << self.attempt.min(5)))
@@ -109,6 +174,39 @@ impl Operate for CompletenessOperation {
 
     /// The new view has decided it, one way or the other.
     fn on_view(&mut self, _: &mut Context<'_>) -> Looking {
-        Progress::Ended(Completeness::Unknown)
+        self.end(Completeness::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::VolumeId;
+    use wire::Scope;
+
+    #[test]
+    fn a_write_that_is_judged_twice_does_not_stand_for_another() {
+        let mut looks = Looks { left: [Stamp(1), Stamp(2)].into(), is_over: false };
+        let looked = |stamp, completeness| Looked { stamp: Stamp(stamp), completeness };
+        looks.on_looked(looked(1, Completeness::Incomplete));
+        looks.on_looked(looked(1, Completeness::Incomplete));
+        assert_eq!(looks.goes_back(), GoesBack::Waits, "the other one may be complete");
+        looks.on_looked(looked(2, Completeness::Complete));
+        assert_eq!(looks.goes_back(), GoesBack::No);
+    }
+
+    #[test]
+    fn newer_writes_are_of_the_blocks_that_were_read() {
+        let span = Span { volume: VolumeId(3), lba: 8, count: 2 };
+        let write = |group, lba, volume| WriteId {
+            group: GroupId(group),
+            span: Span { volume: VolumeId(volume), lba, count: 1 },
+            stamp: Stamp(1),
+            scope: Scope::Row,
+        };
+        let are = |newer: &[WriteId]| Looks::are_of(newer, GroupId(1), span);
+        assert!(are(&[write(1, 8, 3), write(1, 9, 3)]));
+        assert!(!are(&[write(2, 8, 3)]) && !are(&[write(1, 10, 3)]) && !are(&[write(1, 8, 4)]));
+        assert!(!are(&[write(1, 8, 3); 65]), "more than two blocks can have");
     }
 }

@@ -299,7 +299,9 @@ impl Choice {
                 false => self.load.pace_mut().left_out(brick, kind, QuestionId(id.0), since),
             }
         }
-        let Answer::Read(ReadOutcome::Done { .. }, content) = answer else { return false };
+        let Answer::Read(ReadOutcome::Done { .. } | ReadOutcome::Older { .. }, content) = answer else {
+            return false;
+        };
         if content.is_empty() {
             return false;
         }

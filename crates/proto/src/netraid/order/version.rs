@@ -70,7 +70,9 @@ impl Operate for TimeOperation {
         let (Some(branch), false) = (branch, sources.is_empty() || self.attempt >= TRIES) else {
             return Progress::Ended(LatestStamp(None));
         };
-        let slot = sources[self.attempt as usize % sources.len()];
+        // Of copies a different one for neighbouring blocks.
+        let first = self.path.span().lba / u64::from(self.path.span().count) + u64::from(self.attempt);
+        let slot = sources[(first % sources.len() as u64) as usize];
         let span = wire::Span { volume: branch, ..self.path.span() };
         let wanted = BlocksWanted { sight: Sight::Committed, ..BlocksWanted::decided(span, true, false) };
         cx.read(&view, slot, wanted);
@@ -86,7 +88,6 @@ impl Operate for TimeOperation {
             }
             ReadOutcome::Stale { view } => {
                 cx.on_stale(self.path.group(), view);
-                self.attempt += 1;
                 cx.again_after(Duration::from_millis(20))
             }
             ReadOutcome::InDoubt { .. } | ReadOutcome::Busy | ReadOutcome::Failed => self.on_timer(cx),

@@ -5,7 +5,7 @@
 //!   an earlier one is refused: waits go from later to earlier stamps only, so they form no circle (wait-die).
 //! - `Prepared` is said only when the write is on stable storage; nothing is forgotten afterwards but by a decision.
 //! - A write that was refused by [`wire::Message::Query`] is refused for ever (a durable *seal*), so that an abort is final.
-//! - A read is served only from blocks without a write in doubt.
+//! - A read is served from blocks without a write in doubt, or (under `log`) with what is decided beside it and the write's name.
 //!
 //! A participant is put together from parts, each with its own fields; this file passes to them what comes. From below to
 //! above: [`context`] (what a step may see and ask for), [`disk`] (questions to the store, and whose their answers are) with
@@ -110,7 +110,7 @@ impl Participant {
         self.writes.on_decide(around!(self, cx), decision, commit);
     }
 
-    /// What is the fate of `write` here? If it is not here, it never will be.
+    /// What is the fate of `write` here? If it is not here, it never will be, unless the asker only looks.
     ///
     /// One that waits for its turn goes ahead, and is not refused: whoever asks waits for it in doubt and shall not wait for its
     /// stream's turn, and asks again. Impatient readers of a busy block could keep its writers out for ever otherwise.

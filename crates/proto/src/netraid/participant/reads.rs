@@ -1,4 +1,4 @@
-//! Reads: served from blocks without a write in doubt, held back where there is one.
+//! Reads: served from blocks without a write in doubt. Where there is one they are held back, or (by their sight) shown or told of it.
 
 use super::branches::{Look, Wanted};
 use super::contests::{Begun, Contests, DiskEnd, Entry, answer};

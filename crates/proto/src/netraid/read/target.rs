@@ -3,6 +3,7 @@
 use crate::distribute::pace::Kind;
 use crate::distribute::policy;
 use crate::layout::Geometry;
+use crate::netraid::atomicity::log::ROUNDS_MAX;
 use crate::netraid::members::{is_mirrored, participants};
 use crate::netraid::operate::{BlocksWanted, Context};
 use base::{BrickId, GroupId, Stamp, VolumeId};
@@ -29,23 +30,8 @@ pub(super) struct Met {
     /// Whether the row stands in for a member that may still answer itself.
     pub(super) has_stand_in: bool,
     pub(super) attempt: u32,
-    /// How often it found a newer version complete after it had read an older one.
-    pub(super) went_back: u32,
-}
-
-/// After so many newer versions a read waits for decisions.
-const WENT_BACK_MAX: u32 = 3;
-
-impl Met {
-    /// From now on it waits for decisions, whatever the protocol is.
-    pub(super) fn is_patient(&mut self) {
-        self.went_back = WENT_BACK_MAX;
-    }
-
-    /// It read an older version, and a newer one turned out to be complete.
-    pub(super) fn went_back_in_vain(&mut self) {
-        self.went_back += 1;
-    }
+    /// How often it looked at newer writes in vain.
+    pub(super) rounds: u32,
 }
 
 impl Target {
@@ -117,6 +103,21 @@ impl Target {
         }
     }
 
+    fn asks_for_stamps(&self, met: &Met) -> bool {
+        self.want_stamps || met.confirm || !met.bad.is_empty()
+    }
+
+    /// What a question for the content, or one that is to confirm it, sees of writes that are not decided.
+    pub(super) fn sight_of(&self, cx: &Context<'_>, met: &Met, content: bool) -> Sight {
+        // What says whether it was whole must not see what may never be.
+        let is_free = content && !self.asks_for_stamps(met);
+        match self.sight(cx) {
+            Sight::Committed if met.rounds >= ROUNDS_MAX => Sight::Decided,
+            sight if is_free => sight,
+            _ => Sight::Decided,
+        }
+    }
+
     /// Asks the member at `slot` for the content, or just to confirm it.
     pub(super) fn ask(
         &self,
@@ -126,13 +127,8 @@ impl Target {
         (slot, content): (u8, bool),
         contest: Option<Contest>,
     ) {
-        let has_say = view.current.has(slot);
-        let stamps = has_say && (self.want_stamps || met.confirm || !met.bad.is_empty());
-        // Neither must what says whether it was whole.
-        let sight = match !stamps && content && met.went_back < WENT_BACK_MAX {
-            true => self.sight(cx),
-            false => Sight::Decided,
-        };
+        let stamps = view.current.has(slot) && self.asks_for_stamps(met);
+        let sight = if stamps { Sight::Decided } else { self.sight_of(cx, met, content) };
         cx.read(view, slot, BlocksWanted { span: self.span, stamps, content, contest, sight });
     }
 }
