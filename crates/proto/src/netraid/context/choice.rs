@@ -70,8 +70,9 @@ impl Choice {
     /// The brick of which reads are asked first that `hash` would name a brick for: under `amongst` the one beside, since all requests for
     /// a block come to the same coordinator, so that it stays the same brick that has it cached.
     pub(crate) fn nearest(&self, volume: Option<VolumeId>) -> Option<BrickId> {
+        let beside = self.beside?;
         let is_amongst = self.protocol(volume).path == DataPath::Amongst;
-        self.beside.filter(|_| is_amongst && self.policy(volume) == ReadPolicy::Hash)
+        (is_amongst && self.policy(volume) == ReadPolicy::Hash).then_some(beside)
     }
 
     // ---- what is known ----
