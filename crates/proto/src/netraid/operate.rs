@@ -23,7 +23,7 @@ use base::{BrickId, GroupId, Payload, Stamp, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use std::collections::VecDeque;
-use wire::{Contest, GroupView, Message, Packet, ReadPolicy, Service, Sight, Span};
+use wire::{Contest, GroupView, Message, Packet, ReadPolicy, Service, Sight, Span, WriteId};
 
 /// The first time after which an unanswered question is asked again; doubled each time.
 const RETRY: Duration = Duration::from_millis(250);
@@ -273,6 +273,18 @@ impl Context<'_> {
             contest,
             service,
             sight,
+        });
+    }
+
+    /// Asks the member at `slot` for the fate of a write. If it `only_looks`, the member refuses nothing for being asked.
+    pub(crate) fn query(&mut self, view: &GroupView, slot: u8, write: WriteId, only_looks: bool) {
+        let width = width_at(&self.views.geometry(write.group), write.span.lba, slot);
+        self.call(view, slot, Payload::new(), |operation| Message::Query {
+            operation,
+            view: view.number,
+            write,
+            width,
+            only_looks,
         });
     }
 

@@ -10,13 +10,13 @@
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
 use crate::netraid::context::gates::Leaving;
-use crate::netraid::members::{participants, width_at};
+use crate::netraid::members::participants;
 use crate::netraid::operate::{Context, Operate, retry_delay};
 use crate::netraid::outcome::{NoChild, OperationId, Progress, Settled};
-use base::{BrickId, GroupId, Payload};
+use base::{BrickId, GroupId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{Fate, GroupView, Message, Slots, Span, WriteId};
+use wire::{Fate, GroupView, Slots, Span, WriteId};
 
 /// Begins to settle those of `writes` that hold up a reader of `span`, on behalf of the current operation; how many. Not
 /// those of this gateway's own writers: they are at work on them.
@@ -84,16 +84,8 @@ impl SettleOperation {
 
     fn ask(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
         let view = cx.views.view(self.write.group);
-        let geometry = cx.views.geometry(self.write.group);
         for slot in self.asked.iter().filter(|slot| !self.fates.contains_key(slot)) {
-            let (write, width) = (self.write, width_at(&geometry, self.write.span.lba, slot));
-            cx.call(&view, slot, Payload::new(), |operation| Message::Query {
-                operation,
-                view: view.number,
-                write,
-                width,
-                only_looks: false,
-            });
+            cx.query(&view, slot, self.write, false);
         }
         Progress::WaitsFor(retry_delay(self.attempt))
     }

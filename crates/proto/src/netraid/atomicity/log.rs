@@ -12,14 +12,14 @@
 //! with the same answers ([`crate::netraid::settle`]).
 
 use crate::counters::Counter;
-use crate::netraid::members::{participants, width_at};
+use crate::netraid::members::participants;
 use crate::netraid::operate::{Context, Operate, retry_delay};
 use crate::netraid::outcome::{Completeness, Looked, NoChild, Progress};
 use crate::netraid::settle::FateAnswer;
-use base::{GroupId, Payload, Stamp};
+use base::{GroupId, Stamp};
 use core::time::Duration;
 use std::collections::BTreeSet;
-use wire::{Fate, Message, Slots, Span, WriteId};
+use wire::{Fate, Slots, Span, WriteId};
 
 /// The newer writes that a reader looks at before it goes back.
 ///
@@ -101,16 +101,9 @@ impl CompletenessOperation {
     }
 
     fn ask(&mut self, cx: &mut Context<'_>) -> Looking {
-        let (view, geometry) = (cx.views.view(self.write.group), cx.views.geometry(self.write.group));
+        let view = cx.views.view(self.write.group);
         for slot in self.asked.iter().filter(|slot| !self.have.has(*slot)) {
-            let (write, width) = (self.write, width_at(&geometry, self.write.span.lba, slot));
-            cx.call(&view, slot, Payload::new(), |operation| Message::Query {
-                operation,
-                view: view.number,
-                write,
-                width,
-                only_looks: true,
-            });
+            cx.query(&view, slot, self.write, true);
         }
         Progress::WaitsFor(retry_delay(self.attempt))
     }
