@@ -3,9 +3,10 @@
 use crate::cell::{Cell, Row};
 use crate::experiment::{Job, Runs, Sample};
 use crate::plot::{Axis, Chart, Series, Spot};
+use crate::system::{Load, System};
 use core::time::Duration;
 use serde_json::json;
-use sim::timed::{self, Arrivals, Cluster, Conditions, Incident, Length, Mix, Window, Workload};
+use sim::timed::{self, Conditions, Incident, Length, Window, Workload};
 
 /// When the brick dies, when it is back, and when the run ends.
 const KILLED: Duration = Duration::from_secs(10);
@@ -21,42 +22,34 @@ pub(crate) const FIGURES: &[&str] =
 pub(crate) const NOTE: &str =
     "Times are of half-seconds: a 99th percentile is of the requests that were answered in one.";
 
-/// A run of 45 s, in which a brick is killed at 10 s and started at 30 s. Requests come whatever became of those before.
+/// A run of 45 s, in which a brick is killed at 10 s and started at 30 s.
 pub(crate) struct Killing {
-    pub(crate) cluster: Cluster,
-    /// The names of its drives.
-    pub(crate) drives: String,
+    /// What it is run on. Its load is open; its length and incidents are set here, and all checkers watch.
+    pub(crate) system: System,
     /// Which brick dies.
     pub(crate) brick: u32,
-    pub(crate) per_second: f64,
-    pub(crate) mix: Mix,
-    /// Under which it is run; incidents, checkers and windows are added.
-    pub(crate) conditions: Conditions,
 }
 
 impl Job for Killing {
     fn describe(&self) -> serde_json::Value {
-        let Killing { cluster, drives, brick, per_second, mix, conditions } = self;
-        let Cluster { bricks, scheme, network, buses, machines, gateways, .. } = cluster;
-        json!({
-            "job": "killing", "scheme": format!("{scheme:?}"), "network": format!("{network:?}"), "buses": format!("{buses:?}"),
-            "machines": format!("{machines:?}"), "gateways": gateways, "bricks": bricks.len(), "drives": drives, "brick": brick,
-            "per_second": per_second, "mix": format!("{mix:?}"), "conditions": format!("{conditions:?}"),
-        })
+        let times = format!("{KILLED:?} {STARTED:?} {END:?} {WINDOW:?}");
+        json!({ "job": "killing", "brick": self.brick, "times": times, "system": self.system.describe() })
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
-        let per_second = self.per_second;
+        let Load::Open { per_second, arrivals, mix } = self.system.load else {
+            return Err("a brick is killed under a load that is open".to_owned());
+        };
         let requests = (per_second * END.as_secs_f64()) as u64;
-        let workload = Workload::Open { per_second, arrivals: Arrivals::Poisson, mix: self.mix };
+        let workload = Workload::Open { per_second, arrivals, mix };
         let conditions = Conditions {
             incidents: vec![(KILLED, self.brick, Incident::Killed), (STARTED, self.brick, Incident::Started)],
             is_judged: true,
             window: WINDOW,
-            ..self.conditions.clone()
+            ..self.system.conditions.clone()
         };
         let length = Length { warmup: 0, requests };
-        let lived = timed::live_through(&self.cluster, workload, length, &conditions, seed)
+        let lived = timed::live_through(&self.system.cluster, workload, length, &conditions, seed)
             .map_err(|error| error.to_string())?;
         let mut sample = Sample {
             simulated_ns: (lived.measured.simulated_s * 1e9) as u64,

@@ -425,8 +425,7 @@ mod tests {
     use crate::netraid::experiments;
     use crate::papers::parameters;
 
-    /// What differs from the paper, and why: reads of copies go to either of them, and not to the one beside the gateway; a lock is asked for,
-    /// granted, and given back.
+    /// What differs from the paper: a lock is asked for, granted, and given back.
     const DIFFER: [&str; 2] = [
         "RAID 4, direct,slock,none,rmw: messages for the lock",
         "RAID 4, direct,slock,none,rmw: messages for the lock",

@@ -7,8 +7,9 @@ use crate::experiment::{Experiment, Point, Runs, Scale, Table};
 use crate::killing::{self, FIGURES, Killing, NOTE};
 use crate::parameters::Parameters;
 use crate::plot::Chart;
+use crate::system::{Load, System};
 use model::drive::{DriveModel, find};
-use sim::timed::{BrickSpec, Cluster, Conditions, Locality, Mix, Scheme, Sizes};
+use sim::timed::{Arrivals, BrickSpec, Cluster, Conditions, Length, Locality, Mix, Scheme, Sizes};
 use std::sync::Arc;
 
 pub(super) struct Kill;
@@ -85,5 +86,8 @@ fn killing(parameters: &Parameters, scale: Scale, policy: &str) -> Killing {
     let share = if scale == Scale::Quick { 0.1 } else { 1.0 };
     let per_second = parameters.number("requests_per_second") * share;
     let drives = cluster.bricks[0].drive.name().to_owned();
-    Killing { cluster, drives, brick: 1, per_second, mix, conditions: Conditions::default() }
+    let load = Load::Open { per_second, arrivals: Arrivals::Poisson, mix };
+    let length = Length { warmup: 0, requests: 0 };
+    let system = System { cluster, load, length, conditions: Conditions::default(), drives };
+    Killing { system, brick: 1 }
 }
