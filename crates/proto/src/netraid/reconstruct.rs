@@ -95,7 +95,7 @@ impl ReconstructOperation {
         }
     }
 
-    /// For a reader of a data unit who has this sight of writes that are not decided. (Of what is staged none of it is made.)
+    /// For a reader of a data unit who has this sight of writes that are not decided. What is merely staged is never used to make out a unit.
     #[must_use]
     pub(super) fn seeing(self, sight: Sight) -> ReconstructOperation {
         let sight = if sight == Sight::Committed { sight } else { Sight::Decided };
