@@ -22,6 +22,8 @@ pub enum Plant {
     GoesBackUnasked,
     /// A write of several blocks within a unit is a write for each block.
     UnitsInPieces,
+    /// A write that has a record is decided like one that has none.
+    RecordUnasked,
 }
 
 /// The rules with this broken.
@@ -36,6 +38,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::UndecidedUnseen) => &UndecidedUnseen,
         Some(Plant::GoesBackUnasked) => &GoesBackUnasked,
         Some(Plant::UnitsInPieces) => &UnitsInPieces,
+        Some(Plant::RecordUnasked) => &RecordUnasked,
     }
 }
 
@@ -120,6 +123,15 @@ struct UnitsInPieces;
 
 impl Rules for UnitsInPieces {
     fn keeps_units_whole(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct RecordUnasked;
+
+impl Rules for RecordUnasked {
+    fn asks_the_record(&self) -> bool {
         false
     }
 }

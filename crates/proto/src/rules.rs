@@ -51,6 +51,11 @@ pub trait Rules: Debug + Sync {
         true
     }
 
+    /// Whether a write that has a record is decided by it, and not by whether all members have it.
+    fn asks_the_record(&self) -> bool {
+        true
+    }
+
     /// Whether a write within a stripe unit is one write.
     fn keeps_units_whole(&self) -> bool {
         true

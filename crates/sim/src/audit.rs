@@ -217,7 +217,12 @@ impl atomic::Promise for World {
             register.volume() == at.volume() && register.block_number() == Some(first + nth)
         });
         let geometry = Geometry::new(plan.layout, plan.unit_blocks, Geometry::COLUMN_BLOCKS);
-        follow && geometry.is_ok_and(|geometry| geometry.is_one_write(first, count))
+        follow
+            && geometry.is_ok_and(|geometry| {
+                let are_linked =
+                    || geometry.split_rows(first, count).len() <= proto::netraid::link::PARTS_MAX;
+                geometry.is_one_write(first, count) || plan.links() && are_linked()
+            })
     }
 
     fn are_read_together(&self, one: Register, other: Register) -> bool {

@@ -149,10 +149,21 @@ impl VolumePlan {
         u64::from(self.layout.data()) * u64::from(Geometry::COLUMN_BLOCKS)
     }
 
-    /// Looks for an extent that does not lie on the first one's group.
+    /// Whether the parts of a request are decided together.
+    pub(crate) fn links(&self) -> bool {
+        self.protocol.atomicity.links()
+    }
+
+    /// Looks for an extent that does not lie on the first one's group. Where parts are decided together the blocks there begin with the last stripe of
+    /// the extent before, which lies on another group.
     pub(crate) fn find_far_block(&mut self, family: VolumeId) {
         let rule = placement::rule(self.placement);
         let group_of = |extent| rule.group_of(family, extent, self.groups() as usize);
+        if self.links() && self.far_stripes > 0 {
+            let border = (1..EXTENTS).find(|extent| group_of(*extent) != group_of(*extent - 1));
+            self.far_block = border.unwrap_or(1) * self.extent_blocks() - self.stripe_blocks();
+            return;
+        }
         let other = (1..EXTENTS).find(|extent| group_of(*extent) != group_of(0));
         match other {
             Some(extent) => self.far_block = extent * self.extent_blocks(),
@@ -286,13 +297,17 @@ impl Shape {
         let are_small = options.faults && draw.percent(10);
         let safety_ns = options.simulated_s.unwrap_or(draw.between(20, 70)) * SECOND;
         let is_skewed = options.faults && draw.percent(70);
-        let disks = Disks::draw(draw, u32::from(per_brick), are_small);
+        let mut disks = Disks::draw(draw, u32::from(per_brick), are_small);
         let (gateways, clients) = (draw.between(1, 3) as u32, draw.between(1, 3) as u32);
         let actors = draw.between(6, 14) as u32;
         let policies = draw_policies(seed, &options.read_policies);
         let mut volumes = draw_volumes(draw, bricks, &options.layouts, are_small, policies);
         draw_placements(seed, &options.placements, &mut volumes);
-        draw_protocols(seed, &options.protocols, &mut volumes);
+        draw_protocols(seed, &options.protocols, are_small, &mut volumes);
+        if volumes.iter().any(VolumePlan::links) {
+            // Room for all parts of a few requests at once.
+            disks.journal_bytes = disks.journal_bytes.max(1 << 20);
+        }
         let operations = options.operations.unwrap_or(draw.between(1000, 4000));
         Shape {
             bricks,
@@ -459,17 +474,28 @@ fn draw_placements(seed: u64, wanted: &[String], volumes: &mut [VolumePlan]) {
 }
 
 /// Protocols of a seed's volumes, drawn apart from all else. Half of them are the default one.
-fn draw_protocols(seed: u64, wanted: &[String], volumes: &mut [VolumePlan]) {
+fn draw_protocols(seed: u64, wanted: &[String], are_small: bool, volumes: &mut [VolumePlan]) {
     let parse = |name: &String| name.parse().unwrap_or_else(|error| panic!("{error}"));
     let wanted: Vec<Protocol> = wanted.iter().map(parse).collect();
-    let all: Vec<Protocol> = Protocol::all().collect();
+    let all: Vec<Protocol> = Protocol::all().filter(|protocol| !protocol.atomicity.links()).collect();
     let mut draw = Draw::new(seed ^ 0x7072_6f74);
-    for plan in volumes {
+    let mut links = Draw::new(seed ^ 0x6c69_6e6b);
+    for (number, plan) in volumes.iter_mut().enumerate() {
         plan.protocol = match &wanted[..] {
             [] if draw.percent(50) => Protocol::default(),
             [] => *draw.pick(&all),
             wanted => *draw.pick(wanted),
         };
+        if let Some(linked) = plan.protocol.linked()
+            && wanted.is_empty()
+            && links.percent(15)
+        {
+            plan.protocol = linked;
+        }
+        // Two groups, of which one decides what is written to both.
+        if plan.links() && !(are_small && number == 0) {
+            plan.far_stripes = 2;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -13,6 +13,7 @@ pub const NAMES: [&str; 10] = [
     "undecided_unseen",
     "goes_back_unasked",
     "units_in_pieces",
+    "record_unasked",
 ];
 
 /// Each is found within so many seeds.
@@ -37,6 +38,7 @@ mod planted {
             "undecided_unseen" => Plant::UndecidedUnseen,
             "goes_back_unasked" => Plant::GoesBackUnasked,
             "units_in_pieces" => Plant::UnitsInPieces,
+            "record_unasked" => Plant::RecordUnasked,
             _ => return None,
         })
     }

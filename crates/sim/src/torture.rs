@@ -241,15 +241,19 @@ impl World {
 
     /// Runs until every request is answered, for as long as that may take.
     fn await_answers(&mut self, healed_ns: u64) {
-        let asked_ns = self.time.now_ns();
+        let (mut left, mut since_ns) = (usize::MAX, self.time.now_ns());
         while self.judges.are_content() {
             let unanswered = self.workload.unanswered();
-            if unanswered.is_empty() && self.final_reads_done() {
+            let left_now = self.final_reads_left();
+            if unanswered.is_empty() && left_now == 0 {
                 return;
+            }
+            if left_now < left {
+                (left, since_ns) = (left_now, self.time.now_ns());
             }
             let verdict = live::check_answered(&unanswered, self.time.now_ns(), healed_ns, LIVE_NS);
             self.judge(verdict);
-            if self.time.now_ns() > asked_ns + 10 * LIVE_NS {
+            if self.time.now_ns() > since_ns + 10 * LIVE_NS {
                 self.judge(Err(Violation::new(
                     "live",
                     "the last reads find no gateway that opens their volume",

@@ -26,6 +26,8 @@ struct Asks {
     record_bytes: usize,
     /// Room that is for others, and must be left over.
     kept_bytes: usize,
+    /// Names the writes beside which it is decided: all of them have to find room at once.
+    together: Stamp,
 }
 
 /// What a write would take, set aside.
@@ -53,7 +55,13 @@ impl Running {
             Change::Data => is_whole,
         };
         let direct = matches!(staged.change, Change::Data | Change::Parity { .. });
-        let asks = Asks { cause: Cause::stage(direct), record_bytes: staged.to_bytes().len(), kept_bytes };
+        let record_bytes = staged.to_bytes().len();
+        let asks = Asks {
+            cause: Cause::stage(direct),
+            record_bytes,
+            kept_bytes,
+            together: staged.write.decided_by(),
+        };
         let setting = Setting::of(&staged.change, stamp);
         let planned = if sound && span.is_valid() {
             self.plan(span, setting, payload, asks)
@@ -83,7 +91,8 @@ impl Running {
             && stamps.len() == span.count as usize * width as usize
             && (is_lost || payload.len() == span.bytes());
         let planned = if sound {
-            let asks = Asks { cause: Cause::Mend, record_bytes: stamps.len() * 8 + 32, kept_bytes: 0 };
+            let record_bytes = stamps.len() * 8 + 32;
+            let asks = Asks { cause: Cause::Mend, record_bytes, kept_bytes: 0, together: Stamp::ZERO };
             self.plan(span, Setting::Each(width, &stamps), payload, asks)
         } else {
             Err(StoreError::Failed)
@@ -114,9 +123,13 @@ impl Running {
         let cost =
             inline as usize * BLOCK + asks.record_bytes + portions.len() * 32 + span.count as usize * 28 + 96;
         self.log.check_size(cost)?;
-        let need = self.admit(span, setting, &portions, asks, cost).inspect_err(|_| {
+        let need = self.admit(span, setting, &portions, asks, cost).map_err(|error| {
             // What is journalled may leave room when it is in its final place.
             self.destage.hurry(!self.blocks.layers.durable().is_empty());
+            match error {
+                StoreError::NoRoomYet => self.log.check_together(cost, asks.together).err().unwrap_or(error),
+                error => error,
+            }
         })?;
         let extents = portions.into_iter().map(|portion| self.extent(payload, portion)).collect();
         Ok(Plan { extents, need, cost })

@@ -17,7 +17,7 @@ use crate::stats::JournalStats;
 use crate::superblock::SLOT_BLOCKS;
 use crate::works::Works;
 use crate::writes::Writes;
-use base::{BLOCK, HashMap, Payload, Time, VolumeId};
+use base::{BLOCK, HashMap, Payload, Stamp, Time, VolumeId};
 use core::time::Duration;
 use wire::Span;
 use wire::disk::{Reply, StoreError, Token};
@@ -135,6 +135,11 @@ impl Log {
     /// Refuses a write of `cost` bytes that even an empty journal has no room for.
     pub(crate) fn check_size(&self, cost: usize) -> Result<(), StoreError> {
         if cost > self.live_max() { Err(StoreError::NoSpace) } else { Ok(()) }
+    }
+
+    /// The same of a write that takes `cost` bytes beside others that are decided with it, and so make no room before it is staged.
+    pub(crate) fn check_together(&self, cost: usize, together: Stamp) -> Result<(), StoreError> {
+        self.check_size(cost + self.writes.cost_together(together))
     }
 
     fn live_max(&self) -> usize {

@@ -368,7 +368,7 @@ mod tests {
 
     fn stage(change: Change, count: u32, extent: Extent) -> Record {
         let span = Span { volume: VolumeId(1), lba: 32, count };
-        let write = WriteId { group: GroupId(1), span, stamp: Stamp(1), scope: Scope::Row };
+        let write = WriteId { group: GroupId(1), span, stamp: Stamp(1), scope: Scope::Row, link: None };
         let request = RequestId { client: ClientId(1), sequence: 1 };
         Record::Stage {
             staged: Staged { write, change, request, part: 0 },

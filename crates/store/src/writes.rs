@@ -205,6 +205,12 @@ impl Writes {
         self.cost
     }
 
+    /// The same of those that are decided together.
+    pub(crate) fn cost_together(&self, together: Stamp) -> usize {
+        let those = self.by_stamp.values().filter(|write| write.staged.write.decided_by() == together);
+        those.map(|write| write.cost).sum()
+    }
+
     pub(crate) fn insert(&mut self, write: Write) {
         self.cost += write.cost;
         let known = self.by_stamp.insert(write.staged.write.stamp, write);

@@ -64,6 +64,11 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    /// The next byte, which stays there.
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.first().copied()
+    }
+
     /// How many bytes are left.
     pub fn left(&self) -> usize {
         self.bytes.len()

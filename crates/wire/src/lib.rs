@@ -43,4 +43,4 @@ pub use stream::{
 pub use timeout::IoTimeout;
 pub use version::{Spoken, Version};
 pub use view::{GroupView, Lineage, Slots};
-pub use write::{Change, Completion, Decision, Fate, Scope, Span, WriteId};
+pub use write::{Change, Completion, Decision, Fate, Link, Scope, Span, WriteId};

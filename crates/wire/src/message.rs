@@ -7,7 +7,7 @@ use crate::directory::{
     AdminError, AdminReply, AdminRequest, BrickStatus, Family, GroupState, Observed, Orders, VolumeInfo,
     VolumeMap,
 };
-use crate::protocol::VERSIONS;
+use crate::protocol::{LINKS, VERSIONS};
 use crate::{
     Change, Completion, Decision, DecodeError, Fate, GroupView, Order, Reader, Service, Slots, Span,
     StreamReport, Version, Wait, Wire, WriteId, Writer, wire_enum, wire_struct,
@@ -132,6 +132,20 @@ pub enum Message {
     QueryDone {
         operation: u64,
         fate: Result<Fate, Option<GroupView>>,
+    },
+    /// Which of these writes of a group, at most [`OPERATIONS_MAX`], is undecided here? Answered once what was decided of the others is on
+    /// stable storage.
+    AreDecided {
+        operation: u64,
+        group: GroupId,
+        /// The view under which it is asked.
+        view: ViewNumber,
+        writes: Vec<WriteId>,
+    },
+    /// The answer: those that are undecided; an error as in [`Message::QueryDone`].
+    AreDecidedDone {
+        operation: u64,
+        undecided: Result<Vec<WriteId>, Option<GroupView>>,
     },
     /// Puts good content in place of blocks that were unreadable. Taken only where nothing newer is. Payload: the
     /// content.
@@ -422,6 +436,8 @@ impl Message {
             Message::Elsewhere { .. } => Version(5),
             Message::Lock { .. } | Message::Locked { .. } | Message::Unlock { .. } => Version(9),
             Message::Prepare { change: Change::Replace { .. }, .. } => Version(9),
+            Message::Prepare { write: WriteId { link: Some(_), .. }, .. } => Version(LINKS),
+            Message::AreDecided { .. } | Message::AreDecidedDone { .. } => Version(LINKS),
             Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }
@@ -668,6 +684,8 @@ wire_enum!(Message {
     31 => Lock { operation, group, view, span, holder },
     32 => Locked { operation, outcome },
     33 => Unlock { holders },
+    34 => AreDecided { operation, group, view, writes },
+    35 => AreDecidedDone { operation, undecided },
     40 => Register { gateway, address, writers, held; since 9: beside },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },
@@ -731,6 +749,6 @@ mod tests {
     #[test]
     fn what_is_said_seldom_does_not_make_what_is_said_often_large() {
         let bytes = core::mem::size_of::<Packet>();
-        assert!(bytes <= 224, "a packet takes {bytes} bytes");
+        assert!(bytes <= 232, "a packet takes {bytes} bytes");
     }
 }

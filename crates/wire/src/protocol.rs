@@ -57,6 +57,8 @@ pub enum Atomicity {
     TwoPhase {
         /// `read`: what members say is compared where one of them alone cannot answer a read.
         checks_reads: bool,
+        /// `link`: the parts of a request that are several writes are decided together.
+        links: bool,
     },
     /// `log`: a read that meets a write goes back to the version before it, unless all members have the write.
     Log {
@@ -66,17 +68,24 @@ pub enum Atomicity {
 }
 
 impl Atomicity {
-    pub const ALL: [Atomicity; 5] = [
-        Atomicity::TwoPhase { checks_reads: true },
-        Atomicity::TwoPhase { checks_reads: false },
+    pub const ALL: [Atomicity; 7] = [
+        Atomicity::TwoPhase { checks_reads: true, links: false },
+        Atomicity::TwoPhase { checks_reads: false, links: false },
         Atomicity::None,
         Atomicity::Log { checks_reads: true },
         Atomicity::Log { checks_reads: false },
+        Atomicity::TwoPhase { checks_reads: true, links: true },
+        Atomicity::TwoPhase { checks_reads: false, links: true },
     ];
 
     /// Whether what members say is compared where one of them alone cannot answer a read.
     pub fn checks_reads(self) -> bool {
-        matches!(self, Atomicity::TwoPhase { checks_reads: true } | Atomicity::Log { checks_reads: true })
+        matches!(self, Atomicity::TwoPhase { checks_reads: true, .. } | Atomicity::Log { checks_reads: true })
+    }
+
+    /// Whether the parts of a request are decided together.
+    pub fn links(self) -> bool {
+        matches!(self, Atomicity::TwoPhase { links: true, .. })
     }
 
     /// What a read sees of writes that are not decided.
@@ -96,7 +105,7 @@ impl Atomicity {
 
 impl Default for Atomicity {
     fn default() -> Atomicity {
-        Atomicity::TwoPhase { checks_reads: true }
+        Atomicity::TwoPhase { checks_reads: true, links: false }
     }
 }
 
@@ -132,9 +141,27 @@ impl Protocol {
         DataPath::ALL.into_iter().flat_map(of_path).filter(|protocol| protocol.is_possible().is_ok())
     }
 
+    /// The same with the parts of a request decided together, where the other parts of the protocol go with that.
+    pub fn linked(self) -> Option<Protocol> {
+        let Atomicity::TwoPhase { checks_reads, .. } = self.atomicity else { return None };
+        let linked = Protocol { atomicity: Atomicity::TwoPhase { checks_reads, links: true }, ..self };
+        linked.is_possible().is_ok().then_some(linked)
+    }
+
     /// Whether the parts go together; if not, why.
     fn is_possible(self) -> Result<(), &'static str> {
+        let waits_at_gates = !matches!(self.order, Order::TsWait | Order::Ts | Order::None);
         match (self.order, self.atomicity) {
+            (_, Atomicity::TwoPhase { links: true, .. })
+                if self.small_writes == SmallWrites::ReadModifyWrite =>
+            {
+                Err(
+                    "link goes with delta: under rmw the parts of a request that are in one row would refuse each other",
+                )
+            }
+            (_, Atomicity::TwoPhase { links: true, .. }) if waits_at_gates => Err(
+                "link goes with the orders ts-wait, ts and none: the parts of a request would wait for each other's locks and turns",
+            ),
             (Order::Version, Atomicity::None | Atomicity::TwoPhase { .. }) => Err(
                 "order version goes with log or log+read: a reader of versions goes back to the one before a write that is not complete",
             ),
@@ -151,6 +178,7 @@ impl Protocol {
             && self.small_writes == SmallWrites::Delta;
         match () {
             () if self == Protocol::default() => Version::OLDEST,
+            () if self.atomicity.links() => Version(LINKS),
             () if has_versions => Version(VERSIONS),
             () if is_of_first => Version(FAMILY),
             () => Version(LARGER),
@@ -164,13 +192,17 @@ const FAMILY: u32 = 8;
 const LARGER: u32 = 9;
 /// The version that brought order `version` and atomicity `log`.
 pub(crate) const VERSIONS: u32 = 10;
+/// The version that brought `link`.
+pub(crate) const LINKS: u32 = 11;
 
 impl fmt::Display for Atomicity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Atomicity::None => "none",
-            Atomicity::TwoPhase { checks_reads: false } => "2pcw",
-            Atomicity::TwoPhase { checks_reads: true } => "2pcw+read",
+            Atomicity::TwoPhase { checks_reads: false, links: false } => "2pcw",
+            Atomicity::TwoPhase { checks_reads: true, links: false } => "2pcw+read",
+            Atomicity::TwoPhase { checks_reads: false, links: true } => "2pcw+link",
+            Atomicity::TwoPhase { checks_reads: true, links: true } => "2pcw+read+link",
             Atomicity::Log { checks_reads: false } => "log",
             Atomicity::Log { checks_reads: true } => "log+read",
         })
@@ -180,24 +212,27 @@ impl fmt::Display for Atomicity {
 impl FromStr for Atomicity {
     type Err = String;
     fn from_str(name: &str) -> Result<Atomicity, String> {
-        let mut has = [false; 4];
+        let mut has = [false; 5];
         for part in name.split('+') {
-            let at = ["none", "2pcw", "log", "read"].iter().position(|known| *known == part);
+            let at = ["none", "2pcw", "log", "read", "link"].iter().position(|known| *known == part);
             let at =
-                at.ok_or_else(|| format!("'{part}' is no atomicity: there are none, 2pcw, log, read"))?;
+                at.ok_or_else(|| format!("'{part}' is no atomicity: there are none, 2pcw, log, read, link"))?;
             if core::mem::replace(&mut has[at], true) {
                 return Err(format!("atomicity '{name}' has {part} twice"));
             }
         }
         match has {
-            [true, false, false, false] => Ok(Atomicity::None),
-            [false, true, false, checks_reads] => Ok(Atomicity::TwoPhase { checks_reads }),
-            [false, false, true, checks_reads] => Ok(Atomicity::Log { checks_reads }),
+            [true, false, false, false, false] => Ok(Atomicity::None),
+            [false, true, false, checks_reads, links] => Ok(Atomicity::TwoPhase { checks_reads, links }),
+            [false, false, true, checks_reads, false] => Ok(Atomicity::Log { checks_reads }),
             [true, ..] => Err(format!("atomicity '{name}' cannot be: none goes with nothing")),
-            [false, true, true, _] => Err(format!(
+            [false, false, true, _, true] => Err(format!(
+                "atomicity '{name}' cannot be: a reader under log decides a write by asking for it alone, a linked one is decided by its record"
+            )),
+            [false, true, true, ..] => Err(format!(
                 "atomicity '{name}' cannot be: under 2pcw a read waits for the decision of a write, under log it goes back to what was before"
             )),
-            [false, false, false, _] => Err(format!(
+            [false, false, false, ..] => Err(format!(
                 "atomicity '{name}' lacks 2pcw or log: what a read finds to be half a write can only be mended by what a write has prepared"
             )),
         }
@@ -258,14 +293,16 @@ const PARTS_AND_SMALL_WRITES: u8 = 3;
 impl Wire for Atomicity {
     fn encode(&self, out: &mut Writer<'_>) {
         out.push(match self {
-            Atomicity::TwoPhase { checks_reads } => u8::from(*checks_reads),
+            Atomicity::TwoPhase { checks_reads, links: false } => u8::from(*checks_reads),
+            Atomicity::TwoPhase { checks_reads, links: true } => 5 + u8::from(*checks_reads),
             Atomicity::None => 2,
             Atomicity::Log { checks_reads } => 3 + u8::from(*checks_reads),
         });
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Atomicity, DecodeError> {
         match u8::decode(reader)? {
-            tag @ (0 | 1) => Ok(Atomicity::TwoPhase { checks_reads: tag == 1 }),
+            tag @ (0 | 1) => Ok(Atomicity::TwoPhase { checks_reads: tag == 1, links: false }),
+            tag @ (5 | 6) => Ok(Atomicity::TwoPhase { checks_reads: tag == 6, links: true }),
             2 => Ok(Atomicity::None),
             tag @ (3 | 4) => Ok(Atomicity::Log { checks_reads: tag == 4 }),
             tag => Err(DecodeError::UnknownTag { what: "atomicity", tag }),
@@ -357,7 +394,7 @@ mod tests {
     #[test]
     fn a_reader_of_before_takes_all_for_the_default_one() {
         for protocol in Protocol::all() {
-            for version in (7..VERSIONS).filter(|version| *version < protocol.since().0) {
+            for version in (7..LINKS).filter(|version| *version < protocol.since().0) {
                 let mut bytes = Vec::new();
                 protocol.encode(&mut Writer::of(Version(version), &mut bytes));
                 assert_eq!(bytes, [1], "{protocol} for version {version}");
@@ -370,11 +407,13 @@ mod tests {
         let why = |name: &str| name.parse::<Protocol>().expect_err(name).to_string();
         assert!(why("gw,ts").contains("2 parts"), "{}", why("gw,ts"));
         assert!(why("gw,tsx,2pcw").contains("'tsx' is no order: there are ts-wait, ts, none"));
-        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are none, 2pcw, log, read"));
+        assert!(why("gw,ts,3pcw").contains("'3pcw' is no atomicity: there are none, 2pcw, log, read, link"));
         assert!(why("gw,ts,none+read").contains("none goes with nothing"));
         assert!(why("gw,ts,read").contains("lacks 2pcw"));
         assert!(why("gw,ts,2pcw+log").contains("goes back"));
         assert!(why("gw,version,2pcw").contains("goes with log"));
+        assert!(why("gw,slock,2pcw+link").contains("orders ts-wait, ts and none"));
+        assert!(why("gw,ts,log+link").contains("decided by its record"));
         assert!(why("gw,ts,2pcw+2pcw").contains("has 2pcw twice"));
         assert!(why("cord,ts,2pcw").contains("'cord' is no data path: there are gw, direct, coord, amongst"));
     }

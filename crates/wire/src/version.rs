@@ -15,8 +15,9 @@ impl Version {
     pub const OLDEST: Version = Version(3);
     /// The one of this release. 4 brought streams, what answers tell of their wait, and cancels; 5 what streams are entitled to;
     /// 6 what disks can serve, where streams lie, and latency targets; 7 rules of placement, and read policies that plan a request; 8 protocols;
-    /// 9 locks of writers, reads of what is not decided, and gateways beside bricks; 10 reads that go back to an older version.
-    pub const CURRENT: Version = Version(10);
+    /// 9 locks of writers, reads of what is not decided, and gateways beside bricks; 10 reads that go back to an older version; 11 writes
+    /// that are decided together.
+    pub const CURRENT: Version = Version(11);
 
     /// What two nodes speak with each other: the lower of their newest. `None` where one of them speaks it no more.
     pub fn agreed(ours: Spoken, theirs: Spoken) -> Option<Version> {

@@ -1,7 +1,8 @@
 //! What names a write and what it does to one brick's blocks.
 
-use crate::{wire_enum, wire_struct};
+use crate::{DecodeError, Reader, Wire, Writer, wire_enum, wire_struct};
 use base::{BLOCK, GroupId, RequestId, Stamp, VolumeId};
+use core::num::NonZeroU64;
 
 /// Blocks of one member's column: `count` blocks of `volume` from the brick-local block address `lba`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -54,6 +55,33 @@ pub enum Scope {
     },
 }
 
+/// Makes a write one with others, in whatever groups: they take effect if their record does. The record is a write of a block to an address of
+/// the same branch beyond all that a volume has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Link {
+    /// The group that has the record, and so decides.
+    pub group: GroupId,
+    /// Never the first block, which every volume has: so that the link takes no room where there is none.
+    lba: NonZeroU64,
+    /// The stamp of the record.
+    pub stamp: Stamp,
+}
+
+impl Link {
+    /// To a record at an address of a group, with this stamp.
+    ///
+    /// # Panics
+    /// When the address is the first one.
+    pub fn new(group: GroupId, lba: u64, stamp: Stamp) -> Link {
+        Link { group, lba: NonZeroU64::new(lba).expect("no record is the first block"), stamp }
+    }
+
+    /// The address of the record.
+    pub fn lba(&self) -> u64 {
+        self.lba.get()
+    }
+}
+
 /// A write of blocks in one group. The stamp alone is unique; the rest says where to look for it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct WriteId {
@@ -62,6 +90,8 @@ pub struct WriteId {
     pub span: Span,
     pub stamp: Stamp,
     pub scope: Scope,
+    /// Whether it is decided by a record, and by which.
+    pub link: Option<Link>,
 }
 
 /// What a write does to the blocks of one member.
@@ -153,6 +183,13 @@ impl Change {
     }
 }
 
+impl WriteId {
+    /// The stamp of what decides it: of its record, or its own.
+    pub fn decided_by(&self) -> Stamp {
+        self.link.map_or(self.stamp, |link| link.stamp)
+    }
+}
+
 impl From<&WriteId> for Decision {
     fn from(write: &WriteId) -> Decision {
         Decision { volume: write.span.volume, lba: write.span.lba, stamp: write.stamp }
@@ -161,8 +198,75 @@ impl From<&WriteId> for Decision {
 
 wire_struct!(Span { volume, lba, count });
 wire_enum!(Scope { 0 => Row, 1 => Unit { index } });
-wire_struct!(WriteId { group, span, stamp, scope });
 wire_enum!(Change { 0 => Data, 1 => Zero, 2 => Xor { index, width, previous }, 3 => Parity { width }, 4 => Replace { index, width, previous } });
 wire_enum!(Fate { 0 => Prepared, 1 => Committed, 2 => Refused, 3 => Unreadable, 4 => Absent });
 wire_struct!(Decision { volume, lba, stamp });
 wire_struct!(Completion { request, part, stamp });
+
+impl Wire for Link {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.group.encode(out);
+        self.lba().encode(out);
+        self.stamp.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Link, DecodeError> {
+        let (group, lba, stamp) = (Wire::decode(reader)?, u64::decode(reader)?, Wire::decode(reader)?);
+        let lba = NonZeroU64::new(lba).ok_or(DecodeError::OutOfRange { what: "address of a record" })?;
+        Ok(Link { group, lba, stamp })
+    }
+}
+
+/// In the place of a scope, where a link comes before it. There was none at first.
+const LINKED: u8 = 2;
+
+impl Wire for WriteId {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.group.encode(out);
+        self.span.encode(out);
+        self.stamp.encode(out);
+        if let Some(link) = &self.link {
+            out.push(LINKED);
+            link.encode(out);
+        }
+        self.scope.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<WriteId, DecodeError> {
+        let (group, span, stamp) = (Wire::decode(reader)?, Wire::decode(reader)?, Wire::decode(reader)?);
+        let link = match reader.peek() {
+            Some(LINKED) => {
+                u8::decode(reader)?;
+                Some(Wire::decode(reader)?)
+            }
+            _ => None,
+        };
+        Ok(WriteId { group, span, stamp, scope: Wire::decode(reader)?, link })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_without_a_record_is_what_it_was_before_there_were_any() {
+        let span = Span { volume: VolumeId(2), lba: 3, count: 4 };
+        let alone =
+            WriteId { group: GroupId(1), span, stamp: Stamp(5), scope: Scope::Unit { index: 6 }, link: None };
+        let mut before = Vec::new();
+        alone.group.append(&mut before);
+        alone.span.append(&mut before);
+        alone.stamp.append(&mut before);
+        alone.scope.append(&mut before);
+        assert_eq!(alone.to_bytes(), before);
+        let link = Link::new(GroupId(7), 8, Stamp(9));
+        let linked = WriteId { link: Some(link), ..alone };
+        for write in [alone, linked, WriteId { scope: Scope::Row, ..linked }] {
+            assert_eq!(WriteId::from_bytes(&write.to_bytes()), Ok(write));
+        }
+        assert_eq!((alone.decided_by(), linked.decided_by()), (Stamp(5), Stamp(9)));
+        let twice = [&before[..36], &[LINKED], &link.to_bytes(), &[LINKED]].concat();
+        assert!(WriteId::from_bytes(&twice).is_err(), "it has one");
+        let first = [&before[..36], &[LINKED], &[0; 24], &before[36..]].concat();
+        assert!(WriteId::from_bytes(&first).is_err(), "no record is there");
+    }
+}

@@ -161,6 +161,9 @@ const ABOUT_LOG: &str = "a write stands beside the old content as under 2pcw; a 
 const ABOUT_READ: &str =
     "where a brick has no lease, it is asked again with all others, who confirm what it says by their stamps";
 
+const ABOUT_LINK: &str =
+    "a write that has several parts takes effect when a record of them is written, and so as a whole";
+
 /// What the parts are: the dimension, the name, and what it says.
 fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> {
     let mut parts = vec![
@@ -174,6 +177,9 @@ fn parts(protocol: Protocol) -> Vec<(&'static str, &'static str, &'static str)> 
     ];
     if protocol.atomicity.checks_reads() {
         parts.push(("", "read", ABOUT_READ));
+    }
+    if protocol.atomicity.links() {
+        parts.push(("", "link", ABOUT_LINK));
     }
     if protocol.small_writes != SmallWrites::Delta {
         parts.push(("parity", protocol.small_writes.name(), about_small_writes(protocol.small_writes)));
@@ -200,7 +206,14 @@ fn promises(protocol: Protocol) -> Vec<(&'static str, &'static str)> {
     let mut promises = vec![
         (
             "a write is atomic",
-            "whatever fails: within one stripe unit (usually 64 KiB), of all units of whole rows of one stripe, and on copies up to 1 MiB within an extent (4 MiB); of a longer write each such part by itself. A read of up to 64 KiB within a unit sees all of it or nothing",
+            match protocol.atomicity.links() {
+                true => {
+                    "whatever fails: of whole 4 KiB blocks, if it has at most 64 parts (usually 3.9 MiB); a longer or unaligned one within each stripe unit by itself. A read of up to 64 KiB within a unit sees all of it or nothing"
+                }
+                false => {
+                    "whatever fails: within one stripe unit (usually 64 KiB), of all units of whole rows of one stripe, and on copies up to 1 MiB within an extent (4 MiB); of a longer write each such part by itself. A read of up to 64 KiB within a unit sees all of it or nothing"
+                }
+            },
         ),
         ("order", order),
         ("acknowledged", "once all current members of the group have it on stable storage"),
@@ -242,6 +255,9 @@ fn costs(protocol: Protocol, layout: Layout) -> Vec<(&'static str, Cost)> {
     ];
     if layout.data() > 1 {
         costs.push(("write of a whole row", cost(protocol, layout, Operation::FullStripe)));
+    }
+    if protocol.atomicity.links() {
+        costs.push(("record of several parts", cost(protocol, layout, Operation::Record)));
     }
     costs
 }

@@ -8,6 +8,8 @@ use wire::WriteId;
 
 /// How long a write may be in doubt before a gateway is asked to settle it.
 const PATIENCE: Duration = Duration::from_millis(1000);
+/// How long one that goes by a record may be before the directory is asked as well: it may be that no gateway has the volume open.
+pub(super) const LINKED_PATIENCE: Duration = Duration::from_secs(5);
 /// The most doubts named in one message.
 const NAMED_MAX: usize = 256;
 

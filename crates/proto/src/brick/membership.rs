@@ -2,7 +2,7 @@
 //!
 //! [`super::lease`] has until when a brick may trust its views, [`super::doubts`] which writes it wants settled.
 
-use super::doubts::Doubts;
+use super::doubts::{Doubts, LINKED_PATIENCE};
 use super::lease::Lease;
 use super::tokens::Asker as StoreAsker;
 use super::{Brick, BrickConfig, BrickEffect, reply};
@@ -11,7 +11,7 @@ use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
-use wire::{BrickStatus, Decision, Fate, GroupView, Message, Orders, Wire, WriteId};
+use wire::{BrickStatus, Decision, Fate, GroupView, Message, OPERATIONS_MAX, Orders, Wire, WriteId};
 
 /// What follows when a note is durable.
 #[derive(Debug)]
@@ -221,6 +221,13 @@ impl Brick {
         if doubtful.is_empty() {
             return;
         }
+        let before = now - LINKED_PATIENCE;
+        let old = self.participants.iter().flat_map(|participant| participant.doubtful(before));
+        let old = old.filter(|write| write.link.is_some() && !self.groups.is_fenced(write.group));
+        let writes: Vec<WriteId> = old.take(OPERATIONS_MAX).collect();
+        if !writes.is_empty() {
+            reply(fx, NodeId::Directory, Message::Doubtful { writes });
+        }
         for gateway in self.membership.doubts.gateways() {
             reply(fx, NodeId::Gateway(gateway), Message::Doubtful { writes: doubtful.clone() });
         }
@@ -241,6 +248,10 @@ impl Brick {
             }
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)
+            }
+            // It makes a view of a group that has a write which goes by a record here.
+            Message::Query { .. } | Message::Decide { .. } => {
+                self.on_gateway(now, NodeId::Directory, message.into(), fx)
             }
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }

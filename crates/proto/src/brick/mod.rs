@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod contested;
+mod decided;
 mod doubts;
 mod lease;
 mod locks;
@@ -32,6 +33,7 @@ use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
 use base::{BrickId, Depth, Machine, NodeId, Time};
 use code::{Computation, Computed};
+use decided::Decided;
 use locks::{LockServer, Wanted};
 use maintain::Listing;
 use maintenance::Maintenance;
@@ -139,6 +141,7 @@ pub struct Brick {
     sharing: Sharing,
     streams: Streams,
     locks: LockServer,
+    decided: Decided,
     /// What a participant asks for in a step. Kept between steps so that it allocates nothing.
     asked: Vec<participant::Effect>,
     maintenance: Maintenance,
@@ -175,6 +178,7 @@ impl Brick {
             sharing: Sharing::new(recovered.len(), config.turns.cost),
             streams: Streams::new(config.turns),
             locks: LockServer::default(),
+            decided: Decided::default(),
             asked: Vec::new(),
             membership: Membership::new(config, notes, now),
             vitals: Vitals::new(recovered.len()),
@@ -388,6 +392,9 @@ impl Brick {
                 self.on_lock(now, from, &Wanted { operation, group, view, span, holder }, fx);
             }
             Message::Unlock { holders } => self.on_unlock(now, from, holders, fx),
+            Message::AreDecided { operation, group, view, writes } => {
+                self.on_are_decided(from, operation, (group, view), writes, fx);
+            }
             Message::Cancel { operations } => self.on_cancel(now, from, operations, fx),
             Message::Elsewhere { of } => self.on_elsewhere(now, of, fx),
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
@@ -477,6 +484,7 @@ impl Brick {
             match StoreAsker::of(*token) {
                 StoreAsker::Vitals => return self.vitals.on_answered(now, disk, &reply),
                 StoreAsker::Membership => return self.on_note_or_barrier(*token, result.is_ok(), fx),
+                StoreAsker::Decided => return self.on_decided_barrier(*token, result.is_ok(), fx),
                 StoreAsker::Participant => {}
             }
         }

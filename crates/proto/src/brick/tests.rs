@@ -85,7 +85,7 @@ impl Bench {
         let message = Message::Prepare {
             operation: stamp,
             view: ViewNumber(view),
-            write: WriteId { group: GROUP, span, stamp: Stamp(stamp << 33), scope: Scope::Row },
+            write: WriteId { group: GROUP, span, stamp: Stamp(stamp << 33), scope: Scope::Row, link: None },
             change: Change::Data,
             base: None,
             want_delta: false,
@@ -318,7 +318,7 @@ fn what_a_block_carries_took_effect_whatever_the_floor_is() {
         bench.answer_all();
         bench.stamp = Stamp(carries << 33);
         let span = Span { volume: VOLUME, lba: 0, count: 1 };
-        let write = WriteId { group: GROUP, span, stamp: Stamp(7 << 33), scope: Scope::Row };
+        let write = WriteId { group: GROUP, span, stamp: Stamp(7 << 33), scope: Scope::Row, link: None };
         bench.ask(Message::Query { operation: 1, view: ViewNumber(1), write, width: 1, only_looks: false });
         bench.answer_all();
         bench.sent.into_iter().find_map(|message| match message {
@@ -329,6 +329,30 @@ fn what_a_block_carries_took_effect_whatever_the_floor_is() {
     assert_eq!(fate_of(7), Some(Fate::Committed));
     assert_eq!(fate_of(6), Some(Fate::Refused));
     assert_eq!(fate_of(8), Some(Fate::Refused), "it may have been sealed");
+}
+
+/// It refused the write while it caught up and lacked it, and was brought it since.
+#[test]
+fn what_a_block_carries_took_effect_whatever_was_refused() {
+    let fate_of = |bench: &mut Bench| {
+        let span = Span { volume: VOLUME, lba: 0, count: 1 };
+        let write = WriteId { group: GROUP, span, stamp: Stamp(7 << 33), scope: Scope::Row, link: None };
+        bench.sent.clear();
+        bench.ask(Message::Query { operation: 1, view: ViewNumber(1), write, width: 1, only_looks: false });
+        bench.answer_all();
+        bench.sent.iter().find_map(|message| match message {
+            Message::QueryDone { fate, .. } => fate.as_ref().ok().copied(),
+            _ => None,
+        })
+    };
+    let mut bench = Bench::new(1, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    assert_eq!(fate_of(&mut bench), Some(Fate::Refused));
+    bench.stamp = Stamp(7 << 33);
+    assert_eq!(fate_of(&mut bench), Some(Fate::Committed));
+    bench.stamp = Stamp(9 << 33);
+    assert_eq!(fate_of(&mut bench), Some(Fate::Refused), "it may have been another member's");
 }
 
 /// Found by torture seed 438: whether an answer is under the lease was decided when the read came, and the disk took longer than
@@ -476,4 +500,40 @@ fn a_disk_whose_head_is_seen_chooses_among_contested_reads() {
     let is_failed =
         |message: &Message| matches!(message, Message::ReadDone { outcome: wire::ReadOutcome::Failed, .. });
     assert!(!bench.has_sent(is_failed));
+}
+
+#[test]
+fn writes_are_said_to_be_decided_once_that_is_on_stable_storage() {
+    let mut bench = Bench::new(2, Vec::new());
+    bench.begin(1, 3);
+    bench.answer_all();
+    bench.write(1, 7);
+    bench.answer_all();
+    let span = Span { volume: VOLUME, lba: 0, count: 1 };
+    let write = WriteId { group: GROUP, span, stamp: Stamp(7 << 33), scope: Scope::Row, link: None };
+    let ask = |bench: &mut Bench, view| {
+        bench.sent.clear();
+        let writes = vec![write];
+        bench.ask(Message::AreDecided { operation: 5, group: GROUP, view: ViewNumber(view), writes });
+    };
+    let said = |bench: &Bench| {
+        bench.sent.iter().find_map(|message| match message {
+            Message::AreDecidedDone { undecided, .. } => Some(undecided.clone().map_err(|_| ())),
+            _ => None,
+        })
+    };
+    ask(&mut bench, 1);
+    assert_eq!(said(&bench), Some(Ok(vec![write])));
+    let commits = vec![wire::Decision::from(&write)];
+    bench.ask(Message::Decide { commits, aborts: Vec::new() });
+    ask(&mut bench, 1);
+    let is_barrier = |_: usize, command: &Command| matches!(command, Command::Barrier { .. });
+    assert!(bench.answer(Ok(()), is_barrier) && said(&bench).is_none(), "there are two disks");
+    assert!(bench.answer(Ok(()), is_barrier));
+    assert_eq!(said(&bench), Some(Ok(Vec::new())));
+    ask(&mut bench, 1);
+    assert!(bench.answer(Err(StoreError::Failed), is_barrier) && bench.answer(Ok(()), is_barrier));
+    assert_eq!(said(&bench), None, "a restart may bring it back");
+    ask(&mut bench, 2);
+    assert_eq!(said(&bench), Some(Err(())));
 }

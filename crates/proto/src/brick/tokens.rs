@@ -1,4 +1,4 @@
-//! Whose question to a store a token names. Notes and barriers are asked for by three parts of a brick, and answered alike.
+//! Whose question to a store a token names. Notes and barriers are asked for by four parts of a brick, and answered alike.
 
 use wire::disk::Token;
 
@@ -11,6 +11,8 @@ pub(super) enum Asker {
     Vitals,
     /// [`super::membership`], for a note of what it knows, or the barrier before it.
     Membership,
+    /// [`super::decided`], for a barrier.
+    Decided,
 }
 
 const VITALS: u64 = 1 << 62;
@@ -23,6 +25,7 @@ impl Asker {
             Asker::Participant => serial,
             Asker::Vitals => VITALS | serial,
             Asker::Membership => MEMBERSHIP | serial,
+            Asker::Decided => MEMBERSHIP | VITALS | serial,
         })
     }
 
@@ -30,7 +33,8 @@ impl Asker {
         match (token.0 & MEMBERSHIP, token.0 & VITALS) {
             (0, 0) => Asker::Participant,
             (0, _) => Asker::Vitals,
-            _ => Asker::Membership,
+            (_, 0) => Asker::Membership,
+            _ => Asker::Decided,
         }
     }
 }

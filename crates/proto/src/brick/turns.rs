@@ -146,7 +146,7 @@ fn a_write_whose_fate_is_asked_goes_ahead_of_its_turn() {
     bench.write(1, 5);
     assert_eq!(bench.asked.len(), 1);
     let span = Span { volume: VOLUME, lba: 0, count: 1 };
-    let write = WriteId { group: GROUP, span, stamp: Stamp(5 << 33), scope: Scope::Row };
+    let write = WriteId { group: GROUP, span, stamp: Stamp(5 << 33), scope: Scope::Row, link: None };
     let query =
         |operation| Message::Query { operation, view: ViewNumber(1), write, width: 1, only_looks: false };
     bench.ask(query(100));

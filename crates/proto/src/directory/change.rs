@@ -15,6 +15,10 @@
 //! current members have it. Whoever makes the same change again (the directory after a restart, or with fewer members)
 //! comes to the same decisions or to ones that follow from them, as decided writes are reported as committed.
 //!
+//! A write that goes by a record takes effect only if that does: once all fates are known, those records are asked for whose
+//! writes all have (*asking records*), of the members of the view in force of their group. A group asks only groups with lower numbers than its own, so that
+//! no two changes wait for each other; a record of the group itself is a write in doubt like others, or its members are asked for it with the rest.
+//!
 //! A change that leaves out a member that is alive is *revocable* until all that remain have promised: who of them died
 //! before that is left out instead, under a later number. It goes on to 3 only once the directory has durably given up
 //! to revoke it; before that no member can have begun, and the view counts for nothing.
@@ -23,6 +27,7 @@
 //! that happens after a write to the new branch can be written to the old one.
 
 use crate::layout::Geometry;
+use crate::netraid::link;
 use crate::netraid::members::{participants, width_at};
 use base::{BrickId, NodeId, Time, ViewNumber};
 use std::collections::BTreeMap;
@@ -40,6 +45,8 @@ pub(super) enum Step {
     Confirming,
     /// Members are asked for fates.
     Resolving,
+    /// Members of other groups are asked for records.
+    AskingRecords,
     Activating,
     /// The active view is being stored.
     Finishing,
@@ -67,6 +74,8 @@ pub(super) struct Change {
     answered: Slots,
     fates: BTreeMap<WriteId, BTreeMap<u8, Fate>>,
     asked: BTreeMap<u8, Vec<WriteId>>,
+    /// Records of other groups, and what is known of them.
+    records: BTreeMap<WriteId, RecordFates>,
     commits: Vec<Decision>,
     aborts: Vec<Decision>,
 }
@@ -99,6 +108,7 @@ impl Change {
             answered: Slots::default(),
             fates: BTreeMap::new(),
             asked: BTreeMap::new(),
+            records: BTreeMap::new(),
             commits: Vec::new(),
             aborts: Vec::new(),
         }
@@ -129,7 +139,9 @@ impl Change {
             Step::Fencing | Step::Resolving | Step::Activating => {
                 Slots(self.next.writers().0 & !self.answered.0)
             }
-            Step::Storing | Step::Held | Step::Confirming | Step::Finishing => Slots::default(),
+            Step::Storing | Step::Held | Step::Confirming | Step::AskingRecords | Step::Finishing => {
+                Slots::default()
+            }
         }
     }
 
@@ -155,8 +167,22 @@ impl Change {
             Step::Activating => {
                 Some(Message::Activate { view, commits: self.commits.clone(), aborts: self.aborts.clone() })
             }
-            Step::Storing | Step::Held | Step::Confirming | Step::Finishing => None,
+            Step::Storing | Step::Held | Step::Confirming | Step::AskingRecords | Step::Finishing => None,
         }
+    }
+
+    /// The records of other groups that it waits for.
+    pub(super) fn open_records(&self) -> impl Iterator<Item = &WriteId> {
+        let is_asking = self.step == Step::AskingRecords;
+        self.records
+            .iter()
+            .filter(move |(_, fates)| is_asking && fates.commit.is_none())
+            .map(|(record, _)| record)
+    }
+
+    /// How the members of its group keep a record.
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     fn slot(&self, from: BrickId, number: ViewNumber, step: Step) -> Option<u8> {
@@ -198,6 +224,11 @@ impl Change {
 
     /// All members promised: ask those that take part in a write in doubt and did not name it.
     fn ask_for_fates(&mut self) {
+        let group = self.next.group;
+        let own = self.linked().filter(|record| record.group == group).collect::<Vec<_>>();
+        for record in own {
+            self.fates.entry(record).or_default();
+        }
         for (write, fates) in &self.fates {
             let silent = participants(&self.geometry, self.voters, write);
             for slot in silent.iter().filter(|slot| !fates.contains_key(slot)) {
@@ -209,8 +240,57 @@ impl Change {
             if self.asked.contains_key(&slot) { answered } else { answered.with(slot) }
         });
         if self.asked.is_empty() {
+            self.ask_for_records();
+        }
+    }
+
+    /// The records of writes in doubt.
+    fn linked(&self) -> impl Iterator<Item = WriteId> {
+        self.fates.keys().filter_map(|write| self.record_of(write))
+    }
+
+    fn record_of(&self, write: &WriteId) -> Option<WriteId> {
+        write.link.map(|link| link::record_of(&self.geometry, write.span.volume, link))
+    }
+
+    /// All fates are known: asks for the records of other groups on which it depends what follows from them. Of a group with a higher number no
+    /// write has its record.
+    fn ask_for_records(&mut self) {
+        let group = self.next.group;
+        let complete = self.fates.iter().filter(|(_, fates)| all_have(fates));
+        let records = complete.filter_map(|(write, _)| self.record_of(write));
+        let others = records.filter(|record| record.group < group);
+        self.records = others.map(|record| (record, RecordFates::default())).collect();
+        self.step = Step::AskingRecords;
+        self.decide_if_known();
+    }
+
+    fn decide_if_known(&mut self) -> bool {
+        let is_known = self.open_records().next().is_none();
+        if is_known {
             self.decide();
         }
+        is_known
+    }
+
+    /// A member of another group, of which these are all that take part in a record under the view of that number, said what it knows of it. True
+    /// when the step changed.
+    pub(super) fn on_record(
+        &mut self,
+        record: &WriteId,
+        (view, all): (ViewNumber, Slots),
+        slot: u8,
+        fate: Fate,
+    ) -> bool {
+        let is_asking = self.step == Step::AskingRecords;
+        let Some(known) = self.records.get_mut(record).filter(|_| is_asking) else { return false };
+        known.hear((view, all), slot, fate);
+        self.decide_if_known()
+    }
+
+    /// The members that have a record which others have refused. The change rests on that, also after those have died: so these are to refuse it as well.
+    pub(super) fn to_clear(&self, record: &WriteId) -> Slots {
+        self.records.get(record).map_or_else(Slots::default, RecordFates::to_clear)
     }
 
     /// A member said what it knows. True when the step changed.
@@ -231,19 +311,31 @@ impl Change {
         }
         let complete = self.answered_by(slot);
         if complete {
-            self.decide();
+            self.ask_for_records();
         }
         complete
     }
 
     fn decide(&mut self) {
         for (write, fates) in &self.fates {
-            let any = |fate| fates.values().any(|known| *known == fate);
-            let commit = any(Fate::Committed) || (any(Fate::Prepared) && !any(Fate::Refused));
+            let took_effect = fates.values().any(|fate| *fate == Fate::Committed);
+            let commit = took_effect || (all_have(fates) && self.record_allows(write));
             if commit { &mut self.commits } else { &mut self.aborts }.push(Decision::from(write));
         }
         self.step = Step::Activating;
         self.answered = Slots::default();
+    }
+
+    /// Whether a write that all have takes effect: one that goes by a record, if that does.
+    fn record_allows(&self, write: &WriteId) -> bool {
+        let Some(record) = self.record_of(write) else { return true };
+        let takes_effect = |fates: &BTreeMap<u8, Fate>| {
+            fates.values().any(|fate| *fate == Fate::Committed) || all_have(fates)
+        };
+        match record.group == self.next.group {
+            true => self.fates.get(&record).is_some_and(takes_effect),
+            false => self.records.get(&record).is_some_and(|fates| fates.commit == Some(true)),
+        }
     }
 
     /// A member began. True when all have.
@@ -259,5 +351,128 @@ impl Change {
     /// How many writes it committed and aborted.
     pub(super) fn decisions(&self) -> (usize, usize) {
         (self.commits.len(), self.aborts.len())
+    }
+}
+
+/// Whether all that can say have a write.
+fn all_have(fates: &BTreeMap<u8, Fate>) -> bool {
+    let any = |fate| fates.values().any(|known| *known == fate);
+    any(Fate::Prepared) && !any(Fate::Refused)
+}
+
+/// What members of another group say of a record.
+#[derive(Debug, Default)]
+struct RecordFates {
+    /// The view under which they say it.
+    view: ViewNumber,
+    fates: BTreeMap<u8, Fate>,
+    /// What follows, once all have said.
+    commit: Option<bool>,
+}
+
+impl RecordFates {
+    fn hear(&mut self, (view, all): (ViewNumber, Slots), slot: u8, fate: Fate) {
+        if view != self.view {
+            self.view = view;
+            self.fates.clear();
+        }
+        self.fates.insert(slot, fate);
+        if all.iter().all(|slot| self.fates.contains_key(&slot)) && self.to_clear().is_empty() {
+            let took_effect = self.fates.values().any(|fate| *fate == Fate::Committed);
+            self.commit = Some(took_effect || all_have(&self.fates));
+        }
+    }
+
+    fn to_clear(&self) -> Slots {
+        let any = |fate| self.fates.values().any(|known| *known == fate);
+        if any(Fate::Committed) || !any(Fate::Refused) {
+            return Slots::default();
+        }
+        let have = self.fates.iter().filter(|(_, fate)| **fate == Fate::Prepared);
+        have.fold(Slots::default(), |have, (slot, _)| have.with(*slot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{GroupId, Stamp, VolumeId};
+    use wire::{Lineage, Link, Scope, Span};
+
+    const RECORD: Stamp = Stamp(8 << 40);
+
+    /// Of two mirrors; both have the part, which goes by a record of the group `home`.
+    fn change(home: u64) -> (Change, WriteId) {
+        let group = GroupId(2);
+        let next = GroupView {
+            group,
+            volume: VolumeId(7),
+            number: ViewNumber(2),
+            members: vec![BrickId(1), BrickId(2)],
+            current: Slots(0b11),
+            joining: Slots::default(),
+            lineage: Lineage::default(),
+        };
+        let geometry = Geometry::usual("raid1x2".parse().expect("a layout")).expect("the usual measures");
+        let mut change = Change::new(next, geometry, Some(Slots(0b11)), false, Time(0));
+        change.on_stored();
+        let link = Link::new(GroupId(home), 1 << 43, RECORD);
+        let span = Span { volume: VolumeId(7), lba: 0, count: 1 };
+        let part = WriteId { group, span, stamp: Stamp(9 << 40), scope: Scope::Row, link: Some(link) };
+        assert!(!change.on_fenced(BrickId(1), ViewNumber(2), vec![part]));
+        assert!(change.on_fenced(BrickId(2), ViewNumber(2), vec![part]));
+        (change, part)
+    }
+
+    fn record_of(change: &Change, part: &WriteId) -> WriteId {
+        change.record_of(part).expect("it has one")
+    }
+
+    #[test]
+    fn a_part_goes_by_its_record_in_another_group() {
+        let all = (ViewNumber(5), Slots(0b11));
+        let (mut change, part) = change(1);
+        let record = record_of(&change, &part);
+        assert_eq!(change.open_records().collect::<Vec<_>>(), [&record]);
+        assert!(!change.on_record(&record, all, 0, Fate::Prepared));
+        assert!(change.on_record(&record, all, 1, Fate::Prepared), "any settler would have it take effect");
+        assert_eq!(change.decisions(), (1, 0));
+    }
+
+    #[test]
+    fn a_record_counts_as_refused_only_when_no_member_has_it() {
+        let all = (ViewNumber(5), Slots(0b11));
+        let (mut change, part) = change(1);
+        let record = record_of(&change, &part);
+        change.on_record(&record, all, 0, Fate::Prepared);
+        assert!(!change.on_record(&record, all, 1, Fate::Refused));
+        assert_eq!((change.to_clear(&record), change.step), (Slots(0b01), Step::AskingRecords));
+        assert!(change.on_record(&record, all, 0, Fate::Refused));
+        assert_eq!(change.decisions(), (0, 1));
+    }
+
+    #[test]
+    fn what_was_said_under_an_earlier_view_of_the_other_group_does_not_count() {
+        let (mut change, part) = change(1);
+        let record = record_of(&change, &part);
+        change.on_record(&record, (ViewNumber(5), Slots(0b11)), 0, Fate::Refused);
+        assert!(!change.on_record(&record, (ViewNumber(6), Slots(0b11)), 1, Fate::Committed));
+        assert!(change.on_record(&record, (ViewNumber(6), Slots(0b11)), 0, Fate::Refused));
+        assert_eq!(change.decisions(), (1, 0), "who joined knows nothing of it");
+    }
+
+    #[test]
+    fn a_record_of_the_group_itself_is_resolved_with_the_rest() {
+        let (mut change, part) = change(2);
+        let record = record_of(&change, &part);
+        assert_eq!(change.step, Step::Resolving);
+        let asked = |change: &Change| match change.question(0) {
+            Some(Message::Resolve { writes, .. }) => writes,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(asked(&change), [(record, 1)]);
+        assert!(!change.on_resolved(BrickId(1), ViewNumber(2), vec![(record, Fate::Committed)]));
+        assert!(change.on_resolved(BrickId(2), ViewNumber(2), vec![(record, Fate::Refused)]));
+        assert_eq!((change.decisions(), change.step), ((2, 0), Step::Activating));
     }
 }

@@ -156,6 +156,10 @@ impl Directory {
             Message::Resolved { group, number, fates } => {
                 views.advance(cluster, now, group, fx, |change| change.on_resolved(from, number, fates))
             }
+            Message::QueryDone { operation, fate: Ok(fate) } => {
+                views.on_record(cluster, now, (from, operation, fate), fx);
+            }
+            Message::Doubtful { writes } => views.settle_doubts(cluster, now, from, &writes, fx),
             Message::Activated { group, number } => {
                 views.advance(cluster, now, group, fx, |change| change.on_activated(from, number))
             }
@@ -199,8 +203,14 @@ impl Directory {
                         send(fx, NodeId::Gateway(gateway), Message::Registered { first_writer });
                     }
                 }
-                After::Change(group, number) => self.desk.views.on_change_stored(now, group, number, fx),
-                After::Confirmed(group, number) => self.desk.views.on_confirmed(now, group, number, fx),
+                After::Change(group, number) => {
+                    let Desk { cluster, views, .. } = &mut self.desk;
+                    views.on_change_stored(cluster, now, group, number, fx);
+                }
+                After::Confirmed(group, number) => {
+                    let Desk { cluster, views, .. } = &mut self.desk;
+                    views.on_confirmed(cluster, now, group, number, fx);
+                }
                 After::Publish(group) => {
                     let Desk { cluster, views, .. } = &mut self.desk;
                     if let Some(family) = views.on_active_stored(cluster, group, fx) {
@@ -260,7 +270,8 @@ impl Machine for Directory {
         members.keep(cluster, views, now, fx);
         self.desk.keep_families(now, fx);
         self.desk.grant_wishes(now, fx);
-        self.desk.views.ask_again(now, fx);
+        let Desk { cluster, views, .. } = &mut self.desk;
+        views.ask_again(cluster, now, fx);
     }
 
     fn deadline(&self) -> Option<(Time, &'static str)> {

@@ -346,7 +346,7 @@ impl Desk {
     pub(super) fn keep_families(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
         for family in self.cluster.records.families.keys().copied().collect::<Vec<_>>() {
             self.continue_cut(now, family, fx);
-            self.views.release_held(&self.cluster, now, family, fx);
+            self.views.release_held(&mut self.cluster, now, family, fx);
             let Ok(lineage) = self.lineage_at_rest(now, family) else { continue };
             let doomed = self.cluster.records.families[&family].doomed.clone();
             if self.cluster.records.volumes_of(family).next().is_none() {

@@ -311,7 +311,8 @@ fn who_joins_has_no_say_about_writes_in_doubt_even_when_the_change_is_made_twice
     let status = stage.bricks.remove(&c).expect("a brick");
     stage.run(5000);
     let span = Span { volume: VolumeId(2), lba: 0, count: 1 };
-    let write = WriteId { group: view.group, span, stamp: base::Stamp(1 << 40), scope: Scope::Row };
+    let write =
+        WriteId { group: view.group, span, stamp: base::Stamp(1 << 40), scope: Scope::Row, link: None };
     stage.doubts.insert(a, vec![write]);
     // C is to join, and B dies before the view begins: it is made once more without B.
     stage.mute = vec![b];
@@ -325,6 +326,27 @@ fn who_joins_has_no_say_about_writes_in_doubt_even_when_the_change_is_made_twice
     let asked = |message: &Message| matches!(message, Message::Resolve { .. });
     assert!(!stage.sent.iter().any(|(to, message)| *to == c && asked(message)), "C was asked");
     assert!(stage.commits().contains(&Decision::from(&write)), "A had it: it may have been acknowledged");
+}
+
+#[test]
+fn what_goes_by_a_record_and_stays_in_doubt_is_decided_by_a_view_of_the_same_members() {
+    let mut stage = Stage::new(3);
+    stage.volume("raid1x3", 1);
+    let view = stage.view();
+    let link = wire::Link::new(view.group, 1 << 43, base::Stamp(1 << 39));
+    let span = Span { volume: VolumeId(2), lba: 0, count: 1 };
+    let write =
+        WriteId { group: view.group, span, stamp: base::Stamp(1 << 40), scope: Scope::Row, link: Some(link) };
+    let tell = |stage: &mut Stage, write: WriteId| {
+        let message = Message::Doubtful { writes: vec![write] };
+        let from = NodeId::Brick(brick_at(&view, 0));
+        stage.event(DirectoryEvent::Packet { from, packet: message.into() });
+        stage.run(1000);
+    };
+    tell(&mut stage, WriteId { link: None, ..write });
+    assert_eq!(stage.view().number, view.number, "gateways settle those");
+    tell(&mut stage, write);
+    assert_eq!(stage.view(), GroupView { number: base::ViewNumber(view.number.0 + 1), ..view.clone() });
 }
 
 #[test]

@@ -8,18 +8,39 @@ use super::cut;
 use super::event::{DirectoryEffect, Put, send};
 use super::store::After;
 use crate::counters::Counter;
-use base::{BrickId, GroupId, Time, ViewNumber, VolumeId};
+use crate::netraid::members::{participants, width_at};
+use base::{BrickId, GroupId, NodeId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
-use std::collections::BTreeMap;
-use wire::{GroupView, Slots};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Decision, Fate, GroupView, Message, Slots, WriteId};
 
 /// A question to a member that is not answered is repeated after this: several round trips of a busy network.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
+
+/// For so long the answer to a question for a record counts.
+const RECORD_ANSWER: Duration = Duration::from_secs(10);
 
 /// The changes of views that are under way.
 #[derive(Default)]
 pub(super) struct Views {
     changes: BTreeMap<GroupId, Change>,
+    /// Questions for records of other groups.
+    asked: BTreeMap<u64, RecordAsked>,
+    serial: u64,
+}
+
+/// A question to a member of another group, for a record.
+#[derive(Debug)]
+struct RecordAsked {
+    at: Time,
+    /// The group whose change waits for it.
+    wanted_by: GroupId,
+    record: WriteId,
+    view: ViewNumber,
+    slot: u8,
+    brick: BrickId,
+    /// All that are asked.
+    all: Slots,
 }
 
 impl Views {
@@ -106,6 +127,7 @@ impl Views {
 
     pub(super) fn on_confirmed(
         &mut self,
+        cluster: &mut Cluster,
         now: Time,
         group: GroupId,
         number: ViewNumber,
@@ -114,7 +136,7 @@ impl Views {
         let Some(change) = self.changes.get_mut(&group) else { return };
         if change.next.number == number && change.step == Step::Confirming {
             change.on_confirmed();
-            self.ask(now, group, fx);
+            self.ask(cluster, now, group, fx);
         }
     }
 
@@ -155,6 +177,7 @@ impl Views {
 
     pub(super) fn on_change_stored(
         &mut self,
+        cluster: &mut Cluster,
         now: Time,
         group: GroupId,
         number: ViewNumber,
@@ -163,21 +186,108 @@ impl Views {
         let Some(change) = self.changes.get_mut(&group) else { return };
         if change.next.number == number && change.step == Step::Storing {
             change.on_stored();
-            self.ask(now, group, fx);
+            self.ask(cluster, now, group, fx);
         }
     }
 
-    fn ask(&mut self, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
+    fn ask(&mut self, cluster: &mut Cluster, now: Time, group: GroupId, fx: &mut Vec<DirectoryEffect>) {
         let Some(change) = self.changes.get_mut(&group) else { return };
         change.due = now + ASK_AGAIN;
         change.questions().into_iter().for_each(|(to, message)| send(fx, to, message));
+        self.ask_for_records(cluster, now, group, fx);
+    }
+
+    /// Asks for the records of other groups, as far as these are in force.
+    fn ask_for_records(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        group: GroupId,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        // A late answer is as good as one to a question that was repeated.
+        self.asked.retain(|_, asked| asked.wanted_by != group || now.since(asked.at) < RECORD_ANSWER);
+        let Some(change) = self.changes.get(&group) else { return };
+        let geometry = *change.geometry();
+        for record in change.open_records().copied().collect::<Vec<_>>() {
+            let view = cluster.active(record.group).filter(|_| !self.changes.contains_key(&record.group));
+            let Some(view) = view.cloned() else { continue };
+            cluster.counters.count(Counter::RecordAskedByAViewChange);
+            let all = participants(&geometry, view.writers(), &record);
+            for (slot, brick) in view.writing_bricks().filter(|(slot, _)| all.has(*slot)) {
+                // Later than all numbers of an earlier run: what answers that one names nothing here.
+                self.serial = now.0.max(self.serial + 1);
+                let (operation, number) = (self.serial, view.number);
+                self.asked.insert(
+                    operation,
+                    RecordAsked { at: now, wanted_by: group, record, view: number, slot, brick, all },
+                );
+                let width = width_at(&geometry, record.span.lba, slot);
+                let question =
+                    Message::Query { operation, view: number, write: record, width, only_looks: false };
+                send(fx, NodeId::Brick(brick), question);
+            }
+        }
+    }
+
+    /// A member of another group said what it knows of a record.
+    pub(super) fn on_record(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        (from, operation, fate): (BrickId, u64, Fate),
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if self.asked.get(&operation).is_none_or(|asked| asked.brick != from) {
+            return;
+        }
+        let Some(RecordAsked { wanted_by, record, view, slot, all, .. }) = self.asked.remove(&operation)
+        else {
+            return;
+        };
+        // What was said under a view that is no more may not be all that there is.
+        let is_in_force = |active: &GroupView| active.number == view;
+        if self.changes.contains_key(&record.group) || !cluster.active(record.group).is_some_and(is_in_force)
+        {
+            return;
+        }
+        self.advance(cluster, now, wanted_by, fx, |change| {
+            change.on_record(&record, (view, all), slot, fate)
+        });
+        let have = self.changes.get(&wanted_by).map(|change| change.to_clear(&record)).unwrap_or_default();
+        let Some(active) = cluster.active(record.group) else { return };
+        for (_, brick) in active.writing_bricks().filter(|(slot, _)| have.has(*slot)) {
+            let aborts = vec![Decision::from(&record)];
+            send(fx, NodeId::Brick(brick), Message::Decide { commits: Vec::new(), aborts });
+        }
+    }
+
+    /// A brick has writes that go by records of other groups, and no gateway settles them. A view of the same members does.
+    pub(super) fn settle_doubts(
+        &mut self,
+        cluster: &mut Cluster,
+        now: Time,
+        from: BrickId,
+        writes: &[WriteId],
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        let groups: BTreeSet<GroupId> =
+            writes.iter().filter(|write| write.link.is_some()).map(|write| write.group).collect();
+        for group in groups.into_iter().filter(|group| !self.changes.contains_key(group)).collect::<Vec<_>>()
+        {
+            let Some(view) = cluster.active(group).filter(|view| view.is_writer(from)).cloned() else {
+                continue;
+            };
+            cluster.counters.count(Counter::ViewChangeForWritesInDoubt);
+            self.begin_change(cluster, now, following(&view, |_| {}), Vec::new(), fx);
+        }
     }
 
     /// Repeats what members have not answered.
-    pub(super) fn ask_again(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+    pub(super) fn ask_again(&mut self, cluster: &mut Cluster, now: Time, fx: &mut Vec<DirectoryEffect>) {
         let due: Vec<GroupId> =
             self.changes.iter().filter(|(_, change)| change.due <= now).map(|(group, _)| *group).collect();
-        due.into_iter().for_each(|group| self.ask(now, group, fx));
+        due.into_iter().for_each(|group| self.ask(cluster, now, group, fx));
     }
 
     /// A member answered; when that completes a step, the next one begins.
@@ -197,7 +307,7 @@ impl Views {
             Step::Finishing => self.finish(cluster, group, fx),
             Step::Held => self.release_family(cluster, now, group, fx),
             Step::Confirming => self.confirm(cluster, group, fx),
-            _ => self.ask(now, group, fx),
+            _ => self.ask(cluster, now, group, fx),
         }
     }
 
@@ -237,24 +347,25 @@ impl Views {
     /// A group of the family has fenced: if all have, they go on.
     fn release_family(
         &mut self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         now: Time,
         group: GroupId,
         fx: &mut Vec<DirectoryEffect>,
     ) {
         let family = cluster.records.groups.get(&group).map(|record| record.volume);
-        let Some(record) = family.and_then(|family| cluster.records.families.get(&family)) else { return };
+        let record = family.and_then(|family| cluster.records.families.get(&family)).cloned();
+        let Some(record) = record else { return };
         let has_fenced = |group: &GroupId| {
             let change = self.changes.get(group);
             change.is_some_and(|change| !matches!(change.step, Step::Storing | Step::Fencing))
         };
-        if !cut::is_through(cluster, record, has_fenced) {
+        if !cut::is_through(cluster, &record, has_fenced) {
             return;
         }
-        for group in record.groups.clone() {
+        for group in record.groups {
             if let Some(change) = self.changes.get_mut(&group).filter(|change| change.step == Step::Held) {
                 change.release();
-                self.ask(now, group, fx);
+                self.ask(cluster, now, group, fx);
             }
         }
     }
@@ -262,7 +373,7 @@ impl Views {
     /// What holds a group may have ended while another one was busy with a change of its own.
     pub(super) fn release_held(
         &mut self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         now: Time,
         family: VolumeId,
         fx: &mut Vec<DirectoryEffect>,
@@ -270,7 +381,8 @@ impl Views {
         let groups = cluster.records.families.get(&family).map_or(&[][..], |record| &record.groups);
         let is_held =
             |group: &&GroupId| self.changes.get(group).is_some_and(|change| change.step == Step::Held);
-        if let Some(group) = groups.iter().find(is_held).copied() {
+        let held = groups.iter().find(is_held).copied();
+        if let Some(group) = held {
             self.release_family(cluster, now, group, fx);
         }
     }

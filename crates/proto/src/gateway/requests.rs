@@ -12,7 +12,9 @@ use crate::layout::placement;
 use crate::layout::{Part, Piece};
 use crate::netraid::allocation::AllocationOperation;
 use crate::netraid::atomicity::two_phase::round::Origin;
+use crate::netraid::context::links::Records;
 use crate::netraid::coordinator::Coordinator;
+use crate::netraid::link::{self, LinkOperation, PARTS_MAX};
 use crate::netraid::members::is_mirrored;
 use crate::netraid::operate::Operation;
 use crate::netraid::order::gate::{Work as Ordered, ordered};
@@ -30,6 +32,8 @@ use wire::{Io, IoError, IoReply, IoTimeout, Message, Scope, Span};
 
 /// Blocks cut into parts at a time.
 const CHUNK_BLOCKS: u64 = 2048;
+/// The most records of a volume that a gateway keeps in a group.
+const RECORDS_MAX: u32 = 32;
 /// Parts under way above which no further chunk begins.
 const PARTS_LOW: usize = 64;
 
@@ -326,7 +330,8 @@ impl Requests {
             let range = request.next..chunk_end;
             request.next = chunk_end;
             let before = begun.len();
-            request.cut_chunk((open, coordinator.rules()), range, &mut begun);
+            let cut = Cut { open, rules: coordinator.rules(), writer: coordinator.writer() };
+            request.cut_chunk(&cut, range, &mut begun);
             request.under_way += begun.len() - before;
         }
         let mut together = Vec::with_capacity(begun.len());
@@ -440,14 +445,25 @@ fn due(begun: Time, open: &OpenVolume) -> Option<Time> {
 
 type Begun = Vec<(u64, Work, Operation)>;
 
+/// What a request is cut by.
+struct Cut<'a> {
+    open: &'a OpenVolume,
+    rules: &'a dyn Rules,
+    /// The number under which the gateway writes.
+    writer: Option<u16>,
+}
+
+/// A part of a write, and where it begins in the volume.
+struct WritePart {
+    first: u64,
+    path: Path,
+    origin: Origin,
+}
+
 impl Request {
     /// Parts of the blocks in `range`, with the operations that do them.
-    fn cut_chunk(
-        &self,
-        (open, rules): (&OpenVolume, &dyn Rules),
-        range: core::ops::Range<u64>,
-        begun: &mut Begun,
-    ) {
+    fn cut_chunk(&self, cut: &Cut<'_>, range: core::ops::Range<u64>, begun: &mut Begun) {
+        let open = cut.open;
         let count = range.end - range.start;
         match &self.io {
             Io::Read { .. } => {
@@ -462,16 +478,12 @@ impl Request {
                 let operation = AllocationOperation::new(self.volume, group_of(open, piece.extent), piece);
                 (piece.volume_block, Work::Allocation { runs: Vec::new() }, Operation::new(operation))
             })),
-            Io::Write { .. } | Io::Zero { .. } => self.cut_write((open, rules), range, begun),
+            Io::Write { .. } | Io::Zero { .. } => self.cut_write(cut, range, begun),
         }
     }
 
-    fn cut_write(
-        &self,
-        (open, rules): (&OpenVolume, &dyn Rules),
-        range: core::ops::Range<u64>,
-        begun: &mut Begun,
-    ) {
+    fn cut_write(&self, cut: &Cut<'_>, range: core::ops::Range<u64>, begun: &mut Begun) {
+        let open = cut.open;
         let is_whole = |block: u64| block * BLOCK_U64 >= self.start && (block + 1) * BLOCK_U64 <= self.end;
         let mut whole = range.clone();
         if !is_whole(range.start) {
@@ -482,17 +494,26 @@ impl Request {
             begun.extend(self.patch(open, whole.end - 1));
             whole.end -= 1;
         }
+        let mut parts = Vec::new();
         for part in open.geometry.split_rows(whole.start, whole.end - whole.start) {
             match part {
-                Part::Piece(piece) if !rules.keeps_units_whole() => {
-                    begun.extend(singles(piece).map(|single| self.write_part(open, Part::Piece(single))));
+                Part::Piece(piece) if !cut.rules.keeps_units_whole() => {
+                    parts.extend(singles(piece).map(|single| self.write_part(open, Part::Piece(single))));
                 }
-                part => begun.push(self.write_part(open, part)),
+                part => parts.push(self.write_part(open, part)),
             }
+        }
+        let is_all = whole.start * BLOCK_U64 == self.start && whole.end * BLOCK_U64 == self.end;
+        match cut.writer.filter(|_| is_all && is_linked(open, parts.len())) {
+            Some(writer) => begun.extend(self.linked(open, writer, parts)),
+            None => begun.extend(parts.into_iter().map(|part| {
+                let work = Ordered::Write { path: part.path, origin: part.origin };
+                (part.first, Work::Write, ordered(open.info.protocol.order, work))
+            })),
         }
     }
 
-    fn write_part(&self, open: &OpenVolume, part: Part) -> (u64, Work, Operation) {
+    fn write_part(&self, open: &OpenVolume, part: Part) -> WritePart {
         let volume = self.volume;
         let (extent, lba, count, first, scope, content) = match part {
             Part::Rows { extent, lba, count } => {
@@ -511,8 +532,21 @@ impl Request {
         let span = Span { volume, lba, count };
         let path =
             Path::new(group_of(open, extent), span, scope, content).by(open.info.protocol.small_writes);
-        let work = Ordered::Write { path, origin: self.origin_of(first) };
-        (first, Work::Write, ordered(open.info.protocol.order, work))
+        WritePart { first, path, origin: self.origin_of(first) }
+    }
+
+    /// The parts as one operation, which decides them together.
+    fn linked(
+        &self,
+        open: &OpenVolume,
+        writer: u16,
+        parts: Vec<WritePart>,
+    ) -> Option<(u64, Work, Operation)> {
+        let first = parts.iter().map(|part| part.first).min()?;
+        let home = parts.iter().map(|part| part.path.group()).min()?;
+        let records = records(open, self.volume, (home, writer));
+        let parts = parts.into_iter().map(|part| (part.path, part.origin)).collect();
+        Some((first, Work::Write, Operation::new(LinkOperation::new(parts, records))))
     }
 
     /// What is written to whole blocks; `None` is zeros.
@@ -652,6 +686,22 @@ fn group_of(open: &OpenVolume, extent: u64) -> GroupId {
     // Snapshots and clones share the groups of their family, and a block lies where its parent's does.
     let rule = placement::rule(open.info.placement);
     open.groups[rule.group_of(open.info.family, extent, open.groups.len())]
+}
+
+/// Whether a write of so many parts is decided as a whole.
+fn is_linked(open: &OpenVolume, parts: usize) -> bool {
+    open.info.protocol.atomicity.links() && (2..=PARTS_MAX).contains(&parts)
+}
+
+/// Where a gateway that writes under `writer` puts the records of a volume that a group decides: in the first extent of that group among
+/// those that only this writer uses. They are 131,072 where an extent has 4 MiB a member, and a family has 1,024 groups at the most.
+fn records(open: &OpenVolume, volume: VolumeId, (group, writer): (GroupId, u16)) -> Records {
+    let column = open.geometry.column_blocks();
+    let first = |writer: u64| open.geometry.extent_of_lba(link::RECORDS + writer * link::WRITER);
+    let mut of_writer = first(u64::from(writer))..first(u64::from(writer) + 1);
+    let is_there = |extent: &u64| group_of(open, *extent) == group;
+    let extent = of_writer.find(is_there).expect("a writer has many more extents than there are groups");
+    Records { volume, group, first: open.geometry.lbas(extent).start, count: column.min(RECORDS_MAX) }
 }
 
 fn scope_of(open: &OpenVolume, piece: &Piece) -> Scope {

@@ -3,7 +3,7 @@
 use base::Payload;
 use wire::{
     Completion, Fate, GroupView, Inventory, LockOutcome, Message, OPERATIONS_MAX, Packet, PrepareOutcome,
-    ReadOutcome, RepairOutcome, Wait,
+    ReadOutcome, RepairOutcome, Wait, WriteId,
 };
 
 /// Names a question; on the wire it is the `operation` of the message and of its answer.
@@ -24,6 +24,8 @@ pub(crate) enum Answer {
     Completions(Result<Vec<Completion>, Option<GroupView>>),
     /// To the wish for a lock.
     Locked(LockOutcome),
+    /// To the question which writes are undecided.
+    Undecided(Result<Vec<WriteId>, Option<GroupView>>),
 }
 
 /// What came from a member.
@@ -51,6 +53,7 @@ pub(crate) enum Question {
     Stretches,
     Completions,
     Lock,
+    Decided,
 }
 
 impl Question {
@@ -65,6 +68,7 @@ impl Question {
             Message::Inventory { .. } => Question::Stretches,
             Message::GetCompletions { .. } => Question::Completions,
             Message::Lock { .. } => Question::Lock,
+            Message::AreDecided { .. } => Question::Decided,
             other => unreachable!("an operation asks a member what has no answer: {other:?}"),
         }
     }
@@ -87,6 +91,7 @@ impl Answer {
                 (operation, Answer::Completions(completions))
             }
             Message::Locked { operation, outcome } => (operation, Answer::Locked(outcome)),
+            Message::AreDecidedDone { operation, undecided } => (operation, Answer::Undecided(undecided)),
             Message::Waiting { operations } => return Received::Waiting(calls(operations)),
             Message::Cancelled { withdrawn, late } => {
                 return Received::Cancelled { withdrawn: calls(withdrawn), late: calls(late) };
@@ -106,6 +111,7 @@ impl Answer {
             Answer::Stretches(_) => Question::Stretches,
             Answer::Completions(_) => Question::Completions,
             Answer::Locked(_) => Question::Lock,
+            Answer::Undecided(_) => Question::Decided,
         }
     }
 

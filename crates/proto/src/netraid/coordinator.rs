@@ -84,6 +84,11 @@ impl Coordinator {
         self.shared.stamps.register(clock);
     }
 
+    /// The number under which it writes; none before it is registered.
+    pub(crate) fn writer(&self) -> Option<u16> {
+        self.shared.stamps.writer()
+    }
+
     /// What its operations go by.
     #[cfg(feature = "planted")]
     pub(crate) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
@@ -318,6 +323,7 @@ impl Coordinator {
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.shared.choice.forget(volume);
         self.end_where(|task| task.operation.volume() == Some(volume));
+        self.shared.links.forget(volume);
         self.run();
     }
 
@@ -434,6 +440,7 @@ impl Coordinator {
         let (id, parent, operation) = match begun {
             Begun::Operation(id, parent, operation) => (id, parent, operation),
             Begun::Mend(id, mend) => (id, Parent::Nobody, mending(mend)),
+            Begun::Nothing(parent) => return self.cancel_children(parent),
         };
         if let Some(id) = self.admit(id, parent, operation) {
             self.drive(id, |operation, cx| operation.start(cx));
@@ -467,10 +474,7 @@ impl Coordinator {
     fn on_view(&mut self, group: GroupId) {
         for id in self.where_(|task| task.operation.group() == group) {
             // Children of an operation that begins again are of no use to it.
-            let Some(task) = self.tasks.get_mut(&id) else { continue };
-            for child in core::mem::take(&mut task.children) {
-                self.cancel(child);
-            }
+            self.cancel_children(id);
             self.drive(id, |operation, cx| operation.on_view(cx));
         }
     }
@@ -530,6 +534,13 @@ impl Coordinator {
             Parent::Operation(parent) => self.ended.push_back(Ended { id, parent, outcome }),
             Parent::Part(..) => self.finished.push_back((parent, outcome)),
             Parent::Nobody => {}
+        }
+    }
+
+    fn cancel_children(&mut self, id: OperationId) {
+        let children = self.tasks.get_mut(&id).map(|task| core::mem::take(&mut task.children));
+        for child in children.into_iter().flatten() {
+            self.cancel(child);
         }
     }
 

@@ -31,10 +31,16 @@ pub enum Operation {
     SmallWrite,
     /// Of whole rows.
     FullStripe,
+    /// What a write of several parts costs beside these, where they are decided together.
+    Record,
 }
 
 /// What an operation costs on a layout, under a protocol.
 pub fn cost(protocol: Protocol, layout: Layout, operation: Operation) -> Cost {
+    if operation == Operation::Record {
+        // A part of no request: it passes no gate.
+        return unordered(layout, operation);
+    }
     let rule = rule(protocol.order);
     let (mut cost, is_write) = (unordered(layout, operation), operation != Operation::Read);
     let is_small = operation == Operation::SmallWrite && layout.parity() > 0;
@@ -68,6 +74,7 @@ fn unordered(layout: Layout, operation: Operation) -> Cost {
         // The parity bricks are asked when the data brick has told the difference.
         Operation::SmallWrite if parity > 0 => Cost::of(1 + parity, 2, 1 + parity),
         Operation::SmallWrite if layout.data() > 1 => Cost::of(1, 1, 1),
-        Operation::SmallWrite | Operation::FullStripe => Cost::of(width, 1, width),
+        Operation::Record if parity == 0 && layout.data() > 1 => Cost::of(1, 1, 1),
+        Operation::SmallWrite | Operation::FullStripe | Operation::Record => Cost::of(width, 1, width),
     }
 }

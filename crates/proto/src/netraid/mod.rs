@@ -10,6 +10,7 @@
 //! | [`order`] | which of the writes that want a block goes first | a rule a file: [`order`] | [`order::gate`], [`order::writer`] | [`order::waiting`] |
 //! | [`atomicity`] | all members or none | `2pcw`, decided lazily | [`atomicity::two_phase::round`], [`settle`] | [`atomicity::two_phase::member`] |
 //! | | no reader sees half a write | `read` | [`atomicity::read`] | |
+//! | | several writes are one | `link` | [`link`], [`settle`] | |
 //! | | readers see what is not decided | `none` | | [`participant`], its reads |
 //!
 //! The other files are common to the family: one operation a file, what they share ([`context`]), what each of them does
@@ -23,6 +24,7 @@ pub(crate) mod coordinator;
 pub mod cost;
 pub(crate) mod expected;
 pub mod lateness;
+pub mod link;
 pub(crate) mod list;
 pub(crate) mod members;
 pub(crate) mod old_row;

@@ -10,6 +10,7 @@ use super::context::choice::Choice;
 use super::context::computations::{ComputationId, Computations};
 use super::context::decisions::Decisions;
 use super::context::gates::{Gates, Leaving};
+use super::context::links::Links;
 use super::context::stamps::Stamps;
 use super::context::views::Views;
 use super::members::width_at;
@@ -143,6 +144,8 @@ impl BlocksWanted {
 pub(crate) enum Begun {
     Operation(OperationId, Parent, Operation),
     Mend(OperationId, Mend),
+    /// An operation lets go of all that it has begun.
+    Nothing(OperationId),
 }
 
 pub(crate) struct Shared {
@@ -155,6 +158,7 @@ pub(crate) struct Shared {
     pub(crate) stamps: Stamps,
     pub(crate) choice: Choice,
     pub(crate) gates: Gates,
+    pub(crate) links: Links,
     pub(crate) counters: Counters,
     pub(crate) rules: &'static dyn Rules,
     begun: VecDeque<Begun>,
@@ -185,6 +189,7 @@ pub(crate) struct Context<'a> {
     pub(crate) decisions: &'a mut Decisions,
     pub(crate) stamps: &'a mut Stamps,
     pub(crate) choice: &'a mut Choice,
+    pub(crate) links: &'a mut Links,
     pub(crate) counters: &'a mut Counters,
     pub(crate) rules: &'static dyn Rules,
     calls: &'a mut Calls,
@@ -336,6 +341,11 @@ impl Context<'_> {
         self.begun.push_back(Begun::Operation(id, Parent::Operation(self.own.id), operation));
     }
 
+    /// Ends all that this operation has begun, which it will not hear of any more.
+    pub(crate) fn let_go(&mut self) {
+        self.begun.push_back(Begun::Nothing(self.own.id));
+    }
+
     /// Writes of these rows met others.
     pub(crate) fn note_contention(&mut self, place: &Place) {
         self.gates.note_contention(self.now, place);
@@ -431,6 +441,7 @@ impl Default for Shared {
             stamps: Stamps::default(),
             choice: Choice::default(),
             gates: Gates::default(),
+            links: Links::default(),
             counters: Counters::default(),
             rules: SOUND,
             begun: VecDeque::new(),
@@ -447,6 +458,7 @@ impl Shared {
             decisions: &mut self.decisions,
             stamps: &mut self.stamps,
             choice: &mut self.choice,
+            links: &mut self.links,
             counters: &mut self.counters,
             rules: self.rules,
             calls: &mut self.calls,
@@ -494,7 +506,7 @@ impl Shared {
 
     /// What an operation gives back that is over.
     pub(crate) fn leaving(&mut self) -> Leaving<'_> {
-        Leaving { now: self.now, stamps: &mut self.stamps, gates: &mut self.gates }
+        Leaving { now: self.now, stamps: &mut self.stamps, gates: &mut self.gates, links: &mut self.links }
     }
 
     /// An operation is over, and nobody waits for the answers to its questions.

@@ -1,7 +1,7 @@
 //! What operations are called, who waits for them, and what they end with. Knows no operation.
 
-use base::{Payload, Stamp};
-use wire::{Completion, Inventory, IoError};
+use base::{GroupId, Payload, Stamp};
+use wire::{Completion, Inventory, IoError, Slots, Span, WriteId};
 
 /// Names an operation of one coordinator. Its number is never used again, also not for a question.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -71,7 +71,43 @@ pub(crate) enum Written {
     Changed,
     /// It did not, and has no more patience: it was refused as often as its manner allows. It may begin anew for the same request.
     Refused,
+    /// This part of the request did by an earlier attempt, and the others may have to be made still.
+    HadTakenEffect {
+        part: u64,
+    },
+    /// It did not, and may begin anew: a member has to be repaired first.
+    Lacks(Lack),
+    /// All members that take part have it, and it is neither decided nor given up: its record decides.
+    Held(Held),
 }
+
+/// Blocks that a member cannot read, or lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lack {
+    pub(crate) group: GroupId,
+    pub(crate) slot: u8,
+    pub(crate) span: Span,
+}
+
+/// A write that waits for its record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub(crate) write: WriteId,
+    /// The members that have it.
+    pub(crate) slots: Slots,
+}
+
+/// Whether nothing of some writes is in doubt at any member, nor will be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AllDecided {
+    Yes,
+    /// Some member did not say so.
+    Unknown,
+}
+
+/// It was found out which records are needed no more, or that was given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Released;
 
 /// What became of a write in doubt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,10 +186,12 @@ pub(crate) enum Outcome {
     /// Which blocks hold data: `(blocks, holds data)`.
     Allocation(Vec<(u32, bool)>),
     Expected(Expected),
+    AllDecided(AllDecided),
+    Released(Released),
     /// A page of what a member has.
     Page(Result<Page, IoError>),
-    /// It was ended from outside: its volume is gone, or its group is not known. No operation that waits for another one
-    /// hears this, since it is ended itself.
+    /// It was ended from outside: its volume is gone, or its group is not known. An operation hears this of those that it began on other groups; of
+    /// its own group or volume it would be ended with them.
     Gone(IoError),
 }
 
@@ -201,5 +239,7 @@ ends! {
     Result<Repaired, IoError> => Repaired,
     Vec<(u32, bool)> => Allocation,
     Expected => Expected,
+    AllDecided => AllDecided,
+    Released => Released,
     Result<Page, IoError> => Page,
 }

@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::{GroupView, IoError, ReadOutcome, Scope, Sight, Slots, Span, WriteId};
 
 const SOON: Duration = Duration::from_millis(10);
+/// When a member without a lease is asked again, where only one with a lease will do.
+const LEASE_AGAIN: Duration = Duration::from_millis(100);
 
 type Reconstructing = Progress<Result<Fetched, IoError>>;
 
@@ -74,6 +76,8 @@ pub(super) struct ReconstructOperation {
     settling: usize,
     attempt: u32,
     sight: Sight,
+    /// Whether it waits for no decision, however long it takes to do without: for who holds up the decisions itself.
+    never_waits: bool,
     /// How often it looked at newer writes in vain.
     rounds: u32,
 }
@@ -91,6 +95,7 @@ impl ReconstructOperation {
             settling: 0,
             attempt: 0,
             sight: Sight::Decided,
+            never_waits: false,
             rounds: 0,
         }
     }
@@ -100,6 +105,13 @@ impl ReconstructOperation {
     pub(super) fn seeing(self, sight: Sight) -> ReconstructOperation {
         let sight = if sight == Sight::Committed { sight } else { Sight::Decided };
         ReconstructOperation { sight, ..self }
+    }
+
+    /// For a write that is decided with others, which may be in the same rows and wait for this one. It goes by what is decided beside them, and beside all
+    /// else that is not: two such requests could wait for each other.
+    #[must_use]
+    pub(super) fn beside_undecided(self) -> ReconstructOperation {
+        ReconstructOperation { sight: Sight::Committed, never_waits: true, ..self }
     }
 
     /// Whom to ask, where enough members can help.
@@ -177,7 +189,9 @@ impl ReconstructOperation {
             Scope::Row => true,
             Scope::Unit { index } => index == self.wanted,
         };
-        let newer: Vec<WriteId> = row.newer.iter().filter(touches).copied().collect();
+        // Who waits for no decision is refused by these, where it writes.
+        let matters = |write: &&WriteId| !self.never_waits && touches(write);
+        let newer: Vec<WriteId> = row.newer.iter().filter(matters).copied().collect();
         let parts = Parts { shards, stamps };
         if newer.is_empty() { self.compute(cx, parts) } else { self.look_at(cx, newer, Some(parts)) }
     }
@@ -209,7 +223,8 @@ impl ReconstructOperation {
             }
             GoesBack::Yes | GoesBack::No => {
                 self.rounds += 1;
-                self.again(cx, Duration::from_millis(1))
+                let is_early = self.rounds < ROUNDS_MAX;
+                self.again(cx, if is_early { Duration::from_millis(1) } else { SOON })
             }
         }
     }
@@ -227,8 +242,7 @@ impl ReconstructOperation {
             return self.again(cx, SOON);
         }
         if !shard.leased {
-            self.rounds = ROUNDS_MAX;
-            return self.again(cx, Duration::ZERO);
+            return self.on_unleased(cx);
         }
         let State::Asking(row) = &mut self.state else {
             unreachable!("it asked nobody, and {slot} answered")
@@ -237,9 +251,15 @@ impl ReconstructOperation {
         self.on_shard(cx, slot, shard)
     }
 
+    /// Without a lease a member cannot say that nothing was decided since.
+    fn on_unleased(&mut self, cx: &mut Context<'_>) -> Reconstructing {
+        self.rounds = ROUNDS_MAX;
+        self.again(cx, if self.never_waits { LEASE_AGAIN } else { Duration::ZERO })
+    }
+
     /// What it sees of writes that are not decided.
     fn sight(&self) -> Sight {
-        if self.rounds < ROUNDS_MAX { self.sight } else { Sight::Decided }
+        if self.rounds < ROUNDS_MAX || self.never_waits { self.sight } else { Sight::Decided }
     }
 
     fn on_doubt(&mut self, cx: &mut Context<'_>, writes: Vec<WriteId>) -> Reconstructing {
@@ -318,6 +338,10 @@ impl Operate for ReconstructOperation {
             ReadOutcome::Older { leased, stamps, unreadable, newer } if unreadable.is_empty() => {
                 let content = Some(answer.content).filter(|content| content.len() == self.span.bytes());
                 self.on_older(cx, slot, Shard { stamps, content, leased }, newer)
+            }
+            ReadOutcome::Older { .. } if self.never_waits => {
+                self.excluded = self.excluded.with(slot);
+                self.again(cx, Duration::ZERO)
             }
             ReadOutcome::Older { .. } => {
                 self.rounds = ROUNDS_MAX;

@@ -10,16 +10,18 @@
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, FromAnswer};
 use crate::netraid::context::gates::Leaving;
+use crate::netraid::link::record_of;
 use crate::netraid::members::participants;
 use crate::netraid::operate::{Context, Operate, retry_delay};
-use crate::netraid::outcome::{NoChild, OperationId, Progress, Settled};
+use crate::netraid::outcome::{Child, OperationId, Outcome, Progress, Settled};
 use base::{BrickId, GroupId};
 use core::time::Duration;
 use std::collections::BTreeMap;
 use wire::{Fate, GroupView, Slots, Span, WriteId};
 
 /// Begins to settle those of `writes` that hold up a reader of `span`, on behalf of the current operation; how many. Not
-/// those of this gateway's own writers: they are at work on them.
+/// those of this gateway's own writers: they are at work on them. Nor those that have a record: their writer makes several writes before it is
+/// through, and would have to begin anew with all. They are settled when bricks report them.
 pub(crate) fn settle_foreign(
     cx: &mut Context<'_>,
     group: GroupId,
@@ -28,8 +30,9 @@ pub(crate) fn settle_foreign(
 ) -> usize {
     let holds_up =
         |write: &WriteId| write.group == group && write.span.volume == span.volume && write.span.is_valid();
+    let is_foreign = |write: &WriteId| write.link.is_none() && !cx.stamps.is_own(write.stamp);
     let foreign: Vec<WriteId> =
-        writes.into_iter().filter(|write| holds_up(write) && !cx.stamps.is_own(write.stamp)).collect();
+        writes.into_iter().filter(|write| holds_up(write) && is_foreign(write)).collect();
     let count = foreign.len();
     foreign.into_iter().for_each(|write| cx.begin(SettleOperation::new(write)));
     count
@@ -38,6 +41,9 @@ pub(crate) fn settle_foreign(
 /// How often members are asked on a report. Whoever reported the write may be dead, and nobody is to wait for it alone: every other
 /// brick that has the write reports it each second, and is then the one to be waited for.
 const REPORT_TRIES: u32 = 3;
+
+/// How long a member is given to give up a record.
+const CLEARED: Duration = Duration::from_millis(20);
 
 /// Finds out and tells a write's fate.
 pub(crate) struct SettleOperation {
@@ -48,6 +54,11 @@ pub(crate) struct SettleOperation {
     refused_by: Option<u8>,
     /// Who said that it is in doubt, without saying under which view.
     reported_by: Option<BrickId>,
+    /// It is a record, asked for by those that it decides. It may have been made under an earlier view: so a member that joined since knows nothing of
+    /// it, and all are heard.
+    is_record: bool,
+    /// Its own record is asked.
+    asks_record: bool,
     /// Whether the members that have it were asked again after another had no say.
     asked_again: bool,
     attempt: u32,
@@ -61,6 +72,8 @@ impl SettleOperation {
             fates: BTreeMap::new(),
             refused_by: None,
             reported_by: None,
+            is_record: false,
+            asks_record: false,
             asked_again: false,
             attempt: 0,
         }
@@ -74,6 +87,11 @@ impl SettleOperation {
     /// Of this write, which `brick` reports.
     pub(crate) fn reported(write: WriteId, brick: BrickId) -> SettleOperation {
         SettleOperation { reported_by: Some(brick), ..SettleOperation::new(write) }
+    }
+
+    /// Of this record of others.
+    pub(crate) fn record(write: WriteId) -> SettleOperation {
+        SettleOperation { is_record: true, ..SettleOperation::new(write) }
     }
 
     /// Whether the write is known to be of this view, or of an earlier one.
@@ -100,12 +118,44 @@ impl SettleOperation {
             self.fates.retain(|_, fate| *fate != Fate::Prepared);
             return self.ask(cx);
         }
+        let is_refused = any(Fate::Refused);
         let commit = match () {
             () if any(Fate::Committed) => true,
-            () if any(Fate::Refused) && self.is_of_view(&cx.views.view(self.write.group)) => false,
-            () if all => any(Fate::Prepared),
+            () if self.is_record && !all => return Progress::Waits,
+            () if self.is_record && is_refused && any(Fate::Prepared) => return self.clear(cx),
+            () if is_refused && self.is_of_view(&cx.views.view(self.write.group)) => false,
+            () if all && any(Fate::Prepared) => return self.on_all_prepared(cx),
+            () if all => false,
             () => return Progress::Waits,
         };
+        self.end(cx, commit)
+    }
+
+    /// The record will not take effect. Others are about to rest on that, also after whoever refused it has died: so those that have it are to refuse it as
+    /// well.
+    fn clear(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
+        let have = self.fates.iter().filter(|(_, fate)| **fate == Fate::Prepared);
+        let have = have.fold(Slots::default(), |have, (slot, _)| have.with(*slot));
+        let view = cx.views.view(self.write.group);
+        cx.decisions.decide(cx.now, &view, have, &self.write, false);
+        self.fates.retain(|_, fate| *fate != Fate::Prepared);
+        Progress::WaitsFor(CLEARED)
+    }
+
+    /// All that can say have it: it takes effect, if its record does.
+    fn on_all_prepared(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
+        let Some(link) = self.write.link.filter(|_| cx.rules.asks_the_record()) else {
+            return self.end(cx, true);
+        };
+        cx.counters.count(Counter::RecordAskedByASettler);
+        cx.forget_calls();
+        self.asks_record = true;
+        let geometry = cx.views.geometry(self.write.group);
+        cx.begin(SettleOperation::record(record_of(&geometry, self.write.span.volume, link)));
+        Progress::Sleeps
+    }
+
+    fn end(&mut self, cx: &mut Context<'_>, commit: bool) -> Progress<Settled> {
         cx.counters.count(if commit { Counter::WriteInDoubtCommitted } else { Counter::WriteInDoubtAborted });
         if !cx.stamps.is_own_writer(self.write.stamp) {
             cx.counters.count(Counter::InDoubtWriteSettledByAnotherGateway);
@@ -113,6 +163,19 @@ impl SettleOperation {
         let view = cx.views.view(self.write.group);
         cx.decisions.decide(cx.now, &view, self.asked, &self.write, commit);
         Progress::Ended(if commit { Settled::Committed } else { Settled::Aborted })
+    }
+}
+
+/// What became of the record; `None` where nobody is known here who could say.
+pub(crate) struct OfRecord(Option<Settled>);
+
+impl Child for OfRecord {
+    fn from_outcome(outcome: Outcome) -> Option<OfRecord> {
+        match outcome {
+            Outcome::Settled(settled) => Some(OfRecord(Some(settled))),
+            Outcome::Gone(_) => Some(OfRecord(None)),
+            _ => None,
+        }
     }
 }
 
@@ -136,7 +199,7 @@ impl FromAnswer for FateAnswer {
 
 impl Operate for SettleOperation {
     type Answer = FateAnswer;
-    type Child = NoChild;
+    type Child = OfRecord;
     type Outcome = Settled;
 
     fn start(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
@@ -146,6 +209,10 @@ impl Operate for SettleOperation {
         self.asked = participants(&geometry, view.writers(), &self.write);
         self.fates.clear();
         self.asked_again = false;
+        self.asks_record = false;
+        if self.is_record && view.current.is_empty() {
+            return cx.again_after(Duration::from_millis(100));
+        }
         let takes_part = |brick| view.slot_of(brick).is_some_and(|slot| self.asked.has(slot));
         if self.asked.is_empty() || !self.reported_by.is_none_or(takes_part) {
             return Progress::Ended(Settled::ByView);
@@ -167,11 +234,19 @@ impl Operate for SettleOperation {
         }
     }
 
-    fn on_child(&mut self, _: &mut Context<'_>, child: NoChild) -> Progress<Settled> {
-        match child {}
+    fn on_child(&mut self, cx: &mut Context<'_>, child: OfRecord) -> Progress<Settled> {
+        match child.0 {
+            Some(Settled::Committed) => self.end(cx, true),
+            Some(Settled::Aborted) => self.end(cx, false),
+            // A brick knows its own groups only.
+            Some(Settled::ByView) | None => Progress::Ended(Settled::ByView),
+        }
     }
 
     fn on_timer(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
+        if self.asks_record {
+            return Progress::Sleeps;
+        }
         self.attempt += 1;
         cx.forget_calls();
         if self.reported_by.is_some() && self.attempt > REPORT_TRIES {
@@ -184,8 +259,12 @@ impl Operate for SettleOperation {
         self.write.group
     }
 
-    /// The new view has settled it.
-    fn on_view(&mut self, _: &mut Context<'_>) -> Progress<Settled> {
+    /// The new view has settled it; what it did with a record its members are asked.
+    fn on_view(&mut self, cx: &mut Context<'_>) -> Progress<Settled> {
+        if self.is_record {
+            cx.forget_calls();
+            return self.start(cx);
+        }
         Progress::Ended(Settled::ByView)
     }
 

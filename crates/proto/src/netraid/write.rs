@@ -19,7 +19,9 @@ use super::old_row::OldRowOperation;
 use super::operate::{Context, Operate};
 use super::order::Manner;
 use super::order::writer::{Busy, Way, Writer};
-use super::outcome::{Child, Fetched, OldRow, OperationId, Outcome, Progress, Repaired, Settled, Written};
+use super::outcome::{
+    Child, Fetched, Held, Lack, OldRow, OperationId, Outcome, Progress, Repaired, Settled, Written,
+};
 use super::path::gw::{Legs, Opening, Path};
 use super::reconstruct::ReconstructOperation;
 use super::repair::RepairOperation;
@@ -72,11 +74,23 @@ struct Unreadable {
     unrepaired: IoError,
 }
 
+/// How far a write goes by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Course {
+    /// It is decided, and begins anew where it is refused.
+    ToItsEnd,
+    /// It ends once all members have it; its record decides.
+    UntilHeld { is_held: bool },
+    /// It is the record of others: it has one stamp and one branch, which they name, and so one attempt.
+    Once { stamp: Stamp, branch: VolumeId, has_begun: bool },
+}
+
 pub(crate) struct WriteOperation {
     path: Path,
     order: Writer,
     origin: Origin,
     manner: Manner,
+    course: Course,
     state: State,
     unreadable: Unreadable,
 }
@@ -90,6 +104,7 @@ impl WriteOperation {
             order: Writer::default(),
             origin,
             manner: Manner::WAITS,
+            course: Course::ToItsEnd,
             state: State::Waiting,
             unreadable: Unreadable { times: 0, unrepaired: IoError::Unreadable },
         }
@@ -99,6 +114,19 @@ impl WriteOperation {
     #[must_use]
     pub(crate) fn in_manner(self, manner: Manner) -> WriteOperation {
         WriteOperation { manner, ..self }
+    }
+
+    /// The same, until all members have it: it ends with [`Written::Held`], and its stamp stays this gateway's.
+    #[must_use]
+    pub(crate) fn until_held(self) -> WriteOperation {
+        WriteOperation { course: Course::UntilHeld { is_held: false }, ..self }
+    }
+
+    /// The same, under this stamp, on this branch, or not at all: it ends with [`Written::Refused`] where it may be in doubt. Its stamp stays
+    /// this gateway's.
+    #[must_use]
+    pub(crate) fn once(self, stamp: Stamp, branch: VolumeId) -> WriteOperation {
+        WriteOperation { course: Course::Once { stamp, branch, has_begun: false }, ..self }
     }
 
     fn id(&self) -> WriteId {
@@ -127,7 +155,8 @@ impl WriteOperation {
             false => Counter::WriteWhileItsDataBrickIsAway,
         });
         let (group, span) = (self.path.group(), self.path.span());
-        cx.begin(ReconstructOperation::new(group, span, index, Slots::default()));
+        let read = ReconstructOperation::new(group, span, index, Slots::default());
+        cx.begin(if self.course == Course::ToItsEnd { read } else { read.beside_undecided() });
         self.state = State::Reading;
         Progress::Waits
     }
@@ -172,6 +201,11 @@ impl WriteOperation {
         if !round.is_prepared() {
             return progress;
         }
+        if let Course::UntilHeld { is_held } = &mut self.course {
+            *is_held = true;
+            let slots = round.end(cx, &id);
+            return Progress::Ended(Ok(Written::Held(Held { write: id, slots })));
+        }
         round.commit(cx, &id);
         Progress::Ended(Ok(Written::Done))
     }
@@ -182,7 +216,10 @@ impl WriteOperation {
         if !self.round().asks_one() {
             cx.begin_alone(SettleOperation::new(self.id()));
         }
-        Progress::Ended(Ok(Written::Done))
+        Progress::Ended(Ok(match self.course {
+            Course::ToItsEnd | Course::Once { .. } => Written::Done,
+            Course::UntilHeld { .. } => Written::HadTakenEffect { part: self.origin.part },
+        }))
     }
 
     /// The member at `slot` refused. Other members may have the write, so that it is settled before `after`.
@@ -202,6 +239,11 @@ impl WriteOperation {
             After::Changed => Progress::Ended(Ok(Written::Changed)),
             After::Fail(error) => Progress::Ended(Err(error)),
             After::Again => self.back_off(cx),
+            // Those that are decided with it are in the repair's way.
+            After::Repair(slot) if self.course != Course::ToItsEnd => {
+                let (group, span) = (self.path.group(), self.path.span());
+                Progress::Ended(Ok(Written::Lacks(Lack { group, slot, span })))
+            }
             After::Repair(slot) => {
                 self.state = State::Repairing(slot);
                 cx.begin(RepairOperation::from_row(self.path.group(), slot, self.path.span()).patient());
@@ -276,7 +318,9 @@ impl WriteOperation {
             Settled::Committed => Progress::Ended(Ok(Written::Done)),
             Settled::Aborted => {
                 // A member may not hear of it. Whoever meets this attempt there settles it, the next attempt of this write as well.
-                cx.stamps.end_write(self.order.stamp());
+                if !matches!(self.course, Course::Once { .. }) {
+                    cx.stamps.end_write(self.order.stamp());
+                }
                 self.after(cx, after)
             }
             Settled::ByView => self.wait(cx, Duration::from_millis(20)),
@@ -361,7 +405,16 @@ impl Operate for WriteOperation {
             return self.wait(cx, UNKNOWN_VOLUME);
         };
         self.path.turn_to(branch);
-        self.order.begin(cx.stamps, cx.now);
+        match &mut self.course {
+            Course::Once { branch: wanted, has_begun, .. } if *has_begun || branch != *wanted => {
+                return Progress::Ended(Ok(Written::Refused));
+            }
+            Course::Once { stamp, has_begun, .. } => {
+                *has_begun = true;
+                self.order = Writer::under(*stamp);
+            }
+            Course::ToItsEnd | Course::UntilHeld { .. } => self.order.begin(cx.stamps, cx.now),
+        }
         match self.path.opening(cx.views) {
             Opening::Legs(legs) => self.prepare(cx, legs),
             Opening::OldContent { index, is_joining } => self.read_old_content(cx, index, is_joining),
@@ -455,6 +508,11 @@ impl Operate for WriteOperation {
     }
 
     fn release(&self, _id: OperationId, left: &mut Leaving<'_>) {
-        left.stamps.end_write(self.order.stamp());
+        match self.course {
+            Course::UntilHeld { is_held: true } | Course::Once { .. } => {}
+            Course::ToItsEnd | Course::UntilHeld { is_held: false } => {
+                left.stamps.end_write(self.order.stamp());
+            }
+        }
     }
 }

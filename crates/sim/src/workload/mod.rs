@@ -214,6 +214,12 @@ impl Workload {
         };
         let is_far = plan.far_stripes > 0 && draw.percent(50);
         let (base, stripes) = if is_far { (plan.far_block, plan.far_stripes) } else { (0, plan.hot_stripes) };
+        if plan.links() && is_far && draw.percent(40) {
+            // Over the border between two groups.
+            let stripe = plan.stripe_blocks();
+            let (before, after) = (draw.between(1, stripe), draw.between(1, stripe));
+            return Target { choice, first: base + stripe - before, count: before + after, grain: BLOCK };
+        }
         if draw.percent(15) {
             let first = base + draw.below(stripes) * plan.stripe_blocks();
             return Target { choice, first, count: plan.stripe_blocks(), grain: BLOCK };

@@ -63,10 +63,10 @@ impl World {
         }
     }
 
-    /// Whether the last readers are done.
-    pub(crate) fn final_reads_done(&self) -> bool {
-        let done = |a: &Actor| a.pending.is_none() && a.script.as_ref().is_none_or(VecDeque::is_empty);
-        self.workload.actors.iter().all(done)
+    /// How many reads the last readers have still to do.
+    pub(crate) fn final_reads_left(&self) -> usize {
+        let left = |a: &Actor| usize::from(a.pending.is_some()) + a.script.as_ref().map_or(0, VecDeque::len);
+        self.workload.actors.iter().map(left).sum()
     }
 
     /// An actor's turn: it finds a port, or issues a request.

@@ -16,7 +16,7 @@ use wire::{Change, Decision, GroupView, IoError, Message, ReadOutcome, Scope, Sl
 const SPAN: Span = Span { volume: VolumeId(1), lba: 5, count: 1 };
 
 fn write_id(stamp: u64) -> WriteId {
-    WriteId { group: GroupId(1), span: SPAN, stamp: Stamp(stamp), scope: Scope::Row }
+    WriteId { group: GroupId(1), span: SPAN, stamp: Stamp(stamp), scope: Scope::Row, link: None }
 }
 
 fn prepare(stamp: u64, sequence: u64) -> Message {

@@ -326,6 +326,25 @@ fn a_full_queue_says_busy_and_recovers() {
     );
 }
 
+/// A journal of 256 KiB takes about 51 KiB of writes that are not decided. What waits for others of its own makes no room for itself.
+#[test]
+fn writes_that_are_decided_together_and_never_find_room_at_once_hear_so() {
+    let record = 99;
+    let part = |n: u64, linked: bool| {
+        let mut staged = staged(span(1, 16 * n + 1, 4), n, Change::Data);
+        let link = wire::Link::new(base::GroupId(1), 1 << 43, Stamp(record));
+        staged.write.link = linked.then_some(link);
+        staged
+    };
+    let last = |linked| {
+        let mut world = World::new(8 << 20, 256 * 1024, 3);
+        (1..=3).for_each(|n| assert_eq!(world.stage_beside(part(n, linked), payload([n; 4]), 0), Ok(())));
+        world.stage_beside(staged(span(1, 1 << 20, 4), record, Change::Data), payload([9; 4]), 0)
+    };
+    assert_eq!(last(false), Err(StoreError::NoRoomYet), "others end");
+    assert_eq!(last(true), Err(StoreError::NoSpace));
+}
+
 /// Notes are bounded by the journal, because every checkpoint carries all of them.
 #[test]
 fn notes_have_their_bound() {

@@ -125,7 +125,8 @@ impl Operate for CompletenessOperation {
     fn start(&mut self, cx: &mut Context<'_>) -> Looking {
         let (view, geometry) = (cx.views.view(self.write.group), cx.views.geometry(self.write.group));
         self.asked = participants(&geometry, view.writers(), &self.write);
-        match self.asked.is_empty() {
+        // One that has a record is decided by that, which is settled like any other.
+        match self.asked.is_empty() || self.write.link.is_some() {
             true => self.end(Completeness::Unknown),
             false => self.ask(cx),
         }
@@ -196,6 +197,7 @@ mod tests {
             span: Span { volume: VolumeId(volume), lba, count: 1 },
             stamp: Stamp(1),
             scope: Scope::Row,
+            link: None,
         };
         let are = |newer: &[WriteId]| Looks::are_of(newer, GroupId(1), span);
         assert!(are(&[write(1, 8, 3), write(1, 9, 3)]));

@@ -1,5 +1,6 @@
 //! The line in which a coordinator's requests pass one after the other, and the locks that it gives back.
 
+use super::links::Links;
 use super::stamps::Stamps;
 use crate::netraid::order::locks::{Locks, Place, Wish};
 use crate::netraid::outcome::OperationId;
@@ -30,6 +31,7 @@ pub(crate) struct Leaving<'a> {
     pub(crate) now: Time,
     pub(crate) stamps: &'a mut Stamps,
     pub(crate) gates: &'a mut Gates,
+    pub(crate) links: &'a mut Links,
 }
 
 impl Gates {

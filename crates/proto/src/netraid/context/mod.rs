@@ -8,6 +8,7 @@
 //! | [`computations`] | what operations have computed by others |
 //! | [`decisions`] | the fates of writes that members are still to be told (the lazy decision of `2pcw`) |
 //! | [`gates`] | the line in which requests pass one after the other, locks that are given back |
+//! | [`links`] | where records of parts that are decided together lie, and which addresses are free |
 //! | [`stamps`] | the clock of stamps, this gateway's own writes, writes being settled |
 //! | [`choice`] | how fast bricks are, and by which policy reads are served |
 
@@ -17,5 +18,6 @@ pub(crate) mod choice;
 pub(crate) mod computations;
 pub(crate) mod decisions;
 pub(crate) mod gates;
+pub(crate) mod links;
 pub(crate) mod stamps;
 pub(crate) mod views;

@@ -19,6 +19,11 @@ impl Stamps {
         self.clock = Some(clock);
     }
 
+    /// The number of its writer.
+    pub(crate) fn writer(&self) -> Option<u16> {
+        self.clock.as_ref().map(StampClock::writer)
+    }
+
     /// A new stamp for a write, whose stamp was `before` so far. Operations that write begin only once there is a clock.
     pub(crate) fn begin_write(&mut self, now: Time, before: Stamp) -> Stamp {
         self.own.remove(&before);

@@ -51,6 +51,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// Whose only attempt has this stamp.
+    pub(crate) fn under(stamp: Stamp) -> Writer {
+        Writer { stamp, ..Writer::default() }
+    }
+
     /// Begins an attempt, under a stamp that is later than all that this gateway has seen.
     pub(crate) fn begin(&mut self, stamps: &mut Stamps, now: Time) {
         self.stamp = stamps.begin_write(now, self.stamp);
@@ -102,8 +107,12 @@ impl Writer {
         Duration::from_micros((1000 + 100 * u64::from(self.spread())) << self.refusals.min(7))
     }
 
-    /// 0 to 15, by the stamp.
     fn spread(&self) -> u32 {
-        (self.stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as u32
+        spread(self.stamp)
     }
+}
+
+/// 0 to 15, by a stamp: tells writers apart that refused each other.
+pub(crate) fn spread(stamp: Stamp) -> u32 {
+    (stamp.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as u32
 }

@@ -6,6 +6,7 @@ use super::disk::{Disk, Noting};
 use super::outcomes::Outcomes;
 use crate::netraid::atomicity::two_phase;
 use crate::netraid::atomicity::two_phase::seals::{Note, Seals};
+use crate::netraid::link;
 use base::{Payload, Stamp};
 use wire::disk::{Blocks, StoreError};
 use wire::{Fate, Message, WriteId};
@@ -68,16 +69,25 @@ impl Fates {
         (write, width): (WriteId, u8),
         result: Result<Blocks, StoreError>,
     ) -> Verdict {
+        let by_stamps = |blocks: &Blocks| match blocks.unreadable.is_empty() {
+            true => two_phase::member::fate_by_stamps(&write, width, &blocks.stamps),
+            false => Some(Fate::Unreadable),
+        };
+        let took_effect = result.as_ref().is_ok_and(|blocks| by_stamps(blocks) == Some(Fate::Committed));
         let fate = match result {
             _ if is_staged => Some(Fate::Prepared),
-            _ if outcomes.has_applied(write.stamp) => Some(Fate::Committed),
+            // A member may have refused it while it caught up, and got the blocks since.
+            _ if took_effect || outcomes.has_applied(write.stamp) => Some(Fate::Committed),
             _ if self.seals.has(write.stamp) => None,
             // It can say, but not now.
             Err(StoreError::Busy) => return Verdict::Later,
             Err(_) => Some(Fate::Unreadable),
-            Ok(blocks) if !blocks.unreadable.is_empty() => Some(Fate::Unreadable),
-            Ok(blocks) => two_phase::member::fate_by_stamps(&write, width, &blocks.stamps),
+            Ok(blocks) => by_stamps(&blocks),
         };
+        // Of a record nothing follows from what is not remembered: it is of no request, and others rest on what is said of it.
+        if fate == Some(Fate::Unreadable) && write.span.lba >= link::RECORDS {
+            return Verdict::Tell(Fate::Unreadable);
+        }
         // What the blocks show took effect. For the rest a seal may have been here, and be part of the floor by now.
         let fate = fate.filter(|fate| *fate != Fate::Unreadable || write.stamp > self.seals.floor());
         // Newer writes wiped its traces; but what took effect here lately is remembered.

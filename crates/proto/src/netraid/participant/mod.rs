@@ -578,6 +578,11 @@ impl Participant {
         self.writes.undecided().iter().filter(long).map(|pending| pending.prepare.write)
     }
 
+    /// Whether a write is under way here, and not decided.
+    pub fn is_undecided(&self, write: &WriteId) -> bool {
+        self.writes.undecided().get(&WriteKey::of(write)).is_some()
+    }
+
     /// Writes that are staged and not decided.
     pub fn in_doubt(&self) -> usize {
         self.writes.undecided().iter().filter(|pending| pending.is_staged()).count()

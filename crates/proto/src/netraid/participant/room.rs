@@ -89,7 +89,7 @@ mod tests {
 
     fn write(stamp: u64) -> WriteId {
         let span = Span { volume: VolumeId(1), lba: 0, count: 1 };
-        WriteId { group: GROUP, span, stamp: Stamp(stamp), scope: Scope::Row }
+        WriteId { group: GROUP, span, stamp: Stamp(stamp), scope: Scope::Row, link: None }
     }
 
     fn at(ms: u64) -> Time {

@@ -180,7 +180,12 @@ impl Writes {
         }
         let found = result.expect("checked");
         if prepare.change.keeps_other_stamps() && !found.inherited.is_empty() {
-            return self.copy_up(at, key, copy_ups, &found);
+            // Who catches up may inherit what was written over meanwhile, by other units than this one. It would be copied up with it, and nobody
+            // look at it again.
+            return match catches_up {
+                true => self.refuse_checked(at, key, PrepareOutcome::Unreadable),
+                false => self.copy_up(at, key, copy_ups, &found),
+            };
         }
         let old = prepare.want_delta.then(|| old_content(prepare, found.blocks));
         self.stage(at, key, old);
@@ -371,7 +376,8 @@ impl Writes {
 
     /// Takes the place: writes that come meanwhile wait behind a place-holder, as its stamp is earlier than every real one.
     pub(super) fn hold(&mut self, disk: &mut Disk, group: GroupId, span: Span) -> WriteKey {
-        let prepare = Prepare::of(WriteId { group, span, stamp: Stamp(disk.draw()), scope: Scope::Row });
+        let prepare =
+            Prepare::of(WriteId { group, span, stamp: Stamp(disk.draw()), scope: Scope::Row, link: None });
         let key = prepare.key();
         self.undecided.insert(Pending { prepare, state: State::Mending });
         key

@@ -17,7 +17,7 @@ use crate::netraid::outcome::{Fetched, OldRow};
 use base::{GroupId, Payload, Stamp, VolumeId};
 use code::{Code, Computation};
 use std::sync::Arc;
-use wire::{Change, GroupView, Scope, SmallWrites, Span, WriteId};
+use wire::{Change, GroupView, Link, Scope, SmallWrites, Span, WriteId};
 
 /// What a write puts there.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub(crate) struct Path {
     scope: Scope,
     content: Content,
     base: Option<Stamp>,
+    /// The record that decides it with others.
+    link: Option<Link>,
     /// The parity of whole rows, which is the same in each attempt.
     parity: Option<Vec<Payload>>,
     small_writes: SmallWrites,
@@ -84,6 +86,7 @@ impl Path {
             scope,
             content,
             base: None,
+            link: None,
             parity: None,
             small_writes: SmallWrites::Delta,
         }
@@ -103,6 +106,12 @@ impl Path {
     #[must_use]
     pub(crate) fn by(self, small_writes: SmallWrites) -> Path {
         Path { small_writes, ..self }
+    }
+
+    /// The same, decided by a record.
+    #[must_use]
+    pub(crate) fn linked(self, link: Link) -> Path {
+        Path { link: Some(link), ..self }
     }
 
     /// The way in which the old row is read did not do: the data brick is to tell the difference.
@@ -133,8 +142,8 @@ impl Path {
 
     /// As the members know an attempt under `stamp`.
     pub(crate) fn id(&self, stamp: Stamp) -> WriteId {
-        let Path { group, span, scope, .. } = *self;
-        WriteId { group, span, stamp, scope }
+        let Path { group, span, scope, link, .. } = *self;
+        WriteId { group, span, stamp, scope, link }
     }
 
     /// Writes to `branch` from now on.

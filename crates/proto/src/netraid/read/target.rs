@@ -64,7 +64,7 @@ impl Target {
     pub(super) fn witnesses(&self, cx: &Context<'_>, view: &GroupView) -> Slots {
         let geometry = self.geometry(cx);
         let scope = if is_mirrored(&geometry) { Scope::Row } else { Scope::Unit { index: self.data_index } };
-        let write = WriteId { group: self.group, span: self.span, stamp: Stamp::ZERO, scope };
+        let write = WriteId { group: self.group, span: self.span, stamp: Stamp::ZERO, scope, link: None };
         participants(&geometry, view.writers(), &write)
     }
 

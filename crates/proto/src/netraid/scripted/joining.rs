@@ -277,7 +277,7 @@ fn a_joining_member_without_room_makes_a_write_wait_and_a_current_one_fails_it()
 #[test]
 fn a_member_that_joins_may_ask_to_settle_and_is_asked() {
     let mut script = Script::new("raid1x3", 0b001, 0b010);
-    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row };
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row, link: None };
     script.coordinator.on_doubtful(BrickId(3), vec![write]);
     assert!(script.asked().is_empty(), "it takes no writes: the view settled them without it");
     script.coordinator.on_doubtful(BrickId(2), vec![write]);
@@ -293,7 +293,7 @@ fn a_member_that_joins_may_ask_to_settle_and_is_asked() {
 #[test]
 fn what_a_brick_reports_under_a_later_view_is_not_aborted_by_members_that_were_left_out() {
     let mut script = Script::new("raid1x3", 0b111, 0);
-    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row };
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row, link: None };
     script.coordinator.on_doubtful(BrickId(1), vec![write]);
     let asked = script.asked();
     assert_eq!(Script::slots(&asked), [0, 1, 2]);
@@ -318,7 +318,7 @@ fn what_a_brick_reports_under_a_later_view_is_not_aborted_by_members_that_were_l
 #[test]
 fn nobody_waits_for_ever_for_the_brick_that_reported_a_write() {
     let mut script = Script::new("raid1x3", 0b111, 0);
-    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row };
+    let write = WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Row, link: None };
     script.coordinator.on_doubtful(BrickId(1), vec![write]);
     let asked = script.asked();
     script.answer(&asked[2], Answer::Fate(Ok(Fate::Refused)));
@@ -361,7 +361,7 @@ fn an_attempt_that_was_aborted_can_be_settled_again_while_its_write_goes_on() {
 fn those_who_take_part_are_among_those_named() {
     let (geometry, mut write) = (
         geometry("rs-2+2"),
-        WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Unit { index: 0 } },
+        WriteId { group: GROUP, span: span(FAMILY), stamp: OLD, scope: Scope::Unit { index: 0 }, link: None },
     );
     let data = geometry.slot_of(0, 0);
     let unit = geometry.parity_slots(0).fold(Slots::one(data), |slots, (_, slot)| slots.with(slot));

@@ -5,6 +5,7 @@ mod busy;
 mod computing;
 mod gates;
 mod joining;
+mod links;
 mod moving;
 mod paused;
 mod policies;
@@ -44,7 +45,8 @@ impl Asked {
             | Message::Query { operation, .. }
             | Message::Repair { operation, .. }
             | Message::Allocation { operation, .. }
-            | Message::Lock { operation, .. } => operation,
+            | Message::Lock { operation, .. }
+            | Message::AreDecided { operation, .. } => operation,
             _ => panic!("no question: {:?}", self.message),
         })
     }

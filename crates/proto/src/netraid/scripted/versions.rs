@@ -27,7 +27,7 @@ fn reader(protocol: &str) -> Script {
 }
 
 fn newer() -> WriteId {
-    WriteId { group: GROUP, span: span(FAMILY), stamp: Stamp(9 << 40), scope: Scope::Row }
+    WriteId { group: GROUP, span: span(FAMILY), stamp: Stamp(9 << 40), scope: Scope::Row, link: None }
 }
 
 /// The member shows what was there before the newer write.

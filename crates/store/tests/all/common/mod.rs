@@ -482,7 +482,7 @@ pub fn span(volume: u64, lba: u64, count: u32) -> Span {
 }
 
 pub fn staged(span: Span, stamp: u64, change: Change) -> Staged {
-    let write = WriteId { group: GroupId(1), span, stamp: Stamp(stamp), scope: Scope::Row };
+    let write = WriteId { group: GroupId(1), span, stamp: Stamp(stamp), scope: Scope::Row, link: None };
     let request = RequestId { client: base::ClientId(stamp % 3), sequence: stamp };
     Staged { write, change, request, part: stamp % 2 }
 }

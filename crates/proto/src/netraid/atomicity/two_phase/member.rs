@@ -119,6 +119,7 @@ mod tests {
             span: Span { volume: VolumeId(1), lba: 0, count: 1 },
             stamp: Stamp(9 << 32),
             scope: Scope::Unit { index: 0 },
+            link: None,
         };
         let previous = vec![Stamp(3 << 32), Stamp(12 << 32)];
         let change = Change::Replace { index: 0, width: 2, previous: previous.clone() };

@@ -172,10 +172,15 @@ impl Round {
 
     /// Phase two: the write takes effect.
     pub(crate) fn commit(&self, cx: &mut Context<'_>, write: &WriteId) {
-        self.compare(cx, write.group, |_| true);
         let view = cx.views.view(write.group);
-        let slots = self.votes.keys().fold(Slots::default(), |slots, slot| slots.with(*slot));
+        let slots = self.end(cx, write);
         cx.decisions.decide(cx.now, &view, slots, write, true);
+    }
+
+    /// All are prepared, and phase two is another's. Who they are.
+    pub(crate) fn end(&self, cx: &mut Context<'_>, write: &WriteId) -> Slots {
+        self.compare(cx, write.group, |_| true);
+        self.votes.keys().fold(Slots::default(), |slots, slot| slots.with(*slot))
     }
 
     /// How long members took, or have taken so far, each beside the others; what they waited for their turn is no part of it.
