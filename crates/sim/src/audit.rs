@@ -2,7 +2,7 @@
 
 use crate::checkers::redundancy::{self, Held};
 use crate::checkers::snapshot::{self, Snapshot};
-use crate::checkers::{Violation, atomic, durable, linearizable, regular};
+use crate::checkers::{self, Violation, atomic, durable};
 use crate::history::{Operation, Register};
 use crate::options::VolumePlan;
 use crate::units::SECOND;
@@ -49,13 +49,9 @@ impl World {
         self.judge(verdict);
     }
 
-    /// Whether a register's operations were in the order that the volume's protocol promises.
     fn audit_order(&self, operations: &[Operation]) -> Result<(), Violation> {
         let plan = self.workload.plan(operations[0].register.volume());
-        match plan.protocol.atomicity.is_linearizable() {
-            true => linearizable::check(operations),
-            false => regular::check(operations),
-        }
+        checkers::check_order(plan.protocol, operations)
     }
 
     /// What was read from each register at the end.

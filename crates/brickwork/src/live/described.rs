@@ -14,7 +14,7 @@ use model::drive::DriveOptions;
 use model::host::Work;
 use proto::heads::Policy;
 use sim::timed::{
-    self, BrickSpec, Buses, Conditions, Incident, Length, Lived, Scheme, Window, Worked, WriteRelease,
+    self, BrickSpec, Buses, Conditions, Incident, Length, Lived, Scheme, Victim, Window, Worked, WriteRelease,
 };
 use std::time::{Duration, Instant};
 use wire::ReadPolicy;
@@ -335,9 +335,10 @@ impl Described {
         let began = Instant::now();
         let (before, is_over_time) = (bed.spent(), self.is_over_time());
         client.measure(is_over_time);
-        let mut incidents: Vec<(Duration, u32, Incident)> = self.system.conditions.incidents.clone();
-        incidents.sort_by_key(|(at, ..)| *at);
-        for (at, brick, incident) in incidents {
+        let mut incidents: Vec<(Duration, Victim)> = self.system.conditions.incidents.clone();
+        incidents.sort_by_key(|(at, _)| *at);
+        for (at, victim) in incidents {
+            let (brick, incident) = at_brick(victim)?;
             client.sleep(at.saturating_sub(began.elapsed()));
             bed.befall(brick, incident).with_context(|| format!("brick {brick}: {incident:?}"))?;
         }
@@ -399,9 +400,10 @@ fn steady(conditions: &Conditions, times: &Times) -> Times {
     Times { warm_up: times.warm_up.max(last.unwrap_or_default()), ..*times }
 }
 
-/// Bricks are killed while they run, started while they do not, and go on while they stand still.
-fn check_incidents(incidents: &[(Duration, u32, Incident)]) -> Result<()> {
-    let mut incidents = incidents.to_vec();
+/// Bricks are killed while they run, started while they do not, and go on while they stand still. Nothing happens to gateways.
+fn check_incidents(incidents: &[(Duration, Victim)]) -> Result<()> {
+    let each = |(at, victim): &(Duration, Victim)| at_brick(*victim).map(|(brick, what)| (*at, brick, what));
+    let mut incidents = incidents.iter().map(each).collect::<Result<Vec<_>>>()?;
     incidents.sort_by_key(|(at, brick, _)| (*brick, *at));
     for of_brick in incidents.chunk_by(|(_, brick, _), (_, other, _)| brick == other) {
         let mut last = Incident::Started;
@@ -418,6 +420,13 @@ fn check_incidents(incidents: &[(Duration, u32, Incident)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn at_brick(victim: Victim) -> Result<(u32, Incident)> {
+    match victim {
+        Victim::Brick(brick, incident) => Ok((brick, incident)),
+        Victim::Gateway(gateway) => bail!("--live kills bricks only, and gateway {gateway} is to be killed"),
+    }
 }
 
 fn heads(policy: Policy) -> Result<&'static str> {

@@ -7,7 +7,7 @@ use crate::plot::{Series, Spot};
 use crate::system::{Load, System};
 use base::BLOCK_U64;
 use proto::layout::Layout;
-use sim::timed::{Arrivals, CACHED, Conditions, Length, Locality, Mix, Sizes, Spread};
+use sim::timed::{Arrivals, CACHED, Conditions, Length, Locality, Mix, Sizes, Spread, Through};
 
 /// What they depend on, beside what all experiments do.
 pub(super) const ASSUMED: &[&str] = &[
@@ -26,6 +26,10 @@ pub(super) const BRICKS: u32 = 8;
 pub(super) const RAID4: Layout = Layout::Raid4 { data: 4 };
 /// Its other layout.
 pub(super) const RAID1: Layout = Layout::Raid1 { copies: 2 };
+
+/// What is watched where something fails.
+pub(super) const JUDGED: &str = "Every message and step is checked, and in the end each block's reads and writes are to be linearizable, or under none \
+     a regular register: what a dead writer left may be seen and gone again.";
 
 /// Figures of a point.
 pub(super) const FIGURES: &[&str] = &["requests_per_second", "response_ms"];
@@ -85,6 +89,19 @@ impl Driven {
         }
     }
 
+    /// One client that reads and writes blocks on disks that rotate, while something fails: so few that what is left can serve all.
+    pub(super) fn failing(bed: Bed<'_>, protocol: &'static str, scale: Scale) -> Driven {
+        // A quick run asks for less.
+        let share = if scale == Scale::Quick { 0.2 } else { 1.0 };
+        let per_second = bed.parameters.number("crash_per_second") * share;
+        Driven {
+            disks: Disks::Rotating,
+            request: Request::Block,
+            is_cached: true,
+            ..Driven::one_client(bed, protocol, RAID4, (per_second, 0.5))
+        }
+    }
+
     /// As a job.
     pub(super) fn system(self, bed: Bed<'_>, scale: Scale) -> System {
         let count = |name: &str| bed.parameters.count(name);
@@ -102,7 +119,9 @@ impl Driven {
                 client_link_us: self.client_link_us,
             },
         );
-        cluster.machines.to_holders = topology == Topology::Gateway && self.request == Request::FirstUnit;
+        if topology == Topology::Gateway && self.request == Request::FirstUnit {
+            cluster.machines.through = Through::Holders;
+        }
         let protocol = self.protocol.parse().unwrap_or_else(|error| panic!("{error}"));
         let placement = bed.parameters.text("placement").parse();
         let conditions = Conditions {

@@ -9,6 +9,7 @@ mod contention;
 mod counted;
 mod crash;
 mod driven;
+mod failover;
 mod fig10;
 mod fig11;
 mod fig12;
@@ -35,5 +36,6 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(atomicity::Atomicity),
         Box::new(contention::Contention),
         Box::new(crash::Crash),
+        Box::new(failover::Failover),
     ]
 }

@@ -4,7 +4,7 @@
 
 use crate::parameters::Parameters;
 use model::drive::{self, DriveModel};
-use sim::timed::{BrickSpec, Buses, Cluster, Machines, Network, Scheme, WriteRelease};
+use sim::timed::{BrickSpec, Buses, Cluster, Machines, Network, Scheme, Through, WriteRelease};
 use std::sync::Arc;
 
 /// What every experiment depends on.
@@ -185,7 +185,7 @@ impl Bed<'_> {
         let machines = match topology {
             Topology::Direct => Machines::default(),
             Topology::Gateway | Topology::Coordinator | Topology::Amongst => {
-                Machines { clients, gateways_on_bricks, to_holders: false }
+                Machines { clients, gateways_on_bricks, through: Through::All }
             }
         };
         Cluster {

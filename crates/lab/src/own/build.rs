@@ -15,7 +15,8 @@ use model::host::Machine;
 use proto::heads::Policy;
 use proto::layout::Layout;
 use sim::timed::{
-    BrickSpec, Buses, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, WriteRelease,
+    BrickSpec, Buses, Cluster, Conditions, Groups, Hosts, Incident, Length, Network, Scheme, Victim,
+    WriteRelease,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ fn conditions(source: &Source, form: &Form) -> Result<Conditions, LabError> {
             let why = format!("there is no brick {}; the first is 0", said.brick);
             return Err(source.wrong(&format!("incident.{at}.brick"), why));
         }
-        Ok((Duration::from_secs_f64(at_s), said.brick, what))
+        Ok((Duration::from_secs_f64(at_s), Victim::Brick(said.brick, what)))
     };
     let seconds = |field: &str, value: Option<f64>, least: f64| {
         let checked = value.map(|seconds| number(source, field, seconds, [least, 1e9]));

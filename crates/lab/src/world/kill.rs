@@ -4,7 +4,7 @@ use crate::cell::{Cell, Row};
 use crate::claim::{Claim, shape};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Point, Runs, Scale, Table};
-use crate::killing::{self, FIGURES, Killing, NOTE};
+use crate::killing::{self, FIGURES, Killed, Killing, NOTE};
 use crate::parameters::Parameters;
 use crate::plot::Chart;
 use crate::system::{Load, System};
@@ -58,7 +58,7 @@ impl Experiment for Kill {
     }
 
     fn charts(&self, _: &Table, runs: &[Runs]) -> Vec<Chart> {
-        killing::charts(self.id(), "read_policy", runs)
+        killing::charts((self.id(), killing::BRICK_AWAY), "read_policy", runs)
     }
 
     fn notes(&self) -> Vec<String> {
@@ -89,5 +89,5 @@ fn killing(parameters: &Parameters, scale: Scale, policy: &str) -> Killing {
     let load = Load::Open { per_second, arrivals: Arrivals::Poisson, mix };
     let length = Length { warmup: 0, requests: 0 };
     let system = System { cluster, load, length, conditions: Conditions::default(), drives };
-    Killing { system, brick: 1 }
+    Killing { system, killed: Killed::Brick(1) }
 }

@@ -16,6 +16,9 @@ pub mod redundancy;
 pub mod regular;
 pub mod snapshot;
 
+use crate::history::Operation;
+use wire::Protocol;
+
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Violation {
@@ -27,6 +30,14 @@ impl Violation {
     /// A violation that `checker` found.
     pub fn new(checker: &'static str, what: impl Into<String>) -> Violation {
         Violation { checker, what: what.into() }
+    }
+}
+
+/// Whether a register's operations were in an order that a volume of this protocol promises.
+pub(crate) fn check_order(protocol: Protocol, operations: &[Operation]) -> Result<(), Violation> {
+    match protocol.atomicity.is_linearizable() {
+        true => linearizable::check(operations),
+        false => regular::check(operations),
     }
 }
 

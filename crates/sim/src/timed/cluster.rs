@@ -33,13 +33,25 @@ pub struct Cluster {
 /// Which machines there are beside those of bricks, and who stands on them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Machines {
-    /// Machines of clients, which are attached to all gateways over the network, and ask through them in turn. Where there are none, a
-    /// client is part of its gateway's process, or its way to the gateway counts for nothing.
+    /// Machines of clients, which are attached to gateways over the network. Where there are none, a client is part of its gateway's process, or
+    /// its way to the gateway counts for nothing.
     pub clients: u32,
-    /// Whether clients ask through the gateway on the machine that has the first block of what they ask for.
-    pub to_holders: bool,
+    /// Through which gateway they ask, where the volume's data path does not say so.
+    pub through: Through,
     /// Whether gateways stand on bricks' machines: the first on the first brick's, and so on.
     pub gateways_on_bricks: bool,
+}
+
+/// Through which gateway a client asks that has a machine of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Through {
+    /// Through all in turn.
+    #[default]
+    All,
+    /// Through the one on the machine that has the first block of what it asks for.
+    Holders,
+    /// Through one, as long as that one lives: the first machine's through the first gateway, and so on.
+    One,
 }
 
 /// A cache that holds whatever is read from the beginning.

@@ -1,10 +1,10 @@
-//! Under which conditions a cluster is measured: its volumes' layout, what happens to its bricks, who watches; and what
+//! Under which conditions a cluster is measured: its volumes' layout, what happens to its bricks and gateways, who watches; and what
 //! is seen of it from moment to moment.
 
 use super::measured::Times;
 use super::routes::Spread;
 use super::sharing::Sharing;
-use crate::checkers::{Violation, bytes};
+use crate::checkers::{self, Violation, bytes};
 use crate::history::{History, Kind, Operation, Register};
 use ::bytes::BytesMut;
 use base::{BLOCK, Payload, Time};
@@ -25,6 +25,17 @@ pub enum Incident {
     Continued,
 }
 
+/// To whom something happens, and what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// One of the cluster's bricks.
+    Brick(u32, Incident),
+    /// A gateway is killed, and with it the clients that are part of its process: what these had asked stays unanswered, and those of the other
+    /// gateways ask in their place. Clients on machines of their own go on through another gateway. Gateways come back under other ids only, and
+    /// none does here.
+    Gateway(u32),
+}
+
 /// The conditions of a run. Times count from the beginning of its load.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Conditions {
@@ -41,14 +52,14 @@ pub struct Conditions {
     /// Whether it is counted what crosses the machines' memories, from half of so long after the warm-up until so long after the
     /// last answer: requests are asked one at a time, and all is quiet then.
     pub counts_crossings: Option<Duration>,
-    /// When what happens to which brick.
-    pub incidents: Vec<(Duration, u32, Incident)>,
+    /// When what happens to whom.
+    pub incidents: Vec<(Duration, Victim)>,
     /// Whether requests are for whole blocks, all those that they touch: as real daemons are asked where every block is checked.
     pub are_blocks: bool,
     /// Requests that are outstanding at a time where they come whatever became of those before: further ones wait until one is
     /// answered, and their time counts from when they came. Any number when absent.
     pub outstanding_max: Option<u32>,
-    /// Whether all checkers watch: each message and step, and in the end what clients wrote and read.
+    /// Whether all checkers watch: each message and step, and in the end what clients wrote and read, by what the protocol promises.
     pub is_judged: bool,
     /// Requests are counted by intervals of this length; not at all when it is zero.
     pub window: Duration,
@@ -105,8 +116,8 @@ impl Windows {
 }
 
 /// What clients wrote and read, for the checkers.
-#[derive(Default)]
 pub(super) struct Witness {
+    protocol: Protocol,
     history: History,
 }
 
@@ -135,6 +146,11 @@ impl Seen {
 }
 
 impl Witness {
+    /// Of volumes with that protocol.
+    pub(super) fn new(protocol: Protocol) -> Witness {
+        Witness { protocol, history: History::default() }
+    }
+
     /// A write goes out: what it writes.
     pub(super) fn content(&mut self, seen: Seen) -> Payload {
         let mut bytes = BytesMut::zeroed(seen.blocks as usize * BLOCK);
@@ -171,11 +187,9 @@ impl Witness {
         Ok(())
     }
 
-    /// Whether each block behaved as one that is read and written in some order.
+    /// Whether each block was read and written in an order that the protocol promises.
     pub(super) fn judge(&self) -> Result<(), Violation> {
-        self.history
-            .by_register()
-            .iter()
-            .try_for_each(|operations| crate::checkers::linearizable::check(operations))
+        let blocks = self.history.by_register();
+        blocks.iter().try_for_each(|operations| checkers::check_order(self.protocol, operations))
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum LoadEvent {
     Threads { group: u32, count: u32 },
     /// Something happens to the brick at this node.
     Incident { node: usize, incident: Incident },
+    /// The gateway at this node is killed, with the clients in its process.
+    GatewayKilled { node: usize },
     /// It has lasted long enough.
     End,
 }
@@ -249,6 +251,11 @@ impl Load {
         core::mem::take(&mut self.progress.is_warm)
     }
 
+    /// How many requests were lost with their clients.
+    pub(super) fn lost(&self) -> u64 {
+        self.requests.lost()
+    }
+
     pub(super) fn take_refused(&mut self) -> Option<String> {
         self.progress.refused.take()
     }
@@ -300,7 +307,7 @@ impl Load {
         self.measure_from(now);
         self.record.windows = Windows::new(now, conditions.window);
         self.backlog.outstanding_max = conditions.outstanding_max.map_or(usize::MAX, |most| most as usize);
-        self.record.witness = conditions.is_judged.then(Witness::default);
+        self.record.witness = conditions.is_judged.then(|| Witness::new(conditions.protocol));
         let end = conditions.end.map(|after| (now + after, LoadEvent::End));
         if let Source::Closed { outstanding, .. } = &self.arrivals.source {
             let slots = |group| (now, LoadEvent::Slots { group, count: *outstanding });
@@ -369,6 +376,18 @@ impl Load {
         free
     }
 
+    /// Clients that are part of this node are gone: nobody asks there any more, and what they had asked stays unanswered. The groups in which a slot
+    /// is free with it.
+    fn lose(&mut self, node: usize) -> Vec<u32> {
+        for ports in &mut self.ports.groups {
+            ports.retain(|port| port.node != node);
+            assert!(!ports.is_empty(), "a gateway is left for each group");
+        }
+        let free = self.requests.lose(node);
+        self.end_with_the_last();
+        free
+    }
+
     /// Nothing more arrives, and nothing is open: then the run is over.
     fn end_with_the_last(&mut self) {
         let is_idle = self.requests.are_over() && self.backlog.waiting.is_empty();
@@ -414,6 +433,7 @@ impl World {
                 Incident::Stopped => self.pause(node),
                 Incident::Continued => self.resume(node),
             },
+            LoadEvent::GatewayKilled { node } => self.kill_gateway(node),
             LoadEvent::End => {
                 let load = self.load.as_mut().expect("it has a load");
                 load.progress.is_over = true;
@@ -443,6 +463,17 @@ impl World {
         }
     }
 
+    /// Attached clients that kept to the gateway go to any other; clients in its process die with it, and others ask in their place.
+    fn kill_gateway(&mut self, node: usize) {
+        self.crash(node, PowerCut::ProcessOnly);
+        self.let_go_of(node);
+        let load = self.load.as_mut().expect("it has a load");
+        for group in load.lose(node) {
+            self.ask_next(group);
+            self.ask_waiting();
+        }
+    }
+
     /// Asks for what came, as far as it may.
     fn ask_waiting(&mut self) {
         let load = self.load.as_mut().expect("it has a load");
@@ -467,14 +498,14 @@ impl World {
         let load = self.load.as_mut().expect("it has a load");
         let shape = load.arrivals.grain.fit(shape);
         let ports = &load.ports.groups[group as usize];
-        let tag = load.requests.ask(came, (group, ports[0].holders), shape);
-        let turn = load.ports.turns.get_mut(group as usize).map_or(tag, |turn| {
+        let turn = load.ports.turns.get_mut(group as usize).map_or(load.requests.next_tag(), |turn| {
             *turn += 1;
             *turn
         });
         let grain = load.arrivals.grain;
         let sector = load.arrivals.place(shape.sector);
         let port = *load.ports.routes.port(ports, turn, sector / grain.block_sectors());
+        let tag = load.requests.ask(came, (group, port), shape);
         let [offset, length] =
             [sector, u64::from(shape.count)].map(|sectors| grain.in_protocol(sectors * SECTOR_BYTES));
         let (io, payload) = if shape.is_write {

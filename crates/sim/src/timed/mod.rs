@@ -36,9 +36,9 @@ use crate::world::{Kind, World};
 use base::{BrickId, NodeId, StreamId, Time};
 pub use cluster::{
     BrickSpec, Buses, CACHED, ClaimOptions, Cluster, ClusterError, Groups, Hosts, Machines, Network, Scheme,
-    WriteRelease,
+    Through, WriteRelease,
 };
-pub use conditions::{Conditions, Incident, Window};
+pub use conditions::{Conditions, Incident, Victim, Window};
 pub(crate) use crossed::Class;
 pub use crossed::{Crossed, Crossings};
 pub(crate) use grain::Grain;
@@ -60,6 +60,7 @@ use routes::Routes;
 pub use routes::Spread;
 pub use sharing::{Served, Sharing, VolumeSpec};
 pub use source::Arriving;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use thiserror::Error;
 pub use threads::Threads;
@@ -101,6 +102,8 @@ pub struct Lived {
     pub windows: Vec<Window>,
     /// What each volume was served in each interval; where streams share bricks.
     pub served: Vec<Vec<Served>>,
+    /// Requests that were not answered before their clients died, each with its gateway.
+    pub lost: u64,
     /// What a checker found, if any watched.
     pub violation: Option<Violation>,
     /// What processors did while it was measured, where they take time.
@@ -191,7 +194,7 @@ fn check_conditions(
             return refuse("several volumes on its bricks, and a load that is neither open nor of threads");
         }
     }
-    let Machines { clients, to_holders, gateways_on_bricks } = cluster.machines;
+    let Machines { clients, through, gateways_on_bricks } = cluster.machines;
     if clients > 0 && cluster.hosts.is_some() {
         return refuse("machines of clients, and processors that take time");
     }
@@ -199,7 +202,7 @@ fn check_conditions(
         return refuse("machines of clients, and several volumes on its bricks");
     }
     let is_one_a_brick = gateways_on_bricks && cluster.gateways as usize == cluster.bricks.len();
-    if to_holders && !(is_one_a_brick && clients > 0 && cluster.groups.0.len() == 1) {
+    if through == Through::Holders && !(is_one_a_brick && clients > 0 && cluster.groups.0.len() == 1) {
         return refuse("clients that go to holders, and bricks without a gateway each, or several volumes");
     }
     if conditions.spread.is_some() && (cluster.groups.0.len() != 1 || conditions.sharing.is_some()) {
@@ -208,13 +211,34 @@ fn check_conditions(
     if !conditions.incidents.is_empty() && release != WriteRelease::Nvram {
         return refuse("incidents, and writes that leave when disks have them: a disk may be away");
     }
-    if let Some((_, brick, _)) =
-        conditions.incidents.iter().find(|(_, brick, _)| !is_grouped(cluster, *brick))
-    {
-        return Err(TimedError::Conditions(format!("an incident at brick {brick}, which is in no group")));
-    }
+    check_victims(cluster, conditions)?;
     if conditions.is_judged && Grain::of(workload, conditions) != Grain::Block {
         return refuse("checkers that watch requests of other sizes than whole blocks");
+    }
+    Ok(())
+}
+
+/// Whoever something happens to is there, and a gateway is left for clients.
+fn check_victims(cluster: &Cluster, conditions: &Conditions) -> Result<(), TimedError> {
+    let refuse = |why: String| Err(TimedError::Conditions(why));
+    let mut killed = BTreeSet::new();
+    for (_, victim) in &conditions.incidents {
+        match *victim {
+            Victim::Brick(brick, _) if !is_grouped(cluster, brick) => {
+                return refuse(format!("an incident at brick {brick}, which is in no group"));
+            }
+            Victim::Gateway(gateway) if gateway >= cluster.gateways => {
+                return refuse(format!("an incident at gateway {gateway}, which does not exist"));
+            }
+            Victim::Gateway(gateway) => _ = killed.insert(gateway),
+            Victim::Brick(..) => {}
+        }
+    }
+    if killed.len() == cluster.gateways as usize {
+        return refuse("all gateways killed: nobody is left to ask".to_owned());
+    }
+    if !killed.is_empty() && conditions.sharing.is_some() {
+        return refuse("a gateway killed, and volumes that are asked through some gateways only".to_owned());
     }
     Ok(())
 }
@@ -418,7 +442,7 @@ impl Timed {
         self.world.judge(verdict);
         let (windows, violation) = (self.load().windows(), self.world.judges.take_violation());
         let now = Time(self.world.time.now_ns());
-        let served = self.load().served(now);
+        let (served, lost) = (self.load().served(now), self.load().lost());
         let worked = self.worked().since(&self.before.worked);
         let done = self.done();
         let crossings = match conditions.counts_crossings {
@@ -432,6 +456,7 @@ impl Timed {
             measured: self.finish(scheme, (now, done)),
             windows,
             served,
+            lost,
             violation,
             worked,
             crossings,
@@ -443,13 +468,23 @@ impl Timed {
         self.world.physics.wires().expect("a world in which things take time").count();
     }
 
-    /// What happens to bricks, from now on.
+    /// What happens to bricks and gateways, from now on.
     fn schedule(&mut self, now: Time, conditions: &Conditions) {
-        for &(after, brick, incident) in &conditions.incidents {
-            let number = self.placed.order.iter().position(|at| *at == brick as usize);
-            let id = number.map(|number| NodeId::Brick(BrickId(number as u32 + 1)));
-            if let Some(node) = id.and_then(|id| self.world.nodes.slot(id)) {
-                self.world.time.at((now + after).0, Event::Load(LoadEvent::Incident { node, incident }));
+        let gateways = self.world.nodes.matching(|node| matches!(node.kind(), Kind::Gateway(..)));
+        for &(after, victim) in &conditions.incidents {
+            let event = match victim {
+                Victim::Brick(brick, incident) => {
+                    let number = self.placed.order.iter().position(|at| *at == brick as usize);
+                    let id = number.map(|number| NodeId::Brick(BrickId(number as u32 + 1)));
+                    let node = id.and_then(|id| self.world.nodes.slot(id));
+                    node.map(|node| LoadEvent::Incident { node, incident })
+                }
+                Victim::Gateway(gateway) => {
+                    Some(LoadEvent::GatewayKilled { node: gateways[gateway as usize] })
+                }
+            };
+            if let Some(event) = event {
+                self.world.time.at((now + after).0, Event::Load(event));
             }
         }
     }
@@ -487,7 +522,7 @@ impl Timed {
             self.world.create_volume(&plan).map_err(failed)?;
             let holders = self.spread.map_or(holders, |_| u32::from(plan.layout.copies()));
             self.open((number, holders), &plan.name, &gateways)?;
-            if self.machines.to_holders {
+            if self.machines.through == Through::Holders {
                 let map = self.map_of(plan.name)?;
                 self.load().routes().go_to_holders(&map, plan.layout);
             }
@@ -508,11 +543,16 @@ impl Timed {
             ports.push(Port { node: *node, door, holders });
         }
         if self.machines.clients > 0 {
-            let nodes: Vec<usize> = match self.roams {
-                true => (0..self.machines.clients).map(|machine| self.attach(machine, None, name)).collect(),
-                false => {
-                    let ends = (0..self.machines.clients)
-                        .flat_map(|machine| gateways.iter().map(move |at| (machine, Some(*at))));
+            let machines = 0..self.machines.clients;
+            let nodes: Vec<usize> = match (self.roams, self.machines.through) {
+                (true, _) => machines.map(|machine| self.attach(machine, None, name)).collect(),
+                (false, Through::One) => {
+                    let first = |machine: u32| gateways[machine as usize % gateways.len()];
+                    machines.map(|machine| self.attach(machine, Some(first(machine)), name)).collect()
+                }
+                (false, Through::All | Through::Holders) => {
+                    let ends =
+                        machines.flat_map(|machine| gateways.iter().map(move |at| (machine, Some(*at))));
                     ends.map(|(machine, gateway)| self.attach(machine, gateway, name)).collect()
                 }
             };
@@ -535,7 +575,7 @@ impl Timed {
         Ok(())
     }
 
-    /// A client on a machine, which does not run yet, and will be attached to this gateway alone, if to any.
+    /// A client on a machine, which does not run yet, and will be attached to this gateway alone while that one lives, if to any.
     fn attach(&mut self, machine: u32, gateway: Option<usize>, volume: &str) -> usize {
         let node = self.world.add_client(volume.to_owned());
         if let Some(gateway) = gateway {
@@ -642,9 +682,7 @@ impl Timed {
 
     fn duplicates(&mut self) -> u64 {
         let gateways = self.world.nodes.matching(|node| matches!(node.id(), NodeId::Gateway(_)));
-        let of =
-            |node: usize| self.world.nodes[node].gateway().map(|gateway| gateway.traffic().duplicate_answers);
-        gateways.into_iter().filter_map(of).sum()
+        gateways.into_iter().map(|node| self.world.nodes[node].duplicate_answers()).sum()
     }
 
     /// What processors have done until now.

@@ -3,6 +3,7 @@
 use super::cluster::WriteRelease;
 use super::conditions::Seen;
 use super::grain::Grain;
+use super::load::Port;
 use super::workload::Shape;
 use base::{HashMap, Time};
 use std::collections::VecDeque;
@@ -12,6 +13,8 @@ use std::collections::VecDeque;
 struct Asked {
     born: Time,
     group: u32,
+    /// The node that was asked.
+    node: usize,
     /// The blocks in the group's volume: the first, and how many.
     block: u64,
     blocks: u64,
@@ -43,13 +46,15 @@ pub(super) struct Requests {
     /// Writes that are not on all disks yet, by group and block, in the order in which they were asked.
     writing: HashMap<(u32, u64), VecDeque<u64>>,
     last_tag: u64,
+    /// Whose clients died before the answer.
+    lost: Vec<Seen>,
 }
 
 impl Requests {
     pub(super) fn new(release: WriteRelease, grain: Grain) -> Requests {
         let (open, writing) = (HashMap::default(), HashMap::default());
         let lasts_to_disks = release != WriteRelease::Nvram;
-        Requests { release, lasts_to_disks, grain, open, writing, last_tag: 0 }
+        Requests { release, lasts_to_disks, grain, open, writing, last_tag: 0, lost: Vec::new() }
     }
 
     /// From now on writes are open until all disks have them.
@@ -74,12 +79,19 @@ impl Requests {
         Some(format!("{} are open, the oldest is {oldest:?}", unanswered().count()))
     }
 
-    /// Takes a request up: its tag.
-    pub(super) fn ask(&mut self, now: Time, (group, holders): (u32, u32), shape: Shape) -> u64 {
-        self.last_tag += 1;
+    /// The tag of the request that is taken up next.
+    pub(super) fn next_tag(&self) -> u64 {
+        self.last_tag + 1
+    }
+
+    /// Takes a request up that goes there: its tag.
+    pub(super) fn ask(&mut self, now: Time, (group, port): (u32, Port), shape: Shape) -> u64 {
+        self.last_tag = self.next_tag();
+        let Port { node, holders, .. } = port;
         let asked = Asked {
             born: now,
             group,
+            node,
             block: shape.sector / self.grain.block_sectors(),
             blocks: u64::from(shape.count).div_ceil(self.grain.block_sectors()),
             is_write: shape.is_write,
@@ -101,9 +113,27 @@ impl Requests {
         Some(Seen { tag, group, block, blocks, is_write, born })
     }
 
-    /// All that are not answered, in the order in which they were asked.
+    /// All that are not answered: those that are lost, and the others in the order in which they were asked.
     pub(super) fn unanswered(&self) -> Vec<Seen> {
-        let unanswered = self.open.iter().filter(|(_, asked)| !asked.is_answered);
+        self.lost.iter().copied().chain(self.waiting(|_| true)).collect()
+    }
+
+    /// Those that were asked at this node and are not answered will not be. The group of each.
+    pub(super) fn lose(&mut self, node: usize) -> Vec<u32> {
+        let lost = self.waiting(|asked| asked.node == node);
+        lost.iter().for_each(|seen| _ = self.open.remove(&seen.tag));
+        let groups = lost.iter().map(|seen| seen.group).collect();
+        self.lost.extend(lost);
+        groups
+    }
+
+    /// How many are lost.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.len() as u64
+    }
+
+    fn waiting(&self, is_meant: impl Fn(&Asked) -> bool) -> Vec<Seen> {
+        let unanswered = self.open.iter().filter(|(_, asked)| !asked.is_answered && is_meant(asked));
         let mut tags: Vec<u64> = unanswered.map(|(tag, _)| *tag).collect();
         tags.sort_unstable();
         tags.into_iter().filter_map(|tag| self.seen(tag)).collect()

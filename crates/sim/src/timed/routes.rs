@@ -46,8 +46,8 @@ fn extent_blocks(layout: Layout) -> u64 {
 /// How clients with machines of their own reach the volume.
 #[derive(Default)]
 pub(super) struct Routes {
-    /// Machines of clients, each of which has a port at each gateway, or one that finds its gateways; none where each port is a session of its
-    /// gateway.
+    /// Machines of clients, each of which has a port at each gateway, or one that keeps to a gateway or finds its gateways; none where each port is
+    /// a session of its gateway.
     machines: u64,
     /// Where blocks are, if they are asked for through the gateway on the machine that has them.
     places: Option<Places>,

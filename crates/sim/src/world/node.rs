@@ -35,12 +35,20 @@ pub(crate) struct Node {
     is_gone: bool,
     bay: Option<Bay>,
     shelves: Vec<ShelfDisk>,
-    /// What its disks' heads did, and its caches hit, in runs that are over.
-    past: (Served, u64),
+    past: Past,
     clock: Clock,
     /// The only gateway that it is connected with, where it was told one.
     gateway: Option<NodeId>,
     process: Option<Process>,
+}
+
+/// What a node did in runs that are over.
+#[derive(Default)]
+struct Past {
+    /// Its disks' heads.
+    served: Served,
+    cache_hits: u64,
+    duplicate_answers: u64,
 }
 
 /// What a node is while it runs.
@@ -81,7 +89,7 @@ impl Node {
             is_gone: false,
             bay: None,
             shelves: Vec::new(),
-            past: (Served::default(), 0),
+            past: Past::default(),
             clock,
             gateway: None,
             process: None,
@@ -91,6 +99,11 @@ impl Node {
     /// From now on it goes to no other gateway.
     pub(crate) fn keep_to(&mut self, gateway: NodeId) {
         self.gateway = Some(gateway);
+    }
+
+    /// It may go to any gateway, if it kept to this one.
+    pub(super) fn let_go_of(&mut self, gateway: NodeId) -> bool {
+        self.gateway.take_if(|kept| *kept == gateway).is_some()
     }
 
     /// Whether it connects with that one, if it is told of it.
@@ -200,13 +213,19 @@ impl Node {
     /// What its disks have done in all its runs.
     pub(crate) fn served(&self) -> Served {
         let seen = self.machine().map(super::role::Brick::served).unwrap_or_default();
-        self.shelves.iter().map(ShelfDisk::served).fold(self.past.0 + seen, |sum, served| sum + served)
+        self.shelves.iter().map(ShelfDisk::served).fold(self.past.served + seen, |sum, served| sum + served)
     }
 
     /// Blocks that were in its caches in all its runs.
     pub(crate) fn cache_hits(&self) -> u64 {
         let stores = self.machine().map_or(&[][..], |machine| machine.stores());
-        self.past.1 + stores.iter().map(|store| store.stats().reads.cache_hits).sum::<u64>()
+        self.past.cache_hits + stores.iter().map(|store| store.stats().reads.cache_hits).sum::<u64>()
+    }
+
+    /// Answers to reads that were answered before, in all its runs; only gateways get any.
+    pub(crate) fn duplicate_answers(&mut self) -> u64 {
+        let now = self.gateway().map_or(0, |gateway| gateway.traffic().duplicate_answers);
+        self.past.duplicate_answers + now
     }
 
     /// Slots of which some store of it has journalled content that is not at its final place; none where there are none.
@@ -281,7 +300,11 @@ impl Node {
     /// Its process is gone; gateways and clients come back under other ids only.
     pub(super) fn stop(&mut self) {
         let seen = self.machine().map(super::role::Brick::served).unwrap_or_default();
-        self.past = (self.past.0 + seen, self.cache_hits());
+        self.past = Past {
+            served: self.past.served + seen,
+            cache_hits: self.cache_hits(),
+            duplicate_answers: self.duplicate_answers(),
+        };
         self.process = None;
         self.life += 1;
         self.is_gone = matches!(self.kind, Kind::Gateway(..) | Kind::Client(..));

@@ -1,9 +1,9 @@
 //! How packets travel, and how connections come and go.
 
-use super::World;
 use super::event::{Event, Input};
 use super::net::{Pair, pair};
 use super::physics::timed::{Coded, Parcel};
+use super::{Kind, World};
 use crate::timed::Class;
 use crate::units::{MS, SECOND};
 use base::NodeId;
@@ -101,6 +101,17 @@ impl World {
         if !self.nodes[target].is_gone() && self.physics.net_mut().want(node, target) {
             let delay_ns = self.physics.draw().between(MS / 5, 2 * MS);
             self.try_connect(pair(node, target), delay_ns);
+        }
+    }
+
+    /// Clients that kept to a gateway, which is gone, connect with all that run.
+    pub(crate) fn let_go_of(&mut self, gateway: usize) {
+        let gone = self.nodes[gateway].id();
+        let others = self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)));
+        for client in 0..self.nodes.len() {
+            if self.nodes[client].let_go_of(gone) {
+                others.iter().for_each(|other| self.want(client, self.nodes[*other].id()));
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use model::drive::DriveModel;
 use sim::timed::{
     self, Arrival, BrickSpec, Cluster, Conditions, Crossed, Crossings, Length, Machines, Network, Scheme,
-    Workload, WriteRelease,
+    Through, Workload, WriteRelease,
 };
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn who_coordinates_a_small_write_by_rmw_computes_its_parity() {
     assert_eq!((direct.slot(1), direct.slot(PARITY)), ([1, 1, 2, 0, 4], [1, 1, 2, 0, 4]));
     let gw = crossed("raid4-4+1", "gw,ts,2pcw,rmw", 1, (1, 1, true));
     assert_eq!((gw.client(), gw.gateway(), gw.total()), ([1, 0, 0, 0, 2], [2, 3, 0, 4, 10], 18));
-    let beside = Machines { clients: 1, gateways_on_bricks: true, to_holders: false };
+    let beside = Machines { clients: 1, gateways_on_bricks: true, through: Through::All };
     let coord = crossed_on("raid4-4+1", "coord,seq,none,rmw", beside, (1, 1, true));
     assert_eq!((coord.client(), coord.gateway(), coord.total()), (gw.client(), gw.gateway(), 18));
     // With the data brick on its own machine, neither the old unit nor the new one crosses the network.
@@ -169,7 +169,7 @@ fn who_coordinates_a_small_write_by_rmw_computes_its_parity() {
 /// The gateway beside the first brick coordinates; that brick has nothing of this write.
 #[test]
 fn a_coordinator_of_its_own_passes_on_what_it_gets() {
-    let beside = Machines { clients: 1, gateways_on_bricks: true, to_holders: false };
+    let beside = Machines { clients: 1, gateways_on_bricks: true, through: Through::All };
     let seen = crossed_on("raid4-4+1", "coord,seq,none", beside, (1, 1, true));
     assert_eq!((seen.client(), seen.gateway(), seen.slot(0)), ([1, 0, 0, 0, 2], [2, 2, 0, 0, 6], [0; 5]));
     assert_eq!((seen.slot(1), seen.slot(PARITY), seen.total()), ([1, 1, 2, 3, 2], [0, 1, 2, 3, 2], 18));
@@ -178,7 +178,7 @@ fn a_coordinator_of_its_own_passes_on_what_it_gets() {
 
 #[test]
 fn among_bricks_a_small_write_costs_least() {
-    let beside = Machines { clients: 1, gateways_on_bricks: true, to_holders: false };
+    let beside = Machines { clients: 1, gateways_on_bricks: true, through: Through::All };
     let seen = crossed_on("raid4-4+1", "amongst,ts,2pcw", beside, (1, 1, true));
     assert_eq!((seen.client(), seen.gateway()), ([1, 0, 0, 0, 2], [1, 1, 0, 0, 4]));
     assert_eq!((seen.slot(1), seen.slot(PARITY), seen.total()), ([0, 0, 2, 3, 0], [0, 1, 2, 3, 2], 14));
@@ -189,7 +189,7 @@ fn among_bricks_a_small_write_costs_least() {
 /// What a gateway and a brick on one machine say to each other stays there: as if bricks did it among themselves.
 #[test]
 fn a_gateway_on_the_data_brick_moves_least() {
-    let machines = Machines { clients: 1, gateways_on_bricks: true, to_holders: true };
+    let machines = Machines { clients: 1, gateways_on_bricks: true, through: Through::Holders };
     let seen = crossed_on("raid4-4+1", "gw,ts,2pcw", machines, (1, 1, true));
     assert_eq!((seen.client(), seen.gateway()), ([1, 0, 0, 0, 2], [1, 1, 0, 0, 4]));
     assert_eq!((seen.slot(1), seen.slot(PARITY), seen.total()), ([0, 0, 2, 3, 0], [0, 1, 2, 3, 2], 14));

@@ -5,7 +5,7 @@ use model::drive::{DriveModel, find};
 use model::host::{Costs, Kind, Work};
 use sim::timed::{
     self, Arrivals, BrickSpec, Cluster, Conditions, Hosts, Incident, Length, Lived, Locality, Mix, Network,
-    Scheme, Sizes, Workload, WriteRelease,
+    Scheme, Sizes, Victim, Workload, WriteRelease,
 };
 use std::sync::Arc;
 
@@ -118,10 +118,10 @@ fn a_brick_killed_in_its_turn_breaks_nothing() {
     let seconds = Duration::from_secs;
     let conditions = Conditions {
         incidents: vec![
-            (seconds(2), 1, Incident::Killed),
-            (seconds(6), 1, Incident::Started),
-            (seconds(8), 0, Incident::Stopped),
-            (seconds(9), 0, Incident::Continued),
+            (seconds(2), Victim::Brick(1, Incident::Killed)),
+            (seconds(6), Victim::Brick(1, Incident::Started)),
+            (seconds(8), Victim::Brick(0, Incident::Stopped)),
+            (seconds(9), Victim::Brick(0, Incident::Continued)),
         ],
         is_judged: true,
         ..Conditions::default()
@@ -131,6 +131,24 @@ fn a_brick_killed_in_its_turn_breaks_nothing() {
     let lived = timed::live_through(&cluster(1, true, 2), workload, length, &conditions, 1).expect("it runs");
     assert_eq!(lived.violation, None);
     assert_eq!(lived.measured.answered.requests, 7_000);
+}
+
+/// A gateway dies in the middle of whatever it does, and with it what its clients had asked.
+#[test]
+fn a_gateway_killed_in_its_turn_breaks_nothing() {
+    let conditions = Conditions {
+        incidents: vec![(Duration::from_secs(2), Victim::Gateway(0))],
+        is_judged: true,
+        ..Conditions::default()
+    };
+    let length = Length { warmup: 0, requests: 5_000 };
+    for is_shared in [false, true] {
+        let workload = Workload::Open { per_second: 600.0, arrivals: Arrivals::Poisson, mix: MIX };
+        let cluster = cluster(1, is_shared, 2);
+        let lived = timed::live_through(&cluster, workload, length, &conditions, 1).expect("it runs");
+        assert_eq!(lived.violation, None);
+        assert_eq!(lived.measured.answered.requests, 5_000);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use model::drive::{DriveModel, find};
 use sim::timed::{
     self, BrickSpec, CACHED, Cluster, Conditions, Length, Lived, Locality, Machines, Mix, Network, Scheme,
-    Sizes, Spread, Workload, WriteRelease,
+    Sizes, Spread, Through, Workload, WriteRelease,
 };
 use std::sync::Arc;
 
@@ -55,16 +55,16 @@ fn extents_lie_on_all_bricks_evenly() {
 
 #[test]
 fn clients_with_machines_ask_the_gateway_beside_the_data() {
-    let machines = |to_holders| Machines { clients: 2, gateways_on_bricks: true, to_holders };
+    let machines = |through| Machines { clients: 2, gateways_on_bricks: true, through };
     let one_way_ns = 1_000_000;
-    let response_ms = |to_holders| {
+    let response_ms = |through| {
         let cluster = Cluster {
             network: Network { one_way_ns, client_one_way_ns: 1_000, ..Network::default() },
-            ..cluster(constant(), machines(to_holders))
+            ..cluster(constant(), machines(through))
         };
         live(&cluster, "raid4-4+1", (1.0, 1)).measured.answered.response.mean_ms
     };
-    let (anywhere, there) = (response_ms(false), response_ms(true));
+    let (anywhere, there) = (response_ms(Through::All), response_ms(Through::Holders));
     assert!((there - ACCESS_MS).abs() < 0.1, "{there} ms where the data are");
     assert!(
         (anywhere - there - 2.0 * 7.0 / 8.0).abs() < 0.15,

@@ -4,8 +4,9 @@ use base::Time;
 use core::time::Duration;
 use model::drive::{DriveModel, DriveOptions, find};
 use sim::timed::{
-    self, Arrival, Arrivals, Arriving, BrickSpec, Cluster, Conditions, Groups, Incident, Length, Locality,
-    Measured, Mix, Scheme, Sizes, Workload, WriteRelease,
+    self, Arrival, Arrivals, Arriving, BrickSpec, Cluster, Conditions, Groups, Incident, Length, Lived,
+    Locality, Machines, Measured, Mix, Network, Scheme, Sizes, Through, TimedError, Victim, Workload,
+    WriteRelease,
 };
 use std::sync::Arc;
 
@@ -62,6 +63,12 @@ fn what_no_machine_can_be_is_refused_by_name() {
     assert!(why(|cluster| cluster.groups = Groups(vec![vec![0, 1], vec![1, 2]])).contains("disjoint groups"));
 }
 
+fn killed_and_started(brick: u32) -> Vec<(Duration, Victim)> {
+    [(2, Incident::Killed), (8, Incident::Started)]
+        .map(|(at_s, incident)| (Duration::from_secs(at_s), Victim::Brick(brick, incident)))
+        .into()
+}
+
 /// Three quick disks under an open load; the second brick dies and comes back.
 #[test]
 fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
@@ -74,7 +81,7 @@ fn a_killed_brick_breaks_nothing_and_is_missed_for_seconds_only() {
     let workload = Workload::Open { per_second: 500.0, arrivals: Arrivals::Poisson, mix };
     let seconds = Duration::from_secs;
     let conditions = Conditions {
-        incidents: vec![(seconds(2), 1, Incident::Killed), (seconds(8), 1, Incident::Started)],
+        incidents: killed_and_started(1),
         is_judged: true,
         window: seconds(1),
         ..Conditions::default()
@@ -108,7 +115,7 @@ fn parity_is_right_while_a_brick_is_away() {
     let seconds = Duration::from_secs;
     let conditions = Conditions {
         layout: Some("raid5-7+1".parse().expect("a layout")),
-        incidents: vec![(seconds(2), 3, Incident::Killed), (seconds(8), 3, Incident::Started)],
+        incidents: killed_and_started(3),
         is_judged: true,
         window: seconds(1),
         ..Conditions::default()
@@ -120,6 +127,56 @@ fn parity_is_right_while_a_brick_is_away() {
     let lived = run(open()).expect("it runs");
     assert_eq!(lived.violation, None);
     assert_eq!(lived.windows.iter().map(|window| window.requests).sum::<u64>(), 4_500);
+}
+
+/// Three quick disks under gateways of which the first is killed at 2 s, with so many machines of clients.
+fn gateway_killed(gateways: u32, machines: Machines, protocol: &str) -> Result<Lived, TimedError> {
+    let entry = find("sata-ssd").expect("the drive is in the library");
+    let drive = Arc::new(DriveModel::parse(entry.id, entry.text).expect("a sound drive"));
+    let scheme = Scheme::Policy("usual".parse().expect("a policy"));
+    let uniform = Cluster::uniform(BrickSpec::new(drive), 3, 3, scheme);
+    // Longer than between two requests, so that some are outstanding at any time.
+    let network = Network { client_one_way_ns: 1_000_000, ..Network::default() };
+    let cluster = Cluster { gateways, machines, network, ..uniform };
+    let locality = Locality::Hot { share: 1.0, space: 1e-6 };
+    let mix = Mix { reads: 0.5, sizes: Sizes::Blocks(1), locality };
+    let workload = Workload::Open { per_second: 2_000.0, arrivals: Arrivals::Poisson, mix };
+    let conditions = Conditions {
+        protocol: protocol.parse().expect("a protocol"),
+        incidents: vec![(Duration::from_secs(2), Victim::Gateway(0))],
+        is_judged: true,
+        window: Duration::from_secs(1),
+        ..Conditions::default()
+    };
+    timed::live_through(&cluster, workload, Length { warmup: 0, requests: 16_000 }, &conditions, 1)
+}
+
+#[test]
+fn clients_that_are_attached_go_on_through_another_gateway() {
+    for through in [Through::All, Through::One] {
+        let machines = Machines { clients: 1, gateways_on_bricks: true, through };
+        let lived = gateway_killed(3, machines, "gw,ts-wait,2pcw+read").expect("it runs");
+        assert_eq!((lived.violation, lived.lost), (None, 0));
+        assert_eq!(lived.measured.answered.requests, 16_000);
+        let longest_ms = lived.windows.iter().map(|window| window.max_ms).fold(0.0, f64::max);
+        assert!(longest_ms < 3_000.0, "{through:?}: {longest_ms} ms");
+    }
+}
+
+#[test]
+fn requests_of_a_client_that_coordinates_are_lost_with_it_and_others_pass_its_locks() {
+    let lived = gateway_killed(2, Machines::default(), "direct,slock,none").expect("it runs");
+    assert_eq!(lived.violation, None);
+    assert_eq!(lived.measured.answered.requests, 16_000, "the other client asks in its place");
+    assert!((1..50).contains(&lived.lost), "{} were lost", lived.lost);
+    let longest_ms = lived.windows.iter().map(|window| window.max_ms).fold(0.0, f64::max);
+    assert!(longest_ms < 3_000.0, "{longest_ms} ms");
+}
+
+#[test]
+fn the_last_gateway_is_not_killed() {
+    let refused = gateway_killed(1, Machines::default(), "direct,slock,none").expect_err("refused");
+    assert!(refused.to_string().contains("nobody is left to ask"), "{refused}");
 }
 
 /// What clients of real daemons are asked to do is what the simulator does: told one by one, the requests give the same run.
