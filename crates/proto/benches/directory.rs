@@ -119,6 +119,7 @@ impl Bench {
             bench.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) });
         }
         let register = Message::Register {
+            speaks: wire::Version::CURRENT,
             gateway: GatewayId(1),
             address: "gateway:1".to_owned(),
             writers: 1,
@@ -237,6 +238,7 @@ impl Bench {
         };
         status.groups.catching_up = joins.map(done).collect();
         Message::Heartbeat {
+            speaks: wire::Version::CURRENT,
             brick,
             sent: self.now,
             known,

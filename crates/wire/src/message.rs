@@ -260,6 +260,8 @@ pub enum Message {
         status: Box<BrickStatus>,
         /// What it says of streams.
         streams: StreamReport,
+        /// The newest version that the brick speaks; one that does not say so speaks none from 11 on.
+        speaks: Version,
     },
     HeartbeatDone {
         /// The heartbeat's own time.
@@ -339,6 +341,8 @@ pub enum Message {
         held: Option<u16>,
         /// The brick on the same machine, whose blocks it coordinates best.
         beside: Option<BrickId>,
+        /// The newest version that the gateway speaks, as of bricks.
+        speaks: Version,
     },
     /// Numbers `first_writer..first_writer + writers` are the gateway's.
     Registered {
@@ -670,7 +674,7 @@ wire_enum!(Message {
     17 => Cancel { operations },
     18 => Cancelled { withdrawn, late },
     19 => Waiting { operations },
-    20 => Heartbeat { brick, sent, known, status; since 5: streams },
+    20 => Heartbeat { brick, sent, known, status; since 5: streams; since 11: speaks },
     21 => HeartbeatDone { sent, version, lease_ns, views, deleted, orders },
     22 => Fence { view, speaks },
     23 => Fenced { group, number, doubts },
@@ -686,7 +690,7 @@ wire_enum!(Message {
     33 => Unlock { holders },
     34 => AreDecided { operation, group, view, writes },
     35 => AreDecidedDone { operation, undecided },
-    40 => Register { gateway, address, writers, held; since 9: beside },
+    40 => Register { gateway, address, writers, held; since 9: beside; since 11: speaks },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },
     43 => VolumeOpened { operation, map },

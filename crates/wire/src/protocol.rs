@@ -169,8 +169,8 @@ impl Protocol {
         }
     }
 
-    /// The version of a directory that makes volumes with it.
-    pub(crate) fn since(self) -> Version {
+    /// The version of the daemons that serve volumes with it as it promises.
+    pub fn since(self) -> Version {
         let has_versions = self.order == Order::Version || matches!(self.atomicity, Atomicity::Log { .. });
         let is_of_first = !self.path.is_of_bricks()
             && matches!(self.order, Order::TsWait | Order::Ts)

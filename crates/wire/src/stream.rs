@@ -246,7 +246,14 @@ mod tests {
 
     fn heartbeat(streams: StreamReport) -> Message {
         let status = Box::new(BrickStatus::default());
-        Message::Heartbeat { brick: BrickId(1), sent: Time(2), known: 3, status, streams }
+        Message::Heartbeat {
+            speaks: crate::Version::default(),
+            brick: BrickId(1),
+            sent: Time(2),
+            known: 3,
+            status,
+            streams,
+        }
     }
 
     fn answer(streams: Option<StreamTable>) -> Message {
@@ -300,6 +307,27 @@ mod tests {
         let result = Ok(AdminReply::Streams(Box::new(status)));
         let message = Message::AdminDone { operation: 1, result };
         assert_eq!(read_as(5, &bytes_for(5, &message)), message);
+    }
+
+    #[test]
+    fn who_does_not_say_what_it_speaks_speaks_nothing_that_came_since() {
+        let said = Message::Heartbeat {
+            brick: BrickId(1),
+            sent: Time(2),
+            known: 3,
+            status: Box::default(),
+            streams: StreamReport::default(),
+            speaks: Version::CURRENT,
+        };
+        for (version, speaks) in [(10, Version::default()), (11, Version::CURRENT)] {
+            let mut bytes = Vec::new();
+            said.encode(&mut Writer::of(Version(version), &mut bytes));
+            let heard = Message::decode(&mut Reader::of(Version(version), &bytes));
+            assert!(
+                matches!(heard, Ok(Message::Heartbeat { speaks: heard, .. }) if heard == speaks),
+                "{heard:?}"
+            );
+        }
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! with a version says so where its layout stands ([`crate::wire_enum`]): it is neither sent to nor read from a node that speaks an
 //! earlier one.
 
+use crate::{DecodeError, Reader, Wire, Writer};
 use core::fmt;
 
 /// Which messages there are, and which fields they have.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Version(pub u32);
 
 impl Version {
@@ -19,10 +20,22 @@ impl Version {
     /// that are decided together.
     pub const CURRENT: Version = Version(11);
 
+    /// From this one on daemons tell the directory what they speak.
+    pub const TOLD: Version = Version(11);
+
     /// What two nodes speak with each other: the lower of their newest. `None` where one of them speaks it no more.
     pub fn agreed(ours: Spoken, theirs: Spoken) -> Option<Version> {
         let version = ours.newest.min(theirs.newest);
         (version >= ours.oldest.max(theirs.oldest)).then_some(version)
+    }
+}
+
+impl Wire for Version {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.0.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Version, DecodeError> {
+        Ok(Version(Wire::decode(reader)?))
     }
 }
 

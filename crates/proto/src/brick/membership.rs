@@ -11,7 +11,7 @@ use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
-use wire::{BrickStatus, Decision, Fate, GroupView, Message, OPERATIONS_MAX, Orders, Wire, WriteId};
+use wire::{BrickStatus, Decision, Fate, GroupView, Message, OPERATIONS_MAX, Orders, Version, Wire, WriteId};
 
 /// What follows when a note is durable.
 #[derive(Debug)]
@@ -204,7 +204,14 @@ impl Brick {
         let streams = self.report_streams();
         let Membership { id: brick, known, status, .. } = &self.membership;
         let status = Box::new(status.clone());
-        let heartbeat = Message::Heartbeat { brick: *brick, sent: now, known: *known, status, streams };
+        let heartbeat = Message::Heartbeat {
+            brick: *brick,
+            speaks: Version::CURRENT,
+            sent: now,
+            known: *known,
+            status,
+            streams,
+        };
         reply(fx, NodeId::Directory, heartbeat);
     }
 

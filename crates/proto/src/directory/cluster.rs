@@ -13,7 +13,7 @@ use crate::rules::{Rules, SOUND};
 use base::{BrickId, GroupId, NodeId, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, VolumeInfo};
+use wire::{AdminError, AdminReply, BrickStatus, Care, GroupView, Message, Protocol, Version, VolumeInfo};
 
 /// Between two looks at leases, members and families.
 pub(super) const TICK: Duration = Duration::from_millis(100);
@@ -27,6 +27,8 @@ pub(super) struct Cluster {
     pub(super) store: Store,
     pub(super) leases: Leases,
     pub(super) gateways: Gateways,
+    /// The newest version that each brick speaks which was heard.
+    pub(super) bricks_speak: BTreeMap<BrickId, Version>,
     pub(super) streams: Streams,
     pub(super) counters: Counters,
     pub(super) rules: &'static dyn Rules,
@@ -43,6 +45,7 @@ impl Cluster {
             config,
             records,
             gateways: Gateways::default(),
+            bricks_speak: BTreeMap::new(),
             counters: Counters::default(),
             rules: SOUND,
             told: BTreeMap::new(),
@@ -152,6 +155,22 @@ impl Cluster {
             record.changed = version;
         }
         vec![self.records.put_family(family), self.records.put_counts()]
+    }
+
+    /// Whether all daemons that were heard serve volumes with this protocol as it promises. Of what came before they do not say.
+    pub(super) fn may_have(&self, protocol: Protocol) -> Result<(), AdminError> {
+        let since = protocol.since();
+        if since < Version::TOLD {
+            return Ok(());
+        }
+        let bricks = self.bricks_speak.iter().map(|(brick, speaks)| (brick.to_string(), *speaks));
+        let older = bricks.chain(self.gateways.speak()).find(|(_, speaks)| *speaks < since);
+        match older {
+            None => Ok(()),
+            Some((name, _)) => Err(AdminError::NotNow(format!(
+                "{name} is of a release that does not know {protocol}: upgrade all bricks and gateways first"
+            ))),
+        }
     }
 
     /// Whether the brick may get groups at all.

@@ -3,7 +3,7 @@
 use base::{BrickId, GatewayId, StampClock, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::GatewayStatus;
+use wire::{GatewayStatus, Version};
 
 /// A gateway that did not register again for this long is forgotten.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -18,6 +18,7 @@ struct Entry {
     heard: Time,
     /// Whether it is stored that nobody else gets its numbers: before that it must not use them.
     is_durable: bool,
+    speaks: Version,
 }
 
 /// What a gateway says when it registers.
@@ -31,6 +32,8 @@ pub(super) struct Registration {
     pub(super) held: Option<u16>,
     /// The brick on its machine.
     pub(super) beside: Option<BrickId>,
+    /// The newest version that it speaks.
+    pub(super) speaks: Version,
 }
 
 /// What is to be done about a gateway that registers.
@@ -64,12 +67,13 @@ impl Gateways {
             entry.heard = now;
             entry.address = said.address;
             entry.beside = said.beside;
+            entry.speaks = said.speaks;
             return if entry.is_durable { Heard::Known(entry.first_writer) } else { Heard::Waits };
         }
         let Some(first_writer) = said.held else { return Heard::New(said) };
         // It registered before the directory restarted, and goes on under its numbers.
-        let Registration { address, beside, .. } = said;
-        let entry = Entry { address, beside, first_writer, heard: now, is_durable: true };
+        let Registration { address, beside, speaks, .. } = said;
+        let entry = Entry { address, beside, first_writer, heard: now, is_durable: true, speaks };
         self.entries.insert(said.gateway, entry);
         Heard::Known(first_writer)
     }
@@ -78,8 +82,8 @@ impl Gateways {
     pub(super) fn enter(&mut self, now: Time, said: Registration, next_writer: u16) -> Run {
         let count = said.writers.clamp(1, WRITERS_MAX);
         let first_writer = self.free_run(next_writer, count);
-        let Registration { address, beside, .. } = said;
-        let entry = Entry { address, beside, first_writer, heard: now, is_durable: false };
+        let Registration { address, beside, speaks, .. } = said;
+        let entry = Entry { address, beside, first_writer, heard: now, is_durable: false, speaks };
         self.entries.insert(said.gateway, entry);
         Run { next_writer: (first_writer + count) % StampClock::WRITERS }
     }
@@ -103,6 +107,11 @@ impl Gateways {
         let entry = self.entries.get_mut(&gateway)?;
         entry.is_durable = true;
         Some(entry.first_writer)
+    }
+
+    /// The newest version that each speaks.
+    pub(super) fn speak(&self) -> impl Iterator<Item = (String, Version)> + '_ {
+        self.entries.iter().map(|(gateway, entry)| (gateway.to_string(), entry.speaks))
     }
 
     pub(super) fn forget_silent(&mut self, now: Time) {

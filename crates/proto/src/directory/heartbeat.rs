@@ -6,7 +6,7 @@ use super::views::Views;
 use crate::counters::Counter;
 use base::{BrickId, GroupId, NodeId, Time, ViewNumber};
 use std::collections::BTreeSet;
-use wire::{BrickStatus, Family, GroupView, Message, Orders, StreamReport};
+use wire::{BrickStatus, Family, GroupView, Message, Orders, StreamReport, Version};
 
 pub(super) struct Heartbeat {
     pub(super) from: BrickId,
@@ -16,6 +16,8 @@ pub(super) struct Heartbeat {
     pub(super) known: u64,
     pub(super) status: BrickStatus,
     pub(super) streams: StreamReport,
+    /// The newest version that it speaks.
+    pub(super) speaks: Version,
 }
 
 pub(super) fn on_heartbeat(
@@ -25,10 +27,11 @@ pub(super) fn on_heartbeat(
     heartbeat: Heartbeat,
     fx: &mut Vec<DirectoryEffect>,
 ) {
-    let Heartbeat { from, sent, known, status, streams } = heartbeat;
+    let Heartbeat { from, sent, known, status, streams, speaks } = heartbeat;
     let Some(record) = cluster.records.bricks.get_mut(&from) else {
         return cluster.counters.count(Counter::HeartbeatOfABrickThatWasNeverAdmitted);
     };
+    cluster.bricks_speak.insert(from, speaks);
     if !record.fits(&status) {
         record.address.clone_from(&status.address);
         record.labels.clone_from(&status.labels);

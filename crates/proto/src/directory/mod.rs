@@ -114,9 +114,10 @@ impl Directory {
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
             (
                 NodeId::Gateway(gateway),
-                Message::Register { gateway: named, address, writers, held, beside },
+                Message::Register { gateway: named, address, writers, held, beside, speaks },
             ) if gateway == named => {
-                self.on_register(now, Registration { gateway, address, writers, held, beside }, fx);
+                let said = Registration { gateway, address, writers, held, beside, speaks };
+                self.on_register(now, said, fx);
             }
             (NodeId::Gateway(gateway), Message::Observed { members }) => {
                 self.desk.slow.on_observed(now, gateway, members);
@@ -146,8 +147,8 @@ impl Directory {
     fn on_brick(&mut self, now: Time, from: BrickId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         let Desk { cluster, views, .. } = &mut self.desk;
         match message {
-            Message::Heartbeat { brick, sent, known, status, streams } if brick == from => {
-                let heartbeat = Heartbeat { from, sent, known, status: *status, streams };
+            Message::Heartbeat { brick, sent, known, status, streams, speaks } if brick == from => {
+                let heartbeat = Heartbeat { from, sent, known, status: *status, streams, speaks };
                 on_heartbeat(cluster, views, now, heartbeat, fx);
             }
             Message::Fenced { group, number, doubts } => {

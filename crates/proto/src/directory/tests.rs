@@ -41,6 +41,8 @@ struct Stage {
     /// Effects that are still to be carried out: in order, as a driver does it.
     effects: VecDeque<DirectoryEffect>,
     is_following: bool,
+    /// Which older versions bricks speak.
+    speaks: BTreeMap<BrickId, wire::Version>,
 }
 
 impl Stage {
@@ -62,6 +64,7 @@ impl Stage {
             answers: VecDeque::new(),
             effects: VecDeque::new(),
             is_following: false,
+            speaks: BTreeMap::new(),
         };
         for brick in 1..=bricks {
             stage.ask(AdminRequest::AdmitBrick { nonce: u64::from(brick) }).expect("a brick more");
@@ -136,6 +139,7 @@ impl Stage {
                     known: u64::MAX - 1,
                     status: Box::new(status),
                     streams: self.reports.get(&brick).cloned().unwrap_or_default(),
+                    speaks: self.speaks.get(&brick).copied().unwrap_or(wire::Version::CURRENT),
                 };
                 self.event(DirectoryEvent::Packet { from: NodeId::Brick(brick), packet: message.into() });
             }
@@ -326,6 +330,37 @@ fn who_joins_has_no_say_about_writes_in_doubt_even_when_the_change_is_made_twice
     let asked = |message: &Message| matches!(message, Message::Resolve { .. });
     assert!(!stage.sent.iter().any(|(to, message)| *to == c && asked(message)), "C was asked");
     assert!(stage.commits().contains(&Decision::from(&write)), "A had it: it may have been acknowledged");
+}
+
+#[test]
+fn volumes_with_links_wait_until_all_daemons_know_such() {
+    let mut stage = Stage::new(3);
+    let create = |stage: &mut Stage, protocol: &str| {
+        let request = AdminRequest::CreateVolume {
+            name: "linked".to_owned(),
+            size_bytes: 1 << 30,
+            layout: "raid1x3".to_owned(),
+            stripe_unit_blocks: 0,
+            groups: 1,
+            read_policy: wire::ReadPolicy::default(),
+            io_timeout: wire::IoTimeout::default(),
+            protocol: protocol.parse().expect("a protocol"),
+            placement: wire::Placement::default(),
+            stream: base::StreamId::default(),
+            nonce: 77,
+        };
+        stage.ask(request).map(drop)
+    };
+    stage.speaks.insert(BrickId(2), wire::Version(0));
+    stage.run(1000);
+    let refused = create(&mut stage, "gw,ts,2pcw+link").expect_err("one brick is older");
+    assert!(
+        refused.to_string().contains("brick-2 is of a release that does not know gw,ts,2pcw+link"),
+        "{refused}"
+    );
+    stage.speaks.clear();
+    stage.run(1000);
+    create(&mut stage, "gw,ts,2pcw+link").expect("all know it");
 }
 
 #[test]

@@ -99,6 +99,7 @@ impl Desk {
         let background = StreamInfo::built_in().into_iter().find(|of| of.id == info.stream);
         background.map_or(Ok(()), |of| may_have_volumes(&of))?;
         check_size(info.size_bytes)?;
+        self.cluster.may_have(info.protocol)?;
         let layout: Layout = info.layout.parse().map_err(|error| invalid(format!("{error}")))?;
         let geometry = Geometry::new(layout, info.stripe_unit_blocks, info.column_blocks)
             .map_err(|error| invalid(error.to_string()))?;

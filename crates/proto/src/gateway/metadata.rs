@@ -10,7 +10,7 @@ use crate::netraid::coordinator::Coordinator;
 use base::{NodeId, StampClock, Time, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, VolumeInfo, VolumeMap};
+use wire::{AdminError, AdminReply, AdminRequest, DataPath, Message, Version, VolumeInfo, VolumeMap};
 
 const ASK_AGAIN: Duration = Duration::from_millis(300);
 const REFRESH: Duration = Duration::from_secs(2);
@@ -126,7 +126,11 @@ impl Metadata {
         }
         let (gateway, address) = (self.config.id, self.config.address.clone());
         let (held, beside) = (self.held, self.config.beside);
-        send(fx, NodeId::Directory, Message::Register { gateway, address, writers: 1, held, beside });
+        send(
+            fx,
+            NodeId::Directory,
+            Message::Register { gateway, address, speaks: Version::CURRENT, writers: 1, held, beside },
+        );
         self.questions.clear();
         for name in self.opening.keys().cloned().collect::<Vec<_>>() {
             self.ask_for(name, fx);

@@ -134,6 +134,7 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
     let mut told = 0;
     for round in 0..20 {
         let register = Message::Register {
+            speaks: wire::Version::CURRENT,
             gateway: GatewayId(5),
             address: "a:1".to_owned(),
             writers: 4,
@@ -151,6 +152,7 @@ fn a_gateway_gets_no_numbers_that_are_not_stored() {
     stage.storage_fails = None;
     stage.run(2000);
     let packet = Message::Register {
+        speaks: wire::Version::CURRENT,
         gateway: GatewayId(5),
         address: "a:1".to_owned(),
         writers: 4,
