@@ -168,6 +168,13 @@ impl WriteOperation {
             self.path.falls_back();
             return self.start(cx);
         };
+        // The parity would be made of what is there now, and so would be taken by its bricks whatever the data brick says of the base.
+        if let Some((index, base)) = self.path.unit_and_base()
+            && old.vectors.get(usize::from(index)) != Some(&base)
+        {
+            cx.counters.count(Counter::BaseOfAPatchHadChanged);
+            return Progress::Ended(Ok(Written::Changed));
+        }
         // A stamp of now: others may have written while it read.
         self.order.begin(cx.stamps, cx.now);
         let legs = self.path.after_old_row(cx.views, &old);

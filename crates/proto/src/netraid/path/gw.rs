@@ -140,6 +140,11 @@ impl Path {
         self.base
     }
 
+    /// The data unit that is written and the stamp that its block must have, where that matters.
+    pub(crate) fn unit_and_base(&self) -> Option<(u8, Stamp)> {
+        Some((self.unit(), self.base?))
+    }
+
     /// As the members know an attempt under `stamp`.
     pub(crate) fn id(&self, stamp: Stamp) -> WriteId {
         let Path { group, span, scope, link, .. } = *self;
