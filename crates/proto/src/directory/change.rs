@@ -318,8 +318,7 @@ impl Change {
 
     fn decide(&mut self) {
         for (write, fates) in &self.fates {
-            let took_effect = fates.values().any(|fate| *fate == Fate::Committed);
-            let commit = took_effect || (all_have(fates) && self.record_allows(write));
+            let commit = took_effect(fates) || (all_have(fates) && self.record_allows(write));
             if commit { &mut self.commits } else { &mut self.aborts }.push(Decision::from(write));
         }
         self.step = Step::Activating;
@@ -329,11 +328,8 @@ impl Change {
     /// Whether a write that all have takes effect: one that goes by a record, if that does.
     fn record_allows(&self, write: &WriteId) -> bool {
         let Some(record) = self.record_of(write) else { return true };
-        let takes_effect = |fates: &BTreeMap<u8, Fate>| {
-            fates.values().any(|fate| *fate == Fate::Committed) || all_have(fates)
-        };
         match record.group == self.next.group {
-            true => self.fates.get(&record).is_some_and(takes_effect),
+            true => self.fates.get(&record).is_some_and(|fates| took_effect(fates) || all_have(fates)),
             false => self.records.get(&record).is_some_and(|fates| fates.commit == Some(true)),
         }
     }
@@ -352,6 +348,11 @@ impl Change {
     pub(super) fn decisions(&self) -> (usize, usize) {
         (self.commits.len(), self.aborts.len())
     }
+}
+
+/// Whether some member says that a write was decided.
+fn took_effect(fates: &BTreeMap<u8, Fate>) -> bool {
+    fates.values().any(|fate| *fate == Fate::Committed)
 }
 
 /// Whether all that can say have a write.
@@ -378,14 +379,13 @@ impl RecordFates {
         }
         self.fates.insert(slot, fate);
         if all.iter().all(|slot| self.fates.contains_key(&slot)) && self.to_clear().is_empty() {
-            let took_effect = self.fates.values().any(|fate| *fate == Fate::Committed);
-            self.commit = Some(took_effect || all_have(&self.fates));
+            self.commit = Some(took_effect(&self.fates) || all_have(&self.fates));
         }
     }
 
     fn to_clear(&self) -> Slots {
         let any = |fate| self.fates.values().any(|known| *known == fate);
-        if any(Fate::Committed) || !any(Fate::Refused) {
+        if took_effect(&self.fates) || !any(Fate::Refused) {
             return Slots::default();
         }
         let have = self.fates.iter().filter(|(_, fate)| **fate == Fate::Prepared);

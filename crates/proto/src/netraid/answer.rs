@@ -131,6 +131,15 @@ pub(crate) trait FromAnswer: Sized {
     fn from_answer(answer: Answer) -> Option<Self>;
 }
 
+/// The answers to an operation that asks members nothing: what it begins does.
+pub(crate) enum NoAnswer {}
+
+impl FromAnswer for NoAnswer {
+    fn from_answer(_: Answer) -> Option<NoAnswer> {
+        None
+    }
+}
+
 /// To a prepare: what became of it, and the delta if it was wanted.
 pub(crate) struct PrepareAnswer {
     pub(crate) outcome: PrepareOutcome,

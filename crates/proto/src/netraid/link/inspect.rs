@@ -1,7 +1,7 @@
 //! Finds out what an earlier gateway with the same number left at the addresses of records: writes that go by those may be in doubt still,
 //! on bricks that were away since.
 
-use super::NoAnswer;
+use crate::netraid::answer::NoAnswer;
 use crate::netraid::context::gates::Leaving;
 use crate::netraid::context::links::{Address, Found, Kept, Records};
 use crate::netraid::operate::{Context, Operate};

@@ -32,7 +32,7 @@ use super::settle::SettleOperation;
 use super::write::WriteOperation;
 use crate::counters::Counter;
 use crate::layout::Geometry;
-use crate::netraid::answer::{Answer, FromAnswer};
+use crate::netraid::answer::NoAnswer;
 use base::{BLOCK, GroupId, Payload, RequestId, Stamp, VolumeId};
 use core::time::Duration;
 use inspect::InspectOperation;
@@ -105,6 +105,8 @@ pub(crate) struct LinkOperation {
     parts: Vec<(Path, Origin)>,
     records: Records,
     refusals: u32,
+    /// How often no address for the record was free.
+    waits: u32,
     repairs: u32,
     /// Members that are being repaired, between two attempts.
     repairing: usize,
@@ -119,7 +121,7 @@ impl LinkOperation {
         debug_assert!(
             parts.len() <= PARTS_MAX && parts.iter().all(|(path, _)| path.group() >= records.group)
         );
-        LinkOperation { parts, records, refusals: 0, repairs: 0, repairing: 0, attempt: None }
+        LinkOperation { parts, records, refusals: 0, waits: 0, repairs: 0, repairing: 0, attempt: None }
     }
 
     fn attempt(&mut self) -> &mut Attempt {
@@ -247,21 +249,26 @@ impl LinkOperation {
 
     /// The record's making ended otherwise than well.
     fn on_record(&mut self, cx: &mut Context<'_>, end: Result<Written, IoError>) -> Linking {
-        if end == Ok(Written::Changed) {
-            cx.links.is_unknown(self.records);
+        let otherwise = &mut self.attempt().otherwise;
+        match end {
+            Err(error) => otherwise.error = Some(error),
+            // A member that catches up lacks what it is written over.
+            Ok(Written::Lacks(lack)) => otherwise.lacks.push(lack),
+            Ok(Written::Changed) => cx.links.is_unknown(self.records),
+            Ok(_) => {}
         }
-        self.attempt().otherwise.error = end.err();
         self.ask(cx)
     }
 
     /// The record never takes effect.
     fn on_no_record(&mut self, cx: &mut Context<'_>) -> Linking {
-        match self.attempt().otherwise.error {
-            Some(error) => {
+        match core::mem::take(&mut self.attempt().otherwise) {
+            Otherwise { error: Some(error), .. } => {
                 self.give_up(cx);
                 Progress::Ended(Err(error))
             }
-            None => self.again(cx),
+            Otherwise { lacks, .. } if !lacks.is_empty() => self.repair(cx, lacks),
+            _ => self.again(cx),
         }
     }
 
@@ -319,15 +326,6 @@ impl Child for LinkChild {
     }
 }
 
-/// Members are asked by what it begins.
-pub(crate) enum NoAnswer {}
-
-impl FromAnswer for NoAnswer {
-    fn from_answer(_: Answer) -> Option<NoAnswer> {
-        None
-    }
-}
-
 impl Operate for LinkOperation {
     type Answer = NoAnswer;
     type Child = LinkChild;
@@ -349,8 +347,10 @@ impl Operate for LinkOperation {
         self.release_records(cx);
         let Some(Address { lba, stamp: over }) = cx.links.take(self.records) else {
             cx.counters.count(Counter::PartsWaitedForARecord);
-            return cx.again_after(Duration::from_millis(5));
+            self.waits += 1;
+            return cx.again_after(Duration::from_millis(5 << self.waits.min(6)));
         };
+        self.waits = 0;
         let stamp = cx.stamps.begin_write(cx.now, Stamp::ZERO);
         let link = Link::new(self.records.group, lba, stamp);
         for (path, origin) in &self.parts {

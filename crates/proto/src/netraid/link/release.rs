@@ -1,7 +1,7 @@
 //! Finds out which records are needed no more, so that others can be written in their place.
 
-use super::NoAnswer;
 use super::decided::DecidedOperation;
+use crate::netraid::answer::NoAnswer;
 use crate::netraid::context::gates::Leaving;
 use crate::netraid::context::links::{Kept, Records};
 use crate::netraid::operate::{Context, Operate};

@@ -195,6 +195,25 @@ fn a_record_is_written_only_over_what_was_found() {
 }
 
 #[test]
+fn a_member_that_lacks_what_a_record_is_written_over_is_repaired() {
+    let mut script = writing(None);
+    let (asked, link) = parts(&mut script);
+    takes_all(&mut script, &asked);
+    let record = record(&mut script, link);
+    takes_all(&mut script, &record[..1]);
+    script.prepared(&record[1], PrepareOutcome::Unreadable);
+    let asked = loop {
+        let asked = script.refuse_queries();
+        if !asked.is_empty() {
+            break asked;
+        }
+        script.pass(Duration::from_millis(1));
+    };
+    assert!(matches!(asked[0].message, Message::Read { span, .. } if span.lba == link.lba()), "{asked:?}");
+    assert!(script.committed_at_most_queries());
+}
+
+#[test]
 fn parts_begin_anew_only_when_no_member_has_their_record() {
     let mut script = writing(None);
     let (asked, link) = parts(&mut script);
