@@ -1,6 +1,7 @@
 //! Systematic erasure codes: the data shards as they are, and parity shards that are sums of multiples of them.
 
-use crate::field::{product, quotient};
+use crate::elimination::eliminate;
+use crate::field::quotient;
 use crate::kernel::{accumulate, multiply};
 use base::Payload;
 use thiserror::Error;
@@ -153,7 +154,8 @@ impl Code {
                 used.iter().chain([&wanted]).map(contribution).collect()
             })
             .collect();
-        solve(&mut equations);
+        let is_solved = eliminate(&mut equations, used.len());
+        assert!(is_solved, "any {} shards of the code are independent", used.len());
         Ok(equations.into_iter().map(|equation| equation[used.len()]).collect())
     }
 
@@ -178,24 +180,6 @@ impl Code {
         match shard.checked_sub(self.data) {
             Some(parity_index) => self.coefficient(parity_index, data_index),
             None => u8::from(shard == data_index),
-        }
-    }
-}
-
-/// Gauss-Jordan elimination: the last column becomes the solution. Any `data` shards of the code are independent, so
-/// there is one.
-fn solve(equations: &mut [Vec<u8>]) {
-    for column in 0..equations.len() {
-        let pivot = (column..equations.len()).find(|&row| equations[row][column] != 0);
-        equations.swap(column, pivot.expect("the shards of an erasure code are independent"));
-        let divisor = equations[column][column];
-        equations[column].iter_mut().for_each(|entry| *entry = quotient(*entry, divisor));
-        let pivot = equations[column].clone();
-        for (row, equation) in equations.iter_mut().enumerate() {
-            let factor = equation[column];
-            if row != column && factor != 0 {
-                equation.iter_mut().zip(&pivot).for_each(|(entry, p)| *entry ^= product(factor, *p));
-            }
         }
     }
 }

@@ -157,3 +157,58 @@ static MATRICES: [u64; 256] = {
     }
     matrices
 };
+
+/// Work in plain Rust that is worth being compiled for the widest registers of the processor that it runs on.
+pub(crate) trait Work {
+    /// Does it: `#[inline(always)]`, or it is compiled for the narrowest.
+    fn run(self);
+}
+
+/// Does `work`, compiled for the widest registers that there are.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn widest(work: impl Work) {
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+    {
+        // SAFETY: the processor has the instructions.
+        unsafe { avx512_work(work) }
+    } else if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the instructions.
+        unsafe { avx2_work(work) }
+    } else {
+        work.run();
+    }
+}
+
+/// Does `work`.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn widest(work: impl Work) {
+    work.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2")]
+fn avx512_work(work: impl Work) {
+    work.run();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2_work(work: impl Work) {
+    work.run();
+}
+
+/// Says that these bytes will be read soon, so that they are in the second-level cache by then.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn prefetch(bytes: &[u8]) {
+    for line in bytes.chunks(64) {
+        // SAFETY: a prefetch has no effect that a program could see.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) }
+    }
+}
+
+/// Says that these bytes will be read soon.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn prefetch(_bytes: &[u8]) {}
