@@ -6,12 +6,18 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::netraid;
 use crate::retrieval;
+use crate::robustore;
 use crate::world;
 
 /// All experiments, in the order of their papers.
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    let papers =
-        [dsptf::experiments(), dsfq::experiments(), retrieval::experiments(), netraid::experiments()];
+    let papers = [
+        dsptf::experiments(),
+        dsfq::experiments(),
+        retrieval::experiments(),
+        robustore::experiments(),
+        netraid::experiments(),
+    ];
     papers.into_iter().flatten().chain(world::experiments()).collect()
 }
 
@@ -84,7 +90,7 @@ mod tests {
     fn names_mean_one_a_papers_or_all() {
         assert_eq!(find("dsptf.fig1").unwrap().len(), 1);
         let count = |name: &str| find(name).unwrap().len();
-        let papers = ["dsptf", "dsfq", "retrieval", "netraid", "world"];
+        let papers = ["dsptf", "dsfq", "retrieval", "robustore", "netraid", "world"];
         assert!(count("dsptf") > 1 && papers.map(count).iter().sum::<usize>() == count("all"));
         let Err(error) = find("fig1") else { panic!("found") };
         assert!(error.to_string().contains("did you mean 'dsptf.fig1'?"), "{error}");

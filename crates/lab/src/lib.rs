@@ -25,6 +25,7 @@ pub mod parameters;
 pub mod plot;
 pub mod report;
 pub mod retrieval;
+pub mod robustore;
 pub mod runner;
 pub mod statistics;
 pub mod system;

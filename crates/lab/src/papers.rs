@@ -12,6 +12,7 @@ pub(crate) const PAPERS: &[(&str, &str, &str)] = &[
         include_str!("../parameters/retrieval.toml"),
     ),
     ("network-raid", "crates/lab/parameters/netraid.toml", include_str!("../parameters/netraid.toml")),
+    ("robustore", "crates/lab/parameters/robustore.toml", include_str!("../parameters/robustore.toml")),
     ("world", "crates/lab/parameters/world.toml", include_str!("../parameters/world.toml")),
 ];
 

@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["base", "wire", "proto", "store", "node", "model", "code", "trace"]),
     ("simwasm", &["base", "sim"]),
     ("host", &["base", "wire", "proto", "store", "node", "model", "code", "nbd"]),
-    ("lab", &["base", "proto", "model", "sim", "trace"]),
+    ("lab", &["base", "code", "proto", "model", "sim", "trace"]),
     ("job", &[]),
     ("rig", &["base", "wire", "proto", "host", "sim", "job"]),
     (
