@@ -40,6 +40,10 @@ id!(
     VolumeId(u64), "volume-"
 );
 id!(
+    /// A version of an object. Given out once, and never again.
+    ObjectVersion(u64), "version-"
+);
+id!(
     /// A group of bricks that hold extents of one volume.
     GroupId(u64), "group-"
 );

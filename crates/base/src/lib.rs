@@ -18,7 +18,8 @@ pub mod time;
 
 pub use checksum::{Checksum, checksum};
 pub use id::{
-    BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, RequestId, StreamId, ViewNumber, VolumeId,
+    BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, StreamId, ViewNumber,
+    VolumeId,
 };
 pub use machine::{Depth, Machine};
 pub use mechanics::{Access, Device, Mechanics, Position, SECTOR_BYTES};

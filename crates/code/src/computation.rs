@@ -1,7 +1,9 @@
 //! Work on content as a value, so that whoever wants it need not be who does it.
 
+use crate::fountain::{Schedule, Scratch};
 use crate::{Code, CodeError};
 use base::Payload;
+use std::sync::Arc;
 
 /// What is to be computed. Nothing else goes in and nothing else comes out, so it may be done by anybody at any time.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,6 +12,8 @@ pub enum Computation {
     Encode { code: Code, data: Vec<Payload> },
     /// One shard from others of its stripe, each with its index.
     Reconstruct { code: Code, shards: Vec<(u8, Payload)>, wanted: u8 },
+    /// Blocks from the sums of others, all of one length, as a schedule says.
+    Sums { schedule: Arc<Schedule>, blocks: Vec<Payload> },
 }
 
 /// From so many bytes on it takes longer than to hand it to another thread, and whoever else waits for this one notices.
@@ -25,6 +29,9 @@ impl Computation {
             Computation::Encode { code, data } => length(data) * u64::from(code.parity()),
             Computation::Reconstruct { code, shards, .. } => {
                 length(shards.iter().take(usize::from(code.data())).map(|(_, shard)| shard))
+            }
+            Computation::Sums { schedule, blocks } => {
+                blocks.first().map_or(0, |block| block.len() as u64) * schedule.cost().reads as u64
             }
         }
     }
@@ -44,8 +51,19 @@ impl Computation {
             Computation::Reconstruct { code, shards, wanted } => {
                 code.reconstruct(shards, *wanted).map(|shard| vec![shard])
             }
+            Computation::Sums { schedule, blocks } => Ok(sums(schedule, blocks)),
         }
     }
+}
+
+fn sums(schedule: &Schedule, blocks: &[Payload]) -> Vec<Payload> {
+    let length = blocks.first().map_or(0, Payload::len);
+    let inputs: Vec<_> = blocks.iter().map(Payload::contiguous).collect();
+    let inputs: Vec<&[u8]> = inputs.iter().map(|block| &block[..]).collect();
+    let mut outputs = vec![vec![0; length]; schedule.outputs()];
+    let mut slices: Vec<&mut [u8]> = outputs.iter_mut().map(Vec::as_mut_slice).collect();
+    schedule.run(&inputs, &mut slices, &mut Scratch::default());
+    outputs.into_iter().map(Payload::from).collect()
 }
 
 fn length<'a>(shards: impl IntoIterator<Item = &'a Payload>) -> u64 {

@@ -14,6 +14,7 @@ pub mod gateway;
 pub mod heads;
 pub mod layout;
 pub mod netraid;
+pub mod object;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod rules;

@@ -13,6 +13,7 @@ pub mod disk;
 pub mod frame;
 pub mod known;
 pub mod message;
+pub mod object;
 pub mod policy;
 pub mod protocol;
 pub mod service;
@@ -33,6 +34,7 @@ pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, LockOutcome, Message,
     OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome, Sight,
 };
+pub use object::{FragmentId, FragmentOutcome};
 pub use policy::ReadPolicy;
 pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol, SmallWrites};
 pub use service::{Service, Wait};

@@ -9,10 +9,12 @@ use crate::directory::{
 };
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
-    Change, Completion, Decision, DecodeError, Fate, GroupView, Order, Reader, Service, Slots, Span,
-    StreamReport, Version, Wait, Wire, WriteId, Writer, wire_enum, wire_struct,
+    Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView, Order, Reader,
+    Service, Slots, Span, StreamReport, Version, Wait, Wire, WriteId, Writer, wire_enum, wire_struct,
 };
-use base::{BrickId, GatewayId, GroupId, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId};
+use base::{
+    BrickId, GatewayId, GroupId, ObjectVersion, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId,
+};
 
 /// A message and the bytes that go with it (none, for most).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -205,6 +207,36 @@ pub enum Message {
         operation: u64,
         /// `(blocks, holds data)`; `Err` as in [`Message::QueryDone`].
         runs: Result<Vec<(u32, bool)>, Option<GroupView>>,
+    },
+    /// Puts a fragment on stable storage. It is taken again when it comes again. Payload: its content, whole blocks.
+    PutFragment {
+        operation: u64,
+        fragment: FragmentId,
+        service: Service,
+    },
+    FragmentPut {
+        operation: u64,
+        /// What became of it.
+        outcome: FragmentOutcome,
+        wait: Wait,
+    },
+    /// Asks for a fragment of so many blocks.
+    GetFragment {
+        operation: u64,
+        fragment: FragmentId,
+        blocks: u32,
+        service: Service,
+    },
+    /// Payload: the content, where there is one.
+    Fragment {
+        operation: u64,
+        /// What became of it.
+        outcome: FragmentOutcome,
+        wait: Wait,
+    },
+    /// These versions will never be visible: all space that they have is given back. At most [`crate::object::VERSIONS_MAX`]. Not answered.
+    DropVersions {
+        versions: Vec<ObjectVersion>,
     },
     // ---- brick to brick, and back; the gateway's questions above are asked by bricks too ----
     /// Which stretches of the group hold stamps at you?
@@ -428,7 +460,9 @@ impl Message {
         match self {
             Message::Prepared { wait, .. }
             | Message::ReadDone { wait, .. }
-            | Message::Repaired { wait, .. } => Some(wait),
+            | Message::Repaired { wait, .. }
+            | Message::FragmentPut { wait, .. }
+            | Message::Fragment { wait, .. } => Some(wait),
             _ => None,
         }
     }
@@ -442,11 +476,19 @@ impl Message {
             Message::Prepare { change: Change::Replace { .. }, .. } => Version(9),
             Message::Prepare { write: WriteId { link: Some(_), .. }, .. } => Version(LINKS),
             Message::AreDecided { .. } | Message::AreDecidedDone { .. } => Version(LINKS),
+            Message::PutFragment { .. }
+            | Message::FragmentPut { .. }
+            | Message::GetFragment { .. }
+            | Message::Fragment { .. }
+            | Message::DropVersions { .. } => Version(OBJECTS),
             Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }
     }
 }
+
+/// The version with which objects came.
+const OBJECTS: u32 = 12;
 
 /// The most questions that one [`Message::Cancel`] or [`Message::Waiting`] names.
 pub const OPERATIONS_MAX: usize = 256;
@@ -690,6 +732,11 @@ wire_enum!(Message {
     33 => Unlock { holders },
     34 => AreDecided { operation, group, view, writes },
     35 => AreDecidedDone { operation, undecided },
+    50 => PutFragment { operation, fragment, service },
+    51 => FragmentPut { operation, outcome, wait },
+    52 => GetFragment { operation, fragment, blocks, service },
+    53 => Fragment { operation, outcome, wait },
+    54 => DropVersions { versions },
     40 => Register { gateway, address, writers, held; since 9: beside; since 11: speaks },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },

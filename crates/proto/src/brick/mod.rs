@@ -7,6 +7,8 @@
 mod contested;
 mod decided;
 mod doubts;
+#[cfg(test)]
+mod fragments;
 mod lease;
 mod locks;
 mod maintain;
@@ -26,12 +28,12 @@ use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
 use crate::fair::{Discipline, Shares};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::{
-    self, Asker, Context, Participant, ReadRequest, RepairAsker, RepairRequest,
+    self, Asker, Context, FragmentRequest, Participant, ReadRequest, RepairAsker, RepairRequest,
 };
 use crate::netraid::pending::Prepare;
 use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
-use base::{BrickId, Depth, Machine, NodeId, Time};
+use base::{BLOCK, BrickId, Depth, Machine, NodeId, Payload, Time};
 use code::{Computation, Computed};
 use decided::Decided;
 use locks::{LockServer, Wanted};
@@ -43,9 +45,10 @@ use std::collections::BTreeMap;
 use streams::Streams;
 use tokens::Asker as StoreAsker;
 use vitals::Vitals;
+use wire::object::VERSIONS_MAX;
 use wire::{
-    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, GroupView, Message, OPERATIONS_MAX, Packet,
-    Service, Span, disk,
+    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, GroupView, Message, OPERATIONS_MAX,
+    Packet, Service, Span, disk,
 };
 
 /// What happens to a brick.
@@ -381,6 +384,19 @@ impl Brick {
                     RepairRequest { asker, group, view, span, width, stamps, content, service, stay };
                 self.with(now, fx, span, |participant, cx| participant.on_repair(cx, request));
             }
+            Message::PutFragment { operation, fragment, service } => {
+                let blocks = u32::try_from(payload.len() / BLOCK).unwrap_or(u32::MAX);
+                self.on_fragment(now, fx, (from, operation), (fragment, blocks, Some(payload)), service);
+            }
+            Message::GetFragment { operation, fragment, blocks, service } => {
+                self.on_fragment(now, fx, (from, operation), (fragment, blocks, None), service);
+            }
+            Message::DropVersions { versions } => {
+                for version in versions.into_iter().take(VERSIONS_MAX) {
+                    let volume = FragmentId::volume(version);
+                    self.with_all(now, fx, |participant, cx| participant.drop_version(cx, volume));
+                }
+            }
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {
                 Ok(()) if !span.is_valid() => {}
                 Ok(()) => self.with(now, fx, span, |participant, cx| {
@@ -399,6 +415,25 @@ impl Brick {
             Message::Elsewhere { of } => self.on_elsewhere(now, of, fx),
             _ => self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored),
         }
+    }
+
+    /// A fragment is brought, or asked for. A stranger's that cannot be is ignored.
+    fn on_fragment(
+        &mut self,
+        now: Time,
+        fx: &mut Vec<BrickEffect>,
+        (from, operation): (NodeId, u64),
+        (fragment, blocks, content): (FragmentId, u32, Option<Payload>),
+        service: Service,
+    ) {
+        let mut request =
+            FragmentRequest { from, operation, fragment, blocks, content, service, stay: Stay::from(now) };
+        if !request.is_valid() {
+            return self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+        }
+        let span = fragment.span(blocks);
+        request.service = self.at_disk_of(span, service);
+        self.with(now, fx, span, |participant, cx| participant.on_fragment(cx, request));
     }
 
     /// Streams were served elsewhere through a gateway.

@@ -116,7 +116,7 @@ impl Bench {
                 }
                 Reply::Noted { token, result }
             }
-            Command::Stage { token, .. } => Reply::Staged { token, result },
+            Command::Stage { token, .. } | Command::Mend { token, .. } => Reply::Staged { token, result },
             Command::Destage { token, .. } => Reply::Destaged { token },
             Command::Inventory { token, .. } => Reply::Inventory { token, result: Ok(Vec::new()) },
             Command::Read { token, .. } => {

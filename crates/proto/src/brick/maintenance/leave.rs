@@ -15,8 +15,8 @@ use crate::view::{Families, Groups};
 use base::{GroupId, Time, ViewNumber, VolumeId};
 use core::time::Duration;
 use std::collections::BTreeMap;
-use wire::GroupView;
 use wire::disk::{INVENTORY_MAX, StoreError};
+use wire::{FragmentId, GroupView};
 
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -147,6 +147,9 @@ impl Leaving {
 
     /// Whether a group of this brick holds the stretch. What cannot be told is kept.
     fn keeps(&self, branch: VolumeId, stretch: u64, groups: &Groups, families: &Families) -> bool {
+        if FragmentId::version_of(branch).is_some() {
+            return true; // No group has it: whether it is of use is for its name's index to say.
+        }
         let left = self.groups.values().map(|of| &of.view);
         let mut of_left = left.filter(|view| view.volume == branch || view.lineage.knows(branch));
         let family = groups.known_family(branch).or_else(|| of_left.next().map(|view| view.volume));

@@ -3,7 +3,8 @@
 use super::answers;
 use super::branches::Look;
 use super::contests;
-use super::context::{Context, ReadRequest, RepairAsker, RepairRequest};
+use super::context::{Context, FragmentRequest, ReadRequest, RepairAsker, RepairRequest};
+use super::fragments;
 use super::jobs::Jobs;
 use super::repair;
 use crate::netraid::pending::{Prepare, WriteKey};
@@ -22,6 +23,7 @@ pub(super) enum Arrival {
         floor: u64,
     },
     Repair(RepairRequest),
+    Fragment(FragmentRequest),
     /// Maintenance looks at own blocks.
     Examine {
         job: u64,
@@ -59,13 +61,15 @@ pub(super) enum ArrivalId {
 }
 
 impl Arrival {
-    /// The view under which it was asked; none for what the brick does of its own.
+    /// The view under which it was asked; none for what needs none.
     pub(super) fn view(&self) -> Option<(GroupId, ViewNumber)> {
         match self {
             Arrival::Read(read) => Some((read.group, read.view)),
             Arrival::Prepare { prepare, .. } => Some((prepare.write.group, prepare.view)),
             Arrival::Repair(repair) => Some((repair.group, repair.view)),
-            Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
+            Arrival::Fragment(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => {
+                None
+            }
         }
     }
 
@@ -79,6 +83,7 @@ impl Arrival {
             Arrival::Read(read) => Some(&read.stay),
             Arrival::Prepare { prepare, .. } => Some(&prepare.stay),
             Arrival::Repair(repair) => Some(&repair.stay),
+            Arrival::Fragment(fragment) => Some(&fragment.stay),
             Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
         }
     }
@@ -89,6 +94,7 @@ impl Arrival {
             Arrival::Read(read) => Some(&mut read.stay),
             Arrival::Prepare { prepare, .. } => Some(&mut prepare.stay),
             Arrival::Repair(repair) => Some(&mut repair.stay),
+            Arrival::Fragment(fragment) => Some(&mut fragment.stay),
             Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
         }
     }
@@ -98,6 +104,7 @@ impl Arrival {
             Arrival::Read(read) => Some(read.span),
             Arrival::Prepare { prepare, .. } => Some(prepare.write.span),
             Arrival::Repair(repair) => Some(repair.span),
+            Arrival::Fragment(fragment) => Some(fragment.span()),
             Arrival::Examine { look, .. } => Some(look.span),
             Arrival::Merge(merge) => Some(merge.span),
             Arrival::Destage { .. } => None,
@@ -116,6 +123,7 @@ impl Request for Arrival {
                 RepairAsker::Node(from, operation) => ArrivalId::Asked(from, operation),
                 RepairAsker::Lost(job) => ArrivalId::Job(job),
             },
+            Arrival::Fragment(fragment) => ArrivalId::Asked(fragment.from, fragment.operation),
             Arrival::Examine { job, .. } | Arrival::Merge(MergeJob { job, .. }) => ArrivalId::Job(*job),
             Arrival::Destage { .. } => ArrivalId::Destage,
         }
@@ -134,6 +142,7 @@ impl Request for Arrival {
                 RepairAsker::Node(from, operation) => Some((from, operation)),
                 RepairAsker::Lost(_) => None,
             },
+            Arrival::Fragment(fragment) => Some((fragment.from, fragment.operation)),
             Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => None,
         }
     }
@@ -144,6 +153,7 @@ impl Request for Arrival {
             Arrival::Read(read) => read.service,
             Arrival::Prepare { prepare, .. } => prepare.service,
             Arrival::Repair(repair) => repair.service,
+            Arrival::Fragment(fragment) => fragment.service,
             Arrival::Examine { .. } | Arrival::Merge(_) => own(StreamId::MAINTENANCE),
             Arrival::Destage { .. } => own(StreamId::DESTAGE),
         }
@@ -160,6 +170,7 @@ impl Request for Arrival {
         match self {
             Arrival::Prepare { prepare, .. } => prepare.payload.len(),
             Arrival::Repair(repair) => repair.content.len(),
+            Arrival::Fragment(fragment) => fragment.content.as_ref().map_or(0, Payload::len),
             Arrival::Read(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => 0,
         }
     }
@@ -177,6 +188,7 @@ pub(super) fn refuse(cx: &mut Context<'_>, jobs: &mut Jobs, arrival: &Arrival) -
         Arrival::Read(read) => contests::answer(cx, read, ReadOutcome::Busy, Payload::new()),
         Arrival::Prepare { prepare, .. } => answers::answer(cx, prepare, PrepareOutcome::Busy),
         Arrival::Repair(repair) => repair::tell(jobs, cx, &repair.told(), RepairOutcome::Refused),
+        Arrival::Fragment(fragment) => fragments::refuse(cx, fragment),
         Arrival::Examine { job, .. } => jobs.on_blocks(*job, Err(StoreError::Busy)),
         Arrival::Merge(MergeJob { job, span, .. }) => jobs.on_copied_up(*job, *span, Err(StoreError::Busy)),
         Arrival::Destage { .. } => return false,

@@ -5,7 +5,7 @@ use crate::seat::Stay;
 use crate::view::Groups;
 use base::{BrickId, GroupId, NodeId, Payload, Stamp, StreamId, Time, ViewNumber};
 use wire::disk::{Attempt, Command};
-use wire::{Contest, Message, Packet, Service, Sight, Span};
+use wire::{Contest, FragmentId, Message, Packet, Service, Sight, Span};
 
 /// What a participant asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +116,29 @@ impl RepairRequest {
         let RepairRequest { asker, span, service, stay, .. } = *self;
         RepairTold { asker, span, service, stay }
     }
+}
+
+/// A fragment as it was asked for, or brought.
+#[derive(Clone, Debug)]
+pub struct FragmentRequest {
+    pub from: NodeId,
+    pub operation: u64,
+    pub fragment: FragmentId,
+    pub blocks: u32,
+    /// What it is to hold; nothing where it is asked for.
+    pub content: Option<Payload>,
+    pub service: Service,
+    pub stay: Stay,
+}
+
+/// Whom to tell what became of a fragment.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentTold {
+    pub from: NodeId,
+    pub operation: u64,
+    pub is_put: bool,
+    pub service: Service,
+    pub stay: Stay,
 }
 
 /// Who wants blocks repaired.

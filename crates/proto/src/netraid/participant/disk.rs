@@ -6,7 +6,7 @@
 use super::arrivals::MergeJob;
 use super::branches::{Descents, Found, Look, Step, Wanted};
 use super::contests::Begun;
-use super::context::{Asker, Context, ReadRequest, RepairRequest, RepairTold};
+use super::context::{Asker, Context, FragmentTold, ReadRequest, RepairRequest, RepairTold};
 use crate::netraid::pending::{Undecided, WriteKey};
 use base::{GroupId, HashMap, NodeId, Stamp, Time, VolumeId};
 use core::time::Duration;
@@ -26,6 +26,7 @@ pub(super) enum Staging {
     },
     /// A merge, for what it copies up.
     Merge(WriteKey),
+    Fragment(FragmentTold),
 }
 
 /// Who waits for blocks.
@@ -59,6 +60,7 @@ pub(super) enum Looking {
     },
     /// A merge, to see what it has to copy up.
     Merge(MergeRequest),
+    Fragment(FragmentTold),
 }
 
 /// A merge that has its turn: its blocks are held until it ends.
@@ -188,11 +190,17 @@ impl Disk {
         token
     }
 
-    /// Looks up the stamps of one branch, without what it inherits.
-    pub(super) fn look_here(&mut self, cx: &mut Context<'_>, span: Span, width: u8, looking: Looking) {
+    /// Looks up one branch, without what it inherits.
+    pub(super) fn look_here(
+        &mut self,
+        cx: &mut Context<'_>,
+        (span, width): (Span, u8),
+        content: bool,
+        looking: Looking,
+    ) {
         let token = Token(self.draw());
         self.lookups.ask(cx.now, token, looking);
-        cx.store(Command::Read { token, span, width, content: false, contested: None });
+        cx.store(Command::Read { token, span, width, content, contested: None });
     }
 
     /// Puts a note on stable storage.

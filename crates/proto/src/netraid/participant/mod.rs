@@ -23,6 +23,7 @@ pub mod context;
 mod copy_ups;
 mod disk;
 mod fates;
+mod fragments;
 pub mod jobs;
 mod outcomes;
 mod reads;
@@ -30,7 +31,7 @@ mod repair;
 mod room;
 mod writes;
 
-pub use context::{Asker, Context, Effect, ReadRequest, RepairAsker, RepairRequest};
+pub use context::{Asker, Context, Effect, FragmentRequest, ReadRequest, RepairAsker, RepairRequest};
 pub use fates::FoundFate;
 pub use reads::READ_PATIENCE;
 
@@ -217,6 +218,19 @@ impl Participant {
         self.reads.contest_counts()
     }
 
+    // ---- fragments ----
+
+    /// A fragment is brought, or asked for.
+    pub fn on_fragment(&mut self, cx: &mut Context<'_>, request: FragmentRequest) {
+        self.arrive(cx, Arrival::Fragment(request));
+    }
+
+    /// Gives all blocks of a version of an object back. What of it waits for its turn comes too late.
+    pub fn drop_version(&mut self, cx: &mut Context<'_>, version: VolumeId) {
+        self.seat.withdraw_where(cx.now, |arrival| arrival.volume() == Some(version));
+        cx.store(Command::Discard { volume: version, stretch: None });
+    }
+
     // ---- repairs, and what the brick itself asks ----
 
     /// Puts good content in place of unreadable or old blocks, unless something newer is there or under way.
@@ -338,6 +352,7 @@ impl Participant {
             Staging::CopyUp(key) => writes.on_copied_up(at, key, result),
             Staging::Mend { key, told } => repair::on_mended(writes, jobs, at, (key, told), (took, result)),
             Staging::Merge(key) => jobs.on_merged(writes, at, key, result),
+            Staging::Fragment(told) => fragments::on_put(at.cx, told, (took, result)),
         }
     }
 
@@ -367,6 +382,7 @@ impl Participant {
             }
             Looking::Own { job } => jobs.on_blocks(job, blocks(found)),
             Looking::Merge(request) => jobs.on_merge_found(writes, at, request, found),
+            Looking::Fragment(told) => fragments::on_found(at.cx, told, (took, blocks(found))),
         }
     }
 
@@ -407,7 +423,7 @@ impl Participant {
         let waited = match &arrival {
             Arrival::Destage { .. } => Counter::ContentWaitedForItsTurnToBeDestaged,
             Arrival::Examine { .. } | Arrival::Merge(_) => Counter::MaintenanceWaitedForItsTurn,
-            Arrival::Read(_) | Arrival::Prepare { .. } | Arrival::Repair(_) => {
+            Arrival::Read(_) | Arrival::Prepare { .. } | Arrival::Repair(_) | Arrival::Fragment(_) => {
                 Counter::RequestWaitedForItsTurn
             }
         };
@@ -428,9 +444,11 @@ impl Participant {
         match arrival {
             Arrival::Prepare { prepare, .. } => !self.writes.knows(prepare),
             Arrival::Read(read) => read.content || read.stamps,
-            Arrival::Repair(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => {
-                true
-            }
+            Arrival::Repair(_)
+            | Arrival::Fragment(_)
+            | Arrival::Examine { .. }
+            | Arrival::Merge(_)
+            | Arrival::Destage { .. } => true,
         }
     }
 
@@ -447,6 +465,7 @@ impl Participant {
             Arrival::Repair(request) => {
                 repair::begin(&mut self.writes, &mut self.jobs, around!(self, cx), request);
             }
+            Arrival::Fragment(request) => fragments::begin(cx, &mut self.disk, request),
             Arrival::Examine { job, look } => self.jobs.examine(&self.writes, around!(self, cx), job, look),
             Arrival::Merge(merge) => self.jobs.merge(&mut self.writes, around!(self, cx), merge),
             Arrival::Destage { blocks } => self.disk.destage(cx, blocks),

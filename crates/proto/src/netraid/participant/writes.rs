@@ -462,7 +462,7 @@ impl Writes {
             at.cx.counters.count(Counter::FateOfAWaitingWriteAsked);
             return;
         }
-        at.disk.look_here(at.cx, write.span, width, Looking::Fate { asker, write, width });
+        at.disk.look_here(at.cx, (write.span, width), false, Looking::Fate { asker, write, width });
     }
 
     /// What the blocks of a write show whose fate was asked for.

@@ -71,6 +71,9 @@ impl From<&Computation> for Coded {
             Computation::Reconstruct { shards, .. } => {
                 shards.first().map_or(0, |(_, shard)| shard.len() as u64)
             }
+            Computation::Sums { schedule, blocks } => {
+                blocks.first().map_or(0, |block| block.len() as u64) * schedule.cost().writes as u64
+            }
         };
         let added_bytes = computation.bytes();
         Coded { added_bytes, moved_bytes: added_bytes + results_bytes }

@@ -1,0 +1,139 @@
+//! Fragments of objects at a brick's disk, which is played by the test.
+
+use super::tests::{Bench, GATEWAY, NOW};
+use super::*;
+use crate::counters::Counter;
+use crate::fair::Fcfs;
+use base::ObjectVersion;
+use wire::disk::{Blocks, Command, Reply, StoreError};
+use wire::{FragmentOutcome, Service};
+
+const FRAGMENT: FragmentId = FragmentId { version: ObjectVersion(7), segment: 2, index: 5 };
+
+fn put(bench: &mut Bench, operation: u64, bytes: usize) {
+    let message = Message::PutFragment { operation, fragment: FRAGMENT, service: Service::default() };
+    let packet = Packet { message, payload: Payload::zeros(bytes) };
+    bench.step(BrickEvent::Packet { from: GATEWAY, packet });
+}
+
+fn get(bench: &mut Bench, operation: u64, blocks: u32) {
+    bench.ask(Message::GetFragment { operation, fragment: FRAGMENT, blocks, service: Service::default() });
+}
+
+/// What the brick said of questions about fragments since the last call.
+fn told(bench: &mut Bench) -> Vec<(u64, FragmentOutcome)> {
+    let told = bench.sent.drain(..).filter_map(|message| match message {
+        Message::FragmentPut { operation, outcome, .. } | Message::Fragment { operation, outcome, .. } => {
+            Some((operation, outcome))
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+fn answer(bench: &mut Bench, reply: impl FnOnce(Command) -> Reply) {
+    let (disk, command) = bench.asked.remove(0);
+    let reply = reply(command);
+    bench.step(BrickEvent::Store { disk, reply });
+}
+
+#[test]
+fn a_fragment_is_told_to_be_there_once_it_is_on_stable_storage() {
+    let mut bench = Bench::new(1, Vec::new());
+    put(&mut bench, 1, 2 * BLOCK);
+    assert_eq!(told(&mut bench), []);
+    answer(&mut bench, |command| {
+        let Command::Mend { token, span, width: 1, stamps, payload } = command else { panic!("{command:?}") };
+        assert_eq!((span, payload.len()), (FRAGMENT.span(2), 2 * BLOCK));
+        assert!(stamps.len() == 2 && stamps.iter().all(|stamp| !stamp.is_zero()));
+        Reply::Staged { token, result: Ok(()) }
+    });
+    assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done)]);
+    put(&mut bench, 2, BLOCK);
+    answer(&mut bench, |command| {
+        let Command::Mend { token, .. } = command else { panic!("{command:?}") };
+        Reply::Staged { token, result: Err(StoreError::NoSpace) }
+    });
+    assert_eq!(told(&mut bench), [(2, FragmentOutcome::NoSpace)]);
+}
+
+#[test]
+fn a_fragment_that_is_not_whole_is_not_served() {
+    let mut bench = Bench::new(1, Vec::new());
+    let is_there = base::Stamp(1);
+    let cases = [
+        (vec![is_there, is_there], vec![], FragmentOutcome::Done),
+        (vec![is_there, base::Stamp::ZERO], vec![], FragmentOutcome::Missing),
+        (vec![base::Stamp::ZERO; 2], vec![], FragmentOutcome::Missing),
+        (vec![is_there, is_there], vec![1], FragmentOutcome::Unreadable),
+    ];
+    for (operation, (stamps, unreadable, outcome)) in (1..).zip(cases) {
+        get(&mut bench, operation, 2);
+        answer(&mut bench, |command| {
+            let Command::Read { token, span, content: true, .. } = command else { panic!("{command:?}") };
+            assert_eq!(span, FRAGMENT.span(2));
+            let content = Payload::zeros(2 * BLOCK);
+            Reply::Read { token, result: Ok(Blocks { stamps, content, unreadable }) }
+        });
+        assert_eq!(told(&mut bench), [(operation, outcome)]);
+    }
+}
+
+#[test]
+fn a_fragment_waits_for_its_turn_and_may_be_withdrawn() {
+    let mut bench = Bench::new(1, Vec::new());
+    let mut fx = Vec::new();
+    bench.brick.set_discipline(NOW, 0, Box::new(Fcfs::default()), Places(1), &mut fx);
+    bench.take(fx);
+    put(&mut bench, 1, BLOCK);
+    get(&mut bench, 2, 1);
+    put(&mut bench, 3, BLOCK);
+    assert_eq!(bench.asked.len(), 1, "one at a time");
+    bench.ask(Message::Cancel { operations: vec![2] });
+    assert!(
+        bench
+            .sent
+            .iter()
+            .any(|message| matches!(message, Message::Cancelled { withdrawn, .. } if *withdrawn == [2]))
+    );
+    bench.answer_all();
+    assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done), (3, FragmentOutcome::Done)]);
+}
+
+#[test]
+fn what_waits_of_a_version_that_is_dropped_never_reaches_the_disk() {
+    let mut bench = Bench::new(2, Vec::new());
+    let mut fx = Vec::new();
+    (0..2).for_each(|disk| {
+        bench.brick.set_discipline(NOW, disk, Box::new(Fcfs::default()), Places(1), &mut fx)
+    });
+    bench.take(fx);
+    put(&mut bench, 1, BLOCK);
+    put(&mut bench, 2, BLOCK);
+    bench.ask(Message::DropVersions { versions: vec![FRAGMENT.version] });
+    let discards = bench.asked.iter().filter(|(_, command)| {
+        matches!(command, Command::Discard { volume, stretch: None } if *volume == FRAGMENT.span(1).volume)
+    });
+    assert_eq!(discards.count(), 2, "at each disk");
+    bench.answer_all();
+    assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done)]);
+}
+
+#[test]
+fn what_no_fragment_can_be_is_ignored() {
+    let mut bench = Bench::new(1, Vec::new());
+    put(&mut bench, 1, BLOCK - 1);
+    put(&mut bench, 2, 0);
+    put(&mut bench, 3, 257 * BLOCK);
+    get(&mut bench, 4, 0);
+    get(&mut bench, 5, u32::MAX);
+    let beyond = FragmentId { segment: FragmentId::SEGMENTS, ..FRAGMENT };
+    bench.ask(Message::GetFragment {
+        operation: 6,
+        fragment: beyond,
+        blocks: 1,
+        service: Service::default(),
+    });
+    assert!(bench.asked.is_empty() && told(&mut bench).is_empty());
+    assert_eq!(bench.brick.counters().get(Counter::MessageFromAStrangerToThisRoleIgnored), 6);
+}

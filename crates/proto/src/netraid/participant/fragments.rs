@@ -1,0 +1,102 @@
+//! Fragments of large objects. Each is written once, and what it holds follows from its name; so there is no view, no order and no
+//! doubt about them. A disk keeps a fragment as it keeps repaired blocks: content under a stamp, in one durable step.
+
+use super::context::{Context, FragmentRequest, FragmentTold};
+use super::disk::{Disk, Looking, Staging};
+use base::{BLOCK, Payload, Stamp};
+use core::time::Duration;
+use wire::disk::{Blocks, Command, StoreError};
+use wire::{FragmentOutcome, Message, Span};
+
+/// The stamp of all fragments' blocks: that they are there.
+const WRITTEN: Stamp = Stamp(1);
+
+/// Puts it on the disk, or looks it up.
+pub(super) fn begin(cx: &mut Context<'_>, disk: &mut Disk, request: FragmentRequest) {
+    let (told, span) = (request.told(), request.span());
+    match request.content {
+        Some(payload) => {
+            let stamps = vec![WRITTEN; span.count as usize];
+            disk.stage(cx, Staging::Fragment(told), |token| Command::Mend {
+                token,
+                span,
+                width: 1,
+                stamps,
+                payload,
+            });
+        }
+        None => disk.look_here(cx, (span, 1), true, Looking::Fragment(told)),
+    }
+}
+
+/// It is on stable storage, or not.
+pub(super) fn on_put(
+    cx: &mut Context<'_>,
+    mut told: FragmentTold,
+    (took, result): (Duration, Result<(), StoreError>),
+) {
+    told.stay.at_disk(took);
+    let outcome = result.map_or_else(failed, |()| FragmentOutcome::Done);
+    tell(cx, &told, outcome, Payload::new());
+}
+
+/// It was looked up.
+pub(super) fn on_found(
+    cx: &mut Context<'_>,
+    mut told: FragmentTold,
+    (took, result): (Duration, Result<Blocks, StoreError>),
+) {
+    told.stay.at_disk(took);
+    let (outcome, content) = match result {
+        // Stamps of blocks that cannot be read may be lost as well.
+        Ok(blocks) if !blocks.unreadable.is_empty() => (FragmentOutcome::Unreadable, Payload::new()),
+        Ok(blocks) if blocks.stamps.iter().any(|stamp| stamp.is_zero()) => {
+            (FragmentOutcome::Missing, Payload::new())
+        }
+        Ok(blocks) => (FragmentOutcome::Done, blocks.content),
+        Err(error) => (failed(error), Payload::new()),
+    };
+    tell(cx, &told, outcome, content);
+}
+
+/// There is no room for it to wait.
+pub(super) fn refuse(cx: &mut Context<'_>, request: &FragmentRequest) {
+    tell(cx, &request.told(), FragmentOutcome::Busy, Payload::new());
+}
+
+fn failed(error: StoreError) -> FragmentOutcome {
+    match error {
+        StoreError::NoSpace => FragmentOutcome::NoSpace,
+        StoreError::NoRoomYet | StoreError::Busy | StoreError::Left => FragmentOutcome::Busy,
+        StoreError::Failed => FragmentOutcome::Failed,
+    }
+}
+
+fn tell(cx: &mut Context<'_>, told: &FragmentTold, outcome: FragmentOutcome, content: Payload) {
+    let FragmentTold { from, operation, is_put, service, stay } = *told;
+    let wait = stay.wait(cx.now);
+    let message = match is_put {
+        true => Message::FragmentPut { operation, outcome, wait },
+        false => Message::Fragment { operation, outcome, wait },
+    };
+    cx.answer(from, (service, stay), message, content);
+}
+
+impl FragmentRequest {
+    /// Where the disk keeps it.
+    pub(super) fn span(&self) -> Span {
+        self.fragment.span(self.blocks)
+    }
+
+    /// Whom to tell what becomes of it.
+    pub(super) fn told(&self) -> FragmentTold {
+        let FragmentRequest { from, operation, service, stay, .. } = *self;
+        FragmentTold { from, operation, is_put: self.content.is_some(), service, stay }
+    }
+
+    /// Whether a stranger's request is one that a brick may work on: content comes in whole blocks.
+    pub fn is_valid(&self) -> bool {
+        let fits = |content: &Payload| content.len() == self.blocks as usize * BLOCK;
+        self.fragment.is_valid() && self.span().is_valid() && self.content.as_ref().is_none_or(fits)
+    }
+}

@@ -1,0 +1,123 @@
+//! A segment comes back: its fragments are asked for until they are enough, and then made into its blocks.
+
+use super::access::{Access, Place};
+use super::calls::Call;
+use super::coding::{Coder, Coding, Decoding};
+use super::{Context, Transfer, TransferEffect};
+use base::{BLOCK, ObjectVersion, Payload};
+use code::Computation;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use thiserror::Error;
+use wire::{FragmentId, FragmentOutcome, Service};
+
+/// What is to be read.
+#[derive(Debug)]
+pub struct Get {
+    pub version: ObjectVersion,
+    pub segment: u32,
+    pub coding: Coding,
+    /// Blocks of 4 KiB in each symbol.
+    pub symbol_blocks: u32,
+    /// Who has which symbol.
+    pub places: Vec<Place>,
+    pub access: Box<dyn Access + Send>,
+    pub service: Service,
+}
+
+/// Why a segment could not be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum GetError {
+    #[error("of {places} fragments {came} can be read, which do not give the segment's {blocks} blocks back")]
+    TooFewFragments { came: usize, places: usize, blocks: u32 },
+}
+
+#[derive(Debug)]
+pub(super) struct Getting {
+    get: Get,
+    coder: Coder,
+    /// Asked for and not answered.
+    open: usize,
+    came: BTreeMap<u32, Payload>,
+    /// The blocks that are being made of what came.
+    missing: Vec<u32>,
+}
+
+impl Getting {
+    pub(super) fn begin(cx: &mut Context<'_>, mut get: Get) -> Option<Getting> {
+        let symbols = get.places.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
+        let first = get.access.begin(&get.places);
+        let coder = get.coding.coder(symbols);
+        let getting = Getting { get, coder, open: 0, came: BTreeMap::new(), missing: Vec::new() };
+        getting.ask(cx, first)
+    }
+
+    /// Goes on, unless there is nothing more to ask for.
+    fn ask(mut self, cx: &mut Context<'_>, places: Vec<Place>) -> Option<Getting> {
+        let Get { version, segment, symbol_blocks: blocks, service, .. } = self.get;
+        self.open += places.len();
+        for (index, brick) in places {
+            let fragment = FragmentId { version, segment, index };
+            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, content: None, blocks, service });
+        }
+        if self.open > 0 {
+            return Some(self);
+        }
+        let (came, places, blocks) = (self.came.len(), self.get.places.len(), self.get.coding.blocks());
+        let result = Err(GetError::TooFewFragments { came, places, blocks });
+        cx.fx.push(TransferEffect::Got { transfer: cx.transfer, result });
+        None
+    }
+
+    /// A fragment came, or will not come.
+    pub(super) fn on_fragment(
+        mut self,
+        cx: &mut Context<'_>,
+        place: Place,
+        outcome: FragmentOutcome,
+        content: Payload,
+    ) -> Option<Transfer> {
+        self.open -= 1;
+        let is_whole = content.len() == self.get.symbol_blocks as usize * BLOCK;
+        if outcome == FragmentOutcome::Done && is_whole {
+            self.came.insert(place.0, content);
+            let have: Vec<u32> = self.came.keys().copied().collect();
+            if let Some(decoding) = self.coder.decode(&have) {
+                return self.decode(cx, decoding).map(Transfer::Get);
+            }
+        }
+        let next = self.get.access.ended(place);
+        self.ask(cx, next).map(Transfer::Get)
+    }
+
+    /// What came is enough: nothing more is wanted of bricks.
+    fn decode(mut self, cx: &mut Context<'_>, Decoding { missing, schedule }: Decoding) -> Option<Getting> {
+        cx.calls.call_off(cx.transfer);
+        self.open = 0;
+        let Some(schedule) = schedule else {
+            self.end(cx, &[], Vec::new());
+            return None;
+        };
+        let blocks = self.came.values().cloned().collect();
+        cx.compute(Computation::Sums { schedule: Arc::new(schedule), blocks });
+        self.missing = missing;
+        Some(self)
+    }
+
+    pub(super) fn on_computed(self, cx: &mut Context<'_>, made: Vec<Payload>) -> Option<Transfer> {
+        self.end(cx, &self.missing, made);
+        None
+    }
+
+    /// All blocks are there, as they came or as they were made.
+    fn end(&self, cx: &mut Context<'_>, missing: &[u32], made: Vec<Payload>) {
+        let mut blocks = vec![Payload::new(); self.get.coding.blocks() as usize];
+        for (symbol, content) in &self.came {
+            if let Some(block) = self.coder.block_of(*symbol) {
+                blocks[block as usize] = content.clone();
+            }
+        }
+        missing.iter().zip(made).for_each(|(block, content)| blocks[*block as usize] = content);
+        cx.fx.push(TransferEffect::Got { transfer: cx.transfer, result: Ok(blocks) });
+    }
+}

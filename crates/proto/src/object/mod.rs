@@ -1,0 +1,189 @@
+//! Large objects: segments that are coded apart, and their fragments at bricks.
+//!
+//! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
+//! `coding` (which symbols are enough), `calls` (questions to bricks), [`access`] (what a reader asks for, at whom), `put` and `get`
+//! (a segment's way), then this file, which routes. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
+//!
+//! Deliberately absent: names, versions and who may see them; how an object is cut into segments.
+
+pub mod access;
+mod calls;
+mod coding;
+mod get;
+mod put;
+#[cfg(test)]
+mod tests;
+
+pub use coding::Coding;
+pub use get::{Get, GetError};
+pub use put::{Put, PutError};
+
+use access::Place;
+use base::{BrickId, NodeId, Payload, Time};
+use calls::Calls;
+use code::{Computation, Computed};
+use get::Getting;
+use put::Putting;
+use std::collections::BTreeMap;
+use wire::{FragmentOutcome, Message, Packet};
+
+/// Names a transfer: a put or a get of one segment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TransferId(pub u64);
+
+/// What transfers ask for.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TransferEffect {
+    /// Send this; it may get lost.
+    Send { to: NodeId, packet: Packet },
+    /// Compute this for a transfer. Answered by [`Transfers::on_computed`], always.
+    Compute { transfer: TransferId, computation: Computation },
+    /// A put has ended: these fragments are on stable storage.
+    Put { transfer: TransferId, result: Result<Vec<Place>, PutError> },
+    /// A get has ended: the blocks of the segment, in order.
+    Got { transfer: TransferId, result: Result<Vec<Payload>, GetError> },
+}
+
+/// All transfers of a process.
+#[derive(Debug, Default)]
+pub struct Transfers {
+    calls: Calls<TransferId>,
+    under_way: BTreeMap<TransferId, Transfer>,
+    last: u64,
+}
+
+#[derive(Debug)]
+enum Transfer {
+    Put(Putting),
+    Get(Getting),
+}
+
+/// What a step of a transfer may do beside its own fields.
+pub(crate) struct Context<'a> {
+    now: Time,
+    transfer: TransferId,
+    calls: &'a mut Calls<TransferId>,
+    fx: &'a mut Vec<TransferEffect>,
+}
+
+impl Context<'_> {
+    fn compute(&mut self, computation: Computation) {
+        self.fx.push(TransferEffect::Compute { transfer: self.transfer, computation });
+    }
+}
+
+impl Transfers {
+    /// Puts a segment.
+    pub fn put(&mut self, now: Time, put: Put, fx: &mut Vec<TransferEffect>) -> TransferId {
+        self.begin(now, fx, |cx| Putting::begin(cx, put).map(Transfer::Put))
+    }
+
+    /// Gets a segment.
+    pub fn get(&mut self, now: Time, get: Get, fx: &mut Vec<TransferEffect>) -> TransferId {
+        self.begin(now, fx, |cx| Getting::begin(cx, get).map(Transfer::Get))
+    }
+
+    /// Nobody wants a transfer any more. What a put has brought to bricks stays there.
+    pub fn call_off(&mut self, transfer: TransferId, fx: &mut Vec<TransferEffect>) {
+        self.under_way.remove(&transfer);
+        self.calls.call_off(transfer);
+        self.send(fx);
+    }
+
+    fn begin(
+        &mut self,
+        now: Time,
+        fx: &mut Vec<TransferEffect>,
+        begin: impl FnOnce(&mut Context<'_>) -> Option<Transfer>,
+    ) -> TransferId {
+        self.last += 1;
+        let transfer = TransferId(self.last);
+        let begun = begin(&mut Context { now, transfer, calls: &mut self.calls, fx });
+        self.keep(transfer, begun);
+        self.send(fx);
+        transfer
+    }
+
+    /// A brick says something; what is not about fragments is not for here.
+    pub fn on_packet(&mut self, now: Time, from: BrickId, packet: Packet, fx: &mut Vec<TransferEffect>) {
+        match packet.message {
+            Message::FragmentPut { operation, outcome, .. }
+            | Message::Fragment { operation, outcome, .. } => {
+                if outcome == FragmentOutcome::Busy {
+                    self.calls.busy(now, from, operation);
+                } else if let Some((transfer, call)) = self.calls.answered(from, operation) {
+                    let place = (call.fragment.index, from);
+                    self.with(now, transfer, fx, |transfer, cx| match transfer {
+                        Transfer::Put(put) => put.on_put(cx, place, outcome),
+                        Transfer::Get(get) => get.on_fragment(cx, place, outcome, packet.payload),
+                    });
+                }
+            }
+            Message::Waiting { operations } => self.calls.wait(now, from, &operations),
+            _ => {}
+        }
+        self.send(fx);
+    }
+
+    /// What a transfer had computed.
+    pub fn on_computed(
+        &mut self,
+        now: Time,
+        transfer: TransferId,
+        made: Computed,
+        fx: &mut Vec<TransferEffect>,
+    ) {
+        let Ok(made) = made else { unreachable!("sums of blocks of one length can be made") };
+        self.with(now, transfer, fx, |transfer, cx| match transfer {
+            Transfer::Put(put) => put.on_computed(cx, made),
+            Transfer::Get(get) => get.on_computed(cx, made),
+        });
+        self.send(fx);
+    }
+
+    /// A brick cannot be reached.
+    pub fn on_down(&mut self, now: Time, brick: BrickId, fx: &mut Vec<TransferEffect>) {
+        for (transfer, call) in self.calls.take_down(brick) {
+            let place = (call.fragment.index, brick);
+            self.with(now, transfer, fx, |transfer, cx| match transfer {
+                Transfer::Put(put) => put.on_put(cx, place, FragmentOutcome::Failed),
+                Transfer::Get(get) => get.on_fragment(cx, place, FragmentOutcome::Failed, Payload::new()),
+            });
+        }
+        self.send(fx);
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        self.calls.deadline()
+    }
+
+    pub fn wake(&mut self, now: Time, fx: &mut Vec<TransferEffect>) {
+        self.calls.wake(now);
+        self.send(fx);
+    }
+
+    fn with(
+        &mut self,
+        now: Time,
+        transfer: TransferId,
+        fx: &mut Vec<TransferEffect>,
+        step: impl FnOnce(Transfer, &mut Context<'_>) -> Option<Transfer>,
+    ) {
+        let Some(state) = self.under_way.remove(&transfer) else { return };
+        let state = step(state, &mut Context { now, transfer, calls: &mut self.calls, fx });
+        self.keep(transfer, state);
+    }
+
+    /// A transfer goes on, or has ended: then nobody wants its answers.
+    fn keep(&mut self, transfer: TransferId, state: Option<Transfer>) {
+        match state {
+            Some(state) => drop(self.under_way.insert(transfer, state)),
+            None => self.calls.call_off(transfer),
+        }
+    }
+
+    fn send(&mut self, fx: &mut Vec<TransferEffect>) {
+        let outbox = self.calls.take_outbox().into_iter();
+        fx.extend(outbox.map(|(brick, packet)| TransferEffect::Send { to: NodeId::Brick(brick), packet }));
+    }
+}

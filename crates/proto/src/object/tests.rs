@@ -1,0 +1,295 @@
+//! Puts and gets of segments at bricks that are played by the test: they are slow, lose messages, fill up, and go.
+
+use super::access::{Access, Paced, Speculative};
+use super::*;
+use base::{BLOCK, ObjectVersion, Rng};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use wire::{FragmentId, Service, Wait};
+
+const BRICKS: u32 = 8;
+
+/// A world of bricks: what each has, and what is on its way.
+struct World {
+    rng: Rng,
+    now: Time,
+    transfers: Transfers,
+    stored: BTreeMap<(BrickId, FragmentId), Payload>,
+    dead: BTreeSet<BrickId>,
+    /// These take nothing.
+    full: BTreeSet<BrickId>,
+    /// Of a hundred messages so many are lost.
+    losses: u8,
+    /// When what happens.
+    coming: BTreeMap<(Time, u64), Coming>,
+    serial: u64,
+    got: Option<Result<Vec<Payload>, GetError>>,
+    put: Option<Result<Vec<Place>, PutError>>,
+    served: usize,
+}
+
+enum Coming {
+    ToBrick(BrickId, Packet),
+    FromBrick(BrickId, Packet),
+    Computed(TransferId, Computation),
+    Dies(BrickId),
+}
+
+impl World {
+    fn new(seed: u64, losses: u8) -> World {
+        World {
+            rng: Rng::with_seed(seed),
+            now: Time(1),
+            transfers: Transfers::default(),
+            stored: BTreeMap::new(),
+            dead: BTreeSet::new(),
+            full: BTreeSet::new(),
+            losses,
+            coming: BTreeMap::new(),
+            serial: 0,
+            got: None,
+            put: None,
+            served: 0,
+        }
+    }
+
+    fn bricks() -> Vec<BrickId> {
+        (1..=BRICKS).map(BrickId).collect()
+    }
+
+    /// In up to so many milliseconds.
+    fn later(&mut self, ms: u64, coming: Coming) {
+        self.serial += 1;
+        let at = Time(self.now.0 + self.rng.u64(0..ms.max(1) * 1_000_000));
+        self.coming.insert((at, self.serial), coming);
+    }
+
+    fn take(&mut self, fx: Vec<TransferEffect>) {
+        for effect in fx {
+            match effect {
+                TransferEffect::Send { to: NodeId::Brick(brick), packet } => {
+                    if self.rng.u8(0..100) >= self.losses {
+                        // Later ones are slower.
+                        self.later(u64::from(brick.0) * 10, Coming::ToBrick(brick, packet));
+                    }
+                }
+                TransferEffect::Send { to, .. } => panic!("{to:?} has no fragments"),
+                TransferEffect::Compute { transfer, computation } => {
+                    self.later(5, Coming::Computed(transfer, computation));
+                }
+                TransferEffect::Put { result, .. } => {
+                    assert!(self.put.replace(result).is_none(), "it ends once")
+                }
+                TransferEffect::Got { result, .. } => {
+                    assert!(self.got.replace(result).is_none(), "it ends once")
+                }
+            }
+        }
+    }
+
+    fn brick(&mut self, brick: BrickId, packet: Packet) {
+        if self.dead.contains(&brick) {
+            return;
+        }
+        let wait = Wait::default();
+        let answer: Packet = match packet.message {
+            Message::PutFragment { operation, fragment, .. } => {
+                let outcome = match (self.full.contains(&brick), self.rng.u8(0..20)) {
+                    (true, _) => FragmentOutcome::NoSpace,
+                    (_, 0) => FragmentOutcome::Busy,
+                    _ => {
+                        let before = self.stored.insert((brick, fragment), packet.payload.clone());
+                        assert!(
+                            before.is_none_or(|before| before == packet.payload),
+                            "a fragment is written once"
+                        );
+                        FragmentOutcome::Done
+                    }
+                };
+                Message::FragmentPut { operation, outcome, wait }.into()
+            }
+            Message::GetFragment { operation, fragment, blocks, .. } => {
+                self.served += 1;
+                match self.stored.get(&(brick, fragment)) {
+                    Some(content) => {
+                        assert_eq!(content.len(), blocks as usize * BLOCK);
+                        let message = Message::Fragment { operation, outcome: FragmentOutcome::Done, wait };
+                        Packet { message, payload: content.clone() }
+                    }
+                    None => Message::Fragment { operation, outcome: FragmentOutcome::Missing, wait }.into(),
+                }
+            }
+            Message::Cancel { operations } => {
+                let is_meant = |coming: &Coming| match coming {
+                    Coming::ToBrick(to, Packet { message: Message::GetFragment { operation, .. }, .. }) => {
+                        *to == brick && operations.contains(operation)
+                    }
+                    _ => false,
+                };
+                self.coming.retain(|_, coming| !is_meant(coming));
+                return;
+            }
+            other => panic!("{other:?} is not for a brick's fragments"),
+        };
+        if self.rng.u8(0..100) >= self.losses {
+            self.later(10, Coming::FromBrick(brick, answer));
+        }
+    }
+
+    /// Until the transfer has ended.
+    fn run(&mut self) {
+        while self.put.is_none() && self.got.is_none() {
+            let mut fx = Vec::new();
+            let next = self.coming.first_key_value().map(|((at, _), _)| *at);
+            let deadline = self.transfers.deadline();
+            match (next, deadline) {
+                (Some(at), deadline) if deadline.is_none_or(|deadline| at <= deadline) => {
+                    self.now = at;
+                    let (_, coming) = self.coming.pop_first().expect("something comes");
+                    match coming {
+                        Coming::ToBrick(brick, packet) => self.brick(brick, packet),
+                        Coming::FromBrick(brick, packet) => {
+                            self.transfers.on_packet(self.now, brick, packet, &mut fx);
+                        }
+                        Coming::Computed(transfer, computation) => {
+                            self.transfers.on_computed(self.now, transfer, computation.run(), &mut fx);
+                        }
+                        Coming::Dies(brick) => {
+                            self.dead.insert(brick);
+                            self.transfers.on_down(self.now, brick, &mut fx);
+                        }
+                    }
+                }
+                (_, Some(deadline)) => {
+                    self.now = deadline;
+                    self.transfers.wake(deadline, &mut fx);
+                }
+                (_, None) => panic!("nothing comes, and nobody waits: the transfer is stuck"),
+            }
+            self.take(fx);
+        }
+    }
+
+    fn put(&mut self, put: Put) -> Result<Vec<Place>, PutError> {
+        let mut fx = Vec::new();
+        self.transfers.put(self.now, put, &mut fx);
+        self.take(fx);
+        self.run();
+        self.put.take().expect("a put")
+    }
+
+    fn get(&mut self, get: Get) -> Result<Vec<Payload>, GetError> {
+        let mut fx = Vec::new();
+        self.transfers.get(self.now, get, &mut fx);
+        self.take(fx);
+        self.run();
+        self.got.take().expect("a get")
+    }
+}
+
+fn put(coding: Coding, symbols: u32, losses: u32, rng: &mut Rng) -> Put {
+    let block = |rng: &mut Rng| {
+        let mut content = vec![0; BLOCK];
+        rng.fill(&mut content);
+        Payload::from(content)
+    };
+    Put {
+        version: ObjectVersion(1),
+        segment: 3,
+        coding,
+        blocks: (0..coding.blocks()).map(|_| block(rng)).collect(),
+        symbols,
+        bricks: World::bricks(),
+        losses,
+        window: 3,
+        service: Service::default(),
+    }
+}
+
+fn get(coding: Coding, places: Vec<Place>, access: Box<dyn Access + Send>) -> Get {
+    let (version, service) = (ObjectVersion(1), Service::default());
+    Get { version, segment: 3, coding, symbol_blocks: 1, places, access, service }
+}
+
+fn access(is_paced: bool) -> Box<dyn Access + Send> {
+    if is_paced { Box::new(Paced::new(2)) } else { Box::new(Speculative) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    #[test]
+    fn a_segment_comes_back_although_messages_and_a_brick_are_lost(
+        seed: u64, blocks in 1..60_u32, losses in 0..20_u8, is_paced: bool, dies_late: bool,
+    ) {
+        let mut world = World::new(seed, losses);
+        let coding = Coding::precoded(blocks);
+        let put = put(coding, 2 * blocks + 16, 1, &mut Rng::with_seed(!seed));
+        let expected = put.blocks.clone();
+        world.full.insert(BrickId(2));
+        let places = world.put(put).expect("seven bricks take it");
+        let lost = BrickId(world.rng.u32(1..=BRICKS));
+        if dies_late {
+            world.later(30, Coming::Dies(lost));
+        } else {
+            world.dead.insert(lost);
+            world.later(100, Coming::Dies(lost));
+        }
+        let got = world.get(get(coding, places, access(is_paced)));
+        prop_assert_eq!(got, Ok(expected));
+    }
+
+    #[test]
+    fn the_papers_code_and_copies_come_back(seed: u64, blocks in 1..40_u32, is_paced: bool, is_lt: bool) {
+        let mut world = World::new(seed, 5);
+        let coding = if is_lt { Coding::Lt { blocks, seed: 1 } } else { Coding::Copies { blocks } };
+        let put = put(coding, 4 * blocks + 8, 0, &mut Rng::with_seed(!seed));
+        let expected = put.blocks.clone();
+        let places = world.put(put).expect("all bricks take it");
+        match world.get(get(coding, places, access(is_paced))) {
+            Ok(got) => prop_assert_eq!(got, expected),
+            // Nobody has checked that what is stored can be decoded.
+            Err(_) => prop_assert!(is_lt),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_survive_is_refused_before_it_is_stored() {
+    let mut world = World::new(1, 0);
+    let coding = Coding::precoded(20);
+    let result = world.put(put(coding, 26, 2, &mut Rng::with_seed(2)));
+    assert!(matches!(result, Err(PutError::TooLittleRedundancy { .. })), "{result:?}");
+    assert!(world.stored.is_empty());
+}
+
+#[test]
+fn a_put_that_no_brick_takes_and_a_get_of_too_little_end_with_the_reason() {
+    let mut world = World::new(1, 0);
+    let coding = Coding::precoded(20);
+    world.full.extend(World::bricks());
+    let result = world.put(put(coding, 60, 1, &mut Rng::with_seed(2)));
+    assert_eq!(result, Err(PutError::NoBrickTakesMore { stored: 0, symbols: 60 }));
+    world.full.clear();
+    let places = world.put(put(coding, 60, 1, &mut Rng::with_seed(2))).expect("room for all");
+    world.stored.clear();
+    let places_count = places.len();
+    let result = world.get(get(coding, places, access(true)));
+    assert_eq!(result, Err(GetError::TooFewFragments { came: 0, places: places_count, blocks: 20 }));
+}
+
+/// A fast brick gets more of a put, and is asked for more by a paced get, which reads little in vain.
+#[test]
+fn fast_bricks_do_more() {
+    let mut world = World::new(3, 0);
+    let coding = Coding::precoded(100);
+    let places = world.put(put(coding, 200, 1, &mut Rng::with_seed(4))).expect("room for all");
+    let at = |brick: u32| places.iter().filter(|(_, there)| *there == BrickId(brick)).count();
+    assert!(at(1) > 2 * at(8), "{} at the fastest, {} at the slowest", at(1), at(8));
+    world.served = 0;
+    world.get(get(coding, places.clone(), access(true))).expect("nothing is lost");
+    let paced = world.served;
+    world.served = 0;
+    world.get(get(coding, places, access(false))).expect("nothing is lost");
+    let speculative = world.served;
+    assert!((100..=120).contains(&paced) && speculative >= paced, "{paced} paced, {speculative} speculative");
+}
