@@ -180,6 +180,8 @@ impl Role for GatewayRole {
             GatewayEffect::Reply { session, tag, result, payload } => {
                 self.nbd.reply(session, tag, result, payload, now);
             }
+            // Nobody asks a real gateway for segments yet.
+            GatewayEffect::Segment { .. } => {}
             // NBD cannot tell a client that an export has changed; who connects from now on gets the new size.
             GatewayEffect::Changed { volume } => tracing::info!(volume = %volume.name, "volume changed"),
         }

@@ -36,6 +36,9 @@ pub struct Options {
     pub faults: bool,
     /// About how many operations clients issue.
     pub operations: Option<u64>,
+    /// Whether segments of objects are put and got beside. It changes nothing else that a seed draws.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub objects: bool,
     /// The bug that is planted on purpose; see [`crate::plants`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plant: Option<String>,
@@ -53,6 +56,7 @@ impl Default for Options {
             protocols: Vec::new(),
             faults: true,
             operations: None,
+            objects: false,
             plant: None,
         }
     }
@@ -255,6 +259,8 @@ pub(crate) struct Shape {
     /// What is done with streams beside that.
     pub(crate) intrigues: Intrigues,
     pub(crate) faults: bool,
+    /// Whether segments of objects are put and got.
+    pub(crate) objects: bool,
     /// The bug that is planted.
     pub(crate) plant: Option<String>,
     /// What the cluster is built of where things take the time that they take.
@@ -329,6 +335,7 @@ impl Shape {
             shares: draw_shares(seed),
             intrigues: if options.faults { draw_intrigues(seed) } else { Intrigues::default() },
             faults: options.faults,
+            objects: options.objects,
             plant: options.plant.clone(),
             hardware: None,
         }

@@ -90,6 +90,7 @@ impl World {
         let verdict = self.set_up();
         self.judge(verdict);
         self.start_workload();
+        self.start_objects();
         self.start_faults(self.shape.phases.safety_ns);
         self.start_administrator();
         self.run_until(self.time.now_ns() + self.shape.phases.safety_ns);
@@ -105,6 +106,9 @@ impl World {
         let healed_ns = self.time.now_ns();
         self.start_final_reads();
         self.await_answers(healed_ns);
+        if self.judges.are_content() {
+            self.read_all_segments();
+        }
         if self.judges.are_content() {
             self.audit_redundancy();
         }
@@ -272,13 +276,15 @@ impl World {
         };
         let answered = |op: &&crate::history::Operation| op.answered_ns.is_some();
         let reached = self.reached();
+        let mut answers: BTreeMap<String, u64> = owned(self.workload.answers());
+        answers.extend(self.objects.iter().flat_map(|objects| owned(objects.counts())));
         let outcome = Outcome {
             seed,
             cluster: self.shape.describe(),
             simulated_ns: self.time.now_ns(),
             events: self.trace.count(),
             operations: self.workload.history().operations().iter().filter(answered).count() as u64,
-            answers: owned(self.workload.answers()),
+            answers,
             faults: self.faults.counts().iter().map(|(of, count)| (of.text().to_owned(), *count)).collect(),
             summary: summary(self.faults.counts(), &reached),
             rare: reached.by_text(),

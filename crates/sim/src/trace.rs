@@ -98,6 +98,7 @@ impl Trace {
                 digest.number(*tag);
                 digest.payload(payload);
             }
+            Input::Put { tag, .. } | Input::Get { tag, .. } => digest.number(*tag),
             Input::Wake => digest.number(3),
         }
     }
@@ -140,6 +141,8 @@ fn text(input: &Input, reason: &'static str) -> String {
             format!("session {session}: #{tag} {volume} {io:?}")
         }
         Input::ClientIo { tag, io, .. } => format!("#{tag} {io:?}"),
+        Input::Put { tag, put } => format!("segment #{tag}: put {} {}", put.version, put.segment),
+        Input::Get { tag, get } => format!("segment #{tag}: get {} {}", get.version, get.segment),
         Input::Wake => format!("woken for {reason}"),
     }
 }

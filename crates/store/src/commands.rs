@@ -13,7 +13,7 @@ use crate::writes::{Again, Verdict, Write};
 use base::{BLOCK, Payload, Stamp, Time};
 use wire::Completion;
 use wire::disk::{Staged, StoreError, Token};
-use wire::{Change, Span, Wire};
+use wire::{Change, FragmentId, Span, Wire};
 
 /// Batches of completions from elsewhere that wait for the journal.
 const REMEMBER_MAX: usize = 64;
@@ -92,7 +92,10 @@ impl Running {
             && (is_lost || payload.len() == span.bytes());
         let planned = if sound {
             let record_bytes = stamps.len() * 8 + 32;
-            let asks = Asks { cause: Cause::Mend, record_bytes, kept_bytes: 0, together: Stamp::ZERO };
+            // A fragment of an object is new: what is kept for repairs is not for it.
+            let is_new = FragmentId::version_of(span.volume).is_some();
+            let cause = if is_new { Cause::Stage } else { Cause::Mend };
+            let asks = Asks { cause, record_bytes, kept_bytes: 0, together: Stamp::ZERO };
             self.plan(span, Setting::Each(width, &stamps), payload, asks)
         } else {
             Err(StoreError::Failed)

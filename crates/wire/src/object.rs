@@ -42,9 +42,14 @@ impl FragmentId {
         (volume.0 & OBJECTS != 0).then_some(ObjectVersion(volume.0 & !OBJECTS))
     }
 
+    /// Whether a stranger's version is one that may be.
+    pub fn is_version(version: ObjectVersion) -> bool {
+        version.0 & OBJECTS == 0
+    }
+
     /// Whether a stranger's fragment is one that a brick may keep.
     pub fn is_valid(&self) -> bool {
-        self.version.0 & OBJECTS == 0
+        FragmentId::is_version(self.version)
             && self.segment < FragmentId::SEGMENTS
             && self.index < FragmentId::INDEXES
     }

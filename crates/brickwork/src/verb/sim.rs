@@ -90,6 +90,9 @@ struct Torture {
     /// About how many operations clients issue; default: drawn from the seed
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
+    /// Put and get segments of large objects beside
+    #[arg(long)]
+    objects: bool,
     /// Inject no faults
     #[arg(long)]
     no_faults: bool,
@@ -217,6 +220,7 @@ impl Torture {
             protocols: self.protocols.iter().map(ToString::to_string).collect(),
             faults: !self.no_faults,
             operations: self.operations,
+            objects: self.objects,
             plant: None,
         })
     }
@@ -235,7 +239,9 @@ impl Torture {
         self.read_policies.iter().for_each(|policy| add("--read-policy", Some(policy.to_string())));
         self.placements.iter().for_each(|rule| add("--placement", Some(rule.to_string())));
         self.protocols.iter().for_each(|protocol| add("--protocol", Some(protocol.to_string())));
-        if self.no_faults { format!("{command} --no-faults") } else { command }
+        let flags = [(self.objects, " --objects"), (self.no_faults, " --no-faults")];
+        flags.into_iter().filter(|(is_given, _)| *is_given).for_each(|(_, flag)| command.push_str(flag));
+        command
     }
 }
 

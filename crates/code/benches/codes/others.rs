@@ -150,6 +150,6 @@ pub(crate) fn raptorq(out: &Out, blocks: usize) {
     let mut decoder = raptorq::SourceBlockDecoder::new(0, &config, content.len() as u64);
     let mut result = None;
     let decoded = once(&mut || result = decoder.decode(packets.drain(..)));
-    assert!(result.is_none_or(|result| result == content), "RaptorQ decoded wrongly");
+    assert!(result.is_some_and(|result| result == content), "RaptorQ decoded wrongly");
     out.line(&format!("raptorq K={blocks} 64 KiB, no source"), &figures(content.len(), encoded, decoded));
 }

@@ -17,7 +17,7 @@ pub struct Peeling {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     pub block: u32,
-    /// The so-manieth symbol that came.
+    /// The symbol's place in the order in which they came.
     pub symbol: u32,
     pub others: Vec<u32>,
 }

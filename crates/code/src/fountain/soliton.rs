@@ -89,7 +89,7 @@ impl Degrees {
 mod tests {
     use super::*;
 
-    /// FACTS of the paper: `k = 1024`, `c = 1.1`, `delta = 0.5` have a mean degree of 4.27 with the spike at 3, 4.76 at 4.
+    /// The paper says "about five": `k = 1024`, `c = 1.1`, `delta = 0.5` have a mean degree of 4.27 with the spike at 3, 4.76 at 4.
     #[test]
     fn mean_degrees_are_those_of_the_paper() {
         let mean = |spike| Degrees::robust_soliton(1024, 1.1, 0.5, spike).mean();

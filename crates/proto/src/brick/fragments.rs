@@ -2,9 +2,8 @@
 
 use super::tests::{Bench, GATEWAY, NOW};
 use super::*;
-use crate::counters::Counter;
 use crate::fair::Fcfs;
-use base::ObjectVersion;
+use base::{ObjectVersion, Payload};
 use wire::disk::{Blocks, Command, Reply, StoreError};
 use wire::{FragmentOutcome, Service};
 
@@ -116,11 +115,11 @@ fn what_waits_of_a_version_that_is_dropped_never_reaches_the_disk() {
     });
     assert_eq!(discards.count(), 2, "at each disk");
     bench.answer_all();
-    assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done)]);
+    assert_eq!(told(&mut bench), [(2, FragmentOutcome::Missing), (1, FragmentOutcome::Done)]);
 }
 
 #[test]
-fn what_no_fragment_can_be_is_ignored() {
+fn what_no_fragment_can_be_is_refused() {
     let mut bench = Bench::new(1, Vec::new());
     put(&mut bench, 1, BLOCK - 1);
     put(&mut bench, 2, 0);
@@ -134,6 +133,23 @@ fn what_no_fragment_can_be_is_ignored() {
         blocks: 1,
         service: Service::default(),
     });
-    assert!(bench.asked.is_empty() && told(&mut bench).is_empty());
-    assert_eq!(bench.brick.counters().get(Counter::MessageFromAStrangerToThisRoleIgnored), 6);
+    assert!(bench.asked.is_empty());
+    let refused: Vec<_> = (1..=6).map(|operation| (operation, FragmentOutcome::Failed)).collect();
+    assert_eq!(told(&mut bench), refused);
+    // Another name of a version that there is.
+    bench.ask(Message::DropVersions { versions: vec![ObjectVersion(FRAGMENT.version.0 | 1 << 63)] });
+    assert!(bench.asked.is_empty());
+}
+
+#[test]
+fn what_is_asked_for_again_while_the_disk_works_for_it_is_done_once() {
+    let mut bench = Bench::new(1, Vec::new());
+    put(&mut bench, 1, BLOCK);
+    put(&mut bench, 1, BLOCK);
+    get(&mut bench, 2, 1);
+    get(&mut bench, 2, 1);
+    assert_eq!(bench.asked.len(), 2);
+    bench.answer_all();
+    put(&mut bench, 1, BLOCK);
+    assert_eq!(bench.asked.len(), 1, "an answer may be lost");
 }

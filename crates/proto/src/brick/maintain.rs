@@ -11,7 +11,9 @@ use crate::netraid::participant::jobs::Finding;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
-use wire::{CLAIMS_MAX, COMPLETIONS_MAX, Completion, GroupView, Inventory, Message, Packet, Span};
+use wire::{
+    CLAIMS_MAX, COMPLETIONS_MAX, Completion, FragmentId, GroupView, Inventory, Message, Packet, Span,
+};
 
 /// Jobs of questions from other bricks have this bit, those of the maintenance do not.
 const LISTING_JOB: u64 = 1 << 63;
@@ -119,7 +121,8 @@ impl Brick {
         // A full page says nothing of what is beyond its last stretch.
         let next =
             pages.iter().filter(|page| page.len() >= INVENTORY_MAX).filter_map(|page| page.last()).min();
-        let next = next.copied();
+        // Versions of objects come behind all volumes, and no group has any.
+        let next = next.copied().filter(|(branch, _)| FragmentId::version_of(*branch).is_none());
         let mut stretches: Vec<(VolumeId, u64)> = pages.into_iter().flatten().collect();
         stretches.retain(|place| next.is_none_or(|next| *place <= next) && self.is_of(*place, family, group));
         stretches.sort_unstable();

@@ -33,7 +33,7 @@ use crate::netraid::participant::{
 use crate::netraid::pending::Prepare;
 use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
-use base::{BLOCK, BrickId, Depth, Machine, NodeId, Payload, Time};
+use base::{BLOCK, BrickId, Depth, Machine, NodeId, ObjectVersion, Time};
 use code::{Computation, Computed};
 use decided::Decided;
 use locks::{LockServer, Wanted};
@@ -47,8 +47,8 @@ use tokens::Asker as StoreAsker;
 use vitals::Vitals;
 use wire::object::VERSIONS_MAX;
 use wire::{
-    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, GroupView, Message, OPERATIONS_MAX,
-    Packet, Service, Span, disk,
+    BrickStatus, CLAIMS_MAX, Claim, Decision, Durability, FragmentId, FragmentOutcome, GroupView, Message,
+    OPERATIONS_MAX, Packet, Service, Span, Wait, disk,
 };
 
 /// What happens to a brick.
@@ -386,13 +386,24 @@ impl Brick {
             }
             Message::PutFragment { operation, fragment, service } => {
                 let blocks = u32::try_from(payload.len() / BLOCK).unwrap_or(u32::MAX);
-                self.on_fragment(now, fx, (from, operation), (fragment, blocks, Some(payload)), service);
+                let (content, stay) = (Some(payload), Stay::from(now));
+                self.on_fragment(
+                    now,
+                    FragmentRequest { from, operation, fragment, blocks, content, service, stay },
+                    fx,
+                );
             }
             Message::GetFragment { operation, fragment, blocks, service } => {
-                self.on_fragment(now, fx, (from, operation), (fragment, blocks, None), service);
+                let (content, stay) = (None, Stay::from(now));
+                self.on_fragment(
+                    now,
+                    FragmentRequest { from, operation, fragment, blocks, content, service, stay },
+                    fx,
+                );
             }
             Message::DropVersions { versions } => {
-                for version in versions.into_iter().take(VERSIONS_MAX) {
+                let is_version = |version: &ObjectVersion| FragmentId::is_version(*version);
+                for version in versions.into_iter().filter(is_version).take(VERSIONS_MAX) {
                     let volume = FragmentId::volume(version);
                     self.with_all(now, fx, |participant, cx| participant.drop_version(cx, volume));
                 }
@@ -417,22 +428,21 @@ impl Brick {
         }
     }
 
-    /// A fragment is brought, or asked for. A stranger's that cannot be is ignored.
-    fn on_fragment(
-        &mut self,
-        now: Time,
-        fx: &mut Vec<BrickEffect>,
-        (from, operation): (NodeId, u64),
-        (fragment, blocks, content): (FragmentId, u32, Option<Payload>),
-        service: Service,
-    ) {
-        let mut request =
-            FragmentRequest { from, operation, fragment, blocks, content, service, stay: Stay::from(now) };
+    /// A fragment is brought, or asked for. One that cannot be is refused, so that its asker does not ask for ever.
+    fn on_fragment(&mut self, now: Time, request: FragmentRequest, fx: &mut Vec<BrickEffect>) {
         if !request.is_valid() {
-            return self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+            self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
+            let FragmentRequest { from, operation, content, .. } = request;
+            let (outcome, wait) = (FragmentOutcome::Failed, Wait::default());
+            let message = match content {
+                Some(_) => Message::FragmentPut { operation, outcome, wait },
+                None => Message::Fragment { operation, outcome, wait },
+            };
+            return reply(fx, from, message);
         }
-        let span = fragment.span(blocks);
-        request.service = self.at_disk_of(span, service);
+        let span = request.fragment.span(request.blocks);
+        let service = self.at_disk_of(span, request.service);
+        let request = FragmentRequest { service, ..request };
         self.with(now, fx, span, |participant, cx| participant.on_fragment(cx, request));
     }
 

@@ -4,6 +4,7 @@
 //! [`crate::netraid::coordinator`] does the work on groups. This file routes events.
 
 mod metadata;
+mod objects;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -15,10 +16,13 @@ use crate::netraid::answer::{Answer, Received};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
+use crate::object::{Get, Put};
 use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
+use objects::Objects;
+pub use objects::Segment;
 pub(crate) use requests::GIVEN_UP_KEPT;
 use requests::{Asked, Origins, Requests};
 use std::collections::BTreeMap;
@@ -56,6 +60,10 @@ pub enum GatewayEvent {
         /// The content of a write.
         payload: Payload,
     },
+    /// A segment of an object is to be put. Answered by [`GatewayEffect::Segment`].
+    Put { tag: u64, put: Box<Put> },
+    /// A segment of an object is to be read. Answered by [`GatewayEffect::Segment`].
+    Get { tag: u64, get: Box<Get> },
     /// Answers [`GatewayEffect::Compute`].
     Computed { number: u64, made: Computed },
     /// A plain client is gone; its requests under way go on, and nobody waits for their answers.
@@ -88,6 +96,8 @@ pub enum GatewayEffect {
     },
     /// Compute this, where there is a processor for it. Answered by [`GatewayEvent::Computed`] under the same number, always.
     Compute { number: u64, computation: Computation },
+    /// Answers [`GatewayEvent::Put`] and [`GatewayEvent::Get`].
+    Segment { tag: u64, segment: Segment },
     /// A volume that sessions have open was resized (or made read-only).
     Changed { volume: VolumeInfo },
 }
@@ -123,6 +133,7 @@ pub struct Gateway {
     coordinator: Coordinator,
     requests: Requests,
     metadata: Metadata,
+    objects: Objects,
     /// The streams that the certificates of connected clients name.
     certified: BTreeMap<ClientId, StreamId>,
 }
@@ -137,6 +148,7 @@ impl Gateway {
             coordinator,
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
+            objects: Objects::default(),
             certified: BTreeMap::new(),
         }
     }
@@ -202,15 +214,23 @@ impl Gateway {
 
     fn on_packet(&mut self, from: NodeId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
         match from {
-            NodeId::Brick(brick) => self.on_brick(brick, packet),
+            NodeId::Brick(brick) => self.on_brick(brick, packet, fx),
             NodeId::Directory => self.on_directory(packet.message, fx),
             NodeId::Client(_) => self.on_client(from, packet, fx),
             NodeId::Gateway(_) => {}
         }
     }
 
-    fn on_brick(&mut self, from: BrickId, packet: Packet) {
+    fn on_brick(&mut self, from: BrickId, packet: Packet, fx: &mut Vec<GatewayEffect>) {
         self.coordinator.on_heard(from);
+        let now = self.coordinator.now();
+        match &packet.message {
+            Message::FragmentPut { .. } | Message::Fragment { .. } => {
+                return self.objects.on_packet(now, from, packet, fx);
+            }
+            Message::Waiting { .. } => self.objects.on_packet(now, from, packet.clone(), fx),
+            _ => {}
+        }
         match Answer::from_packet(packet) {
             Received::Answer(call, answer, wait) => self.coordinator.on_answer(call, answer, wait),
             Received::Waiting(calls) => self.coordinator.on_waiting(from, &calls),
@@ -264,7 +284,10 @@ impl Machine for Gateway {
         self.on_time(now, fx);
         match event {
             GatewayEvent::Packet { from, packet } => self.on_packet(from, packet, fx),
-            GatewayEvent::Up(NodeId::Brick(brick)) => self.coordinator.on_brick_up(brick),
+            GatewayEvent::Up(NodeId::Brick(brick)) => {
+                self.coordinator.on_brick_up(brick);
+                self.objects.on_up(now, brick, fx);
+            }
             GatewayEvent::Up(NodeId::Directory) => self.metadata.ask_now(now),
             GatewayEvent::Up(_) => {}
             GatewayEvent::Down(NodeId::Brick(brick)) => self.coordinator.on_brick_down(brick),
@@ -280,8 +303,12 @@ impl Machine for Gateway {
                 let asked = Asked { origin, volume, stream, io, payload };
                 self.requests.begin(&mut self.coordinator, &self.metadata, asked, fx);
             }
+            GatewayEvent::Put { tag, put } => self.objects.put(now, tag, *put, fx),
+            GatewayEvent::Get { tag, get } => self.objects.get(now, tag, *get, fx),
             GatewayEvent::Computed { number, made } => {
-                self.coordinator.on_computed(ComputationId(number), made);
+                if let Err(made) = self.objects.on_computed(now, number, made, fx) {
+                    self.coordinator.on_computed(ComputationId(number), made);
+                }
             }
             GatewayEvent::Close { session } => self.requests.close(session),
         }
@@ -308,6 +335,7 @@ impl Machine for Gateway {
         self.on_time(now, fx);
         self.give_up(now, fx);
         self.coordinator.wake();
+        self.objects.wake(now, fx);
         self.metadata.wake(now, fx);
         self.collect(fx);
         self.settle(now, fx);
@@ -315,7 +343,7 @@ impl Machine for Gateway {
 
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let others = [self.coordinator.deadline(), self.requests.deadline()];
-        others.into_iter().flatten().chain([self.metadata.deadline()]).min()
+        others.into_iter().flatten().chain(self.objects.deadline()).chain([self.metadata.deadline()]).min()
     }
 
     fn check(&self, _depth: Depth) {

@@ -1,79 +1,47 @@
 //! Which fragments of a segment a reader asks for, at whom, and when.
 
+mod adaptive;
+mod paced;
+mod speculative;
+
+use adaptive::Adaptive;
+use paced::Paced;
+use speculative::Speculative;
+
 use base::BrickId;
 use core::fmt::Debug;
-use std::collections::{BTreeMap, VecDeque};
 
 /// A symbol of a segment, and who has it.
 pub type Place = (u32, BrickId);
 
-/// How a segment is read: a file each. It is told what comes, and says what to ask for next. It need not know which symbols are enough.
-pub trait Access: Debug {
+/// Which of them: what somebody who wants a segment says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessStrategy {
+    Speculative,
+    Paced { window: usize },
+    Adaptive { window: usize },
+}
+
+impl AccessStrategy {
+    /// Of a segment of so many blocks.
+    pub(super) fn access(self, blocks: u32) -> Box<dyn Access + Send> {
+        match self {
+            AccessStrategy::Speculative => Box::new(Speculative),
+            AccessStrategy::Paced { window } => Box::new(Paced::new(window)),
+            AccessStrategy::Adaptive { window } => Box::new(Adaptive::new(blocks, window)),
+        }
+    }
+}
+
+/// How a segment is read: a file each. It is told what comes, and says what to ask for next. It need not know which symbols are enough: it
+/// is asked no more when they are.
+pub(super) trait Access: Debug {
     /// What to ask for at first.
     fn begin(&mut self, places: &[Place]) -> Vec<Place>;
-    /// A fragment came from a brick, or will not come from it (any more).
-    fn ended(&mut self, place: Place) -> Vec<Place>;
-}
-
-/// Asks for everything at once, and calls off what is not needed: the *speculative* access of the RobuSTore paper.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Speculative;
-
-impl Access for Speculative {
-    fn begin(&mut self, places: &[Place]) -> Vec<Place> {
-        places.to_vec()
-    }
-
-    fn ended(&mut self, _: Place) -> Vec<Place> {
+    /// What was asked for has come, or it will not come from there. What to ask for now.
+    fn ended(&mut self, place: Place, has_come: bool) -> Vec<Place>;
+    /// What was asked for is late: it may come, and it may never come. What to ask for instead.
+    fn late(&mut self, _place: Place) -> Vec<Place> {
         Vec::new()
-    }
-}
-
-/// Asks each brick for a few fragments at a time, the lowest numbers first: a fast brick is asked for more, and what is read in vain is what
-/// is under way at the end.
-#[derive(Clone, Debug)]
-pub struct Paced {
-    window: usize,
-    left: BTreeMap<BrickId, VecDeque<u32>>,
-}
-
-impl Paced {
-    /// At most so many fragments of a brick are under way.
-    pub fn new(window: usize) -> Paced {
-        Paced { window: window.max(1), left: BTreeMap::new() }
-    }
-}
-
-impl Access for Paced {
-    fn begin(&mut self, places: &[Place]) -> Vec<Place> {
-        let mut places = places.to_vec();
-        places.sort_unstable();
-        places.iter().for_each(|(index, brick)| self.left.entry(*brick).or_default().push_back(*index));
-        let first = |(brick, left): (&BrickId, &mut VecDeque<u32>)| {
-            let count = self.window.min(left.len());
-            left.drain(..count).map(|index| (index, *brick)).collect::<Vec<Place>>()
-        };
-        self.left.iter_mut().flat_map(first).collect()
-    }
-
-    fn ended(&mut self, (_, brick): Place) -> Vec<Place> {
-        let next = self.left.get_mut(&brick).and_then(VecDeque::pop_front);
-        next.map(|index| (index, brick)).into_iter().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_paced_access_asks_a_brick_again_as_it_answers() {
-        let [a, b] = [BrickId(1), BrickId(2)];
-        let mut paced = Paced::new(2);
-        let places = [(0, a), (1, b), (2, a), (3, b), (4, a)];
-        assert_eq!(paced.begin(&places), [(0, a), (2, a), (1, b), (3, b)]);
-        assert_eq!(paced.ended((0, a)), [(4, a)]);
-        assert_eq!(paced.ended((2, a)), []);
-        assert_eq!(paced.ended((1, b)), []);
     }
 }

@@ -1,37 +1,47 @@
 //! Questions to bricks about fragments: each has a number, is asked again while it is not answered, and is called off when nobody wants
 //! its answer any more.
 
-use base::{BrickId, Payload, Time};
+use super::TransferId;
+use super::access::Place;
+use base::{BLOCK, BrickId, Payload, Time};
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{FragmentId, Message, OPERATIONS_MAX, Packet, Service};
 
 /// After so long without an answer a question is asked again: it, or its answer, may be lost.
 const AGAIN: Duration = Duration::from_secs(2);
-/// A brick that was busy is asked again after so long.
+/// A brick that was busy is asked again after so long, and each time after twice as long.
 const BUSY: Duration = Duration::from_millis(50);
-
-/// A question to a brick.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) brick: BrickId,
-    pub(crate) fragment: FragmentId,
-    /// What is put; nothing for a get.
-    pub(crate) content: Option<Payload>,
-    /// The blocks of a get.
-    pub(crate) blocks: u32,
-    pub(crate) service: Service,
-}
-
+/// So much content is on its way to or from a brick; the rest waits here, where it costs nothing to call it off.
+const BYTES_MAX: usize = 16 << 20;
 /// Questions about fragments have numbers from here on, so that no question about blocks of the same process has one of these.
 const FIRST: u64 = 1 << 63;
 
+/// A question to a brick.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) brick: BrickId,
+    pub(super) fragment: FragmentId,
+    /// What is put; nothing for a get.
+    pub(super) content: Option<Payload>,
+    /// The blocks of the fragment.
+    pub(super) blocks: u32,
+    pub(super) service: Service,
+}
+
+impl Call {
+    fn bytes(&self) -> usize {
+        self.blocks as usize * BLOCK
+    }
+}
+
 /// The questions of all transfers.
 #[derive(Debug)]
-pub(crate) struct Calls<T> {
-    under_way: BTreeMap<u64, UnderWay<T>>,
-    /// When each is asked again.
+pub(super) struct Calls {
+    open: BTreeMap<u64, Open>,
+    /// When each that was sent is sent again.
     due: BTreeSet<(Time, u64)>,
+    lanes: BTreeMap<BrickId, Lane>,
     last: u64,
     /// To be sent.
     outbox: Vec<(BrickId, Packet)>,
@@ -39,17 +49,28 @@ pub(crate) struct Calls<T> {
 }
 
 #[derive(Debug)]
-struct UnderWay<T> {
-    transfer: T,
+struct Open {
+    transfer: TransferId,
     call: Call,
-    again: Time,
+    /// When it is sent again; none before it was sent.
+    again: Option<Time>,
+    /// How often the brick was busy.
+    refused: u32,
 }
 
-impl<T> Default for Calls<T> {
-    fn default() -> Calls<T> {
+/// The way to a brick.
+#[derive(Debug, Default)]
+struct Lane {
+    bytes: usize,
+    held: VecDeque<u64>,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
         Calls {
-            under_way: BTreeMap::new(),
+            open: BTreeMap::new(),
             due: BTreeSet::new(),
+            lanes: BTreeMap::new(),
             last: FIRST,
             outbox: Vec::new(),
             called_off: BTreeMap::new(),
@@ -57,91 +78,128 @@ impl<T> Default for Calls<T> {
     }
 }
 
-impl<T: Copy + PartialEq> Calls<T> {
+impl Calls {
     /// Asks, for `transfer`.
-    pub(crate) fn ask(&mut self, now: Time, transfer: T, call: Call) {
+    pub(super) fn ask(&mut self, now: Time, transfer: TransferId, call: Call) {
         self.last += 1;
-        self.send(self.last, &call);
-        let again = now + AGAIN;
-        self.due.insert((again, self.last));
-        self.under_way.insert(self.last, UnderWay { transfer, call, again });
+        let brick = call.brick;
+        self.lanes.entry(brick).or_default().held.push_back(self.last);
+        self.open.insert(self.last, Open { transfer, call, again: None, refused: 0 });
+        self.fill(now, brick);
     }
 
-    fn send(&mut self, operation: u64, call: &Call) {
-        let Call { brick, fragment, ref content, blocks, service } = *call;
-        let message = match content {
-            Some(_) => Message::PutFragment { operation, fragment, service },
-            None => Message::GetFragment { operation, fragment, blocks, service },
-        };
-        self.outbox.push((brick, Packet { message, payload: content.clone().unwrap_or_default() }));
+    /// Sends what was held back, as far as there is room on its way.
+    fn fill(&mut self, now: Time, brick: BrickId) {
+        let Some(lane) = self.lanes.get_mut(&brick) else { return };
+        while let Some(operation) = lane.held.front().copied() {
+            // What was called off meanwhile is not there any more.
+            let Some(open) = self.open.get_mut(&operation) else {
+                lane.held.pop_front();
+                continue;
+            };
+            let bytes = open.call.bytes();
+            if lane.bytes > 0 && lane.bytes + bytes > BYTES_MAX {
+                break;
+            }
+            lane.bytes += bytes;
+            lane.held.pop_front();
+            let again = now + AGAIN;
+            open.again = Some(again);
+            self.due.insert((again, operation));
+            self.outbox.push((brick, packet(operation, &open.call)));
+        }
     }
 
     /// An answer came: whose question it answers, if it was not called off or answered before.
-    pub(crate) fn answered(&mut self, from: BrickId, operation: u64) -> Option<(T, Call)> {
-        let there = self.under_way.get(&operation)?;
-        if there.call.brick != from {
+    pub(super) fn answered(
+        &mut self,
+        now: Time,
+        from: BrickId,
+        operation: u64,
+    ) -> Option<(TransferId, Call)> {
+        if self.open.get(&operation)?.call.brick != from {
             return None;
         }
-        let UnderWay { transfer, call, again } = self.under_way.remove(&operation)?;
-        self.due.remove(&(again, operation));
-        Some((transfer, call))
+        let open = self.open.remove(&operation)?;
+        self.leave(operation, &open);
+        self.fill(now, from);
+        Some((open.transfer, open.call))
+    }
+
+    /// It is over: its place on the way is free.
+    fn leave(&mut self, operation: u64, open: &Open) {
+        if let (Some(again), Some(lane)) = (open.again, self.lanes.get_mut(&open.call.brick)) {
+            self.due.remove(&(again, operation));
+            lane.bytes -= open.call.bytes();
+        }
     }
 
     /// The brick has no room for this question now.
-    pub(crate) fn busy(&mut self, now: Time, from: BrickId, operation: u64) {
-        self.postpone(from, operation, now + BUSY);
+    pub(super) fn busy(&mut self, now: Time, from: BrickId, operation: u64) {
+        let Some(open) = self.open.get_mut(&operation).filter(|open| open.call.brick == from) else { return };
+        let pause = BUSY.saturating_mul(1 << open.refused.min(6)).min(AGAIN);
+        open.refused += 1;
+        self.postpone(from, operation, now + pause);
     }
 
-    /// The brick lets these wait: they have come.
-    pub(crate) fn wait(&mut self, now: Time, from: BrickId, operations: &[u64]) {
-        operations.iter().for_each(|operation| self.postpone(from, *operation, now + AGAIN));
+    /// The brick lets these wait, in their turn: whose they are.
+    pub(super) fn wait(&mut self, now: Time, from: BrickId, operations: &[u64]) -> BTreeSet<TransferId> {
+        let wait = |operation: &u64| self.postpone(from, *operation, now + AGAIN);
+        operations.iter().filter_map(wait).collect()
     }
 
-    fn postpone(&mut self, from: BrickId, operation: u64, until: Time) {
-        if let Some(there) = self.under_way.get_mut(&operation).filter(|there| there.call.brick == from) {
-            self.due.remove(&(there.again, operation));
-            there.again = until;
-            self.due.insert((until, operation));
+    /// A question that was sent is sent again then. What was not sent a brick knows nothing of, whatever it says.
+    fn postpone(&mut self, from: BrickId, operation: u64, until: Time) -> Option<TransferId> {
+        let open = self.open.get_mut(&operation).filter(|open| open.call.brick == from)?;
+        let again = open.again.as_mut()?;
+        self.due.remove(&(*again, operation));
+        self.due.insert((until, operation));
+        *again = until;
+        Some(open.transfer)
+    }
+
+    /// The brick can be reached again: what was on its way is lost.
+    pub(super) fn on_up(&mut self, now: Time, brick: BrickId) {
+        let is_its = |(_, open): &(&u64, &Open)| open.call.brick == brick && open.again.is_some();
+        let its: Vec<u64> = self.open.iter().filter(is_its).map(|(operation, _)| *operation).collect();
+        for operation in its {
+            self.postpone(brick, operation, now);
         }
     }
 
     /// Nobody wants the answers of a transfer any more.
-    pub(crate) fn call_off(&mut self, transfer: T) {
-        for (operation, there) in self.under_way.extract_if(.., |_, there| there.transfer == transfer) {
-            self.due.remove(&(there.again, operation));
-            self.called_off.entry(there.call.brick).or_default().push(operation);
+    pub(super) fn call_off(&mut self, now: Time, transfer: TransferId) {
+        let over: Vec<(u64, Open)> = self.open.extract_if(.., |_, open| open.transfer == transfer).collect();
+        let bricks: BTreeSet<BrickId> = over.iter().map(|(_, open)| open.call.brick).collect();
+        for (operation, open) in over {
+            self.leave(operation, &open);
+            if open.again.is_some() {
+                self.called_off.entry(open.call.brick).or_default().push(operation);
+            }
         }
+        bricks.into_iter().for_each(|brick| self.fill(now, brick));
     }
 
-    /// The brick is gone, and its answers with it: whose questions these were.
-    pub(crate) fn take_down(&mut self, brick: BrickId) -> Vec<(T, Call)> {
-        let there = self.under_way.extract_if(.., |_, there| there.call.brick == brick);
-        there
-            .map(|(operation, UnderWay { transfer, call, again })| {
-                self.due.remove(&(again, operation));
-                (transfer, call)
-            })
-            .collect()
-    }
-
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(super) fn deadline(&self) -> Option<Time> {
         self.due.first().map(|(again, _)| *again)
     }
 
-    /// Asks again what is due.
-    pub(crate) fn wake(&mut self, now: Time) {
+    /// Asks again what is due: which fragments those are, of which transfers, and at whom.
+    pub(super) fn wake(&mut self, now: Time) -> Vec<(TransferId, Place)> {
+        let mut late = Vec::new();
         while let Some((again, operation)) = self.due.first().copied().filter(|(again, _)| *again <= now) {
             self.due.remove(&(again, operation));
+            let open = self.open.get_mut(&operation).expect("what is due is open");
+            open.again = Some(now + AGAIN);
             self.due.insert((now + AGAIN, operation));
-            let there = self.under_way.get_mut(&operation).expect("what is due is under way");
-            there.again = now + AGAIN;
-            let call = there.call.clone();
-            self.send(operation, &call);
+            self.outbox.push((open.call.brick, packet(operation, &open.call)));
+            late.push((open.transfer, (open.call.fragment.index, open.call.brick)));
         }
+        late
     }
 
     /// What is to be sent since the last call. What was called off goes out in as few messages as it takes.
-    pub(crate) fn take_outbox(&mut self) -> Vec<(BrickId, Packet)> {
+    pub(super) fn take_outbox(&mut self) -> Vec<(BrickId, Packet)> {
         let mut outbox = core::mem::take(&mut self.outbox);
         for (brick, operations) in core::mem::take(&mut self.called_off) {
             for operations in operations.chunks(OPERATIONS_MAX) {
@@ -150,4 +208,13 @@ impl<T: Copy + PartialEq> Calls<T> {
         }
         outbox
     }
+}
+
+fn packet(operation: u64, call: &Call) -> Packet {
+    let Call { fragment, ref content, blocks, service, .. } = *call;
+    let message = match content {
+        Some(_) => Message::PutFragment { operation, fragment, service },
+        None => Message::GetFragment { operation, fragment, blocks, service },
+    };
+    Packet { message, payload: content.clone().unwrap_or_default() }
 }

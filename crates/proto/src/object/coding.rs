@@ -1,5 +1,7 @@
 //! What the symbols of a segment are, and which of them are enough.
 
+use super::access::Place;
+use base::BrickId;
 use code::fountain::{Lt, Precoded, Schedule};
 use std::collections::BTreeSet;
 
@@ -79,23 +81,61 @@ impl Coder {
         }
     }
 
-    /// How to make the blocks that are not among these symbols. `None` where they do not suffice.
-    pub(crate) fn decode(&self, have: &[u32]) -> Option<Decoding> {
-        if have.len() < self.blocks() as usize {
-            return None;
-        }
+    /// How to make the blocks that are not among these symbols.
+    ///
+    /// # Errors
+    /// If they do not suffice: how many more are needed at least.
+    pub(crate) fn decode(&self, have: &[u32]) -> Result<Decoding, usize> {
         let as_they_are: BTreeSet<u32> = have.iter().filter_map(|symbol| self.block_of(*symbol)).collect();
         let missing: Vec<u32> = (0..self.blocks()).filter(|block| !as_they_are.contains(block)).collect();
         if missing.is_empty() {
-            return Some(Decoding { missing, schedule: None });
+            return Ok(Decoding { missing, schedule: None });
         }
+        let lacking = (self.blocks() as usize).saturating_sub(have.len());
         let schedule = match self {
-            Coder::Copies { .. } => return None,
-            Coder::Precoded(code) => code.schedule(have, &missing).ok()?,
-            Coder::Lt(code) => code.solve(have, &missing).ok()?,
+            Coder::Copies { .. } => return Err(missing.len()),
+            _ if lacking > 0 => return Err(lacking),
+            Coder::Precoded(code) => code.schedule(have, &missing),
+            Coder::Lt(code) => code.solve(have, &missing),
         };
-        Some(Decoding { missing, schedule: Some(schedule) })
+        let schedule = Some(schedule.map_err(|lacking| lacking.symbols)?);
+        Ok(Decoding { missing, schedule })
     }
+
+    /// Whether what is stored gives the blocks back, also after the loss of any so many bricks.
+    pub(crate) fn survives(&self, stored: &[Place], losses: u32) -> bool {
+        let is_enough = |places: &mut dyn Iterator<Item = &Place>| {
+            let have: Vec<u32> = places.map(|(symbol, _)| *symbol).collect();
+            self.decode(&have).is_ok()
+        };
+        let bricks: BTreeSet<BrickId> = stored.iter().map(|(_, brick)| *brick).collect();
+        match (self, losses) {
+            (_, 0) => is_enough(&mut stored.iter()),
+            (Coder::Copies { blocks }, _) => {
+                let copies: BTreeSet<(u32, BrickId)> =
+                    stored.iter().map(|(symbol, brick)| (symbol % blocks, *brick)).collect();
+                let of = |block| copies.range((block, BrickId(0))..=(block, BrickId(u32::MAX))).count();
+                (0..*blocks).all(|block| of(block) > losses as usize)
+            }
+            (Coder::Precoded(code), _) => {
+                let mut counts: Vec<usize> =
+                    bricks.iter().map(|brick| stored.iter().filter(|(_, at)| at == brick).count()).collect();
+                counts.sort_unstable_by_key(|count| core::cmp::Reverse(*count));
+                let lost: usize = counts.iter().take(losses as usize).sum();
+                stored.len() - lost >= enough(code.blocks()) as usize && is_enough(&mut stored.iter())
+            }
+            // With these degrees what is enough follows from no count.
+            (Coder::Lt(_), 1) => {
+                bricks.iter().all(|brick| is_enough(&mut stored.iter().filter(|(_, at)| at != brick)))
+            }
+            (Coder::Lt(_), _) => false,
+        }
+    }
+}
+
+/// With so many symbols `lt-precoded` gives its blocks back, but for one time in many.
+pub(crate) fn enough(blocks: u32) -> u32 {
+    blocks + blocks.div_ceil(64) + 4
 }
 
 /// How a segment comes back: its blocks that are among the symbols, and the others by sums.
@@ -112,8 +152,17 @@ mod tests {
     #[test]
     fn copies_are_enough_when_each_block_is_there() {
         let coder = Coding::Copies { blocks: 3 }.coder(9);
-        assert!(coder.decode(&[0, 3, 4, 7]).is_none());
-        assert!(coder.decode(&[0, 4, 8]).is_some_and(|decoding| decoding.schedule.is_none()));
+        assert_eq!(coder.decode(&[0, 3, 4, 7]).unwrap_err(), 1);
+        assert!(coder.decode(&[0, 4, 8]).is_ok_and(|decoding| decoding.schedule.is_none()));
+    }
+
+    #[test]
+    fn copies_survive_on_different_bricks_only() {
+        let coder = Coding::Copies { blocks: 2 }.coder(4);
+        let at = |bricks: [u32; 4]| -> Vec<Place> { (0..).zip(bricks.map(BrickId)).collect() };
+        assert!(coder.survives(&at([1, 2, 2, 1]), 1));
+        assert!(!coder.survives(&at([1, 2, 1, 3]), 1), "both copies of block 0 are at brick 1");
+        assert!(coder.survives(&at([1, 2, 1, 3]), 0) && !coder.survives(&at([1, 2, 2, 1]), 2));
     }
 
     #[test]

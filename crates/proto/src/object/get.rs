@@ -1,6 +1,6 @@
 //! A segment comes back: its fragments are asked for until they are enough, and then made into its blocks.
 
-use super::access::{Access, Place};
+use super::access::{Access, AccessStrategy, Place};
 use super::calls::Call;
 use super::coding::{Coder, Coding, Decoding};
 use super::{Context, Transfer, TransferEffect};
@@ -12,7 +12,7 @@ use thiserror::Error;
 use wire::{FragmentId, FragmentOutcome, Service};
 
 /// What is to be read.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Get {
     pub version: ObjectVersion,
     pub segment: u32,
@@ -21,52 +21,97 @@ pub struct Get {
     pub symbol_blocks: u32,
     /// Who has which symbol.
     pub places: Vec<Place>,
-    pub access: Box<dyn Access + Send>,
+    pub strategy: AccessStrategy,
     pub service: Service,
 }
 
 /// Why a segment could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum GetError {
-    #[error("of {places} fragments {came} can be read, which do not give the segment's {blocks} blocks back")]
+    #[error("of {places} fragments {came} came, which do not give the segment's {blocks} blocks back")]
     TooFewFragments { came: usize, places: usize, blocks: u32 },
+    #[error("no segment has {0}")]
+    Invalid(&'static str),
 }
 
 #[derive(Debug)]
 pub(super) struct Getting {
     get: Get,
+    access: Box<dyn Access + Send>,
     coder: Coder,
     /// Asked for and not answered.
     open: usize,
     came: BTreeMap<u32, Payload>,
+    /// With fewer it is not tried whether they are enough.
+    tried_from: usize,
     /// The blocks that are being made of what came.
     missing: Vec<u32>,
 }
 
+impl Get {
+    fn what_is_wrong(&self) -> Option<&'static str> {
+        let is_symbol = |(symbol, _): &Place| *symbol < FragmentId::INDEXES;
+        match () {
+            () if self.segment >= FragmentId::SEGMENTS => Some("such a number"),
+            () if !(1..=FragmentId::BLOCKS_MAX).contains(&self.symbol_blocks) => Some("symbols of that size"),
+            () if !self.places.iter().all(is_symbol) => Some("symbols of such numbers"),
+            () => None,
+        }
+    }
+}
+
 impl Getting {
-    pub(super) fn begin(cx: &mut Context<'_>, mut get: Get) -> Option<Getting> {
+    pub(super) fn begin(cx: &mut Context<'_>, get: Get) -> Option<Getting> {
+        if let Some(what) = get.what_is_wrong() {
+            cx.fx.push(TransferEffect::Got { transfer: cx.transfer, result: Err(GetError::Invalid(what)) });
+            return None;
+        }
         let symbols = get.places.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
-        let first = get.access.begin(&get.places);
+        let mut access = get.strategy.access(get.coding.blocks());
+        let first = access.begin(&get.places);
         let coder = get.coding.coder(symbols);
-        let getting = Getting { get, coder, open: 0, came: BTreeMap::new(), missing: Vec::new() };
-        getting.ask(cx, first)
+        let getting = Getting {
+            get,
+            access,
+            coder,
+            open: 0,
+            came: BTreeMap::new(),
+            tried_from: 0,
+            missing: Vec::new(),
+        };
+        getting.go_on(cx, first)
     }
 
-    /// Goes on, unless there is nothing more to ask for.
-    fn ask(mut self, cx: &mut Context<'_>, places: Vec<Place>) -> Option<Getting> {
+    fn ask(&mut self, cx: &mut Context<'_>, places: Vec<Place>) {
         let Get { version, segment, symbol_blocks: blocks, service, .. } = self.get;
         self.open += places.len();
         for (index, brick) in places {
             let fragment = FragmentId { version, segment, index };
             cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, content: None, blocks, service });
         }
+    }
+
+    /// A fragment was asked for again.
+    pub(super) fn on_late(&mut self, cx: &mut Context<'_>, place: Place) {
+        let instead = self.access.late(place);
+        self.ask(cx, instead);
+    }
+
+    /// Goes on, unless there is nothing more to ask for.
+    fn go_on(mut self, cx: &mut Context<'_>, places: Vec<Place>) -> Option<Getting> {
+        self.ask(cx, places);
         if self.open > 0 {
             return Some(self);
         }
+        self.give_up(cx);
+        None
+    }
+
+    /// Nothing more comes.
+    pub(super) fn give_up(&self, cx: &mut Context<'_>) {
         let (came, places, blocks) = (self.came.len(), self.get.places.len(), self.get.coding.blocks());
         let result = Err(GetError::TooFewFragments { came, places, blocks });
         cx.fx.push(TransferEffect::Got { transfer: cx.transfer, result });
-        None
     }
 
     /// A fragment came, or will not come.
@@ -79,20 +124,24 @@ impl Getting {
     ) -> Option<Transfer> {
         self.open -= 1;
         let is_whole = content.len() == self.get.symbol_blocks as usize * BLOCK;
-        if outcome == FragmentOutcome::Done && is_whole {
+        let has_come = outcome == FragmentOutcome::Done && is_whole;
+        if has_come {
             self.came.insert(place.0, content);
-            let have: Vec<u32> = self.came.keys().copied().collect();
-            if let Some(decoding) = self.coder.decode(&have) {
-                return self.decode(cx, decoding).map(Transfer::Get);
+            if self.came.len() >= self.tried_from {
+                let have: Vec<u32> = self.came.keys().copied().collect();
+                match self.coder.decode(&have) {
+                    Ok(decoding) => return self.decode(cx, decoding).map(Transfer::Get),
+                    Err(lacking) => self.tried_from = have.len() + lacking,
+                }
             }
         }
-        let next = self.get.access.ended(place);
-        self.ask(cx, next).map(Transfer::Get)
+        let next = self.access.ended(place, has_come);
+        self.go_on(cx, next).map(Transfer::Get)
     }
 
     /// What came is enough: nothing more is wanted of bricks.
     fn decode(mut self, cx: &mut Context<'_>, Decoding { missing, schedule }: Decoding) -> Option<Getting> {
-        cx.calls.call_off(cx.transfer);
+        cx.calls.call_off(cx.now, cx.transfer);
         self.open = 0;
         let Some(schedule) = schedule else {
             self.end(cx, &[], Vec::new());

@@ -1,12 +1,12 @@
 //! Large objects: segments that are coded apart, and their fragments at bricks.
 //!
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
-//! `coding` (which symbols are enough), `calls` (questions to bricks), [`access`] (what a reader asks for, at whom), `put` and `get`
+//! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `put` and `get`
 //! (a segment's way), then this file, which routes. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: names, versions and who may see them; how an object is cut into segments.
 
-pub mod access;
+mod access;
 mod calls;
 mod coding;
 mod get;
@@ -18,10 +18,11 @@ pub use coding::Coding;
 pub use get::{Get, GetError};
 pub use put::{Put, PutError};
 
-use access::Place;
+pub use access::{AccessStrategy, Place};
 use base::{BrickId, NodeId, Payload, Time};
 use calls::Calls;
 use code::{Computation, Computed};
+use core::time::Duration;
 use get::Getting;
 use put::Putting;
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ use wire::{FragmentOutcome, Message, Packet};
 pub struct TransferId(pub u64);
 
 /// What transfers ask for.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransferEffect {
     /// Send this; it may get lost.
     Send { to: NodeId, packet: Packet },
@@ -44,11 +45,15 @@ pub enum TransferEffect {
     Got { transfer: TransferId, result: Result<Vec<Payload>, GetError> },
 }
 
+/// A transfer for which no brick has done anything for so long ends as it stands: whoever wants it asks again.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// All transfers of a process.
 #[derive(Debug, Default)]
 pub struct Transfers {
-    calls: Calls<TransferId>,
-    under_way: BTreeMap<TransferId, Transfer>,
+    calls: Calls,
+    /// With each: until when it waits for somebody to do something.
+    under_way: BTreeMap<TransferId, (Transfer, Time)>,
     last: u64,
 }
 
@@ -62,7 +67,7 @@ enum Transfer {
 pub(crate) struct Context<'a> {
     now: Time,
     transfer: TransferId,
-    calls: &'a mut Calls<TransferId>,
+    calls: &'a mut Calls,
     fx: &'a mut Vec<TransferEffect>,
 }
 
@@ -84,9 +89,9 @@ impl Transfers {
     }
 
     /// Nobody wants a transfer any more. What a put has brought to bricks stays there.
-    pub fn call_off(&mut self, transfer: TransferId, fx: &mut Vec<TransferEffect>) {
+    pub fn call_off(&mut self, now: Time, transfer: TransferId, fx: &mut Vec<TransferEffect>) {
         self.under_way.remove(&transfer);
-        self.calls.call_off(transfer);
+        self.calls.call_off(now, transfer);
         self.send(fx);
     }
 
@@ -99,7 +104,7 @@ impl Transfers {
         self.last += 1;
         let transfer = TransferId(self.last);
         let begun = begin(&mut Context { now, transfer, calls: &mut self.calls, fx });
-        self.keep(transfer, begun);
+        self.keep(now, transfer, begun);
         self.send(fx);
         transfer
     }
@@ -111,7 +116,7 @@ impl Transfers {
             | Message::Fragment { operation, outcome, .. } => {
                 if outcome == FragmentOutcome::Busy {
                     self.calls.busy(now, from, operation);
-                } else if let Some((transfer, call)) = self.calls.answered(from, operation) {
+                } else if let Some((transfer, call)) = self.calls.answered(now, from, operation) {
                     let place = (call.fragment.index, from);
                     self.with(now, transfer, fx, |transfer, cx| match transfer {
                         Transfer::Put(put) => put.on_put(cx, place, outcome),
@@ -119,7 +124,11 @@ impl Transfers {
                     });
                 }
             }
-            Message::Waiting { operations } => self.calls.wait(now, from, &operations),
+            Message::Waiting { operations } => {
+                for transfer in self.calls.wait(now, from, &operations) {
+                    self.under_way.entry(transfer).and_modify(|(_, patient)| *patient = now + PATIENCE);
+                }
+            }
             _ => {}
         }
         self.send(fx);
@@ -141,24 +150,32 @@ impl Transfers {
         self.send(fx);
     }
 
-    /// A brick cannot be reached.
-    pub fn on_down(&mut self, now: Time, brick: BrickId, fx: &mut Vec<TransferEffect>) {
-        for (transfer, call) in self.calls.take_down(brick) {
-            let place = (call.fragment.index, brick);
-            self.with(now, transfer, fx, |transfer, cx| match transfer {
-                Transfer::Put(put) => put.on_put(cx, place, FragmentOutcome::Failed),
-                Transfer::Get(get) => get.on_fragment(cx, place, FragmentOutcome::Failed, Payload::new()),
-            });
-        }
-        self.send(fx);
+    /// A brick can be reached again.
+    pub fn on_up(&mut self, now: Time, brick: BrickId, fx: &mut Vec<TransferEffect>) {
+        self.calls.on_up(now, brick);
+        self.wake(now, fx);
     }
 
     pub fn deadline(&self) -> Option<Time> {
-        self.calls.deadline()
+        self.under_way.values().map(|(_, patient)| *patient).chain(self.calls.deadline()).min()
     }
 
+    /// Asks again what was lost, and ends what nobody does anything for.
     pub fn wake(&mut self, now: Time, fx: &mut Vec<TransferEffect>) {
-        self.calls.wake(now);
+        let over: Vec<_> = self.under_way.extract_if(.., |_, (_, patient)| *patient <= now).collect();
+        for (transfer, (state, _)) in over {
+            let cx = &mut Context { now, transfer, calls: &mut self.calls, fx };
+            match state {
+                Transfer::Put(put) => put.give_up(cx),
+                Transfer::Get(get) => get.give_up(cx),
+            }
+            self.calls.call_off(now, transfer);
+        }
+        for (transfer, place) in self.calls.wake(now) {
+            if let Some((Transfer::Get(get), _)) = self.under_way.get_mut(&transfer) {
+                get.on_late(&mut Context { now, transfer, calls: &mut self.calls, fx }, place);
+            }
+        }
         self.send(fx);
     }
 
@@ -169,16 +186,16 @@ impl Transfers {
         fx: &mut Vec<TransferEffect>,
         step: impl FnOnce(Transfer, &mut Context<'_>) -> Option<Transfer>,
     ) {
-        let Some(state) = self.under_way.remove(&transfer) else { return };
+        let Some((state, _)) = self.under_way.remove(&transfer) else { return };
         let state = step(state, &mut Context { now, transfer, calls: &mut self.calls, fx });
-        self.keep(transfer, state);
+        self.keep(now, transfer, state);
     }
 
     /// A transfer goes on, or has ended: then nobody wants its answers.
-    fn keep(&mut self, transfer: TransferId, state: Option<Transfer>) {
+    fn keep(&mut self, now: Time, transfer: TransferId, state: Option<Transfer>) {
         match state {
-            Some(state) => drop(self.under_way.insert(transfer, state)),
-            None => self.calls.call_off(transfer),
+            Some(state) => drop(self.under_way.insert(transfer, (state, now + PATIENCE))),
+            None => self.calls.call_off(now, transfer),
         }
     }
 

@@ -1,11 +1,11 @@
 //! A segment goes out: its symbols are brought to bricks until enough of them are on stable storage.
 //!
 //! Which brick gets which symbol is decided when the brick has room for one: a fast brick gets more (the *speculative* write of the
-//! RobuSTore paper). Symbols are made in batches, while those before them are on their way.
+//! RobuSTore paper). Symbols are made a few at a time, while those before them are on their way.
 
 use super::access::Place;
 use super::calls::Call;
-use super::coding::{Coder, Coding};
+use super::coding::{Coder, Coding, enough};
 use super::{Context, Transfer, TransferEffect};
 use base::{BLOCK, BrickId, ObjectVersion, Payload};
 use code::Computation;
@@ -15,7 +15,7 @@ use thiserror::Error;
 use wire::{FragmentId, FragmentOutcome, Service};
 
 /// What is to be stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Put {
     pub version: ObjectVersion,
     pub segment: u32,
@@ -41,6 +41,58 @@ pub enum PutError {
     TooLittleRedundancy { symbols: u32, blocks: u32, bricks: usize, losses: u32 },
     #[error("of {symbols} fragments {stored} are stored, and no brick takes more")]
     NoBrickTakesMore { stored: usize, symbols: u32 },
+    #[error("no segment has {0}")]
+    Invalid(&'static str),
+}
+
+impl Put {
+    fn what_is_wrong(&self) -> Option<&'static str> {
+        let length = self.blocks.first().map_or(0, Payload::len);
+        let blocks = length / BLOCK;
+        match () {
+            () if self.segment >= FragmentId::SEGMENTS => Some("such a number"),
+            () if self.blocks.len() != self.coding.blocks() as usize => {
+                Some("another number of blocks than its code")
+            }
+            () if self.blocks.iter().any(|block| block.len() != length) => Some("blocks of several lengths"),
+            () if !length.is_multiple_of(BLOCK) => Some("blocks that are not whole 4 KiB"),
+            () if !(1..=FragmentId::BLOCKS_MAX as usize).contains(&blocks) => Some("blocks of that size"),
+            () if self.symbols_max() > FragmentId::INDEXES => Some("so many symbols"),
+            () if self.window == 0 => Some("nothing on its way"),
+            () => None,
+        }
+    }
+
+    /// No more symbols than these are made, however unlucky it goes.
+    fn symbols_max(&self) -> u32 {
+        self.symbols.saturating_mul(4).saturating_add(64)
+    }
+
+    fn too_little(&self) -> PutError {
+        let (blocks, bricks) = (self.coding.blocks(), self.bricks.len());
+        PutError::TooLittleRedundancy { symbols: self.symbols, blocks, bricks, losses: self.losses }
+    }
+
+    /// How many symbols a brick may have, so that the others have enough when it is lost; `None` where there are too few bricks or
+    /// symbols. As many bricks as may be lost may as well be silent while it is stored.
+    fn share(&self) -> Option<u32> {
+        let (blocks, bricks) = (self.coding.blocks(), self.bricks.len() as u32);
+        let others = bricks.checked_sub(self.losses).filter(|others| *others > 0)?;
+        match (self.coding, self.losses) {
+            (Coding::Precoded { .. }, 0) => (self.symbols >= blocks).then_some(u32::MAX),
+            (Coding::Precoded { .. }, losses) => {
+                let share = self.symbols.checked_sub(enough(blocks))? / losses;
+                (u64::from(share) * u64::from(others) >= u64::from(self.symbols)).then_some(share)
+            }
+            // As many copies of each block as bricks that may be lost, and one more.
+            (Coding::Copies { .. }, losses) => {
+                let copies = losses + 1..=others;
+                let is_possible = (blocks * copies.start()..=blocks * copies.end()).contains(&self.symbols);
+                is_possible.then_some(u32::MAX)
+            }
+            (Coding::Lt { .. }, losses) => (losses <= 1 && self.symbols >= blocks).then_some(u32::MAX),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -63,31 +115,23 @@ pub(super) struct Putting {
 struct Brick {
     /// Symbols on their way, with their content: another brick may have to take them.
     open: BTreeMap<u32, Payload>,
-    stored: u32,
+    stored: Vec<u32>,
     /// It takes nothing any more.
     is_out: bool,
 }
 
-/// Of the symbols that are read beyond the blocks: with so many more a code gives its blocks back, but for one time in many.
-fn enough(blocks: u32) -> u32 {
-    blocks + blocks.div_ceil(64) + 4
-}
-
 impl Putting {
     pub(super) fn begin(cx: &mut Context<'_>, put: Put) -> Option<Putting> {
-        let (blocks, bricks) = (put.coding.blocks(), put.bricks.len() as u32);
-        // What any `losses` bricks may have together, so that the others have enough.
-        let spare = put.symbols.saturating_sub(enough(blocks));
-        let share = spare.checked_div(put.losses).unwrap_or(put.symbols);
-        if u64::from(share) * u64::from(bricks) < u64::from(put.symbols) {
-            let Put { symbols, losses, .. } = put;
-            let result =
-                Err(PutError::TooLittleRedundancy { symbols, blocks, bricks: put.bricks.len(), losses });
-            cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
-            return None;
-        }
-        // A symbol that nobody takes is replaced by a new one, so numbers go beyond what is stored.
-        let coder = put.coding.coder(2 * put.symbols + bricks * put.window);
+        let invalid = put.what_is_wrong().map(PutError::Invalid);
+        let share = invalid.map_or_else(|| put.share().ok_or_else(|| put.too_little()), Err);
+        let share = match share {
+            Ok(share) => share,
+            Err(error) => {
+                cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result: Err(error) });
+                return None;
+            }
+        };
+        let coder = put.coding.coder(put.symbols_max());
         let ready = match put.coding {
             Coding::Lt { .. } => VecDeque::new(),
             Coding::Copies { .. } | Coding::Precoded { .. } => {
@@ -109,35 +153,51 @@ impl Putting {
 
     /// Fills the windows of all bricks, and has more symbols made where there will be too few.
     fn go_on(mut self, cx: &mut Context<'_>) -> Option<Putting> {
-        if self.stored.len() >= self.put.symbols as usize {
+        if self.stored.len() >= self.put.symbols as usize
+            && self.coder.survives(&self.stored, self.put.losses)
+        {
             cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result: Ok(self.stored) });
             return None;
         }
-        while let Some(brick) = self.next_brick() {
-            let Some((index, content)) = self.ready.pop_front() else { break };
-            self.send(cx, brick, index, content);
-        }
         self.make_more(cx);
-        let is_under_way = self.bricks.values().any(|brick| !brick.open.is_empty());
-        if is_under_way || (!self.being_made.is_empty() && self.next_brick().is_some()) {
+        while let Some((brick, at)) = self.next() {
+            let (index, content) = self.ready.remove(at).expect("a symbol that is ready");
+            self.send(cx, brick, index, content);
+            self.make_more(cx);
+        }
+        let is_open = self.bricks.values().any(|brick| !brick.open.is_empty());
+        if is_open || !self.being_made.is_empty() {
             return Some(self);
         }
-        let (stored, symbols) = (self.stored.len(), self.put.symbols);
-        cx.fx.push(TransferEffect::Put {
-            transfer: cx.transfer,
-            result: Err(PutError::NoBrickTakesMore { stored, symbols }),
-        });
+        self.give_up(cx);
         None
     }
 
-    /// The brick with the most room.
-    fn next_brick(&self) -> Option<BrickId> {
+    /// No brick takes more, or what they have is still not enough.
+    pub(super) fn give_up(&self, cx: &mut Context<'_>) {
+        let (stored, symbols) = (self.stored.len(), self.put.symbols);
+        let result = Err(PutError::NoBrickTakesMore { stored, symbols });
+        cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
+    }
+
+    /// The brick with the most room for a symbol that is ready, and which one.
+    fn next(&self) -> Option<(BrickId, usize)> {
         let takes_more = |(_, brick): &(&BrickId, &Brick)| {
             let open = brick.open.len() as u32;
-            !brick.is_out && open < self.put.window && brick.stored + open < self.share
+            !brick.is_out && open < self.put.window && brick.stored.len() as u32 + open < self.share
         };
-        let least = self.bricks.iter().filter(takes_more).min_by_key(|(id, brick)| (brick.open.len(), **id));
-        least.map(|(id, _)| *id)
+        let mut bricks: Vec<(&BrickId, &Brick)> = self.bricks.iter().filter(takes_more).collect();
+        bricks.sort_by_key(|(id, brick)| (brick.open.len(), **id));
+        bricks.into_iter().find_map(|(id, brick)| {
+            let at = self.ready.iter().position(|(index, _)| !self.has_copy(brick, *index))?;
+            Some((*id, at))
+        })
+    }
+
+    /// Whether a brick has or gets another copy of what the symbol is.
+    fn has_copy(&self, brick: &Brick, index: u32) -> bool {
+        let Coding::Copies { blocks } = self.put.coding else { return false };
+        brick.open.keys().chain(&brick.stored).any(|other| other % blocks == index % blocks)
     }
 
     fn send(&mut self, cx: &mut Context<'_>, brick: BrickId, index: u32, content: Payload) {
@@ -149,16 +209,15 @@ impl Putting {
         cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, content: Some(content), blocks, service });
     }
 
-    /// Has a batch of symbols made, so that there are as many as windows can take beyond what is to be stored.
+    /// Has more symbols made where there are fewer than windows take.
     fn make_more(&mut self, cx: &mut Context<'_>) {
-        let open: usize = self.bricks.values().map(|brick| brick.open.len()).sum();
-        let coming = self.stored.len() + open + self.ready.len();
-        let wanted = self.put.symbols as usize + self.bricks.len() * self.put.window as usize;
-        if !self.being_made.is_empty() || coming >= wanted {
+        let batch = self.bricks.len() * self.put.window as usize;
+        let left = self.put.symbols_max().saturating_sub(self.next) as usize;
+        if !self.being_made.is_empty() || self.ready.len() >= batch || left == 0 {
             return;
         }
-        let batch = (wanted - coming).min(self.put.coding.blocks().max(16) as usize) as u32;
-        let want: Vec<u32> = (self.next..self.next + batch).collect();
+        let want: Vec<u32> = (self.next..).take(batch.min(left)).collect();
+        self.next += want.len() as u32;
         match self.coder.encode(&want) {
             Some(schedule) => {
                 let blocks = self.put.blocks.clone();
@@ -167,12 +226,10 @@ impl Putting {
             }
             None => {
                 let blocks = self.put.blocks.len();
-                self.ready.extend(
-                    want.iter().map(|index| (*index, self.put.blocks[*index as usize % blocks].clone())),
-                );
+                let copy = |index: &u32| (*index, self.put.blocks[*index as usize % blocks].clone());
+                self.ready.extend(want.iter().map(copy));
             }
         }
-        self.next += batch;
     }
 
     pub(super) fn on_computed(mut self, cx: &mut Context<'_>, made: Vec<Payload>) -> Option<Transfer> {
@@ -190,7 +247,7 @@ impl Putting {
         let there = self.bricks.get_mut(&brick).expect("a brick of this put");
         let content = there.open.remove(&index).expect("a fragment that was on its way");
         if outcome == FragmentOutcome::Done {
-            there.stored += 1;
+            there.stored.push(index);
             self.stored.push((index, brick));
         } else {
             there.is_out = true;

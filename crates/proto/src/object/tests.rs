@@ -1,6 +1,5 @@
 //! Puts and gets of segments at bricks that are played by the test: they are slow, lose messages, fill up, and go.
 
-use super::access::{Access, Paced, Speculative};
 use super::*;
 use base::{BLOCK, ObjectVersion, Rng};
 use proptest::prelude::*;
@@ -156,7 +155,6 @@ impl World {
                         }
                         Coming::Dies(brick) => {
                             self.dead.insert(brick);
-                            self.transfers.on_down(self.now, brick, &mut fx);
                         }
                     }
                 }
@@ -206,13 +204,13 @@ fn put(coding: Coding, symbols: u32, losses: u32, rng: &mut Rng) -> Put {
     }
 }
 
-fn get(coding: Coding, places: Vec<Place>, access: Box<dyn Access + Send>) -> Get {
+fn get(coding: Coding, places: Vec<Place>, strategy: AccessStrategy) -> Get {
     let (version, service) = (ObjectVersion(1), Service::default());
-    Get { version, segment: 3, coding, symbol_blocks: 1, places, access, service }
+    Get { version, segment: 3, coding, symbol_blocks: 1, places, strategy, service }
 }
 
-fn access(is_paced: bool) -> Box<dyn Access + Send> {
-    if is_paced { Box::new(Paced::new(2)) } else { Box::new(Speculative) }
+fn strategy(is_paced: bool) -> AccessStrategy {
+    if is_paced { AccessStrategy::Paced { window: 2 } } else { AccessStrategy::Speculative }
 }
 
 proptest! {
@@ -234,22 +232,24 @@ proptest! {
             world.dead.insert(lost);
             world.later(100, Coming::Dies(lost));
         }
-        let got = world.get(get(coding, places, access(is_paced)));
+        let got = world.get(get(coding, places, strategy(is_paced)));
         prop_assert_eq!(got, Ok(expected));
     }
 
     #[test]
-    fn the_papers_code_and_copies_come_back(seed: u64, blocks in 1..40_u32, is_paced: bool, is_lt: bool) {
+    fn the_papers_code_and_copies_come_back(seed: u64, blocks in 1..40_u32, access in 0..3_u8, is_lt: bool) {
         let mut world = World::new(seed, 5);
         let coding = if is_lt { Coding::Lt { blocks, seed: 1 } } else { Coding::Copies { blocks } };
-        let put = put(coding, 4 * blocks + 8, 0, &mut Rng::with_seed(!seed));
+        let (symbols, losses) = if is_lt { (4 * blocks + 8, 0) } else { (3 * blocks, 2) };
+        let put = put(coding, symbols, losses, &mut Rng::with_seed(!seed));
         let expected = put.blocks.clone();
         let places = world.put(put).expect("all bricks take it");
-        match world.get(get(coding, places, access(is_paced))) {
-            Ok(got) => prop_assert_eq!(got, expected),
-            // Nobody has checked that what is stored can be decoded.
-            Err(_) => prop_assert!(is_lt),
-        }
+        let strategy = match access {
+            0 => AccessStrategy::Speculative,
+            1 if !is_lt => AccessStrategy::Adaptive { window: 2 },
+            _ => AccessStrategy::Paced { window: 2 },
+        };
+        prop_assert_eq!(world.get(get(coding, places, strategy)), Ok(expected));
     }
 }
 
@@ -273,7 +273,7 @@ fn a_put_that_no_brick_takes_and_a_get_of_too_little_end_with_the_reason() {
     let places = world.put(put(coding, 60, 1, &mut Rng::with_seed(2))).expect("room for all");
     world.stored.clear();
     let places_count = places.len();
-    let result = world.get(get(coding, places, access(true)));
+    let result = world.get(get(coding, places, strategy(true)));
     assert_eq!(result, Err(GetError::TooFewFragments { came: 0, places: places_count, blocks: 20 }));
 }
 
@@ -286,10 +286,10 @@ fn fast_bricks_do_more() {
     let at = |brick: u32| places.iter().filter(|(_, there)| *there == BrickId(brick)).count();
     assert!(at(1) > 2 * at(8), "{} at the fastest, {} at the slowest", at(1), at(8));
     world.served = 0;
-    world.get(get(coding, places.clone(), access(true))).expect("nothing is lost");
+    world.get(get(coding, places.clone(), strategy(true))).expect("nothing is lost");
     let paced = world.served;
     world.served = 0;
-    world.get(get(coding, places, access(false))).expect("nothing is lost");
+    world.get(get(coding, places, strategy(false))).expect("nothing is lost");
     let speculative = world.served;
     assert!((100..=120).contains(&paced) && speculative >= paced, "{paced} paced, {speculative} speculative");
 }

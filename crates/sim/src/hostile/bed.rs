@@ -298,7 +298,7 @@ impl Bed {
                 Output::Opened { volume, .. } => self.volume = self.volume.or(volume),
                 Output::Reply { .. } => self.unanswered = self.unanswered.saturating_sub(1),
                 Output::Failed(why) => panic!("{node} gave up: {why}"),
-                Output::Address(_) | Output::Ready | Output::Attached(_) => {}
+                Output::Address(_) | Output::Ready | Output::Attached(_) | Output::Segment { .. } => {}
             }
         }
         let excess = self.wire.len().saturating_sub(WIRE_MAX);

@@ -771,6 +771,7 @@ fn shape(volumes: Vec<VolumePlan>, hardware: Hardware) -> Shape {
         shares: Shares::default(),
         intrigues: Intrigues::default(),
         faults: false,
+        objects: false,
         plant: None,
         hardware: Some(Rc::new(hardware)),
     }

@@ -46,6 +46,16 @@ pub(crate) enum Input {
         io: Io,
         payload: Payload,
     },
+    /// A segment of an object is to be put.
+    Put {
+        tag: u64,
+        put: Box<proto::object::Put>,
+    },
+    /// A segment of an object is to be got.
+    Get {
+        tag: u64,
+        get: Box<proto::object::Get>,
+    },
     /// I/O of an attached client.
     ClientIo {
         tag: u64,
@@ -131,6 +141,11 @@ pub(crate) enum Event {
         actor: usize,
         turn: u64,
     },
+    /// Somebody who puts and gets segments of objects has its turn.
+    Object {
+        actor: usize,
+        turn: u64,
+    },
     /// A request whose gateway was killed should have been answered by now.
     Failover {
         tag: u64,
@@ -191,6 +206,11 @@ pub(crate) enum Output {
     },
     /// An attached client found its volume, or not.
     Attached(bool),
+    /// A segment of an object was put or got.
+    Segment {
+        tag: u64,
+        segment: proto::gateway::Segment,
+    },
     /// The answer to a client's request.
     Reply {
         tag: u64,

@@ -23,6 +23,7 @@ use crate::administrator::Administrator;
 use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX};
 use crate::faults::Faults;
+use crate::objects::Objects;
 use crate::options::Shape;
 use crate::rare::Reached;
 use crate::timed::Load;
@@ -67,6 +68,7 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
     pub(crate) shape: Shape,
     pub(crate) workload: Workload,
+    pub(crate) objects: Option<Objects>,
     pub(crate) faults: Faults,
     pub(crate) administrator: Administrator,
     /// What is asked of a cluster whose speed is measured.
@@ -97,6 +99,8 @@ impl World {
             physics: Physics::new(draw, shape.hardware.as_deref()),
             judges: Judges::default(),
             trace,
+            // What does not fit on small disks is no question of objects.
+            objects: (shape.objects && !shape.disks.are_small).then(|| Objects::new(seed)),
             shape,
             workload,
             faults,
@@ -258,6 +262,7 @@ impl World {
             Event::Connect { pair, epoch } => self.on_connect(pair, epoch),
             Event::Break { pair, epoch } => self.on_break(pair, epoch),
             Event::Actor { actor, turn } => self.on_turn(actor, turn),
+            Event::Object { actor, turn } => self.on_object_turn(actor, turn),
             Event::Failover { tag } => self.on_failover_due(tag),
             Event::Administer => self.on_administer(),
             Event::AdministerStreams => self.on_administer_streams(),
@@ -303,6 +308,7 @@ impl World {
                 self.client_has(Task::Answer { tag, result, payload });
             }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
+            Output::Segment { tag, segment } => self.on_segment(tag, segment),
             Output::Attached(found) if self.load.is_some() => self.on_load_attached(node, found),
             Output::Attached(found) => self.on_attached(node, found),
         }

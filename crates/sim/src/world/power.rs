@@ -114,6 +114,7 @@ impl World {
         }
         self.drop_connections(node);
         self.abandon(node);
+        self.abandon_segments(node);
     }
 
     /// Lets a node stand still: it keeps its connections, and takes all that came meanwhile when it goes on.

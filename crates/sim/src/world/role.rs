@@ -144,6 +144,8 @@ fn gateway_event(input: Input) -> Option<GatewayEvent> {
             GatewayEvent::Io { session, tag, volume, stream: None, io, payload }
         }
         Input::Computed { number, made } => GatewayEvent::Computed { number, made },
+        Input::Put { tag, put } => GatewayEvent::Put { tag, put },
+        Input::Get { tag, get } => GatewayEvent::Get { tag, get },
         _ => return None,
     })
 }
@@ -185,6 +187,7 @@ fn gateway_output(effect: GatewayEffect) -> Option<Output> {
         }
         GatewayEffect::Compute { number, computation } => Output::Compute { number, computation },
         GatewayEffect::Reply { tag, result, payload, .. } => Output::Reply { tag, result, payload },
+        GatewayEffect::Segment { tag, segment } => Output::Segment { tag, segment },
         GatewayEffect::Listed { .. } | GatewayEffect::Changed { .. } => return None,
     })
 }

@@ -90,3 +90,17 @@ fn planted_bugs_are_found() {
         assert!((1..=20).find(broken).is_some(), "nobody finds {name}");
     }
 }
+
+/// Segments of objects come back under all faults, and change nothing of what a seed draws beside.
+#[test]
+fn segments_of_objects_come_back() {
+    let options = Options { objects: true, ..short() };
+    let mut got = 0;
+    for seed in 100..108 {
+        let outcome = run_seed(seed, &options);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        assert_eq!(outcome.cluster, run_seed(seed, &short()).cluster);
+        got += outcome.answers.get("segments got").copied().unwrap_or(0);
+    }
+    assert!(got > 100, "{got}");
+}

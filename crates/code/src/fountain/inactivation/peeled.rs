@@ -8,9 +8,9 @@ use crate::fountain::rows::Rows;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Column {
     Active,
-    /// Found as the so-manieth.
+    /// Found; its place in the order.
     Peeled(u32),
-    /// The so-manieth of those set aside.
+    /// Set aside; its place among those.
     Inactive(u32),
 }
 

@@ -126,12 +126,14 @@ impl Leaving {
         let Some(Pass::Listing { disk, after, found, is_waiting }) = &mut self.pass else { return };
         *is_waiting = false;
         let Ok(page) = result else { return self.pass_again(now) };
-        if page.len() < INVENTORY_MAX {
+        // Versions of objects come behind all volumes, and no group has any: whether one is of use is for its name's index to say.
+        let of_volumes = page.partition_point(|(branch, _)| FragmentId::version_of(*branch).is_none());
+        if of_volumes < INVENTORY_MAX {
             (*disk, *after) = (*disk + 1, None);
         } else {
             *after = page.last().copied();
         }
-        found.extend(page);
+        found.extend(&page[..of_volumes]);
     }
 
     fn discard(&mut self, cx: &mut Context, found: Vec<Stretch>, groups: &Groups, families: &Families) {
@@ -147,9 +149,6 @@ impl Leaving {
 
     /// Whether a group of this brick holds the stretch. What cannot be told is kept.
     fn keeps(&self, branch: VolumeId, stretch: u64, groups: &Groups, families: &Families) -> bool {
-        if FragmentId::version_of(branch).is_some() {
-            return true; // No group has it: whether it is of use is for its name's index to say.
-        }
         let left = self.groups.values().map(|of| &of.view);
         let mut of_left = left.filter(|view| view.volume == branch || view.lineage.knows(branch));
         let family = groups.known_family(branch).or_else(|| of_left.next().map(|view| view.volume));

@@ -11,7 +11,7 @@ use crate::netraid::pending::{Prepare, WriteKey};
 use crate::seat::{Request, Stay};
 use base::{GroupId, NodeId, Payload, StreamId, ViewNumber, VolumeId};
 use wire::disk::StoreError;
-use wire::{PrepareOutcome, ReadOutcome, RepairOutcome, Service, Span};
+use wire::{FragmentOutcome, PrepareOutcome, ReadOutcome, RepairOutcome, Service, Span};
 
 /// A request that leads to an access of the disk.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ pub(super) fn refuse(cx: &mut Context<'_>, jobs: &mut Jobs, arrival: &Arrival) -
         Arrival::Read(read) => contests::answer(cx, read, ReadOutcome::Busy, Payload::new()),
         Arrival::Prepare { prepare, .. } => answers::answer(cx, prepare, PrepareOutcome::Busy),
         Arrival::Repair(repair) => repair::tell(jobs, cx, &repair.told(), RepairOutcome::Refused),
-        Arrival::Fragment(fragment) => fragments::refuse(cx, fragment),
+        Arrival::Fragment(fragment) => fragments::refuse(cx, fragment, FragmentOutcome::Busy),
         Arrival::Examine { job, .. } => jobs.on_blocks(*job, Err(StoreError::Busy)),
         Arrival::Merge(MergeJob { job, span, .. }) => jobs.on_copied_up(*job, *span, Err(StoreError::Busy)),
         Arrival::Destage { .. } => return false,

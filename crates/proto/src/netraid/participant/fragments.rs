@@ -3,7 +3,7 @@
 
 use super::context::{Context, FragmentRequest, FragmentTold};
 use super::disk::{Disk, Looking, Staging};
-use base::{BLOCK, Payload, Stamp};
+use base::{BLOCK, HashSet, NodeId, Payload, Stamp};
 use core::time::Duration;
 use wire::disk::{Blocks, Command, StoreError};
 use wire::{FragmentOutcome, Message, Span};
@@ -11,57 +11,79 @@ use wire::{FragmentOutcome, Message, Span};
 /// The stamp of all fragments' blocks: that they are there.
 const WRITTEN: Stamp = Stamp(1);
 
-/// Puts it on the disk, or looks it up.
-pub(super) fn begin(cx: &mut Context<'_>, disk: &mut Disk, request: FragmentRequest) {
-    let (told, span) = (request.told(), request.span());
-    match request.content {
-        Some(payload) => {
-            let stamps = vec![WRITTEN; span.count as usize];
-            disk.stage(cx, Staging::Fragment(told), |token| Command::Mend {
-                token,
-                span,
-                width: 1,
-                stamps,
-                payload,
-            });
+/// The fragments that the disk works for.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    /// Who asked, and which question it is: asked for again it is the same work.
+    at_work: HashSet<(NodeId, u64)>,
+}
+
+impl Fragments {
+    /// Puts it on the disk, or looks it up.
+    pub(super) fn begin(&mut self, cx: &mut Context<'_>, disk: &mut Disk, request: FragmentRequest) {
+        if !self.at_work.insert((request.from, request.operation)) {
+            return;
         }
-        None => disk.look_here(cx, (span, 1), true, Looking::Fragment(told)),
+        let (told, span) = (request.told(), request.span());
+        match request.content {
+            Some(payload) => {
+                let stamps = vec![WRITTEN; span.count as usize];
+                let mend = |token| Command::Mend { token, span, width: 1, stamps, payload };
+                disk.stage(cx, Staging::Fragment(told), mend);
+            }
+            None => disk.look_here(cx, (span, 1), true, Looking::Fragment(told)),
+        }
+    }
+
+    /// It is on stable storage, or not.
+    pub(super) fn on_put(
+        &mut self,
+        cx: &mut Context<'_>,
+        told: FragmentTold,
+        took: Duration,
+        result: Result<(), StoreError>,
+    ) {
+        let outcome = result.map_or_else(failed, |()| FragmentOutcome::Done);
+        self.end(cx, told, took, outcome, Payload::new());
+    }
+
+    /// It was looked up.
+    pub(super) fn on_found(
+        &mut self,
+        cx: &mut Context<'_>,
+        told: FragmentTold,
+        took: Duration,
+        result: Result<Blocks, StoreError>,
+    ) {
+        let (outcome, content) = match result {
+            // Stamps of blocks that cannot be read may be lost as well.
+            Ok(blocks) if !blocks.unreadable.is_empty() => (FragmentOutcome::Unreadable, Payload::new()),
+            Ok(blocks) if blocks.stamps.iter().any(|stamp| stamp.is_zero()) => {
+                (FragmentOutcome::Missing, Payload::new())
+            }
+            Ok(blocks) => (FragmentOutcome::Done, blocks.content),
+            Err(error) => (failed(error), Payload::new()),
+        };
+        self.end(cx, told, took, outcome, content);
+    }
+
+    fn end(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut told: FragmentTold,
+        took: Duration,
+        outcome: FragmentOutcome,
+        content: Payload,
+    ) {
+        self.at_work.remove(&(told.from, told.operation));
+        told.stay.at_disk(took);
+        tell(cx, &told, outcome, content);
     }
 }
 
-/// It is on stable storage, or not.
-pub(super) fn on_put(
-    cx: &mut Context<'_>,
-    mut told: FragmentTold,
-    (took, result): (Duration, Result<(), StoreError>),
-) {
-    told.stay.at_disk(took);
-    let outcome = result.map_or_else(failed, |()| FragmentOutcome::Done);
-    tell(cx, &told, outcome, Payload::new());
-}
-
-/// It was looked up.
-pub(super) fn on_found(
-    cx: &mut Context<'_>,
-    mut told: FragmentTold,
-    (took, result): (Duration, Result<Blocks, StoreError>),
-) {
-    told.stay.at_disk(took);
-    let (outcome, content) = match result {
-        // Stamps of blocks that cannot be read may be lost as well.
-        Ok(blocks) if !blocks.unreadable.is_empty() => (FragmentOutcome::Unreadable, Payload::new()),
-        Ok(blocks) if blocks.stamps.iter().any(|stamp| stamp.is_zero()) => {
-            (FragmentOutcome::Missing, Payload::new())
-        }
-        Ok(blocks) => (FragmentOutcome::Done, blocks.content),
-        Err(error) => (failed(error), Payload::new()),
-    };
-    tell(cx, &told, outcome, content);
-}
-
-/// There is no room for it to wait.
-pub(super) fn refuse(cx: &mut Context<'_>, request: &FragmentRequest) {
-    tell(cx, &request.told(), FragmentOutcome::Busy, Payload::new());
+/// It does not begin: there is no room for it to wait, or its version is dropped.
+pub(super) fn refuse(cx: &mut Context<'_>, request: &FragmentRequest, why: FragmentOutcome) {
+    tell(cx, &request.told(), why, Payload::new());
 }
 
 fn failed(error: StoreError) -> FragmentOutcome {

@@ -46,10 +46,11 @@ use branches::{Found, Look, Wanted};
 use contests::Contests;
 use core::time::Duration;
 use disk::{Allocating, Disk, Looking, Noting, Staging};
+use fragments::Fragments;
 use jobs::{Finding, Jobs};
 use reads::Reads;
 use wire::disk::{Command, Recovered, Reply, StoreError, Token};
-use wire::{Claim, Completion, Decision, GroupView, Service, Span, StreamUse, WriteId};
+use wire::{Claim, Completion, Decision, FragmentOutcome, GroupView, Service, Span, StreamUse, WriteId};
 use writes::{Around, Writes};
 
 /// The participant of one disk.
@@ -58,6 +59,7 @@ pub struct Participant {
     disk: Disk,
     reads: Reads,
     writes: Writes,
+    fragments: Fragments,
     jobs: Jobs,
 }
 
@@ -82,6 +84,7 @@ impl Participant {
             disk: Disk::default(),
             reads: Reads::new(Contests::new(me, calibration)),
             writes: Writes::recover(recovered, now),
+            fragments: Fragments::default(),
             jobs: Jobs::default(),
         }
     }
@@ -227,7 +230,11 @@ impl Participant {
 
     /// Gives all blocks of a version of an object back. What of it waits for its turn comes too late.
     pub fn drop_version(&mut self, cx: &mut Context<'_>, version: VolumeId) {
-        self.seat.withdraw_where(cx.now, |arrival| arrival.volume() == Some(version));
+        for arrival in self.seat.withdraw_where(cx.now, |arrival| arrival.volume() == Some(version)) {
+            if let Arrival::Fragment(request) = arrival {
+                fragments::refuse(cx, &request, FragmentOutcome::Missing);
+            }
+        }
         cx.store(Command::Discard { volume: version, stretch: None });
     }
 
@@ -352,7 +359,7 @@ impl Participant {
             Staging::CopyUp(key) => writes.on_copied_up(at, key, result),
             Staging::Mend { key, told } => repair::on_mended(writes, jobs, at, (key, told), (took, result)),
             Staging::Merge(key) => jobs.on_merged(writes, at, key, result),
-            Staging::Fragment(told) => fragments::on_put(at.cx, told, (took, result)),
+            Staging::Fragment(told) => self.fragments.on_put(at.cx, told, took, result),
         }
     }
 
@@ -382,7 +389,7 @@ impl Participant {
             }
             Looking::Own { job } => jobs.on_blocks(job, blocks(found)),
             Looking::Merge(request) => jobs.on_merge_found(writes, at, request, found),
-            Looking::Fragment(told) => fragments::on_found(at.cx, told, (took, blocks(found))),
+            Looking::Fragment(told) => self.fragments.on_found(at.cx, told, took, blocks(found)),
         }
     }
 
@@ -465,7 +472,7 @@ impl Participant {
             Arrival::Repair(request) => {
                 repair::begin(&mut self.writes, &mut self.jobs, around!(self, cx), request);
             }
-            Arrival::Fragment(request) => fragments::begin(cx, &mut self.disk, request),
+            Arrival::Fragment(request) => self.fragments.begin(cx, &mut self.disk, request),
             Arrival::Examine { job, look } => self.jobs.examine(&self.writes, around!(self, cx), job, look),
             Arrival::Merge(merge) => self.jobs.merge(&mut self.writes, around!(self, cx), merge),
             Arrival::Destage { blocks } => self.disk.destage(cx, blocks),

@@ -1,0 +1,323 @@
+//! Puts and gets of segments of large objects, through whichever gateway: what is acknowledged must come back, and nothing else.
+//!
+//! There are no names yet: each put has a version of its own, and what it stored is read again as long as the run goes on, and once more
+//! when all is healed.
+
+use crate::checkers::Violation;
+use crate::faults::Incident;
+use crate::units::{MS, SECOND};
+use crate::world::event::{Event, Input};
+use crate::world::{Kind, World};
+use base::{BLOCK, BrickId, ObjectVersion, Payload};
+use model::Draw;
+use proto::gateway::Segment;
+use proto::object::{AccessStrategy, Coding, Get, Place, Put};
+use std::collections::BTreeMap;
+use wire::Service;
+
+/// Sessions of those who put and get segments: no client of a volume has one of these.
+const SESSIONS: u64 = 1 << 62;
+/// How many puts and gets there are at a time.
+const ACTORS: usize = 3;
+/// So many segments are stored in a run; all else is read.
+const PUTS_MAX: u64 = 12;
+/// A segment that all bricks can give comes back within this time.
+const LIVE_NS: u64 = 40 * SECOND;
+
+/// Who puts and gets segments, and what is stored.
+pub(crate) struct Objects {
+    draw: Draw,
+    actors: Vec<Actor>,
+    stored: Vec<Stored>,
+    versions: u64,
+    tags: u64,
+    counts: BTreeMap<&'static str, u64>,
+    issuing: bool,
+}
+
+#[derive(Default)]
+struct Actor {
+    /// Of its turns only the last one that was made counts.
+    turn: u64,
+    pending: Option<Pending>,
+}
+
+struct Pending {
+    tag: u64,
+    node: usize,
+    asked_ns: u64,
+    /// Bricks may be away from whoever asks while the run goes on.
+    is_excused: bool,
+    what: What,
+}
+
+enum What {
+    Put(Put, u64),
+    Get(usize),
+}
+
+/// A put that was acknowledged.
+struct Stored {
+    put: Put,
+    places: Vec<Place>,
+    /// Disks and sectors that were lost before it was asked for.
+    lost_before: u64,
+}
+
+impl Objects {
+    pub(crate) fn new(seed: u64) -> Objects {
+        let draw = Draw::new(seed ^ 0x000b_1ec7);
+        let actors = (0..ACTORS).map(|_| Actor::default()).collect();
+        let (stored, counts) = (Vec::new(), BTreeMap::new());
+        Objects { draw, actors, stored, versions: 0, tags: 0, counts, issuing: true }
+    }
+
+    /// How many puts and gets ended how.
+    pub(crate) fn counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts
+    }
+
+    /// No new puts and gets from now on.
+    pub(crate) fn stop(&mut self) {
+        self.issuing = false;
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// A put on these bricks that survives the loss of one, where there are three.
+    fn draw_put(&mut self, bricks: Vec<BrickId>) -> Put {
+        self.versions += 1;
+        let version = self.versions;
+        let blocks = self.draw.between(1, 7) as u32;
+        let coding = match self.draw.below(4) {
+            0 => Coding::Copies { blocks },
+            _ => Coding::precoded(blocks),
+        };
+        let symbol_blocks = *self.draw.pick(&[1_usize, 1, 2, 16]);
+        let count = bricks.len() as u32;
+        let losses = u32::from(count >= 3);
+        // As many as leave enough without one brick's share, although another one is silent.
+        let least = match coding {
+            Coding::Precoded { .. } if losses > 0 => ((blocks + 5) * (count - 1)).div_ceil(count - 2) + 1,
+            Coding::Precoded { .. } => blocks + 5,
+            _ => blocks * (losses + 1),
+        };
+        Put {
+            version: ObjectVersion(version),
+            segment: self.draw.below(3) as u32,
+            coding,
+            blocks: (0..blocks).map(|block| content(version, block, symbol_blocks * BLOCK)).collect(),
+            symbols: if matches!(coding, Coding::Copies { .. }) {
+                least
+            } else {
+                least + self.draw.below(3) as u32
+            },
+            bricks,
+            losses,
+            window: self.draw.between(1, 4) as u32,
+            service: Service::default(),
+        }
+    }
+
+    fn draw_get(&mut self, stored: usize) -> Get {
+        let Stored { put, places, .. } = &self.stored[stored];
+        let window = self.draw.between(1, 4) as usize;
+        let strategy = match (self.draw.below(3), put.coding) {
+            (0, _) => AccessStrategy::Speculative,
+            (1, Coding::Copies { .. }) => AccessStrategy::Adaptive { window },
+            _ => AccessStrategy::Paced { window },
+        };
+        Get {
+            version: put.version,
+            segment: put.segment,
+            coding: put.coding,
+            symbol_blocks: (put.blocks[0].len() / BLOCK) as u32,
+            places: places.clone(),
+            strategy,
+            service: Service::default(),
+        }
+    }
+}
+
+/// What a block of a version holds: no other block holds it.
+fn content(version: u64, block: u32, bytes: usize) -> Payload {
+    let word = (version << 16 | u64::from(block) | 1 << 63).to_le_bytes();
+    Payload::from(word.repeat(bytes / word.len()))
+}
+
+impl World {
+    pub(crate) fn start_objects(&mut self) {
+        for actor in 0..self.objects.as_ref().map_or(0, |objects| objects.actors.len()) {
+            self.next_object_turn(actor, 0);
+        }
+    }
+
+    fn next_object_turn(&mut self, actor: usize, delay_ns: u64) {
+        let Some(objects) = &mut self.objects else { return };
+        let this = &mut objects.actors[actor];
+        this.turn += 1;
+        let turn = this.turn;
+        self.later(delay_ns, Event::Object { actor, turn });
+    }
+
+    /// An actor's turn: it puts or gets a segment.
+    pub(crate) fn on_object_turn(&mut self, actor: usize, turn: u64) {
+        let gateways =
+            self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)));
+        let brick = |node: &crate::world::Node| match node.kind() {
+            Kind::Brick(brick) if node.is_alive() => Some(*brick),
+            _ => None,
+        };
+        let bricks: Vec<BrickId> = self.nodes.iter().filter_map(brick).collect();
+        let lost_before = self.lost_of_objects();
+        let Some(objects) = &mut self.objects else { return };
+        let this = &objects.actors[actor];
+        if this.turn != turn || this.pending.is_some() || !objects.issuing {
+            return;
+        }
+        if gateways.is_empty() || bricks.is_empty() {
+            return self.next_object_turn(actor, 50 * MS);
+        }
+        let node = *objects.draw.pick(&gateways);
+        let puts = objects.versions < PUTS_MAX && (objects.stored.is_empty() || objects.draw.percent(40));
+        if puts {
+            let put = objects.draw_put(bricks);
+            return self.ask_for_segment(actor, node, What::Put(put, lost_before));
+        }
+        if objects.stored.is_empty() {
+            return self.next_object_turn(actor, 50 * MS);
+        }
+        let stored = objects.draw.index(objects.stored.len());
+        self.ask_for_segment(actor, node, What::Get(stored));
+    }
+
+    fn ask_for_segment(&mut self, actor: usize, node: usize, what: What) {
+        let asked_ns = self.time.now_ns();
+        let Some(objects) = &mut self.objects else { return };
+        objects.tags += 1;
+        let (tag, is_excused) = (objects.tags, objects.issuing);
+        let input = match &what {
+            What::Put(put, _) => Input::Put { tag, put: Box::new(put.clone()) },
+            What::Get(stored) => Input::Get { tag, get: Box::new(objects.draw_get(*stored)) },
+        };
+        objects.actors[actor].pending = Some(Pending { tag, node, asked_ns, is_excused, what });
+        // A gateway learns where bricks are with its first volume.
+        let name = self.workload.plan(0).name.clone();
+        self.deliver(node, Input::Open { session: SESSIONS | tag, name });
+        self.deliver(node, input);
+    }
+
+    /// A gateway has put or got a segment.
+    pub(crate) fn on_segment(&mut self, tag: u64, segment: Segment) {
+        let lost = self.lost_of_objects();
+        let Some(objects) = &mut self.objects else { return };
+        let is_its = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.tag == tag);
+        let Some(actor) = objects.actors.iter().position(is_its) else { return };
+        let Some(pending) = objects.actors[actor].pending.take() else { return };
+        let verdict = match (pending.what, segment) {
+            (What::Put(put, lost_before), Segment::Put(Ok(places))) => {
+                objects.count("segments put");
+                objects.stored.push(Stored { put, places, lost_before });
+                Ok(())
+            }
+            (What::Put(..), Segment::Put(Err(_))) => {
+                objects.count("segments not put");
+                Ok(())
+            }
+            (What::Get(stored), Segment::Got(result)) => {
+                objects.count(if result.is_ok() { "segments got" } else { "segments not got" });
+                let is_excused = pending.is_excused || objects.stored[stored].may_be_lost(lost);
+                objects.stored[stored].judge(result.map_err(|error| error.to_string()), is_excused)
+            }
+            (_, segment) => {
+                Err(Violation::new("objects", format!("segment #{tag} was answered with {segment:?}")))
+            }
+        };
+        self.judge(verdict);
+        let Some(objects) = &mut self.objects else { return };
+        let pause_ns = objects.draw.below(200 * MS);
+        self.next_object_turn(actor, pause_ns);
+    }
+
+    /// A gateway died: nobody knows what became of its puts, and nobody will read them.
+    pub(crate) fn abandon_segments(&mut self, node: usize) {
+        let Some(objects) = &mut self.objects else { return };
+        let on_it = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.node == node);
+        let there: Vec<usize> =
+            (0..objects.actors.len()).filter(|actor| on_it(&objects.actors[*actor])).collect();
+        there.iter().for_each(|actor| objects.actors[*actor].pending = None);
+        there.into_iter().for_each(|actor| self.next_object_turn(actor, 50 * MS));
+    }
+
+    /// All that was stored is read once more, now that all is healed.
+    pub(crate) fn read_all_segments(&mut self) {
+        let Some(objects) = &mut self.objects else { return };
+        objects.stop();
+        let count = objects.stored.len();
+        self.await_segments();
+        for stored in 0..count {
+            let gateways =
+                self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)));
+            let Some(node) = gateways.first().filter(|_| self.judges.are_content()) else { return };
+            self.ask_for_segment(0, *node, What::Get(stored));
+            self.await_segments();
+        }
+    }
+
+    /// Runs until every put and get has ended.
+    fn await_segments(&mut self) {
+        let end_ns = self.time.now_ns() + LIVE_NS;
+        while let Some(asked_ns) = self.oldest_segment_ns().filter(|_| self.judges.are_content()) {
+            let now_ns = self.time.now_ns();
+            if now_ns >= end_ns {
+                let seconds = (now_ns - asked_ns) / SECOND;
+                let what = format!("a segment's put or get has not ended after {seconds} s");
+                return self.judge(Err(Violation::new("live", what)));
+            }
+            self.run_until(now_ns + 20 * MS);
+        }
+    }
+
+    /// When the oldest put or get was asked for that has not ended.
+    fn oldest_segment_ns(&self) -> Option<u64> {
+        let pending = self.objects.iter().flat_map(|objects| &objects.actors);
+        pending.filter_map(|actor| actor.pending.as_ref()).map(|pending| pending.asked_ns).min()
+    }
+
+    /// Disks that were lost so far, and sectors that went bad: each may have held fragments.
+    fn lost_of_objects(&self) -> u64 {
+        const LOSSES: [Incident; 5] = [
+            Incident::BricksLostForGood,
+            Incident::DisksExchanged,
+            Incident::BricksReplaced,
+            Incident::RottenSectors,
+            Incident::UnreadableSectors,
+        ];
+        LOSSES.iter().filter_map(|of| self.faults.counts().get(of)).sum()
+    }
+}
+
+impl Stored {
+    /// Whether more was lost since then than it survives.
+    fn may_be_lost(&self, lost: u64) -> bool {
+        lost - self.lost_before > u64::from(self.put.losses)
+    }
+
+    fn judge(&self, got: Result<Vec<Payload>, String>, is_excused: bool) -> Result<(), Violation> {
+        let Put { version, segment, .. } = self.put;
+        match got {
+            Ok(blocks) if blocks == self.put.blocks => Ok(()),
+            Ok(_) => {
+                let what = format!("{version}, segment {segment}, came back with other bytes than were put");
+                Err(Violation::new("no wrong bytes", what))
+            }
+            Err(_) if is_excused => Ok(()),
+            Err(error) => {
+                let what = format!("{version}, segment {segment}, was acknowledged and is lost: {error}");
+                Err(Violation::new("durable", what))
+            }
+        }
+    }
+}
