@@ -37,6 +37,11 @@ impl Coding {
         }
     }
 
+    /// Whether there is such a code.
+    pub(crate) fn is_valid(self) -> bool {
+        (1..=Precoded::BLOCKS_MAX).contains(&self.blocks())
+    }
+
     /// `symbols` is one more than the highest number that will be asked for.
     pub(crate) fn coder(self, symbols: u32) -> Coder {
         match self {

@@ -53,6 +53,7 @@ impl Get {
         let is_symbol = |(symbol, _): &Place| *symbol < FragmentId::INDEXES;
         match () {
             () if self.segment >= FragmentId::SEGMENTS => Some("such a number"),
+            () if !self.coding.is_valid() => Some("such a code"),
             () if !(1..=FragmentId::BLOCKS_MAX).contains(&self.symbol_blocks) => Some("symbols of that size"),
             () if !self.places.iter().all(is_symbol) => Some("symbols of such numbers"),
             () => None,

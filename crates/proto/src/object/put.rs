@@ -9,7 +9,7 @@ use super::coding::{Coder, Coding, enough};
 use super::{Context, Transfer, TransferEffect};
 use base::{BLOCK, BrickId, ObjectVersion, Payload};
 use code::Computation;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use thiserror::Error;
 use wire::{FragmentId, FragmentOutcome, Service};
@@ -51,6 +51,10 @@ impl Put {
         let blocks = length / BLOCK;
         match () {
             () if self.segment >= FragmentId::SEGMENTS => Some("such a number"),
+            () if !self.coding.is_valid() => Some("such a code"),
+            () if self.bricks.iter().collect::<BTreeSet<_>>().len() != self.bricks.len() => {
+                Some("a brick twice")
+            }
             () if self.blocks.len() != self.coding.blocks() as usize => {
                 Some("another number of blocks than its code")
             }
@@ -94,6 +98,9 @@ impl Put {
         }
     }
 }
+
+/// So much is made at a time, if windows do not take more.
+const BATCH_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
 pub(super) struct Putting {
@@ -209,13 +216,16 @@ impl Putting {
         cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, content: Some(content), blocks, service });
     }
 
-    /// Has more symbols made where there are fewer than windows take.
+    /// Has more symbols made where there are fewer than windows take. Each time the whole segment is gone through, so that a few at
+    /// a time would be dear.
     fn make_more(&mut self, cx: &mut Context<'_>) {
-        let batch = self.bricks.len() * self.put.window as usize;
+        let windows = self.bricks.len() * self.put.window as usize;
         let left = self.put.symbols_max().saturating_sub(self.next) as usize;
-        if !self.being_made.is_empty() || self.ready.len() >= batch || left == 0 {
+        if !self.being_made.is_empty() || self.ready.len() >= windows || left == 0 {
             return;
         }
+        let bearable = BATCH_BYTES / self.put.blocks[0].len();
+        let batch = windows.max(bearable.min(self.put.blocks.len() / 2));
         let want: Vec<u32> = (self.next..).take(batch.min(left)).collect();
         self.next += want.len() as u32;
         match self.coder.encode(&want) {

@@ -293,3 +293,34 @@ fn fast_bricks_do_more() {
     let speculative = world.served;
     assert!((100..=120).contains(&paced) && speculative >= paced, "{paced} paced, {speculative} speculative");
 }
+
+#[test]
+fn what_no_segment_can_be_is_refused() {
+    let mut world = World::new(1, 0);
+    let sound = put(Coding::precoded(4), 20, 1, &mut Rng::with_seed(2));
+    let wrong = [
+        Put { segment: FragmentId::SEGMENTS, ..sound.clone() },
+        Put { coding: Coding::precoded(5), ..sound.clone() },
+        Put { blocks: vec![Payload::zeros(BLOCK - 1); 4], ..sound.clone() },
+        Put { blocks: vec![Payload::zeros(257 * BLOCK); 4], ..sound.clone() },
+        Put { bricks: vec![BrickId(1); 5], ..sound.clone() },
+        Put { window: 0, ..sound.clone() },
+        Put { symbols: u32::MAX, ..sound },
+    ];
+    for put in wrong {
+        let result = world.put(put);
+        assert!(matches!(result, Err(PutError::Invalid(_))), "{result:?}");
+    }
+    let places = vec![(FragmentId::INDEXES, BrickId(1))];
+    let sound = get(Coding::precoded(4), Vec::new(), strategy(true));
+    let wrong = [
+        Get { segment: FragmentId::SEGMENTS, ..sound.clone() },
+        Get { coding: Coding::Precoded { blocks: 0, seed: 0 }, ..sound.clone() },
+        Get { symbol_blocks: 0, ..sound.clone() },
+        Get { places, ..sound },
+    ];
+    for get in wrong {
+        let result = world.get(get);
+        assert!(matches!(result, Err(GetError::Invalid(_))), "{result:?}");
+    }
+}
