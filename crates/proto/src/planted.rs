@@ -24,6 +24,8 @@ pub enum Plant {
     UnitsInPieces,
     /// A write that has a record is decided like one that has none.
     RecordUnasked,
+    /// A put of a segment is over once the first fragment is stored.
+    PutEndsEarly,
 }
 
 /// The rules with this broken.
@@ -39,6 +41,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::GoesBackUnasked) => &GoesBackUnasked,
         Some(Plant::UnitsInPieces) => &UnitsInPieces,
         Some(Plant::RecordUnasked) => &RecordUnasked,
+        Some(Plant::PutEndsEarly) => &PutEndsEarly,
     }
 }
 
@@ -133,5 +136,14 @@ struct RecordUnasked;
 impl Rules for RecordUnasked {
     fn asks_the_record(&self) -> bool {
         false
+    }
+}
+
+#[derive(Debug)]
+struct PutEndsEarly;
+
+impl Rules for PutEndsEarly {
+    fn ends_put(&self, _is_enough: bool) -> bool {
+        true
     }
 }

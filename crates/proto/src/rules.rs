@@ -61,6 +61,11 @@ pub trait Rules: Debug + Sync {
         true
     }
 
+    /// Whether a put of a segment is over once something is stored, by whether that is enough.
+    fn ends_put(&self, is_enough: bool) -> bool {
+        is_enough
+    }
+
     /// Whether all groups of a family fence before any goes on, by whether a view moves a volume to another head.
     fn fences_family(&self, moves_a_head: bool) -> bool {
         moves_a_head

@@ -335,7 +335,7 @@ impl Shape {
             shares: draw_shares(seed),
             intrigues: if options.faults { draw_intrigues(seed) } else { Intrigues::default() },
             faults: options.faults,
-            objects: options.objects,
+            objects: options.objects || options.plant.as_deref() == Some(crate::plants::PUT_ENDS_EARLY),
             plant: options.plant.clone(),
             hardware: None,
         }

@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -14,7 +14,11 @@ pub const NAMES: [&str; 11] = [
     "goes_back_unasked",
     "units_in_pieces",
     "record_unasked",
+    PUT_ENDS_EARLY,
 ];
+
+/// The one that takes objects to be found: where it is planted they are put and got.
+pub(crate) const PUT_ENDS_EARLY: &str = "put_ends_early";
 
 /// Each is found within so many seeds.
 pub const SEEDS: u64 = 200;
@@ -39,6 +43,7 @@ mod planted {
             "goes_back_unasked" => Plant::GoesBackUnasked,
             "units_in_pieces" => Plant::UnitsInPieces,
             "record_unasked" => Plant::RecordUnasked,
+            super::PUT_ENDS_EARLY => Plant::PutEndsEarly,
             _ => return None,
         })
     }

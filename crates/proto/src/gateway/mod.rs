@@ -157,6 +157,7 @@ impl Gateway {
     #[cfg(feature = "planted")]
     pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
         self.coordinator.set_rules(rules);
+        self.objects.set_rules(rules);
     }
 
     /// Serves volumes of `policy` by this one: for studies, which set policies otherwise than they are shipped.

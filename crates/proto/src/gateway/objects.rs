@@ -31,6 +31,12 @@ pub(super) struct Objects {
 const COMPUTATIONS: u64 = 1 << 63;
 
 impl Objects {
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.transfers.set_rules(rules);
+    }
+
     pub(super) fn put(&mut self, now: Time, tag: u64, put: Put, out: &mut Vec<GatewayEffect>) {
         let transfer = self.transfers.put(now, put, &mut self.fx);
         self.tags.insert(transfer, tag);

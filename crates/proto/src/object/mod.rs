@@ -18,6 +18,7 @@ pub use coding::Coding;
 pub use get::{Get, GetError};
 pub use put::{Put, PutError};
 
+use crate::rules::{Rules, SOUND};
 pub use access::{AccessStrategy, Place};
 use base::{BrickId, NodeId, Payload, Time};
 use calls::Calls;
@@ -49,8 +50,9 @@ pub enum TransferEffect {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// All transfers of a process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Transfers {
+    rules: &'static dyn Rules,
     calls: Calls,
     /// With each: until when it waits for somebody to do something.
     under_way: BTreeMap<TransferId, (Transfer, Time)>,
@@ -67,6 +69,7 @@ enum Transfer {
 pub(crate) struct Context<'a> {
     now: Time,
     transfer: TransferId,
+    rules: &'static dyn Rules,
     calls: &'a mut Calls,
     fx: &'a mut Vec<TransferEffect>,
 }
@@ -77,7 +80,19 @@ impl Context<'_> {
     }
 }
 
+impl Default for Transfers {
+    fn default() -> Transfers {
+        Transfers { rules: SOUND, calls: Calls::default(), under_way: BTreeMap::new(), last: 0 }
+    }
+}
+
 impl Transfers {
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub fn set_rules(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
+    }
+
     /// Puts a segment.
     pub fn put(&mut self, now: Time, put: Put, fx: &mut Vec<TransferEffect>) -> TransferId {
         self.begin(now, fx, |cx| Putting::begin(cx, put).map(Transfer::Put))
@@ -103,7 +118,7 @@ impl Transfers {
     ) -> TransferId {
         self.last += 1;
         let transfer = TransferId(self.last);
-        let begun = begin(&mut Context { now, transfer, calls: &mut self.calls, fx });
+        let begun = begin(&mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx });
         self.keep(now, transfer, begun);
         self.send(fx);
         transfer
@@ -164,7 +179,7 @@ impl Transfers {
     pub fn wake(&mut self, now: Time, fx: &mut Vec<TransferEffect>) {
         let over: Vec<_> = self.under_way.extract_if(.., |_, (_, patient)| *patient <= now).collect();
         for (transfer, (state, _)) in over {
-            let cx = &mut Context { now, transfer, calls: &mut self.calls, fx };
+            let cx = &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx };
             match state {
                 Transfer::Put(put) => put.give_up(cx),
                 Transfer::Get(get) => get.give_up(cx),
@@ -173,7 +188,10 @@ impl Transfers {
         }
         for (transfer, place) in self.calls.wake(now) {
             if let Some((Transfer::Get(get), _)) = self.under_way.get_mut(&transfer) {
-                get.on_late(&mut Context { now, transfer, calls: &mut self.calls, fx }, place);
+                get.on_late(
+                    &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx },
+                    place,
+                );
             }
         }
         self.send(fx);
@@ -187,7 +205,8 @@ impl Transfers {
         step: impl FnOnce(Transfer, &mut Context<'_>) -> Option<Transfer>,
     ) {
         let Some((state, _)) = self.under_way.remove(&transfer) else { return };
-        let state = step(state, &mut Context { now, transfer, calls: &mut self.calls, fx });
+        let state =
+            step(state, &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx });
         self.keep(now, transfer, state);
     }
 

@@ -160,9 +160,9 @@ impl Putting {
 
     /// Fills the windows of all bricks, and has more symbols made where there will be too few.
     fn go_on(mut self, cx: &mut Context<'_>) -> Option<Putting> {
-        if self.stored.len() >= self.put.symbols as usize
-            && self.coder.survives(&self.stored, self.put.losses)
-        {
+        let is_enough = self.stored.len() >= self.put.symbols as usize
+            && self.coder.survives(&self.stored, self.put.losses);
+        if !self.stored.is_empty() && cx.rules.ends_put(is_enough) {
             cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result: Ok(self.stored) });
             return None;
         }
