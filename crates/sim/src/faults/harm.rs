@@ -9,6 +9,10 @@ use wire::directory::ScrubStatus;
 /// So long after an outage a brick holds a lease again, and the views have settled.
 pub(crate) const SETTLE_NS: u64 = 3 * SECOND;
 
+/// So long after a brick was slow, or was out of reach while it ran, it may still be left out for it: reports age for some seconds,
+/// and then a lease must end.
+pub(crate) const LEAVING_NS: u64 = 3 * SETTLE_NS;
+
 /// What was done to bricks that lasts.
 #[derive(Default)]
 pub(super) struct Harm {

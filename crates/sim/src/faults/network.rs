@@ -2,7 +2,7 @@
 
 use super::Fault;
 use super::Incident;
-use super::harm::SETTLE_NS;
+use super::harm::LEAVING_NS;
 use crate::units::{MS, SECOND};
 use crate::world::event::Event;
 use crate::world::{Kind, World};
@@ -32,7 +32,7 @@ impl World {
         }
         bricks
             .into_iter()
-            .for_each(|brick| self.faults.unsettle(brick, self.time.now_ns() + span_ns + SETTLE_NS));
+            .for_each(|brick| self.faults.unsettle(brick, self.time.now_ns() + span_ns + LEAVING_NS));
         self.faults.disturb(self.time.now_ns() + span_ns);
         let mut pairs: Vec<(usize, usize)> =
             island.iter().flat_map(|&a| rest.iter().map(move |&b| (a, b))).collect();

@@ -2,16 +2,13 @@
 
 use super::Fault;
 use super::Incident;
-use super::harm::SETTLE_NS;
+use super::harm::{LEAVING_NS, SETTLE_NS};
 use crate::rare::Seen;
 use crate::units::{MS, SECOND};
 use crate::world::event::Event;
 use crate::world::{Kind, World};
 use base::BrickId;
 use model::PowerCut;
-
-/// So long after a brick was slow it may still be left out for it: reports age for some seconds, and then a lease must end.
-const LEAVING_NS: u64 = 3 * SETTLE_NS;
 
 impl World {
     pub(super) fn crash_brick(&mut self) {
@@ -174,7 +171,7 @@ impl World {
             if !self.may_disturb(&[id]) {
                 return;
             }
-            self.faults.unsettle(id, self.time.now_ns() + span_ns + SETTLE_NS);
+            self.faults.unsettle(id, self.time.now_ns() + span_ns + LEAVING_NS);
         }
         self.faults.count(Incident::Pauses);
         self.faults.disturb(self.time.now_ns() + span_ns);
