@@ -78,6 +78,7 @@ fn run_once(
         durability,
         turns: Turns::default(),
         shares: Shares::default(),
+        garbage_every: BrickConfig::GARBAGE_EVERY,
     };
     let machine = BrickNode::open(config, stores);
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");

@@ -22,14 +22,16 @@ pub fn run_gateway(
     shutdown: &Shutdown,
     on_ready: OnReady<'_>,
 ) -> Result<(), HostError> {
-    let mut system = System::start(&options.node, &options.directory, &options.nbd, shutdown)?;
+    let mut system = System::start(&options.node, &options.directory, shutdown)?;
+    let nbd = NbdServer::new(&options.nbd, system.core.registry())?;
     let bound = system.peers.listen(&options.listen.parse()?)?;
     warn_of_plain_nbd(&options);
-    let addresses = std::iter::once(bound.to_string()).chain(system.nbd.addresses()).collect();
+    let addresses = std::iter::once(bound.to_string()).chain(nbd.addresses()).collect();
     let meter = Meter::new(options.node.metrics)?;
     on_ready(&Ready { name: "gateway".to_owned(), addresses });
     let address = options.advertise.unwrap_or_else(|| bound.to_string());
-    system.run(Serving { address, serves: Serves::Anyone, beside: options.beside }, None, meter)
+    let serving = Serving { address, serves: Serves::Anyone, beside: options.beside };
+    system.run(serving, nbd, None, meter)
 }
 
 /// Serves one volume on a unix socket by a gateway within this process, which no other client reaches: the data path `direct`.
@@ -43,11 +45,12 @@ pub fn run_attach_direct(
 ) -> Result<(), HostError> {
     let listen = vec![Address::Unix(options.socket).to_string()];
     let nbd = NbdOptions { listen, tls: None, group: options.group };
-    let system = System::start(&options.node, &options.directory, &nbd, shutdown)?;
+    let system = System::start(&options.node, &options.directory, shutdown)?;
+    let nbd = NbdServer::new(&nbd, system.core.registry())?;
     let meter = Meter::new(options.node.metrics)?;
-    on_ready(&Ready { name: format!("attach {}", options.volume), addresses: system.nbd.addresses() });
+    on_ready(&Ready { name: format!("attach {}", options.volume), addresses: nbd.addresses() });
     let serving = Serving { address: String::new(), serves: Serves::OwnClient, beside: None };
-    system.run(serving, Some(options.volume), meter)
+    system.run(serving, nbd, Some(options.volume), meter)
 }
 
 /// Whom a gateway serves, and where.
@@ -60,21 +63,19 @@ struct Serving {
 }
 
 /// What a gateway's machine is put into.
-struct System {
-    core: Core,
-    id: GatewayId,
-    peers: Peers,
-    nbd: NbdServer,
-    workers: Workers,
-    now: Time,
+pub(crate) struct System {
+    pub(crate) core: Core,
+    pub(crate) id: GatewayId,
+    pub(crate) peers: Peers,
+    pub(crate) workers: Workers,
+    pub(crate) now: Time,
 }
 
 impl System {
     /// A gateway of a new id, which calls the directory.
-    fn start(
+    pub(crate) fn start(
         node: &NodeOptions,
         directory: &str,
-        nbd: &NbdOptions,
         shutdown: &Shutdown,
     ) -> Result<System, HostError> {
         let core = Core::new(shutdown)?;
@@ -84,20 +85,20 @@ impl System {
         let directory: Address = directory.parse()?;
         let now = core.clock.now();
         peers.learn(NodeId::Directory, &directory, now, &mut |_| {});
-        let nbd = NbdServer::new(nbd, core.registry())?;
         let workers = Workers::start()?;
         core.watch(workers.event_fd(), WORKERS)?;
-        Ok(System { core, id, peers, nbd, workers, now })
+        Ok(System { core, id, peers, workers, now })
     }
 
     /// Serves all volumes, or only one.
     fn run(
         self,
         Serving { address, serves, beside }: Serving,
+        nbd: NbdServer,
         only: Option<String>,
         meter: Meter,
     ) -> Result<(), HostError> {
-        let System { core, id, peers, nbd, workers, now } = self;
+        let System { core, id, peers, workers, now } = self;
         let machine = Gateway::new(GatewayConfig { id, address, serves, beside }, now);
         let role = GatewayRole { nbd, workers, only, events: Vec::new() };
         Driver::new(core, peers, machine, role, meter).run()
@@ -180,8 +181,8 @@ impl Role for GatewayRole {
             GatewayEffect::Reply { session, tag, result, payload } => {
                 self.nbd.reply(session, tag, result, payload, now);
             }
-            // Nobody asks a real gateway for segments yet.
-            GatewayEffect::Segment { .. } => {}
+            // Whoever puts and reads objects has a gateway of its own, and none asks for segments alone.
+            GatewayEffect::Segment { .. } | GatewayEffect::Object { .. } => {}
             // NBD cannot tell a client that an export has changed; who connects from now on gets the new size.
             GatewayEffect::Changed { volume } => tracing::info!(volume = %volume.name, "volume changed"),
         }

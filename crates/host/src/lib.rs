@@ -40,7 +40,7 @@
 //!
 //! Reading order: [`clock`], [`address`], [`socket`], [`tls`], [`buffer`], [`framing`], [`output`], [`refusals`], [`transport`] (peers), [`disk`],
 //! [`nbd_server`], [`turn`] (what every loop does in a turn), then the daemons: [`brick`], [`gateway`], [`directory`],
-//! [`full_file_system`] (a brick whose file system has no room), [`recount`], [`attach`], [`admin`].
+//! [`full_file_system`] (a brick whose file system has no room), [`recount`], [`attach`], [`objects`], [`admin`].
 //!
 //! Deliberately absent: decisions. What to send, store or answer is the machines' business; nothing here retries,
 //! orders or remembers on their behalf.
@@ -61,6 +61,7 @@ mod full_file_system;
 mod gateway;
 mod metrics;
 mod nbd_server;
+mod objects;
 pub mod options;
 mod output;
 mod recount;
@@ -81,6 +82,7 @@ pub use error::HostError;
 pub use format::{DiskIdentity, format_disk, reserve_disk};
 pub use full_file_system::free_bytes;
 pub use gateway::{run_attach_direct, run_gateway};
+pub use objects::{ObjectUser, run_objects};
 pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, IoEngine,
     NbdOptions, NodeOptions, OnReady, Ready, Security, TlsFiles,

@@ -68,6 +68,11 @@ pub(crate) trait Role {
         true
     }
 
+    /// Whether all is done for which the loop was begun.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// Why the loop ends before it is asked to, if it does.
     fn breaks_off(&mut self, _now: Time) -> Option<HostError> {
         None
@@ -159,7 +164,7 @@ impl<R: Role> Driver<R> {
         Driver { core, peers, machine, role, meter, received: 0, was_busy: true }
     }
 
-    /// Turns until the shutdown is requested, or an effect fails.
+    /// Turns until all is done, the shutdown is requested, or an effect fails.
     pub(crate) fn run(mut self) -> Result<(), HostError> {
         let (mut events, mut inbox, mut fx) = (Events::with_capacity(EVENTS_MAX), Vec::new(), Vec::new());
         let mut stop_by: Option<Time> = None;
@@ -182,7 +187,7 @@ impl<R: Role> Driver<R> {
             if let Some(error) = self.role.breaks_off(now) {
                 return Err(error);
             }
-            if stop_by.is_some_and(|limit| self.role.farewell() || now >= limit) {
+            if self.role.is_done() || stop_by.is_some_and(|limit| self.role.farewell() || now >= limit) {
                 return Ok(());
             }
         }

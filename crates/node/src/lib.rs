@@ -3,7 +3,7 @@
 //!
 //! Deliberately absent: protocol, formats. Whatever goes between the parts goes through unchanged.
 
-use base::{Depth, Machine, NodeId, Time};
+use base::{Depth, Machine, NodeId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::ops::{Add, Range};
 use core::time::Duration;
@@ -101,6 +101,8 @@ pub trait Backing: Machine<Event = StoreEvent, Effect = StoreEffect> {
     fn stats(&self) -> Stats;
     /// Where the disk keeps blocks, in bytes from its beginning; `None` before it is open.
     fn blocks_region(&self) -> Option<Range<u64>>;
+    /// What it holds behind `after`, as [`wire::disk::Command::Inventory`] tells it.
+    fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)>;
 }
 
 impl Backing for Store {
@@ -119,6 +121,10 @@ impl Backing for Store {
     fn blocks_region(&self) -> Option<Range<u64>> {
         Store::blocks_region(self)
     }
+
+    fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
+        Store::stretches(self, after)
+    }
 }
 
 impl<B: Backing + ?Sized> Backing for Box<B> {
@@ -136,6 +142,10 @@ impl<B: Backing + ?Sized> Backing for Box<B> {
 
     fn blocks_region(&self) -> Option<Range<u64>> {
         (**self).blocks_region()
+    }
+
+    fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
+        (**self).stretches(after)
     }
 }
 

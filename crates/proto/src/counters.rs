@@ -102,6 +102,7 @@ base::named! {
         SlowMemberNeededAgain: "slow member needed again",
         StreamChangedWhileItsRequestsWaited: "stream was made, changed or deleted while its requests waited",
         StretchGivenBack: "stretch given back",
+        GoneVersionsGivenBack: "version of an object that is gone given back",
         TornJournalTailAtRecovery: "torn journal tail at recovery",
         UnitReconstructedFromItsRow: "unit reconstructed from its row",
         UnreadableBlocksMetByARead: "unreadable blocks met by a read",

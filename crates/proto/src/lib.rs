@@ -12,6 +12,7 @@ pub mod distribute;
 pub mod fair;
 pub mod gateway;
 pub mod heads;
+pub mod index;
 pub mod layout;
 pub mod netraid;
 pub mod object;

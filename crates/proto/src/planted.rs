@@ -26,6 +26,10 @@ pub enum Plant {
     RecordUnasked,
     /// A put of a segment is over once the first fragment is stored.
     PutEndsEarly,
+    /// A version of an object becomes visible although it is not held open any more.
+    CommitsUnheld,
+    /// A version of an object becomes visible whatever its putter asked for.
+    ReplacesUnasked,
 }
 
 /// The rules with this broken.
@@ -42,6 +46,8 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::UnitsInPieces) => &UnitsInPieces,
         Some(Plant::RecordUnasked) => &RecordUnasked,
         Some(Plant::PutEndsEarly) => &PutEndsEarly,
+        Some(Plant::CommitsUnheld) => &CommitsUnheld,
+        Some(Plant::ReplacesUnasked) => &ReplacesUnasked,
     }
 }
 
@@ -144,6 +150,24 @@ struct PutEndsEarly;
 
 impl Rules for PutEndsEarly {
     fn ends_put(&self, _is_enough: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct CommitsUnheld;
+
+impl Rules for CommitsUnheld {
+    fn commits(&self, _is_open: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct ReplacesUnasked;
+
+impl Rules for ReplacesUnasked {
+    fn replaces(&self, _condition_holds: bool) -> bool {
         true
     }
 }

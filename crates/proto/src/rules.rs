@@ -56,6 +56,16 @@ pub trait Rules: Debug + Sync {
         true
     }
 
+    /// Whether a version of an object becomes visible, by whether it is held open for whoever puts it.
+    fn commits(&self, is_open: bool) -> bool {
+        is_open
+    }
+
+    /// Whether a version becomes visible, by whether what its putter asked for holds.
+    fn replaces(&self, condition_holds: bool) -> bool {
+        condition_holds
+    }
+
     /// Whether a write within a stripe unit is one write.
     fn keeps_units_whole(&self) -> bool {
         true

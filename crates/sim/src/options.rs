@@ -1,6 +1,7 @@
 //! What a run is asked to be, and what its seed then draws.
 
 use crate::history::Register;
+use crate::plants::OF_OBJECTS;
 use crate::timed::Hardware;
 use crate::units::{MS, SECOND};
 use base::{StreamId, VolumeId};
@@ -335,7 +336,8 @@ impl Shape {
             shares: draw_shares(seed),
             intrigues: if options.faults { draw_intrigues(seed) } else { Intrigues::default() },
             faults: options.faults,
-            objects: options.objects || options.plant.as_deref() == Some(crate::plants::PUT_ENDS_EARLY),
+            objects: options.objects
+                || options.plant.as_deref().is_some_and(|plant| OF_OBJECTS.contains(&plant)),
             plant: options.plant.clone(),
             hardware: None,
         }

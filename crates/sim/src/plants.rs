@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 14] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -14,11 +14,13 @@ pub const NAMES: [&str; 12] = [
     "goes_back_unasked",
     "units_in_pieces",
     "record_unasked",
-    PUT_ENDS_EARLY,
+    "put_ends_early",
+    "commits_unheld",
+    "replaces_unasked",
 ];
 
-/// The one that takes objects to be found: where it is planted they are put and got.
-pub(crate) const PUT_ENDS_EARLY: &str = "put_ends_early";
+/// Those that take objects to be found: where one of them is planted objects are put and read.
+pub(crate) const OF_OBJECTS: [&str; 3] = ["put_ends_early", "commits_unheld", "replaces_unasked"];
 
 /// Each is found within so many seeds.
 pub const SEEDS: u64 = 200;
@@ -43,7 +45,9 @@ mod planted {
             "goes_back_unasked" => Plant::GoesBackUnasked,
             "units_in_pieces" => Plant::UnitsInPieces,
             "record_unasked" => Plant::RecordUnasked,
-            super::PUT_ENDS_EARLY => Plant::PutEndsEarly,
+            "put_ends_early" => Plant::PutEndsEarly,
+            "commits_unheld" => Plant::CommitsUnheld,
+            "replaces_unasked" => Plant::ReplacesUnasked,
             _ => return None,
         })
     }

@@ -110,6 +110,9 @@ impl World {
             self.read_all_segments();
         }
         if self.judges.are_content() {
+            self.read_all_objects();
+        }
+        if self.judges.are_content() {
             self.audit_redundancy();
         }
         if self.judges.are_content() {
@@ -277,7 +280,8 @@ impl World {
         let answered = |op: &&crate::history::Operation| op.answered_ns.is_some();
         let reached = self.reached();
         let mut answers: BTreeMap<String, u64> = owned(self.workload.answers());
-        answers.extend(self.objects.iter().flat_map(|objects| owned(objects.counts())));
+        answers.extend(self.segments.iter().flat_map(|segments| owned(segments.counts())));
+        answers.extend(self.named.iter().flat_map(|named| owned(named.counts())));
         let outcome = Outcome {
             seed,
             cluster: self.shape.describe(),

@@ -3,6 +3,8 @@
 use crate::digest::Digest;
 use crate::world::event::Input;
 use base::NodeId;
+use proto::index::ShardEvent;
+use proto::object::ObjectWish;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
@@ -98,7 +100,10 @@ impl Trace {
                 digest.number(*tag);
                 digest.payload(payload);
             }
-            Input::Put { tag, .. } | Input::Get { tag, .. } => digest.number(*tag),
+            Input::Put { tag, .. } | Input::Get { tag, .. } | Input::Object { tag, .. } => {
+                digest.number(*tag)
+            }
+            Input::Shard { shard, .. } => digest.number(u64::from(*shard) ^ 4),
             Input::Wake => digest.number(3),
         }
     }
@@ -143,6 +148,18 @@ fn text(input: &Input, reason: &'static str) -> String {
         Input::ClientIo { tag, io, .. } => format!("#{tag} {io:?}"),
         Input::Put { tag, put } => format!("segment #{tag}: put {} {}", put.version, put.segment),
         Input::Get { tag, get } => format!("segment #{tag}: get {} {}", get.version, get.segment),
+        Input::Object { tag, wish } => match &**wish {
+            ObjectWish::Content { content, is_last } => {
+                format!(
+                    "object #{tag}: {} B of content{}",
+                    content.len(),
+                    if *is_last { ", the last" } else { "" }
+                )
+            }
+            wish => format!("object #{tag}: {wish:?}"),
+        },
+        Input::Shard { shard, event: ShardEvent::Read { .. } } => format!("shard {shard} has read"),
+        Input::Shard { shard, event: ShardEvent::Stored { .. } } => format!("shard {shard} has stored"),
         Input::Wake => format!("woken for {reason}"),
     }
 }

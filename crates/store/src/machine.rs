@@ -2,12 +2,13 @@
 
 use crate::config::StoreConfig;
 use crate::event::{StoreEffect, StoreEvent};
+use crate::inventory;
 use crate::io::{Io, IoFault, IoKind, IoToken};
 use crate::recovery::{Next, Recovery};
 use crate::refusal::refusal;
 use crate::running::Running;
 use crate::stats::{Space, Stats};
-use base::{Depth, Machine, Time};
+use base::{Depth, Machine, Time, VolumeId};
 use bytes::Bytes;
 use core::ops::Range;
 use wire::disk::StoreError;
@@ -41,6 +42,12 @@ impl Store {
     pub fn blocks_region(&self) -> Option<Range<u64>> {
         let Phase::Open(running) = &self.phase else { return None };
         Some(running.device.geometry().blocks_region())
+    }
+
+    /// Which stretches it holds behind `after`, a page of them; none before it is open. As [`wire::disk::Command::Inventory`], for whoever looks from outside.
+    pub fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
+        let Phase::Open(running) = &self.phase else { return Vec::new() };
+        inventory::stretches(&running.blocks, after)
     }
 
     /// The room on the disk; nothing before it is open.

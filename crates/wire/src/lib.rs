@@ -11,6 +11,7 @@ pub mod codec;
 pub mod directory;
 pub mod disk;
 pub mod frame;
+pub mod index;
 pub mod known;
 pub mod message;
 pub mod object;
@@ -30,11 +31,12 @@ pub use directory::{
     Family, GatewayStatus, GroupProgress, GroupState, Health, LostBlocks, Observed, Orders, Rot, ScrubStatus,
     SlowEntry, Space, StoreFailure, VolumeInfo, VolumeMap,
 };
+pub use index::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName};
 pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, LockOutcome, Message,
     OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome, Sight,
 };
-pub use object::{FragmentId, FragmentOutcome};
+pub use object::{BrickPlace, FragmentId, FragmentOutcome};
 pub use policy::ReadPolicy;
 pub use protocol::{Atomicity, DataPath, NoProtocol, Order, Placement, Protocol, SmallWrites};
 pub use service::{Service, Wait};

@@ -9,8 +9,9 @@ use crate::directory::{
 };
 use crate::protocol::{LINKS, VERSIONS};
 use crate::{
-    Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView, Order, Reader,
-    Service, Slots, Span, StreamReport, Version, Wait, Wire, WriteId, Writer, wire_enum, wire_struct,
+    BrickPlace, Change, Completion, Decision, DecodeError, Fate, FragmentId, FragmentOutcome, GroupView,
+    IndexError, IndexReply, IndexRequest, Order, Reader, Service, Slots, Span, StreamReport, Version, Wait,
+    Wire, WriteId, Writer, wire_enum, wire_struct,
 };
 use base::{
     BrickId, GatewayId, GroupId, ObjectVersion, Payload, RequestId, Stamp, Time, ViewNumber, VolumeId,
@@ -237,6 +238,24 @@ pub enum Message {
     /// These versions will never be visible: all space that they have is given back. At most [`crate::object::VERSIONS_MAX`]. Not answered.
     DropVersions {
         versions: Vec<ObjectVersion>,
+    },
+    // ---- whoever has to do with objects to the directory, and back ----
+    /// Asks the index of objects.
+    Index {
+        operation: u64,
+        request: Box<IndexRequest>,
+    },
+    IndexDone {
+        operation: u64,
+        result: Box<Result<IndexReply, IndexError>>,
+    },
+    /// Which bricks are there for fragments?
+    GetBricks {
+        operation: u64,
+    },
+    Bricks {
+        operation: u64,
+        bricks: Vec<BrickPlace>,
     },
     // ---- brick to brick, and back; the gateway's questions above are asked by bricks too ----
     /// Which stretches of the group hold stamps at you?
@@ -481,6 +500,10 @@ impl Message {
             | Message::GetFragment { .. }
             | Message::Fragment { .. }
             | Message::DropVersions { .. } => Version(OBJECTS),
+            Message::Index { .. }
+            | Message::IndexDone { .. }
+            | Message::GetBricks { .. }
+            | Message::Bricks { .. } => Version(NAMES),
             Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }
@@ -489,6 +512,8 @@ impl Message {
 
 /// The version with which objects came.
 const OBJECTS: u32 = 12;
+/// The version with which their names came.
+const NAMES: u32 = 13;
 
 /// The most questions that one [`Message::Cancel`] or [`Message::Waiting`] names.
 pub const OPERATIONS_MAX: usize = 256;
@@ -744,6 +769,10 @@ wire_enum!(Message {
     44 => GetView { group },
     45 => Published { views, volumes, deleted, bricks },
     46 => Observed { members },
+    70 => Index { operation, request },
+    71 => IndexDone { operation, result },
+    72 => GetBricks { operation },
+    73 => Bricks { operation, bricks },
     60 => Admin { operation, request },
     61 => AdminDone { operation, result },
     80 => Attach { operation, volume },

@@ -1,7 +1,7 @@
 //! What is said of large objects: fragments, and what becomes of them.
 
 use crate::{Span, wire_enum, wire_struct};
-use base::{ObjectVersion, VolumeId};
+use base::{BrickId, ObjectVersion, VolumeId};
 
 /// A coded piece of an object. It is written once: what it holds follows from its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -72,10 +72,22 @@ pub enum FragmentOutcome {
     Failed,
 }
 
+/// A brick on which fragments may be put.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BrickPlace {
+    pub brick: BrickId,
+    /// Where it is reached.
+    pub address: String,
+    /// Whether new fragments may go there: it is heard, is not to be emptied, and is not left out for being slow.
+    pub takes_more: bool,
+    pub free_bytes: u64,
+}
+
 /// The most versions that one message names.
 pub const VERSIONS_MAX: usize = 256;
 
 wire_struct!(FragmentId { version, segment, index });
+wire_struct!(BrickPlace { brick, address, takes_more, free_bytes });
 wire_enum!(FragmentOutcome { 0 => Done, 1 => Missing, 2 => Unreadable, 3 => NoSpace, 4 => Busy, 5 => Failed });
 
 #[cfg(test)]

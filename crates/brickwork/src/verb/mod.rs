@@ -14,6 +14,7 @@ pub mod fsck;
 pub mod gateway;
 pub mod lab;
 pub mod man;
+pub mod object;
 pub mod protocol;
 pub mod rebuild;
 pub mod scrub;

@@ -1,15 +1,17 @@
-//! The directory daemon: its machine, its peers, and its [`store`].
+//! The directory daemon: its machine, its peers, its [`store`], and those of the index's [`shards`].
 
+mod shards;
 pub(crate) mod store;
 
-use crate::disk::file::sync_folder_of;
 use crate::metrics::Meter;
 use crate::transport::{PeerEvent, Peers};
-use crate::turn::{Core, Driver, Role, World, draw_id};
+use crate::turn::{Core, Driver, Role, WORKERS, World, draw_id};
 use crate::{DirectoryOptions, HostError, OnReady, Ready, Shutdown};
 use base::{NodeId, Time};
 use proto::directory::{Directory, DirectoryEffect, DirectoryEvent};
-use store::Store;
+use proto::index::ShardEvent;
+use shards::Shards;
+use store::{Kind, Store};
 use wire::GroupView;
 
 /// Runs the directory until the shutdown is requested.
@@ -24,16 +26,25 @@ pub fn run_directory(
     let core = Core::new(shutdown)?;
     let node = &options.node;
     let failed = |why: String| HostError::Store { path: options.store.clone(), why };
-    let store = Store::open(&options.store).map_err(failed)?;
-    // The store syncs what it writes, but not the name of a file that it has made.
-    sync_folder_of(&options.store).map_err(|error| failed(format!("cannot sync its folder: {error}")))?;
+    let store = Store::open_synced(&options.store, Kind::Directory).map_err(failed)?;
     let contents = store.contents().map_err(failed)?;
-    let machine = Directory::new(options.config.clone(), contents, core.clock.now()).map_err(failed)?;
+    let shards = Shards::new(&options.store)?;
+    core.watch(shards.event_fd(), WORKERS)?;
+    let mut config = options.config.clone();
+    config.index.drawn = draw_id();
+    let machine = Directory::new(config, contents, core.clock.now()).map_err(failed)?;
     let mut peers = Peers::new(NodeId::Directory, node.cluster, &node.security, core.registry(), draw_id())?;
     let bound = peers.listen(&options.listen.parse()?)?;
     let meter = Meter::new(node.metrics)?;
     on_ready(&Ready { name: "directory".to_owned(), addresses: vec![bound.to_string()] });
-    Driver::new(core, peers, machine, DirectoryRole { store, transactions: 0 }, meter).run()
+    Driver::new(
+        core,
+        peers,
+        machine,
+        DirectoryRole { store, shards, transactions: 0, index_transactions: 0 },
+        meter,
+    )
+    .run()
 }
 
 /// What a directory, or one that is made anew, is told of its peers.
@@ -47,7 +58,9 @@ pub(crate) fn event_of(event: PeerEvent) -> Option<DirectoryEvent> {
 
 struct DirectoryRole {
     store: Store,
+    shards: Shards,
     transactions: u64,
+    index_transactions: u64,
 }
 
 impl Role for DirectoryRole {
@@ -66,12 +79,21 @@ impl Role for DirectoryRole {
                 self.transactions += u64::from(result.is_ok());
                 world.inbox.push(DirectoryEvent::Stored { token, result });
             }
+            DirectoryEffect::Shard { shard, effect } => self.shards.ask(shard, effect)?,
         }
         Ok(())
     }
 
+    fn gather(&mut self, world: &mut World<'_, Self>) {
+        for (shard, event) in self.shards.take() {
+            self.index_transactions += u64::from(matches!(event, ShardEvent::Stored { result: Ok(()), .. }));
+            world.inbox.push(DirectoryEvent::Shard { shard, event });
+        }
+    }
+
     fn measure(&mut self, machine: &Directory, _now: Time, meter: &mut Meter) {
         meter.counter("brickwork_directory_transactions_total", self.transactions);
+        meter.counter("brickwork_index_transactions_total", self.index_transactions);
         meter.counters(machine.counters());
         let groups = |of: fn(&GroupView) -> bool| machine.views().filter(|view| of(view)).count() as f64;
         meter.gauge("brickwork_groups", groups(|_| true));

@@ -1,10 +1,12 @@
-//! The directory's store on disk: an embedded database (redb) in one file.
+//! The directory's stores on disk, its own and those of its index: an embedded database (redb) in one file each.
 //!
 //! The database refuses all work after its first I/O error, so that it is opened anew before the next try. The file
 //! itself stays open and locked all the time: no other directory can take it over in between, nor write what this one
 //! does not know of.
 
+use crate::disk::file::sync_folder_of;
 use proto::directory::{Put, StoreToken};
+use proto::index::Page;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -20,8 +22,6 @@ pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
 /// The machine's keys and values.
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("directory");
-/// Room of the database's own cache: the machine holds all of it in memory anyway.
-const CACHE_BYTES: usize = 1 << 20;
 /// A store that goes on failing is logged so often: an operator sees that it lasts, and the log does not fill up.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 /// A page of the kernel's cache, and the block of most file systems: it is lost, kept or allocated as a whole.
@@ -54,9 +54,9 @@ impl StoreFile {
     }
 
     /// Opens the database in the file. What the kernel may have lost of it is written again first.
-    fn database(&self) -> Result<Database, String> {
+    fn database(&self, kind: Kind) -> Result<Database, String> {
         self.settle_doubts().map_err(|error| error.to_string())?;
-        create(self.clone()).map_err(|error| error.to_string())
+        create(self.clone(), kind).map_err(|error| error.to_string())
     }
 
     /// Writes all of the file again, where that is in doubt. Holes stay holes: a directory starts on a full file system too.
@@ -122,8 +122,38 @@ impl StorageBackend for StoreFile {
     }
 }
 
-fn create(backend: impl StorageBackend) -> Result<Database, DatabaseError> {
-    Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend)
+/// What a store is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// The directory's own.
+    Directory,
+    /// A shard of the index of objects.
+    Index,
+}
+
+impl Kind {
+    /// Room of the database's own cache.
+    fn cache_bytes(self) -> usize {
+        match self {
+            // The machine holds all of it in memory anyway.
+            Kind::Directory => 1 << 20,
+            Kind::Index => 32 << 20,
+        }
+    }
+
+    /// What cannot be done while it fails.
+    fn loss(self) -> &'static str {
+        match self {
+            Kind::Directory => {
+                "nothing can be made or changed, and writes to groups of a brick that dies wait"
+            }
+            Kind::Index => "no object can be put or removed",
+        }
+    }
+}
+
+fn create(backend: impl StorageBackend, kind: Kind) -> Result<Database, DatabaseError> {
+    Database::builder().set_cache_size(kind.cache_bytes()).create_with_backend(backend)
 }
 
 /// Opens the database anew.
@@ -141,6 +171,7 @@ struct Trouble {
 /// The store, which is opened anew after an error.
 pub(crate) struct Store {
     path: PathBuf,
+    kind: Kind,
     open: Open,
     database: Option<Database>,
     trouble: Option<Trouble>,
@@ -148,19 +179,40 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn open(path: &Path) -> Result<Store, String> {
-        let file = StoreFile::open(path)?;
-        Store::with(path, Box::new(move || file.database()))
+        Store::open_for(path, Kind::Directory)
     }
 
-    fn with(path: &Path, open: Open) -> Result<Store, String> {
+    fn open_for(path: &Path, kind: Kind) -> Result<Store, String> {
+        let file = StoreFile::open(path)?;
+        Store::with(path, kind, Box::new(move || file.database(kind)))
+    }
+
+    /// The store in this file, which is there from now on.
+    pub(crate) fn open_synced(path: &Path, kind: Kind) -> Result<Store, String> {
+        let store = Store::open_for(path, kind)?;
+        // It syncs what it writes, but not the name of a file that it has made.
+        sync_folder_of(path).map_err(|error| format!("cannot sync its folder: {error}"))?;
+        Ok(store)
+    }
+
+    fn with(path: &Path, kind: Kind, open: Open) -> Result<Store, String> {
         let database = Some(open()?);
-        Ok(Store { path: path.to_owned(), open, database, trouble: None })
+        Ok(Store { path: path.to_owned(), kind, open, database, trouble: None })
     }
 
     /// All that it holds.
     pub(crate) fn contents(&self) -> Result<Vec<Pair>, String> {
         let database = self.database.as_ref().ok_or("the store is not open")?;
         load(database).map_err(|error| error.to_string())
+    }
+
+    /// The records of each of these pages.
+    pub(crate) fn pages(&mut self, pages: &[Page]) -> Result<Vec<Vec<Pair>>, String> {
+        let database = match &mut self.database {
+            Some(database) => database,
+            closed => closed.insert((self.open)()?),
+        };
+        read(database, pages).map_err(|error| error.to_string())
     }
 
     /// All changes on stable storage, or none. After an error only the change that failed is tried again.
@@ -203,8 +255,8 @@ impl Store {
             trouble.logged = now;
             tracing::error!(
                 store = %self.path.display(), why, tries = trouble.tries,
-                "the directory cannot store changes: nothing can be made or changed, and writes to groups of a brick that \
-                 dies wait. Free space there, or mend its file system or disk: it tries again every second"
+                "the directory cannot store changes: {}. Free space there, or mend its file system or disk: it tries again every second",
+                self.kind.loss()
             );
         }
     }
@@ -228,6 +280,24 @@ fn load(database: &Database) -> Result<Vec<Pair>, redb::Error> {
         pairs.push((key.value().to_vec(), value.value().to_vec()));
     }
     Ok(pairs)
+}
+
+fn read(database: &Database, pages: &[Page]) -> Result<Vec<Vec<Pair>>, redb::Error> {
+    let transaction = database.begin_read()?;
+    let table = match transaction.open_table(TABLE) {
+        Ok(table) => table,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(vec![Vec::new(); pages.len()]),
+        Err(error) => return Err(error.into()),
+    };
+    let page = |page: &Page| -> Result<Vec<Pair>, redb::Error> {
+        let mut pairs = Vec::new();
+        for entry in table.range::<&[u8]>(&page.from[..]..&page.to[..])?.take(page.limit as usize) {
+            let (key, value) = entry?;
+            pairs.push((key.value().to_vec(), value.value().to_vec()));
+        }
+        Ok(pairs)
+    };
+    pages.iter().map(page).collect()
 }
 
 fn write(database: &Database, puts: &[Put]) -> Result<(), redb::Error> {
@@ -361,9 +431,9 @@ mod tests {
                     Faulty { file: file.clone(), writes: Arc::clone(&writes), syncs: Arc::clone(&sync) };
                 let open = move || {
                     faulty.file.settle_doubts().map_err(|error| error.to_string())?;
-                    create(faulty.clone()).map_err(|error| error.to_string())
+                    create(faulty.clone(), Kind::Directory).map_err(|error| error.to_string())
                 };
-                let mut store = Store::with(&path, Box::new(open)).unwrap();
+                let mut store = Store::with(&path, Kind::Directory, Box::new(open)).unwrap();
                 store.put(StoreToken(1), &[put("a", Some("1"))]).unwrap();
                 if syncs { &sync } else { &writes }.store(error, Ordering::Relaxed);
                 let why = store.put(StoreToken(2), &[put("a", Some("2"))]).unwrap_err();

@@ -12,7 +12,8 @@ use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
 use wire::{
-    CLAIMS_MAX, COMPLETIONS_MAX, Completion, FragmentId, GroupView, Inventory, Message, Packet, Span,
+    CLAIMS_MAX, COMPLETIONS_MAX, Completion, FragmentId, GroupView, IndexRequest, Inventory, Message, Packet,
+    Span,
 };
 
 /// Jobs of questions from other bricks have this bit, those of the maintenance do not.
@@ -217,6 +218,16 @@ impl Brick {
                     participant.list_stretches(cx, question.0, after)
                 });
             }
+            Effect::Versions { question, disk, after } => {
+                self.with_disk(now, fx, disk, |participant, cx| {
+                    participant.list_stretches(cx, question.0, Some(after));
+                });
+            }
+            Effect::AskGone { operation, versions } => {
+                let request = Box::new(IndexRequest::Gone { versions });
+                reply(fx, NodeId::Directory, Message::Index { operation, request });
+            }
+            Effect::DropVersion(version) => self.drop_version(now, version, fx),
             Effect::Discard { branch, stretch } => {
                 self.with_all(now, fx, |participant, cx| participant.discard_stretch(cx, branch, stretch));
             }

@@ -11,7 +11,10 @@ use crate::netraid::participant::{Asker, FoundFate};
 use base::{BrickId, GroupId, HashMap, NodeId, Time, ViewNumber, VolumeId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::disk::{Command, Token};
-use wire::{BrickStatus, Decision, Fate, GroupView, Message, OPERATIONS_MAX, Orders, Version, Wire, WriteId};
+use wire::{
+    BrickStatus, Decision, Fate, GroupView, IndexReply, Message, OPERATIONS_MAX, Orders, Version, Wire,
+    WriteId,
+};
 
 /// What follows when a note is durable.
 #[derive(Debug)]
@@ -255,6 +258,12 @@ impl Brick {
             }
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)
+            }
+            Message::IndexDone { operation, result } => {
+                // Where the index cannot tell it is asked again.
+                if let Ok(IndexReply::Gone { versions }) = *result {
+                    self.maintenance.on_gone(now, operation, &versions);
+                }
             }
             // It makes a view of a group that has a write which goes by a record here.
             Message::Query { .. } | Message::Decide { .. } => {

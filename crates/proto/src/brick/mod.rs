@@ -35,6 +35,7 @@ use crate::seat::{Notice, Places, Stay, Turns};
 use crate::view::{Families, Groups};
 use base::{BLOCK, BrickId, Depth, Machine, NodeId, ObjectVersion, Time};
 use code::{Computation, Computed};
+use core::time::Duration;
 use decided::Decided;
 use locks::{LockServer, Wanted};
 use maintain::Listing;
@@ -133,6 +134,13 @@ pub struct BrickConfig {
     pub turns: Turns,
     /// What streams are entitled to there until the directory says.
     pub shares: Shares,
+    /// How long it waits before it looks for garbage of objects again.
+    pub garbage_every: Duration,
+}
+
+impl BrickConfig {
+    /// Usually it looks for garbage as often as this.
+    pub const GARBAGE_EVERY: Duration = Duration::from_secs(30);
 }
 
 pub struct Brick {
@@ -173,7 +181,12 @@ impl Brick {
         };
         let mut brick = Brick {
             families: Families::recover(notes),
-            maintenance: Maintenance::new(config.id, recovered.len(), membership::scrubbed(notes), now),
+            maintenance: Maintenance::new(
+                (config.id, recovered.len()),
+                membership::scrubbed(notes),
+                config.garbage_every,
+                now,
+            ),
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),
@@ -404,8 +417,7 @@ impl Brick {
             Message::DropVersions { versions } => {
                 let is_version = |version: &ObjectVersion| FragmentId::is_version(*version);
                 for version in versions.into_iter().filter(is_version).take(VERSIONS_MAX) {
-                    let volume = FragmentId::volume(version);
-                    self.with_all(now, fx, |participant, cx| participant.drop_version(cx, volume));
+                    self.drop_version(now, version, fx);
                 }
             }
             Message::Allocation { operation, group, view, span } => match self.groups.serves(group, view) {
@@ -440,10 +452,19 @@ impl Brick {
             };
             return reply(fx, from, message);
         }
+        if request.content.is_some() {
+            self.maintenance.on_fragment(now);
+        }
         let span = request.fragment.span(request.blocks);
         let service = self.at_disk_of(span, request.service);
         let request = FragmentRequest { service, ..request };
         self.with(now, fx, span, |participant, cx| participant.on_fragment(cx, request));
+    }
+
+    /// All that is here of a version of an object is given back.
+    fn drop_version(&mut self, now: Time, version: ObjectVersion, fx: &mut Vec<BrickEffect>) {
+        let volume = FragmentId::volume(version);
+        self.with_all(now, fx, |participant, cx| participant.drop_version(cx, volume));
     }
 
     /// Streams were served elsewhere through a gateway.

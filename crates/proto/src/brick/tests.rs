@@ -38,6 +38,7 @@ impl Bench {
             durability: Vec::new(),
             turns: crate::seat::Turns::default(),
             shares: crate::fair::Shares::default(),
+            garbage_every: BrickConfig::GARBAGE_EVERY,
         };
         let brick = Brick::new(config, recovered, NOW);
         Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }

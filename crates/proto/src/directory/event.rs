@@ -1,5 +1,6 @@
 //! What happens to the directory, and what it asks for.
 
+use crate::index::{IndexConfig, ShardEffect, ShardEvent};
 use base::NodeId;
 use wire::{Care, Message, Packet};
 
@@ -17,6 +18,8 @@ pub enum DirectoryEvent {
         /// An error in words that an operator understands.
         result: Result<(), String>,
     },
+    /// A shard's store answers a [`DirectoryEffect::Shard`].
+    Shard { shard: u16, event: ShardEvent },
 }
 
 /// A change of the directory's store: `None` removes the key.
@@ -34,6 +37,8 @@ pub enum DirectoryEffect {
     /// Put all of these on stable storage, or none. Asked in order, and answered in order. Where one has failed, all that
     /// were asked after it fail as well, until its token is asked for again: no later change is stored ahead of it.
     Store { token: StoreToken, puts: Vec<Put> },
+    /// Asks the store of a shard of the index of objects; each has one of its own.
+    Shard { shard: u16, effect: ShardEffect },
 }
 
 /// What the directory is told when it starts.
@@ -50,6 +55,8 @@ pub struct DirectoryConfig {
     /// For how long a brick that was left out for being slow must be well again before it returns: doubled each time,
     /// between these.
     pub slow_hold_ns: (u64, u64),
+    /// The index of objects.
+    pub index: IndexConfig,
 }
 
 impl Default for DirectoryConfig {
@@ -60,6 +67,7 @@ impl Default for DirectoryConfig {
             domains: vec!["rack".to_owned(), "host".to_owned()],
             care: Care::default(),
             slow_hold_ns: (10_000_000_000, 600_000_000_000),
+            index: IndexConfig::default(),
         }
     }
 }

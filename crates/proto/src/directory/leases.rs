@@ -142,6 +142,7 @@ impl Leases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::IndexConfig;
 
     const CARE: wire::Care = wire::Care {
         rebuild_bytes_per_second: 1,
@@ -156,6 +157,7 @@ mod tests {
         domains: Vec::new(),
         care: CARE,
         slow_hold_ns: (0, 0),
+        index: IndexConfig::USUAL,
     };
 
     fn second(s: u64) -> Time {

@@ -10,6 +10,7 @@
 //!   stay, [`members`] who is in a group; [`heartbeat`] is what a brick says and is told.
 //! - [`desk`] puts the parts side by side for commands: [`volumes`], [`snapshots`] (snapshots, clones, rollbacks), [`bricks`],
 //!   [`streams`], [`status`]; [`admin`] says who carries out which.
+//! - [`index`] is the way to the index of objects, which has stores of its own, and says which bricks take fragments.
 //! - [`Directory`] here passes events on; [`rebuild`] makes a lost directory anew.
 
 mod admin;
@@ -22,6 +23,7 @@ mod desk;
 mod event;
 mod gateways;
 mod heartbeat;
+mod index;
 mod leases;
 mod members;
 pub mod rebuild;
@@ -49,6 +51,7 @@ use desk::Desk;
 use event::send;
 use gateways::{Heard, Registration};
 use heartbeat::{Heartbeat, on_heartbeat};
+use index::Objects;
 use members::Members;
 use records::Records;
 use slow::Slow;
@@ -60,6 +63,7 @@ use wire::{AdminError, AdminRequest, GroupView, Message};
 /// The machine: it passes events to its parts, and looks after them at each tick.
 pub struct Directory {
     desk: Desk,
+    objects: Objects,
     next_tick: Time,
 }
 
@@ -72,10 +76,11 @@ impl Directory {
     ) -> Result<Directory, String> {
         let mut records = Records::load(&contents)?;
         records.finish_or_drop_volumes();
+        let objects = Objects::new(&config.index);
         let (mut cluster, mut views) = (Cluster::new(config, records, now), Views::default());
         views.resume(&mut cluster, now);
         let (members, slow, waiting) = (Members::default(), Slow::default(), Waiting::default());
-        Ok(Directory { desk: Desk { cluster, views, members, slow, waiting }, next_tick: now })
+        Ok(Directory { desk: Desk { cluster, views, members, slow, waiting }, objects, next_tick: now })
     }
 
     /// What happened so far, by name.
@@ -87,6 +92,7 @@ impl Directory {
     #[cfg(feature = "planted")]
     pub fn set_rules(&mut self, rules: &'static dyn Rules) {
         self.desk.cluster.rules = rules;
+        self.objects.set_rules(rules);
     }
 
     /// Whether its store fails: it is tried again, and nothing can be made or changed meanwhile.
@@ -111,6 +117,13 @@ impl Directory {
 
     fn on_packet(&mut self, now: Time, from: NodeId, message: Message, fx: &mut Vec<DirectoryEffect>) {
         match (from, message) {
+            (NodeId::Brick(_) | NodeId::Gateway(_), Message::Index { operation, request }) => {
+                self.objects.on_request(now, from, operation, *request, fx);
+            }
+            (NodeId::Gateway(_), Message::GetBricks { operation }) => {
+                let bricks = self.desk.places_of_fragments(now);
+                send(fx, from, Message::Bricks { operation, bricks });
+            }
             (NodeId::Brick(brick), message) => self.on_brick(now, brick, message, fx),
             (
                 NodeId::Gateway(gateway),
@@ -249,12 +262,16 @@ impl Machine for Directory {
             DirectoryEvent::Packet { from, packet } => self.on_packet(now, from, packet.message, fx),
             DirectoryEvent::Down(_) => {}
             DirectoryEvent::Stored { token, result } => self.on_stored(now, token, result, fx),
+            DirectoryEvent::Shard { shard, event } => self.objects.on_shard(now, shard, event, fx),
         }
     }
 
-    fn settle(&mut self, _now: Time, _fx: &mut Vec<DirectoryEffect>) {}
+    fn settle(&mut self, _now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.objects.settle(fx);
+    }
 
     fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        self.objects.wake(now, fx);
         self.keep_store(now, fx);
         if now < self.next_tick {
             return;
@@ -278,10 +295,12 @@ impl Machine for Directory {
     fn deadline(&self) -> Option<(Time, &'static str)> {
         let tick = (self.next_tick, "leases are looked at");
         let retry = self.desk.cluster.store.deadline().map(|at| (at, "the store is tried again"));
-        retry.into_iter().chain([tick]).min_by_key(|(at, _)| *at)
+        let objects = self.objects.deadline().map(|at| (at, "versions of objects are held no more"));
+        retry.into_iter().chain([tick]).chain(objects).min_by_key(|(at, _)| *at)
     }
 
     fn check(&self, _depth: Depth) {
+        self.objects.check();
         for record in self.desk.cluster.records.groups.values() {
             let (Some(active), Some(next)) = (&record.active, &record.next) else { continue };
             assert!(next.number > active.number, "views are numbered upward");

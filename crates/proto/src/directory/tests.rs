@@ -176,6 +176,7 @@ impl Stage {
                     }
                     self.event(DirectoryEvent::Stored { token, result: Ok(()) });
                 }
+                DirectoryEffect::Shard { .. } => unreachable!("nobody asks for objects"),
                 DirectoryEffect::Send { to: NodeId::Brick(brick), packet } => {
                     self.puppet(brick, packet.message)
                 }

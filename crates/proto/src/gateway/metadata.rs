@@ -221,6 +221,9 @@ impl super::Gateway {
     pub(super) fn on_directory(&mut self, message: Message, fx: &mut Vec<GatewayEffect>) {
         let (metadata, coordinator) = (&mut self.metadata, &mut self.coordinator);
         match message {
+            Message::IndexDone { .. } | Message::Bricks { .. } => {
+                self.objects.on_directory(coordinator.now(), message, fx);
+            }
             Message::Registered { first_writer }
                 if metadata.held.is_none() && first_writer < StampClock::WRITERS =>
             {

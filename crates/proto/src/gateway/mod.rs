@@ -16,12 +16,12 @@ use crate::netraid::answer::{Answer, Received};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::coordinator::Coordinator;
 use crate::netraid::traffic::Traffic;
-use crate::object::{Get, Put};
+use crate::object::{Get, ObjectNews, ObjectWish, Put};
 use base::{BrickId, ClientId, Depth, GatewayId, Machine, NodeId, Payload, StreamId, Time, VolumeId};
 use code::{Computation, Computed};
 use core::time::Duration;
 use metadata::{Metadata, Waiter};
-use objects::Objects;
+use objects::OfObjects;
 pub use objects::Segment;
 pub(crate) use requests::GIVEN_UP_KEPT;
 use requests::{Asked, Origins, Requests};
@@ -64,6 +64,8 @@ pub enum GatewayEvent {
     Put { tag: u64, put: Box<Put> },
     /// A segment of an object is to be read. Answered by [`GatewayEffect::Segment`].
     Get { tag: u64, get: Box<Get> },
+    /// Somebody wants something of objects. It is told by [`GatewayEffect::Object`] what comes of it.
+    Object { tag: u64, wish: Box<ObjectWish> },
     /// Answers [`GatewayEffect::Compute`].
     Computed { number: u64, made: Computed },
     /// A plain client is gone; its requests under way go on, and nobody waits for their answers.
@@ -98,6 +100,8 @@ pub enum GatewayEffect {
     Compute { number: u64, computation: Computation },
     /// Answers [`GatewayEvent::Put`] and [`GatewayEvent::Get`].
     Segment { tag: u64, segment: Segment },
+    /// What is told of a [`GatewayEvent::Object`].
+    Object { tag: u64, news: ObjectNews },
     /// A volume that sessions have open was resized (or made read-only).
     Changed { volume: VolumeInfo },
 }
@@ -133,7 +137,7 @@ pub struct Gateway {
     coordinator: Coordinator,
     requests: Requests,
     metadata: Metadata,
-    objects: Objects,
+    objects: OfObjects,
     /// The streams that the certificates of connected clients name.
     certified: BTreeMap<ClientId, StreamId>,
 }
@@ -148,7 +152,7 @@ impl Gateway {
             coordinator,
             requests: Requests::new(config.id),
             metadata: Metadata::new(config, now),
-            objects: Objects::default(),
+            objects: OfObjects::default(),
             certified: BTreeMap::new(),
         }
     }
@@ -289,7 +293,10 @@ impl Machine for Gateway {
                 self.coordinator.on_brick_up(brick);
                 self.objects.on_up(now, brick, fx);
             }
-            GatewayEvent::Up(NodeId::Directory) => self.metadata.ask_now(now),
+            GatewayEvent::Up(NodeId::Directory) => {
+                self.metadata.ask_now(now);
+                self.objects.on_directory_up(now, fx);
+            }
             GatewayEvent::Up(_) => {}
             GatewayEvent::Down(NodeId::Brick(brick)) => self.coordinator.on_brick_down(brick),
             GatewayEvent::Down(NodeId::Client(client)) => drop(self.certified.remove(&client)),
@@ -306,6 +313,7 @@ impl Machine for Gateway {
             }
             GatewayEvent::Put { tag, put } => self.objects.put(now, tag, *put, fx),
             GatewayEvent::Get { tag, get } => self.objects.get(now, tag, *get, fx),
+            GatewayEvent::Object { tag, wish } => self.objects.on_wish(now, tag, *wish, fx),
             GatewayEvent::Computed { number, made } => {
                 if let Err(made) = self.objects.on_computed(now, number, made, fx) {
                     self.coordinator.on_computed(ComputationId(number), made);

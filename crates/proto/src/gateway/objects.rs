@@ -1,11 +1,11 @@
-//! Segments of objects that a gateway puts and gets, for whoever drives it.
+//! Objects that a gateway puts and reads, for whoever drives it.
 
 use super::GatewayEffect;
-use crate::object::{Get, GetError, Place, Put, PutError, TransferEffect, TransferId, Transfers};
+use crate::object::{Get, GetError, ObjectEffect, ObjectWish, Objects, Place, Put, PutError, TransferId};
 use base::{BrickId, Payload, Time};
 use code::Computed;
 use std::collections::BTreeMap;
-use wire::Packet;
+use wire::{Message, Packet};
 
 /// What became of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,36 +16,37 @@ pub enum Segment {
     Got(Result<Vec<Payload>, GetError>),
 }
 
-/// Transfers, and who asked for them.
+/// Objects, and what is computed for them.
 #[derive(Debug, Default)]
-pub(super) struct Objects {
-    transfers: Transfers,
-    tags: BTreeMap<TransferId, u64>,
-    /// What is computed, for whom.
+pub(super) struct OfObjects {
+    objects: Objects,
     computations: BTreeMap<u64, TransferId>,
     last: u64,
-    fx: Vec<TransferEffect>,
+    fx: Vec<ObjectEffect>,
 }
 
 /// Numbers of computations for transfers: no operation of the coordinator has one of these.
 const COMPUTATIONS: u64 = 1 << 63;
 
-impl Objects {
+impl OfObjects {
     /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
     pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
-        self.transfers.set_rules(rules);
+        self.objects.set_rules(rules);
     }
 
     pub(super) fn put(&mut self, now: Time, tag: u64, put: Put, out: &mut Vec<GatewayEffect>) {
-        let transfer = self.transfers.put(now, put, &mut self.fx);
-        self.tags.insert(transfer, tag);
+        self.objects.put_segment(now, tag, put, &mut self.fx);
         self.hand_over(out);
     }
 
     pub(super) fn get(&mut self, now: Time, tag: u64, get: Get, out: &mut Vec<GatewayEffect>) {
-        let transfer = self.transfers.get(now, get, &mut self.fx);
-        self.tags.insert(transfer, tag);
+        self.objects.get_segment(now, tag, get, &mut self.fx);
+        self.hand_over(out);
+    }
+
+    pub(super) fn on_wish(&mut self, now: Time, tag: u64, wish: ObjectWish, out: &mut Vec<GatewayEffect>) {
+        self.objects.on_wish(now, tag, wish, &mut self.fx);
         self.hand_over(out);
     }
 
@@ -56,16 +57,26 @@ impl Objects {
         packet: Packet,
         out: &mut Vec<GatewayEffect>,
     ) {
-        self.transfers.on_packet(now, from, packet, &mut self.fx);
+        self.objects.on_brick(now, from, packet, &mut self.fx);
+        self.hand_over(out);
+    }
+
+    pub(super) fn on_directory(&mut self, now: Time, message: Message, out: &mut Vec<GatewayEffect>) {
+        self.objects.on_directory(now, message, &mut self.fx);
+        self.hand_over(out);
+    }
+
+    pub(super) fn on_directory_up(&mut self, now: Time, out: &mut Vec<GatewayEffect>) {
+        self.objects.on_directory_up(now, &mut self.fx);
         self.hand_over(out);
     }
 
     pub(super) fn on_up(&mut self, now: Time, brick: BrickId, out: &mut Vec<GatewayEffect>) {
-        self.transfers.on_up(now, brick, &mut self.fx);
+        self.objects.on_up(now, brick, &mut self.fx);
         self.hand_over(out);
     }
 
-    /// Whether what was computed was for a transfer.
+    /// Whether what was computed was for an object.
     pub(super) fn on_computed(
         &mut self,
         now: Time,
@@ -77,37 +88,39 @@ impl Objects {
             return Err(made);
         }
         if let Some(transfer) = self.computations.remove(&number) {
-            self.transfers.on_computed(now, transfer, made, &mut self.fx);
+            self.objects.on_computed(now, transfer, made, &mut self.fx);
             self.hand_over(out);
         }
         Ok(())
     }
 
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
-        self.transfers.deadline().map(|at| (at, "a fragment is asked for again, or given up"))
+        self.objects.deadline().map(|at| (at, "something is asked for again for an object, or given up"))
     }
 
     pub(super) fn wake(&mut self, now: Time, out: &mut Vec<GatewayEffect>) {
-        self.transfers.wake(now, &mut self.fx);
-        self.hand_over(out);
+        if self.objects.deadline().is_some_and(|due| due <= now) {
+            self.objects.wake(now, &mut self.fx);
+            self.hand_over(out);
+        }
     }
 
     fn hand_over(&mut self, out: &mut Vec<GatewayEffect>) {
         for effect in self.fx.drain(..) {
             out.push(match effect {
-                TransferEffect::Send { to, packet } => GatewayEffect::Send { to, packet },
-                TransferEffect::Compute { transfer, computation } => {
+                ObjectEffect::Send { to, packet } => GatewayEffect::Send { to, packet },
+                ObjectEffect::Address { node, address } => GatewayEffect::Address { node, address },
+                ObjectEffect::Compute { transfer, computation } => {
                     self.last += 1;
                     let number = COMPUTATIONS | self.last;
                     self.computations.insert(number, transfer);
                     GatewayEffect::Compute { number, computation }
                 }
-                TransferEffect::Put { transfer, result } => {
-                    let tag = self.tags.remove(&transfer).expect("a transfer ends once");
+                ObjectEffect::News { tag, news } => GatewayEffect::Object { tag, news },
+                ObjectEffect::Put { tag, result } => {
                     GatewayEffect::Segment { tag, segment: Segment::Put(result) }
                 }
-                TransferEffect::Got { transfer, result } => {
-                    let tag = self.tags.remove(&transfer).expect("a transfer ends once");
+                ObjectEffect::Got { tag, result } => {
                     GatewayEffect::Segment { tag, segment: Segment::Got(result) }
                 }
             });

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`cases`] (what is run), `volume` (the volume a case works on, and the brick that dies meanwhile), then a
 //! file a family: `nbd_tools`, `qemu`, `fio`, `filesystem` (each over three layouts, with and without a kill), `postgres`, `attach`,
-//! `tls`, `hostile` (what a client may never do to others), `broken` (disks and configurations), `neighbours` (two releases in one
+//! `tls`, `hostile` (what a client may never do to others), `broken` (disks and configurations), `objects` (by their names), `neighbours` (two releases in one
 //! cluster).
 
 mod attach;
@@ -12,6 +12,7 @@ mod fio;
 mod hostile;
 mod nbd_tools;
 pub(crate) mod neighbours;
+mod objects;
 mod postgres;
 mod qemu;
 mod record;
@@ -84,7 +85,7 @@ const OVER_VOLUMES: [(&str, &[&str], bool, OverVolume); 6] = [
 ];
 
 /// Cases that make their own cluster.
-const OWN: [(&str, &[&str], Own); 22] = [
+const OWN: [(&str, &[&str], Own); 24] = [
     ("attach/gateway-killed", &[], attach::gateway_killed),
     ("qemu/reconnect-delay", &["qemu-io"], qemu::reconnect),
     ("durable/all-killed-at-once", &[], attach::all_killed),
@@ -106,6 +107,8 @@ const OWN: [(&str, &[&str], Own); 22] = [
     ("broken/two-bricks-one-disk", &[], broken::two_bricks_one_disk),
     ("broken/unknown-key", &[], broken::unknown_key),
     ("broken/disk-full", &[], broken::disk_full),
+    ("objects/put-and-read", &[], objects::put_and_read),
+    ("objects/brick-killed-and-stopped", &[], objects::brick_killed_and_stopped),
     ("pgbench/raid5-4+1/brick-killed", postgres::NEEDS, postgres::over_raid5),
 ];
 

@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    pub(super) fn running_gateways(&self) -> Vec<usize> {
+    pub(crate) fn running_gateways(&self) -> Vec<usize> {
         self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)))
     }
 

@@ -385,4 +385,8 @@ impl Backing for Shelf {
     fn blocks_region(&self) -> Option<Range<u64>> {
         Some(0..self.config.capacity_blocks * self.config.grain.block_bytes())
     }
+
+    fn stretches(&self, after: Option<(VolumeId, u64)>) -> Vec<(VolumeId, u64)> {
+        self.kept.borrow().stretches(after)
+    }
 }

@@ -1,7 +1,8 @@
-//! The directory's store: what is on stable storage, and the puts under way.
+//! A store of the directory, its own or one of a shard of its index: what is on stable storage, and the puts under way.
 
 use model::Draw;
 use proto::directory::Put;
+use proto::index::{Page, Pair};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The store. It outlives the directory's process.
@@ -24,6 +25,17 @@ impl Cabinet {
         self.puts.push_back((token, puts));
         self.done_ns = self.done_ns.max(at_ns);
         self.done_ns
+    }
+
+    /// What is on stable storage of a page.
+    pub(super) fn page(&self, page: &Page) -> Vec<Pair> {
+        let range = self.contents.range(page.from.clone()..page.to.clone());
+        range.take(page.limit as usize).map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// Whether nothing is on its way there.
+    pub(super) fn is_idle(&self) -> bool {
+        self.puts.is_empty()
     }
 
     /// The earliest puts reach stable storage.

@@ -6,6 +6,7 @@ use crate::timed::LoadEvent;
 use base::{NodeId, Payload, Time, VolumeId};
 use code::{Computation, Computed};
 use proto::directory::Put;
+use proto::index::{ShardEffect, ShardEvent};
 use store::{IoDone, IoToken};
 use wire::{Io, IoError, IoReply, Packet};
 
@@ -55,6 +56,16 @@ pub(crate) enum Input {
     Get {
         tag: u64,
         get: Box<proto::object::Get>,
+    },
+    /// Somebody wants something of objects.
+    Object {
+        tag: u64,
+        wish: Box<proto::object::ObjectWish>,
+    },
+    /// The store of a shard of the directory's index answers.
+    Shard {
+        shard: u16,
+        event: ShardEvent,
     },
     /// I/O of an attached client.
     ClientIo {
@@ -141,8 +152,20 @@ pub(crate) enum Event {
         actor: usize,
         turn: u64,
     },
-    /// Somebody who puts and gets segments of objects has its turn.
+    /// A change of a shard of the directory's index reached stable storage.
+    ShardPut {
+        node: usize,
+        life: u32,
+        shard: u16,
+        token: u64,
+    },
+    /// Somebody who puts and reads objects has its turn.
     Object {
+        actor: usize,
+        turn: u64,
+    },
+    /// Somebody who puts and gets segments of objects has its turn.
+    Segment {
         actor: usize,
         turn: u64,
     },
@@ -210,6 +233,16 @@ pub(crate) enum Output {
     Segment {
         tag: u64,
         segment: proto::gateway::Segment,
+    },
+    /// What is told of an object.
+    Object {
+        tag: u64,
+        news: proto::object::ObjectNews,
+    },
+    /// What a shard of the directory's index asks of its store.
+    Shard {
+        shard: u16,
+        effect: ShardEffect,
     },
     /// The answer to a client's request.
     Reply {

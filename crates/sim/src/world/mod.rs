@@ -23,7 +23,8 @@ use crate::administrator::Administrator;
 use crate::checkers::Violation;
 use crate::checkers::bounded::{self, DISK_REQUESTS_MAX, EFFECTS_MAX};
 use crate::faults::Faults;
-use crate::objects::Objects;
+use crate::objects::named::Named;
+use crate::objects::segments::Segments;
 use crate::options::Shape;
 use crate::rare::Reached;
 use crate::timed::Load;
@@ -42,7 +43,9 @@ use node::{Nodes, Wake};
 #[cfg(feature = "planted")]
 pub(crate) use physics::Durability;
 use physics::{Access, Physics};
+use proto::index::{ShardEffect, ShardEvent, StoreToken};
 use role::Role;
+use std::collections::BTreeMap;
 use store::{IoDone, IoKind, IoToken};
 use timeline::Timeline;
 use wire::{Message, Packet};
@@ -68,7 +71,8 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
     pub(crate) shape: Shape,
     pub(crate) workload: Workload,
-    pub(crate) objects: Option<Objects>,
+    pub(crate) segments: Option<Segments>,
+    pub(crate) named: Option<Named>,
     pub(crate) faults: Faults,
     pub(crate) administrator: Administrator,
     /// What is asked of a cluster whose speed is measured.
@@ -78,6 +82,8 @@ pub(crate) struct World {
     /// Whether every step is judged and told.
     is_watched: bool,
     cabinet: Cabinet,
+    /// The stores of the shards of the directory's index.
+    shards: BTreeMap<u16, Cabinet>,
     outputs: Vec<Output>,
 }
 
@@ -100,7 +106,8 @@ impl World {
             judges: Judges::default(),
             trace,
             // What does not fit on small disks is no question of objects.
-            objects: (shape.objects && !shape.disks.are_small).then(|| Objects::new(seed)),
+            segments: (shape.objects && !shape.disks.are_small).then(|| Segments::new(seed)),
+            named: (shape.objects && !shape.disks.are_small).then(|| Named::new(seed)),
             shape,
             workload,
             faults,
@@ -109,6 +116,7 @@ impl World {
             hosts: None,
             is_watched: true,
             cabinet: Cabinet::default(),
+            shards: BTreeMap::new(),
             outputs: Vec::new(),
         }
     }
@@ -253,7 +261,10 @@ impl World {
             Event::Turn(who) => self.on_turn_begins(who),
             Event::TurnOver(who) => self.on_turn_over(who),
             Event::Put { node, life, token } if self.nodes[node].life() == life => self.on_put(node, token),
-            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } => {}
+            Event::ShardPut { node, life, shard, token } if self.nodes[node].life() == life => {
+                self.on_shard_put(node, shard, token);
+            }
+            Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } | Event::ShardPut { .. } => {}
             Event::Disk { .. } | Event::Shelf { .. } | Event::Port { .. } => {}
             Event::Crash { node, life } if self.nodes[node].life() == life => self.on_crash(node),
             Event::Crash { .. } => {}
@@ -263,6 +274,7 @@ impl World {
             Event::Break { pair, epoch } => self.on_break(pair, epoch),
             Event::Actor { actor, turn } => self.on_turn(actor, turn),
             Event::Object { actor, turn } => self.on_object_turn(actor, turn),
+            Event::Segment { actor, turn } => self.on_segment_turn(actor, turn),
             Event::Failover { tag } => self.on_failover_due(tag),
             Event::Administer => self.on_administer(),
             Event::AdministerStreams => self.on_administer_streams(),
@@ -309,6 +321,8 @@ impl World {
             }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
             Output::Segment { tag, segment } => self.on_segment(tag, segment),
+            Output::Object { tag, news } => self.on_object(tag, news),
+            Output::Shard { shard, effect } => self.shard(node, shard, effect),
             Output::Attached(found) if self.load.is_some() => self.on_load_attached(node, found),
             Output::Attached(found) => self.on_attached(node, found),
         }
@@ -381,6 +395,30 @@ impl World {
     fn on_put(&mut self, node: usize, token: u64) {
         self.cabinet.end(token);
         self.deliver(node, Input::Stored { token });
+    }
+
+    /// A shard of the directory's index asks its store.
+    fn shard(&mut self, node: usize, shard: u16, effect: ShardEffect) {
+        let life = self.nodes[node].life();
+        let delay_ns = self.physics.draw().between(MS / 10, 3 * MS);
+        let store = self.shards.entry(shard).or_default();
+        match effect {
+            ShardEffect::Read { token, pages } => {
+                let result = Ok(pages.iter().map(|page| store.page(page)).collect());
+                let input = Input::Shard { shard, event: ShardEvent::Read { token, result } };
+                self.later(delay_ns, Event::Node { node, life, input });
+            }
+            ShardEffect::Store { token, puts } => {
+                let done_ns = store.begin(token.0, puts, self.time.now_ns() + delay_ns);
+                self.time.at(done_ns, Event::ShardPut { node, life, shard, token: token.0 });
+            }
+        }
+    }
+
+    fn on_shard_put(&mut self, node: usize, shard: u16, token: u64) {
+        self.shards.entry(shard).or_default().end(token);
+        let event = ShardEvent::Stored { token: StoreToken(token), result: Ok(()) };
+        self.deliver(node, Input::Shard { shard, event });
     }
 
     /// Schedules the node's next wake, unless an earlier one is scheduled.

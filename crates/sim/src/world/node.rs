@@ -7,14 +7,16 @@ use super::role::Role;
 use crate::checkers::bounded::WAKES_MAX;
 use crate::timed::ShelfDisk;
 use crate::units::SECOND;
-use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, Time, VolumeId};
+use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, ObjectVersion, Time, VolumeId};
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use model::Clock;
 use proto::Counters;
 use proto::gateway::Gateway;
 use proto::seat::heads::Served;
+use std::collections::BTreeSet;
 use store::IoKind;
+use wire::FragmentId;
 
 /// What a node is, over all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,6 +169,26 @@ impl Node {
     pub(crate) fn is_changing(&self) -> bool {
         let role = self.process.as_ref().map(|process| &process.role);
         matches!(role, Some(Role::Directory(directory, _)) if directory.is_changing())
+    }
+
+    /// The versions of objects of which its disks hold fragments, if it is a brick that runs.
+    pub(crate) fn versions(&self) -> BTreeSet<ObjectVersion> {
+        let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {
+            return BTreeSet::new();
+        };
+        let mut versions = BTreeSet::new();
+        for store in brick.stores() {
+            let mut after = None;
+            loop {
+                let page = store.stretches(after);
+                versions.extend(page.iter().filter_map(|(volume, _)| FragmentId::version_of(*volume)));
+                after = page.last().copied();
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        versions
     }
 
     // ---- disks ----

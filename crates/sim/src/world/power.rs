@@ -5,14 +5,17 @@ use super::event::Input;
 use super::heads;
 use super::role::Role;
 use super::{Kind, World};
+use crate::objects::named::HOLD_NS;
 use crate::units::SECOND;
 use base::{BrickId, ClientId, ClusterId, GatewayId, Machine, NodeId, Time};
+use core::time::Duration;
 use model::{Clock, PowerCut};
 use node::{Backing, BrickNode};
 use proto::brick::BrickConfig;
 use proto::client::{Client, ClientConfig};
 use proto::directory::{Directory, DirectoryConfig};
 use proto::gateway::{Gateway, GatewayConfig, Serves};
+use proto::index::IndexConfig;
 use store::{FormatOptions, Store, StoreConfig};
 
 const CLUSTER: ClusterId = ClusterId(*b"simulated world.");
@@ -111,10 +114,14 @@ impl World {
         }
         if *this.kind() == Kind::Directory {
             self.cabinet.crash(self.physics.draw());
+            for shard in self.shards.values_mut().filter(|shard| !shard.is_idle()) {
+                shard.crash(self.physics.draw());
+            }
         }
         self.drop_connections(node);
         self.abandon(node);
         self.abandon_segments(node);
+        self.abandon_objects(node);
     }
 
     /// Lets a node stand still: it keeps its connections, and takes all that came meanwhile when it goes on.
@@ -168,7 +175,8 @@ impl World {
     fn open_directory(&mut self, now: Time) -> Option<Role> {
         // A run is short: who was slow must be able to return within it, and more than once.
         let slow_hold_ns = (2 * SECOND, 8 * SECOND);
-        let config = DirectoryConfig { slow_hold_ns, ..DirectoryConfig::default() };
+        let index = IndexConfig { shards: 3, drawn: 0x0b1ec, hold: Duration::from_nanos(HOLD_NS) };
+        let config = DirectoryConfig { slow_hold_ns, index, ..DirectoryConfig::default() };
         match Directory::new(config, self.cabinet.contents(), now) {
             Ok(mut directory) => {
                 self.plant_directory(&mut directory);
@@ -191,6 +199,8 @@ impl World {
             durability: Vec::new(),
             turns: self.shape.turns,
             shares: self.shape.shares.clone(),
+            // Often, so that what is wrong with it shows within a run.
+            garbage_every: Duration::from_secs(2),
         };
         let mut fx = Vec::new();
         if self.nodes[node].has_shelves() {

@@ -118,6 +118,7 @@ fn directory_event(input: Input) -> Option<DirectoryEvent> {
     Some(match input {
         Input::Packet { from, packet } => DirectoryEvent::Packet { from, packet },
         Input::Down(node) => DirectoryEvent::Down(node),
+        Input::Shard { shard, event } => DirectoryEvent::Shard { shard, event },
         Input::Stored { token } => DirectoryEvent::Stored { token: StoreToken(token), result: Ok(()) },
         _ => return None,
     })
@@ -146,6 +147,7 @@ fn gateway_event(input: Input) -> Option<GatewayEvent> {
         Input::Computed { number, made } => GatewayEvent::Computed { number, made },
         Input::Put { tag, put } => GatewayEvent::Put { tag, put },
         Input::Get { tag, get } => GatewayEvent::Get { tag, get },
+        Input::Object { tag, wish } => GatewayEvent::Object { tag, wish },
         _ => return None,
     })
 }
@@ -164,6 +166,7 @@ fn directory_output(effect: DirectoryEffect) -> Output {
     match effect {
         DirectoryEffect::Send { to, packet } => Output::Send { to, packet },
         DirectoryEffect::Store { token, puts } => Output::Store { token: token.0, puts },
+        DirectoryEffect::Shard { shard, effect } => Output::Shard { shard, effect },
     }
 }
 
@@ -188,6 +191,7 @@ fn gateway_output(effect: GatewayEffect) -> Option<Output> {
         GatewayEffect::Compute { number, computation } => Output::Compute { number, computation },
         GatewayEffect::Reply { tag, result, payload, .. } => Output::Reply { tag, result, payload },
         GatewayEffect::Segment { tag, segment } => Output::Segment { tag, segment },
+        GatewayEffect::Object { tag, news } => Output::Object { tag, news },
         GatewayEffect::Listed { .. } | GatewayEffect::Changed { .. } => return None,
     })
 }

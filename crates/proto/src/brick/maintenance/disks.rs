@@ -4,7 +4,7 @@
 
 use super::job::{Merge, SpanId, Stretch};
 use crate::netraid::participant::jobs::Finding;
-use base::{GroupId, Stamp, ViewNumber, VolumeId};
+use base::{GroupId, ObjectVersion, Stamp, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Blocks, StoreError};
 use wire::{Completion, GroupView, Span};
@@ -32,6 +32,12 @@ pub(crate) enum Effect {
     Remember { question: DiskQuestion, completions: Vec<Completion> },
     /// The stretches on one disk behind `after`, answered by [`Finding::Stretches`].
     Stretches { question: DiskQuestion, disk: usize, after: Option<Stretch> },
+    /// Versions of objects on one disk behind `after`, answered by [`Finding::Stretches`].
+    Versions { question: DiskQuestion, disk: usize, after: Stretch },
+    /// Asks the index which of these versions are gone. [`super::Maintenance::on_gone`] follows.
+    AskGone { operation: u64, versions: Vec<ObjectVersion> },
+    /// Gives all that is here of a version back, on every disk.
+    DropVersion(ObjectVersion),
     /// Gives a stretch of a branch back, on every disk.
     Discard { branch: VolumeId, stretch: u64 },
     /// Copies blocks of the ancestor `from` up that the branch of `span` lacks, answered by [`Finding::CopiedUp`].
@@ -56,6 +62,7 @@ enum Asked {
     Lose(SpanId),
     Remember { group: GroupId, disks: usize },
     Stretches,
+    Versions,
     Settle { disks: usize },
     CopyUp(Merge),
     DiscardMerged(Merge),
@@ -69,6 +76,7 @@ pub(super) enum Found {
     /// Whether the completions are durable on all disks.
     Remembered(GroupId, bool),
     Stretches(Result<Vec<Stretch>, StoreError>),
+    Versions(Result<Vec<Stretch>, StoreError>),
     /// Whether all that was given back is gone for good on all disks.
     Settled(bool),
     /// Which blocks, from 0, could not be read.
@@ -115,6 +123,11 @@ impl Disks {
         self.effects.push(Effect::Stretches { question, disk, after });
     }
 
+    pub(super) fn list_versions(&mut self, disk: usize, after: Stretch) {
+        let question = self.ask(Asked::Versions);
+        self.effects.push(Effect::Versions { question, disk, after });
+    }
+
     pub(super) fn settle(&mut self) {
         let question = self.ask(Asked::Settle { disks: self.count });
         self.effects.push(Effect::Settle { question });
@@ -159,7 +172,11 @@ impl Disks {
         self.asked.retain(|_, asked| match asked {
             Asked::Remember { group: of, .. } => *of != group,
             Asked::CopyUp(merge) | Asked::DiscardMerged(merge) => merge.group != group,
-            Asked::Examine(_) | Asked::Lose(_) | Asked::Stretches | Asked::Settle { .. } => true,
+            Asked::Examine(_)
+            | Asked::Lose(_)
+            | Asked::Stretches
+            | Asked::Versions
+            | Asked::Settle { .. } => true,
         });
     }
 
@@ -176,6 +193,7 @@ fn pair(asked: Asked, own: Finding) -> Found {
         (Asked::Lose(id), Finding::Lost(span, marked)) => Found::Lost(id, span, marked),
         (Asked::Remember { group, .. }, Finding::Remembered(durable)) => Found::Remembered(group, durable),
         (Asked::Stretches, Finding::Stretches(result)) => Found::Stretches(result),
+        (Asked::Versions, Finding::Stretches(result)) => Found::Versions(result),
         (Asked::Settle { .. }, Finding::Remembered(durable)) => Found::Settled(durable),
         (Asked::CopyUp(merge), Finding::CopiedUp(span, result)) => Found::CopiedUp(merge, span, result),
         (Asked::DiscardMerged(merge), Finding::Remembered(_)) => Found::Discarded(merge),

@@ -1,5 +1,5 @@
 //! How a brick looks after its blocks: it *catches up* where it joins a group, *scrubs* where it is current, *leaves* groups
-//! that it was left out of for good, and *merges* branches of deleted snapshots into their children.
+//! that it was left out of for good, *merges* branches of deleted snapshots into their children, and gives *garbage* of objects back.
 //!
 //! To catch up and to scrub are walks over the blocks of a group ([`walk`]). For each span ([`spans`]): look at what is here
 //! (a scrub checks the disk, too), ask the current members which stamps should be here ([`ExpectedOperation`]), and have
@@ -11,7 +11,7 @@
 //! here.
 //!
 //! From below to above: [`disks`] and [`members`] (questions that are outstanding, each paired with its answer), [`context`]
-//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`] and [`spans`], and this file, which hands
+//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`], [`garbage`] and [`spans`], and this file, which hands
 //! each what happened.
 //!
 //! [`ExpectedOperation`]: crate::netraid::expected::ExpectedOperation
@@ -22,6 +22,7 @@ mod budget;
 mod catch_up;
 mod context;
 mod disks;
+mod garbage;
 mod job;
 mod leave;
 mod lineage;
@@ -39,18 +40,20 @@ use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::jobs::Finding;
 use crate::view::{Families, Groups};
-use base::{BrickId, GroupId, Time};
+use base::{BrickId, GroupId, ObjectVersion, Time};
 use budget::SPANS_MAX_UNDER_LOAD;
 use code::{Computation, Computed};
 use context::Context;
+use core::time::Duration;
 use disks::Found;
-use job::Owner;
+use garbage::Garbage;
+use job::{Owner, Stretch};
 use leave::Leaving;
 use members::Told;
 use merge::Merging;
 use spans::Spans;
 use walks::Walks;
-use wire::{BrickStatus, Care, GroupView, Packet};
+use wire::{BrickStatus, Care, FragmentId, GroupView, Packet};
 
 pub(super) struct Maintenance {
     cx: Context,
@@ -58,17 +61,24 @@ pub(super) struct Maintenance {
     spans: Spans,
     leaving: Leaving,
     merging: Merging,
+    garbage: Garbage,
 }
 
 impl Maintenance {
     /// Of the brick `me` with so many disks; the scrub numbered `scrubbed` was the last that it completed on request.
-    pub(super) fn new(me: BrickId, disks: usize, scrubbed: u64, now: Time) -> Maintenance {
+    pub(super) fn new(
+        (me, disks): (BrickId, usize),
+        scrubbed: u64,
+        garbage_every: Duration,
+        now: Time,
+    ) -> Maintenance {
         Maintenance {
             cx: Context::new(me, disks, now),
             walks: Walks::new(me, scrubbed),
             spans: Spans::default(),
             leaving: Leaving::default(),
             merging: Merging::default(),
+            garbage: Garbage::new(garbage_every),
         }
     }
 
@@ -171,12 +181,19 @@ impl Maintenance {
     }
 
     fn on_found(&mut self, found: Found) {
-        let Maintenance { cx, walks, spans, leaving, merging } = self;
+        let Maintenance { cx, walks, spans, leaving, merging, garbage } = self;
         match found {
             Found::Examined(id, result) => spans.on_examined(cx, walks, id, result),
             Found::Lost(id, span, marked) => spans.on_lost(cx, walks, id, span, marked),
             Found::Remembered(group, durable) => walks.catch_ups().on_remembered(cx.now(), group, durable),
-            Found::Stretches(result) => leaving.on_stretches(cx.now(), result),
+            Found::Stretches(result) => {
+                let is_version = |(volume, _): &Stretch| FragmentId::version_of(*volume).is_some();
+                if result.as_ref().is_ok_and(|page| page.last().is_some_and(is_version)) {
+                    garbage.notice(cx.now());
+                }
+                leaving.on_stretches(cx.now(), result);
+            }
+            Found::Versions(result) => garbage.on_stretches(cx.now(), result),
             Found::Settled(durable) => leaving.on_settled(cx, durable),
             Found::CopiedUp(merge, span, result) => merging.on_copied_up(cx, merge, span, result),
             Found::Discarded(merge) => merging.on_discarded(merge),
@@ -220,6 +237,17 @@ impl Maintenance {
         self.leaving.give_back();
     }
 
+    /// A fragment is put here.
+    pub(super) fn on_fragment(&mut self, now: Time) {
+        self.garbage.notice(now);
+    }
+
+    /// Of the versions that the index was asked about these are gone.
+    pub(super) fn on_gone(&mut self, now: Time, operation: u64, gone: &[ObjectVersion]) {
+        self.cx.set_now(now);
+        self.garbage.on_gone(&mut self.cx, operation, gone);
+    }
+
     // ---- what is to be done ----
 
     /// Begins what can be begun. `load` is how many requests of clients wait here.
@@ -234,6 +262,7 @@ impl Maintenance {
         self.scrub(families);
         self.leaving.advance(&mut self.cx, groups, families);
         self.merging.advance(&mut self.cx, families);
+        self.garbage.advance(&mut self.cx);
     }
 
     fn catch_up(&mut self, families: &Families) {
@@ -290,6 +319,7 @@ impl Maintenance {
             scrub.deadline(budget.may_check_at()),
             self.leaving.deadline(),
             self.merging.deadline(),
+            self.garbage.deadline(),
         ]
         .into_iter()
         .flatten()

@@ -621,6 +621,7 @@ impl Cluster {
         let mut fx = VecDeque::from(fx);
         while let Some(effect) = fx.pop_front() {
             match effect {
+                DirectoryEffect::Shard { .. } => unreachable!("nobody asks for objects"),
                 DirectoryEffect::Send { to, packet } => self.wire.push_back((NodeId::Directory, to, packet)),
                 DirectoryEffect::Store { token, puts } => {
                     for (key, value) in puts {
@@ -656,6 +657,7 @@ fn config(id: BrickId) -> BrickConfig {
         durability: Vec::new(),
         turns: proto::seat::Turns::default(),
         shares: proto::fair::Shares::default(),
+        garbage_every: BrickConfig::GARBAGE_EVERY,
     }
 }
 

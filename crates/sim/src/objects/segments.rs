@@ -1,6 +1,6 @@
 //! Puts and gets of segments of large objects, through whichever gateway: what is acknowledged must come back, and nothing else.
 //!
-//! There are no names yet: each put has a version of its own, and what it stored is read again as long as the run goes on, and once more
+//! Nothing here has a name: each put has a version of its own, and what it stored is read again as long as the run goes on, and once more
 //! when all is healed.
 
 use crate::checkers::Violation;
@@ -25,7 +25,7 @@ const PUTS_MAX: u64 = 12;
 const LIVE_NS: u64 = 40 * SECOND;
 
 /// Who puts and gets segments, and what is stored.
-pub(crate) struct Objects {
+pub(crate) struct Segments {
     draw: Draw,
     actors: Vec<Actor>,
     stored: Vec<Stored>,
@@ -64,12 +64,12 @@ struct Stored {
     lost_before: u64,
 }
 
-impl Objects {
-    pub(crate) fn new(seed: u64) -> Objects {
+impl Segments {
+    pub(crate) fn new(seed: u64) -> Segments {
         let draw = Draw::new(seed ^ 0x000b_1ec7);
         let actors = (0..ACTORS).map(|_| Actor::default()).collect();
         let (stored, counts) = (Vec::new(), BTreeMap::new());
-        Objects { draw, actors, stored, versions: 0, tags: 0, counts, issuing: true }
+        Segments { draw, actors, stored, versions: 0, tags: 0, counts, issuing: true }
     }
 
     /// How many puts and gets ended how.
@@ -148,61 +148,60 @@ fn content(version: u64, block: u32, bytes: usize) -> Payload {
 }
 
 impl World {
-    pub(crate) fn start_objects(&mut self) {
-        for actor in 0..self.objects.as_ref().map_or(0, |objects| objects.actors.len()) {
-            self.next_object_turn(actor, 0);
+    pub(crate) fn start_segments(&mut self) {
+        for actor in 0..self.segments.as_ref().map_or(0, |segments| segments.actors.len()) {
+            self.next_segment_turn(actor, 0);
         }
     }
 
-    fn next_object_turn(&mut self, actor: usize, delay_ns: u64) {
-        let Some(objects) = &mut self.objects else { return };
-        let this = &mut objects.actors[actor];
+    fn next_segment_turn(&mut self, actor: usize, delay_ns: u64) {
+        let Some(segments) = &mut self.segments else { return };
+        let this = &mut segments.actors[actor];
         this.turn += 1;
         let turn = this.turn;
-        self.later(delay_ns, Event::Object { actor, turn });
+        self.later(delay_ns, Event::Segment { actor, turn });
     }
 
     /// An actor's turn: it puts or gets a segment.
-    pub(crate) fn on_object_turn(&mut self, actor: usize, turn: u64) {
-        let gateways =
-            self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)));
+    pub(crate) fn on_segment_turn(&mut self, actor: usize, turn: u64) {
+        let gateways = self.running_gateways();
         let brick = |node: &crate::world::Node| match node.kind() {
             Kind::Brick(brick) if node.is_alive() => Some(*brick),
             _ => None,
         };
         let bricks: Vec<BrickId> = self.nodes.iter().filter_map(brick).collect();
         let lost_before = self.lost_of_objects();
-        let Some(objects) = &mut self.objects else { return };
-        let this = &objects.actors[actor];
-        if this.turn != turn || this.pending.is_some() || !objects.issuing {
+        let Some(segments) = &mut self.segments else { return };
+        let this = &segments.actors[actor];
+        if this.turn != turn || this.pending.is_some() || !segments.issuing {
             return;
         }
         if gateways.is_empty() || bricks.is_empty() {
-            return self.next_object_turn(actor, 50 * MS);
+            return self.next_segment_turn(actor, 50 * MS);
         }
-        let node = *objects.draw.pick(&gateways);
-        let puts = objects.versions < PUTS_MAX && (objects.stored.is_empty() || objects.draw.percent(40));
+        let node = *segments.draw.pick(&gateways);
+        let puts = segments.versions < PUTS_MAX && (segments.stored.is_empty() || segments.draw.percent(40));
         if puts {
-            let put = objects.draw_put(bricks);
+            let put = segments.draw_put(bricks);
             return self.ask_for_segment(actor, node, What::Put(put, lost_before));
         }
-        if objects.stored.is_empty() {
-            return self.next_object_turn(actor, 50 * MS);
+        if segments.stored.is_empty() {
+            return self.next_segment_turn(actor, 50 * MS);
         }
-        let stored = objects.draw.index(objects.stored.len());
+        let stored = segments.draw.index(segments.stored.len());
         self.ask_for_segment(actor, node, What::Get(stored));
     }
 
     fn ask_for_segment(&mut self, actor: usize, node: usize, what: What) {
         let asked_ns = self.time.now_ns();
-        let Some(objects) = &mut self.objects else { return };
-        objects.tags += 1;
-        let (tag, is_excused) = (objects.tags, objects.issuing);
+        let Some(segments) = &mut self.segments else { return };
+        segments.tags += 1;
+        let (tag, is_excused) = (segments.tags, segments.issuing);
         let input = match &what {
             What::Put(put, _) => Input::Put { tag, put: Box::new(put.clone()) },
-            What::Get(stored) => Input::Get { tag, get: Box::new(objects.draw_get(*stored)) },
+            What::Get(stored) => Input::Get { tag, get: Box::new(segments.draw_get(*stored)) },
         };
-        objects.actors[actor].pending = Some(Pending { tag, node, asked_ns, is_excused, what });
+        segments.actors[actor].pending = Some(Pending { tag, node, asked_ns, is_excused, what });
         // A gateway learns where bricks are with its first volume.
         let name = self.workload.plan(0).name.clone();
         self.deliver(node, Input::Open { session: SESSIONS | tag, name });
@@ -212,54 +211,53 @@ impl World {
     /// A gateway has put or got a segment.
     pub(crate) fn on_segment(&mut self, tag: u64, segment: Segment) {
         let lost = self.lost_of_objects();
-        let Some(objects) = &mut self.objects else { return };
+        let Some(segments) = &mut self.segments else { return };
         let is_its = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.tag == tag);
-        let Some(actor) = objects.actors.iter().position(is_its) else { return };
-        let Some(pending) = objects.actors[actor].pending.take() else { return };
+        let Some(actor) = segments.actors.iter().position(is_its) else { return };
+        let Some(pending) = segments.actors[actor].pending.take() else { return };
         let verdict = match (pending.what, segment) {
             (What::Put(put, lost_before), Segment::Put(Ok(places))) => {
-                objects.count("segments put");
-                objects.stored.push(Stored { put, places, lost_before });
+                segments.count("segments put");
+                segments.stored.push(Stored { put, places, lost_before });
                 Ok(())
             }
             (What::Put(..), Segment::Put(Err(_))) => {
-                objects.count("segments not put");
+                segments.count("segments not put");
                 Ok(())
             }
             (What::Get(stored), Segment::Got(result)) => {
-                objects.count(if result.is_ok() { "segments got" } else { "segments not got" });
-                let is_excused = pending.is_excused || objects.stored[stored].may_be_lost(lost);
-                objects.stored[stored].judge(result.map_err(|error| error.to_string()), is_excused)
+                segments.count(if result.is_ok() { "segments got" } else { "segments not got" });
+                let is_excused = pending.is_excused || segments.stored[stored].may_be_lost(lost);
+                segments.stored[stored].judge(result.map_err(|error| error.to_string()), is_excused)
             }
             (_, segment) => {
                 Err(Violation::new("objects", format!("segment #{tag} was answered with {segment:?}")))
             }
         };
         self.judge(verdict);
-        let Some(objects) = &mut self.objects else { return };
-        let pause_ns = objects.draw.below(200 * MS);
-        self.next_object_turn(actor, pause_ns);
+        let Some(segments) = &mut self.segments else { return };
+        let pause_ns = segments.draw.below(200 * MS);
+        self.next_segment_turn(actor, pause_ns);
     }
 
     /// A gateway died: nobody knows what became of its puts, and nobody will read them.
     pub(crate) fn abandon_segments(&mut self, node: usize) {
-        let Some(objects) = &mut self.objects else { return };
+        let Some(segments) = &mut self.segments else { return };
         let on_it = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.node == node);
         let there: Vec<usize> =
-            (0..objects.actors.len()).filter(|actor| on_it(&objects.actors[*actor])).collect();
-        there.iter().for_each(|actor| objects.actors[*actor].pending = None);
-        there.into_iter().for_each(|actor| self.next_object_turn(actor, 50 * MS));
+            (0..segments.actors.len()).filter(|actor| on_it(&segments.actors[*actor])).collect();
+        there.iter().for_each(|actor| segments.actors[*actor].pending = None);
+        there.into_iter().for_each(|actor| self.next_segment_turn(actor, 50 * MS));
     }
 
     /// All that was stored is read once more, now that all is healed.
     pub(crate) fn read_all_segments(&mut self) {
-        let Some(objects) = &mut self.objects else { return };
-        objects.stop();
-        let count = objects.stored.len();
+        let Some(segments) = &mut self.segments else { return };
+        segments.stop();
+        let count = segments.stored.len();
         self.await_segments();
         for stored in 0..count {
-            let gateways =
-                self.nodes.matching(|node| node.is_alive() && matches!(node.kind(), Kind::Gateway(..)));
+            let gateways = self.running_gateways();
             let Some(node) = gateways.first().filter(|_| self.judges.are_content()) else { return };
             self.ask_for_segment(0, *node, What::Get(stored));
             self.await_segments();
@@ -282,12 +280,12 @@ impl World {
 
     /// When the oldest put or get was asked for that has not ended.
     fn oldest_segment_ns(&self) -> Option<u64> {
-        let pending = self.objects.iter().flat_map(|objects| &objects.actors);
+        let pending = self.segments.iter().flat_map(|segments| &segments.actors);
         pending.filter_map(|actor| actor.pending.as_ref()).map(|pending| pending.asked_ns).min()
     }
 
     /// Disks that were lost so far, and sectors that went bad: each may have held fragments.
-    fn lost_of_objects(&self) -> u64 {
+    pub(super) fn lost_of_objects(&self) -> u64 {
         const LOSSES: [Incident; 5] = [
             Incident::BricksLostForGood,
             Incident::DisksExchanged,

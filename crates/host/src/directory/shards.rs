@@ -1,0 +1,141 @@
+//! The stores of the index's shards: a database and a thread each, so that no lease waits for an object's name to be stored.
+//!
+//! A shard's database is a file beside the directory's own. It is made when the first object is asked for.
+
+use super::store::{Kind, Store};
+use crate::HostError;
+use crate::error::system;
+use crate::shutdown::{event_fd, signal_event};
+use proto::directory::StoreToken;
+use proto::index::{ShardEffect, ShardEvent};
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+type Answer = (u16, ShardEvent);
+
+pub(crate) struct Shards {
+    /// The directory's own store, whose name theirs begin with.
+    store: PathBuf,
+    asked: BTreeMap<u16, Sender<ShardEffect>>,
+    answer: Sender<Answer>,
+    answered: Receiver<Answer>,
+    event: Arc<OwnedFd>,
+}
+
+impl Shards {
+    pub(crate) fn new(store: &Path) -> Result<Shards, HostError> {
+        let event = Arc::new(event_fd().map_err(system("the index's stores"))?);
+        let (answer, answered) = mpsc::channel();
+        Ok(Shards { store: store.to_owned(), asked: BTreeMap::new(), answer, answered, event })
+    }
+
+    /// Is signalled when a store has answered.
+    pub(crate) fn event_fd(&self) -> RawFd {
+        self.event.as_raw_fd()
+    }
+
+    /// Hands over what a shard asks of its store.
+    pub(crate) fn ask(&mut self, shard: u16, effect: ShardEffect) -> Result<(), HostError> {
+        if !self.asked.contains_key(&shard) {
+            let (ask, asked) = mpsc::channel();
+            let (path, answer, event) =
+                (path_of(&self.store, shard), self.answer.clone(), Arc::clone(&self.event));
+            thread::Builder::new()
+                .name(format!("index-{shard}"))
+                .spawn(move || serve(shard, &path, &asked, &answer, &event))
+                .map_err(system("a thread for the index"))?;
+            self.asked.insert(shard, ask);
+        }
+        let sent = self.asked[&shard].send(effect);
+        assert!(sent.is_ok(), "the thread of shard {shard} has panicked");
+        Ok(())
+    }
+
+    /// What stores have answered since the last call.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Answer> {
+        self.answered.try_iter()
+    }
+}
+
+fn path_of(store: &Path, shard: u16) -> PathBuf {
+    let (stem, extension) = (store.file_stem().unwrap_or_default(), store.extension().unwrap_or_default());
+    let mut name = stem.to_owned();
+    name.push(format!(".index-{shard}."));
+    name.push(extension);
+    store.with_file_name(name)
+}
+
+fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender<Answer>, event: &OwnedFd) {
+    let mut store = None;
+    for effect in asked {
+        let event_of = carry_out(&mut store, path, effect);
+        let is_heard = answer.send((shard, event_of)).is_ok();
+        signal_event(event.as_raw_fd());
+        if !is_heard {
+            return;
+        }
+    }
+}
+
+fn carry_out(store: &mut Option<Store>, path: &Path, effect: ShardEffect) -> ShardEvent {
+    let opened = match store {
+        Some(store) => Ok(store),
+        None => Store::open_synced(path, Kind::Index).map(|opened| store.insert(opened)),
+    };
+    let named = |why: String| format!("{}: {why}", path.display());
+    match effect {
+        ShardEffect::Read { token, pages } => {
+            let result = opened.and_then(|store| store.pages(&pages)).map_err(named);
+            ShardEvent::Read { token, result }
+        }
+        ShardEffect::Store { token, puts } => {
+            let result = opened.and_then(|store| store.put(StoreToken(token.0), &puts)).map_err(named);
+            ShardEvent::Stored { token, result }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proto::index::{Page, ReadToken, StoreToken};
+    use std::time::{Duration, Instant};
+
+    fn await_answer(shards: &mut Shards) -> Answer {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(answer) = shards.take().next() {
+                return answer;
+            }
+            assert!(Instant::now() < until, "no answer came");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn shards_have_files_of_their_own_and_read_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("directory.redb");
+        let mut shards = Shards::new(&store).unwrap();
+        let puts = ["a", "b", "c", "d"].map(|key| (key.as_bytes().to_vec(), Some(b"v".to_vec())));
+        shards.ask(2, ShardEffect::Store { token: StoreToken(1), puts: puts.to_vec() }).unwrap();
+        let stored = ShardEvent::Stored { token: StoreToken(1), result: Ok(()) };
+        assert_eq!(await_answer(&mut shards), (2, stored));
+        let page = |from: &str, to: &str, limit| Page { from: from.into(), to: to.into(), limit };
+        let pages = vec![page("b", "d", 9), page("a", "z", 2), page("x", "z", 9)];
+        shards.ask(2, ShardEffect::Read { token: ReadToken(1), pages }).unwrap();
+        let (shard, ShardEvent::Read { result: Ok(pages), .. }) = await_answer(&mut shards) else { panic!() };
+        let keys = |page: &Vec<(Vec<u8>, Vec<u8>)>| {
+            page.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>().concat()
+        };
+        assert_eq!(
+            (shard, pages.iter().map(keys).collect::<Vec<_>>()),
+            (2, vec![b"bc".to_vec(), b"ab".to_vec(), vec![]])
+        );
+        assert!(folder.path().join("directory.index-2.redb").exists() && !store.exists());
+    }
+}

@@ -1,0 +1,104 @@
+//! The index of objects, as the directory has it: questions go to it, and what it asks of its stores goes to the driver.
+
+use super::desk::Desk;
+use super::event::{DirectoryEffect, send};
+use super::members::{full, fullness};
+use crate::index::{Index, IndexConfig, IndexEffect, ShardEvent};
+use base::{BrickId, NodeId, Time};
+use wire::{BrickPlace, IndexError, IndexRequest, Message};
+
+pub(super) struct Objects {
+    index: Index,
+    fx: Vec<IndexEffect>,
+}
+
+impl Objects {
+    pub(super) fn new(config: &IndexConfig) -> Objects {
+        Objects { index: Index::new(config), fx: Vec::new() }
+    }
+
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.index.set_rules(rules);
+    }
+
+    /// A gateway asks, or a brick which versions are gone.
+    pub(super) fn on_request(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        operation: u64,
+        request: IndexRequest,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        if let (NodeId::Brick(_), false) = (from, matches!(request, IndexRequest::Gone { .. })) {
+            let result = Box::new(Err(IndexError::Invalid("a brick puts no objects".to_owned())));
+            return send(fx, from, Message::IndexDone { operation, result });
+        }
+        self.index.on_request(now, from, operation, request, &mut self.fx);
+        self.hand_over(fx);
+    }
+
+    pub(super) fn on_shard(
+        &mut self,
+        now: Time,
+        shard: u16,
+        event: ShardEvent,
+        fx: &mut Vec<DirectoryEffect>,
+    ) {
+        self.index.on_shard(now, shard, event, &mut self.fx);
+        self.hand_over(fx);
+    }
+
+    pub(super) fn settle(&mut self, fx: &mut Vec<DirectoryEffect>) {
+        self.index.settle(&mut self.fx);
+        self.hand_over(fx);
+    }
+
+    pub(super) fn wake(&mut self, now: Time, fx: &mut Vec<DirectoryEffect>) {
+        if self.deadline().is_some_and(|due| due <= now) {
+            self.index.wake(now, &mut self.fx);
+            self.hand_over(fx);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.index.deadline()
+    }
+
+    pub(super) fn check(&self) {
+        self.index.check();
+    }
+
+    fn hand_over(&mut self, fx: &mut Vec<DirectoryEffect>) {
+        for effect in self.fx.drain(..) {
+            match effect {
+                IndexEffect::Send { to, message } => send(fx, to, message),
+                IndexEffect::Shard { shard, effect } => fx.push(DirectoryEffect::Shard { shard, effect }),
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// All bricks, and which of them are to get fragments of new versions.
+    pub(super) fn places_of_fragments(&self, now: Time) -> Vec<BrickPlace> {
+        self.cluster.records.bricks.keys().filter_map(|brick| self.place_of_fragments(now, *brick)).collect()
+    }
+
+    fn place_of_fragments(&self, now: Time, brick: BrickId) -> Option<BrickPlace> {
+        let record = self.cluster.records.bricks.get(&brick)?;
+        let status = self.cluster.leases.get(brick).map(|lease| &lease.status);
+        let has_room = status.is_some_and(|status| fullness(status) < full::JOIN);
+        let space = status.map(|status| status.space).unwrap_or_default();
+        Some(BrickPlace {
+            brick,
+            address: record.address.clone(),
+            takes_more: has_room
+                && self.cluster.leases.is_alive(now, brick)
+                && self.cluster.takes_groups(brick),
+            free_bytes: space.capacity_bytes.saturating_sub(space.used_bytes),
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Versions that are kept although they are not visible: those that are being put, and those that were visible and may still be read.
+//!
+//! A version leaves this list in two steps, so that nobody is told that it is gone before that is durable: it *ends*, and is forgotten when
+//! that is stored.
+
+use base::{ObjectVersion, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::ObjectName;
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Open {
+        name: ObjectName,
+        until: Time,
+    },
+    /// It is becoming visible.
+    Committing,
+    /// It was visible, and may still be read.
+    Past {
+        until: Time,
+    },
+    /// Its end is on its way to stable storage.
+    Ending,
+}
+
+/// All of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    states: BTreeMap<ObjectVersion, State>,
+    /// When which is to end.
+    due: BTreeSet<(Time, ObjectVersion)>,
+}
+
+/// A version whose time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Over {
+    pub(super) version: ObjectVersion,
+    /// Whether it has a manifest.
+    pub(super) was_visible: bool,
+}
+
+impl Held {
+    fn set(&mut self, version: ObjectVersion, state: State) {
+        if let State::Open { until, .. } | State::Past { until } = &state {
+            self.due.insert((*until, version));
+        }
+        if let Some(State::Open { until, .. } | State::Past { until }) = self.states.insert(version, state) {
+            let is_same = self.until(version) == Some(until);
+            if !is_same {
+                self.due.remove(&(until, version));
+            }
+        }
+    }
+
+    fn until(&self, version: ObjectVersion) -> Option<Time> {
+        match self.states.get(&version)? {
+            State::Open { until, .. } | State::Past { until } => Some(*until),
+            State::Committing | State::Ending => None,
+        }
+    }
+
+    pub(super) fn open(&mut self, version: ObjectVersion, name: ObjectName, until: Time) {
+        self.set(version, State::Open { name, until });
+    }
+
+    /// It is visible no more; readers may still have it.
+    pub(super) fn leave(&mut self, version: ObjectVersion, until: Time) {
+        self.set(version, State::Past { until });
+    }
+
+    /// Whether it is being put under this name, and nobody makes it visible yet.
+    pub(super) fn is_open(&self, version: ObjectVersion, of: &ObjectName) -> bool {
+        matches!(self.states.get(&version), Some(State::Open { name, .. }) if name == of)
+    }
+
+    pub(super) fn was_visible(&self, version: ObjectVersion) -> bool {
+        matches!(self.states.get(&version), Some(State::Past { .. }))
+    }
+
+    pub(super) fn knows(&self, version: ObjectVersion) -> bool {
+        self.states.contains_key(&version)
+    }
+
+    /// Whoever has it wants it for longer. `None` where it is not in this list.
+    pub(super) fn renew(&mut self, version: ObjectVersion, until: Time) -> Option<bool> {
+        let state = match self.states.get(&version)? {
+            State::Open { name, .. } => State::Open { name: name.clone(), until },
+            State::Past { .. } => State::Past { until },
+            State::Committing => return Some(true),
+            State::Ending => return Some(false),
+        };
+        self.set(version, state);
+        Some(true)
+    }
+
+    /// It becomes visible once that is stored.
+    pub(super) fn commit(&mut self, version: ObjectVersion) {
+        self.set(version, State::Committing);
+    }
+
+    /// Whoever puts it has given up. Whether there was something to give up.
+    pub(super) fn abandon(&mut self, version: ObjectVersion) -> bool {
+        let is_open = matches!(self.states.get(&version), Some(State::Open { .. }));
+        if is_open {
+            self.set(version, State::Ending);
+        }
+        is_open
+    }
+
+    /// That it is visible, or gone, is stored.
+    pub(super) fn forget(&mut self, version: ObjectVersion) {
+        if let Some(until) = self.until(version) {
+            self.due.remove(&(until, version));
+        }
+        self.states.remove(&version);
+    }
+
+    /// Those whose time is over end.
+    pub(super) fn take_due(&mut self, now: Time) -> Vec<Over> {
+        let mut over = Vec::new();
+        while let Some((until, version)) = self.due.first().copied().filter(|(until, _)| *until <= now) {
+            self.due.remove(&(until, version));
+            let was_visible = self.was_visible(version);
+            self.states.insert(version, State::Ending);
+            over.push(Over { version, was_visible });
+        }
+        over
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.due.first().map(|(until, _)| *until)
+    }
+
+    pub(super) fn check(&self) {
+        assert!(
+            self.due.iter().all(|(until, version)| self.until(*version) == Some(*until)),
+            "what is due is held"
+        );
+        let timed = self.states.keys().filter(|version| self.until(**version).is_some()).count();
+        assert_eq!(timed, self.due.len(), "what is held is due once");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_renewed_ends_later_and_what_becomes_visible_does_not() {
+        let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+        let (mut held, at) = (Held::default(), Time);
+        let [renewed, visible, old, abandoned] = [1, 2, 3, 4].map(ObjectVersion);
+        for version in [renewed, visible, abandoned] {
+            held.open(version, name.clone(), at(10));
+        }
+        held.leave(old, at(10));
+        assert_eq!(held.renew(renewed, at(30)), Some(true));
+        held.commit(visible);
+        assert!(held.abandon(abandoned) && !held.abandon(abandoned) && !held.abandon(old));
+        held.check();
+        assert_eq!(held.take_due(at(20)), [Over { version: old, was_visible: true }]);
+        assert!(held.knows(old) && held.renew(old, at(50)) == Some(false), "it is gone when that is stored");
+        held.forget(old);
+        assert!(!held.knows(old) && held.renew(old, at(50)).is_none());
+        assert_eq!(held.deadline(), Some(at(30)));
+        held.check();
+    }
+}

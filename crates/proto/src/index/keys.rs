@@ -1,0 +1,173 @@
+//! What a shard keeps on stable storage, and under which keys.
+//!
+//! `c`: the counts. `h` + version: one that is open, or was visible. `n` + bucket + zero + key: the version that is visible. `v` + version: its
+//! manifest. So names are listed without reading manifests, and what is for a restart to know is little and lies together.
+
+use super::{Page, Pair};
+use base::ObjectVersion;
+use wire::{DecodeError, ObjectName, Wire, wire_enum, wire_struct};
+
+/// How versions get their ids.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Counts {
+    /// Drawn when the index was made: versions of another index are not judged by this one.
+    pub(super) epoch: u32,
+    /// Lower numbers were given out.
+    pub(super) next: u64,
+}
+
+/// Why a version is kept that may not be visible.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum HeldRecord {
+    /// It is being put, under this name.
+    Open { name: ObjectName },
+    /// It was visible.
+    Past,
+}
+
+wire_struct!(Counts { epoch, next });
+wire_enum!(HeldRecord { 0 => Open { name }, 1 => Past });
+
+const NUMBER_BITS: u32 = 36;
+const SHARD_BITS: u32 = 7;
+const EPOCH_BITS: u32 = 20;
+/// The most shards of an index.
+pub(super) const SHARDS_MAX: u16 = 1 << SHARD_BITS;
+
+impl Counts {
+    /// Of an index that is new.
+    pub(super) fn new(drawn: u64) -> Counts {
+        Counts { epoch: (drawn & ((1 << EPOCH_BITS) - 1)) as u32, next: 1 }
+    }
+
+    /// The next id of this shard.
+    pub(super) fn take(&mut self, shard: u16) -> ObjectVersion {
+        let number = self.next;
+        self.next += 1;
+        assert!(number >> NUMBER_BITS == 0, "no shard lives to see so many versions");
+        let of_shard = u64::from(self.epoch) << SHARD_BITS | u64::from(shard);
+        ObjectVersion(of_shard << NUMBER_BITS | number)
+    }
+
+    /// Whether a version was given out by this shard.
+    pub(super) fn gave(&self, shard: u16, version: ObjectVersion) -> bool {
+        let number = version.0 & ((1 << NUMBER_BITS) - 1);
+        shard_of(version) == shard
+            && version.0 >> (NUMBER_BITS + SHARD_BITS) == u64::from(self.epoch)
+            && number < self.next
+    }
+}
+
+/// The shard that gave a version out.
+pub(super) fn shard_of(version: ObjectVersion) -> u16 {
+    (version.0 >> NUMBER_BITS) as u16 & (SHARDS_MAX - 1)
+}
+
+pub(super) const COUNTS: &[u8] = b"c";
+
+pub(super) fn held(version: ObjectVersion) -> Vec<u8> {
+    keyed(b'h', &version.0.to_be_bytes())
+}
+
+pub(super) fn manifest(version: ObjectVersion) -> Vec<u8> {
+    keyed(b'v', &version.0.to_be_bytes())
+}
+
+pub(super) fn name(name: &ObjectName) -> Vec<u8> {
+    let mut key = of_bucket(&name.bucket);
+    key.extend_from_slice(name.key.as_bytes());
+    key
+}
+
+fn of_bucket(bucket: &str) -> Vec<u8> {
+    let mut key = keyed(b'n', bucket.as_bytes());
+    key.push(0);
+    key
+}
+
+fn keyed(table: u8, rest: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(rest.len() + 1);
+    key.push(table);
+    key.extend_from_slice(rest);
+    key
+}
+
+/// One key alone.
+pub(super) fn only(key: Vec<u8>) -> Page {
+    let mut to = key.clone();
+    to.push(0);
+    Page { from: key, to, limit: 1 }
+}
+
+/// Records of versions that are held, behind `after`.
+pub(super) fn page_of_held(after: Option<&[u8]>, limit: u32) -> Page {
+    let from = after.map_or_else(
+        || b"h".to_vec(),
+        |after| {
+            let mut from = after.to_vec();
+            from.push(0);
+            from
+        },
+    );
+    Page { from, to: b"i".to_vec(), limit }
+}
+
+/// Names of a bucket that begin with `prefix`, behind `after`.
+pub(super) fn page_of_names(bucket: &str, prefix: &str, after: Option<&str>, limit: u32) -> Page {
+    let with = |rest: &[u8]| {
+        let mut key = of_bucket(bucket);
+        key.extend_from_slice(rest);
+        key
+    };
+    let begin = with(prefix.as_bytes());
+    // No text has this byte.
+    let to = with(&[prefix.as_bytes(), &[0xff]].concat());
+    let behind = after.map(|after| with(&[after.as_bytes(), &[0]].concat()));
+    Page { from: behind.map_or_else(|| begin.clone(), |behind| behind.max(begin.clone())), to, limit }
+}
+
+/// The object's key in the key of its record.
+pub(super) fn key_of_name(bucket: &str, stored: &[u8]) -> Result<String, DecodeError> {
+    let key = stored.get(bucket.len() + 2..).unwrap_or_default();
+    String::from_utf8(key.to_vec())
+        .map_err(|_| DecodeError::OutOfRange { what: "name of an object (not UTF-8)" })
+}
+
+/// A held version's record.
+pub(super) fn read_held((key, value): &Pair) -> Result<(ObjectVersion, HeldRecord), DecodeError> {
+    let id = key.get(1..).and_then(|id| id.try_into().ok()).map(u64::from_be_bytes);
+    let id = id.ok_or(DecodeError::OutOfRange { what: "key of a held version" })?;
+    Ok((ObjectVersion(id), HeldRecord::from_bytes(value)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_name_their_shard_and_their_index() {
+        let mut counts = Counts::new(0xfff_ffff_ffff);
+        let version = counts.take(SHARDS_MAX - 1);
+        assert!(version.0 >> 63 == 0 && shard_of(version) == SHARDS_MAX - 1);
+        assert!(counts.gave(SHARDS_MAX - 1, version) && !counts.gave(0, version));
+        assert!(!counts.gave(SHARDS_MAX - 1, ObjectVersion(version.0 + 1)), "it is not given out yet");
+        assert!(!Counts::new(7).gave(SHARDS_MAX - 1, version), "another index gave it out");
+    }
+
+    #[test]
+    fn pages_of_names_hold_those_of_their_bucket_and_prefix() {
+        let has = |page: &Page, bucket: &str, key: &str| {
+            let name = name(&ObjectName { bucket: bucket.to_owned(), key: key.to_owned() });
+            page.from <= name && name < page.to
+        };
+        let all = page_of_names("abc", "", None, 9);
+        assert!(has(&all, "abc", "\u{10ffff}") && !has(&all, "abcd", "a") && !has(&all, "abb", "z"));
+        let some = page_of_names("abc", "ph", Some("photo"), 9);
+        assert!(!has(&some, "abc", "photo") && has(&some, "abc", "photo1") && !has(&some, "abc", "pi"));
+        assert!(!has(&page_of_names("abc", "ph", Some("a"), 9), "abc", "b"));
+        assert_eq!(
+            key_of_name("abc", &name(&ObjectName { bucket: "abc".into(), key: "k".into() })),
+            Ok("k".into())
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Changes of a shard on their way to stable storage: those that come while others are being stored go together after them.
+//!
+//! A batch that cannot be stored is tried again as it was until it is: it may be there already.
+
+use super::{Put, StoreToken};
+use base::Time;
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+/// Between two tries of a store that fails.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Changes, and what follows from each once it is stored.
+#[derive(Debug)]
+struct Batch<A> {
+    puts: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    after: Vec<A>,
+}
+
+#[derive(Debug)]
+enum State<A> {
+    Idle,
+    Asked(Batch<A>),
+    /// It failed, and is tried again at that time.
+    Failed {
+        batch: Batch<A>,
+        again: Time,
+        why: String,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Log<A> {
+    waiting: Batch<A>,
+    state: State<A>,
+    token: StoreToken,
+}
+
+impl<A> Batch<A> {
+    fn new() -> Batch<A> {
+        Batch { puts: BTreeMap::new(), after: Vec::new() }
+    }
+
+    fn puts(&self) -> Vec<Put> {
+        self.puts.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+impl<A> Log<A> {
+    pub(super) fn new() -> Log<A> {
+        Log { waiting: Batch::new(), state: State::Idle, token: StoreToken(0) }
+    }
+
+    /// All of these are stored together, and then `after` follows.
+    pub(super) fn put(&mut self, puts: impl IntoIterator<Item = Put>, after: A) {
+        self.waiting.puts.extend(puts);
+        self.waiting.after.push(after);
+    }
+
+    /// What is to be stored now, if nothing is being stored.
+    pub(super) fn take(&mut self) -> Option<(StoreToken, Vec<Put>)> {
+        if !matches!(self.state, State::Idle) || self.waiting.after.is_empty() {
+            return None;
+        }
+        let batch = core::mem::replace(&mut self.waiting, Batch::new());
+        self.token.0 += 1;
+        let puts = batch.puts();
+        self.state = State::Asked(batch);
+        Some((self.token, puts))
+    }
+
+    /// What is to be tried again now.
+    pub(super) fn take_again(&mut self, now: Time) -> Option<(StoreToken, Vec<Put>)> {
+        if !matches!(&self.state, State::Failed { again, .. } if *again <= now) {
+            return None;
+        }
+        let State::Failed { batch, .. } = core::mem::replace(&mut self.state, State::Idle) else {
+            return None;
+        };
+        let puts = batch.puts();
+        self.state = State::Asked(batch);
+        Some((self.token, puts))
+    }
+
+    /// What follows from what was stored.
+    pub(super) fn on_stored(&mut self, now: Time, token: StoreToken, result: Result<(), String>) -> Vec<A> {
+        let State::Asked(batch) = core::mem::replace(&mut self.state, State::Idle) else {
+            panic!("an answer has its question");
+        };
+        assert_eq!(token, self.token, "one batch is stored at a time");
+        match result {
+            Ok(()) => batch.after,
+            Err(why) => {
+                self.state = State::Failed { batch, again: now + PAUSE, why };
+                Vec::new()
+            }
+        }
+    }
+
+    /// Why nothing can be stored, if so.
+    pub(super) fn failure(&self) -> Option<&str> {
+        match &self.state {
+            State::Failed { why, .. } => Some(why),
+            State::Idle | State::Asked(_) => None,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        match &self.state {
+            State::Failed { again, .. } => Some(*again),
+            State::Idle | State::Asked(_) => None,
+        }
+    }
+}

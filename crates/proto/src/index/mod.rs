@@ -1,0 +1,362 @@
+//! The index of objects: which versions there are, which of them is visible under which name, and which are gone.
+//!
+//! It has shards, among which names are distributed by hash. Each keeps its records in a store of its own, which it reads a page at a time: memory
+//! holds only what is under way. From below to above: `keys` (what is stored), `held` (versions that are not visible), `log` (what is being
+//! stored), `shard`, then this file, which finds the shard for a question and puts answers together. Why it is so:
+//! `docs/decisions/2026-11-25-large-objects.md`.
+//!
+//! Deliberately absent: where fragments are. A version's *manifest* says it, and nobody here looks into one.
+
+mod held;
+mod keys;
+mod log;
+mod shard;
+#[cfg(test)]
+mod tests;
+
+use base::{NodeId, ObjectVersion, Time};
+use core::time::Duration;
+use shard::{Ask, Change, Shard, Ticket, Told};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::index::{LIST_MAX, MANIFEST_MAX, check_bucket};
+use wire::object::VERSIONS_MAX;
+use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName};
+
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+/// A change of a shard's store: `None` removes the key.
+pub type Put = (Vec<u8>, Option<Vec<u8>>);
+
+/// The records whose keys are in `from..to`, in order, at most `limit` of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    pub from: Vec<u8>,
+    pub to: Vec<u8>,
+    pub limit: u32,
+}
+
+/// Names a read of a shard, and its answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ReadToken(pub u64);
+
+/// Names a change of a shard's store, and its answer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct StoreToken(pub u64);
+
+/// What a shard asks of its store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ShardEffect {
+    /// Read these pages, as they are on stable storage.
+    Read { token: ReadToken, pages: Vec<Page> },
+    /// Put all of these on stable storage, or none. There is one at a time; after an error it is asked again under the same token.
+    Store { token: StoreToken, puts: Vec<Put> },
+}
+
+/// What its store answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ShardEvent {
+    /// What each of the pages holds, or why it cannot be read.
+    Read {
+        token: ReadToken,
+        result: Result<Vec<Vec<Pair>>, String>,
+    },
+    Stored {
+        token: StoreToken,
+        result: Result<(), String>,
+    },
+}
+
+/// What the index asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum IndexEffect {
+    Send { to: NodeId, message: Message },
+    Shard { shard: u16, effect: ShardEffect },
+}
+
+/// What the index is told when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexConfig {
+    /// How many there are. It cannot change while there are objects.
+    pub shards: u16,
+    /// Random bits, for an index that is new.
+    pub drawn: u64,
+    /// For how long a version is held for whoever puts or reads it, until that is renewed.
+    pub hold: Duration,
+}
+
+impl IndexConfig {
+    /// What is usual.
+    pub const USUAL: IndexConfig = IndexConfig { shards: 4, drawn: 0, hold: Duration::from_secs(60) };
+}
+
+impl Default for IndexConfig {
+    fn default() -> IndexConfig {
+        IndexConfig::USUAL
+    }
+}
+
+/// What it has in hand at a time, at the most.
+const UNDER_WAY_MAX: usize = 4096;
+
+pub struct Index {
+    shards: Vec<Shard>,
+    under_way: BTreeMap<Ticket, Waiter>,
+    gathers: BTreeMap<u64, Gather>,
+    /// Questions that will be answered: one that comes again is not another one.
+    asked: BTreeSet<Asker>,
+    last: u64,
+}
+
+/// Who asked, and under which number.
+type Asker = (NodeId, u64);
+
+#[derive(Debug)]
+enum Waiter {
+    Asker(Asker),
+    /// A part of an answer.
+    Gather(u64),
+}
+
+/// An answer that comes from several shards.
+#[derive(Debug)]
+struct Gather {
+    asker: Asker,
+    missing: usize,
+    answer: Result<Gathered, IndexError>,
+}
+
+#[derive(Debug)]
+enum Gathered {
+    Listed { objects: Vec<(String, ObjectInfo)>, more: bool, limit: usize },
+    Held(Vec<ObjectVersion>),
+    Gone(Vec<ObjectVersion>),
+}
+
+impl Index {
+    pub fn new(config: &IndexConfig) -> Index {
+        let shards = config.shards.clamp(1, keys::SHARDS_MAX);
+        let shard = |number| Shard::new(number, config.drawn, config.hold);
+        Index {
+            shards: (0..shards).map(shard).collect(),
+            under_way: BTreeMap::new(),
+            gathers: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            last: 0,
+        }
+    }
+
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.shards.iter_mut().for_each(|shard| shard.set_rules(rules));
+    }
+
+    /// Somebody asks.
+    pub fn on_request(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        operation: u64,
+        request: IndexRequest,
+        fx: &mut Vec<IndexEffect>,
+    ) {
+        let asker = (from, operation);
+        if self.asked.contains(&asker) {
+            return;
+        }
+        if let Err(error) = check(&request) {
+            return answer(fx, asker, Err(error));
+        }
+        if self.under_way.len() >= UNDER_WAY_MAX {
+            return answer(fx, asker, Err(IndexError::Busy));
+        }
+        self.asked.insert(asker);
+        let of = |index: &Index, name: &ObjectName| index.shard_of_name(name);
+        match request {
+            IndexRequest::Open { name } => {
+                self.ask(now, of(self, &name), Waiter::Asker(asker), Ask::Open { name })
+            }
+            IndexRequest::Commit { name, condition, info, manifest } => {
+                let (shard, change) = (of(self, &name), Change::Commit { condition, info, manifest });
+                self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
+            }
+            IndexRequest::Remove { name, version } => {
+                let (shard, change) = (of(self, &name), Change::Remove { version });
+                self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
+            }
+            IndexRequest::Look { name } => {
+                self.ask(now, of(self, &name), Waiter::Asker(asker), Ask::Look { name })
+            }
+            IndexRequest::Abandon { version } => {
+                let shard = usize::from(keys::shard_of(version)).min(self.shards.len() - 1);
+                self.ask(now, shard, Waiter::Asker(asker), Ask::Abandon { version });
+            }
+            IndexRequest::List { bucket, prefix, after, limit } => {
+                let limit = limit.clamp(1, LIST_MAX);
+                let ask = Ask::List { bucket, prefix, after, limit };
+                let asks = (0..self.shards.len()).map(|shard| (shard, ask.clone())).collect();
+                let gathered = Gathered::Listed { objects: Vec::new(), more: false, limit: limit as usize };
+                self.gather(now, asker, gathered, asks);
+            }
+            IndexRequest::Hold { versions } => {
+                let asks = self.by_shard(versions, |versions| Ask::Hold { versions });
+                self.gather(now, asker, Gathered::Held(Vec::new()), asks);
+            }
+            IndexRequest::Gone { versions } => {
+                let asks = self.by_shard(versions, |versions| Ask::Gone { versions });
+                self.gather(now, asker, Gathered::Gone(Vec::new()), asks);
+            }
+        }
+        self.collect(fx);
+    }
+
+    /// A shard's store answers.
+    pub fn on_shard(&mut self, now: Time, shard: u16, event: ShardEvent, fx: &mut Vec<IndexEffect>) {
+        let shard = &mut self.shards[usize::from(shard)];
+        match event {
+            ShardEvent::Read { token, result } => shard.on_read(now, token, result),
+            ShardEvent::Stored { token, result } => shard.on_stored(now, token, result),
+        }
+        self.collect(fx);
+    }
+
+    pub fn settle(&mut self, fx: &mut Vec<IndexEffect>) {
+        self.shards.iter_mut().for_each(Shard::settle);
+        self.collect(fx);
+    }
+
+    pub fn wake(&mut self, now: Time, fx: &mut Vec<IndexEffect>) {
+        self.shards.iter_mut().for_each(|shard| shard.wake(now));
+        self.collect(fx);
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        self.shards.iter().filter_map(Shard::deadline).min()
+    }
+
+    pub fn check(&self) {
+        self.shards.iter().for_each(Shard::check);
+        assert!(self.asked.len() <= self.under_way.len() + self.gathers.len(), "whoever asked is answered");
+    }
+
+    fn shard_of_name(&self, name: &ObjectName) -> usize {
+        base::checksum(&keys::name(name)) as usize % self.shards.len()
+    }
+
+    /// Versions by who gave them out; nobody here knows those of other shards.
+    fn by_shard(
+        &self,
+        versions: Vec<ObjectVersion>,
+        ask: impl Fn(Vec<ObjectVersion>) -> Ask,
+    ) -> Vec<(usize, Ask)> {
+        let mut of: BTreeMap<usize, Vec<ObjectVersion>> = BTreeMap::new();
+        for version in versions {
+            let shard = usize::from(keys::shard_of(version)).min(self.shards.len() - 1);
+            of.entry(shard).or_default().push(version);
+        }
+        of.into_iter().map(|(shard, versions)| (shard, ask(versions))).collect()
+    }
+
+    fn gather(&mut self, now: Time, asker: Asker, gathered: Gathered, asks: Vec<(usize, Ask)>) {
+        self.last += 1;
+        let (number, missing) = (self.last, asks.len());
+        self.gathers.insert(number, Gather { asker, missing, answer: Ok(gathered) });
+        for (shard, ask) in asks {
+            self.ask(now, shard, Waiter::Gather(number), ask);
+        }
+    }
+
+    fn ask(&mut self, now: Time, shard: usize, waiter: Waiter, ask: Ask) {
+        self.last += 1;
+        let ticket = Ticket(self.last);
+        self.under_way.insert(ticket, waiter);
+        self.shards[shard].ask(now, ticket, ask);
+    }
+
+    /// Hands over what shards have to say.
+    fn collect(&mut self, fx: &mut Vec<IndexEffect>) {
+        for number in 0..self.shards.len() {
+            let shard = &mut self.shards[number];
+            let (told, effects) = (shard.take_told(), shard.take_effects());
+            let shard = number as u16;
+            fx.extend(effects.into_iter().map(|effect| IndexEffect::Shard { shard, effect }));
+            told.into_iter().for_each(|(ticket, told)| self.on_told(ticket, told, fx));
+        }
+        let complete = self.gathers.extract_if(.., |_, gather| gather.missing == 0);
+        for (_, Gather { asker, answer: gathered, .. }) in complete {
+            self.asked.remove(&asker);
+            answer(fx, asker, gathered.map(Gathered::into_reply));
+        }
+    }
+
+    fn on_told(&mut self, ticket: Ticket, told: Told, fx: &mut Vec<IndexEffect>) {
+        match self.under_way.remove(&ticket) {
+            Some(Waiter::Asker(asker)) => {
+                self.asked.remove(&asker);
+                answer(fx, asker, told);
+            }
+            Some(Waiter::Gather(number)) => {
+                let gather = self.gathers.get_mut(&number).expect("it waits for its parts");
+                gather.missing -= 1;
+                match (&mut gather.answer, told) {
+                    (Ok(gathered), Ok(part)) => gathered.add(part),
+                    (answer @ Ok(_), Err(error)) => *answer = Err(error),
+                    (Err(_), _) => {}
+                }
+            }
+            None => unreachable!("a question is answered once"),
+        }
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, part: IndexReply) {
+        match (self, part) {
+            (Gathered::Listed { objects, more, .. }, IndexReply::Listed { objects: some, more: others }) => {
+                objects.extend(some);
+                *more |= others;
+            }
+            (Gathered::Held(all), IndexReply::Held { gone: some })
+            | (Gathered::Gone(all), IndexReply::Gone { versions: some }) => all.extend(some),
+            (gathered, part) => unreachable!("{gathered:?} was asked for, and {part:?} came"),
+        }
+    }
+
+    fn into_reply(self) -> IndexReply {
+        match self {
+            Gathered::Listed { mut objects, more, limit } => {
+                objects.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+                let more = more || objects.len() > limit;
+                objects.truncate(limit);
+                IndexReply::Listed { objects, more }
+            }
+            Gathered::Held(gone) => IndexReply::Held { gone },
+            Gathered::Gone(versions) => IndexReply::Gone { versions },
+        }
+    }
+}
+
+fn answer(fx: &mut Vec<IndexEffect>, (to, operation): Asker, result: Told) {
+    fx.push(IndexEffect::Send { to, message: Message::IndexDone { operation, result: Box::new(result) } });
+}
+
+/// Whether a stranger's request is one that may be carried out.
+fn check(request: &IndexRequest) -> Result<(), IndexError> {
+    let result = match request {
+        IndexRequest::Open { name } | IndexRequest::Look { name } | IndexRequest::Remove { name, .. } => {
+            name.check()
+        }
+        IndexRequest::Commit { manifest, .. } if manifest.len() > MANIFEST_MAX => {
+            Err(format!("a manifest of {} bytes is too long", manifest.len()))
+        }
+        IndexRequest::Commit { name, .. } => name.check(),
+        IndexRequest::List { bucket, .. } => check_bucket(bucket),
+        IndexRequest::Hold { versions } | IndexRequest::Gone { versions }
+            if versions.len() > VERSIONS_MAX =>
+        {
+            Err(format!("{} versions are too many at a time", versions.len()))
+        }
+        IndexRequest::Hold { .. } | IndexRequest::Gone { .. } | IndexRequest::Abandon { .. } => Ok(()),
+    };
+    result.map_err(IndexError::Invalid)
+}

@@ -1,0 +1,529 @@
+//! One shard of the index: the names that fall to it, and the versions that it gave out.
+//!
+//! A change of a name looks at the version that is visible and is then stored. Meanwhile other changes of that name wait, so that what was
+//! looked at still holds when it is stored. Nothing is told before it is on stable storage; what is read is there already.
+//!
+//! A version's life: *open* (it is being put; nobody sees it), *visible*, *past* (replaced or removed; whoever reads it may go on), gone. Ids are
+//! never used twice, so "gone" is final. A putter that slept until its version was not held open any more cannot make it visible.
+
+use super::held::Held;
+use super::keys::{self, Counts, HeldRecord};
+use super::log::Log;
+use super::{Page, Pair, Put, ReadToken, ShardEffect, StoreToken};
+use crate::rules::{Rules, SOUND};
+use base::{ObjectVersion, Time};
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use wire::{Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, Wire};
+
+/// Names an answer to whoever asked the shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Ticket(pub(super) u64);
+
+/// What a shard is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Ask {
+    Open { name: ObjectName },
+    Change { name: ObjectName, change: Change },
+    Look { name: ObjectName },
+    List { bucket: String, prefix: String, after: Option<String>, limit: u32 },
+    Hold { versions: Vec<ObjectVersion> },
+    Gone { versions: Vec<ObjectVersion> },
+    Abandon { version: ObjectVersion },
+}
+
+/// How a name changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    Commit { condition: Condition, info: ObjectInfo, manifest: Vec<u8> },
+    Remove { version: ObjectVersion },
+}
+
+pub(super) type Told = Result<IndexReply, IndexError>;
+
+/// What is read, and what for.
+#[derive(Debug)]
+enum Reading {
+    /// What a restart has to know.
+    Start,
+    Current {
+        ticket: Ticket,
+        name: ObjectName,
+        change: Change,
+    },
+    Look {
+        ticket: Ticket,
+        name: ObjectName,
+        times: u32,
+    },
+    Manifest {
+        ticket: Ticket,
+        name: ObjectName,
+        info: ObjectInfo,
+        times: u32,
+    },
+    List {
+        ticket: Ticket,
+        bucket: String,
+        limit: u32,
+    },
+    /// Whether these versions are visible; the others are gone, as those in `gone` are.
+    Visible {
+        ticket: Ticket,
+        versions: Vec<ObjectVersion>,
+        gone: Vec<ObjectVersion>,
+        holds: bool,
+    },
+}
+
+/// What follows once a change is stored.
+#[derive(Debug)]
+enum After {
+    Opened { ticket: Ticket, version: ObjectVersion },
+    Committed { ticket: Ticket, name: ObjectName, version: ObjectVersion, replaced: Option<ObjectVersion> },
+    Removed { ticket: Ticket, name: ObjectName, version: ObjectVersion },
+    Ended { ticket: Option<Ticket>, version: ObjectVersion },
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nobody has asked for anything yet.
+    Asleep,
+    /// It reads what it has to know; these wait.
+    Starting {
+        counts: Option<Counts>,
+        waiting: Vec<(Ticket, Ask)>,
+    },
+    Serving(Counts),
+}
+
+#[derive(Debug)]
+pub(super) struct Shard {
+    rules: &'static dyn Rules,
+    number: u16,
+    /// For a shard that is new.
+    drawn: u64,
+    hold: Duration,
+    state: State,
+    held: Held,
+    /// Names that are being changed, and what waits for that.
+    changing: BTreeMap<ObjectName, VecDeque<(Ticket, Change)>>,
+    reads: BTreeMap<ReadToken, Reading>,
+    last_read: u64,
+    log: Log<After>,
+    told: Vec<(Ticket, Told)>,
+    fx: Vec<ShardEffect>,
+}
+
+/// So many records are read at a time at the start.
+const PAGE: u32 = 1000;
+/// A version that was replaced, and is gone, while it was looked at is looked for again so often.
+const LOOKS_MAX: u32 = 5;
+
+impl Shard {
+    pub(super) fn new(number: u16, drawn: u64, hold: Duration) -> Shard {
+        Shard {
+            rules: SOUND,
+            number,
+            drawn,
+            hold,
+            state: State::Asleep,
+            held: Held::default(),
+            changing: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            last_read: 0,
+            log: Log::new(),
+            told: Vec::new(),
+            fx: Vec::new(),
+        }
+    }
+
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub(super) fn set_rules(&mut self, rules: &'static dyn Rules) {
+        self.rules = rules;
+    }
+
+    /// Answers that are due.
+    pub(super) fn take_told(&mut self) -> Vec<(Ticket, Told)> {
+        core::mem::take(&mut self.told)
+    }
+
+    pub(super) fn take_effects(&mut self) -> Vec<ShardEffect> {
+        core::mem::take(&mut self.fx)
+    }
+
+    pub(super) fn ask(&mut self, now: Time, ticket: Ticket, ask: Ask) {
+        match &mut self.state {
+            State::Serving(_) => self.carry_out(now, ticket, ask),
+            State::Starting { waiting, .. } => waiting.push((ticket, ask)),
+            State::Asleep => {
+                self.state = State::Starting { counts: None, waiting: vec![(ticket, ask)] };
+                let pages = vec![keys::only(keys::COUNTS.to_vec()), keys::page_of_held(None, PAGE)];
+                self.read(pages, Reading::Start);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, now: Time, ticket: Ticket, ask: Ask) {
+        match ask {
+            Ask::Open { .. } | Ask::Change { .. } | Ask::Abandon { .. } if self.log.failure().is_some() => {
+                let why = self.log.failure().unwrap_or_default().to_owned();
+                self.tell(ticket, Err(IndexError::Storage(why)));
+            }
+            Ask::Open { name } => self.open(now, ticket, name),
+            Ask::Change { name, change } => self.change(ticket, name, change),
+            Ask::Abandon { version } => {
+                if self.held.abandon(version) {
+                    let puts = [(keys::held(version), None)];
+                    self.log.put(puts, After::Ended { ticket: Some(ticket), version });
+                } else {
+                    self.tell(ticket, Ok(IndexReply::Abandoned));
+                }
+            }
+            Ask::Look { name } => self.look(ticket, name, 1),
+            Ask::List { bucket, prefix, after, limit } => {
+                let page = keys::page_of_names(&bucket, &prefix, after.as_deref(), limit);
+                self.read(vec![page], Reading::List { ticket, bucket, limit });
+            }
+            Ask::Hold { versions } => {
+                let until = now + self.hold;
+                let (mut gone, mut unknown) = (Vec::new(), Vec::new());
+                for version in versions {
+                    match self.held.renew(version, until) {
+                        Some(true) => {}
+                        Some(false) => gone.push(version),
+                        None if self.gave(version) => unknown.push(version),
+                        None => gone.push(version),
+                    }
+                }
+                self.look_whether_visible(ticket, unknown, gone, true);
+            }
+            Ask::Gone { versions } => {
+                // What another index gave out is not for this one to judge.
+                let unknown = |version: &ObjectVersion| self.gave(*version) && !self.held.knows(*version);
+                let versions = versions.into_iter().filter(unknown).collect();
+                self.look_whether_visible(ticket, versions, Vec::new(), false);
+            }
+        }
+    }
+
+    fn gave(&self, version: ObjectVersion) -> bool {
+        matches!(&self.state, State::Serving(counts) if counts.gave(self.number, version))
+    }
+
+    fn tell(&mut self, ticket: Ticket, told: Told) {
+        self.told.push((ticket, told));
+    }
+
+    fn read(&mut self, pages: Vec<Page>, what: Reading) {
+        self.last_read += 1;
+        let token = ReadToken(self.last_read);
+        self.reads.insert(token, what);
+        self.fx.push(ShardEffect::Read { token, pages });
+    }
+
+    fn look_whether_visible(
+        &mut self,
+        ticket: Ticket,
+        versions: Vec<ObjectVersion>,
+        gone: Vec<ObjectVersion>,
+        holds: bool,
+    ) {
+        if versions.is_empty() {
+            return self.tell_gone(ticket, gone, holds);
+        }
+        let pages = versions.iter().map(|version| keys::only(keys::manifest(*version))).collect();
+        self.read(pages, Reading::Visible { ticket, versions, gone, holds });
+    }
+
+    fn tell_gone(&mut self, ticket: Ticket, gone: Vec<ObjectVersion>, holds: bool) {
+        let reply = if holds { IndexReply::Held { gone } } else { IndexReply::Gone { versions: gone } };
+        self.tell(ticket, Ok(reply));
+    }
+
+    fn look(&mut self, ticket: Ticket, name: ObjectName, times: u32) {
+        if times > LOOKS_MAX {
+            let why = format!("the record of {name} names a version that is not there");
+            return self.tell(ticket, Err(IndexError::Storage(why)));
+        }
+        self.read(vec![keys::only(keys::name(&name))], Reading::Look { ticket, name, times });
+    }
+
+    /// A version was visible a moment ago. From now on it is held, so that its manifest is there when it is read.
+    fn look_at(&mut self, now: Time, ticket: Ticket, name: ObjectName, info: ObjectInfo, times: u32) {
+        match self.held.renew(info.version, now + self.hold) {
+            Some(false) => self.look(ticket, name, times + 1),
+            // One that is visible is held when it is replaced.
+            Some(true) | None => {
+                let page = keys::only(keys::manifest(info.version));
+                self.read(vec![page], Reading::Manifest { ticket, name, info, times });
+            }
+        }
+    }
+
+    // ---- changes ----
+
+    fn open(&mut self, now: Time, ticket: Ticket, name: ObjectName) {
+        let State::Serving(counts) = &mut self.state else { return };
+        let version = counts.take(self.number);
+        let puts = [
+            (keys::COUNTS.to_vec(), Some(counts.to_bytes())),
+            (keys::held(version), Some(HeldRecord::Open { name: name.clone() }.to_bytes())),
+        ];
+        self.held.open(version, name, now + self.hold);
+        self.log.put(puts, After::Opened { ticket, version });
+    }
+
+    fn change(&mut self, ticket: Ticket, name: ObjectName, change: Change) {
+        if let Some(waiting) = self.changing.get_mut(&name) {
+            return waiting.push_back((ticket, change));
+        }
+        self.changing.insert(name.clone(), VecDeque::new());
+        self.read(vec![keys::only(keys::name(&name))], Reading::Current { ticket, name, change });
+    }
+
+    /// The change of a name has ended: the next one begins.
+    fn changed(&mut self, name: ObjectName) {
+        let waiting = self.changing.remove(&name).unwrap_or_default();
+        let mut waiting = waiting.into_iter();
+        if let Some((ticket, change)) = waiting.next() {
+            self.change(ticket, name.clone(), change);
+            self.changing.entry(name).or_default().extend(waiting);
+        }
+    }
+
+    fn on_current(&mut self, ticket: Ticket, name: ObjectName, change: Change, current: Option<ObjectInfo>) {
+        let current = current.map(|info| info.version);
+        let told = match change {
+            Change::Commit { info, .. } if current == Some(info.version) => Ok(IndexReply::Committed),
+            // It was asked for again, and another version has replaced it since.
+            Change::Commit { info, .. } if self.held.was_visible(info.version) => Ok(IndexReply::Committed),
+            Change::Commit { info, .. } if !self.rules.commits(self.held.is_open(info.version, &name)) => {
+                Err(IndexError::Expired)
+            }
+            Change::Commit { condition, .. } if !self.rules.replaces(condition.holds(current)) => {
+                Err(IndexError::NotAsExpected)
+            }
+            Change::Commit { info, manifest, .. } => {
+                return self.commit(ticket, name, (info, manifest), current);
+            }
+            Change::Remove { version } if current == Some(version) => {
+                return self.remove(ticket, name, version);
+            }
+            // It was there when it was asked for, and was replaced: that it was removed before is as good.
+            Change::Remove { .. } => Ok(IndexReply::Removed),
+        };
+        self.tell(ticket, told);
+        self.changed(name);
+    }
+
+    fn commit(
+        &mut self,
+        ticket: Ticket,
+        name: ObjectName,
+        (info, manifest): (ObjectInfo, Vec<u8>),
+        replaced: Option<ObjectVersion>,
+    ) {
+        let version = info.version;
+        self.held.commit(version);
+        let puts = [
+            (keys::name(&name), Some(info.to_bytes())),
+            (keys::manifest(version), Some(manifest)),
+            (keys::held(version), None),
+        ];
+        let past = replaced.map(|old| (keys::held(old), Some(HeldRecord::Past.to_bytes())));
+        self.log.put(puts.into_iter().chain(past), After::Committed { ticket, name, version, replaced });
+    }
+
+    fn remove(&mut self, ticket: Ticket, name: ObjectName, version: ObjectVersion) {
+        let puts: [Put; 2] =
+            [(keys::name(&name), None), (keys::held(version), Some(HeldRecord::Past.to_bytes()))];
+        self.log.put(puts, After::Removed { ticket, name, version });
+    }
+
+    // ---- what comes back ----
+
+    pub(super) fn on_read(&mut self, now: Time, token: ReadToken, result: Result<Vec<Vec<Pair>>, String>) {
+        let Some(reading) = self.reads.remove(&token) else { return };
+        let pages = match result {
+            Ok(pages) => pages,
+            Err(why) => return self.fail(reading, why),
+        };
+        if let Err((reading, why)) = self.take_in(now, reading, pages) {
+            self.fail(reading, format!("a record of the index is corrupt: {why}"));
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        now: Time,
+        reading: Reading,
+        pages: Vec<Vec<Pair>>,
+    ) -> Result<(), (Reading, DecodeError)> {
+        let first =
+            |pages: &[Vec<Pair>]| pages.first().and_then(|page| page.first()).map(|(_, value)| value.clone());
+        match reading {
+            Reading::Start => self.on_start(now, &pages).map_err(|why| (Reading::Start, why))?,
+            Reading::Current { ticket, name, change } => {
+                match first(&pages).map(|value| ObjectInfo::from_bytes(&value)).transpose() {
+                    Ok(current) => self.on_current(ticket, name, change, current),
+                    Err(why) => return Err((Reading::Current { ticket, name, change }, why)),
+                }
+            }
+            Reading::Look { ticket, name, times } => match first(&pages) {
+                None => self.tell(ticket, Err(IndexError::NoObject)),
+                Some(value) => match ObjectInfo::from_bytes(&value) {
+                    Ok(info) => self.look_at(now, ticket, name, info, times),
+                    Err(why) => return Err((Reading::Look { ticket, name, times }, why)),
+                },
+            },
+            Reading::Manifest { ticket, name, info, times } => match first(&pages) {
+                // It was replaced since, and its time is over.
+                None => self.look(ticket, name, times + 1),
+                Some(manifest) => {
+                    let held_ns = self.hold.as_nanos() as u64;
+                    self.tell(ticket, Ok(IndexReply::Found { info, manifest, held_ns }));
+                }
+            },
+            Reading::List { ticket, bucket, limit } => {
+                let page = pages.into_iter().next().unwrap_or_default();
+                let more = page.len() >= limit as usize;
+                let object = |(key, value): &Pair| {
+                    Ok((keys::key_of_name(&bucket, key)?, ObjectInfo::from_bytes(value)?))
+                };
+                match page.iter().map(object).collect() {
+                    Ok(objects) => self.tell(ticket, Ok(IndexReply::Listed { objects, more })),
+                    Err(why) => return Err((Reading::List { ticket, bucket, limit }, why)),
+                }
+            }
+            Reading::Visible { ticket, versions, mut gone, holds } => {
+                let missing = versions.into_iter().zip(&pages).filter(|(_, page)| page.is_empty());
+                gone.extend(missing.map(|(version, _)| version));
+                self.tell_gone(ticket, gone, holds);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_start(&mut self, now: Time, pages: &[Vec<Pair>]) -> Result<(), DecodeError> {
+        let State::Starting { counts, waiting } = &mut self.state else { return Ok(()) };
+        let held = pages.last().map(Vec::as_slice).unwrap_or_default();
+        if let [of_counts, _] = pages {
+            let stored = of_counts.first().map(|(_, value)| Counts::from_bytes(value)).transpose()?;
+            *counts = Some(stored.unwrap_or_else(|| Counts::new(self.drawn)));
+        }
+        let until = now + self.hold;
+        for pair in held {
+            match keys::read_held(pair)? {
+                (version, HeldRecord::Open { name }) => self.held.open(version, name, until),
+                (version, HeldRecord::Past) => self.held.leave(version, until),
+            }
+        }
+        match (held.last(), *counts) {
+            (Some((last, _)), _) if held.len() >= PAGE as usize => {
+                self.read(vec![keys::page_of_held(Some(last), PAGE)], Reading::Start);
+            }
+            (_, Some(counts)) => {
+                let waiting = core::mem::take(waiting);
+                self.state = State::Serving(counts);
+                waiting.into_iter().for_each(|(ticket, ask)| self.carry_out(now, ticket, ask));
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    /// What was to be read cannot be.
+    fn fail(&mut self, reading: Reading, why: String) {
+        let error = || Err(IndexError::Storage(why.clone()));
+        match reading {
+            Reading::Start => {
+                if let State::Starting { waiting, .. } = core::mem::replace(&mut self.state, State::Asleep) {
+                    self.held = Held::default();
+                    waiting.into_iter().for_each(|(ticket, _)| self.told.push((ticket, error())));
+                }
+            }
+            Reading::Current { ticket, name, .. } => {
+                self.tell(ticket, error());
+                self.changed(name);
+            }
+            Reading::Look { ticket, .. }
+            | Reading::Manifest { ticket, .. }
+            | Reading::List { ticket, .. }
+            | Reading::Visible { ticket, .. } => self.tell(ticket, error()),
+        }
+    }
+
+    pub(super) fn on_stored(&mut self, now: Time, token: StoreToken, result: Result<(), String>) {
+        let until = now + self.hold;
+        for after in self.log.on_stored(now, token, result) {
+            match after {
+                After::Opened { ticket, version } => {
+                    self.held.renew(version, until);
+                    let held_ns = self.hold.as_nanos() as u64;
+                    self.tell(ticket, Ok(IndexReply::Opened { version, held_ns }));
+                }
+                After::Committed { ticket, name, version, replaced } => {
+                    self.held.forget(version);
+                    replaced.into_iter().for_each(|old| self.held.leave(old, until));
+                    self.tell(ticket, Ok(IndexReply::Committed));
+                    self.changed(name);
+                }
+                After::Removed { ticket, name, version } => {
+                    self.held.leave(version, until);
+                    self.tell(ticket, Ok(IndexReply::Removed));
+                    self.changed(name);
+                }
+                After::Ended { ticket, version } => {
+                    self.held.forget(version);
+                    ticket.into_iter().for_each(|ticket| self.told.push((ticket, Ok(IndexReply::Abandoned))));
+                }
+            }
+        }
+    }
+
+    pub(super) fn wake(&mut self, now: Time) {
+        if let Some((token, puts)) = self.log.take_again(now) {
+            self.fx.push(ShardEffect::Store { token, puts });
+        }
+        for over in self.held.take_due(now) {
+            let manifest = over.was_visible.then(|| (keys::manifest(over.version), None));
+            let puts = core::iter::once((keys::held(over.version), None)).chain(manifest);
+            self.log.put(puts, After::Ended { ticket: None, version: over.version });
+        }
+    }
+
+    /// What came in one batch is stored in one.
+    pub(super) fn settle(&mut self) {
+        if let Some((token, puts)) = self.log.take() {
+            self.fx.push(ShardEffect::Store { token, puts });
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Serving(_) => self.held.deadline().into_iter().chain(self.log.deadline()).min(),
+            State::Asleep | State::Starting { .. } => None,
+        }
+    }
+
+    pub(super) fn check(&self) {
+        self.held.check();
+    }
+}
+
+/// Whether it holds where `current` is visible.
+trait Holds {
+    fn holds(&self, current: Option<ObjectVersion>) -> bool;
+}
+
+impl Holds for Condition {
+    fn holds(&self, current: Option<ObjectVersion>) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::Absent => current.is_none(),
+            Condition::Is(version) => current == Some(*version),
+        }
+    }
+}

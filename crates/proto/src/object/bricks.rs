@@ -1,0 +1,79 @@
+//! The bricks, as the directory last said: where they are reached, and which of them take fragments of new versions.
+
+use base::{BrickId, NodeId, Time};
+use core::time::Duration;
+use wire::{BrickPlace, Message};
+
+/// What the directory said is old after this time.
+const FRESH: Duration = Duration::from_secs(5);
+/// A question that was not answered is asked again after this time.
+const AGAIN: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Default)]
+pub(super) struct Bricks {
+    places: Vec<BrickPlace>,
+    /// When the directory said so.
+    since: Option<Time>,
+    /// When it is asked again.
+    again: Option<Time>,
+    operation: u64,
+}
+
+impl Bricks {
+    /// Whether what is known is of now; where it is not, the directory is asked.
+    pub(super) fn are_fresh(&mut self, now: Time) -> bool {
+        let fresh = self.since.is_some_and(|since| now.since(since) < FRESH);
+        if !fresh && self.again.is_none() {
+            self.again = Some(now);
+        }
+        fresh
+    }
+
+    /// Whether the directory has ever said which there are.
+    pub(super) fn are_known(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Those that take fragments of new versions.
+    pub(super) fn that_take_more(&self) -> Vec<BrickId> {
+        self.places.iter().filter(|place| place.takes_more).map(|place| place.brick).collect()
+    }
+
+    /// The directory says which there are. Those that are reached somewhere else than before.
+    pub(super) fn on_bricks(
+        &mut self,
+        now: Time,
+        operation: u64,
+        places: Vec<BrickPlace>,
+    ) -> Vec<(NodeId, String)> {
+        if operation != self.operation {
+            return Vec::new();
+        }
+        let is_known = |place: &BrickPlace| {
+            self.places.iter().any(|known| (known.brick, &known.address) == (place.brick, &place.address))
+        };
+        let moved = places.iter().filter(|place| !is_known(place));
+        let moved = moved.map(|place| (NodeId::Brick(place.brick), place.address.clone())).collect();
+        (self.places, self.since, self.again) = (places, Some(now), None);
+        moved
+    }
+
+    /// The directory can be reached again: it is asked at once, if it is to be asked.
+    pub(super) fn on_up(&mut self, now: Time) {
+        self.again = self.again.map(|_| now);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.again
+    }
+
+    /// The question, where it is due.
+    pub(super) fn wake(&mut self, now: Time) -> Option<Message> {
+        if self.again.is_none_or(|again| again > now) {
+            return None;
+        }
+        self.again = Some(now + AGAIN);
+        self.operation += 1;
+        Some(Message::GetBricks { operation: self.operation })
+    }
+}

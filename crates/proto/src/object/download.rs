@@ -1,0 +1,250 @@
+//! An object comes back: the version that is visible when it begins, segment by segment, as fast as somebody takes them.
+
+use super::TransferId;
+use super::access::AccessStrategy;
+use super::get::{Get, GetError};
+use super::manifest::{Manifest, SegmentRecord};
+use super::objects::{ObjectError, ObjectNews, Step};
+use super::questions::Answer;
+use base::{Checksum, Payload, Time, checksum_append};
+use core::ops::Range;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use wire::{IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
+
+/// Segments that are read ahead of whoever takes them.
+const AHEAD_MAX: usize = 2;
+/// Fragments that are asked for at a brick at a time.
+const WINDOW: usize = 4;
+
+/// An object that is to be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WantedObject {
+    pub name: ObjectName,
+    /// Bytes from where, and how many at most; all where it is none.
+    pub range: Option<(u64, u64)>,
+    pub service: Service,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Which version is visible is being asked.
+    Looking,
+    Reading(Reading),
+}
+
+#[derive(Debug)]
+pub(super) struct Downloading {
+    wanted: WantedObject,
+    stage: Stage,
+    /// Segments that somebody waits for.
+    credit: usize,
+    /// Whether it began anew because its version was gone.
+    has_begun_anew: bool,
+    /// Whether somebody was told which version it is.
+    is_told: bool,
+}
+
+#[derive(Debug)]
+struct Reading {
+    info: ObjectInfo,
+    held: Duration,
+    renew: Time,
+    /// What is still to be asked for: segments, and what is wanted of each.
+    to_come: VecDeque<(u32, SegmentRecord, Range<usize>)>,
+    under_way: BTreeMap<TransferId, (u32, Range<usize>)>,
+    /// Has come before those before it, or before it is wanted.
+    ready: BTreeMap<u32, Payload>,
+    /// The next segment to be handed over, and what follows the last one.
+    next: u32,
+    end: u32,
+    /// Of all that was handed over; for a part of an object it says nothing.
+    checksum: Checksum,
+    is_whole: bool,
+}
+
+impl Downloading {
+    pub(super) fn begin(step: &mut Step<'_>, wanted: WantedObject) -> Downloading {
+        step.bricks.are_fresh(step.now);
+        step.ask(IndexRequest::Look { name: wanted.name.clone() });
+        Downloading { wanted, stage: Stage::Looking, credit: 0, has_begun_anew: false, is_told: false }
+    }
+
+    /// One more segment is wanted.
+    pub(super) fn on_more(mut self, step: &mut Step<'_>) -> Option<Downloading> {
+        self.credit += 1;
+        self.go_on(step)
+    }
+
+    pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Downloading> {
+        match (&mut self.stage, answer) {
+            (Stage::Looking, Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns }))) => {
+                let held = Duration::from_nanos(held_ns);
+                match Reading::new(info, &manifest, self.wanted.range) {
+                    Ok(reading) => {
+                        let renew = step.now + held / 3;
+                        self.stage = Stage::Reading(Reading { held, renew, ..reading });
+                    }
+                    Err(error) => return end(step, Err(error)),
+                }
+            }
+            (Stage::Looking, Answer::Told(Err(error))) => return end(step, Err(ObjectError::Index(error))),
+            (Stage::Looking, Answer::Silence) => return end(step, Err(ObjectError::NoAnswer)),
+            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Held { gone }))) => {
+                if gone.contains(&reading.info.version) {
+                    return end(step, Err(ObjectError::Index(IndexError::Expired)));
+                }
+            }
+            // It is asked again in a while.
+            (Stage::Reading(_), Answer::Silence | Answer::Told(Err(_))) => {}
+            (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
+        }
+        self.go_on(step)
+    }
+
+    /// A segment has come, or cannot be read.
+    pub(super) fn on_segment(
+        mut self,
+        step: &mut Step<'_>,
+        transfer: TransferId,
+        result: Result<Vec<Payload>, GetError>,
+    ) -> Option<Downloading> {
+        let Stage::Reading(reading) = &mut self.stage else { return Some(self) };
+        let (number, range) = reading.under_way.remove(&transfer).expect("a segment of this object");
+        match result {
+            Ok(blocks) => {
+                let mut content = Payload::new();
+                blocks.iter().for_each(|block| content.append(block));
+                reading.ready.insert(number, content.slice(range.start, range.len()));
+                self.go_on(step)
+            }
+            // The version may have been replaced, and be gone.
+            Err(_) if !self.is_told && !self.has_begun_anew => {
+                step.forget(core::mem::take(&mut reading.under_way).into_keys());
+                step.call_off_questions();
+                step.ask(IndexRequest::Look { name: self.wanted.name.clone() });
+                (self.stage, self.has_begun_anew) = (Stage::Looking, true);
+                Some(self)
+            }
+            Err(error) => {
+                step.forget(core::mem::take(&mut reading.under_way).into_keys());
+                end(step, Err(ObjectError::Get { segment: number, error }))
+            }
+        }
+    }
+
+    pub(super) fn wake(mut self, step: &mut Step<'_>) -> Option<Downloading> {
+        if let Stage::Reading(reading) = &mut self.stage
+            && reading.renew <= step.now
+        {
+            reading.renew = step.now + reading.held / 3;
+            let versions = vec![reading.info.version];
+            step.ask(IndexRequest::Hold { versions });
+        }
+        self.go_on(step)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        match &self.stage {
+            Stage::Reading(reading) => Some(reading.renew),
+            Stage::Looking => None,
+        }
+    }
+
+    /// Nobody wants it any more.
+    pub(super) fn call_off(self, step: &mut Step<'_>) -> Option<Downloading> {
+        if let Stage::Reading(mut reading) = self.stage {
+            step.forget(core::mem::take(&mut reading.under_way).into_keys());
+        }
+        step.call_off_questions();
+        end(step, Err(ObjectError::CalledOff))
+    }
+
+    fn go_on(mut self, step: &mut Step<'_>) -> Option<Downloading> {
+        let Stage::Reading(reading) = &mut self.stage else { return Some(self) };
+        let has_first = reading.next == reading.end || reading.ready.contains_key(&reading.next);
+        if has_first && !core::mem::replace(&mut self.is_told, true) {
+            step.tell(ObjectNews::Begun(reading.info));
+        }
+        while self.credit > 0
+            && let Some(content) = reading.ready.remove(&reading.next)
+        {
+            self.credit -= 1;
+            reading.next += 1;
+            reading.checksum =
+                content.parts().iter().fold(reading.checksum, |sum, part| checksum_append(sum, part));
+            step.tell(ObjectNews::Content(content));
+        }
+        if reading.next == reading.end {
+            let is_intact = !reading.is_whole || reading.checksum == reading.info.checksum;
+            let result = if is_intact { Ok(()) } else { Err(ObjectError::Corrupt) };
+            return end(step, result);
+        }
+        if !step.bricks.are_known() {
+            return Some(self);
+        }
+        while reading.under_way.len() + reading.ready.len() < AHEAD_MAX
+            && let Some((number, record, range)) = reading.to_come.pop_front()
+        {
+            let get = Get {
+                version: reading.info.version,
+                segment: number,
+                coding: record.coding,
+                symbol_blocks: record.symbol_blocks,
+                places: record.places,
+                strategy: AccessStrategy::Paced { window: WINDOW },
+                service: self.wanted.service,
+            };
+            let transfer = step.get(get);
+            reading.under_way.insert(transfer, (number, range));
+        }
+        Some(self)
+    }
+}
+
+impl Reading {
+    fn new(info: ObjectInfo, manifest: &[u8], range: Option<(u64, u64)>) -> Result<Reading, ObjectError> {
+        let manifest = Manifest::read(manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
+        let total: u64 = manifest.segments.iter().map(|segment| u64::from(segment.bytes)).sum();
+        if total != info.bytes {
+            return Err(ObjectError::Manifest(format!(
+                "its segments have {total} bytes, and it has {}",
+                info.bytes
+            )));
+        }
+        let wanted = match range {
+            None => 0..total,
+            Some((from, _)) if from >= total => return Err(ObjectError::OutOfRange { bytes: total }),
+            Some((from, bytes)) => from..from.saturating_add(bytes).min(total),
+        };
+        let (mut to_come, mut at) = (VecDeque::new(), 0);
+        for (number, segment) in (0..).zip(manifest.segments) {
+            let bytes = u64::from(segment.bytes);
+            let (from, to) = (wanted.start.clamp(at, at + bytes), wanted.end.clamp(at, at + bytes));
+            if from < to {
+                let part = (from - at) as usize..(to - at) as usize;
+                to_come.push_back((number, segment, part));
+            }
+            at += bytes;
+        }
+        let next = to_come.front().map_or(0, |(number, ..)| *number);
+        let end = next + to_come.len() as u32;
+        Ok(Reading {
+            info,
+            held: Duration::ZERO,
+            renew: Time::MAX,
+            to_come,
+            under_way: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            next,
+            end,
+            checksum: 0,
+            is_whole: wanted == (0..total),
+        })
+    }
+}
+
+fn end(step: &mut Step<'_>, result: Result<(), ObjectError>) -> Option<Downloading> {
+    step.tell(ObjectNews::Got(result));
+    None
+}

@@ -1,0 +1,105 @@
+//! How an object is cut into segments, and where they are.
+
+use super::access::Place;
+use super::coding::{Coding, enough};
+use base::BLOCK;
+use wire::{Wire, wire_enum, wire_struct};
+
+/// A segment has at most so many bytes: what is put or read is in memory a segment at a time.
+pub const SEGMENT_BYTES: usize = 32 << 20;
+/// Up to this size a segment is kept in copies: a code would cut it into pieces that cost a disk more than they save.
+const COPIES_MAX_BYTES: usize = 512 << 10;
+/// Larger segments have so many blocks at least, so that what is kept beyond them is a small part, and so many at most.
+const BLOCKS: core::ops::RangeInclusive<usize> = 16..=64;
+/// What a disk gives to a fragment at a time.
+const SLOT_BYTES: usize = 64 << 10;
+
+/// Where an object is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Manifest {
+    pub segments: Vec<SegmentRecord>,
+}
+
+/// Where a segment is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentRecord {
+    pub bytes: u32,
+    pub coding: Coding,
+    /// Blocks of 4 KiB in each symbol.
+    pub symbol_blocks: u32,
+    /// Who has which symbol.
+    pub places: Vec<Place>,
+}
+
+wire_struct!(Manifest { segments });
+wire_struct!(SegmentRecord { bytes, coding, symbol_blocks, places });
+wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed } });
+
+/// How a segment is to be kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    pub(super) coding: Coding,
+    pub(super) symbol_blocks: u32,
+    pub(super) symbols: u32,
+}
+
+impl Plan {
+    /// Of so many bytes, on so many bricks, of which any `losses` may be lost, and as many silent while it is put. There have to be more
+    /// than twice as many bricks as may be lost.
+    pub(super) fn new(bytes: usize, bricks: usize, losses: u32) -> Plan {
+        assert!(bricks > 2 * losses as usize && bytes > 0, "too few bricks for a plan");
+        if bytes <= COPIES_MAX_BYTES {
+            let symbol_blocks = bytes.div_ceil(BLOCK) as u32;
+            return Plan { coding: Coding::Copies { blocks: 1 }, symbol_blocks, symbols: losses + 1 };
+        }
+        let wanted = bytes.div_ceil(COPIES_MAX_BYTES).clamp(*BLOCKS.start(), *BLOCKS.end());
+        let symbol_bytes = bytes.div_ceil(wanted).next_multiple_of(SLOT_BYTES);
+        let blocks = bytes.div_ceil(symbol_bytes) as u32;
+        let (all, losses) = (bricks as u32, losses);
+        // Without the share of those that may be lost the others have enough; and those that are not silent take all of it.
+        let symbols = (enough(blocks) * (all - losses)).div_ceil(all - 2 * losses) + losses;
+        let coding = Coding::precoded(blocks);
+        Plan { coding, symbol_blocks: (symbol_bytes / BLOCK) as u32, symbols }
+    }
+}
+
+impl Manifest {
+    /// From the bytes that the index keeps.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn read(bytes: &[u8]) -> Result<Manifest, wire::DecodeError> {
+        Manifest::from_bytes(bytes)
+    }
+
+    /// How many bytes its fragments take on all bricks together.
+    pub fn stored_bytes(&self) -> u64 {
+        let of = |segment: &SegmentRecord| segment.places.len() as u64 * u64::from(segment.symbol_blocks);
+        self.segments.iter().map(of).sum::<u64>() * BLOCK as u64
+    }
+
+    /// On how many bricks it has fragments.
+    pub fn bricks(&self) -> usize {
+        let places = self.segments.iter().flat_map(|segment| &segment.places);
+        places.map(|(_, brick)| *brick).collect::<std::collections::BTreeSet<_>>().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_holds_its_bytes_and_costs_little_where_there_are_many_bricks() {
+        for bytes in [1, 4096, COPIES_MAX_BYTES, COPIES_MAX_BYTES + 1, 1 << 20, 3_000_001, SEGMENT_BYTES] {
+            for (bricks, losses) in [(1, 0), (3, 1), (8, 1), (8, 2), (30, 2)] {
+                let plan = Plan::new(bytes, bricks, losses);
+                let room = plan.coding.blocks() as usize * plan.symbol_blocks as usize * BLOCK;
+                assert!(room >= bytes && room - bytes < room / 8 + SLOT_BYTES, "{bytes}: {plan:?}");
+                assert!(plan.symbol_blocks <= wire::FragmentId::BLOCKS_MAX);
+            }
+        }
+        let plan = Plan::new(SEGMENT_BYTES, 8, 1);
+        assert!((plan.coding.blocks(), plan.symbols) == (64, 82), "{plan:?}");
+    }
+}

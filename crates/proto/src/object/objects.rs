@@ -1,0 +1,489 @@
+//! Objects by name, as whoever puts and reads them has them: [`Objects`] takes wishes, and tells what comes of each.
+//!
+//! A put's content comes a segment at a time, when [`ObjectNews::WantsContent`] asks for it; a get's goes out a segment at a time, for each
+//! [`ObjectWish::More`]. So memory is bounded by the size of a segment, whatever an object's is.
+
+use super::access::Place;
+use super::bricks::Bricks;
+use super::download::{Downloading, WantedObject};
+use super::get::{Get, GetError};
+use super::manifest::Manifest;
+use super::put::{Put, PutError};
+use super::questions::{Answer, Questions};
+use super::upload::{NewObject, Uploading};
+use super::{TransferEffect, TransferId, Transfers};
+use base::{BrickId, NodeId, Payload, Time};
+use code::{Computation, Computed};
+use std::collections::BTreeMap;
+use thiserror::Error;
+use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName, Packet};
+
+/// What somebody wants of objects. It names its wish by a tag, which it does not use for another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectWish {
+    Put(NewObject),
+    /// The next segment of what is being put.
+    Content {
+        content: Payload,
+        is_last: bool,
+    },
+    Get(WantedObject),
+    /// One more segment of what is being read.
+    More,
+    /// What is known of an object, and where it is.
+    Look {
+        name: ObjectName,
+    },
+    Remove {
+        name: ObjectName,
+    },
+    List {
+        bucket: String,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    },
+    /// Nobody wants it any more.
+    CallOff,
+}
+
+/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Begun`] and [`ObjectNews::Content`] end it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectNews {
+    /// There is room for another segment.
+    WantsContent,
+    Put(Result<ObjectInfo, ObjectError>),
+    /// The version that is read.
+    Begun(ObjectInfo),
+    /// The next part of it.
+    Content(Payload),
+    Got(Result<(), ObjectError>),
+    Looked(Result<(ObjectInfo, Manifest), ObjectError>),
+    Removed(Result<(), ObjectError>),
+    /// Names and what they stand for; whether others follow.
+    Listed(Result<(Vec<(String, ObjectInfo)>, bool), ObjectError>),
+}
+
+/// Why a wish is not fulfilled.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ObjectError {
+    #[error("{0}")]
+    Index(IndexError),
+    #[error("the directory does not answer")]
+    NoAnswer,
+    #[error("the directory does not answer: the object may have been put or not")]
+    InDoubt,
+    #[error(
+        "{bricks} bricks take objects, which is too few to survive the loss of {losses}: {} are needed",
+        2 * losses + 1
+    )]
+    TooFewBricks { bricks: usize, losses: u32 },
+    #[error("{0}")]
+    Put(PutError),
+    #[error("segment {segment} cannot be read: {error}")]
+    Get { segment: u32, error: GetError },
+    #[error("the record of the object is damaged: {0}")]
+    Manifest(String),
+    #[error("the range begins behind the end of the object, which has {bytes} bytes")]
+    OutOfRange { bytes: u64 },
+    #[error("what was read is not what was put: the checksum differs")]
+    Corrupt,
+    #[error("the object is too large")]
+    TooLarge,
+    #[error("content came that was not asked for")]
+    OutOfTurn,
+    #[error("nobody wants it any more")]
+    CalledOff,
+}
+
+/// What is asked for, and told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectEffect {
+    /// Send this; it may get lost.
+    Send {
+        to: NodeId,
+        packet: Packet,
+    },
+    /// This is where a peer is reached.
+    Address {
+        node: NodeId,
+        address: String,
+    },
+    /// Answered by [`Objects::on_computed`], always.
+    Compute {
+        transfer: TransferId,
+        computation: Computation,
+    },
+    News {
+        tag: u64,
+        news: ObjectNews,
+    },
+    /// A segment was put that was asked for alone.
+    Put {
+        tag: u64,
+        result: Result<Vec<Place>, PutError>,
+    },
+    /// A segment was read that was asked for alone.
+    Got {
+        tag: u64,
+        result: Result<Vec<Payload>, GetError>,
+    },
+}
+
+/// All objects that a process puts and reads.
+#[derive(Debug, Default)]
+pub struct Objects {
+    transfers: Transfers,
+    owners: BTreeMap<TransferId, Owner>,
+    questions: Questions,
+    bricks: Bricks,
+    work: BTreeMap<u64, Work>,
+    transfer_fx: Vec<TransferEffect>,
+    news: Vec<(u64, ObjectNews)>,
+}
+
+/// Whose segment it is.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    /// Of nobody's object: whoever has this tag.
+    Segment(u64),
+    /// Of what is put or read under this tag.
+    Object(u64),
+}
+
+#[derive(Debug)]
+enum Work {
+    Put(Box<Uploading>),
+    Get(Box<Downloading>),
+    Look,
+    Remove(Removing),
+    List,
+}
+
+/// A version is looked up and then removed: the one that was there, whatever comes after it.
+#[derive(Debug)]
+enum Removing {
+    Looking(ObjectName),
+    Asked,
+}
+
+/// What a step of a put or get may do beside its own fields.
+pub(super) struct Step<'a> {
+    pub(super) now: Time,
+    tag: u64,
+    pub(super) bricks: &'a mut Bricks,
+    transfers: &'a mut Transfers,
+    owners: &'a mut BTreeMap<TransferId, Owner>,
+    questions: &'a mut Questions,
+    transfer_fx: &'a mut Vec<TransferEffect>,
+    news: &'a mut Vec<(u64, ObjectNews)>,
+}
+
+impl Step<'_> {
+    pub(super) fn ask(&mut self, request: IndexRequest) {
+        self.questions.ask(self.now, self.tag, request);
+    }
+
+    pub(super) fn call_off_questions(&mut self) {
+        self.questions.call_off(self.tag);
+    }
+
+    pub(super) fn tell(&mut self, news: ObjectNews) {
+        self.news.push((self.tag, news));
+    }
+
+    pub(super) fn put(&mut self, put: Put) -> TransferId {
+        let transfer = self.transfers.put(self.now, put, self.transfer_fx);
+        self.owners.insert(transfer, Owner::Object(self.tag));
+        transfer
+    }
+
+    pub(super) fn get(&mut self, get: Get) -> TransferId {
+        let transfer = self.transfers.get(self.now, get, self.transfer_fx);
+        self.owners.insert(transfer, Owner::Object(self.tag));
+        transfer
+    }
+
+    /// Segments that are not wanted any more.
+    pub(super) fn forget(&mut self, transfers: impl IntoIterator<Item = TransferId>) {
+        for transfer in transfers {
+            self.owners.remove(&transfer);
+            self.transfers.call_off(self.now, transfer, self.transfer_fx);
+        }
+    }
+}
+
+impl Objects {
+    /// Goes by other rules, in tests.
+    #[cfg(feature = "planted")]
+    pub fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
+        self.transfers.set_rules(rules);
+    }
+
+    /// Puts a segment of nobody's object.
+    pub fn put_segment(&mut self, now: Time, tag: u64, put: Put, fx: &mut Vec<ObjectEffect>) {
+        let transfer = self.transfers.put(now, put, &mut self.transfer_fx);
+        self.owners.insert(transfer, Owner::Segment(tag));
+        self.settle(now, fx);
+    }
+
+    /// Reads a segment of nobody's object.
+    pub fn get_segment(&mut self, now: Time, tag: u64, get: Get, fx: &mut Vec<ObjectEffect>) {
+        let transfer = self.transfers.get(now, get, &mut self.transfer_fx);
+        self.owners.insert(transfer, Owner::Segment(tag));
+        self.settle(now, fx);
+    }
+
+    pub fn on_wish(&mut self, now: Time, tag: u64, wish: ObjectWish, fx: &mut Vec<ObjectEffect>) {
+        let (work, mut step) = self.take(now, tag);
+        let work = match (work, wish) {
+            (None, ObjectWish::Put(object)) => Some(Work::Put(Box::new(Uploading::begin(&mut step, object)))),
+            (None, ObjectWish::Get(wanted)) => {
+                Some(Work::Get(Box::new(Downloading::begin(&mut step, wanted))))
+            }
+            (None, ObjectWish::Look { name }) => {
+                step.ask(IndexRequest::Look { name });
+                Some(Work::Look)
+            }
+            (None, ObjectWish::Remove { name }) => {
+                step.ask(IndexRequest::Look { name: name.clone() });
+                Some(Work::Remove(Removing::Looking(name)))
+            }
+            (None, ObjectWish::List { bucket, prefix, after, limit }) => {
+                step.ask(IndexRequest::List { bucket, prefix, after, limit });
+                Some(Work::List)
+            }
+            (Some(Work::Put(put)), ObjectWish::Content { content, is_last }) => {
+                put.on_content(&mut step, content, is_last).map(Work::put)
+            }
+            (Some(Work::Put(put)), ObjectWish::CallOff) => put.call_off(&mut step).map(Work::put),
+            (Some(Work::Get(get)), ObjectWish::More) => get.on_more(&mut step).map(Work::get),
+            (Some(Work::Get(get)), ObjectWish::CallOff) => get.call_off(&mut step).map(Work::get),
+            (Some(_), ObjectWish::CallOff) => {
+                step.call_off_questions();
+                None
+            }
+            // It has ended in the meantime.
+            (None, ObjectWish::Content { .. } | ObjectWish::More | ObjectWish::CallOff) => None,
+            (Some(work), wish) => unreachable!("{wish:?} of {work:?}"),
+        };
+        self.keep(tag, work);
+        self.settle(now, fx);
+    }
+
+    pub fn on_brick(&mut self, now: Time, from: BrickId, packet: Packet, fx: &mut Vec<ObjectEffect>) {
+        self.transfers.on_packet(now, from, packet, &mut self.transfer_fx);
+        self.settle(now, fx);
+    }
+
+    /// The directory says something; what is not about objects is not for here.
+    pub fn on_directory(&mut self, now: Time, message: Message, fx: &mut Vec<ObjectEffect>) {
+        match message {
+            Message::IndexDone { operation, result } => {
+                if let Some((tag, answer)) = self.questions.on_done(now, operation, *result) {
+                    self.on_answer(now, tag, answer);
+                }
+            }
+            Message::Bricks { operation, bricks } => {
+                let moved = self.bricks.on_bricks(now, operation, bricks);
+                fx.extend(moved.into_iter().map(|(node, address)| ObjectEffect::Address { node, address }));
+                self.wake_work(now);
+            }
+            _ => {}
+        }
+        self.settle(now, fx);
+    }
+
+    /// The directory can be reached again.
+    pub fn on_directory_up(&mut self, now: Time, fx: &mut Vec<ObjectEffect>) {
+        self.questions.on_up(now);
+        self.bricks.on_up(now);
+        self.settle(now, fx);
+    }
+
+    /// A brick can be reached again.
+    pub fn on_up(&mut self, now: Time, brick: BrickId, fx: &mut Vec<ObjectEffect>) {
+        self.transfers.on_up(now, brick, &mut self.transfer_fx);
+        self.settle(now, fx);
+    }
+
+    pub fn on_computed(
+        &mut self,
+        now: Time,
+        transfer: TransferId,
+        made: Computed,
+        fx: &mut Vec<ObjectEffect>,
+    ) {
+        self.transfers.on_computed(now, transfer, made, &mut self.transfer_fx);
+        self.settle(now, fx);
+    }
+
+    pub fn wake(&mut self, now: Time, fx: &mut Vec<ObjectEffect>) {
+        self.transfers.wake(now, &mut self.transfer_fx);
+        for (tag, answer) in self.questions.wake(now) {
+            self.on_answer(now, tag, answer);
+        }
+        self.wake_work(now);
+        self.settle(now, fx);
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        let of_work = self.work.values().filter_map(|work| match work {
+            Work::Put(put) => put.deadline(),
+            Work::Get(get) => get.deadline(),
+            Work::Look | Work::Remove(_) | Work::List => None,
+        });
+        let others = [self.transfers.deadline(), self.questions.deadline(), self.bricks.deadline()];
+        of_work.chain(others.into_iter().flatten()).min()
+    }
+
+    fn wake_work(&mut self, now: Time) {
+        for tag in self.work.keys().copied().collect::<Vec<_>>() {
+            let (work, mut step) = self.take(now, tag);
+            let work = match work {
+                Some(Work::Put(put)) => put.wake(&mut step).map(Work::put),
+                Some(Work::Get(get)) => get.wake(&mut step).map(Work::get),
+                other => other,
+            };
+            self.keep(tag, work);
+        }
+    }
+
+    fn on_answer(&mut self, now: Time, tag: u64, answer: Answer) {
+        let (work, mut step) = self.take(now, tag);
+        let work = match work {
+            Some(Work::Put(put)) => put.on_answer(&mut step, answer).map(Work::put),
+            Some(Work::Get(get)) => get.on_answer(&mut step, answer).map(Work::get),
+            Some(Work::Look) => {
+                step.tell(ObjectNews::Looked(found(answer)));
+                None
+            }
+            Some(Work::Remove(Removing::Looking(name))) => match found(answer) {
+                Ok((info, _)) => {
+                    step.ask(IndexRequest::Remove { name, version: info.version });
+                    Some(Work::Remove(Removing::Asked))
+                }
+                Err(error) => {
+                    step.tell(ObjectNews::Removed(Err(error)));
+                    None
+                }
+            },
+            Some(Work::Remove(Removing::Asked)) => {
+                step.tell(ObjectNews::Removed(match answer {
+                    Answer::Told(Ok(_)) => Ok(()),
+                    Answer::Told(Err(error)) => Err(ObjectError::Index(error)),
+                    Answer::Silence => Err(ObjectError::InDoubt),
+                }));
+                None
+            }
+            Some(Work::List) => {
+                step.tell(ObjectNews::Listed(match answer {
+                    Answer::Told(Ok(IndexReply::Listed { objects, more })) => Ok((objects, more)),
+                    Answer::Told(Ok(reply)) => unreachable!("{reply:?} to a list"),
+                    Answer::Told(Err(error)) => Err(ObjectError::Index(error)),
+                    Answer::Silence => Err(ObjectError::NoAnswer),
+                }));
+                None
+            }
+            None => None,
+        };
+        self.keep(tag, work);
+    }
+
+    /// What is under way under a tag, and what it may work with.
+    fn take(&mut self, now: Time, tag: u64) -> (Option<Work>, Step<'_>) {
+        let Objects { transfers, owners, questions, bricks, work, transfer_fx, news } = self;
+        let step = Step { now, tag, bricks, transfers, owners, questions, transfer_fx, news };
+        (work.remove(&tag), step)
+    }
+
+    fn keep(&mut self, tag: u64, work: Option<Work>) {
+        match work {
+            Some(work) => drop(self.work.insert(tag, work)),
+            // What it asked and did not wait for.
+            None => self.questions.call_off(tag),
+        }
+    }
+
+    /// Hands over what is to be done, until nothing follows from it here.
+    fn settle(&mut self, now: Time, fx: &mut Vec<ObjectEffect>) {
+        while !self.transfer_fx.is_empty() {
+            for effect in core::mem::take(&mut self.transfer_fx) {
+                match effect {
+                    TransferEffect::Send { to, packet } => fx.push(ObjectEffect::Send { to, packet }),
+                    TransferEffect::Compute { transfer, computation } => {
+                        fx.push(ObjectEffect::Compute { transfer, computation });
+                    }
+                    TransferEffect::Put { transfer, result } => self.on_put(now, transfer, result, fx),
+                    TransferEffect::Got { transfer, result } => self.on_got(now, transfer, result, fx),
+                }
+            }
+        }
+        if let Some(question) = self.bricks.wake(now) {
+            fx.push(ObjectEffect::Send { to: NodeId::Directory, packet: question.into() });
+        }
+        let questions = self.questions.take_outbox();
+        fx.extend(questions.map(|(to, message)| ObjectEffect::Send { to, packet: message.into() }));
+        fx.extend(self.news.drain(..).map(|(tag, news)| ObjectEffect::News { tag, news }));
+    }
+
+    fn on_put(
+        &mut self,
+        now: Time,
+        transfer: TransferId,
+        result: Result<Vec<Place>, PutError>,
+        fx: &mut Vec<ObjectEffect>,
+    ) {
+        match self.owners.remove(&transfer) {
+            Some(Owner::Segment(tag)) => fx.push(ObjectEffect::Put { tag, result }),
+            Some(Owner::Object(tag)) => {
+                let (work, mut step) = self.take(now, tag);
+                let Some(Work::Put(put)) = work else { unreachable!("a segment that is put has an object") };
+                let work = put.on_segment(&mut step, transfer, result).map(Work::put);
+                self.keep(tag, work);
+            }
+            None => {}
+        }
+    }
+
+    fn on_got(
+        &mut self,
+        now: Time,
+        transfer: TransferId,
+        result: Result<Vec<Payload>, GetError>,
+        fx: &mut Vec<ObjectEffect>,
+    ) {
+        match self.owners.remove(&transfer) {
+            Some(Owner::Segment(tag)) => fx.push(ObjectEffect::Got { tag, result }),
+            Some(Owner::Object(tag)) => {
+                let (work, mut step) = self.take(now, tag);
+                let Some(Work::Get(get)) = work else { unreachable!("a segment that is read has an object") };
+                let work = get.on_segment(&mut step, transfer, result).map(Work::get);
+                self.keep(tag, work);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Work {
+    fn put(put: Uploading) -> Work {
+        Work::Put(Box::new(put))
+    }
+
+    fn get(get: Downloading) -> Work {
+        Work::Get(Box::new(get))
+    }
+}
+
+fn found(answer: Answer) -> Result<(ObjectInfo, Manifest), ObjectError> {
+    match answer {
+        Answer::Told(Ok(IndexReply::Found { info, manifest, .. })) => {
+            let manifest = Manifest::read(&manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
+            Ok((info, manifest))
+        }
+        Answer::Told(Ok(reply)) => unreachable!("{reply:?} to a look"),
+        Answer::Told(Err(error)) => Err(ObjectError::Index(error)),
+        Answer::Silence => Err(ObjectError::NoAnswer),
+    }
+}

@@ -1,0 +1,155 @@
+//! Objects on real bricks: put, read whole and in parts, listed, replaced and removed, while bricks die and stand still.
+
+use anyhow::{Context, Result, ensure};
+use rig::cluster::{Cluster, Spec, text};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const BRICKS: usize = 6;
+/// Nothing, a byte, a block, a copy of some blocks, one segment in fragments, and two segments.
+const SIZES: [usize; 6] = [0, 1, 4096, 300_001, 3_000_000, (32 << 20) + 12_345];
+/// The one that takes longest to put and to read.
+const LARGE: usize = 150 << 20;
+
+/// All that is done with objects, and what is left of each afterwards.
+pub(super) fn put_and_read(binary: &Path) -> Result<()> {
+    let bed = Bed::start(binary)?;
+    for bytes in SIZES {
+        bed.put(bytes, bytes as u64)?;
+        bed.reads(bytes, bytes as u64)?;
+    }
+    let file = bed.file("part");
+    bed.object(&["get", "tests/3000000", text(&file)?, "--from", "1000001", "--bytes", "1000001"])?;
+    ensure!(fs::read(&file)? == content(3_000_000, 3_000_000)[1_000_001..2_000_002], "a part differs");
+    let listed: Vec<String> = bed.object(&["ls", "tests", "--json"])?.lines().map(str::to_owned).collect();
+    ensure!(listed.len() == SIZES.len(), "{listed:?}");
+    // Replaced on a condition, and not on one that does not hold.
+    let version = bed.stat("tests/4096")?["version"].as_str().context("it has a version")?.to_owned();
+    let source = bed.source(4096, 7)?;
+    let source = text(&source)?;
+    bed.object(&["put", source, "tests/4096", "--if-version", &version])?;
+    let refused = bed.try_object(&["put", source, "tests/4096", "--if-version", &version])?;
+    let why = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && why.contains("not as expected"), "{why}");
+    bed.reads(4096, 7)?;
+    bed.object(&["rm", "tests/4096"])?;
+    let gone = bed.try_object(&["stat", "tests/4096"])?;
+    let why = String::from_utf8_lossy(&gone.stderr);
+    ensure!(!gone.status.success() && why.contains("no such object"), "{why}");
+    Ok(())
+}
+
+/// A brick dies while an object is put, and another stands still while it is read.
+pub(super) fn brick_killed_and_stopped(binary: &Path) -> Result<()> {
+    let mut bed = Bed::start(binary)?;
+    bed.put(SIZES[4], 1)?;
+    bed.source(LARGE, 2)?;
+    let put = bed.begin(&["put", text(&bed.file(&format!("source-{LARGE}")))?, &name(LARGE)])?;
+    thread::sleep(Duration::from_millis(150));
+    bed.cluster.bricks[0].kill()?;
+    bed.end(put)?;
+    bed.reads(SIZES[4], 1)?;
+    bed.reads(LARGE, 2)?;
+    bed.cluster.bricks[0].start_again()?;
+    bed.cluster.bricks[1].stand_still()?;
+    let read = bed.reads(LARGE, 2);
+    bed.cluster.bricks[1].go_on()?;
+    read?;
+    bed.object(&["verify", &name(LARGE), &name(SIZES[4])])?;
+    // Who puts is killed in the middle: nothing is seen of it.
+    let mut put = bed.begin(&["put", text(&bed.file(&format!("source-{LARGE}")))?, "tests/never"])?;
+    thread::sleep(Duration::from_millis(150));
+    put.kill()?;
+    put.wait()?;
+    ensure!(!bed.object(&["ls", "tests", "--json"])?.contains("never"), "half a put is seen");
+    Ok(())
+}
+
+struct Bed {
+    cluster: Cluster,
+}
+
+impl Bed {
+    fn start(binary: &Path) -> Result<Bed> {
+        let spec = Spec { bricks: BRICKS, disk_bytes: 1 << 30, ..Spec::default() };
+        Ok(Bed { cluster: Cluster::start(binary, &spec)? })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.cluster.dir.join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Result<Command> {
+        let config = self.file("gateway-1/gateway.toml");
+        let mut command = Command::new(self.cluster.binary());
+        command.args(["--config", text(&config)?, "object"]).args(arguments);
+        Ok(command)
+    }
+
+    fn try_object(&self, arguments: &[&str]) -> Result<Output> {
+        Ok(self.command(arguments)?.output()?)
+    }
+
+    fn object(&self, arguments: &[&str]) -> Result<String> {
+        succeeded(arguments, self.try_object(arguments)?)
+    }
+
+    fn begin(&self, arguments: &[&str]) -> Result<std::process::Child> {
+        Ok(self.command(arguments)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+    }
+
+    fn end(&self, child: std::process::Child) -> Result<()> {
+        succeeded(&["put"], child.wait_with_output()?).map(drop)
+    }
+
+    /// A file of so many bytes that no other seed gives.
+    fn source(&self, bytes: usize, seed: u64) -> Result<PathBuf> {
+        let file = self.file(&format!("source-{bytes}"));
+        fs::write(&file, content(bytes, seed))?;
+        Ok(file)
+    }
+
+    fn put(&self, bytes: usize, seed: u64) -> Result<()> {
+        let source = self.source(bytes, seed)?;
+        self.object(&["put", text(&source)?, &name(bytes)]).map(drop)
+    }
+
+    fn stat(&self, object: &str) -> Result<Value> {
+        Ok(serde_json::from_str(&self.object(&["stat", object, "--json"])?)?)
+    }
+
+    /// It comes back as it was put.
+    fn reads(&self, bytes: usize, seed: u64) -> Result<()> {
+        let file = self.file("read");
+        self.object(&["get", &name(bytes), text(&file)?])?;
+        ensure!(fs::read(&file)? == content(bytes, seed), "an object of {bytes} bytes came back otherwise");
+        Ok(fs::remove_file(&file)?)
+    }
+}
+
+fn name(bytes: usize) -> String {
+    format!("tests/{bytes}")
+}
+
+fn content(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| next()).collect();
+    content.truncate(bytes);
+    content
+}
+
+fn succeeded(arguments: &[&str], output: Output) -> Result<String> {
+    let why = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "brickwork object {}: {why}", arguments.join(" "));
+    Ok(String::from_utf8(output.stdout)?)
+}

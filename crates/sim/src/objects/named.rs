@@ -1,0 +1,473 @@
+//! Objects by their names, through whichever gateway: each name is a register. A version that was put is its value; without an object it is 0.
+//!
+//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. What is read must be one version,
+//! whole; what is read and listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will
+//! read again.
+
+use crate::checkers::{Violation, linearizable};
+use crate::history::{Kind as Access, Operation, Register};
+use crate::units::{MS, SECOND};
+use crate::world::World;
+use crate::world::event::{Event, Input};
+use base::{ObjectVersion, Payload};
+use model::Draw;
+use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish, WantedObject};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::{Condition, IndexError, ObjectInfo, ObjectName, Service};
+
+/// Tags of those who put and read objects: nobody else has one of these.
+const TAGS: u64 = 1 << 61;
+const ACTORS: usize = 3;
+const NAMES: [&str; 3] = ["a", "a/b", "b"];
+const BUCKET: &str = "torture";
+/// So many objects are put in a run; all else is read and removed.
+const PUTS_MAX: u64 = 24;
+/// For so long a version is held for whoever puts or reads it.
+pub(crate) const HOLD_NS: u64 = 2 * SECOND;
+/// When all is healed, a put or get ends within this time.
+const LIVE_NS: u64 = 60 * SECOND;
+/// Bricks have given garbage back within this time: they look for it every half minute, and less often where that takes them long.
+const GARBAGE_NS: u64 = 600 * SECOND;
+
+pub(crate) struct Named {
+    draw: Draw,
+    actors: Vec<Actor>,
+    puts: BTreeMap<u64, Content>,
+    tags: u64,
+    operations: Vec<Operation>,
+    /// Versions that some put replaced on the condition that they be there.
+    replaced: BTreeSet<ObjectVersion>,
+    /// Which put a version is.
+    versions: BTreeMap<ObjectVersion, u64>,
+    counts: BTreeMap<&'static str, u64>,
+    issuing: bool,
+}
+
+#[derive(Default)]
+struct Actor {
+    turn: u64,
+    pending: Option<Pending>,
+}
+
+/// What a put puts.
+#[derive(Clone, Copy)]
+struct Content {
+    number: u64,
+    bytes: usize,
+    losses: u32,
+    /// Disks and sectors that were lost before it was asked for.
+    lost_before: u64,
+}
+
+struct Pending {
+    tag: u64,
+    node: usize,
+    asked_ns: u64,
+    is_excused: bool,
+    what: What,
+}
+
+enum What {
+    Put { name: usize, content: Content, condition: Condition, segment_bytes: usize, sent: usize },
+    Get { name: usize, range: Option<(u64, u64)>, info: Option<ObjectInfo>, got: Payload },
+    Remove { name: usize },
+    List,
+}
+
+impl Named {
+    pub(crate) fn new(seed: u64) -> Named {
+        Named {
+            draw: Draw::new(seed ^ 0x00a3_ed0b),
+            actors: (0..ACTORS).map(|_| Actor::default()).collect(),
+            puts: BTreeMap::new(),
+            tags: TAGS,
+            operations: Vec::new(),
+            replaced: BTreeSet::new(),
+            versions: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            issuing: true,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.counts
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    fn draw_put(&mut self, lost_before: u64, bricks: usize) -> What {
+        let number = self.puts.len() as u64 + 1;
+        let segment_bytes = *self.draw.pick(&[96 << 10, 640 << 10]);
+        let bytes = match self.draw.below(6) {
+            0 => 0,
+            1 => self.draw.between(1, 9000) as usize,
+            2 => segment_bytes,
+            _ => self.draw.between(1, 2 * segment_bytes as u64 + 5000) as usize,
+        };
+        let losses = u32::from(bricks >= 3);
+        let content = Content { number, bytes, losses, lost_before };
+        self.puts.insert(number, content);
+        let versions: Vec<ObjectVersion> = self.versions.keys().copied().collect();
+        let condition = match self.draw.below(5) {
+            0 => Condition::Absent,
+            1 if !versions.is_empty() => Condition::Is(*self.draw.pick(&versions)),
+            _ => Condition::Always,
+        };
+        What::Put { name: self.draw.index(NAMES.len()), content, condition, segment_bytes, sent: 0 }
+    }
+
+    fn record(&mut self, name: usize, kind: Access, value: u64, asked_ns: u64, answered_ns: Option<u64>) {
+        let register = Register(name as u64);
+        self.operations.push(Operation { client: 0, register, kind, value, asked_ns, answered_ns });
+    }
+
+    /// The version that was seen is the one of that put, and of no other.
+    fn see(&mut self, info: &ObjectInfo) -> Result<u64, Violation> {
+        let number = info.put_ms;
+        match self.versions.insert(info.version, number) {
+            Some(other) if other != number => {
+                let what = format!("{} was put {other}, and is put {number} now", info.version);
+                Err(Violation::new("objects", what))
+            }
+            _ => Ok(number),
+        }
+    }
+}
+
+impl Content {
+    /// Bytes that no other put has.
+    fn bytes(&self, from: usize, to: usize) -> Vec<u8> {
+        let word = |at: usize| (self.number << 32 | (at as u64 / 8) | 1 << 63).to_le_bytes();
+        (from..to).map(|at| word(at)[at % 8]).collect()
+    }
+}
+
+fn named(name: usize) -> ObjectName {
+    ObjectName { bucket: BUCKET.to_owned(), key: NAMES[name].to_owned() }
+}
+
+impl What {
+    fn wish(&self) -> ObjectWish {
+        match self {
+            What::Put { name, content, condition, segment_bytes, .. } => ObjectWish::Put(NewObject {
+                name: named(*name),
+                condition: *condition,
+                losses: content.losses,
+                put_ms: content.number,
+                segment_bytes: *segment_bytes,
+                service: Service::default(),
+            }),
+            What::Get { name, range, .. } => ObjectWish::Get(WantedObject {
+                name: named(*name),
+                range: *range,
+                service: Service::default(),
+            }),
+            What::Remove { name } => ObjectWish::Remove { name: named(*name) },
+            What::List => ObjectWish::List {
+                bucket: BUCKET.to_owned(),
+                prefix: String::new(),
+                after: None,
+                limit: 1000,
+            },
+        }
+    }
+}
+
+impl World {
+    pub(super) fn start_named(&mut self) {
+        for actor in 0..self.named.as_ref().map_or(0, |named| named.actors.len()) {
+            self.next_object_turn(actor, 0);
+        }
+    }
+
+    fn next_object_turn(&mut self, actor: usize, delay_ns: u64) {
+        let Some(named) = &mut self.named else { return };
+        let this = &mut named.actors[actor];
+        this.turn += 1;
+        let turn = this.turn;
+        self.later(delay_ns, Event::Object { actor, turn });
+    }
+
+    /// An actor's turn: it asks for something, or goes on with a put after a pause.
+    pub(crate) fn on_object_turn(&mut self, actor: usize, turn: u64) {
+        let (gateways, lost_before) = (self.running_gateways(), self.lost_of_objects());
+        let bricks = self.shape.bricks as usize;
+        let Some(named) = &mut self.named else { return };
+        if named.actors[actor].turn != turn {
+            return;
+        }
+        if named.actors[actor].pending.is_some() {
+            return self.send_content(actor);
+        }
+        if !named.issuing {
+            return;
+        }
+        let Some(node) = (!gateways.is_empty()).then(|| *named.draw.pick(&gateways)) else {
+            return self.next_object_turn(actor, 50 * MS);
+        };
+        let may_put = (named.puts.len() as u64) < PUTS_MAX;
+        let what = match named.draw.below(10) {
+            0..4 if may_put => named.draw_put(lost_before, bricks),
+            0..5 => What::Remove { name: named.draw.index(NAMES.len()) },
+            5 => What::List,
+            _ => {
+                let name = named.draw.index(NAMES.len());
+                let range =
+                    named.draw.percent(30).then(|| (named.draw.below(9000), named.draw.below(700_000)));
+                What::Get { name, range, info: None, got: Payload::new() }
+            }
+        };
+        self.wish(actor, node, what);
+    }
+
+    fn wish(&mut self, actor: usize, node: usize, what: What) {
+        let asked_ns = self.time.now_ns();
+        let Some(named) = &mut self.named else { return };
+        named.tags += 1;
+        let (tag, is_excused) = (named.tags, named.issuing);
+        let wish = Box::new(what.wish());
+        named.actors[actor].pending = Some(Pending { tag, node, asked_ns, is_excused, what });
+        self.deliver(node, Input::Object { tag, wish });
+    }
+
+    fn send_content(&mut self, actor: usize) {
+        let Some(named) = &mut self.named else { return };
+        let Some(pending) = &mut named.actors[actor].pending else { return };
+        let What::Put { content, segment_bytes, sent, .. } = &mut pending.what else { return };
+        let to = (*sent + *segment_bytes).min(content.bytes);
+        let (bytes, is_last) = (content.bytes(*sent, to), to == content.bytes);
+        *sent = to;
+        let wish = Box::new(ObjectWish::Content { content: Payload::from(bytes), is_last });
+        let (tag, node) = (pending.tag, pending.node);
+        self.deliver(node, Input::Object { tag, wish });
+    }
+
+    /// A gateway tells of an object.
+    pub(crate) fn on_object(&mut self, tag: u64, news: ObjectNews) {
+        let now_ns = self.time.now_ns();
+        let Some(named) = &mut self.named else { return };
+        let is_its = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.tag == tag);
+        let Some(actor) = named.actors.iter().position(is_its) else { return };
+        let Some(pending) = &mut named.actors[actor].pending else { return };
+        match (&mut pending.what, news) {
+            (What::Put { .. }, ObjectNews::WantsContent) => {
+                // Now and then a putter sleeps for longer than its version is held, although it is renewed as long as its gateway lives.
+                let slow = named.draw.percent(5);
+                let delay_ns = named.draw.below(if slow { 2 * HOLD_NS } else { 20 * MS });
+                self.next_object_turn(actor, delay_ns);
+            }
+            (What::Get { info, .. }, ObjectNews::Begun(begun)) => {
+                *info = Some(begun);
+                let node = pending.node;
+                self.deliver(node, Input::Object { tag, wish: Box::new(ObjectWish::More) });
+            }
+            (What::Get { got, .. }, ObjectNews::Content(content)) => {
+                got.append(&content);
+                let node = pending.node;
+                self.deliver(node, Input::Object { tag, wish: Box::new(ObjectWish::More) });
+            }
+            (_, news) => {
+                let Some(pending) = named.actors[actor].pending.take() else { return };
+                let verdict = self.judge_object(pending, news, now_ns);
+                self.judge(verdict);
+                let Some(named) = &mut self.named else { return };
+                let pause_ns = named.draw.below(200 * MS);
+                self.next_object_turn(actor, pause_ns);
+            }
+        }
+    }
+
+    /// What was asked for has ended.
+    fn judge_object(&mut self, pending: Pending, news: ObjectNews, now_ns: u64) -> Result<(), Violation> {
+        let lost = self.lost_of_objects();
+        let Some(named) = &mut self.named else { return Ok(()) };
+        let Pending { asked_ns, is_excused, .. } = pending;
+        let answered = Some(now_ns);
+        match (pending.what, news) {
+            (What::Put { name, content, condition, .. }, ObjectNews::Put(result)) => match result {
+                Ok(info) => {
+                    named.count("objects put");
+                    named.see(&info)?;
+                    named.record(name, Access::Write, content.number, asked_ns, answered);
+                    if let Condition::Is(version) = condition
+                        && !named.replaced.insert(version)
+                    {
+                        let what = format!(
+                            "{version} was replaced twice, each time on the condition that it be there"
+                        );
+                        return Err(Violation::new("objects", what));
+                    }
+                }
+                Err(ObjectError::InDoubt) => {
+                    named.count("objects in doubt");
+                    named.record(name, Access::Write, content.number, asked_ns, None);
+                }
+                Err(_) => named.count("objects not put"),
+            },
+            (What::Remove { name }, ObjectNews::Removed(result)) => match result {
+                Ok(()) => {
+                    named.count("objects removed");
+                    named.record(name, Access::Write, 0, asked_ns, answered);
+                }
+                Err(ObjectError::Index(IndexError::NoObject)) => {
+                    named.record(name, Access::Read, 0, asked_ns, answered);
+                }
+                Err(_) => named.record(name, Access::Write, 0, asked_ns, None),
+            },
+            (What::List, ObjectNews::Listed(result)) => {
+                if let Ok((objects, _)) = result {
+                    named.count("lists of objects");
+                    for (name, key) in NAMES.iter().enumerate() {
+                        let found = objects.iter().find(|(listed, _)| listed == key);
+                        let value = found.map_or(Ok(0), |(_, info)| named.see(info))?;
+                        named.record(name, Access::Read, value, asked_ns, answered);
+                    }
+                }
+            }
+            (What::Get { name, range, info, got }, ObjectNews::Got(result)) => match (result, info) {
+                (Err(ObjectError::Index(IndexError::NoObject)), _) => {
+                    named.record(name, Access::Read, 0, asked_ns, answered);
+                }
+                (Err(ObjectError::OutOfRange { .. }), _) => {}
+                (Ok(()), Some(info)) => {
+                    named.count("objects got");
+                    let number = named.see(&info)?;
+                    named.record(name, Access::Read, number, asked_ns, answered);
+                    return named.judge_content(&info, range, &got);
+                }
+                (Ok(()), None) => return Err(Violation::new("objects", "a get ended that had not begun")),
+                (Err(error), info) => {
+                    named.count("objects not got");
+                    let content = info.and_then(|info| named.puts.get(&info.put_ms));
+                    let losses = content.map_or(1, |content| content.losses);
+                    let lost_before =
+                        named.puts.values().map(|content| content.lost_before).min().unwrap_or(lost);
+                    let lost_before = content.map_or(lost_before, |content| content.lost_before);
+                    if !is_excused && lost - lost_before <= u64::from(losses) {
+                        let what = format!("object {} was acknowledged and is lost: {error}", NAMES[name]);
+                        return Err(Violation::new("durable", what));
+                    }
+                }
+            },
+            (_, news) => {
+                return Err(Violation::new("objects", format!("an object was answered with {news:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A gateway died: nobody knows what became of what it was asked.
+    pub(crate) fn abandon_objects(&mut self, node: usize) {
+        let Some(named) = &mut self.named else { return };
+        let on_it = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.node == node);
+        let there: Vec<usize> = (0..ACTORS).filter(|actor| on_it(&named.actors[*actor])).collect();
+        for &actor in &there {
+            let Some(Pending { asked_ns, what, .. }) = named.actors[actor].pending.take() else { continue };
+            match what {
+                What::Put { name, content, .. } => {
+                    named.record(name, Access::Write, content.number, asked_ns, None)
+                }
+                What::Remove { name } => named.record(name, Access::Write, 0, asked_ns, None),
+                What::Get { .. } | What::List => {}
+            }
+        }
+        there.into_iter().for_each(|actor| self.next_object_turn(actor, 50 * MS));
+    }
+
+    /// All names are read once more, now that all is healed; then all that was seen is judged.
+    pub(crate) fn read_all_objects(&mut self) {
+        let Some(named) = &mut self.named else { return };
+        named.issuing = false;
+        self.await_objects();
+        for name in 0..NAMES.len() {
+            let Some(&node) = self.running_gateways().first() else { return };
+            self.wish(0, node, What::Get { name, range: None, info: None, got: Payload::new() });
+            self.await_objects();
+        }
+        if !self.judges.are_content() {
+            return;
+        }
+        let Some(named) = &self.named else { return };
+        let of = |name: usize| -> Vec<Operation> {
+            let its = named.operations.iter().filter(|op| op.register == Register(name as u64));
+            its.copied().collect()
+        };
+        let verdict = (0..NAMES.len()).try_for_each(|name| linearizable::check(&of(name)));
+        self.judge(verdict);
+        self.audit_garbage();
+    }
+
+    /// Bricks come to have nothing that is neither visible nor held.
+    fn audit_garbage(&mut self) {
+        let Some(&node) = self.running_gateways().first().filter(|_| self.judges.are_content()) else {
+            return;
+        };
+        self.wish(0, node, What::List);
+        self.await_objects();
+        let Some(named) = &self.named else { return };
+        let listed = named.operations.iter().rev().take(NAMES.len());
+        let visible: BTreeSet<u64> = listed.map(|operation| operation.value).collect();
+        let end_ns = self.time.now_ns() + GARBAGE_NS;
+        while self.judges.are_content()
+            && let Some(leaked) = self.leaked(&visible)
+        {
+            if self.time.now_ns() >= end_ns {
+                return self.judge(Err(Violation::new("garbage", leaked)));
+            }
+            self.run_until(self.time.now_ns() + SECOND);
+        }
+    }
+
+    /// A version that a brick has, although it is none of these.
+    fn leaked(&self, visible: &BTreeSet<u64>) -> Option<String> {
+        let named = self.named.as_ref()?;
+        let is_kept = |version: &ObjectVersion| {
+            // Those of segments alone have small numbers, which no index gives out.
+            version.0 >> 32 == 0 || named.versions.get(version).is_some_and(|number| visible.contains(number))
+        };
+        self.nodes.iter().find_map(|node| {
+            let version = node.versions().into_iter().find(|version| !is_kept(version))?;
+            Some(format!("{} still has {version}, which nobody can read any more", node.id()))
+        })
+    }
+
+    fn await_objects(&mut self) {
+        let end_ns = self.time.now_ns() + LIVE_NS;
+        while self.judges.are_content() {
+            let Some(named) = &self.named else { return };
+            let pending = named.actors.iter().filter_map(|actor| actor.pending.as_ref());
+            let Some(asked_ns) = pending.map(|pending| pending.asked_ns).min() else { return };
+            let now_ns = self.time.now_ns();
+            if now_ns >= end_ns {
+                let seconds = (now_ns - asked_ns) / SECOND;
+                let what = format!("an object's put or get has not ended after {seconds} s");
+                return self.judge(Err(Violation::new("live", what)));
+            }
+            self.run_until(now_ns + 20 * MS);
+        }
+    }
+}
+
+impl Named {
+    fn judge_content(
+        &self,
+        info: &ObjectInfo,
+        range: Option<(u64, u64)>,
+        got: &Payload,
+    ) -> Result<(), Violation> {
+        let Some(content) = self.puts.get(&info.put_ms) else {
+            return Err(Violation::new("objects", format!("{} was never put", info.version)));
+        };
+        let (from, to) = match range {
+            None => (0, content.bytes),
+            Some((from, bytes)) => (from as usize, (from as usize + bytes as usize).min(content.bytes)),
+        };
+        if got.to_vec() == content.bytes(from, to.max(from)) && info.bytes as usize == content.bytes {
+            return Ok(());
+        }
+        let what = format!("{} came back with other bytes than were put", info.version);
+        Err(Violation::new("no wrong bytes", what))
+    }
+}

@@ -1,0 +1,183 @@
+//! What is said of objects' names and versions, between those who put and get objects and the index that knows them.
+
+use crate::{wire_enum, wire_struct};
+use base::ObjectVersion;
+
+/// What an object is called. Objects are listed in the order of these.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjectName {
+    pub bucket: String,
+    pub key: String,
+}
+
+/// What is known of a version of an object without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ObjectInfo {
+    pub version: ObjectVersion,
+    pub bytes: u64,
+    /// The CRC-32C of all bytes.
+    pub checksum: u32,
+    /// When it was put, by the putter's clock, in milliseconds since 1970; 0 where that is not known.
+    pub put_ms: u64,
+}
+
+/// What has to hold of a name for a version to become visible under it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// Nothing: whatever is there is replaced.
+    Always,
+    /// There is no object of that name.
+    Absent,
+    /// This version is visible.
+    Is(ObjectVersion),
+}
+
+/// What the index is asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum IndexRequest {
+    /// A version is to be put: a new id for it, which is held open for a while.
+    Open { name: ObjectName },
+    /// A version that is held open becomes visible, if the condition holds. `manifest` says where it is; nobody but readers looks into it.
+    Commit { name: ObjectName, condition: Condition, info: ObjectInfo, manifest: Vec<u8> },
+    /// Which version is visible, and where it is. It is readable for a while, also when it is replaced.
+    Look { name: ObjectName },
+    /// This version is not to be visible any more.
+    Remove { name: ObjectName, version: ObjectVersion },
+    /// Names of a bucket that begin with `prefix` and come behind `after`, in order.
+    List { bucket: String, prefix: String, after: Option<String>, limit: u32 },
+    /// These versions are still being put or read: hold them for another while. At most [`crate::object::VERSIONS_MAX`].
+    Hold { versions: Vec<ObjectVersion> },
+    /// Nobody puts this version any more.
+    Abandon { version: ObjectVersion },
+    /// Which of these will never be visible or read again? At most [`crate::object::VERSIONS_MAX`].
+    Gone { versions: Vec<ObjectVersion> },
+}
+
+/// What the index answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum IndexReply {
+    Opened {
+        version: ObjectVersion,
+        held_ns: u64,
+    },
+    Committed,
+    Found {
+        info: ObjectInfo,
+        manifest: Vec<u8>,
+        held_ns: u64,
+    },
+    Removed,
+    /// With `more`, others follow.
+    Listed {
+        objects: Vec<(String, ObjectInfo)>,
+        more: bool,
+    },
+    /// All but these are held.
+    Held {
+        gone: Vec<ObjectVersion>,
+    },
+    Abandoned,
+    Gone {
+        versions: Vec<ObjectVersion>,
+    },
+}
+
+/// Why the index does not do as asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum IndexError {
+    #[error("there is no such object")]
+    NoObject,
+    #[error("the object is not as expected: another version of it was put or removed in the meantime")]
+    NotAsExpected,
+    #[error("the put took too long: its version is not held open any more")]
+    Expired,
+    #[error("{0}")]
+    Invalid(String),
+    /// Ask again later.
+    #[error("the index has too much to do")]
+    Busy,
+    #[error("the index cannot store anything: {0}")]
+    Storage(String),
+}
+
+impl ObjectName {
+    pub const BUCKET_MAX: usize = 63;
+    pub const KEY_MAX: usize = 1024;
+
+    /// # Errors
+    /// What is wrong with it, in words for a user.
+    pub fn check(&self) -> Result<(), String> {
+        check_bucket(&self.bucket)?;
+        match self.key.len() {
+            0 => Err("an object needs a key: BUCKET/KEY".to_owned()),
+            length if length > ObjectName::KEY_MAX => {
+                Err(format!("a key of {length} bytes is too long: at most {}", ObjectName::KEY_MAX))
+            }
+            _ if self.key.contains('\0') => Err("a key has no zero bytes".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// As S3 has it: 3 to 63 of `a`-`z`, `0`-`9`, `.` and `-`, and neither of the last two at an end.
+///
+/// # Errors
+/// What is wrong with it, in words for a user.
+pub fn check_bucket(bucket: &str) -> Result<(), String> {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-';
+    let is_outer = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let fits = (3..=ObjectName::BUCKET_MAX).contains(&bucket.len())
+        && bucket.chars().all(is_inner)
+        && is_outer(bucket.chars().next())
+        && is_outer(bucket.chars().last());
+    if fits {
+        return Ok(());
+    }
+    Err(format!(
+        "'{}' is no name for a bucket: it has 3 to {} of a-z, 0-9, '.' and '-', and begins and ends with a letter or digit",
+        bucket.escape_default(),
+        ObjectName::BUCKET_MAX
+    ))
+}
+
+impl core::fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}/{}", self.bucket, self.key)
+    }
+}
+
+/// The most names in one [`IndexReply::Listed`].
+pub const LIST_MAX: u32 = 1000;
+/// The longest manifest.
+pub const MANIFEST_MAX: usize = 8 << 20;
+
+wire_struct!(ObjectName { bucket, key });
+wire_struct!(ObjectInfo { version, bytes, checksum, put_ms });
+wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
+wire_enum!(IndexRequest {
+    0 => Open { name }, 1 => Commit { name, condition, info, manifest }, 2 => Look { name },
+    3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions },
+    6 => Abandon { version }, 7 => Gone { versions },
+});
+wire_enum!(IndexReply {
+    0 => Opened { version, held_ns }, 1 => Committed, 2 => Found { info, manifest, held_ns }, 3 => Removed,
+    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions },
+});
+wire_enum!(IndexError {
+    0 => NoObject, 1 => NotAsExpected, 2 => Expired, 3 => Invalid(why), 4 => Busy, 5 => Storage(why),
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        let check = |bucket: &str, key: &str| {
+            ObjectName { bucket: bucket.to_owned(), key: key.to_owned() }.check().is_ok()
+        };
+        assert!(check("photos.2026-11", "a/b c\n") && check("abc", &"k".repeat(1024)));
+        assert!(!check("ab", "k") && !check("Photos", "k") && !check("-abc", "k") && !check("abc.", "k"));
+        assert!(!check("abc", "") && !check("abc", &"k".repeat(1025)) && !check("abc", "a\0b"));
+    }
+}
