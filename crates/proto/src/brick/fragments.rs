@@ -153,3 +153,27 @@ fn what_is_asked_for_again_while_the_disk_works_for_it_is_done_once() {
     put(&mut bench, 1, BLOCK);
     assert_eq!(bench.asked.len(), 1, "an answer may be lost");
 }
+
+/// Found with Figure 8 of RobuSTore: a disk that took more than 2 s for two fragments did each of them twice, as repeats waited for turns of
+/// their own.
+#[test]
+fn what_is_asked_for_again_while_the_disk_works_for_it_takes_no_second_turn() {
+    let mut bench = Bench::new(1, Vec::new());
+    let mut fx = Vec::new();
+    bench.brick.set_discipline(NOW, 0, Box::new(Fcfs::default()), Places(1), &mut fx);
+    bench.take(fx);
+    put(&mut bench, 1, BLOCK);
+    put(&mut bench, 1, BLOCK);
+    get(&mut bench, 2, 1);
+    get(&mut bench, 2, 1);
+    assert_eq!(bench.asked.len(), 1, "one at a time");
+    answer(&mut bench, |command| {
+        let Command::Mend { token, .. } = command else { panic!("{command:?}") };
+        Reply::Staged { token, result: Ok(()) }
+    });
+    get(&mut bench, 2, 1);
+    assert_eq!(bench.asked.len(), 1);
+    bench.answer_all();
+    assert_eq!(told(&mut bench), [(1, FragmentOutcome::Done), (2, FragmentOutcome::Missing)]);
+    assert!(bench.asked.is_empty(), "nothing is done twice");
+}

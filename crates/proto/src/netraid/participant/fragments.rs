@@ -19,6 +19,11 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
+    /// Whether the disk works for this question already, which is answered then.
+    pub(super) fn are_at_work_for(&self, request: &FragmentRequest) -> bool {
+        self.at_work.contains(&(request.from, request.operation))
+    }
+
     /// Puts it on the disk, or looks it up.
     pub(super) fn begin(&mut self, cx: &mut Context<'_>, disk: &mut Disk, request: FragmentRequest) {
         if !self.at_work.insert((request.from, request.operation)) {

@@ -225,6 +225,10 @@ impl Participant {
 
     /// A fragment is brought, or asked for.
     pub fn on_fragment(&mut self, cx: &mut Context<'_>, request: FragmentRequest) {
+        // A repeat of what is at the disk must not wait for a turn of its own: a slow disk would do everything twice.
+        if self.fragments.are_at_work_for(&request) {
+            return cx.counters.count(Counter::DuplicateRequestSuppressed);
+        }
         self.arrive(cx, Arrival::Fragment(request));
     }
 
