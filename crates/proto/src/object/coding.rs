@@ -2,7 +2,7 @@
 
 use super::access::Place;
 use base::BrickId;
-use code::fountain::{Lt, Precoded, Schedule};
+use code::fountain::{Lt, Peeling, Precoded, Schedule};
 use std::collections::BTreeSet;
 
 /// The code of a segment. Symbols are numbered; those below [`Coding::blocks`] are the blocks themselves, but under `lt`.
@@ -13,7 +13,16 @@ pub enum Coding {
     /// See [`Precoded`].
     Precoded { blocks: u32, seed: u16 },
     /// The code of the RobuSTore paper; see [`Lt`].
-    Lt { blocks: u32, seed: u64 },
+    Lt { blocks: u32, seed: u64, decoder: LtDecoder },
+}
+
+/// How the blocks of `lt` come back. Who puts must know: what is stored is to give the blocks back to whoever reads them so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LtDecoder {
+    /// The paper's: a symbol of which one block is unknown tells that block.
+    Peeling,
+    /// Solves the equations. It needs fewer symbols, and takes longer.
+    Solving,
 }
 
 /// A code that is ready to be worked with. To draw its graph takes time: it is made once for a segment.
@@ -21,7 +30,7 @@ pub enum Coding {
 pub(crate) enum Coder {
     Copies { blocks: u32 },
     Precoded(Precoded),
-    Lt(Box<Lt>),
+    Lt(Box<Lt>, LtDecoder),
 }
 
 impl Coding {
@@ -47,10 +56,10 @@ impl Coding {
         match self {
             Coding::Copies { blocks } => Coder::Copies { blocks },
             Coding::Precoded { blocks, seed } => Coder::Precoded(Precoded::with_seed(blocks, seed)),
-            Coding::Lt { blocks, seed } => {
+            Coding::Lt { blocks, seed, decoder } => {
                 let mut code = Lt::new(blocks, seed);
                 code.extend_to(symbols);
-                Coder::Lt(Box::new(code))
+                Coder::Lt(Box::new(code), decoder)
             }
         }
     }
@@ -61,7 +70,7 @@ impl Coder {
         match self {
             Coder::Copies { blocks } => *blocks,
             Coder::Precoded(code) => code.blocks(),
-            Coder::Lt(code) => code.blocks(),
+            Coder::Lt(code, _) => code.blocks(),
         }
     }
 
@@ -73,7 +82,7 @@ impl Coder {
                 let have: Vec<u32> = (0..code.blocks()).collect();
                 Some(code.schedule(&have, want).expect("a code has its source"))
             }
-            Coder::Lt(code) => Some(code.encode(want)),
+            Coder::Lt(code, _) => Some(code.encode(want)),
         }
     }
 
@@ -82,7 +91,7 @@ impl Coder {
         match self {
             Coder::Copies { blocks } => Some(symbol % blocks),
             Coder::Precoded(code) => (symbol < code.blocks()).then_some(symbol),
-            Coder::Lt(_) => None,
+            Coder::Lt(..) => None,
         }
     }
 
@@ -101,7 +110,8 @@ impl Coder {
             Coder::Copies { .. } => return Err(missing.len()),
             _ if lacking > 0 => return Err(lacking),
             Coder::Precoded(code) => code.schedule(have, &missing),
-            Coder::Lt(code) => code.solve(have, &missing),
+            Coder::Lt(code, LtDecoder::Peeling) => code.peel(have),
+            Coder::Lt(code, LtDecoder::Solving) => code.solve(have, &missing),
         };
         let schedule = Some(schedule.map_err(|lacking| lacking.symbols)?);
         Ok(Decoding { missing, schedule })
@@ -130,10 +140,64 @@ impl Coder {
                 stored.len() - lost >= enough(code.blocks()) as usize && is_enough(&mut stored.iter())
             }
             // With these degrees what is enough follows from no count.
-            (Coder::Lt(_), 1) => {
+            (Coder::Lt(..), 1) => {
                 bricks.iter().all(|brick| is_enough(&mut stored.iter().filter(|(_, at)| at != brick)))
             }
-            (Coder::Lt(_), _) => false,
+            (Coder::Lt(..), _) => false,
+        }
+    }
+}
+
+/// Symbols that come one by one, and when it is worth trying whether they are enough: a trial goes through all of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Tally {
+    /// The blocks of which no copy came.
+    Copies {
+        missing: BTreeSet<u32>,
+    },
+    Peeled(Peeling),
+    /// With fewer than `enough` symbols there is no hope.
+    Counted {
+        came: BTreeSet<u32>,
+        enough: usize,
+    },
+}
+
+impl Tally {
+    pub(crate) fn new(coder: &Coder) -> Tally {
+        let blocks = coder.blocks();
+        match coder {
+            Coder::Copies { .. } => Tally::Copies { missing: (0..blocks).collect() },
+            Coder::Lt(_, LtDecoder::Peeling) => Tally::Peeled(Peeling::new(blocks)),
+            Coder::Precoded(_) | Coder::Lt(_, LtDecoder::Solving) => {
+                Tally::Counted { came: BTreeSet::new(), enough: blocks as usize }
+            }
+        }
+    }
+
+    /// A symbol came: whether it is worth trying now.
+    pub(crate) fn add(&mut self, coder: &Coder, symbol: u32) -> bool {
+        match (self, coder) {
+            (Tally::Copies { missing }, coder) => {
+                missing.remove(&(symbol % coder.blocks()));
+                missing.is_empty()
+            }
+            (Tally::Peeled(peeling), Coder::Lt(code, _)) => {
+                peeling.arrive(code.blocks_of(symbol));
+                peeling.is_complete()
+            }
+            (Tally::Counted { came, enough }, _) => {
+                came.insert(symbol);
+                came.len() >= *enough
+            }
+            (Tally::Peeled(_), _) => unreachable!("only `lt` is peeled"),
+        }
+    }
+
+    /// It was tried, and at least so many more are needed.
+    pub(crate) fn lacks(&mut self, symbols: usize) {
+        if let Tally::Counted { came, enough } = self {
+            *enough = came.len() + symbols;
         }
     }
 }
@@ -168,6 +232,38 @@ mod tests {
         assert!(coder.survives(&at([1, 2, 2, 1]), 1));
         assert!(!coder.survives(&at([1, 2, 1, 3]), 1), "both copies of block 0 are at brick 1");
         assert!(coder.survives(&at([1, 2, 1, 3]), 0) && !coder.survives(&at([1, 2, 2, 1]), 2));
+    }
+
+    /// However the symbols come, a trial that is worth it succeeds for copies and peeling, and none that would succeed is left out.
+    #[test]
+    fn a_tally_says_when_symbols_are_enough() {
+        let mut rng = base::Rng::with_seed(3);
+        let lt = |decoder| Coding::Lt { blocks: 40, seed: 1, decoder };
+        let codings = [
+            Coding::Copies { blocks: 40 },
+            Coding::precoded(40),
+            lt(LtDecoder::Peeling),
+            lt(LtDecoder::Solving),
+        ];
+        let needed = codings.map(|coding| {
+            let coder = coding.coder(160);
+            let mut order: Vec<u32> = (0..160).collect();
+            rng.shuffle(&mut order);
+            let mut tally = Tally::new(&coder);
+            let enough = (1..=160).find(|count| {
+                let is_worth = tally.add(&coder, order[count - 1]);
+                let decoding = coder.decode(&order[..*count]);
+                assert!(is_worth || decoding.is_err(), "{coding:?}: {count} are enough, and it is not tried");
+                let is_exact = matches!(tally, Tally::Copies { .. } | Tally::Peeled(_));
+                assert!(!is_exact || is_worth == decoding.is_ok(), "{coding:?}: {count} symbols");
+                let lacking = decoding.err();
+                lacking.filter(|_| is_worth).into_iter().for_each(|symbols| tally.lacks(symbols));
+                lacking.is_none()
+            });
+            enough.expect("all are enough")
+        });
+        let [copies, precoded, peeled, solved] = needed;
+        assert!(precoded < solved.max(44) && solved <= peeled && peeled < copies, "{needed:?}");
     }
 
     #[test]

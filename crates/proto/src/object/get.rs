@@ -2,7 +2,7 @@
 
 use super::access::{Access, AccessStrategy, Place};
 use super::calls::Call;
-use super::coding::{Coder, Coding, Decoding};
+use super::coding::{Coder, Coding, Decoding, Tally};
 use super::{Context, Transfer, TransferEffect};
 use base::{BLOCK, ObjectVersion, Payload};
 use code::Computation;
@@ -42,8 +42,7 @@ pub(super) struct Getting {
     /// Asked for and not answered.
     open: usize,
     came: BTreeMap<u32, Payload>,
-    /// With fewer it is not tried whether they are enough.
-    tried_from: usize,
+    tally: Tally,
     /// The blocks that are being made of what came.
     missing: Vec<u32>,
 }
@@ -71,15 +70,9 @@ impl Getting {
         let mut access = get.strategy.access(get.coding.blocks());
         let first = access.begin(&get.places);
         let coder = get.coding.coder(symbols);
-        let getting = Getting {
-            get,
-            access,
-            coder,
-            open: 0,
-            came: BTreeMap::new(),
-            tried_from: 0,
-            missing: Vec::new(),
-        };
+        let tally = Tally::new(&coder);
+        let (came, missing) = (BTreeMap::new(), Vec::new());
+        let getting = Getting { get, access, coder, open: 0, came, tally, missing };
         getting.go_on(cx, first)
     }
 
@@ -127,12 +120,12 @@ impl Getting {
         let is_whole = content.len() == self.get.symbol_blocks as usize * BLOCK;
         let has_come = outcome == FragmentOutcome::Done && is_whole;
         if has_come {
-            self.came.insert(place.0, content);
-            if self.came.len() >= self.tried_from {
+            let is_new = self.came.insert(place.0, content).is_none();
+            if is_new && self.tally.add(&self.coder, place.0) {
                 let have: Vec<u32> = self.came.keys().copied().collect();
                 match self.coder.decode(&have) {
                     Ok(decoding) => return self.decode(cx, decoding).map(Transfer::Get),
-                    Err(lacking) => self.tried_from = have.len() + lacking,
+                    Err(lacking) => self.tally.lacks(lacking),
                 }
             }
         }

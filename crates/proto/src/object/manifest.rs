@@ -1,7 +1,7 @@
 //! How an object is cut into segments, and where they are.
 
 use super::access::Place;
-use super::coding::{Coding, enough};
+use super::coding::{Coding, LtDecoder, enough};
 use base::BLOCK;
 use wire::{Wire, wire_enum, wire_struct};
 
@@ -33,7 +33,8 @@ pub struct SegmentRecord {
 
 wire_struct!(Manifest { segments });
 wire_struct!(SegmentRecord { bytes, coding, symbol_blocks, places });
-wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed } });
+wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed, decoder } });
+wire_enum!(LtDecoder { 0 => Peeling, 1 => Solving });
 
 /// How a segment is to be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
 //! Large objects: segments that are coded apart, and their fragments at bricks.
 //!
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
-//! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `put` and `get`
-//! (a segment's way), then this file, which routes. Above it stand objects with names: `manifest` (how one is cut, and where it is), `questions`
-//! (to the index), `bricks` (who takes fragments), `upload` and `download` (an object's way), and [`Objects`], which routes these. Why, and what
-//! is to come: `docs/decisions/2026-11-25-large-objects.md`.
+//! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `ready` (which brick
+//! takes which of a writer's symbols), `put` and `get` (a segment's way), then this file, which routes. Above it stand objects with names:
+//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `upload` and `download` (an
+//! object's way), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: who may see which version. The index says it ([`crate::index`]).
 
@@ -18,16 +18,18 @@ mod manifest;
 mod objects;
 mod put;
 mod questions;
+mod ready;
 #[cfg(test)]
 mod tests;
 mod upload;
 
-pub use coding::Coding;
+pub use coding::{Coding, LtDecoder};
 pub use download::WantedObject;
 pub use get::{Get, GetError};
 pub use manifest::{Manifest, SEGMENT_BYTES, SegmentRecord};
 pub use objects::{ObjectEffect, ObjectError, ObjectNews, ObjectWish, Objects};
 pub use put::{Put, PutError};
+pub use ready::Placing;
 pub use upload::NewObject;
 
 use crate::rules::{Rules, SOUND};

@@ -1,15 +1,16 @@
 //! A segment goes out: its symbols are brought to bricks until enough of them are on stable storage.
 //!
-//! Which brick gets which symbol is decided when the brick has room for one: a fast brick gets more (the *speculative* write of the
-//! RobuSTore paper). Symbols are made a few at a time, while those before them are on their way.
+//! Which brick gets which symbol is planned, or decided when the brick has room for one ([`Placing`]). Symbols are made a few at a time, while
+//! those before them are on their way.
 
 use super::access::Place;
 use super::calls::Call;
 use super::coding::{Coder, Coding, enough};
+use super::ready::{Placing, Ready};
 use super::{Context, Transfer, TransferEffect};
 use base::{BLOCK, BrickId, ObjectVersion, Payload};
 use code::Computation;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
 use wire::{FragmentId, FragmentOutcome, Service};
@@ -25,6 +26,8 @@ pub struct Put {
     /// So many symbols are to be on stable storage: (1 + D) K.
     pub symbols: u32,
     pub bricks: Vec<BrickId>,
+    /// Which of them gets which symbol.
+    pub placing: Placing,
     /// After the loss of any so many bricks the others are to have enough.
     pub losses: u32,
     /// So many fragments are on their way to a brick at a time.
@@ -62,14 +65,28 @@ impl Put {
             () if !length.is_multiple_of(BLOCK) => Some("blocks that are not whole 4 KiB"),
             () if !(1..=FragmentId::BLOCKS_MAX as usize).contains(&blocks) => Some("blocks of that size"),
             () if self.symbols_max() > FragmentId::INDEXES => Some("so many symbols"),
+            () if !self.is_plan_sound() => Some("such a plan of its places"),
             () if self.window == 0 => Some("nothing on its way"),
             () => None,
         }
     }
 
+    /// Each symbol has a brick of this put, and no brick two copies of a block.
+    fn is_plan_sound(&self) -> bool {
+        let Placing::Planned(plan) = &self.placing else { return true };
+        let bricks: BTreeSet<&BrickId> = self.bricks.iter().collect();
+        let is_sound = plan.len() == self.symbols as usize && plan.iter().all(|brick| bricks.contains(brick));
+        let Coding::Copies { blocks } = self.coding else { return is_sound };
+        let copies = (0..).zip(plan.iter()).map(|(symbol, brick): (u32, _)| (symbol % blocks, brick));
+        is_sound && copies.collect::<BTreeSet<_>>().len() == plan.len()
+    }
+
     /// No more symbols than these are made, however unlucky it goes.
     fn symbols_max(&self) -> u32 {
-        self.symbols.saturating_mul(4).saturating_add(64)
+        match self.placing {
+            Placing::ByPace => self.symbols.saturating_mul(4).saturating_add(64),
+            Placing::Planned(_) => self.symbols,
+        }
     }
 
     fn too_little(&self) -> PutError {
@@ -107,8 +124,7 @@ pub(super) struct Putting {
     put: Put,
     coder: Coder,
     bricks: BTreeMap<BrickId, Brick>,
-    /// Symbols that are made and wait for a brick.
-    ready: VecDeque<(u32, Payload)>,
+    ready: Ready,
     /// The next symbol to be made.
     next: u32,
     /// The symbols that are being computed.
@@ -127,6 +143,20 @@ struct Brick {
     is_out: bool,
 }
 
+impl Brick {
+    /// Whether it has room for one more, of which `window` may be on their way and `share` at it.
+    fn takes_more(&self, window: u32, share: u32) -> bool {
+        let open = self.open.len() as u32;
+        !self.is_out && open < window && self.stored.len() as u32 + open < share
+    }
+
+    /// Whether it has or gets another copy of what the symbol is.
+    fn has_copy(&self, coding: Coding, index: u32) -> bool {
+        let Coding::Copies { blocks } = coding else { return false };
+        self.open.keys().chain(&self.stored).any(|other| other % blocks == index % blocks)
+    }
+}
+
 impl Putting {
     pub(super) fn begin(cx: &mut Context<'_>, put: Put) -> Option<Putting> {
         let invalid = put.what_is_wrong().map(PutError::Invalid);
@@ -139,14 +169,14 @@ impl Putting {
             }
         };
         let coder = put.coding.coder(put.symbols_max());
-        let ready = match put.coding {
-            Coding::Lt { .. } => VecDeque::new(),
-            Coding::Copies { .. } | Coding::Precoded { .. } => {
-                (0..).zip(put.blocks.iter().cloned()).collect()
-            }
+        let mut ready = Ready::new(&put.placing);
+        let as_they_are = match put.coding {
+            Coding::Lt { .. } => 0,
+            Coding::Copies { blocks } | Coding::Precoded { blocks, .. } => blocks.min(put.symbols_max()),
         };
+        ready.extend((0..as_they_are).zip(put.blocks.iter().cloned()));
         let putting = Putting {
-            next: ready.len() as u32,
+            next: as_they_are,
             bricks: put.bricks.iter().map(|brick| (*brick, Brick::default())).collect(),
             put,
             coder,
@@ -167,8 +197,7 @@ impl Putting {
             return None;
         }
         self.make_more(cx);
-        while let Some((brick, at)) = self.next() {
-            let (index, content) = self.ready.remove(at).expect("a symbol that is ready");
+        while let Some((brick, index, content)) = self.next() {
             self.send(cx, brick, index, content);
             self.make_more(cx);
         }
@@ -187,24 +216,16 @@ impl Putting {
         cx.fx.push(TransferEffect::Put { transfer: cx.transfer, result });
     }
 
-    /// The brick with the most room for a symbol that is ready, and which one.
-    fn next(&self) -> Option<(BrickId, usize)> {
-        let takes_more = |(_, brick): &(&BrickId, &Brick)| {
-            let open = brick.open.len() as u32;
-            !brick.is_out && open < self.put.window && brick.stored.len() as u32 + open < self.share
-        };
-        let mut bricks: Vec<(&BrickId, &Brick)> = self.bricks.iter().filter(takes_more).collect();
-        bricks.sort_by_key(|(id, brick)| (brick.open.len(), **id));
-        bricks.into_iter().find_map(|(id, brick)| {
-            let at = self.ready.iter().position(|(index, _)| !self.has_copy(brick, *index))?;
-            Some((*id, at))
+    /// The brick with the most room for a symbol that is ready, and that symbol.
+    fn next(&mut self) -> Option<(BrickId, u32, Payload)> {
+        let Putting { put, bricks, ready, share, .. } = self;
+        let takes_more = |(_, brick): &(&BrickId, &Brick)| brick.takes_more(put.window, *share);
+        let mut with_room: Vec<(&BrickId, &Brick)> = bricks.iter().filter(takes_more).collect();
+        with_room.sort_by_key(|(id, brick)| (brick.open.len(), **id));
+        with_room.into_iter().find_map(|(id, brick)| {
+            let (index, content) = ready.take(*id, |index| !brick.has_copy(put.coding, index))?;
+            Some((*id, index, content))
         })
-    }
-
-    /// Whether a brick has or gets another copy of what the symbol is.
-    fn has_copy(&self, brick: &Brick, index: u32) -> bool {
-        let Coding::Copies { blocks } = self.put.coding else { return false };
-        brick.open.keys().chain(&brick.stored).any(|other| other % blocks == index % blocks)
     }
 
     fn send(&mut self, cx: &mut Context<'_>, brick: BrickId, index: u32, content: Payload) {
@@ -221,7 +242,10 @@ impl Putting {
     fn make_more(&mut self, cx: &mut Context<'_>) {
         let windows = self.bricks.len() * self.put.window as usize;
         let left = self.put.symbols_max().saturating_sub(self.next) as usize;
-        if !self.being_made.is_empty() || self.ready.len() >= windows || left == 0 {
+        let (window, share) = (self.put.window, self.share);
+        let with_room = self.bricks.iter().filter(|(_, brick)| brick.takes_more(window, share));
+        let runs_short = || self.ready.runs_short(windows, with_room.map(|(id, _)| *id));
+        if !self.being_made.is_empty() || left == 0 || !runs_short() {
             return;
         }
         let bearable = BATCH_BYTES / self.put.blocks[0].len();
@@ -261,7 +285,7 @@ impl Putting {
             self.stored.push((index, brick));
         } else {
             there.is_out = true;
-            self.ready.push_front((index, content));
+            self.ready.give_back((index, content));
         }
         self.go_on(cx).map(Transfer::Put)
     }

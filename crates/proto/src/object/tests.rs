@@ -4,6 +4,7 @@ use super::*;
 use base::{BLOCK, ObjectVersion, Rng};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use wire::{FragmentId, Service, Wait};
 
 const BRICKS: u32 = 8;
@@ -198,6 +199,7 @@ fn put(coding: Coding, symbols: u32, losses: u32, rng: &mut Rng) -> Put {
         blocks: (0..coding.blocks()).map(|_| block(rng)).collect(),
         symbols,
         bricks: World::bricks(),
+        placing: Placing::ByPace,
         losses,
         window: 3,
         service: Service::default(),
@@ -239,7 +241,7 @@ proptest! {
     #[test]
     fn the_papers_code_and_copies_come_back(seed: u64, blocks in 1..40_u32, access in 0..3_u8, is_lt: bool) {
         let mut world = World::new(seed, 5);
-        let coding = if is_lt { Coding::Lt { blocks, seed: 1 } } else { Coding::Copies { blocks } };
+        let coding = if is_lt { Coding::Lt { blocks, seed: 1, decoder: LtDecoder::Peeling } } else { Coding::Copies { blocks } };
         let (symbols, losses) = if is_lt { (4 * blocks + 8, 0) } else { (3 * blocks, 2) };
         let put = put(coding, symbols, losses, &mut Rng::with_seed(!seed));
         let expected = put.blocks.clone();
@@ -294,6 +296,30 @@ fn fast_bricks_do_more() {
     assert!((100..=120).contains(&paced) && speculative >= paced, "{paced} paced, {speculative} speculative");
 }
 
+/// Stripes and their copies lie where they were planned, and so do symbols of a code; a brick that takes none of its own ends the put.
+#[test]
+fn what_is_planned_lies_where_it_was_planned() {
+    let bricks = World::bricks();
+    let plan_of = |symbols: u32, shift: usize| -> Arc<[BrickId]> {
+        (0..symbols as usize).map(|symbol| bricks[(symbol + symbol / 16 * shift) % bricks.len()]).collect()
+    };
+    let lt = Coding::Lt { blocks: 16, seed: 1, decoder: LtDecoder::Peeling };
+    for (coding, shift) in [(Coding::Copies { blocks: 16 }, 3), (Coding::precoded(16), 0), (lt, 0)] {
+        let mut world = World::new(6, 5);
+        let plan = plan_of(64, shift);
+        let unplanned = put(coding, 64, 0, &mut Rng::with_seed(2));
+        let put = Put { placing: Placing::Planned(Arc::clone(&plan)), ..unplanned };
+        let mut places = world.put(put.clone()).expect("all bricks take it");
+        places.sort_unstable();
+        let planned: Vec<Place> = (0..).zip(plan.iter().copied()).collect();
+        assert_eq!(places, planned, "{coding:?}");
+        assert_eq!(world.get(get(coding, places, strategy(true))), Ok(put.blocks.clone()));
+        let mut world = World::new(6, 5);
+        world.full.insert(BrickId(2));
+        assert!(matches!(world.put(put), Err(PutError::NoBrickTakesMore { .. })), "{coding:?}");
+    }
+}
+
 #[test]
 fn what_no_segment_can_be_is_refused() {
     let mut world = World::new(1, 0);
@@ -305,7 +331,15 @@ fn what_no_segment_can_be_is_refused() {
         Put { blocks: vec![Payload::zeros(257 * BLOCK); 4], ..sound.clone() },
         Put { bricks: vec![BrickId(1); 5], ..sound.clone() },
         Put { window: 0, ..sound.clone() },
-        Put { symbols: u32::MAX, ..sound },
+        Put { symbols: u32::MAX, ..sound.clone() },
+        Put { placing: Placing::Planned(Arc::new([BrickId(1); 19])), ..sound.clone() },
+        Put { placing: Placing::Planned(Arc::new([BrickId(BRICKS + 1); 20])), ..sound.clone() },
+        Put {
+            coding: Coding::Copies { blocks: 4 },
+            symbols: 8,
+            placing: Placing::Planned(Arc::new([BrickId(1); 8])),
+            ..sound
+        },
     ];
     for put in wrong {
         let result = world.put(put);

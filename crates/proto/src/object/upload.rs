@@ -4,6 +4,7 @@ use super::manifest::{Manifest, Plan, SEGMENT_BYTES, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
 use super::put::{Put, PutError};
 use super::questions::Answer;
+use super::ready::Placing;
 use super::{Place, TransferId};
 use base::{BLOCK, Checksum, ObjectVersion, Payload, Time, checksum_append};
 use core::time::Duration;
@@ -217,6 +218,7 @@ impl Uploading {
             blocks: blocks_of(&content, plan),
             symbols: plan.symbols,
             bricks,
+            placing: Placing::ByPace,
             losses,
             window: WINDOW,
             service: self.object.service,

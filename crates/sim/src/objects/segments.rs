@@ -11,7 +11,7 @@ use crate::world::{Kind, World};
 use base::{BLOCK, BrickId, ObjectVersion, Payload};
 use model::Draw;
 use proto::gateway::Segment;
-use proto::object::{AccessStrategy, Coding, Get, Place, Put};
+use proto::object::{AccessStrategy, Coding, Get, Place, Placing, Put};
 use std::collections::BTreeMap;
 use wire::Service;
 
@@ -115,6 +115,7 @@ impl Segments {
                 least + self.draw.below(3) as u32
             },
             bricks,
+            placing: Placing::ByPace,
             losses,
             window: self.draw.between(1, 4) as u32,
             service: Service::default(),
