@@ -82,29 +82,12 @@ pub const DRIVES_BETWEEN: &str = "; ";
 
 impl Job for System {
     fn describe(&self) -> serde_json::Value {
-        // Taken apart, so that a field that is new to clusters cannot be forgotten here.
-        let Cluster {
-            bricks,
-            groups,
-            network,
-            scheme,
-            write_release,
-            exclusive,
-            synchronised,
-            gateways,
-            hosts,
-            buses,
-            machines,
-        } = &self.cluster;
-        json!({
-            "job": "system", "drives": self.drives, "groups": format!("{:?}", groups.0),
-            "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
-            "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
-            "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
-            "gateways": gateways, "hosts": format!("{hosts:?}"), "buses": format!("{buses:?}"),
-            "machines": format!("{machines:?}"), "conditions": format!("{:?}", self.conditions),
-            "load": self.load.describe(), "length": format!("{:?}", self.length),
-        })
+        let mut all = System::describe_cluster(&self.cluster, &self.drives);
+        all["job"] = json!("system");
+        all["conditions"] = json!(format!("{:?}", self.conditions));
+        all["load"] = json!(self.load.describe());
+        all["length"] = json!(format!("{:?}", self.length));
+        all
     }
 
     fn run(&self, seed: u64) -> Result<Sample, String> {
@@ -142,6 +125,32 @@ pub const RATE_OVER_TIME: &str = "requests_per_second_over_time";
 pub const P99_OVER_TIME: &str = "response_p99_ms_over_time";
 
 impl System {
+    /// All that decides what a cluster does, apart from what is asked of it.
+    pub(crate) fn describe_cluster(cluster: &Cluster, drives: &str) -> serde_json::Value {
+        // Taken apart, so that a field that is new to clusters cannot be forgotten here.
+        let Cluster {
+            bricks,
+            groups,
+            network,
+            scheme,
+            write_release,
+            exclusive,
+            synchronised,
+            gateways,
+            hosts,
+            buses,
+            machines,
+        } = cluster;
+        json!({
+            "drives": drives, "groups": format!("{:?}", groups.0),
+            "bricks": bricks.iter().map(describe_brick).collect::<Vec<_>>(),
+            "network": format!("{network:?}"), "scheme": format!("{scheme:?}"),
+            "write_release": format!("{write_release:?}"), "exclusive": exclusive, "synchronised": synchronised,
+            "gateways": gateways, "hosts": format!("{hosts:?}"), "buses": format!("{buses:?}"),
+            "machines": format!("{machines:?}"),
+        })
+    }
+
     /// Whole machines, and for the ideal that no machines can be its own scheduler.
     fn measure(&self, workload: Workload, seed: u64) -> Result<(Measured, Vec<Window>), String> {
         let System { cluster, length, conditions, .. } = self;
@@ -173,11 +182,11 @@ fn percent(share: f64) -> String {
 }
 
 fn describe_brick(brick: &BrickSpec) -> String {
-    let BrickSpec { drive, options, policy, depth, stripe_bytes, speed, .. } = brick;
+    let BrickSpec { drive, options, policy, depth, stripe_bytes, run_bytes, speed, .. } = brick;
     let BrickSpec { cache_bytes, journal_bytes, data_bytes, writes_through, .. } = brick;
     let name = drive.name();
     format!(
-        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?} {writes_through}"
+        "{name} {options:?} {policy:?} {depth} {stripe_bytes:?} {run_bytes:?} {speed:?} {cache_bytes} {journal_bytes} {data_bytes:?} {writes_through}"
     )
 }
 

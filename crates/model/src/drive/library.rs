@@ -26,6 +26,7 @@ const DRIVES: &[Entry] = &[
     Entry::new("retrieval-raptor", include_str!("../../drives/retrieval-raptor.toml")),
     Entry::new("retrieval-vertex", include_str!("../../drives/retrieval-vertex.toml")),
     Entry::new("retrieval-x25e", include_str!("../../drives/retrieval-x25e.toml")),
+    Entry::new("robustore-disk", include_str!("../../drives/robustore-disk.toml")),
     Entry::new("sata-ssd", include_str!("../../drives/sata-ssd.toml")),
     Entry::new("seagate-barracuda", include_str!("../../drives/seagate-barracuda.toml")),
     Entry::new("seagate-cheetah-4lp", include_str!("../../drives/seagate-cheetah-4lp.toml")),

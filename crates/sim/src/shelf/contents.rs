@@ -90,7 +90,7 @@ impl Contents {
     }
 
     /// Which of the volumes on this disk this is, in the order in which they came.
-    pub(super) fn number_of(&mut self, volume: VolumeId) -> u64 {
+    pub(crate) fn number_of(&mut self, volume: VolumeId) -> u64 {
         let known = self.volumes.iter().position(|other| *other == volume);
         known.unwrap_or_else(|| {
             self.volumes.push(volume);
@@ -164,7 +164,7 @@ impl Contents {
     }
 
     /// Content with these stamps is in place.
-    pub(super) fn put(&mut self, span: Span, stamps: &[Stamp], width: usize, payload: &Payload) {
+    pub(crate) fn put(&mut self, span: Span, stamps: &[Stamp], width: usize, payload: &Payload) {
         for (index, lba) in (span.lba..span.end()).enumerate() {
             let has_content = self.keeps_content && !payload.is_empty();
             let content = if has_content { payload.block(index) } else { Payload::new() };

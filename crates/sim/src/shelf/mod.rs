@@ -50,8 +50,14 @@ impl ShelfConfig {
 
     /// The cache's names of blocks of 4 KiB of the device.
     fn keys(&self, span: Span) -> impl Iterator<Item = u64> + use<> {
-        let in_key = BLOCK_U64 / self.grain.block_bytes();
+        let in_key = (BLOCK_U64 / self.grain.block_bytes()).max(1);
         (span.lba / in_key..=(span.end() - 1) / in_key).map(move |key| span.volume.0 << 40 | key)
+    }
+
+    /// Where a block of the volume of this number lies, in bytes.
+    pub(crate) fn offset(&self, number: u64, lba: u64) -> u64 {
+        let share = self.share_blocks();
+        (number % self.volumes.max(1) * share + lba % share) * self.grain.block_bytes()
     }
 
     /// Blocks of the disk that are one volume's.
@@ -113,9 +119,8 @@ impl Shelf {
 
     /// Where a block lies, in bytes.
     fn offset(&self, volume: VolumeId, lba: u64) -> u64 {
-        let share = self.config.share_blocks();
-        let number = self.kept.borrow_mut().number_of(volume) % self.config.volumes.max(1);
-        (number * share + lba % share) * self.config.grain.block_bytes()
+        let number = self.kept.borrow_mut().number_of(volume);
+        self.config.offset(number, lba)
     }
 
     fn ask(&mut self, purpose: Purpose, kind: IoKind, fx: &mut Vec<StoreEffect>) {
@@ -141,6 +146,9 @@ impl Shelf {
                 // No device of this world loses what it holds, so that nothing can be lost for good.
                 assert!(!payload.is_empty(), "a shelf has no unreadable blocks");
                 self.kept.borrow_mut().put(span, &stamps, usize::from(width), &payload);
+                if self.config.writes_through {
+                    return self.write(Purpose::Through(token, span), span, fx);
+                }
                 self.destage(span, 0, fx);
                 fx.push(StoreEffect::Reply(Reply::Staged { token, result: Ok(()) }));
             }

@@ -70,6 +70,9 @@ pub struct BrickSpec {
     /// The accesses at a time are those of as many disks, each with every so many bytes in turn (RAID-0), and an access goes to the disk of its
     /// first byte. Each serves in the order in which accesses come. Without it any access takes any place.
     pub stripe_bytes: Option<u64>,
+    /// What is written lies on the disk in runs of so many bytes, each anywhere, and is served in the order in which it comes. Without it
+    /// everything lies where its address says. It needs a depth of 1.
+    pub run_bytes: Option<u64>,
     /// Every time of the disk is stretched to so many percent from these moments on; 200 is half as fast.
     pub speed: Vec<(Time, u32)>,
     /// Bytes of its block cache; 0 for none, and [`CACHED`] where all is in it from the beginning.
@@ -92,6 +95,7 @@ impl BrickSpec {
             depth: 1,
             writes_through: false,
             stripe_bytes: None,
+            run_bytes: None,
             speed: Vec::new(),
             cache_bytes: 0,
             journal_bytes: 64 << 20,
@@ -305,6 +309,9 @@ pub enum ClusterError {
         "brick {brick}: depth must be 1 for a disk that turns, as one head serves one access at a time; give stripe_bytes for several disks"
     )]
     Turning { brick: usize },
+    /// Runs on several disks, or on one that serves several accesses at a time.
+    #[error("brick {brick}: run_bytes is for one disk that serves one access at a time")]
+    Runs { brick: usize },
     #[error("there are {gateways} gateways: it needs 1 to 64")]
     Gateways { gateways: u32 },
     /// More gateways than machines of bricks for them.
@@ -379,6 +386,9 @@ fn validate_brick(brick: usize, spec: &BrickSpec) -> Result<(), ClusterError> {
     }
     if spec.depth > 1 && spec.stripe_bytes.is_none() && spec.drive.revolution_ns().is_some() {
         return Err(ClusterError::Turning { brick });
+    }
+    if spec.run_bytes.is_some() && (spec.depth > 1 || spec.stripe_bytes.is_some()) {
+        return Err(ClusterError::Runs { brick });
     }
     let is_ordered = spec.speed.is_sorted_by_key(|(at, _)| *at);
     if !is_ordered || spec.speed.iter().any(|(_, percent)| !(1..=100_000).contains(percent)) {

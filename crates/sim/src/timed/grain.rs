@@ -2,7 +2,8 @@
 //!
 //! Machines speak in blocks of 4 KiB. Papers have requests of any number of sectors, and traces name sectors. Where a load does,
 //! a block of the protocol stands for one sector: 4096 bytes of a message are 512 of the disk, of the wires and of the memories, and
-//! machines do the same work for as many blocks. Content is then zeros, so that no checker can watch.
+//! machines do the same work for as many blocks. Content is then zeros, so that no checker can watch. Where objects are a gigabyte, a
+//! block stands for many instead, so that a run does not add up gigabytes.
 
 use super::conditions::Conditions;
 use super::workload::{Shape, Sizes, Workload};
@@ -15,6 +16,9 @@ pub(crate) enum Grain {
     Block,
     /// A block of the protocol is one sector.
     Sector,
+    /// A block of the protocol is so many of the disk: where objects are large, a fragment of one block stands for a large fragment. Its content
+    /// is what was put.
+    Blocks(u32),
 }
 
 impl Grain {
@@ -38,7 +42,13 @@ impl Grain {
         match self {
             Grain::Block => BLOCK_U64,
             Grain::Sector => SECTOR_BYTES,
+            Grain::Blocks(count) => u64::from(count) * BLOCK_U64,
         }
+    }
+
+    /// Whether blocks hold what was written, and not zeros.
+    pub(crate) fn keeps_content(self) -> bool {
+        self != Grain::Sector
     }
 
     /// Sectors of the disk that a block stands for.
@@ -50,7 +60,7 @@ impl Grain {
     /// blocks every 4 MiB: a study's request is moved back before such an end, by whole blocks of 4 KiB, so that it stays one access.
     /// One that is longer than the longest span (128 KiB) is cut all the same.
     pub(super) fn fit(self, shape: Shape) -> Shape {
-        if self == Grain::Block {
+        if self != Grain::Sector {
             return shape.in_blocks();
         }
         let (stretch, end) = (Span::STRETCH_BLOCKS, shape.sector + u64::from(shape.count));
@@ -62,12 +72,20 @@ impl Grain {
 
     /// What so many bytes of the protocol are on the disk.
     pub(crate) fn on_disk(self, bytes: u64) -> u64 {
-        bytes / (BLOCK_U64 / self.block_bytes())
+        match self {
+            Grain::Block => bytes,
+            Grain::Sector => bytes / (BLOCK_U64 / SECTOR_BYTES),
+            Grain::Blocks(count) => bytes * u64::from(count),
+        }
     }
 
     /// What so many bytes of the disk are in the protocol.
     pub(crate) fn in_protocol(self, bytes: u64) -> u64 {
-        bytes * (BLOCK_U64 / self.block_bytes())
+        match self {
+            Grain::Block => bytes,
+            Grain::Sector => bytes * (BLOCK_U64 / SECTOR_BYTES),
+            Grain::Blocks(count) => bytes / u64::from(count),
+        }
     }
 }
 
@@ -81,6 +99,14 @@ mod tests {
         assert_eq!((fit(1016, 8), fit(1024, 8)), (1016, 1024));
         assert_eq!((fit(1017, 8), fit(1023, 8), fit(1020, 21)), (1009, 1015, 996));
         assert_eq!(fit(1000, 257), 1000, "it is cut all the same");
+    }
+
+    #[test]
+    fn what_a_block_stands_for_and_back() {
+        for (grain, on_disk) in [(Grain::Block, 8192), (Grain::Sector, 1024), (Grain::Blocks(256), 2 << 20)] {
+            assert_eq!((grain.on_disk(8192), grain.in_protocol(on_disk)), (on_disk, 8192), "{grain:?}");
+            assert_eq!(grain.block_bytes(), on_disk / 2, "{grain:?}");
+        }
     }
 
     #[test]

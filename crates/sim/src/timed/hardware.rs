@@ -4,8 +4,9 @@ use super::cluster::{BrickSpec, Buses, ClaimOptions, Network};
 use super::device::{Device, Speeds};
 use super::grain::Grain;
 use super::policy::{Keeper, Shared};
+use super::scattered::Scattered;
 use crate::shelf::{Contents, Kept, Shelf, ShelfConfig};
-use base::{BLOCK_U64, BrickId, Device as _, Time, VolumeId};
+use base::{BLOCK_U64, BrickId, Payload, Stamp, Time, VolumeId};
 use core::time::Duration;
 use model::Draw;
 use model::drive::{Access, Drive, SECTOR_BYTES};
@@ -15,6 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::{Io, IoKind};
+use wire::Span;
 
 /// The bricks and what connects them.
 #[derive(Clone, Debug)]
@@ -63,6 +65,8 @@ enum Devices {
     One(Box<Device>),
     /// One for each place, each of which has so many bytes in turn.
     Striped { stripe_bytes: u64, disks: Vec<Device> },
+    /// Has what is written in runs.
+    Scattered(Box<Scattered>),
 }
 
 impl Devices {
@@ -74,20 +78,27 @@ impl Devices {
                 Arc::clone(speeds),
             )
         };
-        match spec.stripe_bytes {
-            Some(stripe_bytes) => {
+        match (spec.run_bytes, spec.stripe_bytes) {
+            (Some(run_bytes), _) => {
+                let device = device(phase_ns());
+                // Where runs lie differs from disk to disk, as their platters do.
+                let places = Draw::new(phase_ns());
+                Devices::Scattered(Box::new(Scattered::new(device, run_bytes, places)))
+            }
+            (None, Some(stripe_bytes)) => {
                 let stripe_bytes = stripe_bytes.max(1);
                 let disks = (0..spec.depth.max(1)).map(|_| device(phase_ns())).collect();
                 Devices::Striped { stripe_bytes, disks }
             }
-            None => Devices::One(Box::new(device(0))),
+            (None, None) => Devices::One(Box::new(device(0))),
         }
     }
 
     /// The device that has this byte, and where it has it; none where any place will do.
-    fn find(&mut self, offset: u64) -> (&mut Device, Option<usize>, u64) {
+    fn find(&mut self, offset: u64) -> (&mut dyn base::Device, Option<usize>, u64) {
         match self {
-            Devices::One(device) => (device, None, offset),
+            Devices::One(device) => (&mut **device, None, offset),
+            Devices::Scattered(device) => (&mut **device, None, offset),
             Devices::Striped { stripe_bytes, disks } => {
                 let (stripe, count) = (offset / *stripe_bytes, disks.len() as u64);
                 let disk = (stripe % count) as usize;
@@ -128,7 +139,7 @@ impl Hardware {
             free: vec![Time::ZERO; spec.depth.max(1) as usize],
             served: Served::default(),
         };
-        let kept = Rc::new(RefCell::new(Contents::new(draw.bits(), self.grain == Grain::Block)));
+        let kept = Rc::new(RefCell::new(Contents::new(draw.bits(), self.grain.keeps_content())));
         let (phase_ns, keeper) = (draw.below(turn_ns), self.keeper(id, &spec));
         vec![ShelfDisk { spec, claims, phase_ns, speeds, config, kept, keeper, blind }]
     }
@@ -141,6 +152,9 @@ impl Hardware {
     }
 }
 
+/// The stamp of what was laid on a disk: any tells that it is there.
+const LAID: Stamp = Stamp(1);
+
 impl ShelfDisk {
     /// The disk, as its brick starts.
     pub(crate) fn open(&self) -> Shelf {
@@ -149,7 +163,8 @@ impl ShelfDisk {
 
     /// Its heads, where they are seen.
     pub(crate) fn heads(&self, now: Time) -> Option<Heads<Io>> {
-        self.spec.drive.revolution_ns().filter(|_| self.spec.depth == 1)?;
+        let are_seen = self.spec.depth == 1 && self.spec.run_bytes.is_none();
+        self.spec.drive.revolution_ns().filter(|_| are_seen)?;
         let drive = Drive::with_options(Arc::clone(&self.spec.drive), self.spec.options);
         let device = Box::new(Device::new(drive, self.phase_ns, Arc::clone(&self.speeds)));
         let data_bytes = self.spec.data_bytes;
@@ -183,6 +198,16 @@ impl ShelfDisk {
         let share = self.config.share_blocks();
         let volume = self.kept.borrow().volume(block / share)?;
         Some((volume, block % share))
+    }
+
+    /// Content is there from now on, without an access.
+    pub(crate) fn lay(&mut self, span: Span, content: &Payload) {
+        let mut kept = self.kept.borrow_mut();
+        kept.put(span, &vec![LAID; span.count as usize], 1, content);
+        let offset = self.config.offset(kept.number_of(span.volume), span.lba);
+        if let Devices::Scattered(device) = &mut self.blind.devices {
+            device.lay(offset / SECTOR_BYTES, u64::from(span.count) * self.config.grain.block_sectors());
+        }
     }
 
     /// When its device is done with what it is asked now.

@@ -6,7 +6,8 @@
 //!
 //! Reading order: [`cluster`] (what can be set), [`workload`], [`measured`], `grain` (what a block is), `hardware` (what the cluster is
 //! built of), `crossed` (what crosses its memories), [`sharing`] and [`threads`] (streams that share bricks), `policy` (who serves a read), `load`, `requests` and `routes` (what is asked of it), `packets` (what is counted of what machines
-//! say), `conditions` (what happens to it, and what checkers and clients see), this file.
+//! say), `conditions` (what happens to it, and what checkers and clients see), this file; [`objects`] (one client that puts and gets large objects, in
+//! the place of a load).
 
 pub mod cluster;
 mod conditions;
@@ -16,11 +17,13 @@ mod grain;
 mod hardware;
 mod load;
 pub mod measured;
+pub mod objects;
 mod packets;
 mod policy;
 mod postmark;
 mod requests;
 mod routes;
+mod scattered;
 pub mod sharing;
 pub(crate) mod source;
 pub mod threads;
@@ -48,6 +51,7 @@ pub(crate) use load::{Load, LoadEvent};
 pub use measured::{BrickMeasured, Contention, Interval, Measured, Message, Traffic};
 use model::DiskConfig;
 use model::host::Work;
+pub(crate) use objects::Watch;
 pub(crate) use policy::Keeper;
 use policy::Shared;
 pub use postmark::{Nonsense, Postmark};
@@ -319,8 +323,8 @@ impl Timed {
         let disk_sectors = cluster.bricks.iter().map(BrickSpec::data_sectors).min().unwrap_or(0);
         let block_sectors = grain.block_sectors();
         // Whole blocks of 4 KiB, so that a trace wraps around where it does under the ideal.
-        let blocks = disk_sectors / volumes_max.max(1) / Grain::Block.block_sectors()
-            * (Grain::Block.block_sectors() / block_sectors);
+        let whole_sectors = block_sectors.max(Grain::Block.block_sectors());
+        let blocks = disk_sectors / volumes_max.max(1) / whole_sectors * (whole_sectors / block_sectors);
         let unit_blocks = |layout: Layout| match layout.data() {
             1 => 1,
             _ => (conditions.unit_bytes.unwrap_or(UNIT_BYTES) / grain.block_bytes()).clamp(1, blocks),

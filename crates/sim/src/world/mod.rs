@@ -27,7 +27,7 @@ use crate::objects::named::Named;
 use crate::objects::segments::Segments;
 use crate::options::Shape;
 use crate::rare::Reached;
-use crate::timed::Load;
+use crate::timed::{Load, Watch};
 use crate::trace::Trace;
 use crate::units::MS;
 use crate::workload::Workload;
@@ -77,6 +77,8 @@ pub(crate) struct World {
     pub(crate) administrator: Administrator,
     /// What is asked of a cluster whose speed is measured.
     pub(crate) load: Option<Box<Load>>,
+    /// What is seen of objects that are put and got, where that is measured.
+    pub(crate) watch: Option<Box<Watch>>,
     /// The machines' processors, where work takes time.
     pub(crate) hosts: Option<Box<Hosts>>,
     /// Whether every step is judged and told.
@@ -113,6 +115,7 @@ impl World {
             faults,
             administrator,
             load: None,
+            watch: None,
             hosts: None,
             is_watched: true,
             cabinet: Cabinet::default(),
@@ -320,7 +323,10 @@ impl World {
                 self.client_has(Task::Answer { tag, result, payload });
             }
             Output::Reply { tag, result, payload } => self.on_reply(tag, result, &payload),
-            Output::Segment { tag, segment } => self.on_segment(tag, segment),
+            Output::Segment { tag, segment } => match &mut self.watch {
+                Some(watch) => watch.on_segment(segment),
+                None => self.on_segment(tag, segment),
+            },
             Output::Object { tag, news } => self.on_object(tag, news),
             Output::Shard { shard, effect } => self.shard(node, shard, effect),
             Output::Attached(found) if self.load.is_some() => self.on_load_attached(node, found),

@@ -7,7 +7,7 @@ use super::role::Role;
 use crate::checkers::bounded::WAKES_MAX;
 use crate::timed::ShelfDisk;
 use crate::units::SECOND;
-use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, ObjectVersion, Time, VolumeId};
+use base::{BrickId, ClientId, Depth, GatewayId, HashMap, NodeId, ObjectVersion, Payload, Time, VolumeId};
 use core::ops::{Index, IndexMut};
 use core::time::Duration;
 use model::Clock;
@@ -16,7 +16,7 @@ use proto::gateway::Gateway;
 use proto::seat::heads::Served;
 use std::collections::BTreeSet;
 use store::IoKind;
-use wire::FragmentId;
+use wire::{FragmentId, Span};
 
 /// What a node is, over all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,6 +259,11 @@ impl Node {
     /// Which block of which volume lies at this byte of its first disk.
     pub(crate) fn shelf_place(&self, offset: u64) -> Option<(VolumeId, u64)> {
         self.shelves.first()?.place(offset)
+    }
+
+    /// Content is on its first disk from now on, without an access.
+    pub(crate) fn lay(&mut self, span: Span, content: &Payload) {
+        self.shelves.first_mut().into_iter().for_each(|shelf| shelf.lay(span, content));
     }
 
     /// The brick's machine, while it runs.

@@ -29,6 +29,9 @@ impl World {
         if let Some(load) = &mut self.load {
             load.on_packet((sender, to), &packet);
         }
+        if let Some(watch) = &mut self.watch {
+            watch.on_packet(&packet);
+        }
         if self.is_lost(&packet.message) {
             return;
         }

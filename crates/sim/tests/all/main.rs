@@ -8,6 +8,7 @@ mod hostile;
 mod hosts;
 mod linearizable;
 mod measured;
+mod objects;
 mod scenarios;
 mod seeds;
 #[path = "../../../model/tests/all/shared/mod.rs"]

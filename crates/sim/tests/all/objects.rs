@@ -1,0 +1,181 @@
+//! Large objects that a client puts and gets in a world in which things take time.
+
+use core::time::Duration;
+use model::drive::DriveModel;
+use proto::fair::Order;
+use proto::object::{AccessStrategy, LtDecoder};
+use proto::seat::{Places, Turns};
+use sim::timed::objects::{
+    self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, ObjectMeasured, Objects, Transferred, Writing,
+};
+use sim::timed::{BrickSpec, Cluster, Network, Scheme};
+use std::sync::Arc;
+
+const BRICKS: u32 = 8;
+const BLOCKS: u32 = 64;
+const MIB: u64 = 1 << 20;
+/// Of fast disks and of slow ones, a block.
+const FAST_MS: u32 = 20;
+const SLOW_MS: u32 = 200;
+
+fn brick(block_ms: u32) -> BrickSpec {
+    let text = format!(
+        "name = \"disk\"\ncapacity_sectors = 200000000\n[access]\nread_ms = {block_ms}\nwrite_ms = {block_ms}\n"
+    );
+    let drive = DriveModel::parse("disk", &text).expect("a drive");
+    BrickSpec { writes_through: true, ..BrickSpec::new(Arc::new(drive)) }
+}
+
+/// So many of the bricks are slow.
+fn cluster(slow: u32, one_way_ms: u64) -> Cluster {
+    let bricks = (0..BRICKS).map(|at| brick(if at < slow { SLOW_MS } else { FAST_MS })).collect();
+    let one_way_ns = one_way_ms * 1_000_000;
+    let network = Network { one_way_ns, client_one_way_ns: one_way_ns, ..Network::default() };
+    Cluster { bricks, network, exclusive: false, ..Cluster::uniform(brick(1), BRICKS, BRICKS, Scheme::Hash) }
+}
+
+fn plan(code: ObjectCode, copies: u32, layout: ObjectLayout, strategies: Vec<AccessStrategy>) -> Objects {
+    Objects {
+        objects: 1,
+        blocks: BLOCKS,
+        block_bytes: MIB,
+        code,
+        symbols: BLOCKS * copies,
+        bricks: BRICKS,
+        layout,
+        writing: Writing::Put,
+        window: 2,
+        strategies,
+        order: FragmentOrder::AsWritten,
+        turns: Turns { order: Order::Arrival, places: Places(1), ..Turns::default() },
+        pause: Duration::from_secs(3),
+    }
+}
+
+fn run(cluster: &Cluster, objects: &Objects) -> ObjectMeasured {
+    let measured = objects::run(cluster, objects, 1).expect("it runs");
+    measured.objects.into_iter().next().expect("an object")
+}
+
+fn ms(transferred: Transferred) -> u128 {
+    transferred.took.as_millis()
+}
+
+/// Blocks that were sent beyond the object's own.
+fn beyond(transferred: Transferred) -> i64 {
+    (transferred.sent_bytes / MIB) as i64 - i64::from(BLOCKS)
+}
+
+const EVEN: ObjectLayout = ObjectLayout::Even(Mapping::Rotated);
+
+#[test]
+fn stripes_wait_for_the_slowest_disk_and_send_each_block_once() {
+    let objects = plan(ObjectCode::Copies, 1, EVEN, vec![AccessStrategy::Speculative]);
+    for (slow, block_ms) in [(0, FAST_MS), (1, SLOW_MS)] {
+        let ObjectMeasured { put, gets } = run(&cluster(slow, 1), &objects);
+        let expected = u128::from(BLOCKS / BRICKS * block_ms) + 2;
+        assert_eq!((ms(put), ms(gets[0])), (expected, expected));
+        assert_eq!((beyond(put), beyond(gets[0])), (0, 0));
+    }
+}
+
+#[test]
+fn coded_objects_take_what_all_disks_give_together() {
+    let lt = ObjectCode::Lt(LtDecoder::Peeling);
+    let objects = plan(lt, 4, ObjectLayout::ByPace, vec![AccessStrategy::Speculative]);
+    let ObjectMeasured { put, gets } = run(&cluster(1, 1), &objects);
+    let a_second = f64::from(BRICKS - 1) / f64::from(FAST_MS) + 1.0 / f64::from(SLOW_MS);
+    let best_ms = f64::from(BLOCKS * 4) / a_second;
+    assert!((ms(put) as f64 / best_ms - 1.0).abs() < 0.05, "{} ms, {best_ms} at best", ms(put));
+    // What was on its way at the end was sent in vain.
+    let most = i64::from(2 * BRICKS);
+    assert!((3 * 64..=3 * 64 + most).contains(&beyond(put)), "{}", beyond(put));
+    let came = f64::from(BLOCKS) + beyond(gets[0]) as f64;
+    let needed_ms = came / a_second;
+    assert!((ms(gets[0]) as f64 / needed_ms - 1.0).abs() < 0.1, "{} ms for {came} blocks", ms(gets[0]));
+    assert!((16..64).contains(&beyond(gets[0])), "peeling takes more: {}", beyond(gets[0]));
+    let precoded =
+        Objects { code: ObjectCode::Precoded, strategies: vec![AccessStrategy::Speculative], ..objects };
+    let got = run(&cluster(1, 1), &precoded).gets[0];
+    // Disks that are equally fast are done at one moment, and begin what is called off then.
+    assert!((0..=i64::from(2 * BRICKS)).contains(&beyond(got)), "solving takes no more: {}", beyond(got));
+}
+
+#[test]
+fn copies_are_sent_in_vain_where_all_are_asked_for() {
+    let strategies = vec![AccessStrategy::Speculative, AccessStrategy::Adaptive { window: 2 }];
+    for layout in [EVEN, ObjectLayout::Even(Mapping::Drawn)] {
+        let objects = plan(ObjectCode::Copies, 4, layout, strategies.clone());
+        let ObjectMeasured { put, gets } = run(&cluster(2, 1), &objects);
+        assert_eq!((ms(put), beyond(put)), (u128::from(BLOCKS / BRICKS * 4 * SLOW_MS) + 2, 3 * 64));
+        assert!(gets[1].took < gets[0].took * 2 && beyond(gets[1]) < beyond(gets[0]), "{gets:?}");
+        // In the end each brick gives copies of what is outstanding at others.
+        assert!(beyond(gets[1]) <= i64::from(2 * 2 * BRICKS), "{gets:?}");
+    }
+}
+
+#[test]
+fn a_long_way_is_paid_once_where_all_is_asked_for_at_once() {
+    let objects = plan(ObjectCode::Precoded, 3, ObjectLayout::ByPace, vec![AccessStrategy::Speculative]);
+    let near = run(&cluster(0, 0), &objects).gets[0];
+    let far = run(&cluster(0, 50), &objects).gets[0];
+    let more = ms(far) - ms(near);
+    assert!((90..=130).contains(&more), "{more} ms more for a round trip of 100 ms");
+    // What disks have begun, and what was sent until they heard of the end.
+    assert!(beyond(far) <= i64::from(BRICKS * (2 + 100 / FAST_MS)), "{}", beyond(far));
+}
+
+/// Reads are the same whether objects were put or laid.
+#[test]
+fn what_is_laid_is_what_a_put_would_have_brought() {
+    let lt = ObjectCode::Lt(LtDecoder::Peeling);
+    for code in [ObjectCode::Copies, ObjectCode::Precoded, lt] {
+        let objects = plan(code, 3, EVEN, vec![AccessStrategy::Speculative]);
+        let put = run(&cluster(2, 1), &objects);
+        let laid = run(&cluster(2, 1), &Objects { writing: Writing::Laid, ..objects });
+        assert_eq!(laid.put, Transferred::default());
+        let ratio = laid.gets[0].took.as_secs_f64() / put.gets[0].took.as_secs_f64();
+        assert!((ratio - 1.0).abs() < 0.15, "{code:?}: {ratio}");
+    }
+}
+
+/// Reads of what was written while disks had other paces: those that were fast have the symbols, and are not fast any more.
+#[test]
+fn what_lies_at_slow_disks_is_read_slowly() {
+    let paces: Arc<[f64]> = (0..BRICKS).map(|at| if at < 4 { 1.0 } else { 10.0 }).collect();
+    let uneven = ObjectLayout::ByOtherPaces(paces);
+    let got = |layout, writing| {
+        let objects = plan(ObjectCode::Precoded, 2, layout, vec![AccessStrategy::Speculative]);
+        ms(run(&cluster(4, 1), &Objects { writing, ..objects }).gets[0])
+    };
+    let (same, other) = (got(ObjectLayout::ByPace, Writing::Put), got(uneven, Writing::Laid));
+    assert!(other > same, "{other} ms with other paces, {same} with those of the put");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let lt = ObjectCode::Lt(LtDecoder::Peeling);
+    let objects = plan(lt, 3, ObjectLayout::ByPace, vec![AccessStrategy::Speculative]);
+    let objects = Objects { objects: 2, bricks: 5, order: FragmentOrder::Drawn, ..objects };
+    let of = |seed| objects::run(&cluster(3, 1), &objects, seed).expect("it runs");
+    assert_eq!(of(7), of(7));
+    assert_ne!(of(7).objects, of(8).objects);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let sound = plan(ObjectCode::Copies, 2, EVEN, Vec::new());
+    let wrong = [
+        Objects { bricks: BRICKS + 1, ..sound.clone() },
+        Objects { blocks: 0, ..sound.clone() },
+        Objects { block_bytes: 4095, ..sound.clone() },
+        Objects { symbols: BLOCKS - 1, ..sound.clone() },
+        Objects { symbols: BLOCKS * BRICKS + 1, ..sound.clone() },
+        Objects { writing: Writing::Laid, layout: ObjectLayout::ByPace, ..sound.clone() },
+        Objects { layout: ObjectLayout::ByOtherPaces(Arc::new([1.0; BRICKS as usize])), ..sound.clone() },
+        Objects { symbols: BLOCKS * 5, layout: ObjectLayout::Even(Mapping::Drawn), ..sound },
+    ];
+    for objects in wrong {
+        assert!(objects::run(&cluster(0, 1), &objects, 1).is_err(), "{objects:?}");
+    }
+}
