@@ -1,0 +1,422 @@
+//! From assumptions to a client, servers with disks that differ, and what their accesses take.
+//!
+//! Reading order: [`SCHEMES`] (the paper's four, and ours), [`Bed`] (what is assumed), [`Accesses`] (the job), then how tables and curves are
+//! made of it.
+
+use crate::cell::{Cell, Row};
+use crate::experiment::{Job, Point, Runs, Sample, Scale, Table};
+use crate::parameters::Parameters;
+use crate::plot::{Axis, Chart, Series, Spot};
+use crate::system::System;
+use core::time::Duration;
+use model::drive::{self, DriveModel, DriveOptions};
+use proto::fair::Order;
+use proto::heads::Policy;
+use proto::object::{AccessStrategy, LtDecoder};
+use proto::seat::{Places, Turns};
+use serde_json::json;
+use sim::timed::objects::{
+    self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, Objects, ObjectsMeasured, Transferred, Writing,
+};
+use sim::timed::{BrickSpec, Cluster, Network, Scheme};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What every experiment with disks depends on.
+pub(super) const ASSUMED: &[&str] = &[
+    "accesses",
+    "disk_rates",
+    "disk_times",
+    "read_rates",
+    "replica_mapping",
+    "fragment_order",
+    "disk_places",
+    "window_blocks",
+    "metadata_round_trips",
+];
+
+/// The baseline of section 4.1.2: 1 GB, in blocks of 1 MB, on 64 of 128 servers, 1 ms there and back. MB are 2^20 bytes.
+const BLOCKS: u32 = 1024;
+const MIB: u64 = 1 << 20;
+const SERVERS: u32 = 128;
+const DISKS: u32 = 64;
+pub(super) const ROUND_TRIP_MS: f64 = 1.0;
+/// The slowest and the fastest disk, MB/s.
+const SLOWEST_MB_S: f64 = 0.52;
+const FASTEST_MB_S: f64 = 53.0;
+/// Decoding of the last block, behind which all others were decoded.
+const DECODE_MS: f64 = 5.0;
+/// The baseline's redundancy, in percent: four times the storage.
+pub(super) const BASELINE: f64 = 300.0;
+/// A quick run has one access of so many: each takes up to two minutes of the simulated time.
+const QUICK: u64 = 25;
+/// All others are let become quiet between two accesses: the slowest disk takes 2 s for a block.
+const PAUSE: Duration = Duration::from_secs(3);
+
+pub(super) const RAID0: &str = "RAID-0";
+pub(super) const RRAID: &str = "RRAID";
+pub(super) const RRAID_S: &str = "RRAID-S";
+pub(super) const RRAID_A: &str = "RRAID-A";
+pub(super) const ROBUSTORE: &str = "RobuSTore";
+/// Ours, read as RobuSTore is, and a few fragments at a time.
+pub(super) const PRECODED: &str = "lt-precoded";
+pub(super) const PACED: &str = "lt-precoded, paced";
+
+/// What is stored, and how it is read back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stored {
+    /// Stripes, and copies of them.
+    Copies,
+    /// Coded, as the paper has it.
+    Lt,
+    /// Coded as Brickwork has it.
+    Precoded,
+}
+
+/// How coded blocks come to disks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Striping {
+    /// A fast disk gets more.
+    Unbalanced,
+    Balanced,
+}
+
+/// What a figure shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Measures {
+    Writes,
+    Reads,
+}
+
+impl Stored {
+    const ALL: [Stored; 3] = [Stored::Copies, Stored::Lt, Stored::Precoded];
+
+    fn code(self) -> ObjectCode {
+        match self {
+            Stored::Copies => ObjectCode::Copies,
+            Stored::Lt => ObjectCode::Lt(LtDecoder::Peeling),
+            Stored::Precoded => ObjectCode::Precoded,
+        }
+    }
+
+    /// The scheme that writes so: copies are written alike however they are read.
+    fn writer(self, redundancy: f64) -> &'static str {
+        match self {
+            Stored::Copies if redundancy == 0.0 => RAID0,
+            Stored::Copies => RRAID,
+            Stored::Lt => ROBUSTORE,
+            Stored::Precoded => PRECODED,
+        }
+    }
+
+    /// The schemes that read so, and how.
+    fn readers(self, redundancy: f64, window: usize) -> Vec<(&'static str, AccessStrategy)> {
+        match self {
+            Stored::Copies if redundancy == 0.0 => vec![(RAID0, AccessStrategy::Speculative)],
+            Stored::Copies => {
+                vec![(RRAID_S, AccessStrategy::Speculative), (RRAID_A, AccessStrategy::Adaptive { window })]
+            }
+            Stored::Lt => vec![(ROBUSTORE, AccessStrategy::Speculative)],
+            Stored::Precoded => {
+                vec![(PRECODED, AccessStrategy::Speculative), (PACED, AccessStrategy::Paced { window })]
+            }
+        }
+    }
+}
+
+/// Redundancies of the figures, in percent: 0 is RAID-0 and no code's, since a code that is decoded by peeling needs half as much again.
+/// Copies that are written take minutes of the simulated time, and follow a law: few of them do.
+fn redundancies(stored: Stored, what: Measures, scale: Scale) -> Vec<f64> {
+    match (stored, what, scale) {
+        (Stored::Copies, Measures::Writes, Scale::Full) => vec![0.0, 100.0, 300.0],
+        (Stored::Copies, Measures::Writes, Scale::Quick) => vec![0.0, 300.0],
+        (Stored::Copies, Measures::Reads, Scale::Full) => {
+            vec![0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 700.0, 900.0]
+        }
+        (Stored::Copies, Measures::Reads, Scale::Quick) => vec![0.0, 100.0, 300.0, 900.0],
+        (_, _, Scale::Full) => vec![50.0, 100.0, 200.0, 300.0, 400.0, 500.0, 700.0, 900.0],
+        (_, _, Scale::Quick) => vec![100.0, 300.0, 900.0],
+    }
+}
+
+/// Assumptions that accesses meet.
+#[derive(Clone, Copy)]
+pub(super) struct Bed<'a> {
+    pub(super) parameters: &'a Parameters,
+    pub(super) scale: Scale,
+}
+
+impl Bed<'_> {
+    /// All that is stored, with each redundancy: written, or read by each scheme that reads so.
+    pub(super) fn points(self, striping: Striping, what: Measures) -> Vec<Point> {
+        let mut points = Vec::new();
+        for stored in Stored::ALL {
+            for redundancy in redundancies(stored, what, self.scale) {
+                let accesses = self.accesses((stored, striping), redundancy, what);
+                points.push(Point::new(accesses).with("redundancy_percent", redundancy));
+            }
+        }
+        points
+    }
+
+    fn accesses(self, (stored, striping): (Stored, Striping), redundancy: f64, what: Measures) -> Accesses {
+        let (text, count) =
+            (|name: &str| self.parameters.text(name), |name: &str| self.parameters.count(name));
+        let round_trip_s = ROUND_TRIP_MS / 1e3;
+        // The fastest disk is never without work while an answer is on its way.
+        let window = count("window_blocks") as u32 + (round_trip_s * FASTEST_MB_S) as u32;
+        let readers = match what {
+            Measures::Writes => Vec::new(),
+            Measures::Reads => stored.readers(redundancy, window as usize),
+        };
+        let layout = match (stored, striping) {
+            (Stored::Copies, _) | (_, Striping::Balanced) => ObjectLayout::Even(self.mapping()),
+            (_, Striping::Unbalanced) if what == Measures::Reads && text("read_rates") == "drawn-anew" => {
+                ObjectLayout::ByOtherPaces((0..SERVERS).map(|server| self.rate_mb_s(server)).collect())
+            }
+            (_, Striping::Unbalanced) => ObjectLayout::ByPace,
+        };
+        let order = match text("fragment_order") {
+            "as-written" => FragmentOrder::AsWritten,
+            "drawn" => FragmentOrder::Drawn,
+            other => panic!("the parameter file allows unknown orders {other}"),
+        };
+        let metadata_s = self.parameters.number("metadata_round_trips") * round_trip_s;
+        let decode_s = if stored == Stored::Copies { 0.0 } else { DECODE_MS / 1e3 };
+        Accesses {
+            writer: stored.writer(redundancy),
+            readers: readers.iter().map(|(name, _)| *name).collect(),
+            drives: format!("{} {}", text("disk_rates"), text("disk_times")),
+            cluster: self.cluster(),
+            objects: Objects {
+                objects: match self.scale {
+                    Scale::Full => count("accesses") as u32,
+                    Scale::Quick => (count("accesses") / QUICK).max(2) as u32,
+                },
+                blocks: BLOCKS,
+                block_bytes: MIB,
+                code: stored.code(),
+                symbols: (f64::from(BLOCKS) * (1.0 + redundancy / 100.0)) as u32,
+                bricks: DISKS,
+                writing: match (&layout, what) {
+                    (ObjectLayout::Even(_) | ObjectLayout::ByOtherPaces(_), Measures::Reads) => Writing::Laid,
+                    (ObjectLayout::ByPace, _) | (_, Measures::Writes) => Writing::Put,
+                },
+                layout,
+                window,
+                strategies: readers.into_iter().map(|(_, strategy)| strategy).collect(),
+                order,
+                turns: Turns {
+                    order: Order::Arrival,
+                    places: Places(count("disk_places") as usize),
+                    ..Turns::default()
+                },
+                pause: PAUSE,
+            },
+            put_extra_s: metadata_s,
+            get_extra_s: metadata_s + decode_s,
+        }
+    }
+
+    fn mapping(self) -> Mapping {
+        match self.parameters.text("replica_mapping") {
+            "drawn" => Mapping::Drawn,
+            "rotated" => Mapping::Rotated,
+            other => panic!("the parameter file allows unknown mappings {other}"),
+        }
+    }
+
+    /// One client, and all servers, each with a disk of a rate of its own.
+    fn cluster(self) -> Cluster {
+        let one_way_ns = (ROUND_TRIP_MS / 2.0 * 1e6) as u64;
+        let bricks: Vec<BrickSpec> = (0..SERVERS).map(|server| self.brick(self.rate_mb_s(server))).collect();
+        let network = Network { one_way_ns, client_one_way_ns: one_way_ns, ..Network::default() };
+        let first = bricks[0].clone();
+        Cluster {
+            bricks,
+            network,
+            exclusive: false,
+            ..Cluster::uniform(first, SERVERS, SERVERS / 2, Scheme::Hash)
+        }
+    }
+
+    /// From the slowest to the fastest.
+    fn rate_mb_s(self, server: u32) -> f64 {
+        let part = f64::from(server) / f64::from(SERVERS - 1);
+        match self.parameters.text("disk_rates") {
+            "even-on-log-scale" => SLOWEST_MB_S * libm::pow(FASTEST_MB_S / SLOWEST_MB_S, part),
+            "even" => SLOWEST_MB_S + (FASTEST_MB_S - SLOWEST_MB_S) * part,
+            other => panic!("the parameter file allows unknown rates {other}"),
+        }
+    }
+
+    /// A server whose disk has that rate, for what is written in one go.
+    fn brick(self, rate_mb_s: f64) -> BrickSpec {
+        match self.parameters.text("disk_times") {
+            "runs" => {
+                let entry = drive::find("robustore-disk").expect("the drive is in the library");
+                let model = DriveModel::parse(entry.id, entry.text).unwrap_or_else(|error| panic!("{error}"));
+                BrickSpec { run_bytes: Some(run_bytes(rate_mb_s)), ..brick(model) }
+            }
+            "constant" => {
+                let text = format!(
+                    "name = \"{rate_mb_s:.2} MB/s\"\ncapacity_sectors = 142800000\n\
+                     [access]\nread_ms = 0\nwrite_ms = 0\nbytes_per_second = {:e}\n",
+                    rate_mb_s * MIB as f64
+                );
+                brick(DriveModel::parse("constant", &text).unwrap_or_else(|error| panic!("{error}")))
+            }
+            other => panic!("the parameter file allows unknown disk times {other}"),
+        }
+    }
+}
+
+/// A server as the paper has it: nothing is cached or acknowledged before the disk has it, and requests are served as they come.
+fn brick(drive: DriveModel) -> BrickSpec {
+    BrickSpec {
+        writes_through: true,
+        policy: Policy::Fcfs,
+        options: DriveOptions::UNCACHED,
+        ..BrickSpec::new(Arc::new(drive))
+    }
+}
+
+/// How long the runs on a disk are that has this rate. The slowest disk has a movement for each 4 KiB, and the fastest none.
+fn run_bytes(rate_mb_s: f64) -> u64 {
+    const LEAST: f64 = 4096.0;
+    let movement_s = LEAST / MIB as f64 * (1.0 / SLOWEST_MB_S - 1.0 / FASTEST_MB_S);
+    let transfer = 1.0 - rate_mb_s / FASTEST_MB_S;
+    // A run of the whole disk has no end to move at.
+    let run = if transfer > 0.0 { movement_s * rate_mb_s * MIB as f64 / transfer } else { f64::INFINITY };
+    run.min(1e15) as u64
+}
+
+/// Accesses to objects that are stored in one way.
+pub(super) struct Accesses {
+    writer: &'static str,
+    /// In the order of the strategies.
+    readers: Vec<&'static str>,
+    drives: String,
+    cluster: Cluster,
+    objects: Objects,
+    /// What the paper's client adds to a write, and to a read.
+    put_extra_s: f64,
+    get_extra_s: f64,
+}
+
+impl Job for Accesses {
+    fn describe(&self) -> serde_json::Value {
+        let Accesses { writer, readers, drives, cluster, objects, put_extra_s, get_extra_s } = self;
+        json!({
+            "job": "robustore accesses", "writer": writer, "readers": readers,
+            "cluster": System::describe_cluster(cluster, drives), "objects": format!("{objects:?}"),
+            "put_extra_s": put_extra_s, "get_extra_s": get_extra_s,
+        })
+    }
+
+    fn run(&self, seed: u64) -> Result<Sample, String> {
+        let measured = objects::run(&self.cluster, &self.objects, seed).map_err(|error| error.to_string())?;
+        let ObjectsMeasured { objects, simulated, events } = measured;
+        let bytes = u64::from(self.objects.blocks) * self.objects.block_bytes;
+        let puts: Vec<Transferred> = objects.iter().map(|object| object.put).collect();
+        let mut values = BTreeMap::new();
+        let mut add = |scheme: &str, is_write: bool, figures: [f64; 4]| {
+            let names = FIGURES.iter().zip(figures);
+            values.extend(names.map(|(name, figure)| (key(scheme, is_write, name), figure)));
+        };
+        if self.objects.writing == Writing::Put {
+            add(self.writer, true, figures(&puts, bytes, self.put_extra_s));
+        }
+        for (at, reader) in self.readers.iter().enumerate() {
+            let gets: Vec<Transferred> = objects.iter().map(|object| object.gets[at]).collect();
+            add(reader, false, figures(&gets, bytes, self.get_extra_s));
+        }
+        Ok(Sample { values, simulated_ns: simulated.as_nanos() as u64, events, ..Sample::default() })
+    }
+}
+
+pub(super) const MB_NOTE: &str =
+    "MB are 2^20 bytes. RRAID-S and RRAID-A write alike, and RAID-0 is where they have no redundancy.";
+
+/// The paper's metrics: the mean of sizes over latencies, the mean and the standard deviation of latencies, and what was sent beyond the
+/// size.
+pub(super) const FIGURES: [&str; 4] = ["bandwidth_mb_s", "latency_s", "latency_sd_s", "io_overhead"];
+
+fn figures(transferred: &[Transferred], bytes: u64, extra_s: f64) -> [f64; 4] {
+    let count = transferred.len() as f64;
+    let mean = |of: &dyn Fn(&Transferred) -> f64| transferred.iter().map(of).sum::<f64>() / count;
+    let latency_s = |of: &Transferred| of.took.as_secs_f64() + extra_s;
+    let mean_s = mean(&latency_s);
+    let squares: f64 = transferred.iter().map(|of| (latency_s(of) - mean_s) * (latency_s(of) - mean_s)).sum();
+    [
+        mean(&|of| bytes as f64 / MIB as f64 / latency_s(of)),
+        mean_s,
+        libm::sqrt(squares / (count - 1.0).max(1.0)),
+        mean(&|of| of.sent_bytes as f64 / bytes as f64 - 1.0),
+    ]
+}
+
+fn key(scheme: &str, is_write: bool, figure: &str) -> String {
+    format!("{scheme} {} {figure}", if is_write { "write" } else { "read" })
+}
+
+/// A row for each scheme of each point: of writes, or of reads.
+pub(super) fn rows(runs: &Runs, are_writes: bool) -> Vec<Row> {
+    let schemes = [RAID0, RRAID, RRAID_S, RRAID_A, ROBUSTORE, PRECODED, PACED];
+    let mut rows = Vec::new();
+    for scheme in schemes {
+        for (labels, sample) in &runs.runs {
+            if !sample.values.contains_key(&key(scheme, are_writes, FIGURES[0])) {
+                continue;
+            }
+            let row = labels
+                .cells()
+                .fold(Row::new().with("scheme", scheme), |row, (name, cell)| row.with(name, cell.clone()));
+            rows.push(
+                FIGURES.iter().fold(row, |row, figure| {
+                    row.with(*figure, sample.value(&key(scheme, are_writes, figure)))
+                }),
+            );
+        }
+    }
+    rows
+}
+
+/// A figure of a scheme at a redundancy.
+pub(super) fn at(table: &Table, scheme: &str, redundancy: f64, figure: &str) -> f64 {
+    table.number(&[("scheme", Cell::from(scheme)), ("redundancy_percent", Cell::from(redundancy))], figure)
+}
+
+/// A figure of a scheme over the redundancy.
+pub(super) fn curve(table: &Table, scheme: &str, figure: &str) -> Vec<[f64; 2]> {
+    spots(table, scheme, figure).iter().map(|spot| [spot.x, spot.y]).collect()
+}
+
+fn spots(table: &Table, scheme: &str, figure: &str) -> Vec<Spot> {
+    let cells = [("scheme", Cell::from(scheme))];
+    let spot = |row: &Row| {
+        let Cell::Number(y, ci95) = row.get(figure)? else { return None };
+        Some(Spot { x: row.get("redundancy_percent")?.number()?, y: *y, ci95: *ci95 })
+    };
+    table.select(&cells).filter_map(spot).collect()
+}
+
+/// The three pictures of a figure: bandwidth, variation of latency, I/O overhead. As in the paper RAID-0 is where others have no redundancy.
+pub(super) fn charts(table: &Table, figure: &str, what: &str, schemes: &[&str]) -> [Chart; 3] {
+    let panels = [
+        ("a", "bandwidth", FIGURES[0], Axis::new("bandwidth", "MB/s")),
+        (
+            "b",
+            "variation of latency",
+            FIGURES[2],
+            Axis::new("standard deviation of latency", "s").logarithmic(),
+        ),
+        ("c", "I/O overhead", FIGURES[3], Axis::new("bytes sent beyond the object, over its size", "")),
+    ];
+    panels.map(|(panel, title, y, axis)| {
+        let of = |scheme: &&str| Series { name: (*scheme).to_owned(), spots: spots(table, scheme, y) };
+        let x = Axis::new("data redundancy", "%");
+        let title = format!("{what}: {title}");
+        Chart::lines(&format!("{figure}.{panel}"), &title, x, axis, schemes.iter().map(of).collect())
+    })
+}
