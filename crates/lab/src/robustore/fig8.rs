@@ -28,7 +28,7 @@ impl Experiment for Fig8 {
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        Ok(Bed { parameters, scale }.points(Striping::Unbalanced, Measures::Writes))
+        Ok(Bed::new(parameters, scale).points(Striping::Unbalanced, Measures::Writes))
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

@@ -6,6 +6,8 @@ mod fig10;
 mod fig2;
 mod fig8;
 mod fig9;
+mod homogeneous;
+mod latency;
 mod reads;
 mod setup;
 mod table1;
@@ -20,5 +22,7 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig8::Fig8),
         Box::new(fig9::FIG9),
         Box::new(fig10::FIG10),
+        Box::new(homogeneous::Homogeneous),
+        Box::new(latency::Latency),
     ]
 }

@@ -70,7 +70,7 @@ impl Experiment for Reads {
     }
 
     fn points(&self, parameters: &Parameters, scale: Scale) -> Result<Vec<Point>, LabError> {
-        Ok(Bed { parameters, scale }.points(self.striping, Measures::Reads))
+        Ok(Bed::new(parameters, scale).points(self.striping, Measures::Reads))
     }
 
     fn rows(&self, runs: &Runs) -> Vec<Row> {

@@ -40,7 +40,7 @@ const BLOCKS: u32 = 1024;
 const MIB: u64 = 1 << 20;
 const SERVERS: u32 = 128;
 const DISKS: u32 = 64;
-pub(super) const ROUND_TRIP_MS: f64 = 1.0;
+const ROUND_TRIP_MS: f64 = 1.0;
 /// The slowest and the fastest disk, MB/s.
 const SLOWEST_MB_S: f64 = 0.52;
 const FASTEST_MB_S: f64 = 53.0;
@@ -139,11 +139,28 @@ fn redundancies(stored: Stored, what: Measures, scale: Scale) -> Vec<f64> {
     }
 }
 
-/// Assumptions that accesses meet.
+/// Assumptions that accesses meet, and what of the baseline is varied.
 #[derive(Clone, Copy)]
 pub(super) struct Bed<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) scale: Scale,
+    pub(super) disks: Disks,
+    pub(super) round_trip_ms: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Disks {
+    /// From the slowest to the fastest.
+    Mixed,
+    /// All are the fastest.
+    Equal,
+}
+
+impl<'a> Bed<'a> {
+    /// The baseline.
+    pub(super) fn new(parameters: &'a Parameters, scale: Scale) -> Bed<'a> {
+        Bed { parameters, scale, disks: Disks::Mixed, round_trip_ms: ROUND_TRIP_MS }
+    }
 }
 
 impl Bed<'_> {
@@ -159,10 +176,16 @@ impl Bed<'_> {
         points
     }
 
-    fn accesses(self, (stored, striping): (Stored, Striping), redundancy: f64, what: Measures) -> Accesses {
+    /// Objects of which that much is stored, written or read by each scheme that does so.
+    pub(super) fn accesses(
+        self,
+        (stored, striping): (Stored, Striping),
+        redundancy: f64,
+        what: Measures,
+    ) -> Accesses {
         let (text, count) =
             (|name: &str| self.parameters.text(name), |name: &str| self.parameters.count(name));
-        let round_trip_s = ROUND_TRIP_MS / 1e3;
+        let round_trip_s = self.round_trip_ms / 1e3;
         // The fastest disk is never without work while an answer is on its way.
         let window = count("window_blocks") as u32 + (round_trip_s * FASTEST_MB_S) as u32;
         let readers = match what {
@@ -186,7 +209,7 @@ impl Bed<'_> {
         Accesses {
             writer: stored.writer(redundancy),
             readers: readers.iter().map(|(name, _)| *name).collect(),
-            drives: format!("{} {}", text("disk_rates"), text("disk_times")),
+            drives: format!("{:?} {} {}", self.disks, text("disk_rates"), text("disk_times")),
             cluster: self.cluster(),
             objects: Objects {
                 objects: match self.scale {
@@ -228,8 +251,18 @@ impl Bed<'_> {
 
     /// One client, and all servers, each with a disk of a rate of its own.
     fn cluster(self) -> Cluster {
-        let one_way_ns = (ROUND_TRIP_MS / 2.0 * 1e6) as u64;
-        let bricks: Vec<BrickSpec> = (0..SERVERS).map(|server| self.brick(self.rate_mb_s(server))).collect();
+        let one_way_ns = (self.round_trip_ms / 2.0 * 1e6) as u64;
+        let rates = (0..SERVERS).map(|server| self.rate_mb_s(server));
+        let bricks: Vec<BrickSpec> = match self.parameters.text("disk_times") {
+            "runs" => {
+                let of_one_kind = scattered();
+                rates
+                    .map(|rate| BrickSpec { run_bytes: Some(run_bytes(rate)), ..of_one_kind.clone() })
+                    .collect()
+            }
+            "constant" => rates.map(constant).collect(),
+            other => panic!("the parameter file allows unknown disk times {other}"),
+        };
         let network = Network { one_way_ns, client_one_way_ns: one_way_ns, ..Network::default() };
         let first = bricks[0].clone();
         Cluster {
@@ -240,8 +273,10 @@ impl Bed<'_> {
         }
     }
 
-    /// From the slowest to the fastest.
     fn rate_mb_s(self, server: u32) -> f64 {
+        if self.disks == Disks::Equal {
+            return FASTEST_MB_S;
+        }
         let part = f64::from(server) / f64::from(SERVERS - 1);
         match self.parameters.text("disk_rates") {
             "even-on-log-scale" => SLOWEST_MB_S * libm::pow(FASTEST_MB_S / SLOWEST_MB_S, part),
@@ -249,26 +284,22 @@ impl Bed<'_> {
             other => panic!("the parameter file allows unknown rates {other}"),
         }
     }
+}
 
-    /// A server whose disk has that rate, for what is written in one go.
-    fn brick(self, rate_mb_s: f64) -> BrickSpec {
-        match self.parameters.text("disk_times") {
-            "runs" => {
-                let entry = drive::find("robustore-disk").expect("the drive is in the library");
-                let model = DriveModel::parse(entry.id, entry.text).unwrap_or_else(|error| panic!("{error}"));
-                BrickSpec { run_bytes: Some(run_bytes(rate_mb_s)), ..brick(model) }
-            }
-            "constant" => {
-                let text = format!(
-                    "name = \"{rate_mb_s:.2} MB/s\"\ncapacity_sectors = 142800000\n\
-                     [access]\nread_ms = 0\nwrite_ms = 0\nbytes_per_second = {:e}\n",
-                    rate_mb_s * MIB as f64
-                );
-                brick(DriveModel::parse("constant", &text).unwrap_or_else(|error| panic!("{error}")))
-            }
-            other => panic!("the parameter file allows unknown disk times {other}"),
-        }
-    }
+/// A server with the paper's kind of disk.
+fn scattered() -> BrickSpec {
+    let entry = drive::find("robustore-disk").expect("the drive is in the library");
+    brick(DriveModel::parse(entry.id, entry.text).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// A server whose disk has that rate, whatever it does.
+fn constant(rate_mb_s: f64) -> BrickSpec {
+    let text = format!(
+        "name = \"{rate_mb_s:.2} MB/s\"\ncapacity_sectors = 142800000\n\
+         [access]\nread_ms = 0\nwrite_ms = 0\nbytes_per_second = {:e}\n",
+        rate_mb_s * MIB as f64
+    );
+    brick(DriveModel::parse("constant", &text).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// A server as the paper has it: nothing is cached or acknowledged before the disk has it, and requests are served as they come.
