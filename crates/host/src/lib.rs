@@ -82,7 +82,7 @@ pub use error::HostError;
 pub use format::{DiskIdentity, format_disk, reserve_disk};
 pub use full_file_system::free_bytes;
 pub use gateway::{run_attach_direct, run_gateway};
-pub use objects::{ObjectUser, run_objects};
+pub use objects::{ObjectUser, Waker, run_objects};
 pub use options::{
     AdminOptions, AttachOptions, BrickOptions, DirectoryOptions, DiskSpec, GatewayOptions, IoEngine,
     NbdOptions, NodeOptions, OnReady, Ready, Security, TlsFiles,

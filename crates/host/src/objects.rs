@@ -1,19 +1,38 @@
 //! Objects for a tool: a gateway within its process, which puts and reads what the tool wants, and ends with it.
 
+use crate::error::system;
 use crate::gateway::System;
 use crate::metrics::Meter;
+use crate::shutdown::{event_fd, signal_event};
 use crate::transport::PeerEvent;
-use crate::turn::{Driver, Role, World};
+use crate::turn::{Driver, Role, WORKERS, World};
 use crate::workers::Workers;
 use crate::{HostError, NodeOptions, Shutdown};
 use base::Time;
 use proto::gateway::{Gateway, GatewayConfig, GatewayEffect, GatewayEvent, Serves};
 use proto::object::{ObjectNews, ObjectWish};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
-/// Somebody who puts and reads objects.
+/// Wakes the loop in which a user's objects are put and read, from any thread.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// The user is asked what it wants now.
+    pub fn wake(&self) {
+        signal_event(self.0.as_raw_fd());
+    }
+}
+
+/// Somebody who puts and reads objects. None of this may take long: the cluster waits meanwhile.
 pub trait ObjectUser {
     /// What it wants at first, each under a tag of its own.
-    fn begin(&mut self) -> Vec<(u64, ObjectWish)>;
+    fn begin(&mut self, waker: &Waker) -> Vec<(u64, ObjectWish)>;
+    /// What it wants now, beside what follows from news. It is asked whenever something has happened.
+    fn gather(&mut self) -> Vec<(u64, ObjectWish)> {
+        Vec::new()
+    }
     /// What is told of one of its wishes, and what it wants then.
     fn told(&mut self, tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)>;
     /// Whether it wants nothing more.
@@ -35,13 +54,16 @@ pub fn run_objects<U: ObjectUser>(
     let System { core, id, peers, workers, now } = System::start(node, directory, shutdown)?;
     let config = GatewayConfig { id, address: String::new(), serves: Serves::OwnClient, beside: None };
     let meter = Meter::new(node.metrics)?;
-    let role = ObjectRole { user, workers, wishes: Vec::new(), has_begun: false };
+    let waker = Waker(Arc::new(event_fd().map_err(system("an event"))?));
+    core.watch(waker.0.as_raw_fd(), WORKERS)?;
+    let role = ObjectRole { user, workers, waker, wishes: Vec::new(), has_begun: false };
     Driver::new(core, peers, Gateway::new(config, now), role, meter).run()
 }
 
 struct ObjectRole<'a, U> {
     user: &'a mut U,
     workers: Workers,
+    waker: Waker,
     /// What the user wants and the machine has not heard.
     wishes: Vec<(u64, ObjectWish)>,
     has_begun: bool,
@@ -79,8 +101,9 @@ impl<U: ObjectUser> Role for ObjectRole<'_, U> {
 
     fn gather(&mut self, world: &mut World<'_, Self>) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.wishes.extend(self.user.begin());
+            self.wishes.extend(self.user.begin(&self.waker));
         }
+        self.wishes.extend(self.user.gather());
         let wishes = self.wishes.drain(..);
         world.inbox.extend(wishes.map(|(tag, wish)| GatewayEvent::Object { tag, wish: Box::new(wish) }));
         world.inbox.extend(self.workers.take().map(|(number, made)| GatewayEvent::Computed { number, made }));

@@ -148,8 +148,9 @@ impl core::fmt::Display for ObjectName {
 
 /// The most names in one [`IndexReply::Listed`].
 pub const LIST_MAX: u32 = 1000;
-/// The longest manifest.
-pub const MANIFEST_MAX: usize = 8 << 20;
+/// The longest manifest: it goes in one message.
+pub const MANIFEST_MAX: usize = 3 << 20;
+const _: () = assert!(MANIFEST_MAX + (64 << 10) < crate::frame::MESSAGE_BYTES_MAX);
 
 wire_struct!(ObjectName { bucket, key });
 wire_struct!(ObjectInfo { version, bytes, checksum, put_ms });

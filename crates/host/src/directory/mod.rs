@@ -28,7 +28,7 @@ pub fn run_directory(
     let failed = |why: String| HostError::Store { path: options.store.clone(), why };
     let store = Store::open_synced(&options.store, Kind::Directory).map_err(failed)?;
     let contents = store.contents().map_err(failed)?;
-    let shards = Shards::new(&options.store)?;
+    let shards = Shards::new(&options.store, options.config.index.shards)?;
     core.watch(shards.event_fd(), WORKERS)?;
     let mut config = options.config.clone();
     config.index.drawn = draw_id();

@@ -10,6 +10,7 @@ use proto::directory::StoreToken;
 use proto::index::{ShardEffect, ShardEvent};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -27,10 +28,15 @@ pub(crate) struct Shards {
 }
 
 impl Shards {
-    pub(crate) fn new(store: &Path) -> Result<Shards, HostError> {
+    /// Shards that have stores already open them now: to make sure of a large one takes its time.
+    pub(crate) fn new(store: &Path, count: u16) -> Result<Shards, HostError> {
         let event = Arc::new(event_fd().map_err(system("the index's stores"))?);
         let (answer, answered) = mpsc::channel();
-        Ok(Shards { store: store.to_owned(), asked: BTreeMap::new(), answer, answered, event })
+        let mut shards = Shards { store: store.to_owned(), asked: BTreeMap::new(), answer, answered, event };
+        (0..count)
+            .filter(|shard| path_of(store, *shard).exists())
+            .try_for_each(|shard| shards.start(shard))?;
+        Ok(shards)
     }
 
     /// Is signalled when a store has answered.
@@ -41,17 +47,22 @@ impl Shards {
     /// Hands over what a shard asks of its store.
     pub(crate) fn ask(&mut self, shard: u16, effect: ShardEffect) -> Result<(), HostError> {
         if !self.asked.contains_key(&shard) {
-            let (ask, asked) = mpsc::channel();
-            let (path, answer, event) =
-                (path_of(&self.store, shard), self.answer.clone(), Arc::clone(&self.event));
-            thread::Builder::new()
-                .name(format!("index-{shard}"))
-                .spawn(move || serve(shard, &path, &asked, &answer, &event))
-                .map_err(system("a thread for the index"))?;
-            self.asked.insert(shard, ask);
+            self.start(shard)?;
         }
         let sent = self.asked[&shard].send(effect);
-        assert!(sent.is_ok(), "the thread of shard {shard} has panicked");
+        assert!(sent.is_ok(), "the thread of shard {shard} has ended");
+        Ok(())
+    }
+
+    fn start(&mut self, shard: u16) -> Result<(), HostError> {
+        let (ask, asked) = mpsc::channel();
+        let (path, answer, event) =
+            (path_of(&self.store, shard), self.answer.clone(), Arc::clone(&self.event));
+        thread::Builder::new()
+            .name(format!("index-{shard}"))
+            .spawn(move || serve(shard, &path, &asked, &answer, &event))
+            .map_err(system("a thread for the index"))?;
+        self.asked.insert(shard, ask);
         Ok(())
     }
 
@@ -70,10 +81,17 @@ fn path_of(store: &Path, shard: u16) -> PathBuf {
 }
 
 fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender<Answer>, event: &OwnedFd) {
-    let mut store = None;
+    // Where that fails, it is tried again when something is asked.
+    let mut store = if path.exists() { open(path).ok() } else { None };
     for effect in asked {
-        let event_of = carry_out(&mut store, path, effect);
-        let is_heard = answer.send((shard, event_of)).is_ok();
+        let answered = match catch_unwind(AssertUnwindSafe(|| carry_out(&mut store, path, &effect))) {
+            Ok(answered) => answered,
+            Err(_) => {
+                store = None;
+                refused(&effect, format!("{}: its database gave up; it may be damaged", path.display()))
+            }
+        };
+        let is_heard = answer.send((shard, answered)).is_ok();
         signal_event(event.as_raw_fd());
         if !is_heard {
             return;
@@ -81,20 +99,33 @@ fn serve(shard: u16, path: &Path, asked: &Receiver<ShardEffect>, answer: &Sender
     }
 }
 
-fn carry_out(store: &mut Option<Store>, path: &Path, effect: ShardEffect) -> ShardEvent {
+fn open(path: &Path) -> Result<Store, String> {
+    Store::open_synced(path, Kind::Index)
+}
+
+fn refused(effect: &ShardEffect, why: String) -> ShardEvent {
+    match effect {
+        ShardEffect::Read { token, .. } => ShardEvent::Read { token: *token, result: Err(why) },
+        ShardEffect::Store { token, .. } => ShardEvent::Stored { token: *token, result: Err(why) },
+    }
+}
+
+fn carry_out(store: &mut Option<Store>, path: &Path, effect: &ShardEffect) -> ShardEvent {
     let opened = match store {
         Some(store) => Ok(store),
-        None => Store::open_synced(path, Kind::Index).map(|opened| store.insert(opened)),
+        None => open(path).map(|opened| store.insert(opened)),
     };
     let named = |why: String| format!("{}: {why}", path.display());
+    let store = match opened {
+        Ok(store) => store,
+        Err(why) => return refused(effect, named(why)),
+    };
     match effect {
         ShardEffect::Read { token, pages } => {
-            let result = opened.and_then(|store| store.pages(&pages)).map_err(named);
-            ShardEvent::Read { token, result }
+            ShardEvent::Read { token: *token, result: store.pages(pages).map_err(named) }
         }
         ShardEffect::Store { token, puts } => {
-            let result = opened.and_then(|store| store.put(StoreToken(token.0), &puts)).map_err(named);
-            ShardEvent::Stored { token, result }
+            ShardEvent::Stored { token: *token, result: store.put(StoreToken(token.0), puts).map_err(named) }
         }
     }
 }
@@ -120,12 +151,13 @@ mod tests {
     fn shards_have_files_of_their_own_and_read_pages() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("directory.redb");
-        let mut shards = Shards::new(&store).unwrap();
+        let mut shards = Shards::new(&store, 4).unwrap();
         let puts = ["a", "b", "c", "d"].map(|key| (key.as_bytes().to_vec(), Some(b"v".to_vec())));
         shards.ask(2, ShardEffect::Store { token: StoreToken(1), puts: puts.to_vec() }).unwrap();
         let stored = ShardEvent::Stored { token: StoreToken(1), result: Ok(()) };
         assert_eq!(await_answer(&mut shards), (2, stored));
-        let page = |from: &str, to: &str, limit| Page { from: from.into(), to: to.into(), limit };
+        let page =
+            |from: &str, to: &str, limit| Page { from: from.into(), to: to.into(), limit, values: true };
         let pages = vec![page("b", "d", 9), page("a", "z", 2), page("x", "z", 9)];
         shards.ask(2, ShardEffect::Read { token: ReadToken(1), pages }).unwrap();
         let (shard, ShardEvent::Read { result: Ok(pages), .. }) = await_answer(&mut shards) else { panic!() };

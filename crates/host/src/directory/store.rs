@@ -212,7 +212,11 @@ impl Store {
             Some(database) => database,
             closed => closed.insert((self.open)()?),
         };
-        read(database, pages).map_err(|error| error.to_string())
+        read(database, pages).map_err(|error| {
+            // After an error it would refuse all further work.
+            self.database = None;
+            error.to_string()
+        })
     }
 
     /// All changes on stable storage, or none. After an error only the change that failed is tried again.
@@ -293,7 +297,8 @@ fn read(database: &Database, pages: &[Page]) -> Result<Vec<Vec<Pair>>, redb::Err
         let mut pairs = Vec::new();
         for entry in table.range::<&[u8]>(&page.from[..]..&page.to[..])?.take(page.limit as usize) {
             let (key, value) = entry?;
-            pairs.push((key.value().to_vec(), value.value().to_vec()));
+            let value = if page.values { value.value().to_vec() } else { Vec::new() };
+            pairs.push((key.value().to_vec(), value));
         }
         Ok(pairs)
     };

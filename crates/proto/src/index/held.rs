@@ -1,6 +1,6 @@
 //! Versions that are kept although they are not visible: those that are being put, and those that were visible and may still be read.
 //!
-//! A version leaves this list in two steps, so that nobody is told that it is gone before that is durable: it *ends*, and is forgotten when
+//! A version leaves this list in two steps, so that no brick is told that it is gone before that is durable: it *ends*, and is forgotten when
 //! that is stored.
 
 use base::{ObjectVersion, Time};

@@ -5,7 +5,7 @@
 
 use super::{Page, Pair};
 use base::ObjectVersion;
-use wire::{DecodeError, ObjectName, Wire, wire_enum, wire_struct};
+use wire::{DecodeError, ObjectName, Reader, Wire, Writer, wire_enum};
 
 /// How versions get their ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +25,6 @@ pub(super) enum HeldRecord {
     Past,
 }
 
-wire_struct!(Counts { epoch, next });
 wire_enum!(HeldRecord { 0 => Open { name }, 1 => Past });
 
 const NUMBER_BITS: u32 = 36;
@@ -33,6 +32,18 @@ const SHARD_BITS: u32 = 7;
 const EPOCH_BITS: u32 = 20;
 /// The most shards of an index.
 pub(super) const SHARDS_MAX: u16 = 1 << SHARD_BITS;
+
+impl Wire for Counts {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.epoch.encode(out);
+        self.next.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Counts, DecodeError> {
+        let counts = Counts { epoch: Wire::decode(reader)?, next: Wire::decode(reader)? };
+        let is_sound = counts.epoch >> EPOCH_BITS == 0 && counts.next >> NUMBER_BITS == 0;
+        if is_sound { Ok(counts) } else { Err(DecodeError::OutOfRange { what: "the counts of a shard" }) }
+    }
+}
 
 impl Counts {
     /// Of an index that is new.
@@ -96,7 +107,12 @@ fn keyed(table: u8, rest: &[u8]) -> Vec<u8> {
 pub(super) fn only(key: Vec<u8>) -> Page {
     let mut to = key.clone();
     to.push(0);
-    Page { from: key, to, limit: 1 }
+    Page { from: key, to, limit: 1, values: true }
+}
+
+/// Whether there is this key.
+pub(super) fn presence(key: Vec<u8>) -> Page {
+    Page { values: false, ..only(key) }
 }
 
 /// Records of versions that are held, behind `after`.
@@ -109,7 +125,7 @@ pub(super) fn page_of_held(after: Option<&[u8]>, limit: u32) -> Page {
             from
         },
     );
-    Page { from, to: b"i".to_vec(), limit }
+    Page { from, to: b"i".to_vec(), limit, values: true }
 }
 
 /// Names of a bucket that begin with `prefix`, behind `after`.
@@ -123,7 +139,8 @@ pub(super) fn page_of_names(bucket: &str, prefix: &str, after: Option<&str>, lim
     // No text has this byte.
     let to = with(&[prefix.as_bytes(), &[0xff]].concat());
     let behind = after.map(|after| with(&[after.as_bytes(), &[0]].concat()));
-    Page { from: behind.map_or_else(|| begin.clone(), |behind| behind.max(begin.clone())), to, limit }
+    let from = behind.map_or_else(|| begin.clone(), |behind| behind.max(begin.clone())).min(to.clone());
+    Page { from, to, limit, values: true }
 }
 
 /// The object's key in the key of its record.
@@ -164,6 +181,8 @@ mod tests {
         assert!(has(&all, "abc", "\u{10ffff}") && !has(&all, "abcd", "a") && !has(&all, "abb", "z"));
         let some = page_of_names("abc", "ph", Some("photo"), 9);
         assert!(!has(&some, "abc", "photo") && has(&some, "abc", "photo1") && !has(&some, "abc", "pi"));
+        let beyond = page_of_names("abc", "ph", Some("zz"), 9);
+        assert!(beyond.from <= beyond.to);
         assert!(!has(&page_of_names("abc", "ph", Some("a"), 9), "abc", "b"));
         assert_eq!(
             key_of_name("abc", &name(&ObjectName { bucket: "abc".into(), key: "k".into() })),

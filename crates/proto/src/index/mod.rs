@@ -33,6 +33,8 @@ pub struct Page {
     pub from: Vec<u8>,
     pub to: Vec<u8>,
     pub limit: u32,
+    /// Whether values are wanted; without them they come back empty.
+    pub values: bool,
 }
 
 /// Names a read of a shard, and its answer.
@@ -300,6 +302,8 @@ impl Index {
                 gather.missing -= 1;
                 match (&mut gather.answer, told) {
                     (Ok(gathered), Ok(part)) => gathered.add(part),
+                    // A shard that cannot tell what is gone keeps nobody from hearing it of the others.
+                    (Ok(Gathered::Gone(_)), Err(_)) => {}
                     (answer @ Ok(_), Err(error)) => *answer = Err(error),
                     (Err(_), _) => {}
                 }

@@ -233,7 +233,7 @@ impl Shard {
         if versions.is_empty() {
             return self.tell_gone(ticket, gone, holds);
         }
-        let pages = versions.iter().map(|version| keys::only(keys::manifest(*version))).collect();
+        let pages = versions.iter().map(|version| keys::presence(keys::manifest(*version))).collect();
         self.read(pages, Reading::Visible { ticket, versions, gone, holds });
     }
 

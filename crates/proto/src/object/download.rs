@@ -10,7 +10,7 @@ use base::{Checksum, Payload, Time, checksum_append};
 use core::ops::Range;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use wire::{IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
+use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
 
 /// Segments that are read ahead of whoever takes them.
 const AHEAD_MAX: usize = 2;
@@ -85,18 +85,18 @@ impl Downloading {
                         let renew = step.now + held / 3;
                         self.stage = Stage::Reading(Reading { held, renew, ..reading });
                     }
-                    Err(error) => return end(step, Err(error)),
+                    Err(error) => return self.end(step, Err(error)),
                 }
             }
-            (Stage::Looking, Answer::Told(Err(error))) => return end(step, Err(ObjectError::Index(error))),
-            (Stage::Looking, Answer::Silence) => return end(step, Err(ObjectError::NoAnswer)),
-            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Held { gone }))) => {
-                if gone.contains(&reading.info.version) {
-                    return end(step, Err(ObjectError::Index(IndexError::Expired)));
-                }
+            (Stage::Looking, Answer::Told(Err(error))) => {
+                return self.end(step, Err(ObjectError::Index(error)));
             }
-            // It is asked again in a while.
-            (Stage::Reading(_), Answer::Silence | Answer::Told(Err(_))) => {}
+            (Stage::Looking, Answer::Silence) => return self.end(step, Err(ObjectError::NoAnswer)),
+            (Stage::Reading(reading), Answer::Gone(gone)) if gone.contains(&reading.info.version) => {
+                return self.end(step, Err(ObjectError::Gone));
+            }
+            (_, Answer::Gone(_)) => {}
+            (Stage::Reading(_), answer) => unreachable!("{answer:?} while it is read"),
             (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
         }
         self.go_on(step)
@@ -126,10 +126,7 @@ impl Downloading {
                 (self.stage, self.has_begun_anew) = (Stage::Looking, true);
                 Some(self)
             }
-            Err(error) => {
-                step.forget(core::mem::take(&mut reading.under_way).into_keys());
-                end(step, Err(ObjectError::Get { segment: number, error }))
-            }
+            Err(error) => self.end(step, Err(ObjectError::Get { segment: number, error })),
         }
     }
 
@@ -153,11 +150,17 @@ impl Downloading {
 
     /// Nobody wants it any more.
     pub(super) fn call_off(self, step: &mut Step<'_>) -> Option<Downloading> {
-        if let Stage::Reading(mut reading) = self.stage {
-            step.forget(core::mem::take(&mut reading.under_way).into_keys());
+        self.end(step, Err(ObjectError::CalledOff))
+    }
+
+    /// It is over, whatever is still under way.
+    fn end(self, step: &mut Step<'_>, result: Result<(), ObjectError>) -> Option<Downloading> {
+        if let Stage::Reading(reading) = self.stage {
+            step.forget(reading.under_way.into_keys());
         }
         step.call_off_questions();
-        end(step, Err(ObjectError::CalledOff))
+        step.tell(ObjectNews::Got(result));
+        None
     }
 
     fn go_on(mut self, step: &mut Step<'_>) -> Option<Downloading> {
@@ -178,8 +181,10 @@ impl Downloading {
         if reading.next == reading.end {
             let is_intact = !reading.is_whole || reading.checksum == reading.info.checksum;
             let result = if is_intact { Ok(()) } else { Err(ObjectError::Corrupt) };
-            return end(step, result);
+            return self.end(step, result);
         }
+        // Where bricks are reached may have changed.
+        step.bricks.are_fresh(step.now);
         if !step.bricks.are_known() {
             return Some(self);
         }
@@ -242,9 +247,4 @@ impl Reading {
             is_whole: wanted == (0..total),
         })
     }
-}
-
-fn end(step: &mut Step<'_>, result: Result<(), ObjectError>) -> Option<Downloading> {
-    step.tell(ObjectNews::Got(result));
-    None
 }

@@ -3,7 +3,7 @@
 use super::access::Place;
 use super::coding::{Coding, LtDecoder, enough};
 use base::BLOCK;
-use wire::{Wire, wire_enum, wire_struct};
+use wire::{FragmentId, Wire, wire_enum, wire_struct};
 
 /// A segment has at most so many bytes: what is put or read is in memory a segment at a time.
 pub const SEGMENT_BYTES: usize = 32 << 20;
@@ -70,7 +70,14 @@ impl Manifest {
     /// # Errors
     /// What is wrong with them.
     pub fn read(bytes: &[u8]) -> Result<Manifest, wire::DecodeError> {
-        Manifest::from_bytes(bytes)
+        let manifest = Manifest::from_bytes(bytes)?;
+        let is_sound = manifest.segments.len() <= FragmentId::SEGMENTS as usize
+            && manifest.segments.iter().all(SegmentRecord::is_sound);
+        if is_sound {
+            Ok(manifest)
+        } else {
+            Err(wire::DecodeError::OutOfRange { what: "segment of an object" })
+        }
     }
 
     /// How many bytes its fragments take on all bricks together.
@@ -83,6 +90,18 @@ impl Manifest {
     pub fn bricks(&self) -> usize {
         let places = self.segments.iter().flat_map(|segment| &segment.places);
         places.map(|(_, brick)| *brick).collect::<std::collections::BTreeSet<_>>().len()
+    }
+}
+
+impl SegmentRecord {
+    /// Whether there can be such a segment.
+    fn is_sound(&self) -> bool {
+        let room = u64::from(self.coding.blocks()) * u64::from(self.symbol_blocks) * BLOCK as u64;
+        self.coding.is_valid()
+            && (1..=FragmentId::BLOCKS_MAX).contains(&self.symbol_blocks)
+            && (1..=SEGMENT_BYTES as u32).contains(&self.bytes)
+            && u64::from(self.bytes) <= room
+            && room <= 2 * SEGMENT_BYTES as u64
     }
 }
 
@@ -100,6 +119,20 @@ mod tests {
                 assert!(plan.symbol_blocks <= wire::FragmentId::BLOCKS_MAX);
             }
         }
+        let segment = |bytes, symbol_blocks| SegmentRecord {
+            bytes,
+            coding: Coding::Copies { blocks: 1 },
+            symbol_blocks,
+            places: Vec::new(),
+        };
+        let read = |segment| Manifest::read(&Manifest { segments: vec![segment] }.to_bytes()).is_ok();
+        assert!(read(segment(4097, 2)), "a block more than it needs");
+        assert!(
+            !read(segment(4097, 1))
+                && !read(segment(0, 1))
+                && !read(segment(1, 0))
+                && !read(segment(1, 9999))
+        );
         let plan = Plan::new(SEGMENT_BYTES, 8, 1);
         assert!((plan.coding.blocks(), plan.symbols) == (64, 82), "{plan:?}");
     }

@@ -88,7 +88,9 @@ pub enum ObjectError {
     OutOfRange { bytes: u64 },
     #[error("what was read is not what was put: the checksum differs")]
     Corrupt,
-    #[error("the object is too large")]
+    #[error("the object was replaced or removed, and this reader was away for too long to read on")]
+    Gone,
+    #[error("the object is too large: the record of where it is may have {} KiB", wire::index::MANIFEST_MAX >> 10)]
     TooLarge,
     #[error("content came that was not asked for")]
     OutOfTurn,
@@ -358,7 +360,7 @@ impl Objects {
                 step.tell(ObjectNews::Looked(found(answer)));
                 None
             }
-            Some(Work::Remove(Removing::Looking(name))) => match found(answer) {
+            Some(Work::Remove(Removing::Looking(name))) => match known(answer) {
                 Ok((info, _)) => {
                     step.ask(IndexRequest::Remove { name, version: info.version });
                     Some(Work::Remove(Removing::Asked))
@@ -372,7 +374,7 @@ impl Objects {
                 step.tell(ObjectNews::Removed(match answer {
                     Answer::Told(Ok(_)) => Ok(()),
                     Answer::Told(Err(error)) => Err(ObjectError::Index(error)),
-                    Answer::Silence => Err(ObjectError::InDoubt),
+                    Answer::Silence | Answer::Gone(_) => Err(ObjectError::InDoubt),
                 }));
                 None
             }
@@ -381,7 +383,7 @@ impl Objects {
                     Answer::Told(Ok(IndexReply::Listed { objects, more })) => Ok((objects, more)),
                     Answer::Told(Ok(reply)) => unreachable!("{reply:?} to a list"),
                     Answer::Told(Err(error)) => Err(ObjectError::Index(error)),
-                    Answer::Silence => Err(ObjectError::NoAnswer),
+                    Answer::Silence | Answer::Gone(_) => Err(ObjectError::NoAnswer),
                 }));
                 None
             }
@@ -476,14 +478,18 @@ impl Work {
     }
 }
 
-fn found(answer: Answer) -> Result<(ObjectInfo, Manifest), ObjectError> {
+/// What the index knows of an object, and its manifest as it is kept.
+fn known(answer: Answer) -> Result<(ObjectInfo, Vec<u8>), ObjectError> {
     match answer {
-        Answer::Told(Ok(IndexReply::Found { info, manifest, .. })) => {
-            let manifest = Manifest::read(&manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
-            Ok((info, manifest))
-        }
+        Answer::Told(Ok(IndexReply::Found { info, manifest, .. })) => Ok((info, manifest)),
         Answer::Told(Ok(reply)) => unreachable!("{reply:?} to a look"),
         Answer::Told(Err(error)) => Err(ObjectError::Index(error)),
-        Answer::Silence => Err(ObjectError::NoAnswer),
+        Answer::Silence | Answer::Gone(_) => Err(ObjectError::NoAnswer),
     }
+}
+
+fn found(answer: Answer) -> Result<(ObjectInfo, Manifest), ObjectError> {
+    let (info, manifest) = known(answer)?;
+    let manifest = Manifest::read(&manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
+    Ok((info, manifest))
 }

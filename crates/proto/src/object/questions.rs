@@ -1,13 +1,13 @@
 //! What is asked of the index of objects, again and again until it answers.
 
-use base::{NodeId, Time};
+use base::{NodeId, ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use wire::{IndexError, IndexReply, IndexRequest, Message};
 
 /// A question that was not answered is asked again after this time: it, or its answer, may be lost.
 const AGAIN: Duration = Duration::from_millis(500);
-/// An index that has too much to do is asked again after this time.
+/// An index that has too much to do, or cannot store anything, is asked again after this time.
 const BUSY: Duration = Duration::from_millis(100);
 /// So long somebody waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     Told(Result<IndexReply, IndexError>),
+    /// Of the versions that were to be held on these are gone. That others are held, or that nobody knows, is told to nobody: it is asked
+    /// again in a while.
+    Gone(Vec<ObjectVersion>),
     /// Nobody answers, or not in time to say what became of it. It may have been done.
     Silence,
 }
@@ -28,6 +31,20 @@ struct Question {
     again: Time,
     until: Time,
     times: u32,
+    /// Why the index could not do it, the last time.
+    trouble: Option<IndexError>,
+}
+
+impl Question {
+    /// It was asked for long enough. Whom to tell what.
+    fn give_up(self) -> Option<(u64, Answer)> {
+        let answer = match (self.request, self.trouble) {
+            (IndexRequest::Hold { .. }, _) => return None,
+            (IndexRequest::Commit { .. } | IndexRequest::Remove { .. }, _) | (_, None) => Answer::Silence,
+            (_, Some(trouble)) => Answer::Told(Err(trouble)),
+        };
+        Some((self.tag, answer))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +58,7 @@ pub(super) struct Questions {
 impl Questions {
     pub(super) fn ask(&mut self, now: Time, tag: u64, request: IndexRequest) {
         self.last += 1;
-        let question = Question { tag, request, again: now, until: now + PATIENCE, times: 0 };
+        let question = Question { tag, request, again: now, until: now + PATIENCE, times: 0, trouble: None };
         self.open.insert(self.last, question);
         self.send(now, self.last);
     }
@@ -62,18 +79,25 @@ impl Questions {
         operation: u64,
         result: Result<IndexReply, IndexError>,
     ) -> Option<(u64, Answer)> {
-        if matches!(result, Err(IndexError::Busy)) {
+        // A store that fails is tried again by the index: it may well have done it when it is asked again.
+        if let Err(error @ (IndexError::Busy | IndexError::Storage(_))) = result {
             let question = self.open.get_mut(&operation)?;
             self.due.remove(&(question.again, operation));
             question.again = now + BUSY;
+            question.trouble = Some(error);
             self.due.insert((question.again, operation));
             return None;
         }
         let question = self.open.remove(&operation)?;
         self.due.remove(&(question.again, operation));
-        // It may have been done when it was asked for the first time, and what it did be over.
-        let is_late = question.times > 1 && matches!(result, Err(IndexError::Expired));
-        Some((question.tag, if is_late { Answer::Silence } else { Answer::Told(result) }))
+        let answer = match (&question.request, result) {
+            (IndexRequest::Hold { .. }, Ok(IndexReply::Held { gone })) => Answer::Gone(gone),
+            (IndexRequest::Hold { .. }, _) => return None,
+            // It may have been done when it was asked for the first time, and what it did be over.
+            (IndexRequest::Commit { .. }, Err(IndexError::Expired)) if question.times > 1 => Answer::Silence,
+            (_, result) => Answer::Told(result),
+        };
+        Some((question.tag, answer))
     }
 
     /// The index can be reached again: all that is open is asked at once.
@@ -100,7 +124,7 @@ impl Questions {
                 continue;
             }
             self.due.remove(&(at, operation));
-            silent.extend(self.open.remove(&operation).map(|question| (question.tag, Answer::Silence)));
+            silent.extend(self.open.remove(&operation).and_then(Question::give_up));
         }
         silent
     }

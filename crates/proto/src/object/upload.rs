@@ -16,6 +16,8 @@ use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectNa
 const SEGMENTS_MAX: usize = 2;
 /// Fragments that are on their way to a brick at a time.
 const WINDOW: u32 = 4;
+/// What a manifest takes beside its segments.
+const MANIFEST_SLACK: usize = 64;
 
 /// An object that is to be put.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,6 +64,8 @@ pub(super) struct Uploading {
     waiting: Option<Payload>,
     is_complete: bool,
     segments: Vec<Option<SegmentRecord>>,
+    /// What the manifest takes so far.
+    manifest_bytes: usize,
     under_way: BTreeMap<TransferId, (usize, SegmentRecord)>,
     /// Whether the putter was told that there is room for another segment.
     has_asked: bool,
@@ -79,6 +83,7 @@ impl Uploading {
             waiting: None,
             is_complete: false,
             segments: Vec::new(),
+            manifest_bytes: 0,
             under_way: BTreeMap::new(),
             has_asked: false,
         }
@@ -114,11 +119,10 @@ impl Uploading {
                 let held = Duration::from_nanos(held_ns);
                 self.stage = Stage::Putting(Held { version, held, renew: step.now + held / 3 });
             }
-            (Stage::Putting(held) | Stage::Committing(held), Answer::Told(Ok(IndexReply::Held { gone }))) => {
-                if gone.contains(&held.version) && matches!(self.stage, Stage::Putting(_)) {
-                    return self.fail(step, ObjectError::Index(IndexError::Expired));
-                }
+            (Stage::Putting(held), Answer::Gone(gone)) if gone.contains(&held.version) => {
+                return self.fail(step, ObjectError::Index(IndexError::Expired));
             }
+            (_, Answer::Gone(_)) => {}
             (Stage::Committing(held), Answer::Told(Ok(IndexReply::Committed))) => {
                 let info = info(*held, &self.object, self.bytes, self.checksum);
                 step.tell(ObjectNews::Put(Ok(info)));
@@ -129,8 +133,6 @@ impl Uploading {
                 step.tell(ObjectNews::Put(Err(ObjectError::InDoubt)));
                 return None;
             }
-            // Whether it is held on is asked again.
-            (Stage::Putting(_), Answer::Silence) => {}
             (_, Answer::Silence) => return self.fail(step, ObjectError::NoAnswer),
             (_, Answer::Told(Err(error))) => return self.fail(step, ObjectError::Index(error)),
             (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
@@ -149,6 +151,10 @@ impl Uploading {
         match result {
             Ok(places) => {
                 record.places = places;
+                self.manifest_bytes += record.to_bytes().len();
+                if self.manifest_bytes > MANIFEST_MAX - MANIFEST_SLACK {
+                    return self.fail(step, ObjectError::TooLarge);
+                }
                 self.segments[at] = Some(record);
                 self.go_on(step)
             }
@@ -238,9 +244,6 @@ impl Uploading {
     fn commit(mut self, step: &mut Step<'_>, held: Held) -> Option<Uploading> {
         let segments = core::mem::take(&mut self.segments).into_iter().flatten().collect();
         let manifest = Manifest { segments }.to_bytes();
-        if manifest.len() > MANIFEST_MAX {
-            return self.fail(step, ObjectError::TooLarge);
-        }
         let info = info(held, &self.object, self.bytes, self.checksum);
         let (name, condition) = (self.object.name.clone(), self.object.condition);
         step.ask(IndexRequest::Commit { name, condition, info, manifest });

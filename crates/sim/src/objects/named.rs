@@ -93,6 +93,11 @@ impl Named {
         &self.counts
     }
 
+    /// Whether a store of the index fails now. When all is healed none does.
+    pub(crate) fn store_fails(&mut self) -> bool {
+        self.issuing && self.draw.percent(1)
+    }
+
     fn count(&mut self, what: &'static str) {
         *self.counts.entry(what).or_default() += 1;
     }

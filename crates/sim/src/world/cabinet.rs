@@ -30,7 +30,8 @@ impl Cabinet {
     /// What is on stable storage of a page.
     pub(super) fn page(&self, page: &Page) -> Vec<Pair> {
         let range = self.contents.range(page.from.clone()..page.to.clone());
-        range.take(page.limit as usize).map(|(key, value)| (key.clone(), value.clone())).collect()
+        let value = |value: &Vec<u8>| if page.values { value.clone() } else { Vec::new() };
+        range.take(page.limit as usize).map(|(key, kept)| (key.clone(), value(kept))).collect()
     }
 
     /// Whether nothing is on its way there.

@@ -158,6 +158,8 @@ pub(crate) enum Event {
         life: u32,
         shard: u16,
         token: u64,
+        /// Whether the directory hears that it did.
+        result: Result<(), String>,
     },
     /// Somebody who puts and reads objects has its turn.
     Object {

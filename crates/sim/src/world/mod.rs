@@ -264,8 +264,8 @@ impl World {
             Event::Turn(who) => self.on_turn_begins(who),
             Event::TurnOver(who) => self.on_turn_over(who),
             Event::Put { node, life, token } if self.nodes[node].life() == life => self.on_put(node, token),
-            Event::ShardPut { node, life, shard, token } if self.nodes[node].life() == life => {
-                self.on_shard_put(node, shard, token);
+            Event::ShardPut { node, life, shard, token, result } if self.nodes[node].life() == life => {
+                self.on_shard_put(node, shard, token, result);
             }
             Event::Node { .. } | Event::Settle { .. } | Event::Put { .. } | Event::ShardPut { .. } => {}
             Event::Disk { .. } | Event::Shelf { .. } | Event::Port { .. } => {}
@@ -407,23 +407,32 @@ impl World {
     fn shard(&mut self, node: usize, shard: u16, effect: ShardEffect) {
         let life = self.nodes[node].life();
         let delay_ns = self.physics.draw().between(MS / 10, 3 * MS);
+        let fails = self.named.as_mut().is_some_and(Named::store_fails);
+        let why = || "the simulated store fails".to_owned();
         let store = self.shards.entry(shard).or_default();
         match effect {
             ShardEffect::Read { token, pages } => {
-                let result = Ok(pages.iter().map(|page| store.page(page)).collect());
+                let result =
+                    if fails { Err(why()) } else { Ok(pages.iter().map(|page| store.page(page)).collect()) };
                 let input = Input::Shard { shard, event: ShardEvent::Read { token, result } };
                 self.later(delay_ns, Event::Node { node, life, input });
             }
+            // Nothing is stored, or it is and nobody hears of it.
+            ShardEffect::Store { token, .. } if fails && delay_ns.is_multiple_of(2) => {
+                let event = ShardEvent::Stored { token, result: Err(why()) };
+                self.later(delay_ns, Event::Node { node, life, input: Input::Shard { shard, event } });
+            }
             ShardEffect::Store { token, puts } => {
                 let done_ns = store.begin(token.0, puts, self.time.now_ns() + delay_ns);
-                self.time.at(done_ns, Event::ShardPut { node, life, shard, token: token.0 });
+                let result = if fails { Err(why()) } else { Ok(()) };
+                self.time.at(done_ns, Event::ShardPut { node, life, shard, token: token.0, result });
             }
         }
     }
 
-    fn on_shard_put(&mut self, node: usize, shard: u16, token: u64) {
+    fn on_shard_put(&mut self, node: usize, shard: u16, token: u64, result: Result<(), String>) {
         self.shards.entry(shard).or_default().end(token);
-        let event = ShardEvent::Stored { token: StoreToken(token), result: Ok(()) };
+        let event = ShardEvent::Stored { token: StoreToken(token), result };
         self.deliver(node, Input::Shard { shard, event });
     }
 

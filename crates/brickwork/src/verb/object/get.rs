@@ -6,7 +6,7 @@ use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use base::{Checksum, Payload, checksum_append};
-use host::ObjectUser;
+use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
 use proto::object::{ObjectNews, ObjectWish, WantedObject};
 use serde_json::json;
@@ -285,7 +285,7 @@ impl Getter {
 }
 
 impl ObjectUser for Getter {
-    fn begin(&mut self) -> Vec<(u64, ObjectWish)> {
+    fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
         match self.target {
             Target::File { .. } => vec![(LOOK, ObjectWish::Look { name: self.name.clone() })],
             Target::Output | Target::Nowhere | Target::Part(..) => self.get(self.range),

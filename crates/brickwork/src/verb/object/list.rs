@@ -5,7 +5,7 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::{Error, Result, anyhow};
-use host::ObjectUser;
+use host::{ObjectUser, Waker};
 use proto::object::{ObjectNews, ObjectWish};
 use wire::index::{LIST_MAX, check_bucket};
 use wire::{ObjectInfo, ObjectName};
@@ -79,7 +79,7 @@ impl Lister {
 }
 
 impl ObjectUser for Lister {
-    fn begin(&mut self) -> Vec<(u64, ObjectWish)> {
+    fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
         self.next()
     }
 

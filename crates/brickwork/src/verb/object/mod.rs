@@ -8,7 +8,7 @@ mod put;
 use super::daemon;
 use crate::config::{self, GatewayFile};
 use crate::global::Global;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use host::{NodeOptions, ObjectUser, Shutdown, run_objects};
 use serde_json::{Value, json};
@@ -85,9 +85,7 @@ impl Way {
 
     /// Does what `user` wants.
     fn go(&self, user: &mut impl ObjectUser) -> Result<()> {
-        run_objects(&self.node, &self.directory, &self.shutdown, user)?;
-        ensure!(user.is_done(), "interrupted");
-        Ok(())
+        Ok(run_objects(&self.node, &self.directory, &self.shutdown, user)?)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Error, Result};
 use base::BLOCK_U64;
-use host::ObjectUser;
+use host::{ObjectUser, Waker};
 use proto::object::{Manifest, ObjectNews, ObjectWish, SegmentRecord};
 use serde_json::json;
 use wire::ObjectName;
@@ -66,7 +66,7 @@ pub(super) fn stat(global: &Global, args: &Stat) -> Result<()> {
     println!("  segments  {}", segments.len());
     if let Some(first) = segments.first() {
         println!(
-            "  needed    {} of {} fragments of {}, in the first segment",
+            "  needed    {} or a few more of {} fragments of {}, in the first segment",
             first.coding.blocks(),
             first.places.len(),
             Bytes(u64::from(first.symbol_blocks) * BLOCK_U64)
@@ -109,7 +109,7 @@ struct Once {
 }
 
 impl ObjectUser for Once {
-    fn begin(&mut self) -> Vec<(u64, ObjectWish)> {
+    fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
         self.wish.take().map(|wish| (1, wish)).into_iter().collect()
     }
 

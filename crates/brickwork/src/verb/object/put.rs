@@ -5,12 +5,14 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Error, Result, anyhow};
-use host::ObjectUser;
+use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
 use proto::object::{NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wire::{Condition, ObjectInfo, ObjectName, Service};
 
@@ -18,8 +20,8 @@ use wire::{Condition, ObjectInfo, ObjectName, Service};
 #[derive(clap::Args)]
 #[command(after_help = "\
 When the command succeeds the object is on stable storage, and survives the loss of as many bricks as --survive says. An object
-of that name is replaced at once as a whole. When the command is interrupted nothing is seen of the object, and the space of
-what was sent is given back within some minutes.
+of that name is replaced at once as a whole. When the command is interrupted before all content was sent, nothing is seen of
+the object, and the space of what was sent is given back within some minutes.
 
 Examples:
   brickwork object put backup.tar backups/monday.tar
@@ -64,11 +66,16 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         service: Service::default(),
     };
     let bar = output::progress(bytes.unwrap_or(0), &args.object.to_string(), true);
-    let mut putter = Putter { object: Some(object), source, bar, end: None };
+    let mut putter =
+        Putter { object: Some(object), source, is_wanted: false, is_complete: false, bar, end: None };
     let begun = Instant::now();
     Way::find(global)?.go(&mut putter)?;
     putter.bar.finish_and_clear();
-    let info = putter.end.unwrap_or_else(|| Err(anyhow!("interrupted")))?;
+    let why = match putter.is_complete {
+        true => "interrupted: it may have been put or not, as `brickwork object stat` shows",
+        false => "interrupted: it was not put",
+    };
+    let info = putter.end.unwrap_or_else(|| Err(anyhow!(why)))?;
     let seconds = begun.elapsed().as_secs_f64();
     if global.json {
         let mut value = info_json(&args.object, &info);
@@ -85,34 +92,67 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
     Ok(())
 }
 
+/// Reads the content segment by segment, in a thread of its own: what it comes from may be slow.
+fn read_segments(mut from: Box<dyn Read + Send>, to: &SyncSender<io::Result<Piece>>, waker: &Waker) {
+    let mut ahead = Vec::new();
+    loop {
+        let piece = next_segment(&mut *from, &mut ahead);
+        let is_last = piece.as_ref().map_or(true, |(_, is_last)| *is_last);
+        let is_wanted = to.send(piece).is_ok();
+        waker.wake();
+        if is_last || !is_wanted {
+            return;
+        }
+    }
+}
+
+/// The next segment, and whether it is the last. One byte more is read ahead, to know the end when it is there.
+fn next_segment(from: &mut dyn Read, ahead: &mut Vec<u8>) -> io::Result<Piece> {
+    let mut content = Vec::with_capacity(SEGMENT_BYTES + 1);
+    content.append(ahead);
+    let wanted = (SEGMENT_BYTES + 1 - content.len()) as u64;
+    from.take(wanted).read_to_end(&mut content)?;
+    let is_last = content.len() <= SEGMENT_BYTES;
+    if !is_last {
+        *ahead = content.split_off(SEGMENT_BYTES);
+    }
+    Ok((content, is_last))
+}
+
+/// A segment's content, and whether it is the last.
+type Piece = (Vec<u8>, bool);
+
 /// Where content comes from.
-struct Source {
-    reader: Box<dyn Read>,
-    /// One byte more than was handed out, to know the end when it is there.
-    ahead: Vec<u8>,
+enum Source {
+    Unread(Box<dyn Read + Send>),
+    Read(Receiver<io::Result<Piece>>),
 }
 
 impl Source {
     fn open(path: &Path) -> Result<(Source, Option<u64>)> {
         if path.as_os_str() == "-" {
-            return Ok((Source { reader: Box::new(io::stdin().lock()), ahead: Vec::new() }, None));
+            return Ok((Source::Unread(Box::new(io::stdin())), None));
         }
         let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
         let bytes = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
-        Ok((Source { reader: Box::new(file), ahead: Vec::new() }, Some(bytes)))
+        Ok((Source::Unread(Box::new(file)), Some(bytes)))
     }
 
-    /// The next segment, and whether it is the last.
-    fn next(&mut self) -> io::Result<(Vec<u8>, bool)> {
-        let mut content = std::mem::take(&mut self.ahead);
-        content.reserve_exact(SEGMENT_BYTES + 1 - content.len());
-        let wanted = (SEGMENT_BYTES + 1 - content.len()) as u64;
-        self.reader.by_ref().take(wanted).read_to_end(&mut content)?;
-        let is_last = content.len() <= SEGMENT_BYTES;
-        if !is_last {
-            self.ahead = content.split_off(SEGMENT_BYTES);
+    /// Begins to read.
+    fn begin(&mut self, waker: &Waker) {
+        let (to, pieces) = mpsc::sync_channel(1);
+        if let Source::Unread(from) = std::mem::replace(self, Source::Read(pieces)) {
+            let waker = waker.clone();
+            thread::spawn(move || read_segments(from, &to, &waker));
         }
-        Ok((content, is_last))
+    }
+
+    /// The next segment, if it has come.
+    fn next(&mut self) -> Option<io::Result<Piece>> {
+        match self {
+            Source::Unread(_) => None,
+            Source::Read(pieces) => pieces.try_recv().ok(),
+        }
     }
 }
 
@@ -121,31 +161,43 @@ const TAG: u64 = 1;
 struct Putter {
     object: Option<NewObject>,
     source: Source,
+    /// Whether a segment is waited for.
+    is_wanted: bool,
+    /// Whether all content was handed over: from then on the object may become visible.
+    is_complete: bool,
     bar: ProgressBar,
     end: Option<Result<ObjectInfo>>,
 }
 
 impl ObjectUser for Putter {
-    fn begin(&mut self) -> Vec<(u64, ObjectWish)> {
+    fn begin(&mut self, waker: &Waker) -> Vec<(u64, ObjectWish)> {
+        self.source.begin(waker);
         self.object.take().map(|object| (TAG, ObjectWish::Put(object))).into_iter().collect()
+    }
+
+    fn gather(&mut self) -> Vec<(u64, ObjectWish)> {
+        let Some(piece) = (if self.is_wanted { self.source.next() } else { None }) else { return Vec::new() };
+        self.is_wanted = false;
+        match piece {
+            Ok((content, is_last)) => {
+                self.bar.inc(content.len() as u64);
+                self.is_complete = is_last;
+                vec![(TAG, ObjectWish::Content { content: content.into(), is_last })]
+            }
+            Err(error) => {
+                self.end = Some(Err(Error::new(error).context("the content cannot be read to its end")));
+                vec![(TAG, ObjectWish::CallOff)]
+            }
+        }
     }
 
     fn told(&mut self, _tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
         match news {
-            ObjectNews::WantsContent => match self.source.next() {
-                Ok((content, is_last)) => {
-                    self.bar.inc(content.len() as u64);
-                    return vec![(TAG, ObjectWish::Content { content: content.into(), is_last })];
-                }
-                Err(error) => {
-                    self.end = Some(Err(Error::new(error).context("the file cannot be read to its end")));
-                    return vec![(TAG, ObjectWish::CallOff)];
-                }
-            },
+            ObjectNews::WantsContent => self.is_wanted = true,
             ObjectNews::Put(result) => drop(self.end.get_or_insert(result.map_err(Error::new))),
             news => unreachable!("{news:?} of a put"),
         }
-        Vec::new()
+        self.gather()
     }
 
     fn is_done(&self) -> bool {
