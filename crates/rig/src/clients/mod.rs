@@ -113,7 +113,8 @@ const OWN: [(&str, &[&str], Own); 24] = [
 ];
 
 /// Further ones of clients that are above.
-const MORE: [(&str, &[&str], Own); 2] = [
+const MORE: [(&str, &[&str], Own); 3] = [
+    ("objects/five-gib", &["cmp"], objects::five_gib),
     ("pgbench/raid1x3/brick-killed", postgres::NEEDS, postgres::over_raid1),
     ("pgbench/rs-4+2/brick-killed", postgres::NEEDS, postgres::over_rs),
 ];

@@ -1,13 +1,15 @@
 //! Objects on real bricks: put, read whole and in parts, listed, replaced and removed, while bricks die and stand still.
 
 use anyhow::{Context, Result, ensure};
+use job::process::peak_bytes;
 use rig::cluster::{Cluster, Spec, text};
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BRICKS: usize = 6;
 /// Nothing, a byte, a block, a copy of some blocks, one segment in fragments, and two segments.
@@ -67,6 +69,83 @@ pub(super) fn brick_killed_and_stopped(binary: &Path) -> Result<()> {
     put.wait()?;
     ensure!(!bed.object(&["ls", "tests", "--json"])?.contains("never"), "half a put is seen");
     Ok(())
+}
+
+/// 5 GiB, put while a brick dies and read while another stands still, each by a process that stays small.
+pub(super) fn five_gib(binary: &Path) -> Result<()> {
+    const BYTES: u64 = 5 << 30;
+    let spec = Spec { bricks: 8, disk_bytes: 3 << 30, ..Spec::default() };
+    let mut bed = Bed { cluster: Cluster::start(binary, &spec)? };
+    let (source, copy) = (bed.file("source"), bed.file("copy"));
+    write_pattern(&source, BYTES)?;
+    let (source, copy) = (text(&source)?.to_owned(), text(&copy)?.to_owned());
+    let put = bed.begin(&["put", &source, "tests/large"])?;
+    let put = Watched::of(put, || thread::sleep(Duration::from_secs(2)));
+    bed.cluster.bricks[0].kill()?;
+    put.end("put")?;
+    bed.cluster.bricks[0].start_again()?;
+    let get = bed.begin(&["get", "tests/large", &copy])?;
+    let get = Watched::of(get, || thread::sleep(Duration::from_secs(2)));
+    bed.cluster.bricks[1].stand_still()?;
+    let got = get.end("get");
+    bed.cluster.bricks[1].go_on()?;
+    got?;
+    let compared = Command::new("cmp").args([&source, &copy]).output()?;
+    ensure!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
+    fs::remove_file(&copy)?;
+    let part = bed.file("part");
+    bed.object(&["get", "tests/large", text(&part)?, "--from", "4GiB", "--bytes", "100"])?;
+    let mut expected = vec![0; 100];
+    std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(&source)?, &mut expected, 4 << 30)?;
+    ensure!(fs::read(&part)? == expected, "a part differs");
+    Ok(())
+}
+
+/// A process that is to stay below [`RESIDENT_MAX`].
+struct Watched {
+    child: std::process::Child,
+    begun: Instant,
+}
+
+/// What a process may have resident that puts or reads an object, however large that is.
+const RESIDENT_MAX: u64 = 256 << 20;
+
+impl Watched {
+    fn of(child: std::process::Child, meanwhile: impl FnOnce()) -> Watched {
+        let begun = Instant::now();
+        meanwhile();
+        Watched { child, begun }
+    }
+
+    fn end(mut self, what: &str) -> Result<()> {
+        let mut most = 0;
+        let status = loop {
+            most = peak_bytes(self.child.id()).unwrap_or(0).max(most);
+            match self.child.try_wait()? {
+                Some(status) => break status,
+                None => thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        ensure!(
+            status.success(),
+            "{what}: {}",
+            String::from_utf8_lossy(&self.child.wait_with_output()?.stderr)
+        );
+        let seconds = self.begun.elapsed().as_secs_f64();
+        eprintln!("    {what} of 5 GiB: {seconds:.1} s, {} MiB resident at most", most >> 20);
+        ensure!(most <= RESIDENT_MAX, "{what} had {} MiB resident", most >> 20);
+        Ok(())
+    }
+}
+
+fn write_pattern(file: &Path, bytes: u64) -> Result<()> {
+    let mut file = std::io::BufWriter::new(fs::File::create(file)?);
+    let mut block = content(1 << 20, 99);
+    for number in 0..bytes >> 20 {
+        block[..8].copy_from_slice(&number.to_le_bytes());
+        file.write_all(&block)?;
+    }
+    Ok(file.flush()?)
 }
 
 struct Bed {

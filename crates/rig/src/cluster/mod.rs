@@ -432,7 +432,12 @@ impl Cluster {
 
     /// Asks the directory, as an operator.
     pub fn call(&self, request: AdminRequest) -> Result<AdminReply> {
-        Ok(host::admin_call(&admin_options(&self.client_config())?, request)?)
+        Ok(host::admin_call(&self.admin_options()?, request)?)
+    }
+
+    /// How an operator reaches it.
+    pub fn admin_options(&self) -> Result<AdminOptions> {
+        admin_options(&self.client_config())
     }
 
     pub fn create(&self, name: &str, bytes: u64, layout: &str) -> Result<VolumeInfo> {

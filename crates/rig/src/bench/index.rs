@@ -1,0 +1,173 @@
+//! `cargo xtask bench index`: how fast names of objects are put, how fast they are listed, and what the directory holds in memory for them.
+//!
+//! The objects are empty: what is measured is the index, and not the bricks. An object of one fragment has some forty bytes more in the index.
+
+use crate::place;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use host::{ObjectUser, Shutdown, Waker, run_objects};
+use job::process;
+use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish, SEGMENT_BYTES};
+use rig::cluster::{Cluster, Spec};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wire::{Condition, ObjectName, Service};
+
+/// How to measure.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Print everything as one JSON object instead of lines
+    #[arg(long)]
+    json: bool,
+    /// How many objects
+    #[arg(long, default_value_t = 1_000_000)]
+    objects: u64,
+    /// A binary to use instead of building one
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+/// Puts that are under way at a time.
+const PUTS: u64 = 512;
+const BUCKET: &str = "bench";
+/// How often the first names are listed.
+const LISTS: usize = 20;
+
+/// Measures and prints.
+pub(crate) fn verb(options: &Options) -> Result<()> {
+    let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &Spec::default())?;
+    let admin = cluster.admin_options()?;
+    let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
+    let begun = Instant::now();
+    let mut putter = Putter { next: 0, ended: 0, count: options.objects, failed: None, told: Instant::now() };
+    run_objects(&admin.node, &admin.directory, &shutdown, &mut putter)?;
+    if let Some(error) = putter.failed {
+        bail!("a put failed: {error}");
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let mut lister = Lister { left: LISTS, asked: Instant::now(), took: Vec::new(), names: 0 };
+    run_objects(&admin.node, &admin.directory, &shutdown, &mut lister)?;
+    lister.took.sort_unstable();
+    let median_ms = lister.took.get(LISTS / 2).map_or(f64::NAN, |took| took.as_secs_f64() * 1e3);
+    let worst_ms = lister.took.last().map_or(f64::NAN, |took| took.as_secs_f64() * 1e3);
+    let (resident, peak) =
+        (process::resident_bytes(cluster.directory.pid())?, process::peak_bytes(cluster.directory.pid())?);
+    let rate = options.objects as f64 / seconds;
+    if options.json {
+        println!(
+            "{}",
+            json!({
+                "objects": options.objects, "seconds": seconds, "puts_per_second": rate,
+                "first_names": lister.names, "list_median_ms": median_ms, "list_worst_ms": worst_ms,
+                "directory_resident_bytes": resident, "directory_peak_bytes": peak,
+            })
+        );
+        return Ok(());
+    }
+    println!("{} objects put in {seconds:.0} s, {rate:.0} a second", options.objects);
+    println!(
+        "the first {} names listed in {median_ms:.1} ms (median of {LISTS}; {worst_ms:.1} at worst)",
+        lister.names
+    );
+    println!("the directory has {} MiB resident, and had {} at most", resident >> 20, peak >> 20);
+    Ok(())
+}
+
+struct Putter {
+    next: u64,
+    ended: u64,
+    count: u64,
+    failed: Option<ObjectError>,
+    told: Instant,
+}
+
+impl Putter {
+    fn next(&mut self) -> Option<(u64, ObjectWish)> {
+        if self.next == self.count {
+            return None;
+        }
+        self.next += 1;
+        // Keys come in no order.
+        let key = format!("{:016x}", self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let object = NewObject {
+            name: ObjectName { bucket: BUCKET.to_owned(), key },
+            condition: Condition::Always,
+            losses: 1,
+            put_ms: 0,
+            segment_bytes: SEGMENT_BYTES,
+            service: Service::default(),
+        };
+        Some((self.next, ObjectWish::Put(object)))
+    }
+}
+
+impl ObjectUser for Putter {
+    fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
+        (0..PUTS).filter_map(|_| self.next()).collect()
+    }
+
+    fn told(&mut self, tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
+        match news {
+            ObjectNews::WantsContent => {
+                return vec![(tag, ObjectWish::Content { content: Vec::new().into(), is_last: true })];
+            }
+            ObjectNews::Put(Ok(_)) => self.ended += 1,
+            ObjectNews::Put(Err(error)) => self.failed = Some(error),
+            _ => {}
+        }
+        if self.told.elapsed() > Duration::from_secs(10) {
+            self.told = Instant::now();
+            eprintln!("    {} of {} objects put", self.ended, self.count);
+        }
+        self.next().into_iter().collect()
+    }
+
+    fn is_done(&self) -> bool {
+        self.ended == self.count || self.failed.is_some()
+    }
+
+    fn interrupt(&mut self) -> Vec<(u64, ObjectWish)> {
+        self.count = self.ended;
+        Vec::new()
+    }
+}
+
+struct Lister {
+    left: usize,
+    asked: Instant,
+    took: Vec<Duration>,
+    names: usize,
+}
+
+impl Lister {
+    fn next(&mut self) -> Vec<(u64, ObjectWish)> {
+        self.asked = Instant::now();
+        let (bucket, prefix) = (BUCKET.to_owned(), String::new());
+        vec![(self.left as u64, ObjectWish::List { bucket, prefix, after: None, limit: 1000 })]
+    }
+}
+
+impl ObjectUser for Lister {
+    fn begin(&mut self, _waker: &Waker) -> Vec<(u64, ObjectWish)> {
+        self.next()
+    }
+
+    fn told(&mut self, _tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
+        if let ObjectNews::Listed(Ok((objects, _))) = news {
+            self.names = objects.len();
+            self.took.push(self.asked.elapsed());
+        }
+        self.left -= 1;
+        if self.left == 0 { Vec::new() } else { self.next() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    fn interrupt(&mut self) -> Vec<(u64, ObjectWish)> {
+        self.left = 0;
+        Vec::new()
+    }
+}
