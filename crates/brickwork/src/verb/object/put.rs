@@ -11,7 +11,7 @@ use proto::object::{NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wire::{Condition, ObjectInfo, ObjectName, Service};
@@ -92,10 +92,16 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
     Ok(())
 }
 
-/// Reads the content segment by segment, in a thread of its own: what it comes from may be slow.
-fn read_segments(mut from: Box<dyn Read + Send>, to: &SyncSender<io::Result<Piece>>, waker: &Waker) {
+/// Reads the content segment by segment, in a thread of its own: what it comes from may be slow. Each is read when the one before it was taken, so that
+/// one is in memory here.
+fn read_segments(
+    mut from: Box<dyn Read + Send>,
+    asked: &Receiver<()>,
+    to: &Sender<io::Result<Piece>>,
+    waker: &Waker,
+) {
     let mut ahead = Vec::new();
-    loop {
+    for () in asked {
         let piece = next_segment(&mut *from, &mut ahead);
         let is_last = piece.as_ref().map_or(true, |(_, is_last)| *is_last);
         let is_wanted = to.send(piece).is_ok();
@@ -125,7 +131,7 @@ type Piece = (Vec<u8>, bool);
 /// Where content comes from.
 enum Source {
     Unread(Box<dyn Read + Send>),
-    Read(Receiver<io::Result<Piece>>),
+    Read { ask: Sender<()>, pieces: Receiver<io::Result<Piece>> },
 }
 
 impl Source {
@@ -140,10 +146,11 @@ impl Source {
 
     /// Begins to read.
     fn begin(&mut self, waker: &Waker) {
-        let (to, pieces) = mpsc::sync_channel(1);
-        if let Source::Unread(from) = std::mem::replace(self, Source::Read(pieces)) {
+        let ((ask, asked), (to, pieces)) = (mpsc::channel(), mpsc::channel());
+        ask.send(()).expect("it has not begun, and so not ended");
+        if let Source::Unread(from) = std::mem::replace(self, Source::Read { ask, pieces }) {
             let waker = waker.clone();
-            thread::spawn(move || read_segments(from, &to, &waker));
+            thread::spawn(move || read_segments(from, &asked, &to, &waker));
         }
     }
 
@@ -151,7 +158,12 @@ impl Source {
     fn next(&mut self) -> Option<io::Result<Piece>> {
         match self {
             Source::Unread(_) => None,
-            Source::Read(pieces) => pieces.try_recv().ok(),
+            Source::Read { ask, pieces } => {
+                let piece = pieces.try_recv().ok()?;
+                // Whoever has read all does not listen any more.
+                let _ = ask.send(());
+                Some(piece)
+            }
         }
     }
 }
