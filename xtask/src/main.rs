@@ -32,7 +32,7 @@ Usage: cargo xtask VERB [OPTIONS]
   neighbours   Replace the daemons of the release before by those of this one, one at a time, under load
   partition    Cut the network between daemons under load, heal it; porcupine judges the history
   rot          Change bytes anywhere in the bricks' disks, read everything back, scrub
-  bench        block, rebuild, failslow, fairness, netraid or index: measure, side by side with what the machine can do
+  bench        block, rebuild, failslow, fairness, netraid, index or object: measure, side by side with what the machine can do
   fuzz         Fuzz every target in fuzz/, or the one named
                  --seconds N   for each target: 600
 

@@ -52,6 +52,8 @@ enum Bench {
     Fairness(bench::fairness::Options),
     /// The protocols of the network RAID paper beside each other: latency, and what each party pays
     Netraid(bench::netraid::Options),
+    /// Objects put and read while bricks are slow or stand still
+    Object(bench::object::Options),
     /// The index of objects: names put and listed, and what the directory holds in memory for them
     Index(bench::index::Options),
 }
@@ -79,6 +81,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(Bench::Failslow(options)) => bench::failslow::verb(&options),
         Verb::Bench(Bench::Fairness(options)) => bench::fairness::verb(&options),
         Verb::Bench(Bench::Netraid(options)) => bench::netraid::verb(&options),
+        Verb::Bench(Bench::Object(options)) => bench::object::verb(&options),
         Verb::Bench(Bench::Index(options)) => bench::index::verb(&options),
     }
 }

@@ -2,14 +2,17 @@
 
 mod adaptive;
 mod paced;
+mod ranged;
 mod speculative;
 
 use adaptive::Adaptive;
 use paced::Paced;
+use ranged::Ranged;
 use speculative::Speculative;
 
 use base::BrickId;
 use core::fmt::Debug;
+use core::ops::Range;
 
 /// A symbol of a segment, and who has it.
 pub type Place = (u32, BrickId);
@@ -23,12 +26,16 @@ pub enum AccessStrategy {
 }
 
 impl AccessStrategy {
-    /// Of a segment of so many blocks.
-    pub(super) fn access(self, blocks: u32) -> Box<dyn Access + Send> {
-        match self {
+    /// Of a segment of so many blocks, of which these are wanted if not all are.
+    pub(super) fn access(self, blocks: u32, wanted: Option<Range<u32>>) -> Box<dyn Access + Send> {
+        let whole: Box<dyn Access + Send> = match self {
             AccessStrategy::Speculative => Box::new(Speculative),
             AccessStrategy::Paced { window } => Box::new(Paced::new(window)),
             AccessStrategy::Adaptive { window } => Box::new(Adaptive::new(blocks, window)),
+        };
+        match wanted {
+            Some(wanted) => Box::new(Ranged::new(wanted, whole)),
+            None => whole,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::TransferId;
 use super::access::AccessStrategy;
+use super::coding::Coding;
 use super::get::{Get, GetError};
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
@@ -52,7 +53,7 @@ struct Reading {
     renew: Time,
     /// What is still to be asked for: segments, and what is wanted of each.
     to_come: VecDeque<(u32, SegmentRecord, Range<usize>)>,
-    under_way: BTreeMap<TransferId, (u32, Range<usize>)>,
+    under_way: BTreeMap<TransferId, Part>,
     /// Has come before those before it, or before it is wanted.
     ready: BTreeMap<u32, Payload>,
     /// The next segment to be handed over, and what follows the last one.
@@ -110,11 +111,12 @@ impl Downloading {
         result: Result<Vec<Payload>, GetError>,
     ) -> Option<Downloading> {
         let Stage::Reading(reading) = &mut self.stage else { return Some(self) };
-        let (number, range) = reading.under_way.remove(&transfer).expect("a segment of this object");
+        let Part { number, first, range } =
+            reading.under_way.remove(&transfer).expect("a segment of this object");
         match result {
             Ok(blocks) => {
                 let mut content = Payload::new();
-                blocks.iter().for_each(|block| content.append(block));
+                blocks.iter().skip(first as usize).for_each(|block| content.append(block));
                 reading.ready.insert(number, content.slice(range.start, range.len()));
                 self.go_on(step)
             }
@@ -191,20 +193,45 @@ impl Downloading {
         while reading.under_way.len() + reading.ready.len() < AHEAD_MAX
             && let Some((number, record, range)) = reading.to_come.pop_front()
         {
+            let blocks = wanted_blocks(&record, &range);
+            let (symbol_bytes, first) =
+                (record.symbol_bytes(), blocks.as_ref().map_or(0, |blocks| blocks.start));
+            // Blocks before those that are wanted are left out of what comes.
+            let skipped = first as usize * symbol_bytes;
+            let range = range.start - skipped..range.end - skipped;
             let get = Get {
                 version: reading.info.version,
                 segment: number,
                 coding: record.coding,
                 symbol_blocks: record.symbol_blocks,
                 places: record.places,
+                wanted: blocks.clone(),
                 strategy: AccessStrategy::Paced { window: WINDOW },
                 service: self.wanted.service,
             };
             let transfer = step.get(get);
-            reading.under_way.insert(transfer, (number, range));
+            reading.under_way.insert(transfer, Part { number, first, range });
         }
         Some(self)
     }
+}
+
+/// What is wanted of a segment.
+#[derive(Debug)]
+struct Part {
+    number: u32,
+    /// The first of its blocks that is wanted.
+    first: u32,
+    /// The bytes, from that block's beginning.
+    range: Range<usize>,
+}
+
+/// The blocks that these bytes are in; none where that is all of them, or they are not stored as they are.
+fn wanted_blocks(record: &SegmentRecord, bytes: &Range<usize>) -> Option<Range<u32>> {
+    let symbol_bytes = record.symbol_bytes();
+    let blocks = (bytes.start / symbol_bytes) as u32..bytes.end.div_ceil(symbol_bytes) as u32;
+    let is_part = blocks.len() < record.coding.blocks() as usize;
+    (is_part && matches!(record.coding, Coding::Precoded { .. })).then_some(blocks)
 }
 
 impl Reading {

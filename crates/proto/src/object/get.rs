@@ -6,6 +6,7 @@ use super::coding::{Coder, Coding, Decoding, Tally};
 use super::{Context, Transfer, TransferEffect};
 use base::{BLOCK, ObjectVersion, Payload};
 use code::Computation;
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -21,6 +22,8 @@ pub struct Get {
     pub symbol_blocks: u32,
     /// Who has which symbol.
     pub places: Vec<Place>,
+    /// The blocks that are wanted, of a code that stores them as they are: the others may come back empty. All without.
+    pub wanted: Option<Range<u32>>,
     pub strategy: AccessStrategy,
     pub service: Service,
 }
@@ -50,11 +53,16 @@ pub(super) struct Getting {
 impl Get {
     fn what_is_wrong(&self) -> Option<&'static str> {
         let is_symbol = |(symbol, _): &Place| *symbol < FragmentId::INDEXES;
+        let is_part = |wanted: &Range<u32>| {
+            let stores_blocks = matches!(self.coding, Coding::Precoded { .. });
+            stores_blocks && !wanted.is_empty() && wanted.end <= self.coding.blocks()
+        };
         match () {
             () if self.segment >= FragmentId::SEGMENTS => Some("such a number"),
             () if !self.coding.is_valid() => Some("such a code"),
             () if !(1..=FragmentId::BLOCKS_MAX).contains(&self.symbol_blocks) => Some("symbols of that size"),
             () if !self.places.iter().all(is_symbol) => Some("symbols of such numbers"),
+            () if !self.wanted.as_ref().is_none_or(is_part) => Some("such a part"),
             () => None,
         }
     }
@@ -67,7 +75,7 @@ impl Getting {
             return None;
         }
         let symbols = get.places.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
-        let mut access = get.strategy.access(get.coding.blocks());
+        let mut access = get.strategy.access(get.coding.blocks(), get.wanted.clone());
         let first = access.begin(&get.places);
         let coder = get.coding.coder(symbols);
         let tally = Tally::new(&coder);
@@ -121,6 +129,11 @@ impl Getting {
         let has_come = outcome == FragmentOutcome::Done && is_whole;
         if has_come {
             let is_new = self.came.insert(place.0, content).is_none();
+            if self.is_part_there() {
+                cx.calls.call_off(cx.now, cx.transfer);
+                self.end(cx, &[], Vec::new());
+                return None;
+            }
             if is_new && self.tally.add(&self.coder, place.0) {
                 let have: Vec<u32> = self.came.keys().copied().collect();
                 match self.coder.decode(&have) {
@@ -131,6 +144,12 @@ impl Getting {
         }
         let next = self.access.ended(place, has_come);
         self.go_on(cx, next).map(Transfer::Get)
+    }
+
+    /// Whether only some blocks are wanted, and these have come as they are.
+    fn is_part_there(&self) -> bool {
+        let has_come = |wanted: &Range<u32>| wanted.clone().all(|block| self.came.contains_key(&block));
+        self.get.wanted.as_ref().is_some_and(has_come)
     }
 
     /// What came is enough: nothing more is wanted of bricks.
@@ -152,7 +171,7 @@ impl Getting {
         None
     }
 
-    /// All blocks are there, as they came or as they were made.
+    /// The blocks are there, as they came or as they were made.
     fn end(&self, cx: &mut Context<'_>, missing: &[u32], made: Vec<Payload>) {
         let mut blocks = vec![Payload::new(); self.get.coding.blocks() as usize];
         for (symbol, content) in &self.came {

@@ -94,6 +94,10 @@ impl Manifest {
 }
 
 impl SegmentRecord {
+    pub(super) fn symbol_bytes(&self) -> usize {
+        self.symbol_blocks as usize * BLOCK
+    }
+
     /// Whether there can be such a segment.
     fn is_sound(&self) -> bool {
         let room = u64::from(self.coding.blocks()) * u64::from(self.symbol_blocks) * BLOCK as u64;

@@ -208,7 +208,7 @@ fn put(coding: Coding, symbols: u32, losses: u32, rng: &mut Rng) -> Put {
 
 fn get(coding: Coding, places: Vec<Place>, strategy: AccessStrategy) -> Get {
     let (version, service) = (ObjectVersion(1), Service::default());
-    Get { version, segment: 3, coding, symbol_blocks: 1, places, strategy, service }
+    Get { version, segment: 3, coding, symbol_blocks: 1, places, wanted: None, strategy, service }
 }
 
 fn strategy(is_paced: bool) -> AccessStrategy {
@@ -253,6 +253,25 @@ proptest! {
         };
         prop_assert_eq!(world.get(get(coding, places, strategy)), Ok(expected));
     }
+}
+
+/// A part of a segment is read by its own fragments; where one of these is gone the whole segment is read, and made into it.
+#[test]
+fn a_part_of_a_segment_costs_its_own_fragments() {
+    let mut world = World::new(5, 0);
+    let coding = Coding::precoded(50);
+    let put = put(coding, 90, 1, &mut Rng::with_seed(6));
+    let expected = put.blocks[7..10].to_vec();
+    let places = world.put(put).expect("room for all");
+    let part = || Get { wanted: Some(7..10), ..get(coding, places.clone(), strategy(true)) };
+    world.served = 0;
+    assert_eq!(world.get(part()).expect("nothing is lost")[7..10], expected);
+    assert_eq!(world.served, 3);
+    let (_, brick) = *places.iter().find(|(symbol, _)| *symbol == 8).expect("it is stored");
+    world.dead.insert(brick);
+    world.later(100, Coming::Dies(brick));
+    assert_eq!(world.get(part()).expect("enough is left")[7..10], expected);
+    assert!(world.served > 50);
 }
 
 #[test]
@@ -351,6 +370,7 @@ fn what_no_segment_can_be_is_refused() {
         Get { segment: FragmentId::SEGMENTS, ..sound.clone() },
         Get { coding: Coding::Precoded { blocks: 0, seed: 0 }, ..sound.clone() },
         Get { symbol_blocks: 0, ..sound.clone() },
+        Get { wanted: Some(0..1 << 20), ..sound.clone() },
         Get { places, ..sound },
     ];
     for get in wrong {

@@ -136,6 +136,7 @@ impl Segments {
             coding: put.coding,
             symbol_blocks: (put.blocks[0].len() / BLOCK) as u32,
             places: places.clone(),
+            wanted: None,
             strategy,
             service: Service::default(),
         }

@@ -374,7 +374,7 @@ impl Client<'_> {
             shuffle(&mut self.draw, &mut places);
         }
         let Put { version, segment, coding, service, .. } = *put;
-        Get { version, segment, coding, symbol_blocks: 1, places, strategy, service }
+        Get { version, segment, coding, symbol_blocks: 1, places, wanted: None, strategy, service }
     }
 
     /// Bricks forget an object, so that memory is bounded.

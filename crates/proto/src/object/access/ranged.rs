@@ -1,0 +1,82 @@
+//! A part of a segment: the fragments that it is, and all others where one of these does not come.
+
+use super::{Access, Place};
+use core::ops::Range;
+use std::collections::BTreeSet;
+
+/// Asks for the blocks that are wanted, as they are stored. Once one of them is late, or will not come, the whole segment is read.
+#[derive(Debug)]
+pub(super) struct Ranged {
+    wanted: Range<u32>,
+    whole: Box<dyn Access + Send>,
+    /// What is asked for if the whole segment is read; none once it is.
+    rest: Option<Vec<Place>>,
+}
+
+impl Ranged {
+    pub(super) fn new(wanted: Range<u32>, whole: Box<dyn Access + Send>) -> Ranged {
+        Ranged { wanted, whole, rest: None }
+    }
+
+    fn read_all(&mut self) -> Vec<Place> {
+        self.rest.take().map_or_else(Vec::new, |rest| self.whole.begin(&rest))
+    }
+}
+
+impl Access for Ranged {
+    fn begin(&mut self, places: &[Place]) -> Vec<Place> {
+        let mut asked = BTreeSet::new();
+        let is_first = |(symbol, _): &&Place| self.wanted.contains(symbol) && asked.insert(*symbol);
+        let first: Vec<Place> = places.iter().filter(is_first).copied().collect();
+        self.rest = Some(places.iter().filter(|place| !first.contains(place)).copied().collect());
+        if first.len() == self.wanted.len() {
+            return first;
+        }
+        self.rest = Some(places.to_vec());
+        self.read_all()
+    }
+
+    fn ended(&mut self, place: Place, has_come: bool) -> Vec<Place> {
+        match (&self.rest, has_come) {
+            (Some(_), true) => Vec::new(),
+            (Some(_), false) => self.read_all(),
+            (None, _) => self.whole.ended(place, has_come),
+        }
+    }
+
+    fn late(&mut self, place: Place) -> Vec<Place> {
+        match self.rest {
+            Some(_) => self.read_all(),
+            None => self.whole.late(place),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Speculative;
+    use super::*;
+    use base::BrickId;
+
+    fn ranged(places: &[Place]) -> (Ranged, Vec<Place>) {
+        let mut ranged = Ranged::new(1..3, Box::new(Speculative));
+        let first = ranged.begin(places);
+        (ranged, first)
+    }
+
+    #[test]
+    fn a_part_is_read_alone_until_some_of_it_does_not_come() {
+        let at = |symbol: u32| (symbol, BrickId(symbol + 1));
+        let places: Vec<Place> = (0..5).map(at).collect();
+        let (mut one, first) = ranged(&places);
+        assert_eq!(first, [at(1), at(2)]);
+        assert_eq!(one.ended(at(1), true), []);
+        assert_eq!(one.ended(at(2), false), [at(0), at(3), at(4)]);
+        assert_eq!(one.ended(at(0), true), []);
+        let (mut other, _) = ranged(&places);
+        assert_eq!(other.late(at(1)), [at(0), at(3), at(4)]);
+        assert_eq!(other.late(at(2)), [], "all are asked for");
+        let (_, first) = ranged(&places[2..]);
+        assert_eq!(first, places[2..], "a block of the part is not stored as it is");
+    }
+}
