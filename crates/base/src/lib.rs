@@ -16,7 +16,7 @@ pub mod payload;
 pub mod stamp;
 pub mod time;
 
-pub use checksum::{Checksum, checksum, checksum_append};
+pub use checksum::{Checksum, checksum};
 pub use id::{
     BrickId, ClientId, ClusterId, GatewayId, GroupId, NodeId, ObjectVersion, RequestId, StreamId, ViewNumber,
     VolumeId,

@@ -162,7 +162,12 @@ impl Payload {
 
     /// The checksum of all bytes.
     pub fn checksum(&self) -> Checksum {
-        self.parts().iter().fold(0, |sum, part| checksum::checksum_append(sum, part))
+        self.checksum_behind(0)
+    }
+
+    /// The checksum of all bytes behind others of which `sum` is the checksum.
+    pub fn checksum_behind(&self, sum: Checksum) -> Checksum {
+        self.parts().iter().fold(sum, |sum, part| checksum::checksum_append(sum, part))
     }
 }
 

@@ -155,16 +155,21 @@ impl GatewayRole {
     }
 }
 
+/// What a gateway's machine is told of its peers.
+pub(crate) fn event_of(event: PeerEvent) -> GatewayEvent {
+    match event {
+        PeerEvent::Packet { from, packet } => GatewayEvent::Packet { from, packet },
+        PeerEvent::Up(node) => GatewayEvent::Up(node),
+        PeerEvent::Down(node) => GatewayEvent::Down(node),
+        PeerEvent::Certified { client, stream } => GatewayEvent::Certified { client, stream },
+    }
+}
+
 impl Role for GatewayRole {
     type Machine = Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
-        Some(match event {
-            PeerEvent::Packet { from, packet } => GatewayEvent::Packet { from, packet },
-            PeerEvent::Up(node) => GatewayEvent::Up(node),
-            PeerEvent::Down(node) => GatewayEvent::Down(node),
-            PeerEvent::Certified { client, stream } => GatewayEvent::Certified { client, stream },
-        })
+        Some(event_of(event))
     }
 
     fn effect(&mut self, effect: GatewayEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {

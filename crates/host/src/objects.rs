@@ -1,7 +1,7 @@
 //! Objects for a tool: a gateway within its process, which puts and reads what the tool wants, and ends with it.
 
 use crate::error::system;
-use crate::gateway::System;
+use crate::gateway::{System, event_of};
 use crate::metrics::Meter;
 use crate::shutdown::{event_fd, signal_event};
 use crate::transport::PeerEvent;
@@ -73,12 +73,7 @@ impl<U: ObjectUser> Role for ObjectRole<'_, U> {
     type Machine = Gateway;
 
     fn peer_event(event: PeerEvent) -> Option<GatewayEvent> {
-        Some(match event {
-            PeerEvent::Packet { from, packet } => GatewayEvent::Packet { from, packet },
-            PeerEvent::Up(node) => GatewayEvent::Up(node),
-            PeerEvent::Down(node) => GatewayEvent::Down(node),
-            PeerEvent::Certified { .. } => return None,
-        })
+        Some(event_of(event))
     }
 
     fn effect(&mut self, effect: GatewayEffect, world: &mut World<'_, Self>) -> Result<(), HostError> {

@@ -4,12 +4,12 @@ use super::TransferId;
 use super::access::AccessStrategy;
 use super::coding::Coding;
 use super::get::{Get, GetError};
+use super::hold::Hold;
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
 use super::questions::Answer;
-use base::{Checksum, Payload, Time, checksum_append};
+use base::{Checksum, Payload, Time};
 use core::ops::Range;
-use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
 
@@ -49,8 +49,7 @@ pub(super) struct Downloading {
 #[derive(Debug)]
 struct Reading {
     info: ObjectInfo,
-    held: Duration,
-    renew: Time,
+    hold: Hold,
     /// What is still to be asked for: segments, and what is wanted of each.
     to_come: VecDeque<(u32, SegmentRecord, Range<usize>)>,
     under_way: BTreeMap<TransferId, Part>,
@@ -80,12 +79,9 @@ impl Downloading {
     pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Downloading> {
         match (&mut self.stage, answer) {
             (Stage::Looking, Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns }))) => {
-                let held = Duration::from_nanos(held_ns);
-                match Reading::new(info, &manifest, self.wanted.range) {
-                    Ok(reading) => {
-                        let renew = step.now + held / 3;
-                        self.stage = Stage::Reading(Reading { held, renew, ..reading });
-                    }
+                let hold = Hold::new(info.version, held_ns, step.now);
+                match Reading::new((info, hold), &manifest, self.wanted.range) {
+                    Ok(reading) => self.stage = Stage::Reading(reading),
                     Err(error) => return self.end(step, Err(error)),
                 }
             }
@@ -133,19 +129,15 @@ impl Downloading {
     }
 
     pub(super) fn wake(mut self, step: &mut Step<'_>) -> Option<Downloading> {
-        if let Stage::Reading(reading) = &mut self.stage
-            && reading.renew <= step.now
-        {
-            reading.renew = step.now + reading.held / 3;
-            let versions = vec![reading.info.version];
-            step.ask(IndexRequest::Hold { versions });
+        if let Stage::Reading(reading) = &mut self.stage {
+            reading.hold.wake(step);
         }
         self.go_on(step)
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.stage {
-            Stage::Reading(reading) => Some(reading.renew),
+            Stage::Reading(reading) => Some(reading.hold.deadline()),
             Stage::Looking => None,
         }
     }
@@ -176,8 +168,7 @@ impl Downloading {
         {
             self.credit -= 1;
             reading.next += 1;
-            reading.checksum =
-                content.parts().iter().fold(reading.checksum, |sum, part| checksum_append(sum, part));
+            reading.checksum = content.checksum_behind(reading.checksum);
             step.tell(ObjectNews::Content(content));
         }
         if reading.next == reading.end {
@@ -235,7 +226,11 @@ fn wanted_blocks(record: &SegmentRecord, bytes: &Range<usize>) -> Option<Range<u
 }
 
 impl Reading {
-    fn new(info: ObjectInfo, manifest: &[u8], range: Option<(u64, u64)>) -> Result<Reading, ObjectError> {
+    fn new(
+        (info, hold): (ObjectInfo, Hold),
+        manifest: &[u8],
+        range: Option<(u64, u64)>,
+    ) -> Result<Reading, ObjectError> {
         let manifest = Manifest::read(manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
         let total: u64 = manifest.segments.iter().map(|segment| u64::from(segment.bytes)).sum();
         if total != info.bytes {
@@ -263,8 +258,7 @@ impl Reading {
         let end = next + to_come.len() as u32;
         Ok(Reading {
             info,
-            held: Duration::ZERO,
-            renew: Time::MAX,
+            hold,
             to_come,
             under_way: BTreeMap::new(),
             ready: BTreeMap::new(),

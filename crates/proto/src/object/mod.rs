@@ -3,7 +3,7 @@
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
 //! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `ready` (which brick
 //! takes which of a writer's symbols), `put` and `get` (a segment's way), then this file, which routes. Above it stand objects with names:
-//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `upload` and `download` (an
+//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `upload` and `download` (an
 //! object's way), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: who may see which version. The index says it ([`crate::index`]).
@@ -14,6 +14,7 @@ mod calls;
 mod coding;
 mod download;
 mod get;
+mod hold;
 mod manifest;
 mod objects;
 mod put;

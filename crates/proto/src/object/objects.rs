@@ -493,3 +493,176 @@ fn found(answer: Answer) -> Result<(ObjectInfo, Manifest), ObjectError> {
     let manifest = Manifest::read(&manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
     Ok((info, manifest))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::ObjectVersion;
+    use wire::{BrickPlace, Condition, FragmentOutcome, Service, Wait};
+
+    const TAG: u64 = 9;
+    const V: ObjectVersion = ObjectVersion(7);
+
+    /// One client, whose directory and bricks the test plays.
+    struct Bench {
+        objects: Objects,
+        now: Time,
+        sent: Vec<(NodeId, Packet)>,
+        news: Vec<ObjectNews>,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            Bench { objects: Objects::default(), now: Time(1), sent: Vec::new(), news: Vec::new() }
+        }
+
+        fn with(&mut self, step: impl FnOnce(&mut Objects, Time, &mut Vec<ObjectEffect>)) {
+            let mut fx = Vec::new();
+            step(&mut self.objects, self.now, &mut fx);
+            for effect in fx {
+                match effect {
+                    ObjectEffect::Send { to, packet } => self.sent.push((to, packet)),
+                    ObjectEffect::News { news, .. } => self.news.push(news),
+                    ObjectEffect::Address { .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+
+        fn wish(&mut self, wish: ObjectWish) {
+            self.with(|objects, now, fx| objects.on_wish(now, TAG, wish, fx));
+        }
+
+        fn pass(&mut self, seconds: u64) {
+            self.now = Time(self.now.0 + seconds * 1_000_000_000);
+            self.with(|objects, now, fx| objects.wake(now, fx));
+        }
+
+        /// Answers what the directory was asked; there are these bricks.
+        fn directory(&mut self, bricks: &[u32], reply: impl Fn(&IndexRequest) -> Option<IndexReply>) {
+            let place = |brick: &u32| BrickPlace {
+                brick: BrickId(*brick),
+                address: format!("brick-{brick}"),
+                takes_more: true,
+                free_bytes: 1 << 40,
+            };
+            for (to, packet) in core::mem::take(&mut self.sent) {
+                let answer = match &packet.message {
+                    Message::GetBricks { operation } => Some(Message::Bricks {
+                        operation: *operation,
+                        bricks: bricks.iter().map(place).collect(),
+                    }),
+                    Message::Index { operation, request } => reply(request).map(|reply| Message::IndexDone {
+                        operation: *operation,
+                        result: Box::new(Ok(reply)),
+                    }),
+                    _ => {
+                        self.sent.push((to, packet));
+                        continue;
+                    }
+                };
+                if let Some(answer) = answer {
+                    self.with(|objects, now, fx| objects.on_directory(now, answer, fx));
+                }
+            }
+        }
+
+        /// Bricks take all that they are brought; which of them did.
+        fn bricks(&mut self) -> Vec<BrickId> {
+            let mut took = Vec::new();
+            for (to, packet) in core::mem::take(&mut self.sent) {
+                let (NodeId::Brick(brick), Message::PutFragment { operation, .. }) = (to, &packet.message)
+                else {
+                    self.sent.push((to, packet));
+                    continue;
+                };
+                took.push(brick);
+                let (operation, outcome) = (*operation, FragmentOutcome::Done);
+                let answer = Message::FragmentPut { operation, outcome, wait: Wait::default() };
+                self.with(|objects, now, fx| objects.on_brick(now, brick, answer.into(), fx));
+            }
+            took
+        }
+    }
+
+    fn index(request: &IndexRequest) -> Option<IndexReply> {
+        Some(match request {
+            IndexRequest::Open { .. } => IndexReply::Opened { version: V, held_ns: 60_000_000_000 },
+            IndexRequest::Commit { .. } => IndexReply::Committed,
+            IndexRequest::Hold { .. } => IndexReply::Held { gone: Vec::new() },
+            IndexRequest::Abandon { .. } => IndexReply::Abandoned,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn put(losses: u32) -> ObjectWish {
+        ObjectWish::Put(NewObject {
+            name: ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() },
+            condition: Condition::Always,
+            losses,
+            put_ms: 0,
+            segment_bytes: 4096,
+            service: Service::default(),
+        })
+    }
+
+    fn content(bytes: usize, is_last: bool) -> ObjectWish {
+        ObjectWish::Content { content: Payload::from(vec![1; bytes]), is_last }
+    }
+
+    #[test]
+    fn a_segment_goes_to_the_bricks_that_there_are_when_it_goes() {
+        let mut bench = Bench::new();
+        bench.wish(put(0));
+        bench.directory(&[1], index);
+        assert_eq!(bench.news, [ObjectNews::WantsContent]);
+        bench.wish(content(4096, false));
+        assert_eq!(bench.bricks(), [BrickId(1)]);
+        // Much later brick 1 is to be emptied.
+        bench.pass(10);
+        bench.directory(&[2], index);
+        bench.pass(10);
+        bench.wish(content(100, true));
+        assert_eq!(bench.bricks(), [], "what is known of bricks is old");
+        bench.directory(&[2], index);
+        assert_eq!(bench.bricks(), [BrickId(2)]);
+        bench.directory(&[2], index);
+        let Some(ObjectNews::Put(Ok(info))) = bench.news.last() else { panic!("{:?}", bench.news) };
+        assert_eq!((info.version, info.bytes), (V, 4196));
+    }
+
+    #[test]
+    fn a_put_that_fails_gives_its_version_up_before_it_says_so() {
+        for (wish, error) in [
+            (content(4097, true), ObjectError::OutOfTurn),
+            (content(1, true), ObjectError::TooFewBricks { bricks: 2, losses: 1 }),
+            (ObjectWish::CallOff, ObjectError::CalledOff),
+        ] {
+            let mut bench = Bench::new();
+            bench.wish(put(1));
+            bench.directory(&[1, 2], index);
+            bench.wish(wish);
+            assert_eq!(bench.news, [ObjectNews::WantsContent]);
+            bench.directory(&[1, 2], index);
+            assert_eq!(bench.news.last(), Some(&ObjectNews::Put(Err(error))));
+            assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_put_whose_commit_is_not_answered_is_in_doubt_whatever_became_of_its_hold() {
+        let mut bench = Bench::new();
+        bench.wish(put(0));
+        bench.directory(&[1], index);
+        bench.wish(content(0, true));
+        let no_commit = |request: &IndexRequest| {
+            let is_answered = !matches!(request, IndexRequest::Commit { .. });
+            is_answered.then(|| index(request)).flatten()
+        };
+        for _ in 0..21 {
+            bench.directory(&[1], no_commit);
+            bench.pass(1);
+        }
+        assert_eq!(bench.news.last(), Some(&ObjectNews::Put(Err(ObjectError::InDoubt))));
+    }
+}

@@ -285,6 +285,11 @@ impl Putting {
             self.stored.push((index, brick));
         } else {
             there.is_out = true;
+            if matches!(self.put.placing, Placing::Planned(_)) {
+                // No other brick may take it.
+                self.give_up(cx);
+                return None;
+            }
             self.ready.give_back((index, content));
         }
         self.go_on(cx).map(Transfer::Put)

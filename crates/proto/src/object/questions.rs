@@ -138,3 +138,80 @@ impl Questions {
         core::mem::take(&mut self.outbox).into_iter().map(|message| (NodeId::Directory, message))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Condition, ObjectInfo, ObjectName};
+
+    const V: ObjectVersion = ObjectVersion(7);
+
+    fn commit() -> IndexRequest {
+        let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+        let info = ObjectInfo { version: V, bytes: 0, checksum: 0, put_ms: 0 };
+        IndexRequest::Commit { name, condition: Condition::Always, info, manifest: Vec::new() }
+    }
+
+    /// Asked once for each of these answers but the last, and then answered with that.
+    fn answers(request: IndexRequest, results: &[Result<IndexReply, IndexError>]) -> Option<Answer> {
+        let (mut questions, mut now) = (Questions::default(), Time(1));
+        questions.ask(now, 5, request);
+        for result in results {
+            if let Some((tag, answer)) = questions.on_done(now, 1, result.clone()) {
+                assert_eq!(tag, 5);
+                return Some(answer);
+            }
+            now = questions.deadline()?;
+            let silent = questions.wake(now);
+            assert!(silent.is_empty());
+        }
+        None
+    }
+
+    #[test]
+    fn what_a_store_could_not_do_is_asked_again() {
+        let trouble = || Err(IndexError::Storage("full".to_owned()));
+        let committed = Ok(IndexReply::Committed);
+        let told = answers(commit(), &[trouble(), Err(IndexError::Busy), committed.clone()]);
+        assert_eq!(told, Some(Answer::Told(committed)));
+        // It may have been done before the store failed.
+        assert_eq!(answers(commit(), &[trouble(), Err(IndexError::Expired)]), Some(Answer::Silence));
+        let expired = Err(IndexError::Expired);
+        assert_eq!(answers(commit(), std::slice::from_ref(&expired)), Some(Answer::Told(expired.clone())));
+    }
+
+    #[test]
+    fn of_a_hold_only_what_is_gone_is_told() {
+        let hold = || IndexRequest::Hold { versions: vec![V] };
+        let held = |gone: &[ObjectVersion]| Ok(IndexReply::Held { gone: gone.to_vec() });
+        assert_eq!(answers(hold(), &[held(&[V])]), Some(Answer::Gone(vec![V])));
+        assert_eq!(answers(hold(), &[Err(IndexError::Invalid("no".to_owned()))]), None);
+        let mut questions = Questions::default();
+        questions.ask(Time(1), 5, hold());
+        let mut now = Time(1);
+        while let Some(due) = questions.deadline() {
+            now = due;
+            assert!(questions.wake(now).is_empty(), "nobody is told that a hold is not answered");
+        }
+        assert!(now.since(Time(1)) >= PATIENCE);
+    }
+
+    #[test]
+    fn who_asks_in_vain_is_told_why_or_that_it_may_have_been_done() {
+        let end = |request: IndexRequest| {
+            let mut questions = Questions::default();
+            questions.ask(Time(1), 5, request);
+            loop {
+                let now = questions.deadline().expect("it is asked until it is given up");
+                if let Some((_, answer)) = questions.wake(now).pop() {
+                    return answer;
+                }
+                questions.on_done(now, 1, Err(IndexError::Storage("full".to_owned())));
+            }
+        };
+        assert_eq!(end(commit()), Answer::Silence);
+        let list =
+            IndexRequest::List { bucket: "abc".to_owned(), prefix: String::new(), after: None, limit: 9 };
+        assert_eq!(end(list), Answer::Told(Err(IndexError::Storage("full".to_owned()))));
+    }
+}

@@ -59,7 +59,7 @@ impl Ready {
         queue.remove(at)
     }
 
-    /// Whether there is less than one of these bricks may want soon, or than all windows together take.
+    /// Whether a brick with room may find no symbol: its own queue is empty, or the common one is shorter than all windows.
     pub(super) fn runs_short(&self, windows: usize, mut bricks: impl Iterator<Item = BrickId>) -> bool {
         match self {
             Ready::ForAny(queue) => queue.len() < windows,

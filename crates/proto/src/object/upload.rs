@@ -1,13 +1,13 @@
 //! An object goes out: a version is opened, its segments are put while their content comes, and then it becomes visible at once.
 
+use super::hold::Hold;
 use super::manifest::{Manifest, Plan, SEGMENT_BYTES, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
 use super::put::{Put, PutError};
 use super::questions::Answer;
 use super::ready::Placing;
 use super::{Place, TransferId};
-use base::{BLOCK, Checksum, ObjectVersion, Payload, Time, checksum_append};
-use core::time::Duration;
+use base::{BLOCK, Checksum, ObjectVersion, Payload, Time};
 use std::collections::BTreeMap;
 use wire::index::MANIFEST_MAX;
 use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Service, Wire};
@@ -37,21 +37,11 @@ pub struct NewObject {
 #[derive(Debug)]
 enum Stage {
     Opening,
-    Putting(Held),
+    Putting(Hold),
     /// All segments are stored.
-    Committing(Held),
+    Committing(Hold),
     /// It has failed; its version is given up.
     Abandoning(ObjectError),
-}
-
-/// The version that is being put.
-#[derive(Clone, Copy, Debug)]
-struct Held {
-    version: ObjectVersion,
-    /// How long it is held after it was asked for.
-    held: Duration,
-    /// When to ask that it be held on.
-    renew: Time,
 }
 
 #[derive(Debug)]
@@ -103,7 +93,7 @@ impl Uploading {
         }
         self.has_asked = false;
         self.bytes += content.len() as u64;
-        self.checksum = content.parts().iter().fold(self.checksum, |sum, part| checksum_append(sum, part));
+        self.checksum = content.checksum_behind(self.checksum);
         self.is_complete = is_last;
         self.waiting = (!content.is_empty()).then_some(content);
         self.go_on(step)
@@ -116,16 +106,15 @@ impl Uploading {
                 return None;
             }
             (Stage::Opening, Answer::Told(Ok(IndexReply::Opened { version, held_ns }))) => {
-                let held = Duration::from_nanos(held_ns);
-                self.stage = Stage::Putting(Held { version, held, renew: step.now + held / 3 });
+                self.stage = Stage::Putting(Hold::new(version, held_ns, step.now));
             }
-            (Stage::Putting(held), Answer::Gone(gone)) if gone.contains(&held.version) => {
+            (Stage::Putting(hold), Answer::Gone(gone)) if gone.contains(&hold.version()) => {
                 return self.fail(step, ObjectError::Index(IndexError::Expired));
             }
             (_, Answer::Gone(_)) => {}
-            (Stage::Committing(held), Answer::Told(Ok(IndexReply::Committed))) => {
-                let info = info(*held, &self.object, self.bytes, self.checksum);
-                step.tell(ObjectNews::Put(Ok(info)));
+            (Stage::Committing(hold), Answer::Told(Ok(IndexReply::Committed))) => {
+                let version = hold.version();
+                step.tell(ObjectNews::Put(Ok(self.info(version))));
                 return None;
             }
             // It may be visible, or become it yet: its fragments have to stay.
@@ -164,19 +153,15 @@ impl Uploading {
 
     /// Time goes on, or the bricks are known.
     pub(super) fn wake(mut self, step: &mut Step<'_>) -> Option<Uploading> {
-        if let Stage::Putting(held) | Stage::Committing(held) = &mut self.stage
-            && held.renew <= step.now
-        {
-            held.renew = step.now + held.held / 3;
-            let versions = vec![held.version];
-            step.ask(IndexRequest::Hold { versions });
+        if let Stage::Putting(hold) | Stage::Committing(hold) = &mut self.stage {
+            hold.wake(step);
         }
         self.go_on(step)
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.stage {
-            Stage::Putting(held) | Stage::Committing(held) => Some(held.renew),
+            Stage::Putting(hold) | Stage::Committing(hold) => Some(hold.deadline()),
             Stage::Opening | Stage::Abandoning(_) => None,
         }
     }
@@ -184,22 +169,27 @@ impl Uploading {
     /// Whoever puts it has lost interest.
     pub(super) fn call_off(self, step: &mut Step<'_>) -> Option<Uploading> {
         match self.stage {
-            Stage::Committing(_) => Some(self),
-            Stage::Abandoning(_) => Some(self),
+            // What is asked for cannot be taken back, and it is about to end.
+            Stage::Committing(_) | Stage::Abandoning(_) => Some(self),
             Stage::Opening | Stage::Putting(_) => self.fail(step, ObjectError::CalledOff),
         }
     }
 
+    fn info(&self, version: ObjectVersion) -> ObjectInfo {
+        let (bytes, checksum, put_ms) = (self.bytes, self.checksum, self.object.put_ms);
+        ObjectInfo { version, bytes, checksum, put_ms }
+    }
+
     fn go_on(mut self, step: &mut Step<'_>) -> Option<Uploading> {
-        let Stage::Putting(held) = self.stage else { return Some(self) };
+        let Stage::Putting(hold) = self.stage else { return Some(self) };
         if self.waiting.is_some()
-            && step.bricks.are_known()
-            && let Err(error) = self.put_segment(step, held.version)
+            && step.bricks.are_fresh(step.now)
+            && let Err(error) = self.put_segment(step, hold.version())
         {
             return self.fail(step, error);
         }
         if self.is_complete && self.waiting.is_none() && self.under_way.is_empty() {
-            return self.commit(step, held);
+            return self.commit(step, hold);
         }
         let has_room = self.waiting.is_none() && self.under_way.len() < SEGMENTS_MAX;
         if has_room && !self.is_complete && !self.has_asked {
@@ -241,13 +231,13 @@ impl Uploading {
         Ok(())
     }
 
-    fn commit(mut self, step: &mut Step<'_>, held: Held) -> Option<Uploading> {
+    fn commit(mut self, step: &mut Step<'_>, hold: Hold) -> Option<Uploading> {
         let segments = core::mem::take(&mut self.segments).into_iter().flatten().collect();
         let manifest = Manifest { segments }.to_bytes();
-        let info = info(held, &self.object, self.bytes, self.checksum);
+        let info = self.info(hold.version());
         let (name, condition) = (self.object.name.clone(), self.object.condition);
         step.ask(IndexRequest::Commit { name, condition, info, manifest });
-        self.stage = Stage::Committing(held);
+        self.stage = Stage::Committing(hold);
         Some(self)
     }
 
@@ -256,9 +246,9 @@ impl Uploading {
         step.forget(core::mem::take(&mut self.under_way).into_keys());
         self.waiting = None;
         match self.stage {
-            Stage::Putting(held) | Stage::Committing(held) => {
+            Stage::Putting(hold) | Stage::Committing(hold) => {
                 step.call_off_questions();
-                step.ask(IndexRequest::Abandon { version: held.version });
+                step.ask(IndexRequest::Abandon { version: hold.version() });
                 self.stage = Stage::Abandoning(error);
                 Some(self)
             }
@@ -268,10 +258,6 @@ impl Uploading {
             }
         }
     }
-}
-
-fn info(held: Held, object: &NewObject, bytes: u64, checksum: Checksum) -> ObjectInfo {
-    ObjectInfo { version: held.version, bytes, checksum, put_ms: object.put_ms }
 }
 
 /// The content as blocks of one length, the last ones filled up with zeros.

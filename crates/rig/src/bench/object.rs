@@ -3,7 +3,7 @@
 use super::demand::{self, Demand};
 use crate::place;
 use anyhow::{Context, Result, bail};
-use base::Payload;
+use base::{Payload, Rng};
 use clap::Args;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
@@ -199,9 +199,8 @@ impl Load {
             ((is_put, kind), now + KINDS[kind].every.mul_f64(if is_put { 0.3 } else { 0.8 }))
         };
         let due = [(true, 0), (false, 0), (true, 1), (false, 1)].map(begin).into();
-        let content: Vec<u8> = (0..SEGMENT_BYTES as u64 / 8)
-            .flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
-            .collect();
+        let mut content = vec![0; SEGMENT_BYTES];
+        Rng::with_seed(1).fill(&mut content);
         Load {
             length,
             begun: now,

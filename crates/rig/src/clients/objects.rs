@@ -215,15 +215,8 @@ fn name(bytes: usize) -> String {
 }
 
 fn content(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    let mut content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| next()).collect();
-    content.truncate(bytes);
+    let mut content = vec![0; bytes];
+    base::Rng::with_seed(seed).fill(&mut content);
     content
 }
 

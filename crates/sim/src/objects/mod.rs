@@ -1,13 +1,27 @@
 //! Large objects in the torture: [`segments`] puts and gets segments alone, [`named`] whole objects by their names.
 
+mod actors;
 pub(crate) mod named;
 pub(crate) mod segments;
 
+use crate::faults::Incident;
 use crate::world::World;
 
 impl World {
     pub(crate) fn start_objects(&mut self) {
         self.start_segments();
         self.start_named();
+    }
+
+    /// Disks that were lost so far, and sectors that went bad: each may have held fragments.
+    fn lost_of_objects(&self) -> u64 {
+        const LOSSES: [Incident; 5] = [
+            Incident::BricksLostForGood,
+            Incident::DisksExchanged,
+            Incident::BricksReplaced,
+            Incident::RottenSectors,
+            Incident::UnreadableSectors,
+        ];
+        LOSSES.iter().filter_map(|of| self.faults.counts().get(of)).sum()
     }
 }

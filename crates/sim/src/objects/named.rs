@@ -4,6 +4,7 @@
 //! whole; what is read and listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will
 //! read again.
 
+use super::actors::{Actors, Pending};
 use crate::checkers::{Violation, linearizable};
 use crate::history::{Kind as Access, Operation, Register};
 use crate::units::{MS, SECOND};
@@ -31,9 +32,8 @@ const GARBAGE_NS: u64 = 600 * SECOND;
 
 pub(crate) struct Named {
     draw: Draw,
-    actors: Vec<Actor>,
+    actors: Actors<What>,
     puts: BTreeMap<u64, Content>,
-    tags: u64,
     operations: Vec<Operation>,
     /// Versions that some put replaced on the condition that they be there.
     replaced: BTreeSet<ObjectVersion>,
@@ -41,12 +41,6 @@ pub(crate) struct Named {
     versions: BTreeMap<ObjectVersion, u64>,
     counts: BTreeMap<&'static str, u64>,
     issuing: bool,
-}
-
-#[derive(Default)]
-struct Actor {
-    turn: u64,
-    pending: Option<Pending>,
 }
 
 /// What a put puts.
@@ -57,14 +51,6 @@ struct Content {
     losses: u32,
     /// Disks and sectors that were lost before it was asked for.
     lost_before: u64,
-}
-
-struct Pending {
-    tag: u64,
-    node: usize,
-    asked_ns: u64,
-    is_excused: bool,
-    what: What,
 }
 
 enum What {
@@ -78,9 +64,8 @@ impl Named {
     pub(crate) fn new(seed: u64) -> Named {
         Named {
             draw: Draw::new(seed ^ 0x00a3_ed0b),
-            actors: (0..ACTORS).map(|_| Actor::default()).collect(),
+            actors: Actors::new(ACTORS, TAGS),
             puts: BTreeMap::new(),
-            tags: TAGS,
             operations: Vec::new(),
             replaced: BTreeSet::new(),
             versions: BTreeMap::new(),
@@ -182,16 +167,14 @@ impl What {
 
 impl World {
     pub(super) fn start_named(&mut self) {
-        for actor in 0..self.named.as_ref().map_or(0, |named| named.actors.len()) {
+        for actor in 0..self.named.as_ref().map_or(0, |named| named.actors.count()) {
             self.next_object_turn(actor, 0);
         }
     }
 
     fn next_object_turn(&mut self, actor: usize, delay_ns: u64) {
         let Some(named) = &mut self.named else { return };
-        let this = &mut named.actors[actor];
-        this.turn += 1;
-        let turn = this.turn;
+        let turn = named.actors.next_turn(actor);
         self.later(delay_ns, Event::Object { actor, turn });
     }
 
@@ -200,10 +183,10 @@ impl World {
         let (gateways, lost_before) = (self.running_gateways(), self.lost_of_objects());
         let bricks = self.shape.bricks as usize;
         let Some(named) = &mut self.named else { return };
-        if named.actors[actor].turn != turn {
+        if !named.actors.is_turn(actor, turn) {
             return;
         }
-        if named.actors[actor].pending.is_some() {
+        if named.actors.is_waiting(actor) {
             return self.send_content(actor);
         }
         if !named.issuing {
@@ -230,16 +213,15 @@ impl World {
     fn wish(&mut self, actor: usize, node: usize, what: What) {
         let asked_ns = self.time.now_ns();
         let Some(named) = &mut self.named else { return };
-        named.tags += 1;
-        let (tag, is_excused) = (named.tags, named.issuing);
+        let (tag, is_excused) = (named.actors.next_tag(), named.issuing);
         let wish = Box::new(what.wish());
-        named.actors[actor].pending = Some(Pending { tag, node, asked_ns, is_excused, what });
+        named.actors.begin(actor, Pending { tag, node, asked_ns, is_excused, what });
         self.deliver(node, Input::Object { tag, wish });
     }
 
     fn send_content(&mut self, actor: usize) {
         let Some(named) = &mut self.named else { return };
-        let Some(pending) = &mut named.actors[actor].pending else { return };
+        let Some(pending) = named.actors.pending(actor) else { return };
         let What::Put { content, segment_bytes, sent, .. } = &mut pending.what else { return };
         let to = (*sent + *segment_bytes).min(content.bytes);
         let (bytes, is_last) = (content.bytes(*sent, to), to == content.bytes);
@@ -253,9 +235,8 @@ impl World {
     pub(crate) fn on_object(&mut self, tag: u64, news: ObjectNews) {
         let now_ns = self.time.now_ns();
         let Some(named) = &mut self.named else { return };
-        let is_its = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.tag == tag);
-        let Some(actor) = named.actors.iter().position(is_its) else { return };
-        let Some(pending) = &mut named.actors[actor].pending else { return };
+        let Some(actor) = named.actors.with_tag(tag) else { return };
+        let Some(pending) = named.actors.pending(actor) else { return };
         match (&mut pending.what, news) {
             (What::Put { .. }, ObjectNews::WantsContent) => {
                 // Now and then a putter sleeps for longer than its version is held, although it is renewed as long as its gateway lives.
@@ -274,7 +255,7 @@ impl World {
                 self.deliver(node, Input::Object { tag, wish: Box::new(ObjectWish::More) });
             }
             (_, news) => {
-                let Some(pending) = named.actors[actor].pending.take() else { return };
+                let Some(pending) = named.actors.take(actor) else { return };
                 let verdict = self.judge_object(pending, news, now_ns);
                 self.judge(verdict);
                 let Some(named) = &mut self.named else { return };
@@ -285,7 +266,12 @@ impl World {
     }
 
     /// What was asked for has ended.
-    fn judge_object(&mut self, pending: Pending, news: ObjectNews, now_ns: u64) -> Result<(), Violation> {
+    fn judge_object(
+        &mut self,
+        pending: Pending<What>,
+        news: ObjectNews,
+        now_ns: u64,
+    ) -> Result<(), Violation> {
         let lost = self.lost_of_objects();
         let Some(named) = &mut self.named else { return Ok(()) };
         let Pending { asked_ns, is_excused, .. } = pending;
@@ -366,10 +352,9 @@ impl World {
     /// A gateway died: nobody knows what became of what it was asked.
     pub(crate) fn abandon_objects(&mut self, node: usize) {
         let Some(named) = &mut self.named else { return };
-        let on_it = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.node == node);
-        let there: Vec<usize> = (0..ACTORS).filter(|actor| on_it(&named.actors[*actor])).collect();
-        for &actor in &there {
-            let Some(Pending { asked_ns, what, .. }) = named.actors[actor].pending.take() else { continue };
+        let there = named.actors.take_of(node);
+        let actors: Vec<usize> = there.iter().map(|(actor, _)| *actor).collect();
+        for (_, Pending { asked_ns, what, .. }) in there {
             match what {
                 What::Put { name, content, .. } => {
                     named.record(name, Access::Write, content.number, asked_ns, None)
@@ -378,7 +363,7 @@ impl World {
                 What::Get { .. } | What::List => {}
             }
         }
-        there.into_iter().for_each(|actor| self.next_object_turn(actor, 50 * MS));
+        actors.into_iter().for_each(|actor| self.next_object_turn(actor, 50 * MS));
     }
 
     /// All names are read once more, now that all is healed; then all that was seen is judged.
@@ -439,19 +424,8 @@ impl World {
     }
 
     fn await_objects(&mut self) {
-        let end_ns = self.time.now_ns() + LIVE_NS;
-        while self.judges.are_content() {
-            let Some(named) = &self.named else { return };
-            let pending = named.actors.iter().filter_map(|actor| actor.pending.as_ref());
-            let Some(asked_ns) = pending.map(|pending| pending.asked_ns).min() else { return };
-            let now_ns = self.time.now_ns();
-            if now_ns >= end_ns {
-                let seconds = (now_ns - asked_ns) / SECOND;
-                let what = format!("an object's put or get has not ended after {seconds} s");
-                return self.judge(Err(Violation::new("live", what)));
-            }
-            self.run_until(now_ns + 20 * MS);
-        }
+        let oldest_ns = |world: &World| world.named.as_ref().and_then(|named| named.actors.oldest_ns());
+        self.await_ends("an object", oldest_ns, LIVE_NS);
     }
 }
 

@@ -3,8 +3,8 @@
 //! Nothing here has a name: each put has a version of its own, and what it stored is read again as long as the run goes on, and once more
 //! when all is healed.
 
+use super::actors::{Actors, Pending};
 use crate::checkers::Violation;
-use crate::faults::Incident;
 use crate::units::{MS, SECOND};
 use crate::world::event::{Event, Input};
 use crate::world::{Kind, World};
@@ -27,28 +27,11 @@ const LIVE_NS: u64 = 40 * SECOND;
 /// Who puts and gets segments, and what is stored.
 pub(crate) struct Segments {
     draw: Draw,
-    actors: Vec<Actor>,
+    actors: Actors<What>,
     stored: Vec<Stored>,
     versions: u64,
-    tags: u64,
     counts: BTreeMap<&'static str, u64>,
     issuing: bool,
-}
-
-#[derive(Default)]
-struct Actor {
-    /// Of its turns only the last one that was made counts.
-    turn: u64,
-    pending: Option<Pending>,
-}
-
-struct Pending {
-    tag: u64,
-    node: usize,
-    asked_ns: u64,
-    /// Bricks may be away from whoever asks while the run goes on.
-    is_excused: bool,
-    what: What,
 }
 
 enum What {
@@ -67,9 +50,8 @@ struct Stored {
 impl Segments {
     pub(crate) fn new(seed: u64) -> Segments {
         let draw = Draw::new(seed ^ 0x000b_1ec7);
-        let actors = (0..ACTORS).map(|_| Actor::default()).collect();
         let (stored, counts) = (Vec::new(), BTreeMap::new());
-        Segments { draw, actors, stored, versions: 0, tags: 0, counts, issuing: true }
+        Segments { draw, actors: Actors::new(ACTORS, 0), stored, versions: 0, counts, issuing: true }
     }
 
     /// How many puts and gets ended how.
@@ -151,16 +133,14 @@ fn content(version: u64, block: u32, bytes: usize) -> Payload {
 
 impl World {
     pub(crate) fn start_segments(&mut self) {
-        for actor in 0..self.segments.as_ref().map_or(0, |segments| segments.actors.len()) {
+        for actor in 0..self.segments.as_ref().map_or(0, |segments| segments.actors.count()) {
             self.next_segment_turn(actor, 0);
         }
     }
 
     fn next_segment_turn(&mut self, actor: usize, delay_ns: u64) {
         let Some(segments) = &mut self.segments else { return };
-        let this = &mut segments.actors[actor];
-        this.turn += 1;
-        let turn = this.turn;
+        let turn = segments.actors.next_turn(actor);
         self.later(delay_ns, Event::Segment { actor, turn });
     }
 
@@ -174,8 +154,7 @@ impl World {
         let bricks: Vec<BrickId> = self.nodes.iter().filter_map(brick).collect();
         let lost_before = self.lost_of_objects();
         let Some(segments) = &mut self.segments else { return };
-        let this = &segments.actors[actor];
-        if this.turn != turn || this.pending.is_some() || !segments.issuing {
+        if !segments.actors.is_turn(actor, turn) || segments.actors.is_waiting(actor) || !segments.issuing {
             return;
         }
         if gateways.is_empty() || bricks.is_empty() {
@@ -197,13 +176,12 @@ impl World {
     fn ask_for_segment(&mut self, actor: usize, node: usize, what: What) {
         let asked_ns = self.time.now_ns();
         let Some(segments) = &mut self.segments else { return };
-        segments.tags += 1;
-        let (tag, is_excused) = (segments.tags, segments.issuing);
+        let (tag, is_excused) = (segments.actors.next_tag(), segments.issuing);
         let input = match &what {
             What::Put(put, _) => Input::Put { tag, put: Box::new(put.clone()) },
             What::Get(stored) => Input::Get { tag, get: Box::new(segments.draw_get(*stored)) },
         };
-        segments.actors[actor].pending = Some(Pending { tag, node, asked_ns, is_excused, what });
+        segments.actors.begin(actor, Pending { tag, node, asked_ns, is_excused, what });
         // A gateway learns where bricks are with its first volume.
         let name = self.workload.plan(0).name.clone();
         self.deliver(node, Input::Open { session: SESSIONS | tag, name });
@@ -214,9 +192,8 @@ impl World {
     pub(crate) fn on_segment(&mut self, tag: u64, segment: Segment) {
         let lost = self.lost_of_objects();
         let Some(segments) = &mut self.segments else { return };
-        let is_its = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.tag == tag);
-        let Some(actor) = segments.actors.iter().position(is_its) else { return };
-        let Some(pending) = segments.actors[actor].pending.take() else { return };
+        let Some(actor) = segments.actors.with_tag(tag) else { return };
+        let Some(pending) = segments.actors.take(actor) else { return };
         let verdict = match (pending.what, segment) {
             (What::Put(put, lost_before), Segment::Put(Ok(places))) => {
                 segments.count("segments put");
@@ -245,11 +222,8 @@ impl World {
     /// A gateway died: nobody knows what became of its puts, and nobody will read them.
     pub(crate) fn abandon_segments(&mut self, node: usize) {
         let Some(segments) = &mut self.segments else { return };
-        let on_it = |actor: &Actor| actor.pending.as_ref().is_some_and(|pending| pending.node == node);
-        let there: Vec<usize> =
-            (0..segments.actors.len()).filter(|actor| on_it(&segments.actors[*actor])).collect();
-        there.iter().for_each(|actor| segments.actors[*actor].pending = None);
-        there.into_iter().for_each(|actor| self.next_segment_turn(actor, 50 * MS));
+        let there = segments.actors.take_of(node);
+        there.into_iter().for_each(|(actor, _)| self.next_segment_turn(actor, 50 * MS));
     }
 
     /// All that was stored is read once more, now that all is healed.
@@ -266,36 +240,10 @@ impl World {
         }
     }
 
-    /// Runs until every put and get has ended.
     fn await_segments(&mut self) {
-        let end_ns = self.time.now_ns() + LIVE_NS;
-        while let Some(asked_ns) = self.oldest_segment_ns().filter(|_| self.judges.are_content()) {
-            let now_ns = self.time.now_ns();
-            if now_ns >= end_ns {
-                let seconds = (now_ns - asked_ns) / SECOND;
-                let what = format!("a segment's put or get has not ended after {seconds} s");
-                return self.judge(Err(Violation::new("live", what)));
-            }
-            self.run_until(now_ns + 20 * MS);
-        }
-    }
-
-    /// When the oldest put or get was asked for that has not ended.
-    fn oldest_segment_ns(&self) -> Option<u64> {
-        let pending = self.segments.iter().flat_map(|segments| &segments.actors);
-        pending.filter_map(|actor| actor.pending.as_ref()).map(|pending| pending.asked_ns).min()
-    }
-
-    /// Disks that were lost so far, and sectors that went bad: each may have held fragments.
-    pub(super) fn lost_of_objects(&self) -> u64 {
-        const LOSSES: [Incident; 5] = [
-            Incident::BricksLostForGood,
-            Incident::DisksExchanged,
-            Incident::BricksReplaced,
-            Incident::RottenSectors,
-            Incident::UnreadableSectors,
-        ];
-        LOSSES.iter().filter_map(|of| self.faults.counts().get(of)).sum()
+        let oldest_ns =
+            |world: &World| world.segments.as_ref().and_then(|segments| segments.actors.oldest_ns());
+        self.await_ends("a segment", oldest_ns, LIVE_NS);
     }
 }
 

@@ -5,7 +5,8 @@ use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
 use anyhow::{Context, Error, Result, anyhow, bail};
-use base::{Checksum, Payload, checksum_append};
+use base::checksum::checksum_append;
+use base::{Checksum, Payload};
 use host::{ObjectUser, Waker};
 use indicatif::ProgressBar;
 use proto::object::{ObjectNews, ObjectWish, WantedObject};
@@ -258,7 +259,7 @@ impl Getter {
 
     fn on_content(&mut self, content: &Payload) -> Result<()> {
         self.target.write(content).context("what came cannot be written")?;
-        self.checksum = content.parts().iter().fold(self.checksum, |sum, part| checksum_append(sum, part));
+        self.checksum = content.checksum_behind(self.checksum);
         self.got += content.len() as u64;
         self.bar.inc(content.len() as u64);
         Ok(())
