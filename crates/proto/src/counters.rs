@@ -102,6 +102,7 @@ base::named! {
         SlowMemberNeededAgain: "slow member needed again",
         StreamChangedWhileItsRequestsWaited: "stream was made, changed or deleted while its requests waited",
         StretchGivenBack: "stretch given back",
+        FragmentsMadeAgain: "fragment of an object made again",
         GoneVersionsGivenBack: "version of an object that is gone given back",
         TornJournalTailAtRecovery: "torn journal tail at recovery",
         UnitReconstructedFromItsRow: "unit reconstructed from its row",
@@ -166,6 +167,11 @@ impl Counters {
     /// What another run or machine counted, too.
     pub fn add(&mut self, other: &Counters) {
         self.0.iter_mut().zip(other.0).for_each(|(count, more)| *count += more);
+    }
+
+    /// Hands over all that it has.
+    pub fn take(&mut self) -> Counters {
+        core::mem::take(self)
     }
 
     /// How often this happened.

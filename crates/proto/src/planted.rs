@@ -28,6 +28,8 @@ pub enum Plant {
     PutEndsEarly,
     /// A version of an object becomes visible although it is not held open any more.
     CommitsUnheld,
+    /// Bricks do not make again what was lost of objects.
+    RestoresNothing,
     /// A version of an object becomes visible whatever its putter asked for.
     ReplacesUnasked,
 }
@@ -47,6 +49,7 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::RecordUnasked) => &RecordUnasked,
         Some(Plant::PutEndsEarly) => &PutEndsEarly,
         Some(Plant::CommitsUnheld) => &CommitsUnheld,
+        Some(Plant::RestoresNothing) => &RestoresNothing,
         Some(Plant::ReplacesUnasked) => &ReplacesUnasked,
     }
 }
@@ -169,5 +172,14 @@ struct ReplacesUnasked;
 impl Rules for ReplacesUnasked {
     fn replaces(&self, _condition_holds: bool) -> bool {
         true
+    }
+}
+
+#[derive(Debug)]
+struct RestoresNothing;
+
+impl Rules for RestoresNothing {
+    fn restores(&self) -> bool {
+        false
     }
 }

@@ -56,6 +56,11 @@ pub trait Rules: Debug + Sync {
         true
     }
 
+    /// Whether bricks make again what others have lost of objects.
+    fn restores(&self) -> bool {
+        true
+    }
+
     /// Whether a version of an object becomes visible, by whether it is held open for whoever puts it.
     fn commits(&self, is_open: bool) -> bool {
         is_open

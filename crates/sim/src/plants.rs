@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -17,10 +17,12 @@ pub const NAMES: [&str; 14] = [
     "put_ends_early",
     "commits_unheld",
     "replaces_unasked",
+    "restores_nothing",
 ];
 
 /// Those that take objects to be found: where one of them is planted objects are put and read.
-pub(crate) const OF_OBJECTS: [&str; 3] = ["put_ends_early", "commits_unheld", "replaces_unasked"];
+pub(crate) const OF_OBJECTS: [&str; 4] =
+    ["put_ends_early", "commits_unheld", "replaces_unasked", "restores_nothing"];
 
 /// Each is found within so many seeds.
 pub const SEEDS: u64 = 200;
@@ -48,6 +50,7 @@ mod planted {
             "put_ends_early" => Plant::PutEndsEarly,
             "commits_unheld" => Plant::CommitsUnheld,
             "replaces_unasked" => Plant::ReplacesUnasked,
+            "restores_nothing" => Plant::RestoresNothing,
             _ => return None,
         })
     }

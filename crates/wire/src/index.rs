@@ -1,6 +1,6 @@
 //! What is said of objects' names and versions, between those who put and get objects and the index that knows them.
 
-use crate::{wire_enum, wire_struct};
+use crate::{Version, wire_enum, wire_struct};
 use base::ObjectVersion;
 
 /// What an object is called. Objects are listed in the order of these.
@@ -51,6 +51,10 @@ pub enum IndexRequest {
     Abandon { version: ObjectVersion },
     /// Which of these will never be visible or read again? At most [`crate::object::VERSIONS_MAX`].
     Gone { versions: Vec<ObjectVersion> },
+    /// Where is this version, if it was ever visible and is not gone?
+    Manifest { version: ObjectVersion },
+    /// The version is kept elsewhere from now on. `was` is the checksum of the manifest that this one replaces.
+    Amend { version: ObjectVersion, was: u32, manifest: Vec<u8> },
 }
 
 /// What the index answers.
@@ -80,6 +84,10 @@ pub enum IndexReply {
     Gone {
         versions: Vec<ObjectVersion>,
     },
+    Manifest {
+        manifest: Vec<u8>,
+    },
+    Amended,
 }
 
 /// Why the index does not do as asked.
@@ -98,6 +106,16 @@ pub enum IndexError {
     Busy,
     #[error("the index cannot store anything: {0}")]
     Storage(String),
+}
+
+impl IndexRequest {
+    /// The version of the protocol with which it came.
+    pub(crate) fn since(&self) -> Version {
+        match self {
+            IndexRequest::Manifest { .. } | IndexRequest::Amend { .. } => Version(14),
+            _ => Version(13),
+        }
+    }
 }
 
 impl ObjectName {
@@ -158,11 +176,11 @@ wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
 wire_enum!(IndexRequest {
     0 => Open { name }, 1 => Commit { name, condition, info, manifest }, 2 => Look { name },
     3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions },
-    6 => Abandon { version }, 7 => Gone { versions },
+    6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version }, 9 => Amend { version, was, manifest },
 });
 wire_enum!(IndexReply {
     0 => Opened { version, held_ns }, 1 => Committed, 2 => Found { info, manifest, held_ns }, 3 => Removed,
-    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions },
+    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions }, 8 => Manifest { manifest }, 9 => Amended,
 });
 wire_enum!(IndexError {
     0 => NoObject, 1 => NotAsExpected, 2 => Expired, 3 => Invalid(why), 4 => Busy, 5 => Storage(why),

@@ -235,6 +235,15 @@ pub enum Message {
         outcome: FragmentOutcome,
         wait: Wait,
     },
+    /// Is this fragment of so many blocks there? Answered as [`Message::GetFragment`], without the content.
+    CheckFragment {
+        operation: u64,
+        fragment: FragmentId,
+        blocks: u32,
+        /// Whether it is read and compared with its checksums, or only looked up.
+        reads: bool,
+        service: Service,
+    },
     /// These versions will never be visible: all space that they have is given back. At most [`crate::object::VERSIONS_MAX`]. Not answered.
     DropVersions {
         versions: Vec<ObjectVersion>,
@@ -500,10 +509,9 @@ impl Message {
             | Message::GetFragment { .. }
             | Message::Fragment { .. }
             | Message::DropVersions { .. } => Version(OBJECTS),
-            Message::Index { .. }
-            | Message::IndexDone { .. }
-            | Message::GetBricks { .. }
-            | Message::Bricks { .. } => Version(NAMES),
+            Message::CheckFragment { .. } => Version(RESTORED),
+            Message::Index { request, .. } => request.since(),
+            Message::IndexDone { .. } | Message::GetBricks { .. } | Message::Bricks { .. } => Version(NAMES),
             Message::Admin { request, .. } => request.since(),
             _ => Version::OLDEST,
         }
@@ -514,6 +522,8 @@ impl Message {
 const OBJECTS: u32 = 12;
 /// The version with which their names came.
 const NAMES: u32 = 13;
+/// The version with which bricks make lost fragments again.
+const RESTORED: u32 = 14;
 
 /// The most questions that one [`Message::Cancel`] or [`Message::Waiting`] names.
 pub const OPERATIONS_MAX: usize = 256;
@@ -762,6 +772,7 @@ wire_enum!(Message {
     52 => GetFragment { operation, fragment, blocks, service },
     53 => Fragment { operation, outcome, wait },
     54 => DropVersions { versions },
+    55 => CheckFragment { operation, fragment, blocks, reads, service },
     40 => Register { gateway, address, writers, held; since 9: beside; since 11: speaks },
     41 => Registered { first_writer },
     42 => OpenVolume { operation, name },

@@ -81,13 +81,19 @@ pub struct BrickPlace {
     /// Whether new fragments may go there: it is heard, is not to be emptied, and is not left out for being slow.
     pub takes_more: bool,
     pub free_bytes: u64,
+    /// Whether the directory hears it.
+    pub is_heard: bool,
+    /// Whether what it has is to be made again elsewhere: it is to be emptied, or has been away for long.
+    pub is_lost: bool,
+    /// Another number when it comes with other disks.
+    pub disks: u64,
 }
 
 /// The most versions that one message names.
 pub const VERSIONS_MAX: usize = 256;
 
 wire_struct!(FragmentId { version, segment, index });
-wire_struct!(BrickPlace { brick, address, takes_more, free_bytes });
+wire_struct!(BrickPlace { brick, address, takes_more, free_bytes; since 14: is_heard, is_lost, disks });
 wire_enum!(FragmentOutcome { 0 => Done, 1 => Missing, 2 => Unreadable, 3 => NoSpace, 4 => Busy, 5 => Failed });
 
 #[cfg(test)]

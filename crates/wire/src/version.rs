@@ -17,8 +17,9 @@ impl Version {
     /// The one of this release. 4 brought streams, what answers tell of their wait, and cancels; 5 what streams are entitled to;
     /// 6 what disks can serve, where streams lie, and latency targets; 7 rules of placement, and read policies that plan a request; 8 protocols;
     /// 9 locks of writers, reads of what is not decided, and gateways beside bricks; 10 reads that go back to an older version; 11 writes
-    /// that are decided together; 12 fragments of objects; 13 their names and versions.
-    pub const CURRENT: Version = Version(13);
+    /// that are decided together; 12 fragments of objects; 13 their names and versions;
+    /// 14 fragments that are made again.
+    pub const CURRENT: Version = Version(14);
 
     /// From this one on daemons tell the directory what they speak.
     pub const TOLD: Version = Version(11);

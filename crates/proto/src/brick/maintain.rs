@@ -8,6 +8,7 @@ use super::{Brick, BrickEffect, reply};
 use crate::counters::Counter;
 use crate::netraid::answer::{Answer, Received};
 use crate::netraid::participant::jobs::Finding;
+use crate::object::ObjectWish;
 use base::{BrickId, GroupId, NodeId, RequestId, Time, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{INVENTORY_MAX, StoreError};
@@ -51,8 +52,14 @@ impl Brick {
             | Message::Repair { .. }
             | Message::Query { .. }
             | Message::Decide { .. }
+            | Message::PutFragment { .. }
+            | Message::GetFragment { .. }
+            | Message::CheckFragment { .. }
             | Message::Cancel { .. } => {
                 self.on_gateway(now, node, packet, fx);
+            }
+            Message::FragmentPut { .. } | Message::Fragment { .. } => {
+                self.restores.on_brick(now, from, packet);
             }
             Message::Claims { claims } => {
                 for claim in claims.into_iter().take(CLAIMS_MAX) {
@@ -62,7 +69,11 @@ impl Brick {
             }
             _ => match Answer::from_packet(packet) {
                 Received::Answer(call, answer, wait) => self.maintenance.on_answer(now, call, answer, wait),
-                Received::Waiting(calls) => self.maintenance.on_waiting(now, from, &calls),
+                Received::Waiting(calls) => {
+                    self.maintenance.on_waiting(now, from, &calls);
+                    let operations = calls.iter().map(|call| call.0).collect();
+                    self.restores.on_brick(now, from, Message::Waiting { operations }.into());
+                }
                 Received::Cancelled { withdrawn, late } => {
                     self.maintenance.on_cancelled(now, from, &withdrawn, &late);
                 }
@@ -159,8 +170,10 @@ impl Brick {
             for (to, packet) in self.maintenance.take_messages() {
                 fx.push(BrickEffect::Send { to: NodeId::Brick(to), packet });
             }
+            is_quiet &= !self.bring_restored(now, fx);
             is_quiet &= !self.deliver_own(now, begun, fx);
             if is_quiet {
+                self.counters.add(&self.maintenance.take_counters());
                 return;
             }
         }
@@ -227,6 +240,12 @@ impl Brick {
                 let request = Box::new(IndexRequest::Gone { versions });
                 reply(fx, NodeId::Directory, Message::Index { operation, request });
             }
+            Effect::Restore { tag, version, inspection } => {
+                let wish = ObjectWish::Restore { version, me: self.groups.me(), inspection };
+                self.restores.wish(now, tag, wish);
+            }
+            Effect::ReadMore { tag } => self.restores.wish(now, tag, ObjectWish::More),
+            Effect::LookAtBricks => self.restores.look_at_bricks(),
             Effect::DropVersion(version) => self.drop_version(now, version, fx),
             Effect::Discard { branch, stretch } => {
                 self.with_all(now, fx, |participant, cx| participant.discard_stretch(cx, branch, stretch));

@@ -259,7 +259,11 @@ impl Brick {
             Message::Activate { view, commits, aborts } => {
                 self.on_activate(now, &view, &commits, &aborts, fx)
             }
+            Message::Bricks { .. } => self.restores.on_directory(now, message),
             Message::IndexDone { operation, result } => {
+                if !matches!(*result, Ok(IndexReply::Gone { .. })) {
+                    return self.restores.on_directory(now, Message::IndexDone { operation, result });
+                }
                 // Where the index cannot tell it is asked again.
                 if let Ok(IndexReply::Gone { versions }) = *result {
                     self.maintenance.on_gone(now, operation, &versions);

@@ -1,7 +1,7 @@
 //! A brick: takes part in the writes of its groups, serves reads, keeps its lease.
 //!
 //! The data plane is a [`Participant`] a disk; this file routes packets to them. [`membership`] speaks with the
-//! directory: heartbeats, leases, views; [`streams`] takes in what it says of streams; [`maintain`] with other bricks, for its [`Maintenance`]; [`vitals`] measures the brick.
+//! directory: heartbeats, leases, views; [`streams`] takes in what it says of streams; [`maintain`] with other bricks, for its [`Maintenance`]; [`restore`] puts and reads fragments for it; [`vitals`] measures the brick.
 
 #[cfg(test)]
 mod contested;
@@ -14,6 +14,7 @@ mod locks;
 mod maintain;
 mod maintenance;
 mod membership;
+mod restore;
 mod sharing;
 mod streams;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::distribute::claim::{Attempt, Holders, estimate::Calibration};
 use crate::fair::{Discipline, Shares};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::{
-    self, Asker, Context, FragmentRequest, Participant, ReadRequest, RepairAsker, RepairRequest,
+    self, Asker, Context, FragmentRequest, FragmentWish, Participant, ReadRequest, RepairAsker, RepairRequest,
 };
 use crate::netraid::pending::Prepare;
 use crate::seat::{Notice, Places, Stay, Turns};
@@ -41,6 +42,7 @@ use locks::{LockServer, Wanted};
 use maintain::Listing;
 use maintenance::Maintenance;
 use membership::Membership;
+use restore::{COMPUTATION, Restores};
 use sharing::Sharing;
 use std::collections::BTreeMap;
 use streams::Streams;
@@ -156,6 +158,7 @@ pub struct Brick {
     /// What a participant asks for in a step. Kept between steps so that it allocates nothing.
     asked: Vec<participant::Effect>,
     maintenance: Maintenance,
+    restores: Restores,
     listings: BTreeMap<u64, Listing>,
     listings_begun: u64,
     counters: Counters,
@@ -187,6 +190,7 @@ impl Brick {
                 config.garbage_every,
                 now,
             ),
+            restores: Restores::default(),
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),
@@ -399,20 +403,16 @@ impl Brick {
             }
             Message::PutFragment { operation, fragment, service } => {
                 let blocks = u32::try_from(payload.len() / BLOCK).unwrap_or(u32::MAX);
-                let (content, stay) = (Some(payload), Stay::from(now));
-                self.on_fragment(
-                    now,
-                    FragmentRequest { from, operation, fragment, blocks, content, service, stay },
-                    fx,
-                );
+                let asked = FragmentWish::Put(payload);
+                self.on_fragment(now, (from, operation), (fragment, blocks), (asked, service), fx);
             }
             Message::GetFragment { operation, fragment, blocks, service } => {
-                let (content, stay) = (None, Stay::from(now));
-                self.on_fragment(
-                    now,
-                    FragmentRequest { from, operation, fragment, blocks, content, service, stay },
-                    fx,
-                );
+                let asked = FragmentWish::Get;
+                self.on_fragment(now, (from, operation), (fragment, blocks), (asked, service), fx);
+            }
+            Message::CheckFragment { operation, fragment, blocks, reads, service } => {
+                let asked = FragmentWish::Check { reads };
+                self.on_fragment(now, (from, operation), (fragment, blocks), (asked, service), fx);
             }
             Message::DropVersions { versions } => {
                 let is_version = |version: &ObjectVersion| FragmentId::is_version(*version);
@@ -441,18 +441,27 @@ impl Brick {
     }
 
     /// A fragment is brought, or asked for. One that cannot be is refused, so that its asker does not ask for ever.
-    fn on_fragment(&mut self, now: Time, request: FragmentRequest, fx: &mut Vec<BrickEffect>) {
+    fn on_fragment(
+        &mut self,
+        now: Time,
+        (from, operation): (NodeId, u64),
+        (fragment, blocks): (FragmentId, u32),
+        (wish, service): (FragmentWish, Service),
+        fx: &mut Vec<BrickEffect>,
+    ) {
+        let stay = Stay::from(now);
+        let request = FragmentRequest { from, operation, fragment, blocks, wish, service, stay };
+        let is_put = request.wish.is_put();
         if !request.is_valid() {
             self.counters.count(Counter::MessageFromAStrangerToThisRoleIgnored);
-            let FragmentRequest { from, operation, content, .. } = request;
             let (outcome, wait) = (FragmentOutcome::Failed, Wait::default());
-            let message = match content {
-                Some(_) => Message::FragmentPut { operation, outcome, wait },
-                None => Message::Fragment { operation, outcome, wait },
+            let message = match is_put {
+                true => Message::FragmentPut { operation, outcome, wait },
+                false => Message::Fragment { operation, outcome, wait },
             };
             return reply(fx, from, message);
         }
-        if request.content.is_some() {
+        if is_put {
             self.maintenance.on_fragment(now);
         }
         let span = request.fragment.span(request.blocks);
@@ -596,6 +605,7 @@ impl Machine for Brick {
                 if let NodeId::Brick(brick) = node {
                     self.maintenance.on_up(brick);
                 }
+                self.restores.on_up(now, node);
             }
             BrickEvent::Down(node) => {
                 self.membership.on_down(node);
@@ -614,6 +624,9 @@ impl Machine for Brick {
                 });
             }
             BrickEvent::Store { disk, reply } => self.on_store(now, disk, reply, fx),
+            BrickEvent::Computed { number, made } if number & COMPUTATION != 0 => {
+                self.restores.on_computed(now, number, made);
+            }
             BrickEvent::Computed { number, made } => {
                 self.maintenance.on_computed(now, ComputationId(number), made);
             }
@@ -658,6 +671,7 @@ impl Machine for Brick {
         self.keep_lease(now, fx);
         self.report_doubts(now, fx);
         self.take_locks_back(now, fx);
+        self.restores.wake(now);
         self.tend(now, begun, fx);
         self.vitals.on_asked(now, &fx[begun..]);
     }
@@ -667,7 +681,10 @@ impl Machine for Brick {
         let reads = reads.map(|time| (time, "a request waits"));
         let own = self.membership.deadline().min(self.vitals.deadline());
         let locks = self.locks.deadline().map(|time| (time, "a lock is taken back"));
-        [reads, locks, Some(own), self.maintenance.deadline()].into_iter().flatten().min()
+        [reads, locks, Some(own), self.maintenance.deadline(), self.restores.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn check(&self, depth: Depth) {

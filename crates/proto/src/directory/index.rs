@@ -23,7 +23,7 @@ impl Objects {
         self.index.set_rules(rules);
     }
 
-    /// A gateway asks, or a brick which versions are gone.
+    /// A gateway asks; or a brick, of versions that it has.
     pub(super) fn on_request(
         &mut self,
         now: Time,
@@ -32,7 +32,11 @@ impl Objects {
         request: IndexRequest,
         fx: &mut Vec<DirectoryEffect>,
     ) {
-        if let (NodeId::Brick(_), false) = (from, matches!(request, IndexRequest::Gone { .. })) {
+        let is_of_versions = matches!(
+            request,
+            IndexRequest::Gone { .. } | IndexRequest::Manifest { .. } | IndexRequest::Amend { .. }
+        );
+        if let (NodeId::Brick(_), false) = (from, is_of_versions) {
             let result = Box::new(Err(IndexError::Invalid("a brick puts no objects".to_owned())));
             return send(fx, from, Message::IndexDone { operation, result });
         }
@@ -92,13 +96,15 @@ impl Desk {
         let status = self.cluster.leases.get(brick).map(|lease| &lease.status);
         let has_room = status.is_some_and(|status| fullness(status) < full::JOIN);
         let space = status.map(|status| status.space).unwrap_or_default();
+        let is_heard = self.cluster.leases.is_alive(now, brick);
         Some(BrickPlace {
             brick,
             address: record.address.clone(),
-            takes_more: has_room
-                && self.cluster.leases.is_alive(now, brick)
-                && self.cluster.takes_groups(brick),
+            takes_more: has_room && is_heard && self.cluster.takes_groups(brick),
+            is_heard,
             free_bytes: space.capacity_bytes.saturating_sub(space.used_bytes),
+            is_lost: self.members.is_given_up(&self.cluster, now, brick),
+            disks: record.disks.iter().fold(0, |all: u64, disk| all.rotate_left(7) ^ disk),
         })
     }
 }

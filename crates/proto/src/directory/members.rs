@@ -320,7 +320,8 @@ impl Members {
         fx: &mut Vec<DirectoryEffect>,
     ) -> bool {
         let outside = (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot));
-        let gone: Vec<u8> = outside.filter(|slot| self.is_given_up(cluster, now, view, *slot)).collect();
+        let is_gone = |slot: &u8| self.is_given_up(cluster, now, view.members[usize::from(*slot)]);
+        let gone: Vec<u8> = outside.filter(is_gone).collect();
         for slot in gone {
             let Some(substitute) = self.substitute(cluster, now, (view, joins), slot) else { continue };
             let former = view.members[usize::from(slot)];
@@ -338,8 +339,8 @@ impl Members {
         false
     }
 
-    fn is_given_up(&self, cluster: &Cluster, now: Time, view: &GroupView, slot: u8) -> bool {
-        let brick = view.members[usize::from(slot)];
+    /// Whether what a brick has is to be kept elsewhere.
+    pub(super) fn is_given_up(&self, cluster: &Cluster, now: Time, brick: BrickId) -> bool {
         let after = Duration::from_secs(cluster.care().rebuild_after_s);
         let is_evicted = cluster.records.bricks.get(&brick).is_none_or(|record| record.evicted);
         is_evicted || self.away.get(&brick).is_some_and(|since| now.since(*since) >= after)
@@ -399,7 +400,7 @@ impl Members {
         (view, joins): (&GroupView, &Joins),
     ) -> bool {
         (0..view.members.len() as u8).filter(|slot| !view.writers().has(*slot)).any(|slot| {
-            self.is_given_up(cluster, now, view, slot)
+            self.is_given_up(cluster, now, view.members[usize::from(slot)])
                 && self.substitute(cluster, now, (view, joins), slot).is_none()
         })
     }

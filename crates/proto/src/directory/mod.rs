@@ -120,7 +120,7 @@ impl Directory {
             (NodeId::Brick(_) | NodeId::Gateway(_), Message::Index { operation, request }) => {
                 self.objects.on_request(now, from, operation, *request, fx);
             }
-            (NodeId::Gateway(_), Message::GetBricks { operation }) => {
+            (NodeId::Gateway(_) | NodeId::Brick(_), Message::GetBricks { operation }) => {
                 let bricks = self.desk.places_of_fragments(now);
                 send(fx, from, Message::Bricks { operation, bricks });
             }

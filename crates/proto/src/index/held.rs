@@ -77,6 +77,11 @@ impl Held {
         matches!(self.states.get(&version), Some(State::Past { .. }))
     }
 
+    /// Whether it is being forgotten.
+    pub(super) fn is_ending(&self, version: ObjectVersion) -> bool {
+        matches!(self.states.get(&version), Some(State::Ending))
+    }
+
     pub(super) fn knows(&self, version: ObjectVersion) -> bool {
         self.states.contains_key(&version)
     }

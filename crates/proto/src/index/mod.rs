@@ -190,8 +190,14 @@ impl Index {
                 self.ask(now, of(self, &name), Waiter::Asker(asker), Ask::Look { name })
             }
             IndexRequest::Abandon { version } => {
-                let shard = usize::from(keys::shard_of(version)).min(self.shards.len() - 1);
-                self.ask(now, shard, Waiter::Asker(asker), Ask::Abandon { version });
+                self.ask(now, self.giver_of(version), Waiter::Asker(asker), Ask::Abandon { version });
+            }
+            IndexRequest::Manifest { version } => {
+                self.ask(now, self.giver_of(version), Waiter::Asker(asker), Ask::Manifest { version });
+            }
+            IndexRequest::Amend { version, was, manifest } => {
+                let ask = Ask::Amend { version, was, manifest };
+                self.ask(now, self.giver_of(version), Waiter::Asker(asker), ask);
             }
             IndexRequest::List { bucket, prefix, after, limit } => {
                 let limit = limit.clamp(1, LIST_MAX);
@@ -245,6 +251,11 @@ impl Index {
         base::checksum(&keys::name(name)) as usize % self.shards.len()
     }
 
+    /// The shard that gave a version out; one of another index goes to any, which does not know it.
+    fn giver_of(&self, version: ObjectVersion) -> usize {
+        usize::from(keys::shard_of(version)).min(self.shards.len() - 1)
+    }
+
     /// Versions by who gave them out; nobody here knows those of other shards.
     fn by_shard(
         &self,
@@ -253,8 +264,7 @@ impl Index {
     ) -> Vec<(usize, Ask)> {
         let mut of: BTreeMap<usize, Vec<ObjectVersion>> = BTreeMap::new();
         for version in versions {
-            let shard = usize::from(keys::shard_of(version)).min(self.shards.len() - 1);
-            of.entry(shard).or_default().push(version);
+            of.entry(self.giver_of(version)).or_default().push(version);
         }
         of.into_iter().map(|(shard, versions)| (shard, ask(versions))).collect()
     }
@@ -350,7 +360,9 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         IndexRequest::Open { name } | IndexRequest::Look { name } | IndexRequest::Remove { name, .. } => {
             name.check()
         }
-        IndexRequest::Commit { manifest, .. } if manifest.len() > MANIFEST_MAX => {
+        IndexRequest::Commit { manifest, .. } | IndexRequest::Amend { manifest, .. }
+            if manifest.len() > MANIFEST_MAX =>
+        {
             Err(format!("a manifest of {} bytes is too long", manifest.len()))
         }
         IndexRequest::Commit { name, .. } => name.check(),
@@ -360,7 +372,11 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         {
             Err(format!("{} versions are too many at a time", versions.len()))
         }
-        IndexRequest::Hold { .. } | IndexRequest::Gone { .. } | IndexRequest::Abandon { .. } => Ok(()),
+        IndexRequest::Hold { .. }
+        | IndexRequest::Gone { .. }
+        | IndexRequest::Abandon { .. }
+        | IndexRequest::Manifest { .. }
+        | IndexRequest::Amend { .. } => Ok(()),
     };
     result.map_err(IndexError::Invalid)
 }

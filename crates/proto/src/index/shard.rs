@@ -11,7 +11,7 @@ use super::keys::{self, Counts, HeldRecord};
 use super::log::Log;
 use super::{Page, Pair, Put, ReadToken, ShardEffect, StoreToken};
 use crate::rules::{Rules, SOUND};
-use base::{ObjectVersion, Time};
+use base::{Checksum, ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, Wire};
@@ -30,6 +30,8 @@ pub(super) enum Ask {
     Hold { versions: Vec<ObjectVersion> },
     Gone { versions: Vec<ObjectVersion> },
     Abandon { version: ObjectVersion },
+    Manifest { version: ObjectVersion },
+    Amend { version: ObjectVersion, was: Checksum, manifest: Vec<u8> },
 }
 
 /// How a name changes.
@@ -74,6 +76,17 @@ enum Reading {
         gone: Vec<ObjectVersion>,
         holds: bool,
     },
+    /// Where a version is.
+    Whereabouts {
+        ticket: Ticket,
+    },
+    /// Where a version is that is kept elsewhere from now on.
+    Amending {
+        ticket: Ticket,
+        version: ObjectVersion,
+        was: Checksum,
+        manifest: Vec<u8>,
+    },
 }
 
 /// What follows once a change is stored.
@@ -83,6 +96,7 @@ enum After {
     Committed { ticket: Ticket, name: ObjectName, version: ObjectVersion, replaced: Option<ObjectVersion> },
     Removed { ticket: Ticket, name: ObjectName, version: ObjectVersion },
     Ended { ticket: Option<Ticket>, version: ObjectVersion },
+    Amended { ticket: Ticket, version: ObjectVersion },
 }
 
 #[derive(Debug)]
@@ -108,6 +122,8 @@ pub(super) struct Shard {
     held: Held,
     /// Names that are being changed, and what waits for that.
     changing: BTreeMap<ObjectName, VecDeque<(Ticket, Change)>>,
+    /// Versions whose manifests are being replaced. One that ends meanwhile is taken out: what is gone must not be written again.
+    amending: BTreeMap<ObjectVersion, ReadToken>,
     reads: BTreeMap<ReadToken, Reading>,
     last_read: u64,
     log: Log<After>,
@@ -130,6 +146,7 @@ impl Shard {
             state: State::Asleep,
             held: Held::default(),
             changing: BTreeMap::new(),
+            amending: BTreeMap::new(),
             reads: BTreeMap::new(),
             last_read: 0,
             log: Log::new(),
@@ -167,7 +184,9 @@ impl Shard {
 
     fn carry_out(&mut self, now: Time, ticket: Ticket, ask: Ask) {
         match ask {
-            Ask::Open { .. } | Ask::Change { .. } | Ask::Abandon { .. } if self.log.failure().is_some() => {
+            Ask::Open { .. } | Ask::Change { .. } | Ask::Abandon { .. } | Ask::Amend { .. }
+                if self.log.failure().is_some() =>
+            {
                 let why = self.log.failure().unwrap_or_default().to_owned();
                 self.tell(ticket, Err(IndexError::Storage(why)));
             }
@@ -182,6 +201,22 @@ impl Shard {
                 }
             }
             Ask::Look { name } => self.look(ticket, name, 1),
+            Ask::Manifest { version } => {
+                let page = keys::only(keys::manifest(version));
+                self.read(vec![page], Reading::Whereabouts { ticket });
+            }
+            Ask::Amend { version, .. } if self.held.is_ending(version) => {
+                self.tell(ticket, Err(IndexError::NoObject));
+            }
+            // Whoever else amends it has seen something else.
+            Ask::Amend { version, .. } if self.amending.contains_key(&version) => {
+                self.tell(ticket, Err(IndexError::NotAsExpected));
+            }
+            Ask::Amend { version, was, manifest } => {
+                let page = keys::only(keys::manifest(version));
+                let token = self.read(vec![page], Reading::Amending { ticket, version, was, manifest });
+                self.amending.insert(version, token);
+            }
             Ask::List { bucket, prefix, after, limit } => {
                 let page = keys::page_of_names(&bucket, &prefix, after.as_deref(), limit);
                 self.read(vec![page], Reading::List { ticket, bucket, limit });
@@ -216,11 +251,12 @@ impl Shard {
         self.told.push((ticket, told));
     }
 
-    fn read(&mut self, pages: Vec<Page>, what: Reading) {
+    fn read(&mut self, pages: Vec<Page>, what: Reading) -> ReadToken {
         self.last_read += 1;
         let token = ReadToken(self.last_read);
         self.reads.insert(token, what);
         self.fx.push(ShardEffect::Read { token, pages });
+        token
     }
 
     fn look_whether_visible(
@@ -342,6 +378,29 @@ impl Shard {
         self.log.put(puts, After::Removed { ticket, name, version });
     }
 
+    /// A version is kept elsewhere, if it is still where whoever says so has seen it.
+    fn amend(
+        &mut self,
+        ticket: Ticket,
+        version: ObjectVersion,
+        (was, manifest): (Checksum, Vec<u8>),
+        current: Option<Vec<u8>>,
+    ) {
+        let current = current.map(|current| base::checksum(&current));
+        let told = match current {
+            None => Err(IndexError::NoObject),
+            // It was asked for again.
+            Some(current) if current == base::checksum(&manifest) => Ok(IndexReply::Amended),
+            Some(current) if current != was => Err(IndexError::NotAsExpected),
+            Some(_) => {
+                let put = (keys::manifest(version), Some(manifest));
+                return self.log.put([put], After::Amended { ticket, version });
+            }
+        };
+        self.amending.remove(&version);
+        self.tell(ticket, told);
+    }
+
     // ---- what comes back ----
 
     pub(super) fn on_read(&mut self, now: Time, token: ReadToken, result: Result<Vec<Vec<Pair>>, String>) {
@@ -350,7 +409,7 @@ impl Shard {
             Ok(pages) => pages,
             Err(why) => return self.fail(reading, why),
         };
-        if let Err((reading, why)) = self.take_in(now, reading, pages) {
+        if let Err((reading, why)) = self.take_in(now, (token, reading), pages) {
             self.fail(reading, format!("a record of the index is corrupt: {why}"));
         }
     }
@@ -358,7 +417,7 @@ impl Shard {
     fn take_in(
         &mut self,
         now: Time,
-        reading: Reading,
+        (token, reading): (ReadToken, Reading),
         pages: Vec<Vec<Pair>>,
     ) -> Result<(), (Reading, DecodeError)> {
         let first =
@@ -401,6 +460,15 @@ impl Shard {
                 let missing = versions.into_iter().zip(&pages).filter(|(_, page)| page.is_empty());
                 gone.extend(missing.map(|(version, _)| version));
                 self.tell_gone(ticket, gone, holds);
+            }
+            Reading::Whereabouts { ticket } => {
+                let manifest = first(&pages).ok_or(IndexError::NoObject);
+                self.tell(ticket, manifest.map(|manifest| IndexReply::Manifest { manifest }));
+            }
+            Reading::Amending { ticket, version, was, manifest } => {
+                // It may have ended since it was asked for.
+                let current = first(&pages).filter(|_| self.amending.get(&version) == Some(&token));
+                self.amend(ticket, version, (was, manifest), current);
             }
         }
         Ok(())
@@ -448,7 +516,12 @@ impl Shard {
                 self.tell(ticket, error());
                 self.changed(name);
             }
+            Reading::Amending { ticket, version, .. } => {
+                self.amending.remove(&version);
+                self.tell(ticket, error());
+            }
             Reading::Look { ticket, .. }
+            | Reading::Whereabouts { ticket }
             | Reading::Manifest { ticket, .. }
             | Reading::List { ticket, .. }
             | Reading::Visible { ticket, .. } => self.tell(ticket, error()),
@@ -479,6 +552,10 @@ impl Shard {
                     self.held.forget(version);
                     ticket.into_iter().for_each(|ticket| self.told.push((ticket, Ok(IndexReply::Abandoned))));
                 }
+                After::Amended { ticket, version } => {
+                    self.amending.remove(&version);
+                    self.tell(ticket, Ok(IndexReply::Amended));
+                }
             }
         }
     }
@@ -488,6 +565,7 @@ impl Shard {
             self.fx.push(ShardEffect::Store { token, puts });
         }
         for over in self.held.take_due(now) {
+            self.amending.remove(&over.version);
             let manifest = over.was_visible.then(|| (keys::manifest(over.version), None));
             let puts = core::iter::once((keys::held(over.version), None)).chain(manifest);
             self.log.put(puts, After::Ended { ticket: None, version: over.version });

@@ -118,7 +118,7 @@ impl Bench {
     fn visible(&mut self, key: &str) -> Option<ObjectVersion> {
         match self.call(IndexRequest::Look { name: named(key) }) {
             Ok(IndexReply::Found { info, manifest, .. }) => {
-                assert_eq!(manifest, info.version.0.to_le_bytes());
+                assert!(manifest.starts_with(&info.version.0.to_le_bytes()));
                 Some(info.version)
             }
             Err(IndexError::NoObject) => None,
@@ -131,6 +131,10 @@ impl Bench {
             Ok(IndexReply::Gone { versions }) => versions,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn amend(&mut self, version: ObjectVersion, was: &[u8], manifest: &[u8]) -> Told {
+        self.call(IndexRequest::Amend { version, was: base::checksum(was), manifest: manifest.to_vec() })
     }
 
     fn pass(&mut self, time: Duration) {
@@ -209,6 +213,35 @@ fn a_version_that_is_removed_can_be_read_on_for_a_while() {
 }
 
 #[test]
+fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
+    let mut bench = Bench::new();
+    let version = bench.open("k");
+    let (first, second) = (version.0.to_le_bytes().to_vec(), [&version.0.to_le_bytes()[..], b"2"].concat());
+    assert_eq!(bench.amend(version, &first, &second), Err(IndexError::NoObject), "nobody has seen it yet");
+    bench.commit("k", version, Condition::Always).unwrap();
+    assert_eq!(
+        bench.call(IndexRequest::Manifest { version }),
+        Ok(IndexReply::Manifest { manifest: first.clone() })
+    );
+    assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended));
+    assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended), "asked for again");
+    assert_eq!(bench.amend(version, &first, b"3"), Err(IndexError::NotAsExpected));
+    assert_eq!(bench.call(IndexRequest::Manifest { version }), Ok(IndexReply::Manifest { manifest: second }));
+    let remove = IndexRequest::Remove { name: named("k"), version };
+    assert_eq!(bench.call(remove), Ok(IndexReply::Removed));
+    // What it looks at is read before the version ends, and what it says is to be stored after that.
+    bench.now += HOLD;
+    let operation =
+        bench.ask(IndexRequest::Amend { version, was: base::checksum(b"2"), manifest: first.clone() });
+    bench.with(|index, now, fx| index.wake(now, fx));
+    bench.serve_all();
+    assert_eq!(bench.answers[&operation], Err(IndexError::NoObject));
+    assert_eq!(bench.call(IndexRequest::Manifest { version }), Err(IndexError::NoObject));
+    assert_eq!(bench.amend(version, &first, &first), Err(IndexError::NoObject));
+    assert_eq!(bench.gone(&[version]), [version]);
+}
+
+#[test]
 fn names_are_listed_in_order_whichever_shard_has_them() {
     let mut bench = Bench::new();
     let keys: Vec<String> = (0..20).map(|number| format!("k/{number:02}")).collect();
@@ -263,6 +296,7 @@ enum Step {
     Commit { opened: usize, condition: u8 },
     Remove(u8),
     Look(u8),
+    Amend { opened: usize, times: u8 },
     Serve(usize),
     Pass(u8),
     Crash(bool),
@@ -274,6 +308,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<usize>(), 0..3_u8).prop_map(|(opened, condition)| Step::Commit { opened, condition }),
         2 => (0..3_u8).prop_map(Step::Remove),
         2 => (0..3_u8).prop_map(Step::Look),
+        3 => (any::<usize>(), 0..3_u8).prop_map(|(opened, times)| Step::Amend { opened, times }),
         12 => any::<usize>().prop_map(Step::Serve),
         1 => (1..80_u8).prop_map(Step::Pass),
         1 => any::<bool>().prop_map(Step::Crash),
@@ -316,13 +351,19 @@ proptest! {
                     }
                 }
                 Step::Look(name) => drop(bench.ask(IndexRequest::Look { name: named(key(name)) })),
+                Step::Amend { opened: at, times } if !opened.is_empty() => {
+                    let version = opened[at % opened.len()].1;
+                    let manifest = |times: u8| [&version.0.to_le_bytes()[..], &vec![1; usize::from(times)]].concat();
+                    let (was, manifest) = (base::checksum(&manifest(times)), manifest(times + 1));
+                    bench.ask(IndexRequest::Amend { version, was, manifest });
+                }
                 Step::Serve(at) if !bench.asked.is_empty() => bench.serve(at % bench.asked.len()),
                 Step::Pass(seconds) => {
                     bench.now += Duration::from_secs(u64::from(seconds));
                     bench.with(|index, now, fx| index.wake(now, fx));
                 }
                 Step::Crash(is_stored) => bench.crash(is_stored),
-                Step::Commit { .. } | Step::Serve(_) => {}
+                Step::Commit { .. } | Step::Amend { .. } | Step::Serve(_) => {}
             }
             for (operation, name) in core::mem::take(&mut opens) {
                 match bench.answers.get(&operation) {

@@ -39,6 +39,28 @@ impl Bricks {
         self.places.iter().filter(|place| place.takes_more).map(|place| place.brick).collect()
     }
 
+    /// Whether what this one has is to be kept elsewhere. One that nobody knows is lost.
+    pub(super) fn is_lost(&self, brick: BrickId) -> bool {
+        self.place(brick).is_none_or(|place| place.is_lost)
+    }
+
+    /// Whether the directory hears it.
+    pub(super) fn is_heard(&self, brick: BrickId) -> bool {
+        self.place(brick).is_some_and(|place| place.is_heard)
+    }
+
+    fn place(&self, brick: BrickId) -> Option<&BrickPlace> {
+        self.places.iter().find(|place| place.brick == brick)
+    }
+
+    /// A number that is another one when a brick is lost, comes, or has other disks than before.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mix = |all: u64, of: u64| (all.rotate_left(9) ^ of).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let of =
+            |place: &BrickPlace| mix(mix(u64::from(place.brick.0), u64::from(place.is_lost)), place.disks);
+        self.places.iter().map(of).fold(0, mix)
+    }
+
     /// The directory says which there are. Those that are reached somewhere else than before.
     pub(super) fn on_bricks(
         &mut self,

@@ -25,21 +25,35 @@ const FIRST: u64 = 1 << 63;
 pub(super) struct Call {
     pub(super) brick: BrickId,
     pub(super) fragment: FragmentId,
-    /// What is put; nothing for a get.
-    pub(super) content: Option<Payload>,
+    pub(super) wish: Wish,
     /// The blocks of the fragment.
     pub(super) blocks: u32,
     pub(super) service: Service,
 }
 
+/// What a brick is to do with a fragment.
+#[derive(Clone, Debug)]
+pub(super) enum Wish {
+    Put(Payload),
+    Get,
+    /// Say whether it is there, and with `reads` whether it can be read.
+    Check {
+        reads: bool,
+    },
+}
+
 impl Call {
+    /// What the brick is busy with, and the way to it or from it.
     fn bytes(&self) -> usize {
-        self.blocks as usize * BLOCK
+        match self.wish {
+            Wish::Put(_) | Wish::Get | Wish::Check { reads: true } => self.blocks as usize * BLOCK,
+            Wish::Check { reads: false } => 0,
+        }
     }
 
     /// For how long an answer is waited for.
     fn again(&self) -> Duration {
-        if self.content.is_some() { CONTENT_AGAIN } else { AGAIN }
+        if matches!(self.wish, Wish::Put(_)) { CONTENT_AGAIN } else { AGAIN }
     }
 }
 
@@ -223,10 +237,15 @@ impl Calls {
 }
 
 fn packet(operation: u64, call: &Call) -> Packet {
-    let Call { fragment, ref content, blocks, service, .. } = *call;
-    let message = match content {
-        Some(_) => Message::PutFragment { operation, fragment, service },
-        None => Message::GetFragment { operation, fragment, blocks, service },
-    };
-    Packet { message, payload: content.clone().unwrap_or_default() }
+    let Call { fragment, ref wish, blocks, service, .. } = *call;
+    match wish {
+        Wish::Put(content) => {
+            let message = Message::PutFragment { operation, fragment, service };
+            Packet { message, payload: content.clone() }
+        }
+        Wish::Get => Message::GetFragment { operation, fragment, blocks, service }.into(),
+        Wish::Check { reads } => {
+            Message::CheckFragment { operation, fragment, blocks, reads: *reads, service }.into()
+        }
+    }
 }

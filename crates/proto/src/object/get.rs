@@ -1,7 +1,7 @@
 //! A segment comes back: its fragments are asked for until they are enough, and then made into its blocks.
 
 use super::access::{Access, AccessStrategy, Place};
-use super::calls::Call;
+use super::calls::{Call, Wish};
 use super::coding::{Coder, Coding, Decoding, Tally};
 use super::{Context, Transfer, TransferEffect};
 use base::{BLOCK, ObjectVersion, Payload};
@@ -89,7 +89,7 @@ impl Getting {
         self.open += places.len();
         for (index, brick) in places {
             let fragment = FragmentId { version, segment, index };
-            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, content: None, blocks, service });
+            cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish: Wish::Get, blocks, service });
         }
     }
 

@@ -1,9 +1,9 @@
 //! How an object is cut into segments, and where they are.
 
 use super::access::Place;
-use super::coding::{Coding, LtDecoder, enough};
+use super::coding::{Coder, Coding, LtDecoder, enough};
 use base::BLOCK;
-use wire::{FragmentId, Wire, wire_enum, wire_struct};
+use wire::{DecodeError, FragmentId, Reader, Wire, Writer, wire_enum, wire_struct};
 
 /// A segment has at most so many bytes: what is put or read is in memory a segment at a time.
 pub const SEGMENT_BYTES: usize = 32 << 20;
@@ -18,6 +18,8 @@ const SLOT_BYTES: usize = 64 << 10;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Manifest {
     pub segments: Vec<SegmentRecord>,
+    /// So many bricks may be lost.
+    pub losses: u32,
 }
 
 /// Where a segment is.
@@ -31,10 +33,22 @@ pub struct SegmentRecord {
     pub places: Vec<Place>,
 }
 
-wire_struct!(Manifest { segments });
 wire_struct!(SegmentRecord { bytes, coding, symbol_blocks, places });
 wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed, decoder } });
 wire_enum!(LtDecoder { 0 => Peeling, 1 => Solving });
+
+/// The first ones said nothing of losses.
+impl Wire for Manifest {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.segments.encode(out);
+        self.losses.encode(out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<Manifest, DecodeError> {
+        let segments = Wire::decode(reader)?;
+        let losses = if reader.left() > 0 { Wire::decode(reader)? } else { 0 };
+        Ok(Manifest { segments, losses })
+    }
+}
 
 /// How a segment is to be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,15 +83,11 @@ impl Manifest {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn read(bytes: &[u8]) -> Result<Manifest, wire::DecodeError> {
+    pub fn read(bytes: &[u8]) -> Result<Manifest, DecodeError> {
         let manifest = Manifest::from_bytes(bytes)?;
         let is_sound = manifest.segments.len() <= FragmentId::SEGMENTS as usize
             && manifest.segments.iter().all(SegmentRecord::is_sound);
-        if is_sound {
-            Ok(manifest)
-        } else {
-            Err(wire::DecodeError::OutOfRange { what: "segment of an object" })
-        }
+        if is_sound { Ok(manifest) } else { Err(DecodeError::OutOfRange { what: "segment of an object" }) }
     }
 
     /// How many bytes its fragments take on all bricks together.
@@ -96,6 +106,12 @@ impl Manifest {
 impl SegmentRecord {
     pub(super) fn symbol_bytes(&self) -> usize {
         self.symbol_blocks as usize * BLOCK
+    }
+
+    /// Its code, for its symbols and those below these.
+    pub(super) fn coder(&self, symbols: &[u32]) -> Coder {
+        let own = self.places.iter().map(|(symbol, _)| symbol + 1);
+        self.coding.coder(own.chain(symbols.iter().copied()).max().unwrap_or(0))
     }
 
     /// Whether there can be such a segment.
@@ -129,7 +145,13 @@ mod tests {
             symbol_blocks,
             places: Vec::new(),
         };
-        let read = |segment| Manifest::read(&Manifest { segments: vec![segment] }.to_bytes()).is_ok();
+        let read =
+            |segment| Manifest::read(&Manifest { segments: vec![segment], losses: 1 }.to_bytes()).is_ok();
+        assert_eq!(
+            Manifest::read(&Vec::<SegmentRecord>::new().to_bytes()),
+            Ok(Manifest::default()),
+            "an early one"
+        );
         assert!(read(segment(4097, 2)), "a block more than it needs");
         assert!(
             !read(segment(4097, 1))

@@ -2,15 +2,16 @@
 //!
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
 //! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `ready` (which brick
-//! takes which of a writer's symbols), `put` and `get` (a segment's way), then this file, which routes. Above it stand objects with names:
+//! takes which of a writer's symbols), `put`, `get`, `check` and `remake` (a segment's way), then this file, which routes. Above it stand objects with names:
 //! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `upload` and `download` (an
-//! object's way), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
+//! object's way), `restore` (what bricks lost is made again), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: who may see which version. The index says it ([`crate::index`]).
 
 mod access;
 mod bricks;
 mod calls;
+mod check;
 mod coding;
 mod download;
 mod get;
@@ -20,10 +21,13 @@ mod objects;
 mod put;
 mod questions;
 mod ready;
+mod remake;
+mod restore;
 #[cfg(test)]
 mod tests;
 mod upload;
 
+pub use check::{Check, Checked};
 pub use coding::{Coding, LtDecoder};
 pub use download::WantedObject;
 pub use get::{Get, GetError};
@@ -31,16 +35,20 @@ pub use manifest::{Manifest, SEGMENT_BYTES, SegmentRecord};
 pub use objects::{ObjectEffect, ObjectError, ObjectNews, ObjectWish, Objects};
 pub use put::{Put, PutError};
 pub use ready::Placing;
+pub use remake::Remake;
+pub use restore::{Inspection, Restored};
 pub use upload::NewObject;
 
 use crate::rules::{Rules, SOUND};
 pub use access::{AccessStrategy, Place};
 use base::{BrickId, NodeId, Payload, Time};
 use calls::Calls;
+use check::Checking;
 use code::{Computation, Computed};
 use core::time::Duration;
 use get::Getting;
 use put::Putting;
+use remake::Remaking;
 use std::collections::BTreeMap;
 use wire::{FragmentOutcome, Message, Packet};
 
@@ -59,6 +67,10 @@ pub enum TransferEffect {
     Put { transfer: TransferId, result: Result<Vec<Place>, PutError> },
     /// A get has ended: the blocks of the segment, in order.
     Got { transfer: TransferId, result: Result<Vec<Payload>, GetError> },
+    /// A check has ended.
+    Checked { transfer: TransferId, checked: Checked },
+    /// What was to be made again is on stable storage, as far as it will be.
+    Remade { transfer: TransferId, stored: Vec<Place> },
 }
 
 /// A transfer for which no brick has done anything for so long ends as it stands: whoever wants it asks again.
@@ -78,6 +90,8 @@ pub struct Transfers {
 enum Transfer {
     Put(Putting),
     Get(Getting),
+    Check(Checking),
+    Remake(Remaking),
 }
 
 /// What a step of a transfer may do beside its own fields.
@@ -118,6 +132,16 @@ impl Transfers {
         self.begin(now, fx, |cx| Getting::begin(cx, get).map(Transfer::Get))
     }
 
+    /// Looks whether fragments of a segment are where they should be.
+    pub fn check(&mut self, now: Time, check: Check, fx: &mut Vec<TransferEffect>) -> TransferId {
+        self.begin(now, fx, |cx| Checking::begin(cx, check).map(Transfer::Check))
+    }
+
+    /// Makes fragments of a segment again.
+    pub fn remake(&mut self, now: Time, remake: Remake, fx: &mut Vec<TransferEffect>) -> TransferId {
+        self.begin(now, fx, |cx| Remaking::begin(cx, remake).map(Transfer::Remake))
+    }
+
     /// Nobody wants a transfer any more. What a put has brought to bricks stays there.
     pub fn call_off(&mut self, now: Time, transfer: TransferId, fx: &mut Vec<TransferEffect>) {
         self.under_way.remove(&transfer);
@@ -151,6 +175,8 @@ impl Transfers {
                     self.with(now, transfer, fx, |transfer, cx| match transfer {
                         Transfer::Put(put) => put.on_put(cx, place, outcome),
                         Transfer::Get(get) => get.on_fragment(cx, place, outcome, packet.payload),
+                        Transfer::Check(check) => check.on_fragment(cx, place, outcome),
+                        Transfer::Remake(remake) => remake.on_put(cx, place, outcome),
                     });
                 }
             }
@@ -176,6 +202,8 @@ impl Transfers {
         self.with(now, transfer, fx, |transfer, cx| match transfer {
             Transfer::Put(put) => put.on_computed(cx, made),
             Transfer::Get(get) => get.on_computed(cx, made),
+            Transfer::Remake(remake) => remake.on_computed(cx, made),
+            Transfer::Check(_) => unreachable!("a check computes nothing"),
         });
         self.send(fx);
     }
@@ -198,6 +226,8 @@ impl Transfers {
             match state {
                 Transfer::Put(put) => put.give_up(cx),
                 Transfer::Get(get) => get.give_up(cx),
+                Transfer::Check(check) => check.give_up(cx),
+                Transfer::Remake(remake) => remake.give_up(cx),
             }
             self.calls.call_off(now, transfer);
         }

@@ -5,14 +5,17 @@
 
 use super::access::Place;
 use super::bricks::Bricks;
+use super::check::Check;
 use super::download::{Downloading, WantedObject};
 use super::get::{Get, GetError};
 use super::manifest::Manifest;
 use super::put::{Put, PutError};
 use super::questions::{Answer, Questions};
+use super::remake::Remake;
+use super::restore::{Inspection, Restored, Restoring};
 use super::upload::{NewObject, Uploading};
 use super::{TransferEffect, TransferId, Transfers};
-use base::{BrickId, NodeId, Payload, Time};
+use base::{BrickId, NodeId, ObjectVersion, Payload, Time};
 use code::{Computation, Computed};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -28,7 +31,7 @@ pub enum ObjectWish {
         is_last: bool,
     },
     Get(WantedObject),
-    /// One more segment of what is being read.
+    /// One more segment of what is being read, or of what is being restored.
     More,
     /// What is known of an object, and where it is.
     Look {
@@ -43,11 +46,18 @@ pub enum ObjectWish {
         after: Option<String>,
         limit: u32,
     },
+    /// What bricks have lost of a version is to be made again; the brick that wants it is `me`.
+    Restore {
+        version: ObjectVersion,
+        me: BrickId,
+        inspection: Inspection,
+    },
     /// Nobody wants it any more.
     CallOff,
 }
 
-/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Begun`] and [`ObjectNews::Content`] end it.
+/// What is told of a wish. All but [`ObjectNews::WantsContent`], [`ObjectNews::Begun`], [`ObjectNews::Content`] and
+/// [`ObjectNews::WantsToRead`] end it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectNews {
     /// There is room for another segment.
@@ -62,6 +72,11 @@ pub enum ObjectNews {
     Removed(Result<(), ObjectError>),
     /// Names and what they stand for; whether others follow.
     Listed(Result<(Vec<(String, ObjectInfo)>, bool), ObjectError>),
+    /// A segment has lost fragments: so much is to be read to make them again, when [`ObjectWish::More`] allows it.
+    WantsToRead {
+        bytes: u64,
+    },
+    Restored(Result<Restored, ObjectError>),
 }
 
 /// Why a wish is not fulfilled.
@@ -160,6 +175,7 @@ enum Work {
     Look,
     Remove(Removing),
     List,
+    Restore(Box<Restoring>),
 }
 
 /// A version is looked up and then removed: the one that was there, whatever comes after it.
@@ -202,6 +218,18 @@ impl Step<'_> {
 
     pub(super) fn get(&mut self, get: Get) -> TransferId {
         let transfer = self.transfers.get(self.now, get, self.transfer_fx);
+        self.owners.insert(transfer, Owner::Object(self.tag));
+        transfer
+    }
+
+    pub(super) fn check(&mut self, check: Check) -> TransferId {
+        let transfer = self.transfers.check(self.now, check, self.transfer_fx);
+        self.owners.insert(transfer, Owner::Object(self.tag));
+        transfer
+    }
+
+    pub(super) fn remake(&mut self, remake: Remake) -> TransferId {
+        let transfer = self.transfers.remake(self.now, remake, self.transfer_fx);
         self.owners.insert(transfer, Owner::Object(self.tag));
         transfer
     }
@@ -255,6 +283,14 @@ impl Objects {
                 step.ask(IndexRequest::List { bucket, prefix, after, limit });
                 Some(Work::List)
             }
+            (None, ObjectWish::Restore { version, me, inspection }) => {
+                Some(Work::restore(Restoring::begin(&mut step, version, me, inspection)))
+            }
+            (Some(Work::Restore(restore)), ObjectWish::More) => restore.on_more(&mut step).map(Work::restore),
+            (Some(Work::Restore(restore)), ObjectWish::CallOff) => {
+                restore.call_off(&mut step);
+                None
+            }
             (Some(Work::Put(put)), ObjectWish::Content { content, is_last }) => {
                 put.on_content(&mut step, content, is_last).map(Work::put)
             }
@@ -296,6 +332,14 @@ impl Objects {
         self.settle(now, fx);
     }
 
+    /// A number that is another one when a brick is lost, comes, or has other disks than before; none while that is not known, and then the
+    /// directory is asked.
+    pub fn fingerprint_of_bricks(&mut self, now: Time, fx: &mut Vec<ObjectEffect>) -> Option<u64> {
+        let is_fresh = self.bricks.are_fresh(now);
+        self.settle(now, fx);
+        is_fresh.then(|| self.bricks.fingerprint())
+    }
+
     /// The directory can be reached again.
     pub fn on_directory_up(&mut self, now: Time, fx: &mut Vec<ObjectEffect>) {
         self.questions.on_up(now);
@@ -333,7 +377,7 @@ impl Objects {
         let of_work = self.work.values().filter_map(|work| match work {
             Work::Put(put) => put.deadline(),
             Work::Get(get) => get.deadline(),
-            Work::Look | Work::Remove(_) | Work::List => None,
+            Work::Look | Work::Remove(_) | Work::List | Work::Restore(_) => None,
         });
         let others = [self.transfers.deadline(), self.questions.deadline(), self.bricks.deadline()];
         of_work.chain(others.into_iter().flatten()).min()
@@ -356,6 +400,7 @@ impl Objects {
         let work = match work {
             Some(Work::Put(put)) => put.on_answer(&mut step, answer).map(Work::put),
             Some(Work::Get(get)) => get.on_answer(&mut step, answer).map(Work::get),
+            Some(Work::Restore(restore)) => restore.on_answer(&mut step, answer).map(Work::restore),
             Some(Work::Look) => {
                 step.tell(ObjectNews::Looked(found(answer)));
                 None
@@ -418,6 +463,12 @@ impl Objects {
                     }
                     TransferEffect::Put { transfer, result } => self.on_put(now, transfer, result, fx),
                     TransferEffect::Got { transfer, result } => self.on_got(now, transfer, result, fx),
+                    TransferEffect::Checked { transfer, checked } => {
+                        self.with_restoring(now, transfer, |restore, step| restore.on_checked(step, checked));
+                    }
+                    TransferEffect::Remade { transfer, stored } => {
+                        self.with_restoring(now, transfer, |restore, step| restore.on_remade(step, &stored));
+                    }
                 }
             }
         }
@@ -459,12 +510,31 @@ impl Objects {
             Some(Owner::Segment(tag)) => fx.push(ObjectEffect::Got { tag, result }),
             Some(Owner::Object(tag)) => {
                 let (work, mut step) = self.take(now, tag);
-                let Some(Work::Get(get)) = work else { unreachable!("a segment that is read has an object") };
-                let work = get.on_segment(&mut step, transfer, result).map(Work::get);
+                let work = match work {
+                    Some(Work::Get(get)) => get.on_segment(&mut step, transfer, result).map(Work::get),
+                    Some(Work::Restore(restore)) => restore.on_segment(&mut step, result).map(Work::restore),
+                    other => unreachable!("a segment is read for {other:?}"),
+                };
                 self.keep(tag, work);
             }
             None => {}
         }
+    }
+
+    /// What somebody restores goes on.
+    fn with_restoring(
+        &mut self,
+        now: Time,
+        transfer: TransferId,
+        go_on: impl FnOnce(Restoring, &mut Step<'_>) -> Option<Restoring>,
+    ) {
+        let Some(Owner::Object(tag)) = self.owners.remove(&transfer) else { return };
+        let (work, mut step) = self.take(now, tag);
+        let Some(Work::Restore(restore)) = work else {
+            unreachable!("only who restores looks or makes again")
+        };
+        let work = go_on(*restore, &mut step).map(Work::restore);
+        self.keep(tag, work);
     }
 }
 
@@ -475,6 +545,10 @@ impl Work {
 
     fn get(get: Downloading) -> Work {
         Work::Get(Box::new(get))
+    }
+
+    fn restore(restore: Restoring) -> Work {
+        Work::Restore(Box::new(restore))
     }
 }
 
@@ -545,6 +619,9 @@ mod tests {
                 address: format!("brick-{brick}"),
                 takes_more: true,
                 free_bytes: 1 << 40,
+                is_heard: true,
+                is_lost: false,
+                disks: 0,
             };
             for (to, packet) in core::mem::take(&mut self.sent) {
                 let answer = match &packet.message {

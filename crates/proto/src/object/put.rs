@@ -4,7 +4,7 @@
 //! those before them are on their way.
 
 use super::access::Place;
-use super::calls::Call;
+use super::calls::{Call, Wish};
 use super::coding::{Coder, Coding, enough};
 use super::ready::{Placing, Ready};
 use super::{Context, Transfer, TransferEffect};
@@ -234,7 +234,8 @@ impl Putting {
         let blocks = (content.len() / BLOCK) as u32;
         let there = self.bricks.get_mut(&brick).expect("a brick of this put");
         there.open.insert(index, content.clone());
-        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, content: Some(content), blocks, service });
+        let wish = Wish::Put(content);
+        cx.calls.ask(cx.now, cx.transfer, Call { brick, fragment, wish, blocks, service });
     }
 
     /// Has more symbols made where there are fewer than windows take. Each time the whole segment is gone through, so that a few at

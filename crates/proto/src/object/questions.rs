@@ -11,6 +11,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 const BUSY: Duration = Duration::from_millis(100);
 /// So long somebody waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Questions have numbers from here on, so that no other one of the same process has one of these.
+const FIRST: u64 = 1 << 63;
 
 /// What became of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,12 +49,18 @@ impl Question {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Questions {
     open: BTreeMap<u64, Question>,
     due: BTreeSet<(Time, u64)>,
     last: u64,
     outbox: Vec<Message>,
+}
+
+impl Default for Questions {
+    fn default() -> Questions {
+        Questions { open: BTreeMap::new(), due: BTreeSet::new(), last: FIRST, outbox: Vec::new() }
+    }
 }
 
 impl Questions {
@@ -157,7 +165,7 @@ mod tests {
         let (mut questions, mut now) = (Questions::default(), Time(1));
         questions.ask(now, 5, request);
         for result in results {
-            if let Some((tag, answer)) = questions.on_done(now, 1, result.clone()) {
+            if let Some((tag, answer)) = questions.on_done(now, FIRST + 1, result.clone()) {
                 assert_eq!(tag, 5);
                 return Some(answer);
             }
@@ -206,7 +214,7 @@ mod tests {
                 if let Some((_, answer)) = questions.wake(now).pop() {
                     return answer;
                 }
-                questions.on_done(now, 1, Err(IndexError::Storage("full".to_owned())));
+                questions.on_done(now, FIRST + 1, Err(IndexError::Storage("full".to_owned())));
             }
         };
         assert_eq!(end(commit()), Answer::Silence);

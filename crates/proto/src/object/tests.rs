@@ -77,6 +77,9 @@ impl World {
                 TransferEffect::Compute { transfer, computation } => {
                     self.later(5, Coming::Computed(transfer, computation));
                 }
+                TransferEffect::Checked { .. } | TransferEffect::Remade { .. } => {
+                    panic!("nothing is checked here")
+                }
                 TransferEffect::Put { result, .. } => {
                     assert!(self.put.replace(result).is_none(), "it ends once")
                 }

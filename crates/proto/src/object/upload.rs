@@ -233,7 +233,7 @@ impl Uploading {
 
     fn commit(mut self, step: &mut Step<'_>, hold: Hold) -> Option<Uploading> {
         let segments = core::mem::take(&mut self.segments).into_iter().flatten().collect();
-        let manifest = Manifest { segments }.to_bytes();
+        let manifest = Manifest { segments, losses: self.object.losses }.to_bytes();
         let info = self.info(hold.version());
         let (name, condition) = (self.object.name.clone(), self.object.condition);
         step.ask(IndexRequest::Commit { name, condition, info, manifest });

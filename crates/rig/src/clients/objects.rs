@@ -71,6 +71,39 @@ pub(super) fn brick_killed_and_stopped(binary: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A brick is evicted: others come to have what it had, and it nothing. Then another one dies, and all is there.
+pub(super) fn brick_evicted(binary: &Path) -> Result<()> {
+    const SIZES: [usize; 3] = [300_001, 3_000_000, 40 << 20];
+    let mut bed = Bed::start(binary)?;
+    for bytes in SIZES {
+        bed.put(bytes, bytes as u64)?;
+    }
+    bed.cluster.admin(&["brick", "evict", "1", "--yes"])?;
+    let begun = Instant::now();
+    let has_place = |stat: &Value| {
+        let segments = stat["segments"].as_array().cloned().unwrap_or_default();
+        let places =
+            segments.iter().flat_map(|segment| segment["places"].as_array().cloned().unwrap_or_default());
+        places.into_iter().any(|place| place[1] == 1)
+    };
+    for bytes in SIZES {
+        while has_place(&bed.stat(&name(bytes))?) {
+            ensure!(begun.elapsed() < RESTORED, "{} is still to be at brick-1", name(bytes));
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
+    eprintln!("    what brick-1 had is elsewhere after {:.1} s", begun.elapsed().as_secs_f64());
+    bed.cluster.bricks[0].kill()?;
+    bed.cluster.bricks[1].kill()?;
+    for bytes in SIZES {
+        bed.reads(bytes, bytes as u64)?;
+    }
+    Ok(())
+}
+
+/// Bricks look every half minute whether one is lost, and try again after a minute.
+const RESTORED: Duration = Duration::from_secs(300);
+
 /// 5 GiB, put while a brick dies and read while another stands still, each by a process that stays small.
 pub(super) fn five_gib(binary: &Path) -> Result<()> {
     const BYTES: u64 = 5 << 30;

@@ -1,7 +1,9 @@
-//! Large objects in the torture: [`segments`] puts and gets segments alone, [`named`] whole objects by their names.
+//! Large objects in the torture: [`segments`] puts and gets segments alone, [`named`] whole objects by their names; [`redundancy`] looks whether
+//! what was lost of these was made again.
 
 mod actors;
 pub(crate) mod named;
+mod redundancy;
 pub(crate) mod segments;
 
 use crate::faults::Incident;

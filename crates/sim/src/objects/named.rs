@@ -5,6 +5,7 @@
 //! read again.
 
 use super::actors::{Actors, Pending};
+use super::redundancy::{Looked, Probe};
 use crate::checkers::{Violation, linearizable};
 use crate::history::{Kind as Access, Operation, Register};
 use crate::units::{MS, SECOND};
@@ -19,7 +20,7 @@ use wire::{Condition, IndexError, ObjectInfo, ObjectName, Service};
 /// Tags of those who put and read objects: nobody else has one of these.
 const TAGS: u64 = 1 << 61;
 const ACTORS: usize = 3;
-const NAMES: [&str; 3] = ["a", "a/b", "b"];
+pub(super) const NAMES: [&str; 3] = ["a", "a/b", "b"];
 const BUCKET: &str = "torture";
 /// So many objects are put in a run; all else is read and removed.
 const PUTS_MAX: u64 = 24;
@@ -41,16 +42,19 @@ pub(crate) struct Named {
     versions: BTreeMap<ObjectVersion, u64>,
     counts: BTreeMap<&'static str, u64>,
     issuing: bool,
+    /// What was looked up last.
+    looked: Looked,
+    pub(super) probe: Option<Probe>,
 }
 
 /// What a put puts.
 #[derive(Clone, Copy)]
-struct Content {
+pub(super) struct Content {
     number: u64,
     bytes: usize,
-    losses: u32,
+    pub(super) losses: u32,
     /// Disks and sectors that were lost before it was asked for.
-    lost_before: u64,
+    pub(super) lost_before: u64,
 }
 
 enum What {
@@ -58,6 +62,7 @@ enum What {
     Get { name: usize, range: Option<(u64, u64)>, info: Option<ObjectInfo>, got: Payload },
     Remove { name: usize },
     List,
+    Look { name: usize },
 }
 
 impl Named {
@@ -71,6 +76,8 @@ impl Named {
             versions: BTreeMap::new(),
             counts: BTreeMap::new(),
             issuing: true,
+            looked: None,
+            probe: None,
         }
     }
 
@@ -111,6 +118,15 @@ impl Named {
     fn record(&mut self, name: usize, kind: Access, value: u64, asked_ns: u64, answered_ns: Option<u64>) {
         let register = Register(name as u64);
         self.operations.push(Operation { client: 0, register, kind, value, asked_ns, answered_ns });
+    }
+
+    pub(super) fn next_tag(&mut self) -> u64 {
+        self.actors.next_tag()
+    }
+
+    /// What the put was that this version is of.
+    pub(super) fn content_of(&self, info: &ObjectInfo) -> Option<Content> {
+        self.puts.get(&info.put_ms).copied()
     }
 
     /// The version that was seen is the one of that put, and of no other.
@@ -155,6 +171,7 @@ impl What {
                 service: Service::default(),
             }),
             What::Remove { name } => ObjectWish::Remove { name: named(*name) },
+            What::Look { name } => ObjectWish::Look { name: named(*name) },
             What::List => ObjectWish::List {
                 bucket: BUCKET.to_owned(),
                 prefix: String::new(),
@@ -198,7 +215,8 @@ impl World {
         let may_put = (named.puts.len() as u64) < PUTS_MAX;
         let what = match named.draw.below(10) {
             0..4 if may_put => named.draw_put(lost_before, bricks),
-            0..5 => What::Remove { name: named.draw.index(NAMES.len()) },
+            // What was put last stays, so that there is something to look after.
+            0..5 if may_put => What::Remove { name: named.draw.index(NAMES.len()) },
             5 => What::List,
             _ => {
                 let name = named.draw.index(NAMES.len());
@@ -317,6 +335,7 @@ impl World {
                     }
                 }
             }
+            (What::Look { .. }, ObjectNews::Looked(result)) => named.looked = result.ok(),
             (What::Get { name, range, info, got }, ObjectNews::Got(result)) => match (result, info) {
                 (Err(ObjectError::Index(IndexError::NoObject)), _) => {
                     named.record(name, Access::Read, 0, asked_ns, answered);
@@ -360,7 +379,7 @@ impl World {
                     named.record(name, Access::Write, content.number, asked_ns, None)
                 }
                 What::Remove { name } => named.record(name, Access::Write, 0, asked_ns, None),
-                What::Get { .. } | What::List => {}
+                What::Get { .. } | What::List | What::Look { .. } => {}
             }
         }
         actors.into_iter().for_each(|actor| self.next_object_turn(actor, 50 * MS));
@@ -387,6 +406,15 @@ impl World {
         let verdict = (0..NAMES.len()).try_for_each(|name| linearizable::check(&of(name)));
         self.judge(verdict);
         self.audit_garbage();
+        self.audit_redundancy_of_objects();
+    }
+
+    /// What is known of an object, if there is one.
+    pub(super) fn look_at_object(&mut self, name: usize) -> Looked {
+        let &node = self.running_gateways().first()?;
+        self.wish(0, node, What::Look { name });
+        self.await_objects();
+        self.named.as_mut()?.looked.take()
     }
 
     /// Bricks come to have nothing that is neither visible nor held.

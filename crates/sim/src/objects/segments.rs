@@ -192,7 +192,7 @@ impl World {
     pub(crate) fn on_segment(&mut self, tag: u64, segment: Segment) {
         let lost = self.lost_of_objects();
         let Some(segments) = &mut self.segments else { return };
-        let Some(actor) = segments.actors.with_tag(tag) else { return };
+        let Some(actor) = segments.actors.with_tag(tag) else { return self.on_probed(tag, segment) };
         let Some(pending) = segments.actors.take(actor) else { return };
         let verdict = match (pending.what, segment) {
             (What::Put(put, lost_before), Segment::Put(Ok(places))) => {

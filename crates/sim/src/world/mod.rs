@@ -109,7 +109,7 @@ impl World {
             trace,
             // What does not fit on small disks is no question of objects.
             segments: (shape.objects && !shape.disks.are_small).then(|| Segments::new(seed)),
-            named: (shape.objects && !shape.disks.are_small).then(|| Named::new(seed)),
+            named: shape.objects.then(|| Named::new(seed)),
             shape,
             workload,
             faults,

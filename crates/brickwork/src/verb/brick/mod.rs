@@ -72,7 +72,7 @@ enum Command {
     /// List all bricks and how they are
     #[command(after_help = members::LIST_HELP)]
     List,
-    /// Take a brick out of all groups for good; its blocks are rebuilt on other bricks
+    /// Take a brick out of all groups for good; its blocks and fragments are made again on other bricks
     Evict(members::Evict),
     /// Let an evicted brick take part again
     Readmit(members::Readmit),

@@ -48,11 +48,12 @@ pub(super) fn stat(global: &Global, args: &Stat) -> Result<()> {
         let mut value = info_json(&args.object, &info);
         value["stored_bytes"] = manifest.stored_bytes().into();
         value["bricks"] = manifest.bricks().into();
+        value["losses"] = manifest.losses.into();
         value["segments"] = manifest.segments.iter().map(segment_json).collect();
         output::print_json(&value);
         return Ok(());
     }
-    let Manifest { segments } = &manifest;
+    let Manifest { segments, losses } = &manifest;
     println!("{}", args.object);
     println!("  size      {}", Bytes(info.bytes));
     println!("  put       {}", time(info.put_ms));
@@ -63,6 +64,7 @@ pub(super) fn stat(global: &Global, args: &Stat) -> Result<()> {
         Bytes(manifest.stored_bytes()),
         output::count(manifest.bricks() as u64, "brick")
     );
+    println!("  survives  the loss of {}", output::count(u64::from(*losses), "brick"));
     println!("  segments  {}", segments.len());
     if let Some(first) = segments.first() {
         println!(

@@ -4,6 +4,7 @@
 
 use super::job::{Merge, SpanId, Stretch};
 use crate::netraid::participant::jobs::Finding;
+use crate::object::Inspection;
 use base::{GroupId, ObjectVersion, Stamp, ViewNumber, VolumeId};
 use std::collections::BTreeMap;
 use wire::disk::{Blocks, StoreError};
@@ -36,6 +37,12 @@ pub(crate) enum Effect {
     Versions { question: DiskQuestion, disk: usize, after: Stretch },
     /// Asks the index which of these versions are gone. [`super::Maintenance::on_gone`] follows.
     AskGone { operation: u64, versions: Vec<ObjectVersion> },
+    /// Makes again what bricks have lost of a version. [`super::Maintenance::on_restored`] follows.
+    Restore { tag: u64, version: ObjectVersion, inspection: Inspection },
+    /// Whoever restores may read as much as it said.
+    ReadMore { tag: u64 },
+    /// Which bricks are lost? [`super::Maintenance::on_bricks`] follows when that is known.
+    LookAtBricks,
     /// Gives all that is here of a version back, on every disk.
     DropVersion(ObjectVersion),
     /// Gives a stretch of a branch back, on every disk.
@@ -55,6 +62,13 @@ pub(crate) enum Effect {
     Report,
 }
 
+/// Who goes through the versions of objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Walker {
+    Garbage,
+    Restoration,
+}
+
 /// For whom a question is, and how many disks have still to answer.
 #[derive(Debug)]
 enum Asked {
@@ -62,7 +76,7 @@ enum Asked {
     Lose(SpanId),
     Remember { group: GroupId, disks: usize },
     Stretches,
-    Versions,
+    Versions(Walker),
     Settle { disks: usize },
     CopyUp(Merge),
     DiscardMerged(Merge),
@@ -76,7 +90,7 @@ pub(super) enum Found {
     /// Whether the completions are durable on all disks.
     Remembered(GroupId, bool),
     Stretches(Result<Vec<Stretch>, StoreError>),
-    Versions(Result<Vec<Stretch>, StoreError>),
+    Versions(Walker, Result<Vec<Stretch>, StoreError>),
     /// Whether all that was given back is gone for good on all disks.
     Settled(bool),
     /// Which blocks, from 0, could not be read.
@@ -123,8 +137,8 @@ impl Disks {
         self.effects.push(Effect::Stretches { question, disk, after });
     }
 
-    pub(super) fn list_versions(&mut self, disk: usize, after: Stretch) {
-        let question = self.ask(Asked::Versions);
+    pub(super) fn list_versions(&mut self, of: Walker, disk: usize, after: Stretch) {
+        let question = self.ask(Asked::Versions(of));
         self.effects.push(Effect::Versions { question, disk, after });
     }
 
@@ -175,7 +189,7 @@ impl Disks {
             Asked::Examine(_)
             | Asked::Lose(_)
             | Asked::Stretches
-            | Asked::Versions
+            | Asked::Versions(_)
             | Asked::Settle { .. } => true,
         });
     }
@@ -193,7 +207,7 @@ fn pair(asked: Asked, own: Finding) -> Found {
         (Asked::Lose(id), Finding::Lost(span, marked)) => Found::Lost(id, span, marked),
         (Asked::Remember { group, .. }, Finding::Remembered(durable)) => Found::Remembered(group, durable),
         (Asked::Stretches, Finding::Stretches(result)) => Found::Stretches(result),
-        (Asked::Versions, Finding::Stretches(result)) => Found::Versions(result),
+        (Asked::Versions(of), Finding::Stretches(result)) => Found::Versions(of, result),
         (Asked::Settle { .. }, Finding::Remembered(durable)) => Found::Settled(durable),
         (Asked::CopyUp(merge), Finding::CopiedUp(span, result)) => Found::CopiedUp(merge, span, result),
         (Asked::DiscardMerged(merge), Finding::Remembered(_)) => Found::Discarded(merge),

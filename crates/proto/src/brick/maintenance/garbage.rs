@@ -4,41 +4,32 @@
 //! the index says is gone goes: it says so once that is on stable storage there, and for good. A brick that has never had a fragment does none of this.
 
 use super::context::Context;
-use super::disks::Effect;
+use super::disks::{Effect, Walker};
 use super::job::Stretch;
+use super::versions::Versions;
 use crate::counters::Counter;
-use base::{ObjectVersion, Time, VolumeId};
+use base::{ObjectVersion, Time};
 use core::time::Duration;
-use wire::FragmentId;
-use wire::disk::{INVENTORY_MAX, StoreError};
-use wire::object::VERSIONS_MAX;
+use wire::disk::StoreError;
 
 /// A pass that took long is followed by a pause that is so many times as long.
 const PAUSES: u32 = 20;
 /// A question to the index that was not answered is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// The versions that are being judged.
 #[derive(Debug)]
-enum Stage {
-    /// The next versions of the disk are to be listed.
-    Next,
-    Listing,
-    /// These are being judged.
-    Asked {
-        versions: Vec<ObjectVersion>,
-        operation: u64,
-        again: Time,
-    },
+struct Asked {
+    versions: Vec<ObjectVersion>,
+    operation: u64,
+    again: Time,
 }
 
 #[derive(Debug)]
 struct Pass {
     begun: Time,
-    disk: usize,
-    /// Versions up to this one are done.
-    after: Stretch,
-    is_last_page: bool,
-    stage: Stage,
+    versions: Versions,
+    asked: Option<Asked>,
 }
 
 /// The pass under way, and when the next one begins.
@@ -50,11 +41,6 @@ pub(super) struct Garbage {
     due: Option<Time>,
     pass: Option<Pass>,
     operations: u64,
-}
-
-/// Before all versions: they come behind all volumes.
-fn start() -> Stretch {
-    (VolumeId(FragmentId::volume(ObjectVersion(0)).0 - 1), u64::MAX)
 }
 
 impl Garbage {
@@ -70,10 +56,8 @@ impl Garbage {
     }
 
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
-        let again = self.pass.as_ref().and_then(|pass| match &pass.stage {
-            Stage::Asked { again, .. } => Some((*again, "the index is asked again which versions are gone")),
-            Stage::Next | Stage::Listing => None,
-        });
+        let asked = self.pass.as_ref().and_then(|pass| pass.asked.as_ref());
+        let again = asked.map(|asked| (asked.again, "the index is asked again which versions are gone"));
         again.or(self.due.map(|due| (due, "garbage is looked for")))
     }
 
@@ -81,67 +65,42 @@ impl Garbage {
         let now = cx.now();
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
-            let pass = Pass { begun: now, disk: 0, after: start(), is_last_page: false, stage: Stage::Next };
-            self.pass = Some(pass);
+            self.pass = Some(Pass { begun: now, versions: Versions::of(Walker::Garbage), asked: None });
         }
         let Some(pass) = &mut self.pass else { return };
-        match &mut pass.stage {
-            Stage::Next if pass.disk < cx.disks().count() => {
-                pass.stage = Stage::Listing;
-                cx.disks().list_versions(pass.disk, pass.after);
+        match &mut pass.asked {
+            None => {
+                if !pass.versions.list(cx) {
+                    let pause = (now.since(pass.begun) * PAUSES).max(self.every);
+                    (self.pass, self.due) = (None, Some(now + pause));
+                }
             }
-            Stage::Next => {
-                let pause = (now.since(pass.begun) * PAUSES).max(self.every);
-                (self.pass, self.due) = (None, Some(now + pause));
+            Some(asked) if asked.again <= now => {
+                asked.again = now + AGAIN;
+                let (operation, versions) = (asked.operation, asked.versions.clone());
+                cx.disks().tell(Effect::AskGone { operation, versions });
             }
-            Stage::Asked { versions, operation, again } if *again <= now => {
-                *again = now + AGAIN;
-                cx.disks().tell(Effect::AskGone { operation: *operation, versions: versions.clone() });
-            }
-            Stage::Listing | Stage::Asked { .. } => {}
+            Some(_) => {}
         }
     }
 
     /// A disk has these stretches.
     pub(super) fn on_stretches(&mut self, now: Time, result: Result<Vec<Stretch>, StoreError>) {
         let Some(pass) = &mut self.pass else { return };
-        // A disk that fails has nothing to give back.
-        let page = result.unwrap_or_default();
-        let mut versions: Vec<ObjectVersion> =
-            page.iter().filter_map(|(volume, _)| FragmentId::version_of(*volume)).collect();
-        versions.dedup();
-        pass.is_last_page = page.len() < INVENTORY_MAX && versions.len() <= VERSIONS_MAX;
-        versions.truncate(VERSIONS_MAX);
-        match versions.last() {
-            None => pass.go_on(),
-            Some(last) => {
-                pass.after = (FragmentId::volume(*last), u64::MAX);
-                self.operations += 1;
-                pass.stage = Stage::Asked { versions, operation: self.operations, again: now };
-            }
+        let versions = pass.versions.on_page(result);
+        if !versions.is_empty() {
+            self.operations += 1;
+            pass.asked = Some(Asked { versions, operation: self.operations, again: now });
         }
     }
 
     /// The index has judged.
     pub(super) fn on_gone(&mut self, cx: &mut Context, operation: u64, gone: &[ObjectVersion]) {
         let Some(pass) = &mut self.pass else { return };
-        let Stage::Asked { versions, operation: asked, .. } = &pass.stage else { return };
-        if operation != *asked {
-            return;
-        }
-        for version in versions.iter().filter(|version| gone.contains(version)) {
+        let Some(asked) = pass.asked.take_if(|asked| asked.operation == operation) else { return };
+        for version in asked.versions.iter().filter(|version| gone.contains(version)) {
             cx.count(Counter::GoneVersionsGivenBack);
             cx.disks().tell(Effect::DropVersion(*version));
-        }
-        pass.go_on();
-    }
-}
-
-impl Pass {
-    fn go_on(&mut self) {
-        self.stage = Stage::Next;
-        if self.is_last_page {
-            (self.disk, self.after) = (self.disk + 1, start());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How a brick looks after its blocks: it *catches up* where it joins a group, *scrubs* where it is current, *leaves* groups
-//! that it was left out of for good, *merges* branches of deleted snapshots into their children, and gives *garbage* of objects back.
+//! that it was left out of for good, *merges* branches of deleted snapshots into their children, gives *garbage* of objects back,
+//! and *restores* what bricks have lost of objects.
 //!
 //! To catch up and to scrub are walks over the blocks of a group ([`walk`]). For each span ([`spans`]): look at what is here
 //! (a scrub checks the disk, too), ask the current members which stamps should be here ([`ExpectedOperation`]), and have
@@ -11,7 +12,7 @@
 //! here.
 //!
 //! From below to above: [`disks`] and [`members`] (questions that are outstanding, each paired with its answer), [`context`]
-//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`], [`garbage`] and [`spans`], and this file, which hands
+//! (what all parts share), the parts [`catch_up`], [`scrub`], [`leave`], [`merge`], [`garbage`], [`restoration`] and [`spans`], and this file, which hands
 //! each what happened.
 //!
 //! [`ExpectedOperation`]: crate::netraid::expected::ExpectedOperation
@@ -28,29 +29,34 @@ mod leave;
 mod lineage;
 mod members;
 mod merge;
+mod restoration;
 mod scrub;
 mod spans;
 mod turn;
+mod versions;
 mod walk;
 mod walks;
 
 pub(super) use disks::{DiskQuestion, Effect};
 
+use crate::counters::Counters;
 use crate::netraid::answer::{Answer, CallId};
 use crate::netraid::context::computations::ComputationId;
 use crate::netraid::participant::jobs::Finding;
+use crate::object::{ObjectError, Restored};
 use crate::view::{Families, Groups};
 use base::{BrickId, GroupId, ObjectVersion, Time};
 use budget::SPANS_MAX_UNDER_LOAD;
 use code::{Computation, Computed};
 use context::Context;
 use core::time::Duration;
-use disks::Found;
+use disks::{Found, Walker};
 use garbage::Garbage;
 use job::{Owner, Stretch};
 use leave::Leaving;
 use members::Told;
 use merge::Merging;
+use restoration::Restoration;
 use spans::Spans;
 use walks::Walks;
 use wire::{BrickStatus, Care, FragmentId, GroupView, Packet};
@@ -62,6 +68,7 @@ pub(super) struct Maintenance {
     leaving: Leaving,
     merging: Merging,
     garbage: Garbage,
+    restoration: Restoration,
 }
 
 impl Maintenance {
@@ -79,6 +86,7 @@ impl Maintenance {
             leaving: Leaving::default(),
             merging: Merging::default(),
             garbage: Garbage::new(garbage_every),
+            restoration: Restoration::new(garbage_every),
         }
     }
 
@@ -87,6 +95,7 @@ impl Maintenance {
     pub(super) fn set_rules(&mut self, rules: &'static dyn crate::rules::Rules) {
         self.cx.members().set_rules(rules);
         self.spans.set_rules(rules);
+        self.restoration.set_rules(rules);
     }
 
     // ---- what happens ----
@@ -181,7 +190,7 @@ impl Maintenance {
     }
 
     fn on_found(&mut self, found: Found) {
-        let Maintenance { cx, walks, spans, leaving, merging, garbage } = self;
+        let Maintenance { cx, walks, spans, leaving, merging, garbage, restoration } = self;
         match found {
             Found::Examined(id, result) => spans.on_examined(cx, walks, id, result),
             Found::Lost(id, span, marked) => spans.on_lost(cx, walks, id, span, marked),
@@ -190,10 +199,12 @@ impl Maintenance {
                 let is_version = |(volume, _): &Stretch| FragmentId::version_of(*volume).is_some();
                 if result.as_ref().is_ok_and(|page| page.last().is_some_and(is_version)) {
                     garbage.notice(cx.now());
+                    restoration.notice(cx.now());
                 }
                 leaving.on_stretches(cx.now(), result);
             }
-            Found::Versions(result) => garbage.on_stretches(cx.now(), result),
+            Found::Versions(Walker::Garbage, result) => garbage.on_stretches(cx.now(), result),
+            Found::Versions(Walker::Restoration, result) => restoration.on_stretches(result),
             Found::Settled(durable) => leaving.on_settled(cx, durable),
             Found::CopiedUp(merge, span, result) => merging.on_copied_up(cx, merge, span, result),
             Found::Discarded(merge) => merging.on_discarded(merge),
@@ -240,12 +251,29 @@ impl Maintenance {
     /// A fragment is put here.
     pub(super) fn on_fragment(&mut self, now: Time) {
         self.garbage.notice(now);
+        self.restoration.notice(now);
     }
 
     /// Of the versions that the index was asked about these are gone.
     pub(super) fn on_gone(&mut self, now: Time, operation: u64, gone: &[ObjectVersion]) {
         self.cx.set_now(now);
         self.garbage.on_gone(&mut self.cx, operation, gone);
+    }
+
+    /// What the directory says of bricks has this fingerprint.
+    pub(super) fn on_bricks(&mut self, fingerprint: u64) {
+        self.restoration.on_bricks(fingerprint);
+    }
+
+    /// What [`Effect::Restore`] asked for wants to read so much.
+    pub(super) fn on_wants_to_read(&mut self, tag: u64, bytes: u64) {
+        self.restoration.on_wants(tag, bytes);
+    }
+
+    /// What [`Effect::Restore`] asked for has ended.
+    pub(super) fn on_restored(&mut self, now: Time, tag: u64, result: Result<Restored, ObjectError>) {
+        self.cx.set_now(now);
+        self.restoration.on_restored(&mut self.cx, tag, result);
     }
 
     // ---- what is to be done ----
@@ -263,6 +291,7 @@ impl Maintenance {
         self.leaving.advance(&mut self.cx, groups, families);
         self.merging.advance(&mut self.cx, families);
         self.garbage.advance(&mut self.cx);
+        self.restoration.advance(&mut self.cx);
     }
 
     fn catch_up(&mut self, families: &Families) {
@@ -276,16 +305,22 @@ impl Maintenance {
     }
 
     fn scrub(&mut self, families: &Families) {
-        let Maintenance { cx, walks, spans, .. } = self;
+        let Maintenance { cx, walks, spans, restoration, .. } = self;
         if walks.scrub().is_due(cx.now()) {
             spans.forget_scrub();
             walks.scrub().begin(cx);
+            restoration.scrub();
         }
         walks.advance_scrub(cx);
         while cx.is_checking_open() {
             let Some(visit) = walks.scrub().next(cx, families) else { return };
             spans.begin(cx, walks, Owner::Scrub, visit);
         }
+    }
+
+    /// What was counted since the last call.
+    pub(super) fn take_counters(&mut self) -> Counters {
+        self.cx.members().counters().take()
     }
 
     /// What the brick is to do, since the last call.
@@ -320,6 +355,7 @@ impl Maintenance {
             self.leaving.deadline(),
             self.merging.deadline(),
             self.garbage.deadline(),
+            self.restoration.deadline(budget.may_fetch_at()),
         ]
         .into_iter()
         .flatten()

@@ -170,7 +170,7 @@ impl Request for Arrival {
         match self {
             Arrival::Prepare { prepare, .. } => prepare.payload.len(),
             Arrival::Repair(repair) => repair.content.len(),
-            Arrival::Fragment(fragment) => fragment.content.as_ref().map_or(0, Payload::len),
+            Arrival::Fragment(fragment) => fragment.wish.bytes(),
             Arrival::Read(_) | Arrival::Examine { .. } | Arrival::Merge(_) | Arrival::Destage { .. } => 0,
         }
     }

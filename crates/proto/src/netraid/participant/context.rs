@@ -125,10 +125,35 @@ pub struct FragmentRequest {
     pub operation: u64,
     pub fragment: FragmentId,
     pub blocks: u32,
-    /// What it is to hold; nothing where it is asked for.
-    pub content: Option<Payload>,
+    pub wish: FragmentWish,
     pub service: Service,
     pub stay: Stay,
+}
+
+/// What is wanted of a fragment.
+#[derive(Clone, Debug)]
+pub enum FragmentWish {
+    /// It is to hold this.
+    Put(Payload),
+    Get,
+    /// Whether it is there, and with `reads` whether it can be read.
+    Check {
+        reads: bool,
+    },
+}
+
+impl FragmentWish {
+    pub fn is_put(&self) -> bool {
+        matches!(self, FragmentWish::Put(_))
+    }
+
+    /// How much comes along.
+    pub fn bytes(&self) -> usize {
+        match self {
+            FragmentWish::Put(content) => content.len(),
+            FragmentWish::Get | FragmentWish::Check { .. } => 0,
+        }
+    }
 }
 
 /// Whom to tell what became of a fragment.
@@ -137,6 +162,8 @@ pub struct FragmentTold {
     pub from: NodeId,
     pub operation: u64,
     pub is_put: bool,
+    /// Whether its content is wanted.
+    pub is_wanted: bool,
     pub service: Service,
     pub stay: Stay,
 }

@@ -1,7 +1,7 @@
 //! Fragments of large objects. Each is written once, and what it holds follows from its name; so there is no view, no order and no
 //! doubt about them. A disk keeps a fragment as it keeps repaired blocks: content under a stamp, in one durable step.
 
-use super::context::{Context, FragmentRequest, FragmentTold};
+use super::context::{Context, FragmentRequest, FragmentTold, FragmentWish};
 use super::disk::{Disk, Looking, Staging};
 use base::{BLOCK, HashSet, NodeId, Payload, Stamp};
 use core::time::Duration;
@@ -30,13 +30,18 @@ impl Fragments {
             return;
         }
         let (told, span) = (request.told(), request.span());
-        match request.content {
-            Some(payload) => {
+        match request.wish {
+            FragmentWish::Put(payload) => {
                 let stamps = vec![WRITTEN; span.count as usize];
                 let mend = |token| Command::Mend { token, span, width: 1, stamps, payload };
                 disk.stage(cx, Staging::Fragment(told), mend);
             }
-            None => disk.look_here(cx, (span, 1), true, Looking::Fragment(told)),
+            FragmentWish::Get | FragmentWish::Check { reads: true } => {
+                disk.look_here(cx, (span, 1), true, Looking::Fragment(told));
+            }
+            FragmentWish::Check { reads: false } => {
+                disk.look_here(cx, (span, 1), false, Looking::Fragment(told));
+            }
         }
     }
 
@@ -66,7 +71,8 @@ impl Fragments {
             Ok(blocks) if blocks.stamps.iter().any(|stamp| stamp.is_zero()) => {
                 (FragmentOutcome::Missing, Payload::new())
             }
-            Ok(blocks) => (FragmentOutcome::Done, blocks.content),
+            Ok(blocks) if told.is_wanted => (FragmentOutcome::Done, blocks.content),
+            Ok(_) => (FragmentOutcome::Done, Payload::new()),
             Err(error) => (failed(error), Payload::new()),
         };
         self.end(cx, told, took, outcome, content);
@@ -100,7 +106,7 @@ fn failed(error: StoreError) -> FragmentOutcome {
 }
 
 fn tell(cx: &mut Context<'_>, told: &FragmentTold, outcome: FragmentOutcome, content: Payload) {
-    let FragmentTold { from, operation, is_put, service, stay } = *told;
+    let FragmentTold { from, operation, is_put, is_wanted: _, service, stay } = *told;
     let wait = stay.wait(cx.now);
     let message = match is_put {
         true => Message::FragmentPut { operation, outcome, wait },
@@ -118,12 +124,13 @@ impl FragmentRequest {
     /// Whom to tell what becomes of it.
     pub(super) fn told(&self) -> FragmentTold {
         let FragmentRequest { from, operation, service, stay, .. } = *self;
-        FragmentTold { from, operation, is_put: self.content.is_some(), service, stay }
+        let (is_put, is_wanted) = (self.wish.is_put(), matches!(self.wish, FragmentWish::Get));
+        FragmentTold { from, operation, is_put, is_wanted, service, stay }
     }
 
     /// Whether a stranger's request is one that a brick may work on: content comes in whole blocks.
     pub fn is_valid(&self) -> bool {
-        let fits = |content: &Payload| content.len() == self.blocks as usize * BLOCK;
-        self.fragment.is_valid() && self.span().is_valid() && self.content.as_ref().is_none_or(fits)
+        let fits = !self.wish.is_put() || self.wish.bytes() == self.blocks as usize * BLOCK;
+        self.fragment.is_valid() && self.span().is_valid() && fits
     }
 }

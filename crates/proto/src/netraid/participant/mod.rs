@@ -31,7 +31,9 @@ mod repair;
 mod room;
 mod writes;
 
-pub use context::{Asker, Context, Effect, FragmentRequest, ReadRequest, RepairAsker, RepairRequest};
+pub use context::{
+    Asker, Context, Effect, FragmentRequest, FragmentWish, ReadRequest, RepairAsker, RepairRequest,
+};
 pub use fates::FoundFate;
 pub use reads::READ_PATIENCE;
 

@@ -1,0 +1,443 @@
+//! A version of an object is looked after: what bricks have lost of it is made again, and the index is told where it is.
+//!
+//! Segment by segment: whoever should have fragments is asked, what is missing is made from what is left, and goes to its brick again, or to
+//! another one if that brick is lost. At last the manifest is replaced, if nobody else has replaced it meanwhile. A fragment has the same content
+//! wherever it is, so that it does no harm if two do this at a time, or if one does it twice.
+
+use super::TransferId;
+use super::access::{AccessStrategy, Place};
+use super::bricks::Bricks;
+use super::check::{Check, Checked};
+use super::coding::Coding;
+use super::get::{Get, GetError};
+use super::manifest::{Manifest, SegmentRecord};
+use super::objects::{ObjectError, ObjectNews, Step};
+use super::questions::Answer;
+use super::remake::Remake;
+use base::{BrickId, Checksum, ObjectVersion, Payload, StreamId};
+use core::ops::Range;
+use std::collections::BTreeMap;
+use wire::{IndexError, IndexReply, IndexRequest, Service, Wire};
+
+/// Fragments that are asked for at a brick at a time.
+const WINDOW: usize = 4;
+
+/// What a brick looks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Inspection {
+    /// What any brick does not have. All holders of a version know of it, and each has a rank among them, which differs from version to version:
+    /// only those whose rank is one of these look.
+    Everywhere { ranks: Range<usize> },
+    /// What it cannot read of its own.
+    Own,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Restored {
+    /// So many fragments were made again.
+    pub made: u32,
+    /// So many are missing still, or may be: it has to be looked at again.
+    pub lacking: u32,
+    /// The brick that wanted it is to be emptied, and nobody looks for anything of the version there any more.
+    pub is_elsewhere: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The index is being asked where the version is.
+    Asking,
+    Checking(TransferId),
+    /// These are missing, and their segment may be read when somebody allows it.
+    Waiting(Vec<Place>),
+    Reading(TransferId, Vec<Place>),
+    /// What is made, and instead of what it is.
+    Making(TransferId, BTreeMap<Place, Option<Place>>),
+    Amending,
+}
+
+#[derive(Debug)]
+pub(super) struct Restoring {
+    version: ObjectVersion,
+    me: BrickId,
+    inspection: Inspection,
+    manifest: Manifest,
+    /// The checksum of the manifest as the index has it.
+    was: Checksum,
+    has_changed: bool,
+    /// The segment that is looked at.
+    at: usize,
+    stage: Stage,
+    restored: Restored,
+}
+
+impl Restoring {
+    pub(super) fn begin(
+        step: &mut Step<'_>,
+        version: ObjectVersion,
+        me: BrickId,
+        inspection: Inspection,
+    ) -> Restoring {
+        step.ask(IndexRequest::Manifest { version });
+        Restoring {
+            version,
+            me,
+            inspection,
+            manifest: Manifest::default(),
+            was: 0,
+            has_changed: false,
+            at: 0,
+            stage: Stage::Asking,
+            restored: Restored::default(),
+        }
+    }
+
+    pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Restoring> {
+        match (&self.stage, answer) {
+            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest }))) => {
+                self.was = base::checksum(&manifest);
+                match Manifest::read(&manifest) {
+                    Ok(manifest) => self.manifest = manifest,
+                    Err(why) => return self.end(step, Err(ObjectError::Manifest(why.to_string()))),
+                }
+                if step.bricks.is_lost(self.me) {
+                    let mut places = self.manifest.segments.iter().flat_map(|segment| &segment.places);
+                    match places.any(|(_, brick)| *brick == self.me) {
+                        // Others come to take it over.
+                        true => self.restored.lacking = 1,
+                        false => self.restored.is_elsewhere = true,
+                    }
+                }
+                if !self.is_to_look(step.bricks) {
+                    let restored = self.restored;
+                    return self.end(step, Ok(restored));
+                }
+                self.look(step)
+            }
+            (Stage::Amending, Answer::Told(Ok(IndexReply::Amended))) => {
+                let restored = self.restored;
+                self.end(step, Ok(restored))
+            }
+            // It is gone, or was never visible.
+            (_, Answer::Told(Err(IndexError::NoObject))) => self.end(step, Ok(Restored::default())),
+            // Somebody else has made the same again.
+            (Stage::Amending, Answer::Told(Err(IndexError::NotAsExpected))) => {
+                let lacking = self.restored.lacking.max(1);
+                self.end(step, Ok(Restored { made: 0, lacking, is_elsewhere: false }))
+            }
+            (_, Answer::Told(Err(error))) => self.end(step, Err(ObjectError::Index(error))),
+            (_, Answer::Silence | Answer::Gone(_)) => self.end(step, Err(ObjectError::NoAnswer)),
+            (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
+        }
+    }
+
+    /// Whether it is for this brick to look.
+    fn is_to_look(&self, bricks: &Bricks) -> bool {
+        let Inspection::Everywhere { ranks } = &self.inspection else { return true };
+        let places = self.manifest.segments.iter().flat_map(|segment| &segment.places);
+        let mut holders: Vec<BrickId> = places.map(|(_, brick)| *brick).collect();
+        holders.sort_unstable();
+        holders.dedup();
+        holders.sort_by_key(|brick| (bricks.is_lost(*brick), drawn(self.version.0, *brick)));
+        let of_these = holders.get(ranks.start..ranks.end.min(holders.len()));
+        of_these.is_some_and(|of_these| of_these.contains(&self.me))
+    }
+
+    /// Asks bricks of the next segment that any of these concerns.
+    fn look(mut self, step: &mut Step<'_>) -> Option<Restoring> {
+        step.bricks.are_fresh(step.now);
+        while let Some(segment) = self.manifest.segments.get(self.at) {
+            let is_looked_at = |(_, brick): &&Place| match self.inspection {
+                Inspection::Own => *brick == self.me,
+                Inspection::Everywhere { .. } => step.bricks.is_heard(*brick) && !step.bricks.is_lost(*brick),
+            };
+            let places: Vec<Place> = segment.places.iter().filter(is_looked_at).copied().collect();
+            let reads = self.inspection == Inspection::Own;
+            if !reads {
+                let is_silent =
+                    |(_, brick): &&Place| !step.bricks.is_heard(*brick) && !step.bricks.is_lost(*brick);
+                self.restored.lacking += segment.places.iter().filter(is_silent).count() as u32;
+            } else if places.is_empty() {
+                self.at += 1;
+                continue;
+            }
+            let (version, number, symbol_blocks) = (self.version, self.at as u32, segment.symbol_blocks);
+            let service = maintenance();
+            let check = Check { version, segment: number, symbol_blocks, places, reads, service };
+            self.stage = Stage::Checking(step.check(check));
+            return Some(self);
+        }
+        if !self.has_changed {
+            let restored = self.restored;
+            return self.end(step, Ok(restored));
+        }
+        let manifest = self.manifest.to_bytes();
+        step.ask(IndexRequest::Amend { version: self.version, was: self.was, manifest });
+        self.stage = Stage::Amending;
+        Some(self)
+    }
+
+    /// Bricks have said what they have of the segment.
+    pub(super) fn on_checked(mut self, step: &mut Step<'_>, checked: Checked) -> Option<Restoring> {
+        self.restored.lacking += checked.silent.len() as u32;
+        let mut missing = checked.missing;
+        let segment = &self.manifest.segments[self.at];
+        if matches!(self.inspection, Inspection::Everywhere { .. }) {
+            missing.extend(segment.places.iter().filter(|(_, brick)| step.bricks.is_lost(*brick)));
+        }
+        if missing.is_empty() && self.survives(segment) {
+            self.at += 1;
+            return self.look(step);
+        }
+        let bytes = segment.coding.blocks() as u64 * segment.symbol_bytes() as u64;
+        self.stage = Stage::Waiting(missing);
+        step.tell(ObjectNews::WantsToRead { bytes });
+        Some(self)
+    }
+
+    /// Whether a segment whose fragments are all there survives what it was put to survive.
+    fn survives(&self, segment: &SegmentRecord) -> bool {
+        let is_own = self.inspection == Inspection::Own;
+        is_own || segment.coder(&[]).survives(&segment.places, self.manifest.losses)
+    }
+
+    /// It may read the segment.
+    pub(super) fn on_more(mut self, step: &mut Step<'_>) -> Option<Restoring> {
+        let Stage::Waiting(missing) = core::mem::replace(&mut self.stage, Stage::Asking) else {
+            unreachable!("nothing is read that was not asked for")
+        };
+        let SegmentRecord { coding, symbol_blocks, ref places, .. } = self.manifest.segments[self.at];
+        // A brick that is lost may well be alive: one that is to be emptied.
+        let is_there = |place: &&Place| step.bricks.is_lost(place.1) || !missing.contains(place);
+        let get = Get {
+            version: self.version,
+            segment: self.at as u32,
+            coding,
+            symbol_blocks,
+            places: places.iter().filter(is_there).copied().collect(),
+            wanted: None,
+            strategy: AccessStrategy::Paced { window: WINDOW },
+            service: maintenance(),
+        };
+        self.stage = Stage::Reading(step.get(get), missing);
+        Some(self)
+    }
+
+    /// The segment has come, or cannot be read.
+    pub(super) fn on_segment(
+        mut self,
+        step: &mut Step<'_>,
+        result: Result<Vec<Payload>, GetError>,
+    ) -> Option<Restoring> {
+        let Stage::Reading(_, missing) = core::mem::replace(&mut self.stage, Stage::Asking) else {
+            unreachable!("a segment that was asked for")
+        };
+        let number = self.at as u32;
+        let blocks = match result {
+            Ok(blocks) => blocks,
+            Err(error) => return self.end(step, Err(ObjectError::Get { segment: number, error })),
+        };
+        let segment = &self.manifest.segments[self.at];
+        let losses = if self.inspection == Inspection::Own { 0 } else { self.manifest.losses };
+        let Plan { instead, is_enough } = plan(self.version, (segment, losses), &missing, step.bricks);
+        self.restored.lacking += u32::from(!is_enough);
+        let remake = Remake {
+            version: self.version,
+            segment: number,
+            coding: segment.coding,
+            blocks,
+            places: instead.keys().copied().collect(),
+            service: maintenance(),
+        };
+        self.stage = Stage::Making(step.remake(remake), instead);
+        Some(self)
+    }
+
+    /// These were made, and are on stable storage.
+    pub(super) fn on_remade(mut self, step: &mut Step<'_>, stored: &[Place]) -> Option<Restoring> {
+        let Stage::Making(_, mut instead) = core::mem::replace(&mut self.stage, Stage::Asking) else {
+            unreachable!("fragments that were to be made")
+        };
+        let segment = &mut self.manifest.segments[self.at];
+        for place in stored {
+            let old = instead.remove(place).expect("what was to be made");
+            self.restored.made += 1;
+            self.has_changed |= old != Some(*place);
+            match segment.places.iter_mut().find(|kept| Some(**kept) == old) {
+                Some(kept) => *kept = *place,
+                None => segment.places.push(*place),
+            }
+        }
+        self.restored.lacking += instead.len() as u32;
+        self.at += 1;
+        self.look(step)
+    }
+
+    /// The brick has lost interest.
+    pub(super) fn call_off(self, step: &mut Step<'_>) {
+        step.call_off_questions();
+        match self.stage {
+            Stage::Checking(transfer) | Stage::Reading(transfer, _) | Stage::Making(transfer, _) => {
+                step.forget([transfer]);
+            }
+            Stage::Asking | Stage::Waiting(_) | Stage::Amending => {}
+        }
+    }
+
+    fn end(self, step: &mut Step<'_>, result: Result<Restored, ObjectError>) -> Option<Restoring> {
+        step.tell(ObjectNews::Restored(result));
+        None
+    }
+}
+
+fn maintenance() -> Service {
+    Service { stream: StreamId::MAINTENANCE, ..Service::default() }
+}
+
+/// A number that a brick draws for a version: the same wherever it is computed.
+fn drawn(of: u64, brick: BrickId) -> u64 {
+    let mixed = (of ^ u64::from(brick.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
+}
+
+/// What is to be made of a segment.
+struct Plan {
+    /// Which symbols, at which bricks, and instead of which places that are lost.
+    instead: BTreeMap<Place, Option<Place>>,
+    /// Whether the segment survives then what it is to survive, and nothing is missing.
+    is_enough: bool,
+}
+
+/// What is missing goes to its brick again if that takes more; else to a brick that has fewest of the segment's fragments, and no other copy of
+/// the block. If that would not survive `losses`, as fewer bricks share the fragments than before, further symbols are made.
+fn plan(
+    version: ObjectVersion,
+    (segment, losses): (&SegmentRecord, u32),
+    missing: &[Place],
+    bricks: &Bricks,
+) -> Plan {
+    let takers = bricks.that_take_more();
+    let mut kept: Vec<Place> =
+        segment.places.iter().filter(|place| !missing.contains(place)).copied().collect();
+    let taker_of = |symbol: u32, kept: &[Place], of: Option<BrickId>| {
+        let is_copy = |(other, _): &&Place| match segment.coding {
+            Coding::Copies { blocks } => other % blocks == symbol % blocks,
+            Coding::Precoded { .. } | Coding::Lt { .. } => *other == symbol,
+        };
+        let has_copy = |taker: &BrickId| kept.iter().filter(is_copy).any(|(_, at)| at == taker);
+        let few = |taker: &BrickId| {
+            let count = kept.iter().filter(|(_, at)| at == taker).count();
+            (Some(*taker) != of, count, drawn(version.0 ^ u64::from(symbol), *taker))
+        };
+        takers.iter().filter(|taker| !has_copy(taker)).min_by_key(|taker| few(taker)).copied()
+    };
+    let mut instead = BTreeMap::new();
+    for old in missing {
+        if let Some(taker) = taker_of(old.0, &kept, Some(old.1)) {
+            kept.push((old.0, taker));
+            instead.insert((old.0, taker), Some(*old));
+        }
+    }
+    let has_all = instead.len() == missing.len();
+    let first = kept.iter().chain(missing).map(|(symbol, _)| symbol + 1).max().unwrap_or(0);
+    let further = first..first + segment.coding.blocks() * (losses + 1) + FURTHER_SLACK;
+    let coder = segment.coder(&[further.end]);
+    let mut survives = coder.survives(&kept, losses);
+    for symbol in further {
+        if survives {
+            break;
+        }
+        if let Some(taker) = taker_of(symbol, &kept, None) {
+            kept.push((symbol, taker));
+            instead.insert((symbol, taker), None);
+            survives = may_survive(segment.coding, &kept, losses) && coder.survives(&kept, losses);
+        }
+    }
+    Plan { instead, is_enough: has_all && survives }
+}
+
+/// So many symbols are made beyond those that would do if they were shared evenly.
+const FURTHER_SLACK: u32 = 64;
+
+/// Whether it is worth trying: what is left without the bricks that have most is as many symbols as a segment has blocks.
+fn may_survive(coding: Coding, kept: &[Place], losses: u32) -> bool {
+    let mut counts: BTreeMap<BrickId, usize> = BTreeMap::new();
+    kept.iter().for_each(|(_, brick)| *counts.entry(*brick).or_default() += 1);
+    let mut counts: Vec<usize> = counts.into_values().collect();
+    counts.sort_unstable();
+    let left = counts.len().saturating_sub(losses as usize);
+    counts[..left].iter().sum::<usize>() >= coding.blocks() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Time;
+    use wire::BrickPlace;
+
+    const V: ObjectVersion = ObjectVersion(7);
+
+    fn bricks(all: &[(u32, bool)]) -> Bricks {
+        let place = |(brick, takes_more): &(u32, bool)| BrickPlace {
+            brick: BrickId(*brick),
+            address: String::new(),
+            takes_more: *takes_more,
+            free_bytes: 0,
+            is_heard: true,
+            is_lost: !takes_more,
+            disks: 0,
+        };
+        let mut bricks = Bricks::default();
+        bricks.are_fresh(Time(1));
+        bricks.wake(Time(1));
+        bricks.on_bricks(Time(1), 1, all.iter().map(place).collect());
+        bricks
+    }
+
+    fn segment(coding: Coding, places: &[(u32, u32)]) -> SegmentRecord {
+        let places = places.iter().map(|(symbol, brick)| (*symbol, BrickId(*brick))).collect();
+        SegmentRecord { bytes: 1, coding, symbol_blocks: 1, places }
+    }
+
+    #[test]
+    fn what_is_missing_goes_where_least_is() {
+        let segment =
+            segment(Coding::precoded(4), &[(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4)]);
+        let lost = [(6, BrickId(4)), (7, BrickId(4))];
+        let all = bricks(&[(1, true), (2, true), (3, true), (4, false), (5, true)]);
+        let Plan { instead, is_enough } = plan(V, (&segment, 1), &lost, &all);
+        assert_eq!(instead.keys().map(|(_, brick)| brick.0).collect::<Vec<_>>(), [5, 5]);
+        assert!(is_enough);
+        let again = plan(V, (&segment, 1), &[(0, BrickId(1))], &all).instead;
+        assert_eq!(again.into_iter().collect::<Vec<_>>(), [((0, BrickId(1)), Some((0, BrickId(1))))]);
+        let spread =
+            plan(V, (&segment, 0), &lost, &bricks(&[(1, true), (2, true), (3, true), (4, false)])).instead;
+        let mut takers: Vec<BrickId> = spread.keys().map(|(_, brick)| *brick).collect();
+        takers.dedup();
+        assert_eq!(takers.len(), 2, "{spread:?}");
+    }
+
+    #[test]
+    fn no_brick_gets_two_copies_of_a_block() {
+        let segment = segment(Coding::Copies { blocks: 1 }, &[(0, 1), (1, 2), (2, 3)]);
+        let lost = [(1, BrickId(2)), (2, BrickId(3))];
+        let two = bricks(&[(1, true), (2, false), (3, false), (4, true)]);
+        let Plan { instead, is_enough } = plan(V, (&segment, 2), &lost, &two);
+        assert_eq!(instead.into_iter().collect::<Vec<_>>(), [((1, BrickId(4)), Some((1, BrickId(2))))]);
+        assert!(!is_enough, "two bricks do not survive the loss of two");
+    }
+
+    /// Found by the torture (seed 14): 16 symbols of 10 blocks were shared by two bricks, and neither had enough.
+    #[test]
+    fn further_symbols_are_made_where_fewer_bricks_share_them() {
+        let places: Vec<(u32, u32)> = (0..16).map(|symbol| (symbol, 1 + symbol % 4)).collect();
+        let segment = segment(Coding::precoded(10), &places);
+        let lost: Vec<Place> = segment.places.iter().filter(|(_, brick)| brick.0 > 2).copied().collect();
+        let two = bricks(&[(1, true), (2, true), (3, false), (4, false)]);
+        let Plan { instead, is_enough } = plan(V, (&segment, 1), &lost, &two);
+        let kept = segment.places.iter().filter(|place| !lost.contains(place)).chain(instead.keys()).copied();
+        let kept: Vec<Place> = kept.collect();
+        assert!(is_enough && segment.coder(&[]).survives(&kept, 1));
+        assert!((20..=40).contains(&kept.len()), "{kept:?}");
+    }
+}

@@ -1,0 +1,124 @@
+//! When all is healed, every object comes to survive the loss of as many bricks as it was put to survive: bricks make again what was lost.
+//!
+//! That is tried with the loss of each one brick: each segment is read from all others.
+
+use super::named::{NAMES, Named};
+use crate::checkers::Violation;
+use crate::units::SECOND;
+use crate::world::World;
+use crate::world::event::Input;
+use proto::gateway::Segment;
+use proto::object::{AccessStrategy, Get, Manifest};
+use std::collections::BTreeSet;
+use wire::{ObjectInfo, Service};
+
+/// Bricks have made again what was lost within this time: they look whether a brick is lost every half minute, and again after a minute.
+const RESTORED_NS: u64 = 900 * SECOND;
+/// A segment of which enough is there is read within this time.
+const READ_NS: u64 = 60 * SECOND;
+const POLL_NS: u64 = 5 * SECOND;
+
+/// A segment that is being read from some of its bricks.
+pub(super) struct Probe {
+    tag: u64,
+    /// Why it could not be read.
+    result: Option<Result<(), String>>,
+}
+
+impl World {
+    pub(super) fn audit_redundancy_of_objects(&mut self) {
+        if self.shape.disks.are_small {
+            // What would fill a disk is not made again on it.
+            return;
+        }
+        let lost = self.lost_of_objects();
+        let end_ns = self.time.now_ns() + RESTORED_NS;
+        for (name, key) in NAMES.iter().enumerate() {
+            while self.judges.are_content()
+                && let Some(why) = self.lacks(name, lost)
+            {
+                if self.time.now_ns() >= end_ns {
+                    let what = format!("object {key} does not survive as much as it was put to: {why}");
+                    return self.judge(Err(Violation::new("redundancy", what)));
+                }
+                self.run_until(self.time.now_ns() + POLL_NS);
+            }
+        }
+    }
+
+    /// What an object would not survive, if something.
+    fn lacks(&mut self, name: usize, lost: u64) -> Option<String> {
+        let (info, manifest) = self.look_at_object(name)?;
+        let losses = self.named.as_ref().and_then(|named| named.losses_of(&info, lost)).unwrap_or(0);
+        if losses == 0 {
+            return None;
+        }
+        for (number, segment) in (0..).zip(manifest.segments) {
+            let bricks: BTreeSet<_> = segment.places.iter().map(|(_, brick)| *brick).collect();
+            for brick in bricks {
+                let get = Get {
+                    version: info.version,
+                    segment: number,
+                    coding: segment.coding,
+                    symbol_blocks: segment.symbol_blocks,
+                    places: segment.places.iter().filter(|(_, at)| *at != brick).copied().collect(),
+                    wanted: None,
+                    strategy: AccessStrategy::Speculative,
+                    service: Service::default(),
+                };
+                if let Err(why) = self.probe(get)? {
+                    return Some(format!("without {brick}, segment {number}: {why}"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Reads a segment; none where nobody answers any more, which was judged then.
+    fn probe(&mut self, get: Get) -> Option<Result<(), String>> {
+        let node = *self.running_gateways().first()?;
+        let named = self.named.as_mut()?;
+        let tag = named.begin_probe();
+        self.deliver(node, Input::Get { tag, get: Box::new(get) });
+        let end_ns = self.time.now_ns() + READ_NS;
+        while self.judges.are_content() {
+            if let Some(result) = self.named.as_mut().and_then(Named::take_probed) {
+                return Some(result);
+            }
+            if self.time.now_ns() >= end_ns {
+                self.judge(Err(Violation::new("live", "a segment is not read when all is healed")));
+            }
+            self.run_until(self.time.now_ns() + SECOND / 50);
+        }
+        None
+    }
+
+    /// A segment was read that belongs to an object.
+    pub(super) fn on_probed(&mut self, tag: u64, segment: Segment) {
+        let Some(probe) = self.named.as_mut().and_then(|named| named.probe.as_mut()) else { return };
+        if let (true, Segment::Got(result)) = (probe.tag == tag, segment) {
+            probe.result = Some(result.map(drop).map_err(|why| why.to_string()));
+        }
+    }
+}
+
+impl Named {
+    fn begin_probe(&mut self) -> u64 {
+        let tag = self.next_tag();
+        self.probe = Some(Probe { tag, result: None });
+        tag
+    }
+
+    fn take_probed(&mut self) -> Option<Result<(), String>> {
+        self.probe.as_mut()?.result.take()
+    }
+
+    /// How many bricks may be lost of those that have this version. None where more was lost already.
+    fn losses_of(&self, info: &ObjectInfo, lost: u64) -> Option<u32> {
+        let content = self.content_of(info)?;
+        (lost - content.lost_before <= u64::from(content.losses)).then_some(content.losses)
+    }
+}
+
+/// What is known of an object.
+pub(super) type Looked = Option<(ObjectInfo, Manifest)>;
