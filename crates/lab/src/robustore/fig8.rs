@@ -1,5 +1,6 @@
 //! Figure 8: writes, by how much more than the object is stored.
 
+use super::reads::ends;
 use super::setup::{self, BASELINE, Bed, Measures, PRECODED, RAID0, ROBUSTORE, RRAID, Striping, at, curve};
 use crate::cell::Row;
 use crate::claim::{Claim, claim, shape};
@@ -53,9 +54,7 @@ impl Experiment for Fig8 {
             },
         );
         let coded: Vec<f64> = stored(ROBUSTORE);
-        let (least, most) = coded
-            .iter()
-            .fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
+        let (least, most) = ends(&coded);
         vec![
             claim("RobuSTore, 300%: bandwidth (MB/s)", 186.0, bandwidth(ROBUSTORE), [149.0, 223.0]),
             claim("RRAID, 300%: bandwidth (MB/s)", 7.5, bandwidth(RRAID), [6.0, 9.0]),
@@ -78,7 +77,7 @@ impl Experiment for Fig8 {
                 farthest,
                 [0.95, 1.05],
             ),
-            claim("RobuSTore: bandwidth x (1 + redundancy), most over least", 1.0, most / least, [1.0, 1.1]),
+            shape("RobuSTore: bandwidth x (1 + redundancy), most over least", most / least, [1.0, 1.1]),
             claim("RobuSTore, 300%: standard deviation (s)", 0.5, sd(ROBUSTORE), [0.4, 0.6]),
             claim("RRAID, 300%: standard deviation (s)", 6.4, sd(RRAID), [5.1, 7.7]),
             shape("standard deviation at 300%, RRAID over RobuSTore", sd(RRAID) / sd(ROBUSTORE), [10.0, 1e3]),

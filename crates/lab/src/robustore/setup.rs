@@ -33,6 +33,7 @@ pub(super) const ASSUMED: &[&str] = &[
     "disk_places",
     "window_blocks",
     "metadata_round_trips",
+    "solving_mb_s",
 ];
 
 /// The baseline of section 4.1.2: 1 GB, in blocks of 1 MB, on 64 of 128 servers, 1 ms there and back. MB are 2^20 bytes.
@@ -50,8 +51,6 @@ const DECODE_MS: f64 = 5.0;
 pub(super) const BASELINE: f64 = 300.0;
 /// A quick run has one access of so many: each takes up to two minutes of the simulated time.
 const QUICK: u64 = 25;
-/// All others are let become quiet between two accesses: the slowest disk takes 2 s for a block.
-const PAUSE: Duration = Duration::from_secs(3);
 
 pub(super) const RAID0: &str = "RAID-0";
 pub(super) const RRAID: &str = "RRAID";
@@ -205,7 +204,13 @@ impl Bed<'_> {
             other => panic!("the parameter file allows unknown orders {other}"),
         };
         let metadata_s = self.parameters.number("metadata_round_trips") * round_trip_s;
-        let decode_s = if stored == Stored::Copies { 0.0 } else { DECODE_MS / 1e3 };
+        let decode_s = match stored {
+            Stored::Copies => 0.0,
+            Stored::Lt => DECODE_MS / 1e3,
+            // Nothing is solved before the last symbol has come.
+            Stored::Precoded => f64::from(BLOCKS) / self.parameters.number("solving_mb_s"),
+        };
+        let places = count("disk_places") as usize;
         Accesses {
             writer: stored.writer(redundancy),
             readers: readers.iter().map(|(name, _)| *name).collect(),
@@ -229,12 +234,8 @@ impl Bed<'_> {
                 window,
                 strategies: readers.into_iter().map(|(_, strategy)| strategy).collect(),
                 order,
-                turns: Turns {
-                    order: Order::Arrival,
-                    places: Places(count("disk_places") as usize),
-                    ..Turns::default()
-                },
-                pause: PAUSE,
+                turns: Turns { order: Order::Arrival, places: Places(places), ..Turns::default() },
+                pause: until_quiet(places),
             },
             put_extra_s: metadata_s,
             get_extra_s: metadata_s + decode_s,
@@ -312,6 +313,11 @@ fn brick(drive: DriveModel) -> BrickSpec {
     }
 }
 
+/// For so long what was called off may go on: the slowest disk does all that it works on, and has a block to spare.
+fn until_quiet(places: usize) -> Duration {
+    Duration::from_secs_f64((places as f64 + 1.0) / SLOWEST_MB_S)
+}
+
 /// How long the runs on a disk are that has this rate. The slowest disk has a movement for each 4 KiB, and the fastest none.
 fn run_bytes(rate_mb_s: f64) -> u64 {
     const LEAST: f64 = 4096.0;
@@ -351,7 +357,7 @@ impl Job for Accesses {
         let bytes = u64::from(self.objects.blocks) * self.objects.block_bytes;
         let puts: Vec<Transferred> = objects.iter().map(|object| object.put).collect();
         let mut values = BTreeMap::new();
-        let mut add = |scheme: &str, is_write: bool, figures: [f64; 4]| {
+        let mut add = |scheme: &str, is_write: bool, figures: [f64; 5]| {
             let names = FIGURES.iter().zip(figures);
             values.extend(names.map(|(name, figure)| (key(scheme, is_write, name), figure)));
         };
@@ -370,10 +376,11 @@ pub(super) const MB_NOTE: &str =
     "MB are 2^20 bytes. RRAID-S and RRAID-A write alike, and RAID-0 is where they have no redundancy.";
 
 /// The paper's metrics: the mean of sizes over latencies, the mean and the standard deviation of latencies, and what was sent beyond the
-/// size.
-pub(super) const FIGURES: [&str; 4] = ["bandwidth_mb_s", "latency_s", "latency_sd_s", "io_overhead"];
+/// size. And the mean latency without what is added to it: metadata, and decoding.
+pub(super) const FIGURES: [&str; 5] =
+    ["bandwidth_mb_s", "latency_s", "latency_sd_s", "io_overhead", "transfer_s"];
 
-fn figures(transferred: &[Transferred], bytes: u64, extra_s: f64) -> [f64; 4] {
+fn figures(transferred: &[Transferred], bytes: u64, extra_s: f64) -> [f64; 5] {
     let count = transferred.len() as f64;
     let mean = |of: &dyn Fn(&Transferred) -> f64| transferred.iter().map(of).sum::<f64>() / count;
     let latency_s = |of: &Transferred| of.took.as_secs_f64() + extra_s;
@@ -384,6 +391,7 @@ fn figures(transferred: &[Transferred], bytes: u64, extra_s: f64) -> [f64; 4] {
         mean_s,
         libm::sqrt(squares / (count - 1.0).max(1.0)),
         mean(&|of| of.sent_bytes as f64 / bytes as f64 - 1.0),
+        mean(&|of| of.took.as_secs_f64()),
     ]
 }
 

@@ -186,8 +186,10 @@ impl Objects {
             () if !self.has_paces(bricks) => refuse(
                 "paces that are not one of each brick, or copies by paces, or puts by paces that bricks have not",
             ),
-            () if self.draws_copies() && self.symbols.div_ceil(self.blocks) * 2 > self.bricks => {
-                refuse("copies at drawn places, and hardly more bricks than copies: no draw may do")
+            () if self.draws_copies()
+                && self.symbols.div_ceil(self.blocks) * 2 > self.bricks.min(self.blocks) =>
+            {
+                refuse("copies at drawn places, and hardly more bricks or blocks than copies: no draw may do")
             }
             () => Ok(()),
         }
@@ -389,14 +391,15 @@ impl Client<'_> {
 
 /// Bricks of such paces get symbols until there are so many: whoever is done with one gets the next.
 fn plan_by_paces(paces: &[f64], symbols: u32, bricks: &[BrickId]) -> Arc<[BrickId]> {
-    let together: f64 = paces.iter().sum();
-    let mut until = 0.0;
-    let mut plan: Vec<BrickId> = Vec::new();
-    for (pace, brick) in paces.iter().zip(bricks) {
-        until += pace / together * f64::from(symbols);
-        plan.resize(libm::round(until) as usize, *brick);
-    }
-    plan.into()
+    let mut given = vec![0_u32; bricks.len()];
+    let mut next = || {
+        let done_at = |brick: &usize| f64::from(given[*brick] + 1) / paces[*brick];
+        let first = (0..bricks.len()).min_by(|one, other| done_at(one).total_cmp(&done_at(other)));
+        let first = first.expect("there are bricks");
+        given[first] += 1;
+        bricks[first]
+    };
+    (0..symbols).map(|_| next()).collect()
 }
 
 /// All symbols of an object.
