@@ -2,12 +2,14 @@
 //!
 //! What the paper leaves unsaid is in `parameters/robustore.toml`; what came out is in `docs/lab/robustore.md`.
 
+mod claimed;
 mod fig10;
 mod fig2;
 mod fig8;
 mod fig9;
 mod homogeneous;
 mod latency;
+mod planned;
 mod reads;
 mod setup;
 mod table1;
@@ -24,5 +26,6 @@ pub fn experiments() -> Vec<Box<dyn Experiment>> {
         Box::new(fig10::FIG10),
         Box::new(homogeneous::Homogeneous),
         Box::new(latency::Latency),
+        Box::new(claimed::Claimed),
     ]
 }

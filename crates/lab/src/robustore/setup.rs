@@ -3,6 +3,7 @@
 //! Reading order: [`SCHEMES`] (the paper's four, and ours), [`Bed`] (what is assumed), [`Accesses`] (the job), then how tables and curves are
 //! made of it.
 
+use super::planned;
 use crate::cell::{Cell, Row};
 use crate::experiment::{Job, Point, Runs, Sample, Scale, Table};
 use crate::parameters::Parameters;
@@ -16,7 +17,8 @@ use proto::object::{AccessStrategy, LtDecoder};
 use proto::seat::{Places, Turns};
 use serde_json::json;
 use sim::timed::objects::{
-    self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, Objects, ObjectsMeasured, Transferred, Writing,
+    self, FragmentOrder, Mapping, ObjectCode, ObjectLayout, ObjectMeasured, Objects, ObjectsMeasured,
+    Transferred, Writing,
 };
 use sim::timed::{BrickSpec, Cluster, Network, Scheme};
 use std::collections::BTreeMap;
@@ -60,6 +62,11 @@ pub(super) const ROBUSTORE: &str = "RobuSTore";
 /// Ours, read as RobuSTore is, and a few fragments at a time.
 pub(super) const PRECODED: &str = "lt-precoded";
 pub(super) const PACED: &str = "lt-precoded, paced";
+/// Ours, read by claims.
+pub(super) const CLAIMED: &str = "lt-precoded, claimed";
+/// What no read can beat, of copies and of symbols.
+pub(super) const PLANNED_COPIES: &str = "RRAID, planned";
+pub(super) const PLANNED: &str = "lt-precoded, planned";
 
 /// What is stored, and how it is read back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -239,6 +246,8 @@ impl Bed<'_> {
             },
             put_extra_s: metadata_s,
             get_extra_s: metadata_s + decode_s,
+            planned: None,
+            server_rates_mb_s: (0..SERVERS).map(|server| self.rate_mb_s(server)).collect(),
         }
     }
 
@@ -339,15 +348,40 @@ pub(super) struct Accesses {
     /// What the paper's client adds to a write, and to a read.
     put_extra_s: f64,
     get_extra_s: f64,
+    /// What the least that a read could take is called, where that is wanted as well.
+    planned: Option<&'static str>,
+    server_rates_mb_s: Vec<f64>,
+}
+
+impl Accesses {
+    /// Symbols are also read by claims; and beside what is read stands what no read can beat.
+    pub(super) fn beside_claimed(mut self) -> Accesses {
+        self.planned = Some(PLANNED_COPIES);
+        if self.objects.code != ObjectCode::Copies {
+            self.planned = Some(PLANNED);
+            self.readers.push(CLAIMED);
+            self.objects.strategies.push(AccessStrategy::Claimed { window: self.objects.window as usize });
+        }
+        self
+    }
+
+    /// The least that a read of this object could take.
+    fn least(&self, object: &ObjectMeasured) -> Transferred {
+        let Objects { blocks, block_bytes, code, .. } = self.objects;
+        let rates = (code != ObjectCode::Copies, &self.server_rates_mb_s[..]);
+        let trip = Duration::from_nanos(2 * self.cluster.network.client_one_way_ns);
+        let took = trip + planned::least(&object.places, blocks, rates);
+        Transferred { took, sent_bytes: u64::from(blocks) * block_bytes }
+    }
 }
 
 impl Job for Accesses {
     fn describe(&self) -> serde_json::Value {
-        let Accesses { writer, readers, drives, cluster, objects, put_extra_s, get_extra_s } = self;
+        let Accesses { writer, readers, drives, cluster, objects, put_extra_s, get_extra_s, .. } = self;
         json!({
             "job": "robustore accesses", "writer": writer, "readers": readers,
             "cluster": System::describe_cluster(cluster, drives), "objects": format!("{objects:?}"),
-            "put_extra_s": put_extra_s, "get_extra_s": get_extra_s,
+            "put_extra_s": put_extra_s, "get_extra_s": get_extra_s, "planned": self.planned,
         })
     }
 
@@ -367,6 +401,10 @@ impl Job for Accesses {
         for (at, reader) in self.readers.iter().enumerate() {
             let gets: Vec<Transferred> = objects.iter().map(|object| object.gets[at]).collect();
             add(reader, false, figures(&gets, bytes, self.get_extra_s));
+        }
+        if let Some(planned) = self.planned {
+            let least: Vec<Transferred> = objects.iter().map(|object| self.least(object)).collect();
+            add(planned, false, figures(&least, bytes, self.get_extra_s));
         }
         Ok(Sample { values, simulated_ns: simulated.as_nanos() as u64, events, ..Sample::default() })
     }
@@ -401,7 +439,8 @@ fn key(scheme: &str, is_write: bool, figure: &str) -> String {
 
 /// A row for each scheme of each point: of writes, or of reads.
 pub(super) fn rows(runs: &Runs, are_writes: bool) -> Vec<Row> {
-    let schemes = [RAID0, RRAID, RRAID_S, RRAID_A, ROBUSTORE, PRECODED, PACED];
+    let of_copies = [RAID0, RRAID, RRAID_S, RRAID_A, PLANNED_COPIES];
+    let schemes = of_copies.into_iter().chain([ROBUSTORE, PRECODED, PACED, CLAIMED, PLANNED]);
     let mut rows = Vec::new();
     for scheme in schemes {
         for (labels, sample) in &runs.runs {

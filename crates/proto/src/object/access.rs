@@ -1,16 +1,18 @@
 //! Which fragments of a segment a reader asks for, at whom, and when.
 
 mod adaptive;
+mod claimed;
 mod paced;
 mod ranged;
 mod speculative;
 
 use adaptive::Adaptive;
+use claimed::Claimed;
 use paced::Paced;
 use ranged::Ranged;
 use speculative::Speculative;
 
-use base::BrickId;
+use base::{BrickId, Time};
 use core::fmt::Debug;
 use core::ops::Range;
 
@@ -23,6 +25,7 @@ pub enum AccessStrategy {
     Speculative,
     Paced { window: usize },
     Adaptive { window: usize },
+    Claimed { window: usize },
 }
 
 impl AccessStrategy {
@@ -32,6 +35,7 @@ impl AccessStrategy {
             AccessStrategy::Speculative => Box::new(Speculative),
             AccessStrategy::Paced { window } => Box::new(Paced::new(window)),
             AccessStrategy::Adaptive { window } => Box::new(Adaptive::new(blocks, window)),
+            AccessStrategy::Claimed { window } => Box::new(Claimed::new(blocks, window)),
         };
         match wanted {
             Some(wanted) => Box::new(Ranged::new(wanted, whole)),
@@ -44,11 +48,23 @@ impl AccessStrategy {
 /// is asked no more when they are.
 pub(super) trait Access: Debug {
     /// What to ask for at first.
-    fn begin(&mut self, places: &[Place]) -> Vec<Place>;
+    fn begin(&mut self, now: Time, places: &[Place]) -> Vec<Place>;
     /// What was asked for has come, or it will not come from there. What to ask for now.
-    fn ended(&mut self, place: Place, has_come: bool) -> Vec<Place>;
+    fn ended(&mut self, now: Time, place: Place, has_come: bool) -> Vec<Place>;
     /// What was asked for is late: it may come, and it may never come. What to ask for instead.
-    fn late(&mut self, _place: Place) -> Vec<Place> {
+    fn late(&mut self, _now: Time, _place: Place) -> Vec<Place> {
+        Vec::new()
+    }
+    /// When it is to be woken, if nothing ends before.
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+    /// The deadline has come: what to ask for now.
+    fn wake(&mut self, _now: Time) -> Vec<Place> {
+        Vec::new()
+    }
+    /// What was asked for and is to be called off, since the last call. It may be asked for again.
+    fn unwanted(&mut self) -> Vec<Place> {
         Vec::new()
     }
 }

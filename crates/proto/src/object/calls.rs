@@ -194,7 +194,24 @@ impl Calls {
 
     /// Nobody wants the answers of a transfer any more.
     pub(super) fn call_off(&mut self, now: Time, transfer: TransferId) {
-        let over: Vec<(u64, Open)> = self.open.extract_if(.., |_, open| open.transfer == transfer).collect();
+        let over = self.open.extract_if(.., |_, open| open.transfer == transfer).collect();
+        self.forget(now, over);
+    }
+
+    /// Nobody wants these answers of a transfer any more: how many there were to come.
+    pub(super) fn call_off_some(&mut self, now: Time, transfer: TransferId, places: &[Place]) -> usize {
+        if places.is_empty() {
+            return 0;
+        }
+        let is_one = |open: &Open| places.contains(&(open.call.fragment.index, open.call.brick));
+        let over = self.open.extract_if(.., |_, open| open.transfer == transfer && is_one(open));
+        let over: Vec<(u64, Open)> = over.collect();
+        let count = over.len();
+        self.forget(now, over);
+        count
+    }
+
+    fn forget(&mut self, now: Time, over: Vec<(u64, Open)>) {
         let bricks: BTreeSet<BrickId> = over.iter().map(|(_, open)| open.call.brick).collect();
         for (operation, open) in over {
             self.leave(operation, &open);

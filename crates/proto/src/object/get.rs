@@ -4,7 +4,7 @@ use super::access::{Access, AccessStrategy, Place};
 use super::calls::{Call, Wish};
 use super::coding::{Coder, Coding, Decoding, Tally};
 use super::{Context, Transfer, TransferEffect};
-use base::{BLOCK, ObjectVersion, Payload};
+use base::{BLOCK, ObjectVersion, Payload, Time};
 use code::Computation;
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ impl Getting {
         }
         let symbols = get.places.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
         let mut access = get.strategy.access(get.coding.blocks(), get.wanted.clone());
-        let first = access.begin(&get.places);
+        let first = access.begin(cx.now, &get.places);
         let coder = get.coding.coder(symbols);
         let tally = Tally::new(&coder);
         let (came, missing) = (BTreeMap::new(), Vec::new());
@@ -84,7 +84,10 @@ impl Getting {
         getting.go_on(cx, first)
     }
 
+    /// Asks for these, and calls off what is not wanted any more.
     fn ask(&mut self, cx: &mut Context<'_>, places: Vec<Place>) {
+        let unwanted = self.access.unwanted();
+        self.open -= cx.calls.call_off_some(cx.now, cx.transfer, &unwanted);
         let Get { version, segment, symbol_blocks: blocks, service, .. } = self.get;
         self.open += places.len();
         for (index, brick) in places {
@@ -95,8 +98,19 @@ impl Getting {
 
     /// A fragment was asked for again.
     pub(super) fn on_late(&mut self, cx: &mut Context<'_>, place: Place) {
-        let instead = self.access.late(place);
+        let instead = self.access.late(cx.now, place);
         self.ask(cx, instead);
+    }
+
+    /// When it goes on although nothing comes.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let is_being_made = !self.missing.is_empty();
+        self.access.deadline().filter(|_| !is_being_made)
+    }
+
+    pub(super) fn wake(&mut self, cx: &mut Context<'_>) {
+        let places = self.access.wake(cx.now);
+        self.ask(cx, places);
     }
 
     /// Goes on, unless there is nothing more to ask for.
@@ -142,7 +156,7 @@ impl Getting {
                 }
             }
         }
-        let next = self.access.ended(place, has_come);
+        let next = self.access.ended(cx.now, place, has_come);
         self.go_on(cx, next).map(Transfer::Get)
     }
 

@@ -94,6 +94,16 @@ enum Transfer {
     Remake(Remaking),
 }
 
+impl Transfer {
+    /// When it goes on although no brick answers.
+    fn deadline(&self) -> Option<Time> {
+        match self {
+            Transfer::Put(_) | Transfer::Check(_) | Transfer::Remake(_) => None,
+            Transfer::Get(get) => get.deadline(),
+        }
+    }
+}
+
 /// What a step of a transfer may do beside its own fields.
 pub(crate) struct Context<'a> {
     now: Time,
@@ -215,7 +225,9 @@ impl Transfers {
     }
 
     pub fn deadline(&self) -> Option<Time> {
-        self.under_way.values().map(|(_, patient)| *patient).chain(self.calls.deadline()).min()
+        let of_gets = self.under_way.values().filter_map(|(transfer, _)| transfer.deadline());
+        let patience = self.under_way.values().map(|(_, patient)| *patient);
+        patience.chain(of_gets).chain(self.calls.deadline()).min()
     }
 
     /// Asks again what was lost, and ends what nobody does anything for.
@@ -237,6 +249,14 @@ impl Transfers {
                     &mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx },
                     place,
                 );
+            }
+        }
+        for (transfer, (state, _)) in &mut self.under_way {
+            if state.deadline().is_some_and(|deadline| deadline <= now)
+                && let Transfer::Get(get) = state
+            {
+                let transfer = *transfer;
+                get.wake(&mut Context { now, transfer, rules: self.rules, calls: &mut self.calls, fx });
             }
         }
         self.send(fx);

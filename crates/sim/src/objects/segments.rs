@@ -107,8 +107,9 @@ impl Segments {
     fn draw_get(&mut self, stored: usize) -> Get {
         let Stored { put, places, .. } = &self.stored[stored];
         let window = self.draw.between(1, 4) as usize;
-        let strategy = match (self.draw.below(3), put.coding) {
+        let strategy = match (self.draw.below(4), put.coding) {
             (0, _) => AccessStrategy::Speculative,
+            (3, _) => AccessStrategy::Claimed { window },
             (1, Coding::Copies { .. }) => AccessStrategy::Adaptive { window },
             _ => AccessStrategy::Paced { window },
         };

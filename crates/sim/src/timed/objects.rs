@@ -105,6 +105,8 @@ pub struct Transferred {
 /// What was measured of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ObjectMeasured {
+    /// Where it was stored.
+    pub places: Vec<Place>,
     pub put: Transferred,
     /// In the order of the strategies.
     pub gets: Vec<Transferred>,
@@ -243,7 +245,7 @@ impl Client<'_> {
             }
         }
         self.drop_version(put.version);
-        Ok(ObjectMeasured { put: measured, gets })
+        Ok(ObjectMeasured { places, put: measured, gets })
     }
 
     fn put(&mut self, tag: u64, put: Put) -> Result<(Transferred, Vec<Place>), TimedError> {

@@ -72,7 +72,7 @@ const EVEN: ObjectLayout = ObjectLayout::Even(Mapping::Rotated);
 fn stripes_wait_for_the_slowest_disk_and_send_each_block_once() {
     let objects = plan(ObjectCode::Copies, 1, EVEN, vec![AccessStrategy::Speculative]);
     for (slow, block_ms) in [(0, FAST_MS), (1, SLOW_MS)] {
-        let ObjectMeasured { put, gets } = run(&cluster(slow, 1), &objects);
+        let ObjectMeasured { put, gets, .. } = run(&cluster(slow, 1), &objects);
         let expected = u128::from(BLOCKS / BRICKS * block_ms) + 2;
         assert_eq!((ms(put), ms(gets[0])), (expected, expected));
         assert_eq!((beyond(put), beyond(gets[0])), (0, 0));
@@ -83,7 +83,7 @@ fn stripes_wait_for_the_slowest_disk_and_send_each_block_once() {
 fn coded_objects_take_what_all_disks_give_together() {
     let lt = ObjectCode::Lt(LtDecoder::Peeling);
     let objects = plan(lt, 4, ObjectLayout::ByPace, vec![AccessStrategy::Speculative]);
-    let ObjectMeasured { put, gets } = run(&cluster(1, 1), &objects);
+    let ObjectMeasured { put, gets, .. } = run(&cluster(1, 1), &objects);
     let a_second = f64::from(BRICKS - 1) / f64::from(FAST_MS) + 1.0 / f64::from(SLOW_MS);
     let best_ms = f64::from(BLOCKS * 4) / a_second;
     assert!((ms(put) as f64 / best_ms - 1.0).abs() < 0.05, "{} ms, {best_ms} at best", ms(put));
@@ -106,11 +106,25 @@ fn copies_are_sent_in_vain_where_all_are_asked_for() {
     let strategies = vec![AccessStrategy::Speculative, AccessStrategy::Adaptive { window: 2 }];
     for layout in [EVEN, ObjectLayout::Even(Mapping::Drawn)] {
         let objects = plan(ObjectCode::Copies, 4, layout, strategies.clone());
-        let ObjectMeasured { put, gets } = run(&cluster(2, 1), &objects);
+        let ObjectMeasured { put, gets, .. } = run(&cluster(2, 1), &objects);
         assert_eq!((ms(put), beyond(put)), (u128::from(BLOCKS / BRICKS * 4 * SLOW_MS) + 2, 3 * 64));
         assert!(gets[1].took < gets[0].took * 2 && beyond(gets[1]) < beyond(gets[0]), "{gets:?}");
         // In the end each brick gives copies of what is outstanding at others.
         assert!(beyond(gets[1]) <= i64::from(2 * 2 * BRICKS), "{gets:?}");
+    }
+}
+
+/// Disks that are equally fast, and disks that are not, near and far: what is claimed is hardly more than the object, and takes no longer.
+#[test]
+fn claimed_reads_send_hardly_more_than_the_object() {
+    let window = 2;
+    let strategies = vec![AccessStrategy::Speculative, AccessStrategy::Claimed { window }];
+    for (slow, one_way_ms) in [(0, 1), (2, 1), (2, 10)] {
+        let objects = plan(ObjectCode::Precoded, 3, EVEN, strategies.clone());
+        let ObjectMeasured { gets, .. } = run(&cluster(slow, one_way_ms), &objects);
+        let [speculative, claimed] = gets[..] else { panic!("two gets") };
+        assert!((0..=4).contains(&beyond(claimed)), "{slow} slow, {one_way_ms} ms: {gets:?}");
+        assert!(ms(claimed) <= ms(speculative) + u128::from(2 * FAST_MS), "{gets:?}");
     }
 }
 

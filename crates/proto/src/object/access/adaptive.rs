@@ -1,7 +1,7 @@
 //! Copies of what is missing.
 
 use super::{Access, Place};
-use base::BrickId;
+use base::{BrickId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Asks for one copy of each block, and whoever has nothing left to do for what is still missing: the *adaptive* access of the RobuSTore
@@ -82,7 +82,7 @@ impl Adaptive {
 }
 
 impl Access for Adaptive {
-    fn begin(&mut self, places: &[Place]) -> Vec<Place> {
+    fn begin(&mut self, _: Time, places: &[Place]) -> Vec<Place> {
         for place in places {
             self.missing.entry(place.0 % self.blocks).or_default().insert(*place);
             self.left.entry(place.1).or_default();
@@ -94,7 +94,7 @@ impl Access for Adaptive {
         bricks.into_iter().flat_map(|brick| self.fill(brick, false)).collect()
     }
 
-    fn ended(&mut self, (index, brick): Place, has_come: bool) -> Vec<Place> {
+    fn ended(&mut self, _: Time, (index, brick): Place, has_come: bool) -> Vec<Place> {
         let block = index % self.blocks;
         self.open.entry(brick).or_default().remove(&block);
         if has_come {
@@ -104,7 +104,7 @@ impl Access for Adaptive {
         self.instead(block)
     }
 
-    fn late(&mut self, (index, _): Place) -> Vec<Place> {
+    fn late(&mut self, _: Time, (index, _): Place) -> Vec<Place> {
         self.instead(index % self.blocks)
     }
 }
@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn who_is_done_takes_over_what_is_missing() {
         let mut adaptive = Adaptive::new(4, 1);
-        let first = adaptive.begin(&places());
+        let first = adaptive.begin(Time(0), &places());
         assert_eq!(first.len(), 2, "one of each brick");
         // B gives all that it was meant for, and then what A was.
         let mut given = BTreeSet::new();
         let mut next = first.into_iter().find(|(_, brick)| *brick == B);
         while let Some(place) = next {
             assert!(given.insert(place.0 % 4), "no block twice from one brick");
-            next = adaptive.ended(place, true).first().copied();
+            next = adaptive.ended(Time(0), place, true).first().copied();
         }
         assert_eq!(given.len(), 4);
     }
@@ -139,11 +139,11 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_asked_of_another() {
         let mut adaptive = Adaptive::new(1, 1);
-        let first = adaptive.begin(&[(0, A), (1, B)]);
+        let first = adaptive.begin(Time(0), &[(0, A), (1, B)]);
         assert_eq!(first.len(), 1);
-        let second = adaptive.ended(first[0], false);
+        let second = adaptive.ended(Time(0), first[0], false);
         assert!(second.len() == 1 && second[0].1 != first[0].1, "{second:?}");
-        assert_eq!(adaptive.ended(second[0], false), []);
+        assert_eq!(adaptive.ended(Time(0), second[0], false), []);
     }
 
     /// Found by the torture with objects (seed 163): a block was given up whose first copy could not be read.
@@ -151,12 +151,12 @@ mod tests {
     fn each_copy_is_asked_for_before_a_block_is_given_up() {
         for lost in [A, B] {
             let mut adaptive = Adaptive::new(4, 2);
-            let mut open = adaptive.begin(&places());
+            let mut open = adaptive.begin(Time(0), &places());
             let mut came = BTreeSet::new();
             while let Some(place) = open.pop() {
                 let has_come = place.1 != lost;
                 came.extend(has_come.then_some(place.0 % 4));
-                open.extend(adaptive.ended(place, has_come));
+                open.extend(adaptive.ended(Time(0), place, has_come));
             }
             assert_eq!(came.len(), 4, "without {lost}");
         }

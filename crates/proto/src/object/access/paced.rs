@@ -1,7 +1,7 @@
 //! A few at a time.
 
 use super::{Access, Place};
-use base::BrickId;
+use base::{BrickId, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Asks each brick for a few fragments at a time, the lowest numbers first: a fast brick is asked for more, and what is read in vain is what
@@ -20,7 +20,7 @@ impl Paced {
 }
 
 impl Access for Paced {
-    fn begin(&mut self, places: &[Place]) -> Vec<Place> {
+    fn begin(&mut self, _: Time, places: &[Place]) -> Vec<Place> {
         let mut places = places.to_vec();
         places.sort_unstable();
         places.iter().for_each(|(index, brick)| self.left.entry(*brick).or_default().push_back(*index));
@@ -31,7 +31,7 @@ impl Access for Paced {
         self.left.iter_mut().flat_map(first).collect()
     }
 
-    fn ended(&mut self, (_, brick): Place, _: bool) -> Vec<Place> {
+    fn ended(&mut self, _: Time, (_, brick): Place, _: bool) -> Vec<Place> {
         let next = self.left.get_mut(&brick).and_then(VecDeque::pop_front);
         next.map(|index| (index, brick)).into_iter().collect()
     }
@@ -46,9 +46,9 @@ mod tests {
         let [a, b] = [BrickId(1), BrickId(2)];
         let mut paced = Paced::new(2);
         let places = [(0, a), (1, b), (2, a), (3, b), (4, a)];
-        assert_eq!(paced.begin(&places), [(0, a), (2, a), (1, b), (3, b)]);
-        assert_eq!(paced.ended((0, a), true), [(4, a)]);
-        assert_eq!(paced.ended((2, a), true), []);
-        assert_eq!(paced.ended((1, b), false), []);
+        assert_eq!(paced.begin(Time(0), &places), [(0, a), (2, a), (1, b), (3, b)]);
+        assert_eq!(paced.ended(Time(0), (0, a), true), [(4, a)]);
+        assert_eq!(paced.ended(Time(0), (2, a), true), []);
+        assert_eq!(paced.ended(Time(0), (1, b), false), []);
     }
 }

@@ -1,6 +1,7 @@
 //! A part of a segment: the fragments that it is, and all others where one of these does not come.
 
 use super::{Access, Place};
+use base::Time;
 use core::ops::Range;
 use std::collections::BTreeSet;
 
@@ -18,13 +19,13 @@ impl Ranged {
         Ranged { wanted, whole, rest: None }
     }
 
-    fn read_all(&mut self) -> Vec<Place> {
-        self.rest.take().map_or_else(Vec::new, |rest| self.whole.begin(&rest))
+    fn read_all(&mut self, now: Time) -> Vec<Place> {
+        self.rest.take().map_or_else(Vec::new, |rest| self.whole.begin(now, &rest))
     }
 }
 
 impl Access for Ranged {
-    fn begin(&mut self, places: &[Place]) -> Vec<Place> {
+    fn begin(&mut self, now: Time, places: &[Place]) -> Vec<Place> {
         let mut asked = BTreeSet::new();
         let is_first = |(symbol, _): &&Place| self.wanted.contains(symbol) && asked.insert(*symbol);
         let first: Vec<Place> = places.iter().filter(is_first).copied().collect();
@@ -33,22 +34,34 @@ impl Access for Ranged {
             return first;
         }
         self.rest = Some(places.to_vec());
-        self.read_all()
+        self.read_all(now)
     }
 
-    fn ended(&mut self, place: Place, has_come: bool) -> Vec<Place> {
+    fn ended(&mut self, now: Time, place: Place, has_come: bool) -> Vec<Place> {
         match (&self.rest, has_come) {
             (Some(_), true) => Vec::new(),
-            (Some(_), false) => self.read_all(),
-            (None, _) => self.whole.ended(place, has_come),
+            (Some(_), false) => self.read_all(now),
+            (None, _) => self.whole.ended(now, place, has_come),
         }
     }
 
-    fn late(&mut self, place: Place) -> Vec<Place> {
+    fn late(&mut self, now: Time, place: Place) -> Vec<Place> {
         match self.rest {
-            Some(_) => self.read_all(),
-            None => self.whole.late(place),
+            Some(_) => self.read_all(now),
+            None => self.whole.late(now, place),
         }
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.whole.deadline()
+    }
+
+    fn wake(&mut self, now: Time) -> Vec<Place> {
+        self.whole.wake(now)
+    }
+
+    fn unwanted(&mut self) -> Vec<Place> {
+        self.whole.unwanted()
     }
 }
 
@@ -60,7 +73,7 @@ mod tests {
 
     fn ranged(places: &[Place]) -> (Ranged, Vec<Place>) {
         let mut ranged = Ranged::new(1..3, Box::new(Speculative));
-        let first = ranged.begin(places);
+        let first = ranged.begin(Time(0), places);
         (ranged, first)
     }
 
@@ -70,12 +83,12 @@ mod tests {
         let places: Vec<Place> = (0..5).map(at).collect();
         let (mut one, first) = ranged(&places);
         assert_eq!(first, [at(1), at(2)]);
-        assert_eq!(one.ended(at(1), true), []);
-        assert_eq!(one.ended(at(2), false), [at(0), at(3), at(4)]);
-        assert_eq!(one.ended(at(0), true), []);
+        assert_eq!(one.ended(Time(0), at(1), true), []);
+        assert_eq!(one.ended(Time(0), at(2), false), [at(0), at(3), at(4)]);
+        assert_eq!(one.ended(Time(0), at(0), true), []);
         let (mut other, _) = ranged(&places);
-        assert_eq!(other.late(at(1)), [at(0), at(3), at(4)]);
-        assert_eq!(other.late(at(2)), [], "all are asked for");
+        assert_eq!(other.late(Time(0), at(1)), [at(0), at(3), at(4)]);
+        assert_eq!(other.late(Time(0), at(2)), [], "all are asked for");
         let (_, first) = ranged(&places[2..]);
         assert_eq!(first, places[2..], "a block of the part is not stored as it is");
     }
