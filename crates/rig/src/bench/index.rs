@@ -1,9 +1,10 @@
 //! `cargo xtask bench index`: how fast names of objects are put, how fast they are listed, and what the directory holds in memory for them.
 //!
-//! The objects are empty: what is measured is the index, and not the bricks. An object of one fragment has some forty bytes more in the index.
+//! The objects are empty unless you say otherwise: what is measured is the index, and not the bricks.
 
 use crate::place;
 use anyhow::{Context, Result, bail};
+use base::Payload;
 use clap::Args;
 use host::{ObjectUser, Shutdown, Waker, run_objects};
 use job::process;
@@ -23,6 +24,9 @@ pub(crate) struct Options {
     /// How many objects
     #[arg(long, default_value_t = 1_000_000)]
     objects: u64,
+    /// The size of each object in bytes, up to 64 KiB; a disk gives 64 KiB to each copy
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65536))]
+    bytes: u32,
     /// A binary to use instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -36,11 +40,18 @@ const LISTS: usize = 20;
 
 /// Measures and prints.
 pub(crate) fn verb(options: &Options) -> Result<()> {
-    let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &Spec::default())?;
+    let cluster = Cluster::start(&place::binary(options.binary.as_deref())?, &spec(options))?;
     let admin = cluster.admin_options()?;
     let shutdown = Shutdown::on_signals().context("cannot watch for signals")?;
     let begun = Instant::now();
-    let mut putter = Putter { next: 0, ended: 0, count: options.objects, failed: None, told: Instant::now() };
+    let mut putter = Putter {
+        next: 0,
+        ended: 0,
+        count: options.objects,
+        content: vec![7; options.bytes as usize].into(),
+        failed: None,
+        told: Instant::now(),
+    };
     run_objects(&admin.node, &admin.directory, &shutdown, &mut putter)?;
     if let Some(error) = putter.failed {
         bail!("a put failed: {error}");
@@ -58,7 +69,7 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
         println!(
             "{}",
             json!({
-                "objects": options.objects, "seconds": seconds, "puts_per_second": rate,
+                "objects": options.objects, "object_bytes": options.bytes, "seconds": seconds, "puts_per_second": rate,
                 "first_names": lister.names, "list_median_ms": median_ms, "list_worst_ms": worst_ms,
                 "directory_resident_bytes": resident, "directory_peak_bytes": peak,
             })
@@ -74,10 +85,22 @@ pub(crate) fn verb(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Bricks with room for all copies: each takes a slot and a page of metadata, of which a disk has fewer than slots.
+fn spec(options: &Options) -> Spec {
+    const SLOT: u64 = 64 << 10;
+    let usual = Spec::default();
+    if options.bytes == 0 {
+        return usual;
+    }
+    let slots = 2 * options.objects / usual.bricks as u64;
+    Spec { disk_bytes: usual.disk_bytes + slots * SLOT * 3, ..usual }
+}
+
 struct Putter {
     next: u64,
     ended: u64,
     count: u64,
+    content: Payload,
     failed: Option<ObjectError>,
     told: Instant,
 }
@@ -110,7 +133,7 @@ impl ObjectUser for Putter {
     fn told(&mut self, tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
         match news {
             ObjectNews::WantsContent => {
-                return vec![(tag, ObjectWish::Content { content: Vec::new().into(), is_last: true })];
+                return vec![(tag, ObjectWish::Content { content: self.content.clone(), is_last: true })];
             }
             ObjectNews::Put(Ok(_)) => self.ended += 1,
             ObjectNews::Put(Err(error)) => self.failed = Some(error),
