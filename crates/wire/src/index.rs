@@ -51,7 +51,7 @@ pub enum IndexRequest {
     Abandon { version: ObjectVersion },
     /// Which of these will never be visible or read again? At most [`crate::object::VERSIONS_MAX`].
     Gone { versions: Vec<ObjectVersion> },
-    /// Where is this version, if it was ever visible and is not gone?
+    /// Where is this version, if it was ever visible and is not gone? `NotAsExpected` as long as it is being put.
     Manifest { version: ObjectVersion },
     /// The version is kept elsewhere from now on. `was` is the checksum of the manifest that this one replaces.
     Amend { version: ObjectVersion, was: u32, manifest: Vec<u8> },

@@ -83,6 +83,8 @@ pub struct BrickPlace {
     pub free_bytes: u64,
     /// Whether the directory hears it.
     pub is_heard: bool,
+    /// Whether it is to be emptied.
+    pub is_evicted: bool,
     /// Whether what it has is to be made again elsewhere: it is to be emptied, or has been away for long.
     pub is_lost: bool,
     /// Another number when it comes with other disks.
@@ -93,7 +95,7 @@ pub struct BrickPlace {
 pub const VERSIONS_MAX: usize = 256;
 
 wire_struct!(FragmentId { version, segment, index });
-wire_struct!(BrickPlace { brick, address, takes_more, free_bytes; since 14: is_heard, is_lost, disks });
+wire_struct!(BrickPlace { brick, address, takes_more, free_bytes; since 14: is_heard, is_evicted, is_lost, disks });
 wire_enum!(FragmentOutcome { 0 => Done, 1 => Missing, 2 => Unreadable, 3 => NoSpace, 4 => Busy, 5 => Failed });
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl Brick {
         if *looks_at_bricks && let Some(fingerprint) = objects.fingerprint_of_bricks(now, told) {
             *looks_at_bricks = false;
             self.maintenance.on_bricks(fingerprint);
+            return true;
         }
         if told.is_empty() {
             return false;

@@ -36,8 +36,13 @@ impl Objects {
             request,
             IndexRequest::Gone { .. } | IndexRequest::Manifest { .. } | IndexRequest::Amend { .. }
         );
-        if let (NodeId::Brick(_), false) = (from, is_of_versions) {
-            let result = Box::new(Err(IndexError::Invalid("a brick puts no objects".to_owned())));
+        let why = match (from, &request) {
+            (NodeId::Brick(_), _) if !is_of_versions => Some("a brick puts no objects"),
+            (NodeId::Gateway(_), IndexRequest::Amend { .. }) => Some("only bricks move fragments"),
+            _ => None,
+        };
+        if let Some(why) = why {
+            let result = Box::new(Err(IndexError::Invalid(why.to_owned())));
             return send(fx, from, Message::IndexDone { operation, result });
         }
         self.index.on_request(now, from, operation, request, &mut self.fx);
@@ -102,6 +107,7 @@ impl Desk {
             address: record.address.clone(),
             takes_more: has_room && is_heard && self.cluster.takes_groups(brick),
             is_heard,
+            is_evicted: record.evicted,
             free_bytes: space.capacity_bytes.saturating_sub(space.used_bytes),
             is_lost: self.members.is_given_up(&self.cluster, now, brick),
             disks: record.disks.iter().fold(0, |all: u64, disk| all.rotate_left(7) ^ disk),

@@ -77,6 +77,11 @@ impl Held {
         matches!(self.states.get(&version), Some(State::Past { .. }))
     }
 
+    /// Whether it may become visible yet.
+    pub(super) fn is_to_come(&self, version: ObjectVersion) -> bool {
+        matches!(self.states.get(&version), Some(State::Open { .. } | State::Committing))
+    }
+
     /// Whether it is being forgotten.
     pub(super) fn is_ending(&self, version: ObjectVersion) -> bool {
         matches!(self.states.get(&version), Some(State::Ending))

@@ -201,6 +201,10 @@ impl Shard {
                 }
             }
             Ask::Look { name } => self.look(ticket, name, 1),
+            // Where it will be is not known yet.
+            Ask::Manifest { version } if self.held.is_to_come(version) => {
+                self.tell(ticket, Err(IndexError::NotAsExpected));
+            }
             Ask::Manifest { version } => {
                 let page = keys::only(keys::manifest(version));
                 self.read(vec![page], Reading::Whereabouts { ticket });

@@ -218,6 +218,7 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     let version = bench.open("k");
     let (first, second) = (version.0.to_le_bytes().to_vec(), [&version.0.to_le_bytes()[..], b"2"].concat());
     assert_eq!(bench.amend(version, &first, &second), Err(IndexError::NoObject), "nobody has seen it yet");
+    assert_eq!(bench.call(IndexRequest::Manifest { version }), Err(IndexError::NotAsExpected));
     bench.commit("k", version, Condition::Always).unwrap();
     assert_eq!(
         bench.call(IndexRequest::Manifest { version }),

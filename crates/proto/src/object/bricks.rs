@@ -44,6 +44,11 @@ impl Bricks {
         self.place(brick).is_none_or(|place| place.is_lost)
     }
 
+    /// Whether this one is to be emptied.
+    pub(super) fn is_evicted(&self, brick: BrickId) -> bool {
+        self.place(brick).is_some_and(|place| place.is_evicted)
+    }
+
     /// Whether the directory hears it.
     pub(super) fn is_heard(&self, brick: BrickId) -> bool {
         self.place(brick).is_some_and(|place| place.is_heard)

@@ -10,7 +10,7 @@ use super::objects::{ObjectError, ObjectNews, Step};
 use super::questions::Answer;
 use base::{Checksum, Payload, Time};
 use core::ops::Range;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
 
 /// Segments that are read ahead of whoever takes them.
@@ -53,6 +53,10 @@ struct Reading {
     /// What is still to be asked for: segments, and what is wanted of each.
     to_come: VecDeque<(u32, SegmentRecord, Range<usize>)>,
     under_way: BTreeMap<TransferId, Part>,
+    /// Could not be read from where they were: the index is asked whether they are elsewhere by now.
+    failed: Vec<(Part, GetError)>,
+    /// Segments that were so asked for.
+    looked_again: BTreeSet<u32>,
     /// Has come before those before it, or before it is wanted.
     ready: BTreeMap<u32, Payload>,
     /// The next segment to be handed over, and what follows the last one.
@@ -93,6 +97,17 @@ impl Downloading {
                 return self.end(step, Err(ObjectError::Gone));
             }
             (_, Answer::Gone(_)) => {}
+            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Manifest { manifest }))) => {
+                if let Err(error) = reading.look_again(&manifest) {
+                    return self.end(step, Err(error));
+                }
+            }
+            (Stage::Reading(reading), Answer::Told(Err(_)) | Answer::Silence)
+                if !reading.failed.is_empty() =>
+            {
+                let (part, error) = reading.failed.remove(0);
+                return self.end(step, Err(ObjectError::Get { segment: part.number, error }));
+            }
             (Stage::Reading(_), answer) => unreachable!("{answer:?} while it is read"),
             (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
         }
@@ -107,8 +122,8 @@ impl Downloading {
         result: Result<Vec<Payload>, GetError>,
     ) -> Option<Downloading> {
         let Stage::Reading(reading) = &mut self.stage else { return Some(self) };
-        let Part { number, first, range } =
-            reading.under_way.remove(&transfer).expect("a segment of this object");
+        let part = reading.under_way.remove(&transfer).expect("a segment of this object");
+        let Part { number, first, ref range } = part;
         match result {
             Ok(blocks) => {
                 let mut content = Payload::new();
@@ -122,6 +137,12 @@ impl Downloading {
                 step.call_off_questions();
                 step.ask(IndexRequest::Look { name: self.wanted.name.clone() });
                 (self.stage, self.has_begun_anew) = (Stage::Looking, true);
+                Some(self)
+            }
+            // Bricks may have moved its fragments.
+            Err(error) if reading.looked_again.insert(number) => {
+                reading.failed.push((part, error));
+                step.ask(IndexRequest::Manifest { version: reading.info.version });
                 Some(self)
             }
             Err(error) => self.end(step, Err(ObjectError::Get { segment: number, error })),
@@ -226,6 +247,29 @@ fn wanted_blocks(record: &SegmentRecord, bytes: &Range<usize>) -> Option<Range<u
 }
 
 impl Reading {
+    /// Where the version is by now: what could not be read is asked for again.
+    fn look_again(&mut self, manifest: &[u8]) -> Result<(), ObjectError> {
+        let damaged = |why: String| ObjectError::Manifest(why);
+        let manifest = Manifest::read(manifest).map_err(|why| damaged(why.to_string()))?;
+        let is_it = |number: &u32| (*number as usize) < manifest.segments.len();
+        let mut wanted = self
+            .to_come
+            .iter()
+            .map(|(number, ..)| number)
+            .chain(self.failed.iter().map(|(part, _)| &part.number));
+        if !wanted.all(is_it) {
+            return Err(damaged("it has lost segments".to_owned()));
+        }
+        let record = |number: u32| manifest.segments[number as usize].clone();
+        self.to_come.iter_mut().for_each(|(number, old, _)| *old = record(*number));
+        for (Part { number, first, range }, _) in core::mem::take(&mut self.failed).into_iter().rev() {
+            let record = record(number);
+            let skipped = first as usize * record.symbol_bytes();
+            self.to_come.push_front((number, record, range.start + skipped..range.end + skipped));
+        }
+        Ok(())
+    }
+
     fn new(
         (info, hold): (ObjectInfo, Hold),
         manifest: &[u8],
@@ -261,6 +305,8 @@ impl Reading {
             hold,
             to_come,
             under_way: BTreeMap::new(),
+            failed: Vec::new(),
+            looked_again: BTreeSet::new(),
             ready: BTreeMap::new(),
             next,
             end,

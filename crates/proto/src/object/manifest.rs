@@ -14,6 +14,9 @@ const BLOCKS: core::ops::RangeInclusive<usize> = 16..=64;
 /// What a disk gives to a fragment at a time.
 const SLOT_BYTES: usize = 64 << 10;
 
+/// No object survives the loss of more bricks: a manifest that says so is damaged.
+const LOSSES_MAX: u32 = 1000;
+
 /// Where an object is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Manifest {
@@ -86,6 +89,7 @@ impl Manifest {
     pub fn read(bytes: &[u8]) -> Result<Manifest, DecodeError> {
         let manifest = Manifest::from_bytes(bytes)?;
         let is_sound = manifest.segments.len() <= FragmentId::SEGMENTS as usize
+            && manifest.losses <= LOSSES_MAX
             && manifest.segments.iter().all(SegmentRecord::is_sound);
         if is_sound { Ok(manifest) } else { Err(DecodeError::OutOfRange { what: "segment of an object" }) }
     }
@@ -117,7 +121,9 @@ impl SegmentRecord {
     /// Whether there can be such a segment.
     fn is_sound(&self) -> bool {
         let room = u64::from(self.coding.blocks()) * u64::from(self.symbol_blocks) * BLOCK as u64;
+        let is_symbol = |(symbol, _): &Place| *symbol < FragmentId::INDEXES;
         self.coding.is_valid()
+            && self.places.iter().all(is_symbol)
             && (1..=FragmentId::BLOCKS_MAX).contains(&self.symbol_blocks)
             && (1..=SEGMENT_BYTES as u32).contains(&self.bytes)
             && u64::from(self.bytes) <= room

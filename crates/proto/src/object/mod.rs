@@ -52,7 +52,7 @@ use remake::Remaking;
 use std::collections::BTreeMap;
 use wire::{FragmentOutcome, Message, Packet};
 
-/// Names a transfer: a put or a get of one segment.
+/// Names a transfer: what is done with one segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TransferId(pub u64);
 

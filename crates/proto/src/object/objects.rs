@@ -570,9 +570,9 @@ fn found(answer: Answer) -> Result<(ObjectInfo, Manifest), ObjectError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Coding, SegmentRecord};
     use super::*;
-    use base::ObjectVersion;
-    use wire::{BrickPlace, Condition, FragmentOutcome, Service, Wait};
+    use wire::{BrickPlace, Condition, FragmentOutcome, Service, Wait, Wire};
 
     const TAG: u64 = 9;
     const V: ObjectVersion = ObjectVersion(7);
@@ -620,6 +620,7 @@ mod tests {
                 takes_more: true,
                 free_bytes: 1 << 40,
                 is_heard: true,
+                is_evicted: false,
                 is_lost: false,
                 disks: 0,
             };
@@ -741,5 +742,62 @@ mod tests {
             bench.pass(1);
         }
         assert_eq!(bench.news.last(), Some(&ObjectNews::Put(Err(ObjectError::InDoubt))));
+    }
+
+    /// Bricks answer a get: brick 1 has the first segment only, and brick 2 all.
+    fn serve(bench: &mut Bench) {
+        for (to, packet) in core::mem::take(&mut bench.sent) {
+            let (NodeId::Brick(brick), Message::GetFragment { operation, fragment, .. }) =
+                (to, &packet.message)
+            else {
+                bench.sent.push((to, packet));
+                continue;
+            };
+            let has_it = brick == BrickId(2) || fragment.segment == 0;
+            let outcome = if has_it { FragmentOutcome::Done } else { FragmentOutcome::Missing };
+            let message = Message::Fragment { operation: *operation, outcome, wait: Wait::default() };
+            let payload = if has_it { Payload::from(vec![1; 4096]) } else { Payload::new() };
+            let answer = Packet { message, payload };
+            bench.with(|objects, now, fx| objects.on_brick(now, brick, answer, fx));
+        }
+    }
+
+    #[test]
+    fn a_reader_follows_fragments_that_are_moved_meanwhile() {
+        let at = |brick: u32| {
+            let segment = |bytes| SegmentRecord {
+                bytes,
+                coding: Coding::Copies { blocks: 1 },
+                symbol_blocks: 1,
+                places: vec![(0, BrickId(brick))],
+            };
+            Manifest { segments: vec![segment(4096), segment(100)], losses: 0 }.to_bytes()
+        };
+        let checksum = base::checksum(&[1; 4196]);
+        let info = ObjectInfo { version: V, bytes: 4196, checksum, put_ms: 0 };
+        for (moved_to, result) in
+            [(2, Ok(())), (1, Err(GetError::TooFewFragments { came: 0, places: 1, blocks: 1 }))]
+        {
+            let index = |request: &IndexRequest| {
+                Some(match request {
+                    IndexRequest::Look { .. } => {
+                        IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000 }
+                    }
+                    IndexRequest::Manifest { version: V } => IndexReply::Manifest { manifest: at(moved_to) },
+                    other => panic!("{other:?}"),
+                })
+            };
+            let mut bench = Bench::new();
+            let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+            bench.wish(ObjectWish::Get(WantedObject { name, range: None, service: Service::default() }));
+            bench.wish(ObjectWish::More);
+            for _ in 0..4 {
+                bench.directory(&[1, 2], index);
+                serve(&mut bench);
+                bench.wish(ObjectWish::More);
+            }
+            let result = result.map_err(|error| ObjectError::Get { segment: 1, error });
+            assert_eq!(bench.news.last(), Some(&ObjectNews::Got(result)), "{:?}", bench.news);
+        }
     }
 }

@@ -335,7 +335,7 @@ impl World {
                     }
                 }
             }
-            (What::Look { .. }, ObjectNews::Looked(result)) => named.looked = result.ok(),
+            (What::Look { .. }, ObjectNews::Looked(result)) => named.looked = Some(result),
             (What::Get { name, range, info, got }, ObjectNews::Got(result)) => match (result, info) {
                 (Err(ObjectError::Index(IndexError::NoObject)), _) => {
                     named.record(name, Access::Read, 0, asked_ns, answered);

@@ -8,9 +8,9 @@ use crate::units::SECOND;
 use crate::world::World;
 use crate::world::event::Input;
 use proto::gateway::Segment;
-use proto::object::{AccessStrategy, Get, Manifest};
+use proto::object::{AccessStrategy, Get, Manifest, ObjectError};
 use std::collections::BTreeSet;
-use wire::{ObjectInfo, Service};
+use wire::{IndexError, ObjectInfo, Service};
 
 /// Bricks have made again what was lost within this time: they look whether a brick is lost every half minute, and again after a minute.
 const RESTORED_NS: u64 = 900 * SECOND;
@@ -48,7 +48,11 @@ impl World {
 
     /// What an object would not survive, if something.
     fn lacks(&mut self, name: usize, lost: u64) -> Option<String> {
-        let (info, manifest) = self.look_at_object(name)?;
+        let (info, manifest) = match self.look_at_object(name)? {
+            Ok(looked) => looked,
+            Err(ObjectError::Index(IndexError::NoObject)) => return None,
+            Err(error) => return Some(error.to_string()),
+        };
         let losses = self.named.as_ref().and_then(|named| named.losses_of(&info, lost)).unwrap_or(0);
         if losses == 0 {
             return None;
@@ -121,4 +125,4 @@ impl Named {
 }
 
 /// What is known of an object.
-pub(super) type Looked = Option<(ObjectInfo, Manifest)>;
+pub(super) type Looked = Option<Result<(ObjectInfo, Manifest), ObjectError>>;

@@ -66,7 +66,9 @@ pub(crate) enum Effect {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Walker {
     Garbage,
-    Restoration,
+    /// For what is lost.
+    Lost,
+    Scrub,
 }
 
 /// For whom a question is, and how many disks have still to answer.

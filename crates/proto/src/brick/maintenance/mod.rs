@@ -204,7 +204,7 @@ impl Maintenance {
                 leaving.on_stretches(cx.now(), result);
             }
             Found::Versions(Walker::Garbage, result) => garbage.on_stretches(cx.now(), result),
-            Found::Versions(Walker::Restoration, result) => restoration.on_stretches(result),
+            Found::Versions(of, result) => restoration.on_stretches(of, result),
             Found::Settled(durable) => leaving.on_settled(cx, durable),
             Found::CopiedUp(merge, span, result) => merging.on_copied_up(cx, merge, span, result),
             Found::Discarded(merge) => merging.on_discarded(merge),
@@ -284,6 +284,8 @@ impl Maintenance {
         self.cx.budget_mut().set_load(load);
         self.cx.members().wake();
         self.hear_members();
+        // Of the rate that they share it takes a segment at a time, and what catches up all that is left.
+        self.restoration.advance(&mut self.cx);
         self.walks.catch_ups().list(&mut self.cx);
         self.spans.begin_repairs(&mut self.cx, &mut self.walks);
         self.catch_up(families);
@@ -291,7 +293,6 @@ impl Maintenance {
         self.leaving.advance(&mut self.cx, groups, families);
         self.merging.advance(&mut self.cx, families);
         self.garbage.advance(&mut self.cx);
-        self.restoration.advance(&mut self.cx);
     }
 
     fn catch_up(&mut self, families: &Families) {
@@ -355,7 +356,7 @@ impl Maintenance {
             self.leaving.deadline(),
             self.merging.deadline(),
             self.garbage.deadline(),
-            self.restoration.deadline(budget.may_fetch_at()),
+            self.restoration.deadline(budget.may_fetch_at(), budget.may_check_at()),
         ]
         .into_iter()
         .flatten()
