@@ -1,7 +1,7 @@
 //! An object comes back: the version that is visible when it begins, segment by segment, as fast as somebody takes them.
 
 use super::TransferId;
-use super::access::AccessStrategy;
+use super::access::{AccessStrategy, Place};
 use super::coding::Coding;
 use super::get::{Get, GetError};
 use super::hold::Hold;
@@ -123,7 +123,7 @@ impl Downloading {
     ) -> Option<Downloading> {
         let Stage::Reading(reading) = &mut self.stage else { return Some(self) };
         let part = reading.under_way.remove(&transfer).expect("a segment of this object");
-        let Part { number, first, ref range } = part;
+        let Part { number, first, ref range, .. } = part;
         match result {
             Ok(blocks) => {
                 let mut content = Payload::new();
@@ -216,13 +216,13 @@ impl Downloading {
                 segment: number,
                 coding: record.coding,
                 symbol_blocks: record.symbol_blocks,
-                places: record.places,
+                places: record.places.clone(),
                 wanted: blocks.clone(),
                 strategy: AccessStrategy::Paced { window: WINDOW },
                 service: self.wanted.service,
             };
-            let transfer = step.get(get);
-            reading.under_way.insert(transfer, Part { number, first, range });
+            let (transfer, places) = (step.get(get), record.places);
+            reading.under_way.insert(transfer, Part { number, first, range, places });
         }
         Some(self)
     }
@@ -236,6 +236,8 @@ struct Part {
     first: u32,
     /// The bytes, from that block's beginning.
     range: Range<usize>,
+    /// Where it was read from.
+    places: Vec<Place>,
 }
 
 /// The blocks that these bytes are in; none where that is all of them, or they are not stored as they are.
@@ -261,8 +263,12 @@ impl Reading {
             return Err(damaged("it has lost segments".to_owned()));
         }
         let record = |number: u32| manifest.segments[number as usize].clone();
+        let is_where_it_was = |(part, _): &&(Part, GetError)| part.places == record(part.number).places;
+        if let Some((part, error)) = self.failed.iter().find(is_where_it_was) {
+            return Err(ObjectError::Get { segment: part.number, error: *error });
+        }
         self.to_come.iter_mut().for_each(|(number, old, _)| *old = record(*number));
-        for (Part { number, first, range }, _) in core::mem::take(&mut self.failed).into_iter().rev() {
+        for (Part { number, first, range, .. }, _) in core::mem::take(&mut self.failed).into_iter().rev() {
             let record = record(number);
             let skipped = first as usize * record.symbol_bytes();
             self.to_come.push_front((number, record, range.start + skipped..range.end + skipped));
