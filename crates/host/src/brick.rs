@@ -79,6 +79,7 @@ fn run_once(
         turns: Turns::default(),
         shares: Shares::default(),
         garbage_every: BrickConfig::GARBAGE_EVERY,
+        run: draw_id(),
     };
     let machine = BrickNode::open(config, stores);
     tracing::info!(brick = %options.id, engine = engine.name(), disks = options.disks.len(), "opening the disks");

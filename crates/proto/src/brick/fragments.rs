@@ -79,6 +79,24 @@ fn a_fragment_that_is_not_whole_is_not_served() {
 }
 
 #[test]
+fn a_fragment_that_is_checked_is_looked_up_or_read_and_not_sent() {
+    let mut bench = Bench::new(1, Vec::new());
+    let is_there = base::Stamp(1);
+    for (operation, reads) in [(1, false), (2, true)] {
+        let service = Service::default();
+        bench.ask(Message::CheckFragment { operation, fragment: FRAGMENT, blocks: 2, reads, service });
+        answer(&mut bench, |command| {
+            let Command::Read { token, span, content, .. } = command else { panic!("{command:?}") };
+            assert_eq!((span, content), (FRAGMENT.span(2), reads));
+            let content = if reads { Payload::zeros(2 * BLOCK) } else { Payload::new() };
+            let blocks = Blocks { stamps: vec![is_there; 2], content, unreadable: Vec::new() };
+            Reply::Read { token, result: Ok(blocks) }
+        });
+        assert_eq!(told(&mut bench), [(operation, FragmentOutcome::Done)]);
+    }
+}
+
+#[test]
 fn a_fragment_waits_for_its_turn_and_may_be_withdrawn() {
     let mut bench = Bench::new(1, Vec::new());
     let mut fx = Vec::new();

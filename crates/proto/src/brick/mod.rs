@@ -138,6 +138,8 @@ pub struct BrickConfig {
     pub shares: Shares,
     /// How long it waits before it looks for garbage of objects again.
     pub garbage_every: Duration,
+    /// Drawn by the driver, new for each run: an answer to what an earlier run asked is none to what this one asks.
+    pub run: u64,
 }
 
 impl BrickConfig {
@@ -190,7 +192,7 @@ impl Brick {
                 config.garbage_every,
                 now,
             ),
-            restores: Restores::default(),
+            restores: Restores::new(config.run),
             listings: BTreeMap::new(),
             listings_begun: 0,
             groups: Groups::recover(config.id, notes),

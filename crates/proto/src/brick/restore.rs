@@ -9,7 +9,7 @@ use wire::{Message, Packet};
 /// Computations of objects have this bit, those of the maintenance do not.
 pub(super) const COMPUTATION: u64 = 1 << 63;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Restores {
     objects: Objects,
     /// Whether the maintenance wants to know which bricks are lost.
@@ -18,6 +18,11 @@ pub(super) struct Restores {
 }
 
 impl Restores {
+    /// Of a run of the brick.
+    pub(super) fn new(run: u64) -> Restores {
+        Restores { objects: Objects::of_run(run), looks_at_bricks: false, fx: Vec::new() }
+    }
+
     pub(super) fn deadline(&self) -> Option<(Time, &'static str)> {
         self.objects.deadline().map(|due| (due, "an object is restored"))
     }
@@ -62,7 +67,7 @@ impl Brick {
         let Restores { objects, looks_at_bricks, fx: told } = &mut self.restores;
         if *looks_at_bricks && let Some(fingerprint) = objects.fingerprint_of_bricks(now, told) {
             *looks_at_bricks = false;
-            self.maintenance.on_bricks(fingerprint);
+            self.maintenance.on_bricks(now, fingerprint);
             return true;
         }
         if told.is_empty() {

@@ -39,6 +39,7 @@ impl Bench {
             turns: crate::seat::Turns::default(),
             shares: crate::fair::Shares::default(),
             garbage_every: BrickConfig::GARBAGE_EVERY,
+            run: 0,
         };
         let brick = Brick::new(config, recovered, NOW);
         Bench { brick, asked: Vec::new(), sent: Vec::new(), claims: Vec::new(), notes, stamp: Stamp::ZERO }

@@ -17,8 +17,6 @@ const CONTENT_AGAIN: Duration = Duration::from_secs(5);
 const BUSY: Duration = Duration::from_millis(50);
 /// So much content is on its way to or from a brick; the rest waits here, where it costs nothing to call it off.
 const BYTES_MAX: usize = 16 << 20;
-/// Questions about fragments have numbers from here on, so that no question about blocks of the same process has one of these.
-const FIRST: u64 = 1 << 63;
 
 /// A question to a brick.
 #[derive(Clone, Debug)]
@@ -87,20 +85,19 @@ struct Lane {
     held: VecDeque<u64>,
 }
 
-impl Default for Calls {
-    fn default() -> Calls {
+impl Calls {
+    /// Whose numbers come behind this one.
+    pub(super) fn from(first: u64) -> Calls {
         Calls {
             open: BTreeMap::new(),
             due: BTreeSet::new(),
             lanes: BTreeMap::new(),
-            last: FIRST,
+            last: first,
             outbox: Vec::new(),
             called_off: BTreeMap::new(),
         }
     }
-}
 
-impl Calls {
     /// Asks, for `transfer`.
     pub(super) fn ask(&mut self, now: Time, transfer: TransferId, call: Call) {
         self.last += 1;

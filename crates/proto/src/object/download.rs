@@ -102,13 +102,11 @@ impl Downloading {
                     return self.end(step, Err(error));
                 }
             }
-            (Stage::Reading(reading), Answer::Told(Err(_)) | Answer::Silence)
-                if !reading.failed.is_empty() =>
-            {
-                let (part, error) = reading.failed.remove(0);
-                return self.end(step, Err(ObjectError::Get { segment: part.number, error }));
+            (Stage::Reading(reading), Answer::Told(Err(_)) | Answer::Silence) => {
+                let (part, error) = reading.failed.first().expect("it was asked for what has failed");
+                let (segment, error) = (part.number, *error);
+                return self.end(step, Err(ObjectError::Get { segment, error }));
             }
-            (Stage::Reading(_), answer) => unreachable!("{answer:?} while it is read"),
             (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
         }
         self.go_on(step)
@@ -141,8 +139,11 @@ impl Downloading {
             }
             // Bricks may have moved its fragments.
             Err(error) if reading.looked_again.insert(number) => {
+                // One question is enough for all that have failed until it is answered.
+                if reading.failed.is_empty() {
+                    step.ask(IndexRequest::Manifest { version: reading.info.version });
+                }
                 reading.failed.push((part, error));
-                step.ask(IndexRequest::Manifest { version: reading.info.version });
                 Some(self)
             }
             Err(error) => self.end(step, Err(ObjectError::Get { segment: number, error })),

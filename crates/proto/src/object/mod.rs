@@ -121,11 +121,24 @@ impl Context<'_> {
 
 impl Default for Transfers {
     fn default() -> Transfers {
-        Transfers { rules: SOUND, calls: Calls::default(), under_way: BTreeMap::new(), last: 0 }
+        Transfers::of_run(0)
     }
 }
 
+/// The number before those of a run's questions: none of another part of the same process has one of these.
+fn first_of_run(run: u64) -> u64 {
+    const RUN_BITS: u32 = 31;
+    const NUMBER_BITS: u32 = 32;
+    1 << (RUN_BITS + NUMBER_BITS) | (run & ((1 << RUN_BITS) - 1)) << NUMBER_BITS
+}
+
 impl Transfers {
+    /// See [`Objects::of_run`].
+    fn of_run(run: u64) -> Transfers {
+        let calls = Calls::from(first_of_run(run));
+        Transfers { rules: SOUND, calls, under_way: BTreeMap::new(), last: 0 }
+    }
+
     /// Goes by other rules, in tests.
     #[cfg(feature = "planted")]
     pub fn set_rules(&mut self, rules: &'static dyn Rules) {

@@ -1,5 +1,6 @@
 //! What is asked of the index of objects, again and again until it answers.
 
+use super::first_of_run;
 use base::{NodeId, ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,6 @@ const AGAIN: Duration = Duration::from_millis(500);
 const BUSY: Duration = Duration::from_millis(100);
 /// So long somebody waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Questions have numbers from here on, so that no other one of the same process has one of these.
-const FIRST: u64 = 1 << 63;
 
 /// What became of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,11 +58,17 @@ pub(super) struct Questions {
 
 impl Default for Questions {
     fn default() -> Questions {
-        Questions { open: BTreeMap::new(), due: BTreeSet::new(), last: FIRST, outbox: Vec::new() }
+        Questions::of_run(0)
     }
 }
 
 impl Questions {
+    /// See [`Objects::of_run`](super::Objects::of_run).
+    pub(super) fn of_run(run: u64) -> Questions {
+        let last = first_of_run(run);
+        Questions { open: BTreeMap::new(), due: BTreeSet::new(), last, outbox: Vec::new() }
+    }
+
     pub(super) fn ask(&mut self, now: Time, tag: u64, request: IndexRequest) {
         self.last += 1;
         let question = Question { tag, request, again: now, until: now + PATIENCE, times: 0, trouble: None };
@@ -165,7 +170,7 @@ mod tests {
         let (mut questions, mut now) = (Questions::default(), Time(1));
         questions.ask(now, 5, request);
         for result in results {
-            if let Some((tag, answer)) = questions.on_done(now, FIRST + 1, result.clone()) {
+            if let Some((tag, answer)) = questions.on_done(now, first_of_run(0) + 1, result.clone()) {
                 assert_eq!(tag, 5);
                 return Some(answer);
             }
@@ -214,7 +219,7 @@ mod tests {
                 if let Some((_, answer)) = questions.wake(now).pop() {
                     return answer;
                 }
-                questions.on_done(now, FIRST + 1, Err(IndexError::Storage("full".to_owned())));
+                questions.on_done(now, first_of_run(0) + 1, Err(IndexError::Storage("full".to_owned())));
             }
         };
         assert_eq!(end(commit()), Answer::Silence);

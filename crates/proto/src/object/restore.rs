@@ -8,7 +8,7 @@ use super::TransferId;
 use super::access::{AccessStrategy, Place};
 use super::bricks::Bricks;
 use super::check::{Check, Checked};
-use super::coding::Coding;
+use super::coding::{Coding, enough};
 use super::get::{Get, GetError};
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
@@ -130,8 +130,7 @@ impl Restoring {
             }
             (_, Answer::Told(Err(error))) => self.end(step, Err(ObjectError::Index(error))),
             (_, Answer::Silence | Answer::Gone(_)) => self.end(step, Err(ObjectError::NoAnswer)),
-            // It answers a question of before a restart, which had the same number.
-            (_, Answer::Told(Ok(_))) => self.end(step, Err(ObjectError::NoAnswer)),
+            (stage, Answer::Told(Ok(reply))) => unreachable!("{reply:?} while {stage:?}"),
         }
     }
 
@@ -187,7 +186,9 @@ impl Restoring {
         let mut missing = checked.missing;
         let segment = &self.manifest.segments[self.at];
         if matches!(self.inspection, Inspection::Everywhere { .. }) {
-            missing.extend(segment.places.iter().filter(|(_, brick)| step.bricks.is_lost(*brick)));
+            let is_lost = |place: &&Place| step.bricks.is_lost(place.1) && !missing.contains(place);
+            let lost: Vec<Place> = segment.places.iter().filter(is_lost).copied().collect();
+            missing.extend(lost);
         }
         if missing.is_empty() && self.survives(segment) {
             self.at += 1;
@@ -201,9 +202,14 @@ impl Restoring {
 
     /// Whether a segment whose fragments are all there survives what it was put to survive.
     fn survives(&self, segment: &SegmentRecord) -> bool {
-        // That those that are left suffice was tried when they were made: here they are only counted.
-        self.inspection == Inspection::Own
-            || may_survive(segment.coding, &segment.places, self.manifest.losses)
+        if self.inspection == Inspection::Own {
+            return true;
+        }
+        let losses = self.manifest.losses;
+        // Of a code whose fragments are as good as each other many are nearly always enough, and that these are was tried when they were made.
+        let are_many = matches!(segment.coding, Coding::Precoded { blocks, .. }
+            if left_of(&segment.places, losses) >= enough(blocks) as usize);
+        are_many || segment.coder(&[]).survives(&segment.places, losses)
     }
 
     /// It may read what it wants to.
@@ -378,7 +384,8 @@ fn plan(
         if let Some(taker) = taker_of(symbol, &kept, None) {
             kept.push((symbol, taker));
             instead.insert((symbol, taker), None);
-            survives = may_survive(segment.coding, &kept, losses) && coder.survives(&kept, losses);
+            let may_survive = left_of(&kept, losses) >= segment.coding.blocks() as usize;
+            survives = may_survive && coder.survives(&kept, losses);
         }
     }
     if !survives {
@@ -391,14 +398,14 @@ fn plan(
 /// So many symbols are made beyond those that would do if they were shared evenly.
 const FURTHER_SLACK: u32 = 64;
 
-/// Whether what is left without the bricks that have most may be enough: as many symbols as a segment has blocks. Less is not.
-fn may_survive(coding: Coding, kept: &[Place], losses: u32) -> bool {
+/// How many are left when those bricks are lost that have most.
+fn left_of(kept: &[Place], losses: u32) -> usize {
     let mut counts: BTreeMap<BrickId, usize> = BTreeMap::new();
     kept.iter().for_each(|(_, brick)| *counts.entry(*brick).or_default() += 1);
     let mut counts: Vec<usize> = counts.into_values().collect();
     counts.sort_unstable();
     let left = counts.len().saturating_sub(losses as usize);
-    counts[..left].iter().sum::<usize>() >= coding.blocks() as usize
+    counts[..left].iter().sum()
 }
 
 #[cfg(test)]

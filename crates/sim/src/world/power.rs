@@ -201,6 +201,7 @@ impl World {
             shares: self.shape.shares.clone(),
             // Often, so that what is wrong with it shows within a run.
             garbage_every: Duration::from_secs(2),
+            run: u64::from(self.nodes[node].life()),
         };
         let mut fx = Vec::new();
         if self.nodes[node].has_shelves() {

@@ -261,8 +261,8 @@ impl Maintenance {
     }
 
     /// What the directory says of bricks has this fingerprint.
-    pub(super) fn on_bricks(&mut self, fingerprint: u64) {
-        self.restoration.on_bricks(fingerprint);
+    pub(super) fn on_bricks(&mut self, now: Time, fingerprint: u64) {
+        self.restoration.on_bricks(now, fingerprint);
     }
 
     /// What [`Effect::Restore`] asked for wants to read so much.
@@ -310,7 +310,7 @@ impl Maintenance {
         if walks.scrub().is_due(cx.now()) {
             spans.forget_scrub();
             walks.scrub().begin(cx);
-            restoration.scrub();
+            restoration.scrub(cx.now());
         }
         walks.advance_scrub(cx);
         while cx.is_checking_open() {

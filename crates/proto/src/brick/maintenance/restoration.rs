@@ -21,14 +21,24 @@ use wire::disk::StoreError;
 
 /// So many versions are looked at together.
 const VERSIONS_TOGETHER: usize = 8;
-/// One looks at first, and then so many of the holders of a version: it takes as many losses for nobody to know of it.
+/// Which holders of a version look at it: one at first, and then some more. If all four have lost all that they had, nobody knows that it is to be
+/// looked at.
 const FIRST: Range<usize> = 0..1;
 const OTHERS: Range<usize> = 1..4;
 const ALL: Range<usize> = 0..4;
 /// What was left undone is tried again after this time.
 const AGAIN: Duration = Duration::from_secs(60);
+/// A pass over all versions that left much undone is followed by a pause that is so many times as long.
+const PAUSES: u32 = 20;
 /// So many versions are remembered as left undone. If there are more, all are gone through again.
 const LACKING_MAX: usize = 4096;
+
+/// What is to be tried again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Left {
+    These(BTreeSet<ObjectVersion>),
+    All,
+}
 
 /// What a pass is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +53,7 @@ enum Purpose {
 
 #[derive(Debug)]
 struct Pass {
+    begun: Time,
     purpose: Purpose,
     /// None where only some are looked at.
     versions: Option<Versions>,
@@ -67,8 +78,7 @@ pub(super) struct Restoration {
     /// With these bricks all was gone through.
     done: Option<u64>,
     /// What was left undone then, and when it is tried again.
-    lacking: BTreeSet<ObjectVersion>,
-    again: Option<Time>,
+    again: Option<(Time, Left)>,
     lost: Option<Pass>,
     scrub: Option<Pass>,
     tags: u64,
@@ -81,7 +91,6 @@ impl Restoration {
             every,
             due: None,
             done: None,
-            lacking: BTreeSet::new(),
             again: None,
             lost: None,
             scrub: None,
@@ -101,9 +110,9 @@ impl Restoration {
     }
 
     /// A scrub has begun. One that is under way goes on.
-    pub(super) fn scrub(&mut self) {
+    pub(super) fn scrub(&mut self, now: Time) {
         if self.due.is_some() && self.scrub.is_none() {
-            self.scrub = Some(Pass::over_all(Purpose::Scrub, Walker::Scrub));
+            self.scrub = Some(Pass::over_all(now, Purpose::Scrub, Walker::Scrub));
         }
     }
 
@@ -114,8 +123,9 @@ impl Restoration {
         let checks =
             waits(&self.scrub).then_some((may_check_at, "the rate of scrubs allows more of an object"));
         let due = self.due.map(|due| (due, "lost fragments are looked for"));
-        let again = self.again.filter(|_| self.lost.is_none());
-        let again = again.map(|again| (again, "fragments that could not be made again are tried again"));
+        let again = self.again.as_ref().filter(|_| self.lost.is_none());
+        let again =
+            again.map(|(again, _)| (*again, "fragments that could not be made again are tried again"));
         [reads, checks, due, again].into_iter().flatten().min()
     }
 
@@ -125,10 +135,14 @@ impl Restoration {
             self.due = Some(now + self.every);
             cx.disks().tell(Effect::LookAtBricks);
         }
-        if self.lost.is_none() && self.again.is_some_and(|again| again <= now) {
-            self.again = None;
-            let purpose = Purpose::Lost { fingerprint: self.done.unwrap_or_default(), ranks: ALL };
-            self.lost = Some(Pass::over(purpose, core::mem::take(&mut self.lacking)));
+        if let (None, Some(fingerprint)) = (&self.lost, self.done)
+            && let Some((_, left)) = self.again.take_if(|(again, _)| *again <= now)
+        {
+            let purpose = Purpose::Lost { fingerprint, ranks: ALL };
+            self.lost = Some(match left {
+                Left::These(versions) => Pass::over(now, purpose, versions),
+                Left::All => Pass::over_all(now, purpose, Walker::Lost),
+            });
         }
         while let Some(pass) = &mut self.lost {
             pass.advance(cx, &mut self.tags);
@@ -145,20 +159,20 @@ impl Restoration {
     }
 
     /// The directory says which bricks there are, and which of them are lost.
-    pub(super) fn on_bricks(&mut self, fingerprint: u64) {
+    pub(super) fn on_bricks(&mut self, now: Time, fingerprint: u64) {
         if self.rules.restores() && self.lost.is_none() && self.done != Some(fingerprint) {
-            self.lost = Some(Pass::over_all(Purpose::Lost { fingerprint, ranks: FIRST }, Walker::Lost));
+            self.again = None;
+            let purpose = Purpose::Lost { fingerprint, ranks: FIRST };
+            self.lost = Some(Pass::over_all(now, purpose, Walker::Lost));
         }
     }
 
     /// A disk has these stretches.
     pub(super) fn on_stretches(&mut self, of: Walker, result: Result<Vec<Stretch>, StoreError>) {
         let pass = if of == Walker::Scrub { &mut self.scrub } else { &mut self.lost };
-        if let Some((pass, versions)) = pass.as_mut().and_then(|pass| {
-            let versions = pass.versions.as_mut()?.on_page(result);
-            Some((pass, versions))
-        }) {
-            pass.to_come.extend(versions);
+        let Some(pass) = pass else { return };
+        if let Some(versions) = &mut pass.versions {
+            pass.to_come.extend(versions.on_page(result));
         }
     }
 
@@ -192,29 +206,31 @@ impl Restoration {
 
     /// A pass for what is lost has ended.
     fn end(&mut self, now: Time) {
-        let Some(Pass { purpose: Purpose::Lost { fingerprint, ranks }, lacking, .. }) = self.lost.take()
-        else {
-            return;
-        };
+        let Some(pass) = self.lost.take() else { return };
+        let Pass { begun, purpose: Purpose::Lost { fingerprint, ranks }, lacking, .. } = pass else { return };
         if ranks == FIRST {
-            let mut pass = Pass::over_all(Purpose::Lost { fingerprint, ranks: OTHERS }, Walker::Lost);
-            pass.lacking = lacking;
-            self.lost = Some(pass);
+            let purpose = Purpose::Lost { fingerprint, ranks: OTHERS };
+            let pass = Pass::over_all(begun, purpose, Walker::Lost);
+            self.lost = Some(Pass { lacking, ..pass });
             return;
         }
-        self.done = (lacking.len() <= LACKING_MAX).then_some(fingerprint);
-        self.again = (!lacking.is_empty() && self.done.is_some()).then_some(now + AGAIN);
-        self.lacking = lacking;
+        self.done = Some(fingerprint);
+        self.again = match lacking.len() {
+            0 => None,
+            1..=LACKING_MAX => Some((now + AGAIN, Left::These(lacking))),
+            _ => Some((now + (now.since(begun) * PAUSES).max(AGAIN), Left::All)),
+        };
     }
 }
 
 impl Pass {
-    fn over_all(purpose: Purpose, walker: Walker) -> Pass {
-        Pass { versions: Some(Versions::of(walker)), ..Pass::over(purpose, BTreeSet::new()) }
+    fn over_all(now: Time, purpose: Purpose, walker: Walker) -> Pass {
+        Pass { versions: Some(Versions::of(walker)), ..Pass::over(now, purpose, BTreeSet::new()) }
     }
 
-    fn over(purpose: Purpose, versions: BTreeSet<ObjectVersion>) -> Pass {
+    fn over(begun: Time, purpose: Purpose, versions: BTreeSet<ObjectVersion>) -> Pass {
         Pass {
+            begun,
             purpose,
             versions: None,
             is_last_page: false,

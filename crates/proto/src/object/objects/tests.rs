@@ -1,0 +1,317 @@
+//! Objects by their wishes: the directory and the bricks are played by the test.
+
+use super::*;
+use crate::object::{Coding, SegmentRecord};
+use wire::{BrickPlace, Condition, FragmentOutcome, Service, Wait, Wire};
+
+const TAG: u64 = 9;
+const V: ObjectVersion = ObjectVersion(7);
+
+/// One client, whose directory and bricks the test plays.
+struct Bench {
+    objects: Objects,
+    now: Time,
+    sent: Vec<(NodeId, Packet)>,
+    news: Vec<ObjectNews>,
+    evicted: Option<u32>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let objects = Objects::default();
+        Bench { objects, now: Time(1), sent: Vec::new(), news: Vec::new(), evicted: None }
+    }
+
+    fn with(&mut self, step: impl FnOnce(&mut Objects, Time, &mut Vec<ObjectEffect>)) {
+        let mut fx = Vec::new();
+        step(&mut self.objects, self.now, &mut fx);
+        for effect in fx {
+            match effect {
+                ObjectEffect::Send { to, packet } => self.sent.push((to, packet)),
+                ObjectEffect::News { news, .. } => self.news.push(news),
+                ObjectEffect::Address { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn wish(&mut self, wish: ObjectWish) {
+        self.with(|objects, now, fx| objects.on_wish(now, TAG, wish, fx));
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.now = Time(self.now.0 + seconds * 1_000_000_000);
+        self.with(|objects, now, fx| objects.wake(now, fx));
+    }
+
+    /// Answers what the directory was asked; there are these bricks.
+    fn directory(&mut self, bricks: &[u32], reply: impl Fn(&IndexRequest) -> Option<IndexReply>) {
+        let evicted = self.evicted;
+        let place = |brick: &u32| BrickPlace {
+            brick: BrickId(*brick),
+            address: format!("brick-{brick}"),
+            takes_more: evicted != Some(*brick),
+            free_bytes: 1 << 40,
+            is_heard: true,
+            is_evicted: evicted == Some(*brick),
+            is_lost: evicted == Some(*brick),
+            disks: 0,
+        };
+        for (to, packet) in core::mem::take(&mut self.sent) {
+            let answer = match &packet.message {
+                Message::GetBricks { operation } => Some(Message::Bricks {
+                    operation: *operation,
+                    bricks: bricks.iter().map(place).collect(),
+                }),
+                Message::Index { operation, request } => reply(request)
+                    .map(|reply| Message::IndexDone { operation: *operation, result: Box::new(Ok(reply)) }),
+                _ => {
+                    self.sent.push((to, packet));
+                    continue;
+                }
+            };
+            if let Some(answer) = answer {
+                self.with(|objects, now, fx| objects.on_directory(now, answer, fx));
+            }
+        }
+    }
+
+    /// Bricks take all that they are brought; which of them did.
+    fn bricks(&mut self) -> Vec<BrickId> {
+        let mut took = Vec::new();
+        for (to, packet) in core::mem::take(&mut self.sent) {
+            let (NodeId::Brick(brick), Message::PutFragment { operation, .. }) = (to, &packet.message) else {
+                self.sent.push((to, packet));
+                continue;
+            };
+            took.push(brick);
+            let (operation, outcome) = (*operation, FragmentOutcome::Done);
+            let answer = Message::FragmentPut { operation, outcome, wait: Wait::default() };
+            self.with(|objects, now, fx| objects.on_brick(now, brick, answer.into(), fx));
+        }
+        took
+    }
+}
+
+fn index(request: &IndexRequest) -> Option<IndexReply> {
+    Some(match request {
+        IndexRequest::Open { .. } => IndexReply::Opened { version: V, held_ns: 60_000_000_000 },
+        IndexRequest::Commit { .. } => IndexReply::Committed,
+        IndexRequest::Hold { .. } => IndexReply::Held { gone: Vec::new() },
+        IndexRequest::Abandon { .. } => IndexReply::Abandoned,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn put(losses: u32) -> ObjectWish {
+    ObjectWish::Put(NewObject {
+        name: ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() },
+        condition: Condition::Always,
+        losses,
+        put_ms: 0,
+        segment_bytes: 4096,
+        service: Service::default(),
+    })
+}
+
+fn content(bytes: usize, is_last: bool) -> ObjectWish {
+    ObjectWish::Content { content: Payload::from(vec![1; bytes]), is_last }
+}
+
+#[test]
+fn a_segment_goes_to_the_bricks_that_there_are_when_it_goes() {
+    let mut bench = Bench::new();
+    bench.wish(put(0));
+    bench.directory(&[1], index);
+    assert_eq!(bench.news, [ObjectNews::WantsContent]);
+    bench.wish(content(4096, false));
+    assert_eq!(bench.bricks(), [BrickId(1)]);
+    // Much later brick 1 is to be emptied.
+    bench.pass(10);
+    bench.directory(&[2], index);
+    bench.pass(10);
+    bench.wish(content(100, true));
+    assert_eq!(bench.bricks(), [], "what is known of bricks is old");
+    bench.directory(&[2], index);
+    assert_eq!(bench.bricks(), [BrickId(2)]);
+    bench.directory(&[2], index);
+    let Some(ObjectNews::Put(Ok(info))) = bench.news.last() else { panic!("{:?}", bench.news) };
+    assert_eq!((info.version, info.bytes), (V, 4196));
+}
+
+#[test]
+fn a_put_that_fails_gives_its_version_up_before_it_says_so() {
+    for (wish, error) in [
+        (content(4097, true), ObjectError::OutOfTurn),
+        (content(1, true), ObjectError::TooFewBricks { bricks: 2, losses: 1 }),
+        (ObjectWish::CallOff, ObjectError::CalledOff),
+    ] {
+        let mut bench = Bench::new();
+        bench.wish(put(1));
+        bench.directory(&[1, 2], index);
+        bench.wish(wish);
+        assert_eq!(bench.news, [ObjectNews::WantsContent]);
+        bench.directory(&[1, 2], index);
+        assert_eq!(bench.news.last(), Some(&ObjectNews::Put(Err(error))));
+        assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty());
+    }
+}
+
+#[test]
+fn a_put_whose_commit_is_not_answered_is_in_doubt_whatever_became_of_its_hold() {
+    let mut bench = Bench::new();
+    bench.wish(put(0));
+    bench.directory(&[1], index);
+    bench.wish(content(0, true));
+    let no_commit = |request: &IndexRequest| {
+        let is_answered = !matches!(request, IndexRequest::Commit { .. });
+        is_answered.then(|| index(request)).flatten()
+    };
+    for _ in 0..21 {
+        bench.directory(&[1], no_commit);
+        bench.pass(1);
+    }
+    assert_eq!(bench.news.last(), Some(&ObjectNews::Put(Err(ObjectError::InDoubt))));
+}
+
+/// Bricks answer a get: brick 1 has the first segment only, and brick 2 all.
+fn serve(bench: &mut Bench) {
+    for (to, packet) in core::mem::take(&mut bench.sent) {
+        let (NodeId::Brick(brick), Message::GetFragment { operation, fragment, .. }) = (to, &packet.message)
+        else {
+            bench.sent.push((to, packet));
+            continue;
+        };
+        let has_it = brick == BrickId(2) || fragment.segment == 0;
+        let outcome = if has_it { FragmentOutcome::Done } else { FragmentOutcome::Missing };
+        let message = Message::Fragment { operation: *operation, outcome, wait: Wait::default() };
+        let payload = if has_it { Payload::from(vec![1; 4096]) } else { Payload::new() };
+        let answer = Packet { message, payload };
+        bench.with(|objects, now, fx| objects.on_brick(now, brick, answer, fx));
+    }
+}
+
+#[test]
+fn a_reader_follows_fragments_that_are_moved_meanwhile() {
+    let at = |brick: u32| {
+        let segment = |bytes| SegmentRecord {
+            bytes,
+            coding: Coding::Copies { blocks: 1 },
+            symbol_blocks: 1,
+            places: vec![(0, BrickId(brick))],
+        };
+        Manifest { segments: vec![segment(4096), segment(100)], losses: 0 }.to_bytes()
+    };
+    let checksum = base::checksum(&[1; 4196]);
+    let info = ObjectInfo { version: V, bytes: 4196, checksum, put_ms: 0 };
+    for (moved_to, result) in
+        [(2, Ok(())), (1, Err(GetError::TooFewFragments { came: 0, places: 1, blocks: 1 }))]
+    {
+        let index = |request: &IndexRequest| {
+            Some(match request {
+                IndexRequest::Look { .. } => {
+                    IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000 }
+                }
+                IndexRequest::Manifest { version: V } => IndexReply::Manifest { manifest: at(moved_to) },
+                other => panic!("{other:?}"),
+            })
+        };
+        let mut bench = Bench::new();
+        let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+        bench.wish(ObjectWish::Get(WantedObject { name, range: None, service: Service::default() }));
+        bench.wish(ObjectWish::More);
+        for _ in 0..4 {
+            bench.directory(&[1, 2], index);
+            serve(&mut bench);
+            bench.wish(ObjectWish::More);
+        }
+        let result = result.map_err(|error| ObjectError::Get { segment: 1, error });
+        assert_eq!(bench.news.last(), Some(&ObjectNews::Got(result)), "{:?}", bench.news);
+    }
+}
+
+/// A copy of one block at each of two bricks.
+fn copies(at: [u32; 2]) -> Manifest {
+    let places = vec![(0, BrickId(at[0])), (1, BrickId(at[1]))];
+    let coding = Coding::Copies { blocks: 1 };
+    let segment = SegmentRecord { bytes: 4096, coding, symbol_blocks: 1, places };
+    Manifest { segments: vec![segment], losses: 1 }
+}
+
+fn restore(me: u32) -> ObjectWish {
+    ObjectWish::Restore { version: V, me: BrickId(me), inspection: Inspection::Everywhere { ranks: 0..4 } }
+}
+
+#[test]
+fn what_an_evicted_brick_has_is_made_again_elsewhere_and_told_to_the_index() {
+    let index = |request: &IndexRequest| {
+        Some(match request {
+            IndexRequest::Manifest { version: V } => {
+                IndexReply::Manifest { manifest: copies([1, 2]).to_bytes() }
+            }
+            IndexRequest::Amend { version: V, was, manifest } => {
+                assert_eq!(*was, base::checksum(&copies([1, 2]).to_bytes()));
+                assert_eq!(Manifest::read(manifest), Ok(copies([1, 3])));
+                IndexReply::Amended
+            }
+            other => panic!("{other:?}"),
+        })
+    };
+    let mut bench = Bench { evicted: Some(2), ..Bench::new() };
+    bench.wish(restore(1));
+    bench.directory(&[1, 2, 3], index);
+    // Brick 2 is lost, whatever it says: it is not asked whether it has its copy.
+    let [(NodeId::Brick(BrickId(1)), check)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    let Message::CheckFragment { operation, .. } = check.message else { panic!("{check:?}") };
+    bench.sent.clear();
+    let there = Message::Fragment { operation, outcome: FragmentOutcome::Done, wait: Wait::default() };
+    bench.with(|objects, now, fx| objects.on_brick(now, BrickId(1), there.into(), fx));
+    assert_eq!(bench.news, [ObjectNews::WantsToRead { bytes: 4096 }]);
+    assert!(bench.sent.is_empty(), "nothing is read before it may be");
+    bench.wish(ObjectWish::More);
+    serve(&mut bench);
+    assert_eq!(bench.bricks(), [BrickId(3)]);
+    bench.directory(&[1, 2, 3], index);
+    let restored = Restored { made: 1, ..Restored::default() };
+    assert_eq!(bench.news.last(), Some(&ObjectNews::Restored(Ok(restored))));
+    assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty());
+}
+
+#[test]
+fn a_brick_gives_a_version_back_only_if_it_is_evicted_and_not_named() {
+    for (evicted, at, is_elsewhere) in
+        [(Some(2), [1, 3], true), (Some(2), [1, 2], false), (None, [1, 3], false)]
+    {
+        let index = |request: &IndexRequest| match request {
+            IndexRequest::Manifest { version: V } => {
+                Some(IndexReply::Manifest { manifest: copies(at).to_bytes() })
+            }
+            other => panic!("{other:?}"),
+        };
+        let mut bench = Bench { evicted, ..Bench::new() };
+        bench.wish(ObjectWish::Restore {
+            version: V,
+            me: BrickId(2),
+            // None of these: others are to look.
+            inspection: Inspection::Everywhere { ranks: 3..4 },
+        });
+        bench.directory(&[1, 2, 3], index);
+        let Some(ObjectNews::Restored(Ok(restored))) = bench.news.last() else { panic!("{:?}", bench.news) };
+        assert_eq!(restored.is_elsewhere, is_elsewhere, "{evicted:?}, {at:?}");
+    }
+}
+
+#[test]
+fn the_questions_of_two_runs_have_different_numbers() {
+    let numbers = |run: u64| {
+        let mut bench = Bench { objects: Objects::of_run(run), ..Bench::new() };
+        bench.wish(restore(1));
+        let asked = bench.sent.iter().find_map(|(_, packet)| match &packet.message {
+            Message::Index { operation, .. } => Some(*operation),
+            _ => None,
+        });
+        asked.expect("it asks for the manifest")
+    };
+    let [one, other, last] = [1, 2, u64::MAX].map(numbers);
+    assert!(one != other && other != last && [one, other, last].iter().all(|number| number >> 63 == 1));
+}
