@@ -114,3 +114,41 @@ impl Experiment for Fig8 {
         vec![setup::MB_NOTE.to_owned()]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::setup::drawn_rates_mb_s;
+    use base::Rng;
+
+    fn mean_and_sd(of: &[f64]) -> (f64, f64) {
+        let mean = of.iter().sum::<f64>() / of.len() as f64;
+        let squares: f64 = of.iter().map(|one| (one - mean) * (one - mean)).sum();
+        (mean, libm::sqrt(squares / (of.len() as f64 - 1.0)))
+    }
+
+    /// The page on this paper says how steady a write can be at 300%: the rates of the drawn disks alone vary so much, without any protocol.
+    #[test]
+    fn drawn_disks_alone_vary_more_than_the_paper_says() {
+        let mut draw = Rng::with_seed(1);
+        let (mut coded, mut copied) = (Vec::new(), Vec::new());
+        for _ in 0..20_000 {
+            let rates = drawn_rates_mb_s(&mut draw);
+            coded.push(4096.0 / rates.iter().sum::<f64>());
+            copied.push(64.0 / rates.iter().copied().fold(f64::INFINITY, f64::min));
+        }
+        let ((mean, sd), (copied_mean, copied_sd)) = (mean_and_sd(&coded), mean_and_sd(&copied));
+        let is = |value: f64, expected: f64, by: f64| {
+            assert!((value - expected).abs() < by, "{value} is not {expected}");
+        };
+        is(sd, 0.60, 0.02);
+        is(sd / mean, 0.107, 0.003);
+        is(copied_sd, 5.7, 0.2);
+        is(copied_sd / copied_mean, 0.048, 0.003);
+        is(copied_sd / sd, 9.5, 0.4);
+        // As many accesses as the page's figures have.
+        let mut sds: Vec<f64> = coded.chunks_exact(40).map(|some| mean_and_sd(some).1).collect();
+        sds.sort_unstable_by(f64::total_cmp);
+        is(sds[sds.len() / 20], 0.48, 0.03);
+        is(sds[sds.len() - 1 - sds.len() / 20], 0.73, 0.03);
+    }
+}

@@ -289,11 +289,26 @@ impl Bed<'_> {
         }
         let part = f64::from(server) / f64::from(SERVERS - 1);
         match self.parameters.text("disk_rates") {
-            "even-on-log-scale" => SLOWEST_MB_S * libm::pow(FASTEST_MB_S / SLOWEST_MB_S, part),
+            "even-on-log-scale" => even_on_log_scale(part),
             "even" => SLOWEST_MB_S + (FASTEST_MB_S - SLOWEST_MB_S) * part,
             other => panic!("the parameter file allows unknown rates {other}"),
         }
     }
+}
+
+/// The rate that has this part of the scale below it.
+fn even_on_log_scale(part: f64) -> f64 {
+    SLOWEST_MB_S * libm::pow(FASTEST_MB_S / SLOWEST_MB_S, part)
+}
+
+/// The rates of an object's disks.
+#[cfg(test)]
+pub(super) fn drawn_rates_mb_s(draw: &mut base::Rng) -> Vec<f64> {
+    let part = |server: u32| f64::from(server) / f64::from(SERVERS - 1);
+    let mut rates: Vec<f64> = (0..SERVERS).map(|server| even_on_log_scale(part(server))).collect();
+    draw.shuffle(&mut rates);
+    rates.truncate(DISKS as usize);
+    rates
 }
 
 /// A server with the paper's kind of disk.
