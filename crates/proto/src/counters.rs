@@ -104,6 +104,7 @@ base::named! {
         StretchGivenBack: "stretch given back",
         FragmentsMadeAgain: "fragment of an object made again",
         GoneVersionsGivenBack: "version of an object that is gone given back",
+        UnsharedStretchesGivenBack: "stretch of an old version given back that no later one shares",
         TornJournalTailAtRecovery: "torn journal tail at recovery",
         UnitReconstructedFromItsRow: "unit reconstructed from its row",
         UnreadableBlocksMetByARead: "unreadable blocks met by a read",

@@ -32,6 +32,10 @@ pub enum Plant {
     RestoresNothing,
     /// A version of an object becomes visible whatever its putter asked for.
     ReplacesUnasked,
+    /// Fragments of an old version go although a later one shares them.
+    ForgetsSharers,
+    /// A version shares fragments of its base, wherever these are by now.
+    SharesMoved,
 }
 
 /// The rules with this broken.
@@ -51,6 +55,8 @@ pub fn rules(plant: Option<Plant>) -> &'static dyn Rules {
         Some(Plant::CommitsUnheld) => &CommitsUnheld,
         Some(Plant::RestoresNothing) => &RestoresNothing,
         Some(Plant::ReplacesUnasked) => &ReplacesUnasked,
+        Some(Plant::ForgetsSharers) => &ForgetsSharers,
+        Some(Plant::SharesMoved) => &SharesMoved,
     }
 }
 
@@ -171,6 +177,24 @@ struct ReplacesUnasked;
 
 impl Rules for ReplacesUnasked {
     fn replaces(&self, _condition_holds: bool) -> bool {
+        true
+    }
+}
+
+#[derive(Debug)]
+struct ForgetsSharers;
+
+impl Rules for ForgetsSharers {
+    fn keeps(&self, _is_shared: bool) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct SharesMoved;
+
+impl Rules for SharesMoved {
+    fn shares(&self, _is_there: bool) -> bool {
         true
     }
 }

@@ -71,6 +71,16 @@ pub trait Rules: Debug + Sync {
         condition_holds
     }
 
+    /// Whether a version of an object that nobody sees is kept, by whether later ones share fragments of it.
+    fn keeps(&self, is_shared: bool) -> bool {
+        is_shared
+    }
+
+    /// Whether a version shares the fragments of its base, by whether these are where it says.
+    fn shares(&self, is_there: bool) -> bool {
+        is_there
+    }
+
     /// Whether a write within a stripe unit is one write.
     fn keeps_units_whole(&self) -> bool {
         true

@@ -2,7 +2,7 @@
 //! worth. Without the feature `planted` none can be planted.
 
 /// The names of the bugs.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 17] = [
     "fencing_off",
     "checksum_on_read_off",
     "journal_sync_off",
@@ -18,11 +18,19 @@ pub const NAMES: [&str; 15] = [
     "commits_unheld",
     "replaces_unasked",
     "restores_nothing",
+    "forgets_sharers",
+    "shares_moved",
 ];
 
 /// Those that take objects to be found: where one of them is planted objects are put and read.
-pub(crate) const OF_OBJECTS: [&str; 4] =
-    ["put_ends_early", "commits_unheld", "replaces_unasked", "restores_nothing"];
+pub(crate) const OF_OBJECTS: [&str; 6] = [
+    "put_ends_early",
+    "commits_unheld",
+    "replaces_unasked",
+    "restores_nothing",
+    "forgets_sharers",
+    "shares_moved",
+];
 
 /// Each is found within so many seeds.
 pub const SEEDS: u64 = 200;
@@ -51,6 +59,8 @@ mod planted {
             "commits_unheld" => Plant::CommitsUnheld,
             "replaces_unasked" => Plant::ReplacesUnasked,
             "restores_nothing" => Plant::RestoresNothing,
+            "forgets_sharers" => Plant::ForgetsSharers,
+            "shares_moved" => Plant::SharesMoved,
             _ => return None,
         })
     }

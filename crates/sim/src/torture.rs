@@ -111,6 +111,9 @@ impl World {
         }
         if self.judges.are_content() {
             self.read_all_objects();
+            // It may have left a brick evicted.
+            let verdict = self.converge();
+            self.judge(verdict);
         }
         if self.judges.are_content() {
             self.audit_redundancy();

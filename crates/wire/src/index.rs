@@ -32,6 +32,20 @@ pub enum Condition {
     Is(ObjectVersion),
 }
 
+/// Segments of an object, from one to before another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentSpan {
+    pub from: u32,
+    pub to: u32,
+}
+
+/// What a version has of an older one: the fragments of these segments were put with that one. The spans are in order, and do not touch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Share {
+    pub version: ObjectVersion,
+    pub segments: Vec<SegmentSpan>,
+}
+
 /// What the index is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IndexRequest {
@@ -51,10 +65,22 @@ pub enum IndexRequest {
     Abandon { version: ObjectVersion },
     /// Which of these will never be visible or read again? At most [`crate::object::VERSIONS_MAX`].
     Gone { versions: Vec<ObjectVersion> },
-    /// Where is this version, if it was ever visible and is not gone? `NotAsExpected` as long as it is being put.
+    /// Where are this version's fragments, if it was ever visible and is not gone? `NotAsExpected` as long as it is being put. Where later versions
+    /// share them, the manifest of the last one of these says it.
     Manifest { version: ObjectVersion },
-    /// The version is kept elsewhere from now on. `was` is the checksum of the manifest that this one replaces.
+    /// The version is kept elsewhere from now on. `was` is the checksum of the manifest that this one replaces. `NotAsExpected` where a later version
+    /// has taken its place and shares fragments of it.
     Amend { version: ObjectVersion, was: u32, manifest: Vec<u8> },
+    /// As `Commit`, of a version that takes the place of `base` and has fragments in common with it. `was` is the checksum of the manifest that this was made
+    /// from: if that is not `base`'s any more, the answer is `Moved`.
+    Patch {
+        name: ObjectName,
+        base: ObjectVersion,
+        was: u32,
+        shares: Vec<Share>,
+        info: ObjectInfo,
+        manifest: Vec<u8>,
+    },
 }
 
 /// What the index answers.
@@ -81,11 +107,15 @@ pub enum IndexReply {
         gone: Vec<ObjectVersion>,
     },
     Abandoned,
+    /// With `partly`, of which nothing is wanted any more but these segments: later versions share them.
     Gone {
         versions: Vec<ObjectVersion>,
+        partly: Vec<Share>,
     },
+    /// It is that of the version `of`; zero is that which was asked for.
     Manifest {
         manifest: Vec<u8>,
+        of: ObjectVersion,
     },
     Amended,
 }
@@ -106,6 +136,8 @@ pub enum IndexError {
     Busy,
     #[error("the index cannot store anything: {0}")]
     Storage(String),
+    #[error("fragments of the object were moved to other bricks in the meantime")]
+    Moved,
 }
 
 impl IndexRequest {
@@ -113,6 +145,7 @@ impl IndexRequest {
     pub(crate) fn since(&self) -> Version {
         match self {
             IndexRequest::Manifest { .. } | IndexRequest::Amend { .. } => Version(14),
+            IndexRequest::Patch { .. } => Version(15),
             _ => Version(13),
         }
     }
@@ -164,6 +197,8 @@ impl core::fmt::Display for ObjectName {
     }
 }
 
+/// The most versions with which one may share fragments.
+pub const SHARES_MAX: usize = 4096;
 /// The most names in one [`IndexReply::Listed`].
 pub const LIST_MAX: u32 = 1000;
 /// The longest manifest: it goes in one message.
@@ -171,19 +206,22 @@ pub const MANIFEST_MAX: usize = 3 << 20;
 const _: () = assert!(MANIFEST_MAX + (64 << 10) < crate::frame::MESSAGE_BYTES_MAX);
 
 wire_struct!(ObjectName { bucket, key });
+wire_struct!(SegmentSpan { from, to });
+wire_struct!(Share { version, segments });
 wire_struct!(ObjectInfo { version, bytes, checksum, put_ms });
 wire_enum!(Condition { 0 => Always, 1 => Absent, 2 => Is(version) });
 wire_enum!(IndexRequest {
     0 => Open { name }, 1 => Commit { name, condition, info, manifest }, 2 => Look { name },
     3 => Remove { name, version }, 4 => List { bucket, prefix, after, limit }, 5 => Hold { versions },
     6 => Abandon { version }, 7 => Gone { versions }, 8 => Manifest { version }, 9 => Amend { version, was, manifest },
+    10 => Patch { name, base, was, shares, info, manifest },
 });
 wire_enum!(IndexReply {
     0 => Opened { version, held_ns }, 1 => Committed, 2 => Found { info, manifest, held_ns }, 3 => Removed,
-    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions }, 8 => Manifest { manifest }, 9 => Amended,
+    4 => Listed { objects, more }, 5 => Held { gone }, 6 => Abandoned, 7 => Gone { versions; since 15: partly }, 8 => Manifest { manifest; since 15: of }, 9 => Amended,
 });
 wire_enum!(IndexError {
-    0 => NoObject, 1 => NotAsExpected, 2 => Expired, 3 => Invalid(why), 4 => Busy, 5 => Storage(why),
+    0 => NoObject, 1 => NotAsExpected, 2 => Expired, 3 => Invalid(why), 4 => Busy, 5 => Storage(why), 6 => Moved,
 });
 
 #[cfg(test)]

@@ -31,7 +31,9 @@ pub use directory::{
     Family, GatewayStatus, GroupProgress, GroupState, Health, LostBlocks, Observed, Orders, Rot, ScrubStatus,
     SlowEntry, Space, StoreFailure, VolumeInfo, VolumeMap,
 };
-pub use index::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName};
+pub use index::{
+    Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, SegmentSpan, Share,
+};
 pub use message::{
     CLAIMS_MAX, COMPLETIONS_MAX, Claim, Contest, Inventory, Io, IoError, IoReply, LockOutcome, Message,
     OPERATIONS_MAX, Packet, PrepareOutcome, ReadOutcome, RepairOutcome, Sight,

@@ -32,6 +32,13 @@ impl FragmentId {
         Span { volume: FragmentId::volume(self.version), lba, count: blocks }
     }
 
+    /// The segment whose fragments are in a stretch of a version.
+    pub fn segment_of_stretch(stretch: u64) -> u64 {
+        const STRETCHES: u64 =
+            FragmentId::INDEXES as u64 * FragmentId::BLOCKS_MAX as u64 / Span::STRETCH_BLOCKS;
+        stretch / STRETCHES
+    }
+
     /// What a version is to a disk.
     pub fn volume(version: ObjectVersion) -> VolumeId {
         VolumeId(OBJECTS | version.0)
@@ -113,6 +120,12 @@ mod tests {
         assert_eq!(fragment(7, 0, 0).span(256).end(), fragment(7, 0, 1).span(1).lba);
         assert_eq!(fragment(7, 0, FragmentId::INDEXES - 1).span(256).end(), fragment(7, 1, 0).span(1).lba);
         assert_eq!(FragmentId::version_of(last.span(1).volume), Some(ObjectVersion(7)));
+        for segment in [0, 1, FragmentId::SEGMENTS - 1] {
+            for index in [0, FragmentId::INDEXES - 1] {
+                let stretch = fragment(7, segment, index).span(256).lba / Span::STRETCH_BLOCKS;
+                assert_eq!(FragmentId::segment_of_stretch(stretch), u64::from(segment));
+            }
+        }
         assert_eq!(FragmentId::version_of(VolumeId(7)), None);
         assert!(
             last.is_valid()

@@ -265,8 +265,8 @@ impl Brick {
                     return self.restores.on_directory(now, Message::IndexDone { operation, result });
                 }
                 // Where the index cannot tell it is asked again.
-                if let Ok(IndexReply::Gone { versions }) = *result {
-                    self.maintenance.on_gone(now, operation, &versions);
+                if let Ok(IndexReply::Gone { versions, partly }) = *result {
+                    self.maintenance.on_gone(now, operation, &versions, &partly);
                 }
             }
             // It makes a view of a group that has a write which goes by a record here.

@@ -1,4 +1,5 @@
-//! Versions that are kept although they are not visible: those that are being put, and those that were visible and may still be read.
+//! Versions that are kept although they are not visible: those that are being put, and those that were visible and may still be read. Of the latter it
+//! is known with which versions they share fragments, as that ends with them.
 //!
 //! A version leaves this list in two steps, so that no brick is told that it is gone before that is durable: it *ends*, and is forgotten when
 //! that is stored.
@@ -18,6 +19,7 @@ enum State {
     /// It was visible, and may still be read.
     Past {
         until: Time,
+        shares: Vec<ObjectVersion>,
     },
     /// Its end is on its way to stable storage.
     Ending,
@@ -32,19 +34,21 @@ pub(super) struct Held {
 }
 
 /// A version whose time is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Over {
     pub(super) version: ObjectVersion,
-    /// Whether it has a manifest.
-    pub(super) was_visible: bool,
+    /// Whether it has a manifest, and with which versions it shares fragments.
+    pub(super) was_visible: Option<Vec<ObjectVersion>>,
 }
 
 impl Held {
     fn set(&mut self, version: ObjectVersion, state: State) {
-        if let State::Open { until, .. } | State::Past { until } = &state {
+        if let State::Open { until, .. } | State::Past { until, .. } = &state {
             self.due.insert((*until, version));
         }
-        if let Some(State::Open { until, .. } | State::Past { until }) = self.states.insert(version, state) {
+        if let Some(State::Open { until, .. } | State::Past { until, .. }) =
+            self.states.insert(version, state)
+        {
             let is_same = self.until(version) == Some(until);
             if !is_same {
                 self.due.remove(&(until, version));
@@ -54,7 +58,7 @@ impl Held {
 
     fn until(&self, version: ObjectVersion) -> Option<Time> {
         match self.states.get(&version)? {
-            State::Open { until, .. } | State::Past { until } => Some(*until),
+            State::Open { until, .. } | State::Past { until, .. } => Some(*until),
             State::Committing | State::Ending => None,
         }
     }
@@ -64,8 +68,8 @@ impl Held {
     }
 
     /// It is visible no more; readers may still have it.
-    pub(super) fn leave(&mut self, version: ObjectVersion, until: Time) {
-        self.set(version, State::Past { until });
+    pub(super) fn leave(&mut self, version: ObjectVersion, shares: Vec<ObjectVersion>, until: Time) {
+        self.set(version, State::Past { until, shares });
     }
 
     /// Whether it is being put under this name, and nobody makes it visible yet.
@@ -93,14 +97,16 @@ impl Held {
 
     /// Whoever has it wants it for longer. `None` where it is not in this list.
     pub(super) fn renew(&mut self, version: ObjectVersion, until: Time) -> Option<bool> {
-        let state = match self.states.get(&version)? {
-            State::Open { name, .. } => State::Open { name: name.clone(), until },
-            State::Past { .. } => State::Past { until },
-            State::Committing => return Some(true),
-            State::Ending => return Some(false),
-        };
-        self.set(version, state);
-        Some(true)
+        match self.states.get_mut(&version)? {
+            State::Open { until: was, .. } | State::Past { until: was, .. } => {
+                let was = core::mem::replace(was, until);
+                self.due.remove(&(was, version));
+                self.due.insert((until, version));
+                Some(true)
+            }
+            State::Committing => Some(true),
+            State::Ending => Some(false),
+        }
     }
 
     /// It becomes visible once that is stored.
@@ -130,8 +136,10 @@ impl Held {
         let mut over = Vec::new();
         while let Some((until, version)) = self.due.first().copied().filter(|(until, _)| *until <= now) {
             self.due.remove(&(until, version));
-            let was_visible = self.was_visible(version);
-            self.states.insert(version, State::Ending);
+            let was_visible = match self.states.insert(version, State::Ending) {
+                Some(State::Past { shares, .. }) => Some(shares),
+                _ => None,
+            };
             over.push(Over { version, was_visible });
         }
         over
@@ -163,12 +171,12 @@ mod tests {
         for version in [renewed, visible, abandoned] {
             held.open(version, name.clone(), at(10));
         }
-        held.leave(old, at(10));
+        held.leave(old, vec![visible], at(10));
         assert_eq!(held.renew(renewed, at(30)), Some(true));
         held.commit(visible);
         assert!(held.abandon(abandoned) && !held.abandon(abandoned) && !held.abandon(old));
         held.check();
-        assert_eq!(held.take_due(at(20)), [Over { version: old, was_visible: true }]);
+        assert_eq!(held.take_due(at(20)), [Over { version: old, was_visible: Some(vec![visible]) }]);
         assert!(held.knows(old) && held.renew(old, at(50)) == Some(false), "it is gone when that is stored");
         held.forget(old);
         assert!(!held.knows(old) && held.renew(old, at(50)).is_none());

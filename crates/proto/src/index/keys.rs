@@ -1,11 +1,12 @@
 //! What a shard keeps on stable storage, and under which keys.
 //!
 //! `c`: the counts. `h` + version: one that is open, or was visible. `n` + bucket + zero + key: the version that is visible. `v` + version: its
-//! manifest. So names are listed without reading manifests, and what is for a restart to know is little and lies together.
+//! manifest. `s` + version + sharer: which of a version's segments a later one shares; the last sharer comes first. So names are listed without reading
+//! manifests, and what is for a restart to know is little and lies together.
 
 use super::{Page, Pair};
 use base::ObjectVersion;
-use wire::{DecodeError, ObjectName, Reader, Wire, Writer, wire_enum};
+use wire::{DecodeError, ObjectInfo, ObjectName, Reader, Wire, Writer};
 
 /// How versions get their ids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,11 +22,60 @@ pub(super) struct Counts {
 pub(super) enum HeldRecord {
     /// It is being put, under this name.
     Open { name: ObjectName },
-    /// It was visible.
-    Past,
+    /// It was visible, and shares fragments with these versions.
+    Past { shares: Vec<ObjectVersion> },
 }
 
-wire_enum!(HeldRecord { 0 => Open { name }, 1 => Past });
+/// What a name stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct NameRecord {
+    pub(super) info: ObjectInfo,
+    /// The versions with which it shares fragments.
+    pub(super) shares: Vec<ObjectVersion>,
+}
+
+impl Wire for HeldRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        match self {
+            HeldRecord::Open { name } => {
+                0_u8.encode(out);
+                name.encode(out);
+            }
+            HeldRecord::Past { shares } => {
+                1_u8.encode(out);
+                encode_shares(shares, out);
+            }
+        }
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<HeldRecord, DecodeError> {
+        match u8::decode(reader)? {
+            0 => Ok(HeldRecord::Open { name: Wire::decode(reader)? }),
+            1 => Ok(HeldRecord::Past { shares: decode_shares(reader)? }),
+            tag => Err(DecodeError::UnknownTag { what: "HeldRecord", tag }),
+        }
+    }
+}
+
+impl Wire for NameRecord {
+    fn encode(&self, out: &mut Writer<'_>) {
+        self.info.encode(out);
+        encode_shares(&self.shares, out);
+    }
+    fn decode(reader: &mut Reader<'_>) -> Result<NameRecord, DecodeError> {
+        Ok(NameRecord { info: Wire::decode(reader)?, shares: decode_shares(reader)? })
+    }
+}
+
+/// At the end of a record, where there are any: most versions share nothing, and the first records did not say so.
+fn encode_shares(shares: &Vec<ObjectVersion>, out: &mut Writer<'_>) {
+    if !shares.is_empty() {
+        shares.encode(out);
+    }
+}
+
+fn decode_shares(reader: &mut Reader<'_>) -> Result<Vec<ObjectVersion>, DecodeError> {
+    if reader.left() > 0 { Wire::decode(reader) } else { Ok(Vec::new()) }
+}
 
 const NUMBER_BITS: u32 = 36;
 const SHARD_BITS: u32 = 7;
@@ -82,6 +132,32 @@ pub(super) fn held(version: ObjectVersion) -> Vec<u8> {
 
 pub(super) fn manifest(version: ObjectVersion) -> Vec<u8> {
     keyed(b'v', &version.0.to_be_bytes())
+}
+
+/// That `sharer` has fragments of `version`.
+pub(super) fn share(version: ObjectVersion, sharer: ObjectVersion) -> Vec<u8> {
+    let mut key = of_shared(version);
+    // So that the last one comes first.
+    key.extend_from_slice(&(!sharer.0).to_be_bytes());
+    key
+}
+
+fn of_shared(version: ObjectVersion) -> Vec<u8> {
+    keyed(b's', &version.0.to_be_bytes())
+}
+
+/// Those that share fragments of a version, the last one first.
+pub(super) fn page_of_sharers(version: ObjectVersion, limit: u32, values: bool) -> Page {
+    let from = of_shared(version);
+    let mut to = from.clone();
+    to.extend_from_slice(&[0xff; 9]);
+    Page { from, to, limit, values }
+}
+
+/// The sharer in the key of a record.
+pub(super) fn read_sharer(key: &[u8]) -> Result<ObjectVersion, DecodeError> {
+    let id = key.get(9..).and_then(|id| id.try_into().ok()).map(u64::from_be_bytes);
+    id.map(|id| ObjectVersion(!id)).ok_or(DecodeError::OutOfRange { what: "key of a sharer" })
 }
 
 pub(super) fn name(name: &ObjectName) -> Vec<u8> {
@@ -169,6 +245,30 @@ mod tests {
         assert!(counts.gave(SHARDS_MAX - 1, version) && !counts.gave(0, version));
         assert!(!counts.gave(SHARDS_MAX - 1, ObjectVersion(version.0 + 1)), "it is not given out yet");
         assert!(!Counts::new(7).gave(SHARDS_MAX - 1, version), "another index gave it out");
+    }
+
+    #[test]
+    fn the_last_sharer_comes_first() {
+        let (shared, next) = (ObjectVersion(7), ObjectVersion(8));
+        let page = page_of_sharers(shared, 1, false);
+        let keys = [9, 300, u64::MAX].map(|sharer| share(shared, ObjectVersion(sharer)));
+        assert!(keys.iter().all(|key| page.from <= *key && *key < page.to));
+        assert!(keys.is_sorted_by(|older, newer| older > newer));
+        assert!(share(next, ObjectVersion(9)) >= page.to);
+        assert_eq!(read_sharer(&keys[1]), Ok(ObjectVersion(300)));
+    }
+
+    #[test]
+    fn records_of_before_are_read() {
+        let info = ObjectInfo { version: ObjectVersion(7), bytes: 1, checksum: 2, put_ms: 3 };
+        assert_eq!(NameRecord::from_bytes(&info.to_bytes()), Ok(NameRecord { info, shares: Vec::new() }));
+        assert_eq!(HeldRecord::from_bytes(&[1]), Ok(HeldRecord::Past { shares: Vec::new() }));
+        let shares = vec![ObjectVersion(5), ObjectVersion(6)];
+        for held in [HeldRecord::Past { shares: shares.clone() }, HeldRecord::Past { shares: Vec::new() }] {
+            assert_eq!(HeldRecord::from_bytes(&held.to_bytes()), Ok(held));
+        }
+        let name = NameRecord { info, shares };
+        assert_eq!(NameRecord::from_bytes(&name.to_bytes()), Ok(name));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The index of objects: which versions there are, which of them is visible under which name, and which are gone.
 //!
 //! It has shards, among which names are distributed by hash. Each keeps its records in a store of its own, which it reads a page at a time: memory
-//! holds only what is under way. From below to above: `keys` (what is stored), `held` (versions that are not visible), `log` (what is being
-//! stored), `shard`, then this file, which finds the shard for a question and puts answers together. Why it is so:
+//! holds only what is under way. From below to above: `keys` (what is stored), `held` (versions that are not visible), `sharing` (segments that
+//! versions have in common), `log` (what is being stored), `shard`, then this file, which finds the shard for a question and puts answers together. Why it is so:
 //! `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: where fragments are. A version's *manifest* says it, and nobody here looks into one.
@@ -11,6 +11,7 @@ mod held;
 mod keys;
 mod log;
 mod shard;
+mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use shard::{Ask, Change, Shard, Ticket, Told};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::index::{LIST_MAX, MANIFEST_MAX, check_bucket};
 use wire::object::VERSIONS_MAX;
-use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName};
+use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName, Share};
 
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
@@ -131,7 +132,7 @@ struct Gather {
 enum Gathered {
     Listed { objects: Vec<(String, ObjectInfo)>, more: bool, limit: usize },
     Held(Vec<ObjectVersion>),
-    Gone(Vec<ObjectVersion>),
+    Gone { versions: Vec<ObjectVersion>, partly: Vec<Share> },
 }
 
 impl Index {
@@ -182,6 +183,10 @@ impl Index {
                 let (shard, change) = (of(self, &name), Change::Commit { condition, info, manifest });
                 self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
             }
+            IndexRequest::Patch { name, base, was, shares, info, manifest } => {
+                let (shard, change) = (of(self, &name), Change::Patch { base, was, shares, info, manifest });
+                self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
+            }
             IndexRequest::Remove { name, version } => {
                 let (shard, change) = (of(self, &name), Change::Remove { version });
                 self.ask(now, shard, Waiter::Asker(asker), Ask::Change { name, change });
@@ -212,7 +217,8 @@ impl Index {
             }
             IndexRequest::Gone { versions } => {
                 let asks = self.by_shard(versions, |versions| Ask::Gone { versions });
-                self.gather(now, asker, Gathered::Gone(Vec::new()), asks);
+                let gathered = Gathered::Gone { versions: Vec::new(), partly: Vec::new() };
+                self.gather(now, asker, gathered, asks);
             }
         }
         self.collect(fx);
@@ -313,7 +319,7 @@ impl Index {
                 match (&mut gather.answer, told) {
                     (Ok(gathered), Ok(part)) => gathered.add(part),
                     // A shard that cannot tell what is gone keeps nobody from hearing it of the others.
-                    (Ok(Gathered::Gone(_)), Err(_)) => {}
+                    (Ok(Gathered::Gone { .. }), Err(_)) => {}
                     (answer @ Ok(_), Err(error)) => *answer = Err(error),
                     (Err(_), _) => {}
                 }
@@ -330,8 +336,11 @@ impl Gathered {
                 objects.extend(some);
                 *more |= others;
             }
-            (Gathered::Held(all), IndexReply::Held { gone: some })
-            | (Gathered::Gone(all), IndexReply::Gone { versions: some }) => all.extend(some),
+            (Gathered::Held(all), IndexReply::Held { gone: some }) => all.extend(some),
+            (Gathered::Gone { versions, partly }, IndexReply::Gone { versions: gone, partly: others }) => {
+                versions.extend(gone);
+                partly.extend(others);
+            }
             (gathered, part) => unreachable!("{gathered:?} was asked for, and {part:?} came"),
         }
     }
@@ -345,7 +354,7 @@ impl Gathered {
                 IndexReply::Listed { objects, more }
             }
             Gathered::Held(gone) => IndexReply::Held { gone },
-            Gathered::Gone(versions) => IndexReply::Gone { versions },
+            Gathered::Gone { versions, partly } => IndexReply::Gone { versions, partly },
         }
     }
 }
@@ -360,12 +369,19 @@ fn check(request: &IndexRequest) -> Result<(), IndexError> {
         IndexRequest::Open { name } | IndexRequest::Look { name } | IndexRequest::Remove { name, .. } => {
             name.check()
         }
-        IndexRequest::Commit { manifest, .. } | IndexRequest::Amend { manifest, .. }
+        IndexRequest::Commit { manifest, .. }
+        | IndexRequest::Patch { manifest, .. }
+        | IndexRequest::Amend { manifest, .. }
             if manifest.len() > MANIFEST_MAX =>
         {
             Err(format!("a manifest of {} bytes is too long", manifest.len()))
         }
         IndexRequest::Commit { name, .. } => name.check(),
+        IndexRequest::Patch { name, shares, .. } => {
+            let wrong =
+                sharing::what_is_wrong(shares).map_or(Ok(()), |what| Err(format!("a patch shares {what}")));
+            name.check().and(wrong)
+        }
         IndexRequest::List { bucket, .. } => check_bucket(bucket),
         IndexRequest::Hold { versions } | IndexRequest::Gone { versions }
             if versions.len() > VERSIONS_MAX =>

@@ -6,15 +6,18 @@
 //! A version's life: *open* (it is being put; nobody sees it), *visible*, *past* (replaced or removed; whoever reads it may go on), gone. Ids are
 //! never used twice, so "gone" is final. A putter that slept until its version was not held open any more cannot make it visible.
 
-use super::held::Held;
-use super::keys::{self, Counts, HeldRecord};
+use super::held::{Held, Over};
+use super::keys::{self, Counts, HeldRecord, NameRecord};
 use super::log::Log;
+use super::sharing;
 use super::{Page, Pair, Put, ReadToken, ShardEffect, StoreToken};
 use crate::rules::{Rules, SOUND};
 use base::{Checksum, ObjectVersion, Time};
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
-use wire::{Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, Wire};
+use wire::{
+    Condition, DecodeError, IndexError, IndexReply, ObjectInfo, ObjectName, SegmentSpan, Share, Wire,
+};
 
 /// Names an answer to whoever asked the shard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,7 +41,18 @@ pub(super) enum Ask {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Commit { condition: Condition, info: ObjectInfo, manifest: Vec<u8> },
+    Patch { base: ObjectVersion, was: Checksum, shares: Vec<Share>, info: ObjectInfo, manifest: Vec<u8> },
     Remove { version: ObjectVersion },
+}
+
+impl Change {
+    /// The version whose fragments become those of another one, too.
+    fn base(&self) -> Option<ObjectVersion> {
+        match self {
+            Change::Patch { base, .. } => Some(*base),
+            Change::Commit { .. } | Change::Remove { .. } => None,
+        }
+    }
 }
 
 pub(super) type Told = Result<IndexReply, IndexError>;
@@ -69,16 +83,29 @@ enum Reading {
         bucket: String,
         limit: u32,
     },
-    /// Whether these versions are visible; the others are gone, as those in `gone` are.
-    Visible {
+    /// Whether these versions are visible; the others are not held any more, as those in `gone` are.
+    Holding {
         ticket: Ticket,
         versions: Vec<ObjectVersion>,
         gone: Vec<ObjectVersion>,
-        holds: bool,
     },
-    /// Where a version is.
+    /// Whether these versions are visible, or shared; the others are gone.
+    Gone {
+        ticket: Ticket,
+        versions: Vec<ObjectVersion>,
+    },
+    /// Which version was the last that shares a version's fragments, and the version's own manifest.
     Whereabouts {
         ticket: Ticket,
+        version: ObjectVersion,
+        times: u32,
+    },
+    /// The manifest of the last version that shares a version's fragments.
+    OfSharer {
+        ticket: Ticket,
+        version: ObjectVersion,
+        sharer: ObjectVersion,
+        times: u32,
     },
     /// Where a version is that is kept elsewhere from now on.
     Amending {
@@ -93,8 +120,8 @@ enum Reading {
 #[derive(Debug)]
 enum After {
     Opened { ticket: Ticket, version: ObjectVersion },
-    Committed { ticket: Ticket, name: ObjectName, version: ObjectVersion, replaced: Option<ObjectVersion> },
-    Removed { ticket: Ticket, name: ObjectName, version: ObjectVersion },
+    Committed { ticket: Ticket, name: ObjectName, version: ObjectVersion, replaced: Option<NameRecord> },
+    Removed { ticket: Ticket, name: ObjectName, removed: NameRecord },
     Ended { ticket: Option<Ticket>, version: ObjectVersion },
     Amended { ticket: Ticket, version: ObjectVersion },
 }
@@ -120,8 +147,8 @@ pub(super) struct Shard {
     hold: Duration,
     state: State,
     held: Held,
-    /// Names that are being changed, and what waits for that.
-    changing: BTreeMap<ObjectName, VecDeque<(Ticket, Change)>>,
+    /// Names that are being changed.
+    changing: BTreeMap<ObjectName, Changing>,
     /// Versions whose manifests are being replaced. One that ends meanwhile is taken out: what is gone must not be written again.
     amending: BTreeMap<ObjectVersion, ReadToken>,
     reads: BTreeMap<ReadToken, Reading>,
@@ -131,8 +158,18 @@ pub(super) struct Shard {
     fx: Vec<ShardEffect>,
 }
 
+/// The change of a name that is under way, and what waits for that.
+#[derive(Debug)]
+struct Changing {
+    /// The version whose fragments become those of another one, too. It stays where it is meanwhile.
+    base: Option<ObjectVersion>,
+    waiting: VecDeque<(Ticket, Change)>,
+}
+
 /// So many records are read at a time at the start.
 const PAGE: u32 = 1000;
+/// So many versions that share a version's fragments are looked at, to learn which ones these are. If there are more, it is all of them.
+const SHARERS: u32 = 64;
 /// A version that was replaced, and is gone, while it was looked at is looked for again so often.
 const LOOKS_MAX: u32 = 5;
 
@@ -205,20 +242,22 @@ impl Shard {
             Ask::Manifest { version } if self.held.is_to_come(version) => {
                 self.tell(ticket, Err(IndexError::NotAsExpected));
             }
-            Ask::Manifest { version } => {
-                let page = keys::only(keys::manifest(version));
-                self.read(vec![page], Reading::Whereabouts { ticket });
-            }
+            Ask::Manifest { version } => self.find(ticket, version, 1),
             Ask::Amend { version, .. } if self.held.is_ending(version) => {
                 self.tell(ticket, Err(IndexError::NoObject));
+            }
+            // It is asked again when another version has been made of it, or not.
+            Ask::Amend { version, .. } if self.is_being_patched(version) => {
+                self.tell(ticket, Err(IndexError::Busy));
             }
             // Whoever else amends it has seen something else.
             Ask::Amend { version, .. } if self.amending.contains_key(&version) => {
                 self.tell(ticket, Err(IndexError::NotAsExpected));
             }
             Ask::Amend { version, was, manifest } => {
-                let page = keys::only(keys::manifest(version));
-                let token = self.read(vec![page], Reading::Amending { ticket, version, was, manifest });
+                let pages =
+                    vec![keys::only(keys::manifest(version)), keys::page_of_sharers(version, 1, false)];
+                let token = self.read(pages, Reading::Amending { ticket, version, was, manifest });
                 self.amending.insert(version, token);
             }
             Ask::List { bucket, prefix, after, limit } => {
@@ -236,13 +275,24 @@ impl Shard {
                         None => gone.push(version),
                     }
                 }
-                self.look_whether_visible(ticket, unknown, gone, true);
+                if unknown.is_empty() {
+                    return self.tell(ticket, Ok(IndexReply::Held { gone }));
+                }
+                let presence = |version: &ObjectVersion| keys::presence(keys::manifest(*version));
+                let pages = unknown.iter().map(presence).collect();
+                self.read(pages, Reading::Holding { ticket, versions: unknown, gone });
             }
             Ask::Gone { versions } => {
                 // What another index gave out is not for this one to judge.
                 let unknown = |version: &ObjectVersion| self.gave(*version) && !self.held.knows(*version);
-                let versions = versions.into_iter().filter(unknown).collect();
-                self.look_whether_visible(ticket, versions, Vec::new(), false);
+                let versions: Vec<ObjectVersion> = versions.into_iter().filter(unknown).collect();
+                // Who shares a version has stored that before the version ends: so these are read behind it.
+                let pages = |version: &ObjectVersion| {
+                    let sharers = keys::page_of_sharers(*version, SHARERS, true);
+                    [keys::presence(keys::manifest(*version)), sharers]
+                };
+                let pages = versions.iter().flat_map(pages).collect();
+                self.read(pages, Reading::Gone { ticket, versions });
             }
         }
     }
@@ -263,23 +313,18 @@ impl Shard {
         token
     }
 
-    fn look_whether_visible(
-        &mut self,
-        ticket: Ticket,
-        versions: Vec<ObjectVersion>,
-        gone: Vec<ObjectVersion>,
-        holds: bool,
-    ) {
-        if versions.is_empty() {
-            return self.tell_gone(ticket, gone, holds);
-        }
-        let pages = versions.iter().map(|version| keys::presence(keys::manifest(*version))).collect();
-        self.read(pages, Reading::Visible { ticket, versions, gone, holds });
+    fn is_being_patched(&self, version: ObjectVersion) -> bool {
+        self.changing.values().any(|changing| changing.base == Some(version))
     }
 
-    fn tell_gone(&mut self, ticket: Ticket, gone: Vec<ObjectVersion>, holds: bool) {
-        let reply = if holds { IndexReply::Held { gone } } else { IndexReply::Gone { versions: gone } };
-        self.tell(ticket, Ok(reply));
+    /// Says where the fragments of a version are.
+    fn find(&mut self, ticket: Ticket, version: ObjectVersion, times: u32) {
+        if times > LOOKS_MAX {
+            let why = format!("versions that share fragments of {version} come and go");
+            return self.tell(ticket, Err(IndexError::Storage(why)));
+        }
+        let pages = vec![keys::page_of_sharers(version, 1, false), keys::only(keys::manifest(version))];
+        self.read(pages, Reading::Whereabouts { ticket, version, times });
     }
 
     fn look(&mut self, ticket: Ticket, name: ObjectName, times: u32) {
@@ -316,70 +361,106 @@ impl Shard {
     }
 
     fn change(&mut self, ticket: Ticket, name: ObjectName, change: Change) {
-        if let Some(waiting) = self.changing.get_mut(&name) {
-            return waiting.push_back((ticket, change));
+        match self.changing.get_mut(&name) {
+            Some(changing) => changing.waiting.push_back((ticket, change)),
+            None => self.begin_one(name, [(ticket, change)].into()),
         }
-        self.changing.insert(name.clone(), VecDeque::new());
-        self.read(vec![keys::only(keys::name(&name))], Reading::Current { ticket, name, change });
     }
 
     /// The change of a name has ended: the next one begins.
     fn changed(&mut self, name: ObjectName) {
-        let waiting = self.changing.remove(&name).unwrap_or_default();
-        let mut waiting = waiting.into_iter();
-        if let Some((ticket, change)) = waiting.next() {
-            self.change(ticket, name.clone(), change);
-            self.changing.entry(name).or_default().extend(waiting);
+        if let Some(Changing { waiting, .. }) = self.changing.remove(&name) {
+            self.begin_one(name, waiting);
         }
     }
 
-    fn on_current(&mut self, ticket: Ticket, name: ObjectName, change: Change, current: Option<ObjectInfo>) {
-        let current = current.map(|info| info.version);
+    /// Begins the first of these changes that can begin.
+    fn begin_one(&mut self, name: ObjectName, mut waiting: VecDeque<(Ticket, Change)>) {
+        while let Some((ticket, change)) = waiting.pop_front() {
+            let base = change.base();
+            // It is asked again when it is known where the version is.
+            if base.is_some_and(|base| self.amending.contains_key(&base)) {
+                self.tell(ticket, Err(IndexError::Busy));
+                continue;
+            }
+            let mut pages = vec![keys::only(keys::name(&name))];
+            if let Change::Patch { base, shares, .. } = &change {
+                pages.push(keys::only(keys::manifest(*base)));
+                let others = shares.iter().filter(|share| share.version != *base);
+                pages.extend(others.map(|share| keys::only(keys::share(share.version, *base))));
+            }
+            self.changing.insert(name.clone(), Changing { base, waiting });
+            self.read(pages, Reading::Current { ticket, name, change });
+            return;
+        }
+    }
+
+    /// What has to be known for the change of a name has been read.
+    fn on_current(
+        &mut self,
+        (ticket, name, change): (Ticket, ObjectName, Change),
+        current: Option<NameRecord>,
+        pages: &[Vec<Pair>],
+    ) {
+        let visible = current.as_ref().map(|record| record.info.version);
         let told = match change {
-            Change::Commit { info, .. } if current == Some(info.version) => Ok(IndexReply::Committed),
-            // It was asked for again, and another version has replaced it since.
-            Change::Commit { info, .. } if self.held.was_visible(info.version) => Ok(IndexReply::Committed),
-            Change::Commit { info, .. } if !self.rules.commits(self.held.is_open(info.version, &name)) => {
+            Change::Commit { info, .. } | Change::Patch { info, .. }
+                // Asked again, another version may have replaced it since.
+                if visible == Some(info.version) || self.held.was_visible(info.version) =>
+            {
+                Ok(IndexReply::Committed)
+            }
+            Change::Commit { info, .. } | Change::Patch { info, .. }
+                if !self.rules.commits(self.held.is_open(info.version, &name)) =>
+            {
                 Err(IndexError::Expired)
             }
-            Change::Commit { condition, .. } if !self.rules.replaces(condition.holds(current)) => {
+            Change::Commit { condition, .. } if !self.rules.replaces(condition.holds(visible)) => {
                 Err(IndexError::NotAsExpected)
             }
-            Change::Commit { info, manifest, .. } => {
-                return self.commit(ticket, name, (info, manifest), current);
+            Change::Patch { base, .. } if !self.rules.replaces(visible == Some(base)) => {
+                Err(IndexError::NotAsExpected)
             }
-            Change::Remove { version } if current == Some(version) => {
-                return self.remove(ticket, name, version);
+            Change::Patch { was, ref shares, base, info, .. } => {
+                match what_keeps_from_sharing(self.rules, (was, base, info.version), shares, pages) {
+                    Some(error) => Err(error),
+                    None => return self.commit(ticket, name, change, current),
+                }
             }
-            // It was there when it was asked for, and was replaced: that it was removed before is as good.
-            Change::Remove { .. } => Ok(IndexReply::Removed),
+            Change::Commit { .. } => return self.commit(ticket, name, change, current),
+            Change::Remove { version } => match current {
+                Some(record) if record.info.version == version => return self.remove(ticket, name, record),
+                // It was there when it was asked for, and was replaced: that it was removed before is as good.
+                _ => Ok(IndexReply::Removed),
+            },
         };
         self.tell(ticket, told);
         self.changed(name);
     }
 
-    fn commit(
-        &mut self,
-        ticket: Ticket,
-        name: ObjectName,
-        (info, manifest): (ObjectInfo, Vec<u8>),
-        replaced: Option<ObjectVersion>,
-    ) {
+    fn commit(&mut self, ticket: Ticket, name: ObjectName, change: Change, replaced: Option<NameRecord>) {
+        let (info, manifest, shares) = match change {
+            Change::Commit { info, manifest, .. } => (info, manifest, Vec::new()),
+            Change::Patch { info, manifest, shares, .. } => (info, manifest, shares),
+            Change::Remove { .. } => unreachable!("a removal makes nothing visible"),
+        };
         let version = info.version;
         self.held.commit(version);
+        let record = NameRecord { info, shares: shares.iter().map(|share| share.version).collect() };
         let puts = [
-            (keys::name(&name), Some(info.to_bytes())),
+            (keys::name(&name), Some(record.to_bytes())),
             (keys::manifest(version), Some(manifest)),
             (keys::held(version), None),
         ];
-        let past = replaced.map(|old| (keys::held(old), Some(HeldRecord::Past.to_bytes())));
-        self.log.put(puts.into_iter().chain(past), After::Committed { ticket, name, version, replaced });
+        let shared =
+            shares.iter().map(|share| (keys::share(share.version, version), Some(share.segments.to_bytes())));
+        let puts = puts.into_iter().chain(shared).chain(replaced.as_ref().map(past));
+        self.log.put(puts, After::Committed { ticket, name, version, replaced });
     }
 
-    fn remove(&mut self, ticket: Ticket, name: ObjectName, version: ObjectVersion) {
-        let puts: [Put; 2] =
-            [(keys::name(&name), None), (keys::held(version), Some(HeldRecord::Past.to_bytes()))];
-        self.log.put(puts, After::Removed { ticket, name, version });
+    fn remove(&mut self, ticket: Ticket, name: ObjectName, removed: NameRecord) {
+        let puts: [Put; 2] = [(keys::name(&name), None), past(&removed)];
+        self.log.put(puts, After::Removed { ticket, name, removed });
     }
 
     /// A version is kept elsewhere, if it is still where whoever says so has seen it.
@@ -429,15 +510,15 @@ impl Shard {
         match reading {
             Reading::Start => self.on_start(now, &pages).map_err(|why| (Reading::Start, why))?,
             Reading::Current { ticket, name, change } => {
-                match first(&pages).map(|value| ObjectInfo::from_bytes(&value)).transpose() {
-                    Ok(current) => self.on_current(ticket, name, change, current),
+                match first(&pages).map(|value| NameRecord::from_bytes(&value)).transpose() {
+                    Ok(current) => self.on_current((ticket, name, change), current, &pages),
                     Err(why) => return Err((Reading::Current { ticket, name, change }, why)),
                 }
             }
             Reading::Look { ticket, name, times } => match first(&pages) {
                 None => self.tell(ticket, Err(IndexError::NoObject)),
-                Some(value) => match ObjectInfo::from_bytes(&value) {
-                    Ok(info) => self.look_at(now, ticket, name, info, times),
+                Some(value) => match NameRecord::from_bytes(&value) {
+                    Ok(record) => self.look_at(now, ticket, name, record.info, times),
                     Err(why) => return Err((Reading::Look { ticket, name, times }, why)),
                 },
             },
@@ -453,26 +534,70 @@ impl Shard {
                 let page = pages.into_iter().next().unwrap_or_default();
                 let more = page.len() >= limit as usize;
                 let object = |(key, value): &Pair| {
-                    Ok((keys::key_of_name(&bucket, key)?, ObjectInfo::from_bytes(value)?))
+                    Ok((keys::key_of_name(&bucket, key)?, NameRecord::from_bytes(value)?.info))
                 };
                 match page.iter().map(object).collect() {
                     Ok(objects) => self.tell(ticket, Ok(IndexReply::Listed { objects, more })),
                     Err(why) => return Err((Reading::List { ticket, bucket, limit }, why)),
                 }
             }
-            Reading::Visible { ticket, versions, mut gone, holds } => {
+            Reading::Holding { ticket, versions, mut gone } => {
                 let missing = versions.into_iter().zip(&pages).filter(|(_, page)| page.is_empty());
                 gone.extend(missing.map(|(version, _)| version));
-                self.tell_gone(ticket, gone, holds);
+                self.tell(ticket, Ok(IndexReply::Held { gone }));
             }
-            Reading::Whereabouts { ticket } => {
-                let manifest = first(&pages).ok_or(IndexError::NoObject);
-                self.tell(ticket, manifest.map(|manifest| IndexReply::Manifest { manifest }));
+            Reading::Gone { ticket, versions } => {
+                let (mut gone, mut partly) = (Vec::new(), Vec::new());
+                for (&version, pages) in versions.iter().zip(pages.chunks(2)) {
+                    match pages {
+                        [own, sharers] if own.is_empty() && !self.rules.keeps(!sharers.is_empty()) => {
+                            gone.push(version);
+                        }
+                        [own, sharers] if own.is_empty() && sharers.len() < SHARERS as usize => {
+                            let spans =
+                                sharers.iter().map(|(_, spans)| Vec::<SegmentSpan>::from_bytes(spans));
+                            match spans.collect::<Result<Vec<_>, _>>() {
+                                Ok(spans) => {
+                                    partly.push(Share { version, segments: sharing::union(spans.concat()) })
+                                }
+                                Err(why) => return Err((Reading::Gone { ticket, versions }, why)),
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                self.tell(ticket, Ok(IndexReply::Gone { versions: gone, partly }));
             }
+            Reading::Whereabouts { ticket, version, times } => {
+                let sharer = pages[0].first().map(|(key, _)| keys::read_sharer(key)).transpose();
+                let own = pages[1].first().map(|(_, manifest)| manifest.clone());
+                match (sharer, own) {
+                    (Ok(Some(sharer)), _) => {
+                        let page = keys::only(keys::manifest(sharer));
+                        self.read(vec![page], Reading::OfSharer { ticket, version, sharer, times });
+                    }
+                    (Ok(None), Some(manifest)) => {
+                        self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: version }));
+                    }
+                    (Ok(None), None) => self.tell(ticket, Err(IndexError::NoObject)),
+                    (Err(why), _) => return Err((Reading::Whereabouts { ticket, version, times }, why)),
+                }
+            }
+            Reading::OfSharer { ticket, version, sharer, times } => match first(&pages) {
+                Some(manifest) => self.tell(ticket, Ok(IndexReply::Manifest { manifest, of: sharer })),
+                // It has ended since.
+                None => self.find(ticket, version, times + 1),
+            },
             Reading::Amending { ticket, version, was, manifest } => {
+                let current = first(&pages);
+                let is_shared = pages.get(1).is_some_and(|sharers| !sharers.is_empty());
                 // It may have ended since it was asked for.
-                let current = first(&pages).filter(|_| self.amending.get(&version) == Some(&token));
-                self.amend(ticket, version, (was, manifest), current);
+                if self.amending.get(&version) == Some(&token) && !is_shared {
+                    self.amend(ticket, version, (was, manifest), current);
+                } else {
+                    self.amending.remove(&version);
+                    self.tell(ticket, Err(IndexError::NotAsExpected));
+                }
             }
         }
         Ok(())
@@ -489,7 +614,7 @@ impl Shard {
         for pair in held {
             match keys::read_held(pair)? {
                 (version, HeldRecord::Open { name }) => self.held.open(version, name, until),
-                (version, HeldRecord::Past) => self.held.leave(version, until),
+                (version, HeldRecord::Past { shares }) => self.held.leave(version, shares, until),
             }
         }
         match (held.last(), *counts) {
@@ -525,10 +650,12 @@ impl Shard {
                 self.tell(ticket, error());
             }
             Reading::Look { ticket, .. }
-            | Reading::Whereabouts { ticket }
+            | Reading::Whereabouts { ticket, .. }
+            | Reading::OfSharer { ticket, .. }
             | Reading::Manifest { ticket, .. }
             | Reading::List { ticket, .. }
-            | Reading::Visible { ticket, .. } => self.tell(ticket, error()),
+            | Reading::Holding { ticket, .. }
+            | Reading::Gone { ticket, .. } => self.tell(ticket, error()),
         }
     }
 
@@ -543,12 +670,14 @@ impl Shard {
                 }
                 After::Committed { ticket, name, version, replaced } => {
                     self.held.forget(version);
-                    replaced.into_iter().for_each(|old| self.held.leave(old, until));
+                    if let Some(NameRecord { info, shares }) = replaced {
+                        self.held.leave(info.version, shares, until);
+                    }
                     self.tell(ticket, Ok(IndexReply::Committed));
                     self.changed(name);
                 }
-                After::Removed { ticket, name, version } => {
-                    self.held.leave(version, until);
+                After::Removed { ticket, name, removed: NameRecord { info, shares } } => {
+                    self.held.leave(info.version, shares, until);
                     self.tell(ticket, Ok(IndexReply::Removed));
                     self.changed(name);
                 }
@@ -569,10 +698,12 @@ impl Shard {
             self.fx.push(ShardEffect::Store { token, puts });
         }
         for over in self.held.take_due(now) {
-            self.amending.remove(&over.version);
-            let manifest = over.was_visible.then(|| (keys::manifest(over.version), None));
-            let puts = core::iter::once((keys::held(over.version), None)).chain(manifest);
-            self.log.put(puts, After::Ended { ticket: None, version: over.version });
+            let Over { version, was_visible } = over;
+            self.amending.remove(&version);
+            let manifest = was_visible.is_some().then(|| (keys::manifest(version), None));
+            let shares = was_visible.into_iter().flatten().map(|shared| (keys::share(shared, version), None));
+            let puts = core::iter::once((keys::held(version), None)).chain(manifest).chain(shares);
+            self.log.put(puts, After::Ended { ticket: None, version });
         }
     }
 
@@ -593,6 +724,33 @@ impl Shard {
     pub(super) fn check(&self) {
         self.held.check();
     }
+}
+
+/// What is kept of a version that is visible no more.
+fn past(record: &NameRecord) -> Put {
+    let held = HeldRecord::Past { shares: record.shares.clone() };
+    (keys::held(record.info.version), Some(held.to_bytes()))
+}
+
+/// Why a version cannot share with others what it says, if so: by the manifest of its base, and by what the base shares with others.
+fn what_keeps_from_sharing(
+    rules: &dyn Rules,
+    (was, base, version): (Checksum, ObjectVersion, ObjectVersion),
+    shares: &[Share],
+    pages: &[Vec<Pair>],
+) -> Option<IndexError> {
+    let is_there = pages[1].first().is_some_and(|(_, manifest)| base::checksum(manifest) == was);
+    if !rules.shares(is_there) {
+        return Some(IndexError::Moved);
+    }
+    let others = shares.iter().filter(|share| share.version != base).zip(&pages[2..]);
+    let are_shared = others.into_iter().all(|(share, page)| {
+        let of_base = page.first().map(|(_, spans)| Vec::<SegmentSpan>::from_bytes(spans));
+        matches!(of_base, Some(Ok(spans)) if sharing::has_all(&spans, &share.segments))
+    });
+    // Versions that come later have larger ids: the last sharer is known by that.
+    let why = "a version shares what its base has, and comes after it";
+    (!are_shared || version <= base).then(|| IndexError::Invalid(why.to_owned()))
 }
 
 /// Whether it holds where `current` is visible.

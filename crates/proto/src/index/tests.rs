@@ -3,7 +3,7 @@
 use super::*;
 use base::ClientId;
 use proptest::prelude::*;
-use wire::Condition;
+use wire::{Condition, SegmentSpan, Wire};
 
 const HOLD: Duration = Duration::from_secs(60);
 const ME: NodeId = NodeId::Client(ClientId(1));
@@ -128,13 +128,42 @@ impl Bench {
 
     fn gone(&mut self, versions: &[ObjectVersion]) -> Vec<ObjectVersion> {
         match self.call(IndexRequest::Gone { versions: versions.to_vec() }) {
-            Ok(IndexReply::Gone { versions }) => versions,
+            Ok(IndexReply::Gone { versions, .. }) => versions,
             other => panic!("{other:?}"),
         }
     }
 
+    /// Of which of these only some segments are wanted, and which.
+    fn partly(&mut self, versions: &[ObjectVersion]) -> Vec<Share> {
+        match self.call(IndexRequest::Gone { versions: versions.to_vec() }) {
+            Ok(IndexReply::Gone { partly, .. }) => partly,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn manifest(&mut self, version: ObjectVersion) -> Result<ObjectVersion, IndexError> {
+        self.call(IndexRequest::Manifest { version }).map(|reply| match reply {
+            IndexReply::Manifest { of, .. } => of,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn patch(&mut self, key: &str, version: ObjectVersion, base: ObjectVersion, shares: Vec<Share>) -> Told {
+        let was = base::checksum(&base.0.to_le_bytes());
+        self.call(patch(key, version, (base, was), shares))
+    }
+
     fn amend(&mut self, version: ObjectVersion, was: &[u8], manifest: &[u8]) -> Told {
         self.call(IndexRequest::Amend { version, was: base::checksum(was), manifest: manifest.to_vec() })
+    }
+
+    /// What a version that is visible shares, as it is stored.
+    fn shared_by(&self, version: ObjectVersion) -> Vec<ObjectVersion> {
+        let of_name = self.stores.iter().flatten().filter(|(key, _)| key[0] == b'n');
+        let records =
+            of_name.map(|(_, record)| keys::NameRecord::from_bytes(record).expect("a sound record"));
+        let mut its = records.filter(|record| record.info.version == version);
+        its.next().map(|record| record.shares).unwrap_or_default()
     }
 
     fn pass(&mut self, time: Duration) {
@@ -152,6 +181,20 @@ impl Bench {
         }
         self.index = Index::new(&IndexConfig { drawn: 99, ..config() });
     }
+}
+
+fn patch(
+    key: &str,
+    version: ObjectVersion,
+    (base, was): (ObjectVersion, u32),
+    shares: Vec<Share>,
+) -> IndexRequest {
+    let manifest = version.0.to_le_bytes().to_vec();
+    IndexRequest::Patch { name: named(key), base, was, shares, info: info(version), manifest }
+}
+
+fn share(version: ObjectVersion, spans: &[(u32, u32)]) -> Share {
+    Share { version, segments: spans.iter().map(|&(from, to)| SegmentSpan { from, to }).collect() }
 }
 
 fn apply(store: &mut BTreeMap<Vec<u8>, Vec<u8>>, puts: Vec<Put>) {
@@ -222,12 +265,15 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
     bench.commit("k", version, Condition::Always).unwrap();
     assert_eq!(
         bench.call(IndexRequest::Manifest { version }),
-        Ok(IndexReply::Manifest { manifest: first.clone() })
+        Ok(IndexReply::Manifest { manifest: first.clone(), of: version })
     );
     assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended));
     assert_eq!(bench.amend(version, &first, &second), Ok(IndexReply::Amended), "asked for again");
     assert_eq!(bench.amend(version, &first, b"3"), Err(IndexError::NotAsExpected));
-    assert_eq!(bench.call(IndexRequest::Manifest { version }), Ok(IndexReply::Manifest { manifest: second }));
+    assert_eq!(
+        bench.call(IndexRequest::Manifest { version }),
+        Ok(IndexReply::Manifest { manifest: second, of: version })
+    );
     let remove = IndexRequest::Remove { name: named("k"), version };
     assert_eq!(bench.call(remove), Ok(IndexReply::Removed));
     // What it looks at is read before the version ends, and what it says is to be stored after that.
@@ -236,10 +282,99 @@ fn a_version_is_kept_elsewhere_if_it_is_still_where_it_was_seen() {
         bench.ask(IndexRequest::Amend { version, was: base::checksum(b"2"), manifest: first.clone() });
     bench.with(|index, now, fx| index.wake(now, fx));
     bench.serve_all();
-    assert_eq!(bench.answers[&operation], Err(IndexError::NoObject));
+    assert_eq!(bench.answers[&operation], Err(IndexError::NotAsExpected), "it is to be looked at again");
     assert_eq!(bench.call(IndexRequest::Manifest { version }), Err(IndexError::NoObject));
     assert_eq!(bench.amend(version, &first, &first), Err(IndexError::NoObject));
     assert_eq!(bench.gone(&[version]), [version]);
+}
+
+#[test]
+fn what_a_patch_shares_is_kept_until_the_last_sharer_ends() {
+    let mut bench = Bench::new();
+    let first = bench.open("k");
+    bench.commit("k", first, Condition::Always).unwrap();
+    let second = bench.open("k");
+    assert_eq!(
+        bench.patch("k", second, first, vec![share(first, &[(0, 2), (3, 9)])]),
+        Ok(IndexReply::Committed)
+    );
+    assert_eq!((bench.visible("k"), bench.manifest(first)), (Some(second), Ok(second)));
+    assert_eq!(bench.partly(&[first]), [], "it may still be read");
+    bench.pass(HOLD);
+    assert_eq!(
+        (bench.gone(&[first, second]), bench.partly(&[first])),
+        (vec![], vec![share(first, &[(0, 2), (3, 9)])])
+    );
+    assert_eq!(bench.manifest(first), Ok(second));
+    let third = bench.open("k");
+    let shares = vec![share(first, &[(3, 4)]), share(second, &[(2, 3)])];
+    assert_eq!(bench.patch("k", third, second, shares.clone()), Ok(IndexReply::Committed));
+    assert_eq!(bench.patch("k", third, second, shares), Ok(IndexReply::Committed), "asked for again");
+    assert_eq!(bench.partly(&[first]), [share(first, &[(0, 2), (3, 9)])], "the second may still be read");
+    // What is held after a restart still knows what it shares.
+    bench.crash(true);
+    assert_eq!(bench.gone(&[first, second]), []);
+    bench.pass(HOLD);
+    assert_eq!(bench.gone(&[first, second, third]), []);
+    assert_eq!(bench.partly(&[first, second]), [share(first, &[(3, 4)]), share(second, &[(2, 3)])]);
+    assert_eq!((bench.manifest(second), bench.manifest(first)), (Ok(third), Ok(third)));
+    let remove = IndexRequest::Remove { name: named("k"), version: third };
+    assert_eq!(bench.call(remove), Ok(IndexReply::Removed));
+    assert_eq!(bench.gone(&[first, second, third]), []);
+    bench.pass(HOLD);
+    assert_eq!(bench.gone(&[first, second, third]), [first, second, third]);
+    assert!(bench.stores.iter().flatten().all(|(key, _)| key == b"c"), "nothing is left of them");
+}
+
+#[test]
+fn a_patch_shares_what_its_base_has_and_nothing_else() {
+    let mut bench = Bench::new();
+    let [first, other] = [bench.open("k"), bench.open("other")];
+    bench.commit("k", first, Condition::Always).unwrap();
+    bench.commit("other", other, Condition::Always).unwrap();
+    let second = bench.open("k");
+    let invalid = |told: Told| matches!(told, Err(IndexError::Invalid(_)));
+    assert!(invalid(bench.patch("k", second, first, vec![share(other, &[(0, 1)])])), "of another object");
+    assert!(invalid(bench.patch("k", second, first, vec![share(first, &[(2, 1)])])), "no segments");
+    let moved = bench.call(patch("k", second, (first, 5), vec![share(first, &[(0, 1)])]));
+    assert_eq!(moved, Err(IndexError::Moved));
+    assert_eq!(bench.patch("k", second, other, vec![]), Err(IndexError::NotAsExpected));
+    bench.patch("k", second, first, vec![share(first, &[(0, 4)])]).unwrap();
+    let third = bench.open("k");
+    assert!(
+        invalid(bench.patch("k", third, second, vec![share(first, &[(3, 5)])])),
+        "more than the base has"
+    );
+    assert_eq!(bench.patch("k", third, first, vec![share(first, &[(0, 1)])]), Err(IndexError::NotAsExpected));
+    assert_eq!(bench.patch("k", third, second, vec![share(first, &[(3, 4)])]), Ok(IndexReply::Committed));
+}
+
+/// Fragments are moved while a patch is made visible that shares them: it must not say of them where they were.
+#[test]
+fn what_is_shared_stays_where_it_is_while_that_is_decided() {
+    let mut bench = Bench::new();
+    let first = bench.open("k");
+    bench.commit("k", first, Condition::Always).unwrap();
+    let second = bench.open("k");
+    let [was, manifest] = [first.0.to_le_bytes().to_vec(), b"elsewhere".to_vec()];
+    let amend = IndexRequest::Amend { version: first, was: base::checksum(&was), manifest };
+    // The patch comes first: the other one is to ask again, and is then refused.
+    let patched = bench.ask(patch("k", second, (first, base::checksum(&was)), vec![share(first, &[(0, 1)])]));
+    assert_eq!(bench.call(amend.clone()), Err(IndexError::Busy));
+    bench.serve_all();
+    assert_eq!(bench.answers[&patched], Ok(IndexReply::Committed));
+    assert_eq!(bench.call(amend), Err(IndexError::NotAsExpected));
+    // The other one comes first: the patch is to ask again, and learns that something was moved.
+    let third = bench.open("k");
+    let was = base::checksum(&second.0.to_le_bytes());
+    let amended =
+        bench.ask(IndexRequest::Amend { version: second, was, manifest: second.0.to_le_bytes().repeat(2) });
+    let ask = patch("k", third, (second, was), vec![share(first, &[(0, 1)])]);
+    let busy = bench.ask(ask.clone());
+    assert_eq!(bench.answers[&busy], Err(IndexError::Busy));
+    bench.serve_all();
+    assert_eq!(bench.answers[&amended], Ok(IndexReply::Amended));
+    assert_eq!(bench.call(ask), Err(IndexError::Moved));
 }
 
 #[test]
@@ -294,10 +429,20 @@ fn a_store_that_fails_is_tried_again_until_it_works() {
 #[derive(Clone, Debug)]
 enum Step {
     Open(u8),
-    Commit { opened: usize, condition: u8 },
+    Commit {
+        opened: usize,
+        condition: u8,
+    },
     Remove(u8),
     Look(u8),
-    Amend { opened: usize, times: u8 },
+    Amend {
+        opened: usize,
+        times: u8,
+    },
+    /// What was opened takes the place of what is visible, and shares that and what that shares.
+    Patch {
+        opened: usize,
+    },
     Serve(usize),
     Pass(u8),
     Crash(bool),
@@ -310,6 +455,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8).prop_map(Step::Remove),
         2 => (0..3_u8).prop_map(Step::Look),
         3 => (any::<usize>(), 0..3_u8).prop_map(|(opened, times)| Step::Amend { opened, times }),
+        4 => any::<usize>().prop_map(|opened| Step::Patch { opened }),
         12 => any::<usize>().prop_map(Step::Serve),
         1 => (1..80_u8).prop_map(Step::Pass),
         1 => any::<bool>().prop_map(Step::Crash),
@@ -327,6 +473,8 @@ proptest! {
         let mut opened: Vec<(u8, ObjectVersion)> = Vec::new();
         let mut commits: BTreeMap<u64, (u8, ObjectVersion)> = BTreeMap::new();
         let mut gone: BTreeSet<ObjectVersion> = BTreeSet::new();
+        // What each patch shares, once it may be visible.
+        let mut shares: BTreeMap<ObjectVersion, Vec<ObjectVersion>> = BTreeMap::new();
         for step in steps {
             match step {
                 Step::Open(name) => {
@@ -358,13 +506,32 @@ proptest! {
                     let (was, manifest) = (base::checksum(&manifest(times)), manifest(times + 1));
                     bench.ask(IndexRequest::Amend { version, was, manifest });
                 }
+                Step::Patch { opened: at } if !opened.is_empty() => {
+                    let (name, version) = opened[at % opened.len()];
+                    // What is visible, as somebody who looked a moment ago knows it.
+                    let of_name = |(key, value): (&Vec<u8>, &Vec<u8>)| {
+                        (*key == keys::name(&named(["a", "b", "c"][usize::from(name)]))).then(|| value.clone())
+                    };
+                    let record = bench.stores.iter().flatten().find_map(of_name);
+                    let Some(record) = record.and_then(|record| keys::NameRecord::from_bytes(&record).ok()) else { continue };
+                    let base = record.info.version;
+                    let manifest = |(key, value): (&Vec<u8>, &Vec<u8>)| (*key == keys::manifest(base)).then(|| base::checksum(value));
+                    let Some(was) = bench.stores.iter().flatten().find_map(manifest) else { continue };
+                    // Some of what its base shares it does not share any more.
+                    let mut shared: Vec<ObjectVersion> = record.shares.iter().copied().filter(|of| !of.0.is_multiple_of(3)).chain([base]).collect();
+                    shared.sort_unstable();
+                    let all = shared.iter().map(|of| share(*of, &[(0, 1)])).collect();
+                    let operation = bench.ask(patch(key(name), version, (base, was), all));
+                    commits.insert(operation, (name, version));
+                    shares.entry(version).or_default().extend(shared);
+                }
                 Step::Serve(at) if !bench.asked.is_empty() => bench.serve(at % bench.asked.len()),
                 Step::Pass(seconds) => {
                     bench.now += Duration::from_secs(u64::from(seconds));
                     bench.with(|index, now, fx| index.wake(now, fx));
                 }
                 Step::Crash(is_stored) => bench.crash(is_stored),
-                Step::Commit { .. } | Step::Amend { .. } | Step::Serve(_) => {}
+                Step::Commit { .. } | Step::Amend { .. } | Step::Patch { .. } | Step::Serve(_) => {}
             }
             for (operation, name) in core::mem::take(&mut opens) {
                 match bench.answers.get(&operation) {
@@ -389,15 +556,24 @@ proptest! {
             gone.extend(bench.gone(&all));
             prop_assert!(visible.is_none_or(|version| !gone.contains(&version)));
             prop_assert!(visible.is_none_or(|version| opened.contains(&(number, version))));
+            for shared in visible.map(|version| bench.shared_by(version)).unwrap_or_default() {
+                prop_assert!(!gone.contains(&shared), "{shared} is shared, and gone");
+                prop_assert_eq!(bench.manifest(shared), Ok(visible.expect("it shares")));
+            }
         }
         // All that is not visible is gone in the end, and nothing is left of it.
         bench.pass(HOLD);
         bench.pass(HOLD);
         let visible: BTreeSet<ObjectVersion> = ["a", "b", "c"].iter().filter_map(|name| bench.visible(name)).collect();
         let all: Vec<ObjectVersion> = opened.iter().map(|(_, version)| *version).collect();
-        let expected: BTreeSet<ObjectVersion> = all.iter().copied().filter(|version| !visible.contains(version)).collect();
+        let mut kept = visible.clone();
+        kept.extend(visible.iter().flat_map(|version| bench.shared_by(*version)));
+        prop_assert!(kept.iter().all(|version| visible.contains(version) || shares.values().any(|shared| shared.contains(version))));
+        let expected: BTreeSet<ObjectVersion> = all.iter().copied().filter(|version| !kept.contains(version)).collect();
         prop_assert_eq!(bench.gone(&all).into_iter().collect::<BTreeSet<_>>(), expected);
-        let kept = bench.stores.iter().flatten().filter(|(key, _)| key[0] == b'v' || key[0] == b'h').count();
-        prop_assert_eq!(kept, visible.len());
+        let records = bench.stores.iter().flatten().filter(|(key, _)| key[0] == b'v' || key[0] == b'h').count();
+        prop_assert_eq!(records, visible.len());
+        let of_sharers = bench.stores.iter().flatten().filter(|(key, _)| key[0] == b's').count();
+        prop_assert_eq!(of_sharers, visible.iter().map(|version| bench.shared_by(*version).len()).sum::<usize>());
     }
 }

@@ -1,14 +1,14 @@
 //! An object comes back: the version that is visible when it begins, segment by segment, as fast as somebody takes them.
 
 use super::TransferId;
-use super::access::{AccessStrategy, Place};
+use super::access::AccessStrategy;
 use super::coding::Coding;
 use super::get::{Get, GetError};
 use super::hold::Hold;
 use super::manifest::{Manifest, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
 use super::questions::Answer;
-use base::{Checksum, Payload, Time};
+use base::{Checksum, ObjectVersion, Payload, Time};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::{IndexReply, IndexRequest, ObjectInfo, ObjectName, Service};
@@ -97,9 +97,11 @@ impl Downloading {
                 return self.end(step, Err(ObjectError::Gone));
             }
             (_, Answer::Gone(_)) => {}
-            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Manifest { manifest }))) => {
-                if let Err(error) = reading.look_again(&manifest) {
-                    return self.end(step, Err(error));
+            (Stage::Reading(reading), Answer::Told(Ok(IndexReply::Manifest { manifest, of }))) => {
+                match reading.look_again(&manifest, of) {
+                    Ok(None) => {}
+                    Ok(Some(version)) => step.ask(IndexRequest::Manifest { version }),
+                    Err(error) => return self.end(step, Err(error)),
                 }
             }
             (Stage::Reading(reading), Answer::Told(Err(_)) | Answer::Silence) => {
@@ -126,7 +128,11 @@ impl Downloading {
             Ok(blocks) => {
                 let mut content = Payload::new();
                 blocks.iter().skip(first as usize).for_each(|block| content.append(block));
-                reading.ready.insert(number, content.slice(range.start, range.len()));
+                let content = content.slice(range.start, range.len());
+                if content.len() == part.record.bytes as usize && !part.record.is_content(&content) {
+                    return self.end(step, Err(ObjectError::Corrupt));
+                }
+                reading.ready.insert(number, content);
                 self.go_on(step)
             }
             // The version may have been replaced, and be gone.
@@ -141,7 +147,7 @@ impl Downloading {
             Err(error) if reading.looked_again.insert(number) => {
                 // One question is enough for all that have failed until it is answered.
                 if reading.failed.is_empty() {
-                    step.ask(IndexRequest::Manifest { version: reading.info.version });
+                    step.ask(IndexRequest::Manifest { version: part.record.version });
                 }
                 reading.failed.push((part, error));
                 Some(self)
@@ -213,7 +219,7 @@ impl Downloading {
             let skipped = first as usize * symbol_bytes;
             let range = range.start - skipped..range.end - skipped;
             let get = Get {
-                version: reading.info.version,
+                version: record.version,
                 segment: number,
                 coding: record.coding,
                 symbol_blocks: record.symbol_blocks,
@@ -222,8 +228,7 @@ impl Downloading {
                 strategy: AccessStrategy::Paced { window: WINDOW },
                 service: self.wanted.service,
             };
-            let (transfer, places) = (step.get(get), record.places);
-            reading.under_way.insert(transfer, Part { number, first, range, places });
+            reading.under_way.insert(step.get(get), Part { number, first, range, record });
         }
         Some(self)
     }
@@ -238,7 +243,7 @@ struct Part {
     /// The bytes, from that block's beginning.
     range: Range<usize>,
     /// Where it was read from.
-    places: Vec<Place>,
+    record: SegmentRecord,
 }
 
 /// The blocks that these bytes are in; none where that is all of them, or they are not stored as they are.
@@ -250,31 +255,37 @@ fn wanted_blocks(record: &SegmentRecord, bytes: &Range<usize>) -> Option<Range<u
 }
 
 impl Reading {
-    /// Where the version is by now: what could not be read is asked for again.
-    fn look_again(&mut self, manifest: &[u8]) -> Result<(), ObjectError> {
-        let damaged = |why: String| ObjectError::Manifest(why);
-        let manifest = Manifest::read(manifest).map_err(|why| damaged(why.to_string()))?;
-        let is_it = |number: &u32| (*number as usize) < manifest.segments.len();
-        let mut wanted = self
-            .to_come
-            .iter()
-            .map(|(number, ..)| number)
-            .chain(self.failed.iter().map(|(part, _)| &part.number));
-        if !wanted.all(is_it) {
-            return Err(damaged("it has lost segments".to_owned()));
+    /// Where the fragments of the version are by now with which what failed first was put: that is asked for again. The version with which something else that
+    /// failed was put, if so: the index is to be asked of that one, too.
+    fn look_again(
+        &mut self,
+        manifest: &[u8],
+        of: ObjectVersion,
+    ) -> Result<Option<ObjectVersion>, ObjectError> {
+        let read = Manifest::read(manifest, of).map_err(|why| ObjectError::Manifest(why.to_string()))?;
+        // It may be the manifest of another version that shares these segments, and has others of its own.
+        let now = |number: u32, old: &SegmentRecord| {
+            let record = read.segments.get(number as usize);
+            record.filter(|record| record.version == old.version).cloned()
+        };
+        let Some((Part { record, .. }, _)) = self.failed.first() else { return Ok(None) };
+        let version = record.version;
+        let (failed, others): (Vec<_>, Vec<_>) = core::mem::take(&mut self.failed)
+            .into_iter()
+            .partition(|(part, _)| part.record.version == version);
+        self.failed = others;
+        for (number, record, _) in &mut self.to_come {
+            if let Some(moved) = now(*number, record) {
+                *record = moved;
+            }
         }
-        let record = |number: u32| manifest.segments[number as usize].clone();
-        let is_where_it_was = |(part, _): &&(Part, GetError)| part.places == record(part.number).places;
-        if let Some((part, error)) = self.failed.iter().find(is_where_it_was) {
-            return Err(ObjectError::Get { segment: part.number, error: *error });
-        }
-        self.to_come.iter_mut().for_each(|(number, old, _)| *old = record(*number));
-        for (Part { number, first, range, .. }, _) in core::mem::take(&mut self.failed).into_iter().rev() {
-            let record = record(number);
+        for (Part { number, first, range, record: old }, error) in failed.into_iter().rev() {
+            let moved = now(number, &old).filter(|record| record.places != old.places);
+            let record = moved.ok_or(ObjectError::Get { segment: number, error })?;
             let skipped = first as usize * record.symbol_bytes();
             self.to_come.push_front((number, record, range.start + skipped..range.end + skipped));
         }
-        Ok(())
+        Ok(self.failed.first().map(|(part, _)| part.record.version))
     }
 
     fn new(
@@ -282,8 +293,9 @@ impl Reading {
         manifest: &[u8],
         range: Option<(u64, u64)>,
     ) -> Result<Reading, ObjectError> {
-        let manifest = Manifest::read(manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
-        let total: u64 = manifest.segments.iter().map(|segment| u64::from(segment.bytes)).sum();
+        let manifest = Manifest::read(manifest, info.version);
+        let manifest = manifest.map_err(|why| ObjectError::Manifest(why.to_string()))?;
+        let total = manifest.bytes();
         if total != info.bytes {
             return Err(ObjectError::Manifest(format!(
                 "its segments have {total} bytes, and it has {}",

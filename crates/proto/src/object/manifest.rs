@@ -2,8 +2,9 @@
 
 use super::access::Place;
 use super::coding::{Coder, Coding, LtDecoder, enough};
-use base::BLOCK;
-use wire::{DecodeError, FragmentId, Reader, Wire, Writer, wire_enum, wire_struct};
+use base::{BLOCK, Checksum, ObjectVersion, Payload};
+use std::collections::BTreeMap;
+use wire::{DecodeError, FragmentId, Reader, SegmentSpan, Share, Wire, Writer, wire_enum, wire_struct};
 
 /// A segment has at most so many bytes: what is put or read is in memory a segment at a time.
 pub const SEGMENT_BYTES: usize = 32 << 20;
@@ -28,7 +29,11 @@ pub struct Manifest {
 /// Where a segment is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentRecord {
+    /// The version with which its fragments were put: that of the object, or an older one if the object was patched elsewhere.
+    pub version: ObjectVersion,
     pub bytes: u32,
+    /// The CRC-32C of its bytes. The first manifests did not say it.
+    pub checksum: Option<Checksum>,
     pub coding: Coding,
     /// Blocks of 4 KiB in each symbol.
     pub symbol_blocks: u32,
@@ -36,18 +41,41 @@ pub struct SegmentRecord {
     pub places: Vec<Place>,
 }
 
-wire_struct!(SegmentRecord { bytes, coding, symbol_blocks, places });
+wire_struct!(SegmentRecord { version, bytes, checksum, coding, symbol_blocks, places });
 wire_enum!(Coding { 0 => Copies { blocks }, 1 => Precoded { blocks, seed }, 2 => Lt { blocks, seed, decoder } });
 wire_enum!(LtDecoder { 0 => Peeling, 1 => Solving });
 
-/// The first ones said nothing of losses.
+/// What manifests begin with whose segments have versions and checksums. The first ones began with the number of segments.
+const WITH_VERSIONS: u32 = u32::MAX;
+
+/// A segment in the first manifests.
+struct FirstRecord {
+    bytes: u32,
+    coding: Coding,
+    symbol_blocks: u32,
+    places: Vec<Place>,
+}
+
+wire_struct!(FirstRecord { bytes, coding, symbol_blocks, places });
+
 impl Wire for Manifest {
     fn encode(&self, out: &mut Writer<'_>) {
+        WITH_VERSIONS.encode(out);
         self.segments.encode(out);
         self.losses.encode(out);
     }
+    /// Segments of the first manifests come with the version zero.
     fn decode(reader: &mut Reader<'_>) -> Result<Manifest, DecodeError> {
-        let segments = Wire::decode(reader)?;
+        let count = u32::decode(reader)?;
+        if count == WITH_VERSIONS {
+            return Ok(Manifest { segments: Wire::decode(reader)?, losses: Wire::decode(reader)? });
+        }
+        let mut segments = Vec::new();
+        for _ in 0..count {
+            let FirstRecord { bytes, coding, symbol_blocks, places } = Wire::decode(reader)?;
+            let version = ObjectVersion::default();
+            segments.push(SegmentRecord { version, bytes, checksum: None, coding, symbol_blocks, places });
+        }
         let losses = if reader.left() > 0 { Wire::decode(reader)? } else { 0 };
         Ok(Manifest { segments, losses })
     }
@@ -82,16 +110,45 @@ impl Plan {
 }
 
 impl Manifest {
-    /// From the bytes that the index keeps.
+    /// From the bytes that the index keeps of a version.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn read(bytes: &[u8]) -> Result<Manifest, DecodeError> {
-        let manifest = Manifest::from_bytes(bytes)?;
+    pub fn read(bytes: &[u8], of: ObjectVersion) -> Result<Manifest, DecodeError> {
+        let mut manifest = Manifest::from_bytes(bytes)?;
+        for segment in &mut manifest.segments {
+            if segment.version == ObjectVersion::default() {
+                segment.version = of;
+            }
+        }
         let is_sound = manifest.segments.len() <= FragmentId::SEGMENTS as usize
             && manifest.losses <= LOSSES_MAX
             && manifest.segments.iter().all(SegmentRecord::is_sound);
         if is_sound { Ok(manifest) } else { Err(DecodeError::OutOfRange { what: "segment of an object" }) }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| u64::from(segment.bytes)).sum()
+    }
+
+    /// The checksum of all bytes; none where that of some segment is not known.
+    pub(super) fn checksum(&self) -> Option<Checksum> {
+        self.segments.iter().try_fold(0, |sum, segment| {
+            Some(base::checksum::checksum_joined(sum, segment.checksum?, segment.bytes as usize))
+        })
+    }
+
+    /// The versions of which it has fragments beside its own, and of which segments.
+    pub(super) fn shares(&self, own: ObjectVersion) -> Vec<Share> {
+        let mut of: BTreeMap<ObjectVersion, Vec<SegmentSpan>> = BTreeMap::new();
+        for (number, segment) in (0..).zip(&self.segments).filter(|(_, segment)| segment.version != own) {
+            let spans = of.entry(segment.version).or_default();
+            match spans.last_mut() {
+                Some(last) if last.to == number => last.to += 1,
+                _ => spans.push(SegmentSpan { from: number, to: number + 1 }),
+            }
+        }
+        of.into_iter().map(|(version, segments)| Share { version, segments }).collect()
     }
 
     /// How many bytes its fragments take on all bricks together.
@@ -108,6 +165,17 @@ impl Manifest {
 }
 
 impl SegmentRecord {
+    /// What it takes in a manifest.
+    pub(super) fn recorded_bytes(&self) -> usize {
+        const BESIDE_PLACES: usize = 64;
+        BESIDE_PLACES + self.places.len() * core::mem::size_of::<Place>()
+    }
+
+    /// Whether these are its bytes, as far as that is known.
+    pub(super) fn is_content(&self, content: &Payload) -> bool {
+        content.len() == self.bytes as usize && self.checksum.is_none_or(|sum| sum == content.checksum())
+    }
+
     pub(super) fn symbol_bytes(&self) -> usize {
         self.symbol_blocks as usize * BLOCK
     }
@@ -135,6 +203,51 @@ impl SegmentRecord {
 mod tests {
     use super::*;
 
+    const V: ObjectVersion = ObjectVersion(7);
+
+    #[test]
+    fn the_first_manifests_are_read() {
+        let coding = Coding::Copies { blocks: 1 };
+        let first = FirstRecord { bytes: 9, coding, symbol_blocks: 1, places: Vec::new() };
+        let segment = SegmentRecord {
+            version: V,
+            bytes: 9,
+            checksum: None,
+            coding,
+            symbol_blocks: 1,
+            places: Vec::new(),
+        };
+        let mut bytes = vec![first].to_bytes();
+        let read = Manifest { segments: vec![segment], losses: 0 };
+        assert_eq!(Manifest::read(&bytes, V), Ok(read.clone()), "it said nothing of losses");
+        bytes.extend_from_slice(&2_u32.to_bytes());
+        let read = Manifest { losses: 2, ..read };
+        assert_eq!(Manifest::read(&bytes, V), Ok(read.clone()));
+        assert_eq!((read.checksum(), Manifest::read(&read.to_bytes(), V)), (None, Ok(read)));
+    }
+
+    #[test]
+    fn what_is_shared_is_told_in_spans() {
+        let segment = |version| SegmentRecord {
+            version: ObjectVersion(version),
+            bytes: 9,
+            checksum: Some(base::checksum(b"ninebytes")),
+            coding: Coding::Copies { blocks: 1 },
+            symbol_blocks: 1,
+            places: Vec::new(),
+        };
+        let manifest = Manifest { segments: [3, 3, 7, 5, 3].map(segment).into(), losses: 1 };
+        let span = |from, to| SegmentSpan { from, to };
+        assert_eq!(
+            manifest.shares(V),
+            [
+                Share { version: ObjectVersion(3), segments: vec![span(0, 2), span(4, 5)] },
+                Share { version: ObjectVersion(5), segments: vec![span(3, 4)] },
+            ]
+        );
+        assert_eq!(manifest.checksum(), Some(base::checksum(&b"ninebytes".repeat(5))));
+    }
+
     #[test]
     fn a_plan_holds_its_bytes_and_costs_little_where_there_are_many_bricks() {
         for bytes in [1, 4096, COPIES_MAX_BYTES, COPIES_MAX_BYTES + 1, 1 << 20, 3_000_001, SEGMENT_BYTES] {
@@ -146,18 +259,15 @@ mod tests {
             }
         }
         let segment = |bytes, symbol_blocks| SegmentRecord {
+            version: V,
             bytes,
+            checksum: Some(1),
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks,
             places: Vec::new(),
         };
         let read =
-            |segment| Manifest::read(&Manifest { segments: vec![segment], losses: 1 }.to_bytes()).is_ok();
-        assert_eq!(
-            Manifest::read(&Vec::<SegmentRecord>::new().to_bytes()),
-            Ok(Manifest::default()),
-            "an early one"
-        );
+            |segment| Manifest::read(&Manifest { segments: vec![segment], losses: 1 }.to_bytes(), V).is_ok();
         assert!(read(segment(4097, 2)), "a block more than it needs");
         assert!(
             !read(segment(4097, 1))

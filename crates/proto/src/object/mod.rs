@@ -3,8 +3,8 @@
 //! [`Transfers`] puts and gets segments: it asks bricks, has symbols computed, and says what became of it. From below to above:
 //! `coding` (which symbols are enough), `calls` (questions to bricks), `access` (what a reader asks for, at whom), `ready` (which brick
 //! takes which of a writer's symbols), `put`, `get`, `check` and `remake` (a segment's way), then this file, which routes. Above it stand objects with names:
-//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `upload` and `download` (an
-//! object's way), `restore` (what bricks lost is made again), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
+//! `manifest` (how one is cut, and where it is), `questions` (to the index), `bricks` (who takes fragments), `hold` (versions that are held), `patch` (what a put leaves of a version that is there), `upload` and `download`
+//! (an object's way), `restore` (what bricks lost is made again), and [`Objects`], which routes these. Why, and what is to come: `docs/decisions/2026-11-25-large-objects.md`.
 //!
 //! Deliberately absent: who may see which version. The index says it ([`crate::index`]).
 
@@ -18,6 +18,7 @@ mod get;
 mod hold;
 mod manifest;
 mod objects;
+mod patch;
 mod put;
 mod questions;
 mod ready;
@@ -33,6 +34,7 @@ pub use download::WantedObject;
 pub use get::{Get, GetError};
 pub use manifest::{Manifest, SEGMENT_BYTES, SegmentRecord};
 pub use objects::{ObjectEffect, ObjectError, ObjectNews, ObjectWish, Objects};
+pub use patch::ObjectPatch;
 pub use put::{Put, PutError};
 pub use ready::Placing;
 pub use remake::Remake;

@@ -1,6 +1,6 @@
 //! Objects by name, as whoever puts and reads them has them: [`Objects`] takes wishes, and tells what comes of each.
 //!
-//! A put's content comes a segment at a time, when [`ObjectNews::WantsContent`] asks for it; a get's goes out a segment at a time, for each
+//! A put's or patch's content comes a segment at a time, when [`ObjectNews::WantsContent`] asks for it; a get's goes out a segment at a time, for each
 //! [`ObjectWish::More`]. So memory is bounded by the size of a segment, whatever an object's is.
 
 use super::access::Place;
@@ -9,6 +9,7 @@ use super::check::Check;
 use super::download::{Downloading, WantedObject};
 use super::get::{Get, GetError};
 use super::manifest::Manifest;
+use super::patch::ObjectPatch;
 use super::put::{Put, PutError};
 use super::questions::{Answer, Questions};
 use super::remake::Remake;
@@ -25,7 +26,8 @@ use wire::{IndexError, IndexReply, IndexRequest, Message, ObjectInfo, ObjectName
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectWish {
     Put(NewObject),
-    /// The next segment of what is being put.
+    Patch(ObjectPatch),
+    /// The next content of what is being put: as much as is wanted, or less where it is the last.
     Content {
         content: Payload,
         is_last: bool,
@@ -60,10 +62,13 @@ pub enum ObjectWish {
 /// [`ObjectNews::WantsToRead`] end it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ObjectNews {
-    /// There is room for another segment.
-    WantsContent,
+    /// There is room for so much more content.
+    WantsContent {
+        bytes: usize,
+    },
+    /// What was put, or patched.
     Put(Result<ObjectInfo, ObjectError>),
-    /// The version that is read.
+    /// The version that is read, or patched.
     Begun(ObjectInfo),
     /// The next part of it.
     Content(Payload),
@@ -99,7 +104,7 @@ pub enum ObjectError {
     Get { segment: u32, error: GetError },
     #[error("the record of the object is damaged: {0}")]
     Manifest(String),
-    #[error("the range begins behind the end of the object, which has {bytes} bytes")]
+    #[error("that is behind the end of the object, which has {bytes} bytes")]
     OutOfRange { bytes: u64 },
     #[error("what was read is not what was put: the checksum differs")]
     Corrupt,
@@ -107,6 +112,10 @@ pub enum ObjectError {
     Gone,
     #[error("the object is too large: the record of where it is may have {} KiB", wire::index::MANIFEST_MAX >> 10)]
     TooLarge,
+    #[error("the object was put by an earlier release, which did not note what a patch needs: put it anew")]
+    TooOld,
+    #[error("the object has parts of more than {} versions: put it anew", wire::index::SHARES_MAX)]
+    TooScattered,
     #[error("content came that was not asked for")]
     OutOfTurn,
     #[error("nobody wants it any more")]
@@ -273,6 +282,7 @@ impl Objects {
         let (work, mut step) = self.take(now, tag);
         let work = match (work, wish) {
             (None, ObjectWish::Put(object)) => Some(Work::Put(Box::new(Uploading::begin(&mut step, object)))),
+            (None, ObjectWish::Patch(patch)) => Some(Work::put(Uploading::begin_patch(&mut step, patch))),
             (None, ObjectWish::Get(wanted)) => {
                 Some(Work::Get(Box::new(Downloading::begin(&mut step, wanted))))
             }
@@ -517,6 +527,7 @@ impl Objects {
                 let (work, mut step) = self.take(now, tag);
                 let work = match work {
                     Some(Work::Get(get)) => get.on_segment(&mut step, transfer, result).map(Work::get),
+                    Some(Work::Put(put)) => put.on_old(&mut step, transfer, result).map(Work::put),
                     Some(Work::Restore(restore)) => restore.on_segment(&mut step, result).map(Work::restore),
                     other => unreachable!("a segment is read for {other:?}"),
                 };
@@ -569,8 +580,8 @@ fn known(answer: Answer) -> Result<(ObjectInfo, Vec<u8>), ObjectError> {
 
 fn found(answer: Answer) -> Result<(ObjectInfo, Manifest), ObjectError> {
     let (info, manifest) = known(answer)?;
-    let manifest = Manifest::read(&manifest).map_err(|why| ObjectError::Manifest(why.to_string()))?;
-    Ok((info, manifest))
+    let manifest = Manifest::read(&manifest, info.version);
+    Ok((info, manifest.map_err(|why| ObjectError::Manifest(why.to_string()))?))
 }
 
 #[cfg(test)]

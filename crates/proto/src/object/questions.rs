@@ -41,7 +41,8 @@ impl Question {
     fn give_up(self) -> Option<(u64, Answer)> {
         let answer = match (self.request, self.trouble) {
             (IndexRequest::Hold { .. }, _) => return None,
-            (IndexRequest::Commit { .. } | IndexRequest::Remove { .. }, _) | (_, None) => Answer::Silence,
+            (IndexRequest::Commit { .. } | IndexRequest::Patch { .. } | IndexRequest::Remove { .. }, _)
+            | (_, None) => Answer::Silence,
             (_, Some(trouble)) => Answer::Told(Err(trouble)),
         };
         Some((self.tag, answer))
@@ -67,6 +68,12 @@ impl Questions {
     pub(super) fn of_run(run: u64) -> Questions {
         let last = first_of_run(run);
         Questions { open: BTreeMap::new(), due: BTreeSet::new(), last, outbox: Vec::new() }
+    }
+
+    /// The number of the last question.
+    #[cfg(test)]
+    pub(super) fn last_asked(&self) -> u64 {
+        self.last
     }
 
     pub(super) fn ask(&mut self, now: Time, tag: u64, request: IndexRequest) {
@@ -107,7 +114,11 @@ impl Questions {
             (IndexRequest::Hold { .. }, Ok(IndexReply::Held { gone })) => Answer::Gone(gone),
             (IndexRequest::Hold { .. }, _) => return None,
             // It may have been done when it was asked for the first time, and what it did be over.
-            (IndexRequest::Commit { .. }, Err(IndexError::Expired)) if question.times > 1 => Answer::Silence,
+            (IndexRequest::Commit { .. } | IndexRequest::Patch { .. }, Err(IndexError::Expired))
+                if question.times > 1 =>
+            {
+                Answer::Silence
+            }
             (_, result) => Answer::Told(result),
         };
         Some((question.tag, answer))

@@ -1,4 +1,5 @@
-//! A version of an object is looked after: what bricks have lost of it is made again, and the index is told where it is.
+//! A version of an object is looked after: what bricks have lost of it is made again, and the index is told where it is. It is looked after where its
+//! fragments are named last: in the manifest of the last version that shares them, if it is not its own.
 //!
 //! Segment by segment: whoever should have fragments is asked, what is missing is made from what is left, and goes to its brick again, or to
 //! another one if that brick is lost. Then the manifest is replaced, if nobody else has replaced it meanwhile. A fragment has the same content
@@ -60,9 +61,12 @@ enum Stage {
 
 #[derive(Debug)]
 pub(super) struct Restoring {
+    /// With which the fragments were put.
     version: ObjectVersion,
     me: BrickId,
     inspection: Inspection,
+    /// The version that has these fragments, and its manifest.
+    holder: ObjectVersion,
     manifest: Manifest,
     /// The checksum of the manifest as the index has it.
     was: Checksum,
@@ -85,6 +89,7 @@ impl Restoring {
             version,
             me,
             inspection,
+            holder: version,
             manifest: Manifest::default(),
             was: 0,
             at: 0,
@@ -95,15 +100,15 @@ impl Restoring {
 
     pub(super) fn on_answer(mut self, step: &mut Step<'_>, answer: Answer) -> Option<Restoring> {
         match (&self.stage, answer) {
-            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest }))) => {
+            (Stage::Asking, Answer::Told(Ok(IndexReply::Manifest { manifest, of }))) => {
                 self.was = base::checksum(&manifest);
-                match Manifest::read(&manifest) {
+                self.holder = if of == ObjectVersion::default() { self.version } else { of };
+                match Manifest::read(&manifest, self.holder) {
                     Ok(manifest) => self.manifest = manifest,
                     Err(why) => return self.end(step, Err(ObjectError::Manifest(why.to_string()))),
                 }
                 if step.bricks.is_evicted(self.me) {
-                    let mut places = self.manifest.segments.iter().flat_map(|segment| &segment.places);
-                    let is_named = places.any(|(_, brick)| *brick == self.me);
+                    let is_named = self.places().any(|(_, brick)| *brick == self.me);
                     // Nobody puts anything on a brick that is to be emptied, if that was said a moment ago.
                     match !is_named && step.bricks.are_fresh(step.now) {
                         true => self.restored.is_elsewhere = true,
@@ -134,11 +139,16 @@ impl Restoring {
         }
     }
 
+    /// Where all fragments are that were put with the version.
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        let its = self.manifest.segments.iter().filter(|segment| segment.version == self.version);
+        its.flat_map(|segment| &segment.places)
+    }
+
     /// Whether it is for this brick to look.
     fn is_to_look(&self, bricks: &Bricks) -> bool {
         let Inspection::Everywhere { ranks } = &self.inspection else { return true };
-        let places = self.manifest.segments.iter().flat_map(|segment| &segment.places);
-        let mut holders: Vec<BrickId> = places.map(|(_, brick)| *brick).collect();
+        let mut holders: Vec<BrickId> = self.places().map(|(_, brick)| *brick).collect();
         holders.sort_unstable();
         holders.dedup();
         holders.sort_by_key(|brick| (bricks.is_lost(*brick), drawn(self.version.0, *brick)));
@@ -150,6 +160,10 @@ impl Restoring {
     fn look(mut self, step: &mut Step<'_>) -> Option<Restoring> {
         step.bricks.are_fresh(step.now);
         while let Some(segment) = self.manifest.segments.get(self.at) {
+            if segment.version != self.version {
+                self.at += 1;
+                continue;
+            }
             let is_looked_at = |(_, brick): &&Place| match self.inspection {
                 Inspection::Own => *brick == self.me,
                 Inspection::Everywhere { .. } => step.bricks.is_heard(*brick) && !step.bricks.is_lost(*brick),
@@ -250,9 +264,9 @@ impl Restoring {
         };
         let number = self.at as u32;
         let blocks = match result {
-            Ok(blocks) => blocks,
+            Ok(blocks) if is_content(&self.manifest.segments[self.at], &blocks) => blocks,
             // Others of the object may be read all the same.
-            Err(_) => {
+            Ok(_) | Err(_) => {
                 self.restored.lacking += 1;
                 self.at += 1;
                 return self.look(step);
@@ -297,7 +311,7 @@ impl Restoring {
         }
         // At once, so that no long object's work is for nothing.
         let manifest = self.manifest.to_bytes();
-        step.ask(IndexRequest::Amend { version: self.version, was: self.was, manifest });
+        step.ask(IndexRequest::Amend { version: self.holder, was: self.was, manifest });
         self.stage = Stage::Amending;
         Some(self)
     }
@@ -317,6 +331,13 @@ impl Restoring {
         step.tell(ObjectNews::Restored(result));
         None
     }
+}
+
+/// Whether these blocks are the segment's.
+fn is_content(segment: &SegmentRecord, blocks: &[Payload]) -> bool {
+    let mut content = Payload::new();
+    blocks.iter().for_each(|block| content.append(block));
+    segment.is_content(&content.slice(0, segment.bytes as usize))
 }
 
 fn maintenance() -> Service {
@@ -436,7 +457,7 @@ mod tests {
 
     fn segment(coding: Coding, places: &[(u32, u32)]) -> SegmentRecord {
         let places = places.iter().map(|(symbol, brick)| (*symbol, BrickId(*brick))).collect();
-        SegmentRecord { bytes: 1, coding, symbol_blocks: 1, places }
+        SegmentRecord { version: V, bytes: 1, checksum: None, coding, symbol_blocks: 1, places }
     }
 
     #[test]

@@ -1,20 +1,25 @@
 //! An object goes out: a version is opened, its segments are put while their content comes, and then it becomes visible at once.
+//!
+//! A patch begins with the version that is there ([`Base`]), and has all segments of it at first.
 
+use super::access::AccessStrategy;
+use super::get::{Get, GetError};
 use super::hold::Hold;
 use super::manifest::{Manifest, Plan, SEGMENT_BYTES, SegmentRecord};
 use super::objects::{ObjectError, ObjectNews, Step};
+use super::patch::{Base, Gap, ObjectPatch};
 use super::put::{Put, PutError};
 use super::questions::Answer;
 use super::ready::Placing;
 use super::{Place, TransferId};
-use base::{BLOCK, Checksum, ObjectVersion, Payload, Time};
+use base::{BLOCK, ObjectVersion, Payload, Time};
 use std::collections::BTreeMap;
-use wire::index::MANIFEST_MAX;
+use wire::index::{MANIFEST_MAX, SHARES_MAX};
 use wire::{Condition, IndexError, IndexReply, IndexRequest, ObjectInfo, ObjectName, Service, Wire};
 
 /// Segments of one object that are put at a time: one is sent while the next one comes.
 const SEGMENTS_MAX: usize = 2;
-/// Fragments that are on their way to a brick at a time.
+/// Fragments that are on their way to a brick at a time, or from it.
 const WINDOW: u32 = 4;
 /// What a manifest takes beside its segments.
 const MANIFEST_SLACK: usize = 64;
@@ -36,10 +41,17 @@ pub struct NewObject {
 
 #[derive(Debug)]
 enum Stage {
+    /// Which version is to be patched is being asked; from where on, and which one it has to be.
+    Looking {
+        at: Option<u64>,
+        of: Option<ObjectVersion>,
+    },
     Opening,
     Putting(Hold),
     /// All segments are stored.
     Committing(Hold),
+    /// The version that is patched was moved meanwhile: where to is being asked.
+    Finding(Hold),
     /// It has failed; its version is given up.
     Abandoning(ObjectError),
 }
@@ -48,17 +60,32 @@ enum Stage {
 pub(super) struct Uploading {
     object: NewObject,
     stage: Stage,
-    bytes: u64,
-    checksum: Checksum,
-    /// Content that waits for the version, or for the bricks.
-    waiting: Option<Payload>,
+    /// What is patched.
+    base: Option<Base>,
+    /// Where the next content goes.
+    at: u64,
+    /// Content that waits for the version, or for the bricks, and where it goes.
+    waiting: Option<(Gap, Payload)>,
     is_complete: bool,
     segments: Vec<Option<SegmentRecord>>,
-    /// What the manifest takes so far.
-    manifest_bytes: usize,
-    under_way: BTreeMap<TransferId, (usize, SegmentRecord)>,
-    /// Whether the putter was told that there is room for another segment.
+    under_way: BTreeMap<TransferId, Part>,
+    /// Whether the putter was told that there is room for more content.
     has_asked: bool,
+}
+
+/// What is done for a segment.
+#[derive(Debug)]
+enum Part {
+    /// It is read: some of it stays.
+    Reading {
+        gap: Gap,
+        content: Payload,
+        old: SegmentRecord,
+    },
+    Putting {
+        segment: usize,
+        record: SegmentRecord,
+    },
 }
 
 impl Uploading {
@@ -68,34 +95,58 @@ impl Uploading {
         Uploading {
             object,
             stage: Stage::Opening,
-            bytes: 0,
-            checksum: 0,
+            base: None,
+            at: 0,
             waiting: None,
             is_complete: false,
             segments: Vec::new(),
-            manifest_bytes: 0,
             under_way: BTreeMap::new(),
             has_asked: false,
         }
     }
 
-    /// The next segment's content. Only the last one may be shorter than the others.
+    pub(super) fn begin_patch(step: &mut Step<'_>, patch: ObjectPatch) -> Uploading {
+        let ObjectPatch { name, at, of, put_ms, segment_bytes, service } = patch;
+        step.ask(IndexRequest::Look { name: name.clone() });
+        step.bricks.are_fresh(step.now);
+        // What is patched survives what it was put to survive, and its version is the condition.
+        let object =
+            NewObject { name, condition: Condition::Always, losses: 0, put_ms, segment_bytes, service };
+        Uploading {
+            object,
+            stage: Stage::Looking { at, of },
+            base: None,
+            at: 0,
+            waiting: None,
+            is_complete: false,
+            segments: Vec::new(),
+            under_way: BTreeMap::new(),
+            has_asked: false,
+        }
+    }
+
+    /// Where the next content goes.
+    fn gap(&self) -> Gap {
+        let there = self.base.as_ref().map_or(&[][..], |base| &base.manifest().segments);
+        Gap::at(self.at, there, self.object.segment_bytes.min(SEGMENT_BYTES))
+    }
+
+    /// The next content. Only the last one may be shorter than was asked for.
     pub(super) fn on_content(
         mut self,
         step: &mut Step<'_>,
         content: Payload,
         is_last: bool,
     ) -> Option<Uploading> {
-        let most = self.object.segment_bytes.min(SEGMENT_BYTES);
-        let fits = content.len() == most || (is_last && content.len() < most);
+        let gap = self.gap();
+        let fits = content.len() == gap.most || (is_last && content.len() < gap.most);
         if !fits || self.is_complete || !self.has_asked {
             return self.fail(step, ObjectError::OutOfTurn);
         }
         self.has_asked = false;
-        self.bytes += content.len() as u64;
-        self.checksum = content.checksum_behind(self.checksum);
+        self.at += content.len() as u64;
         self.is_complete = is_last;
-        self.waiting = (!content.is_empty()).then_some(content);
+        self.waiting = (!content.is_empty()).then_some((gap, content));
         self.go_on(step)
     }
 
@@ -105,17 +156,45 @@ impl Uploading {
                 step.tell(ObjectNews::Put(Err(error.clone())));
                 return None;
             }
+            (Stage::Looking { at, of }, Answer::Told(Ok(IndexReply::Found { info, manifest, held_ns }))) => {
+                self.at = at.unwrap_or(info.bytes);
+                let is_expected = of.is_none_or(|of| of == info.version);
+                match Base::new((info, held_ns), &manifest, step.now) {
+                    _ if !is_expected => {
+                        return self.fail(step, ObjectError::Index(IndexError::NotAsExpected));
+                    }
+                    Ok(_) if self.at > info.bytes => {
+                        return self.fail(step, ObjectError::OutOfRange { bytes: info.bytes });
+                    }
+                    Ok(base) => self.open_patch(step, base),
+                    Err(error) => return self.fail(step, error),
+                }
+            }
             (Stage::Opening, Answer::Told(Ok(IndexReply::Opened { version, held_ns }))) => {
                 self.stage = Stage::Putting(Hold::new(version, held_ns, step.now));
             }
             (Stage::Putting(hold), Answer::Gone(gone)) if gone.contains(&hold.version()) => {
                 return self.fail(step, ObjectError::Index(IndexError::Expired));
             }
+            // Another version has taken its place for so long that nobody keeps it any more. That is told when this one is to do so.
             (_, Answer::Gone(_)) => {}
             (Stage::Committing(hold), Answer::Told(Ok(IndexReply::Committed))) => {
                 let version = hold.version();
-                step.tell(ObjectNews::Put(Ok(self.info(version))));
+                let info = self.info(version, &self.manifest());
+                step.tell(ObjectNews::Put(Ok(info)));
                 return None;
+            }
+            (Stage::Committing(hold), Answer::Told(Err(IndexError::Moved))) => {
+                let (hold, base) = (*hold, self.base.as_ref().expect("a patch has one"));
+                step.ask(IndexRequest::Manifest { version: base.info().version });
+                self.stage = Stage::Finding(hold);
+            }
+            (Stage::Finding(hold), Answer::Told(Ok(IndexReply::Manifest { manifest, of }))) => {
+                let (hold, base) = (*hold, self.base.as_mut().expect("a patch has one"));
+                if let Err(error) = base.has_moved(&manifest, of, &mut self.segments) {
+                    return self.fail(step, error);
+                }
+                return self.commit(step, hold);
             }
             // It may be visible, or become it yet: its fragments have to stay.
             (Stage::Committing(_), Answer::Silence) => {
@@ -129,6 +208,15 @@ impl Uploading {
         self.go_on(step)
     }
 
+    /// The version that is patched is known: a new one is opened, which has all of its segments at first.
+    fn open_patch(&mut self, step: &mut Step<'_>, base: Base) {
+        step.tell(ObjectNews::Begun(base.info()));
+        step.ask(IndexRequest::Open { name: self.object.name.clone() });
+        self.object.losses = base.manifest().losses;
+        self.segments = base.manifest().segments.iter().cloned().map(Some).collect();
+        (self.base, self.stage) = (Some(base), Stage::Opening);
+    }
+
     /// A segment is stored, or cannot be.
     pub(super) fn on_segment(
         mut self,
@@ -136,34 +224,67 @@ impl Uploading {
         transfer: TransferId,
         result: Result<Vec<Place>, PutError>,
     ) -> Option<Uploading> {
-        let (at, mut record) = self.under_way.remove(&transfer).expect("a segment of this object");
+        let Some(Part::Putting { segment, mut record }) = self.under_way.remove(&transfer) else {
+            unreachable!("a segment of this object that is put")
+        };
         match result {
             Ok(places) => {
                 record.places = places;
-                self.manifest_bytes += record.to_bytes().len();
-                if self.manifest_bytes > MANIFEST_MAX - MANIFEST_SLACK {
+                self.segments[segment] = Some(record);
+                let bytes: usize = self.segments.iter().flatten().map(SegmentRecord::recorded_bytes).sum();
+                if bytes > MANIFEST_MAX - MANIFEST_SLACK {
                     return self.fail(step, ObjectError::TooLarge);
                 }
-                self.segments[at] = Some(record);
                 self.go_on(step)
             }
             Err(error) => self.fail(step, ObjectError::Put(error)),
         }
     }
 
+    /// A segment has come that is to be patched, or cannot be read.
+    pub(super) fn on_old(
+        mut self,
+        step: &mut Step<'_>,
+        transfer: TransferId,
+        result: Result<Vec<Payload>, GetError>,
+    ) -> Option<Uploading> {
+        let Some(Part::Reading { gap, content, old }) = self.under_way.remove(&transfer) else {
+            unreachable!("a segment of this object that is read")
+        };
+        let segment = gap.segment as u32;
+        let blocks = match result {
+            Ok(blocks) => blocks,
+            Err(error) => return self.fail(step, ObjectError::Get { segment, error }),
+        };
+        let mut there = Payload::new();
+        blocks.iter().for_each(|block| there.append(block));
+        let there = there.slice(0, old.bytes as usize);
+        if !old.is_content(&there) {
+            return self.fail(step, ObjectError::Corrupt);
+        }
+        match self.put_segment(step, gap.segment, &gap.merge(&there, &content)) {
+            Ok(()) => self.go_on(step),
+            Err(error) => self.fail(step, error),
+        }
+    }
+
     /// Time goes on, or the bricks are known.
     pub(super) fn wake(mut self, step: &mut Step<'_>) -> Option<Uploading> {
-        if let Stage::Putting(hold) | Stage::Committing(hold) = &mut self.stage {
+        if let Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) = &mut self.stage {
             hold.wake(step);
+        }
+        if let Some(base) = &mut self.base {
+            base.wake(step);
         }
         self.go_on(step)
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        match &self.stage {
-            Stage::Putting(hold) | Stage::Committing(hold) => Some(hold.deadline()),
-            Stage::Opening | Stage::Abandoning(_) => None,
-        }
+        let of_version = match &self.stage {
+            Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) => Some(hold.deadline()),
+            Stage::Looking { .. } | Stage::Opening | Stage::Abandoning(_) => None,
+        };
+        of_version.into_iter().chain(self.base.as_ref().map(Base::deadline)).min()
     }
 
     /// Whoever puts it has lost interest.
@@ -171,20 +292,28 @@ impl Uploading {
         match self.stage {
             // What is asked for cannot be taken back, and it is about to end.
             Stage::Committing(_) | Stage::Abandoning(_) => Some(self),
-            Stage::Opening | Stage::Putting(_) => self.fail(step, ObjectError::CalledOff),
+            Stage::Looking { .. } | Stage::Opening | Stage::Putting(_) | Stage::Finding(_) => {
+                self.fail(step, ObjectError::CalledOff)
+            }
         }
     }
 
-    fn info(&self, version: ObjectVersion) -> ObjectInfo {
-        let (bytes, checksum, put_ms) = (self.bytes, self.checksum, self.object.put_ms);
-        ObjectInfo { version, bytes, checksum, put_ms }
+    /// All that is stored by now.
+    fn manifest(&self) -> Manifest {
+        Manifest { segments: self.segments.iter().flatten().cloned().collect(), losses: self.object.losses }
+    }
+
+    fn info(&self, version: ObjectVersion, manifest: &Manifest) -> ObjectInfo {
+        let checksum = manifest.checksum().expect("only segments are kept whose checksums are known");
+        ObjectInfo { version, bytes: manifest.bytes(), checksum, put_ms: self.object.put_ms }
     }
 
     fn go_on(mut self, step: &mut Step<'_>) -> Option<Uploading> {
         let Stage::Putting(hold) = self.stage else { return Some(self) };
         if self.waiting.is_some()
             && step.bricks.are_fresh(step.now)
-            && let Err(error) = self.put_segment(step, hold.version())
+            && let Some((gap, content)) = self.waiting.take()
+            && let Err(error) = self.begin_segment(step, gap, content)
         {
             return self.fail(step, error);
         }
@@ -194,24 +323,50 @@ impl Uploading {
         let has_room = self.waiting.is_none() && self.under_way.len() < SEGMENTS_MAX;
         if has_room && !self.is_complete && !self.has_asked {
             self.has_asked = true;
-            step.tell(ObjectNews::WantsContent);
+            step.tell(ObjectNews::WantsContent { bytes: self.gap().most });
         }
         Some(self)
     }
 
-    fn put_segment(&mut self, step: &mut Step<'_>, version: ObjectVersion) -> Result<(), ObjectError> {
-        let Some(content) = self.waiting.take() else { return Ok(()) };
+    /// Puts what has come, or reads what it is to be put into.
+    fn begin_segment(&mut self, step: &mut Step<'_>, gap: Gap, content: Payload) -> Result<(), ObjectError> {
+        let there = self.base.as_ref().and_then(|base| base.manifest().segments.get(gap.segment));
+        let Some(old) = there.filter(|old| !gap.replaces(old, content.len())).cloned() else {
+            return self.put_segment(step, gap.segment, &content);
+        };
+        let get = Get {
+            version: old.version,
+            segment: gap.segment as u32,
+            coding: old.coding,
+            symbol_blocks: old.symbol_blocks,
+            places: old.places.clone(),
+            wanted: None,
+            strategy: AccessStrategy::Paced { window: WINDOW as usize },
+            service: self.object.service,
+        };
+        self.segments[gap.segment] = None;
+        self.under_way.insert(step.get(get), Part::Reading { gap, content, old });
+        Ok(())
+    }
+
+    fn put_segment(
+        &mut self,
+        step: &mut Step<'_>,
+        segment: usize,
+        content: &Payload,
+    ) -> Result<(), ObjectError> {
+        let Stage::Putting(hold) = &self.stage else { unreachable!("content comes while it is put") };
+        let version = hold.version();
         let (bricks, losses) = (step.bricks.that_take_more(), self.object.losses);
         if bricks.len() <= 2 * losses as usize {
             return Err(ObjectError::TooFewBricks { bricks: bricks.len(), losses });
         }
-        let at = self.segments.len();
         let plan = Plan::new(content.len(), bricks.len(), losses);
         let put = Put {
             version,
-            segment: at as u32,
+            segment: segment as u32,
             coding: plan.coding,
-            blocks: blocks_of(&content, plan),
+            blocks: blocks_of(content, plan),
             symbols: plan.symbols,
             bricks,
             placing: Placing::ByPace,
@@ -220,23 +375,34 @@ impl Uploading {
             service: self.object.service,
         };
         let record = SegmentRecord {
+            version,
             bytes: content.len() as u32,
+            checksum: Some(content.checksum()),
             coding: plan.coding,
             symbol_blocks: plan.symbol_blocks,
             places: Vec::new(),
         };
-        self.segments.push(None);
-        let transfer = step.put(put);
-        self.under_way.insert(transfer, (at, record));
+        self.segments.resize(self.segments.len().max(segment + 1), None);
+        self.segments[segment] = None;
+        self.under_way.insert(step.put(put), Part::Putting { segment, record });
         Ok(())
     }
 
     fn commit(mut self, step: &mut Step<'_>, hold: Hold) -> Option<Uploading> {
-        let segments = core::mem::take(&mut self.segments).into_iter().flatten().collect();
-        let manifest = Manifest { segments, losses: self.object.losses }.to_bytes();
-        let info = self.info(hold.version());
-        let (name, condition) = (self.object.name.clone(), self.object.condition);
-        step.ask(IndexRequest::Commit { name, condition, info, manifest });
+        let manifest = self.manifest();
+        let (version, name, condition) = (hold.version(), self.object.name.clone(), self.object.condition);
+        let info = self.info(version, &manifest);
+        step.ask(match &self.base {
+            None => IndexRequest::Commit { name, condition, info, manifest: manifest.to_bytes() },
+            Some(patched) => {
+                let (base, was) = (patched.info().version, patched.was());
+                let shares = manifest.shares(version);
+                if shares.len() > SHARES_MAX {
+                    return self.fail(step, ObjectError::TooScattered);
+                }
+                IndexRequest::Patch { name, base, was, shares, info, manifest: manifest.to_bytes() }
+            }
+        });
         self.stage = Stage::Committing(hold);
         Some(self)
     }
@@ -246,13 +412,14 @@ impl Uploading {
         step.forget(core::mem::take(&mut self.under_way).into_keys());
         self.waiting = None;
         match self.stage {
-            Stage::Putting(hold) | Stage::Committing(hold) => {
+            Stage::Putting(hold) | Stage::Committing(hold) | Stage::Finding(hold) => {
                 step.call_off_questions();
                 step.ask(IndexRequest::Abandon { version: hold.version() });
                 self.stage = Stage::Abandoning(error);
                 Some(self)
             }
-            Stage::Opening | Stage::Abandoning(_) => {
+            Stage::Looking { .. } | Stage::Opening | Stage::Abandoning(_) => {
+                step.call_off_questions();
                 step.tell(ObjectNews::Put(Err(error)));
                 None
             }

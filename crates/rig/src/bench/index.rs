@@ -132,7 +132,7 @@ impl ObjectUser for Putter {
 
     fn told(&mut self, tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
         match news {
-            ObjectNews::WantsContent => {
+            ObjectNews::WantsContent { .. } => {
                 return vec![(tag, ObjectWish::Content { content: self.content.clone(), is_last: true })];
             }
             ObjectNews::Put(Ok(_)) => self.ended += 1,

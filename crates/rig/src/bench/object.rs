@@ -269,7 +269,7 @@ impl ObjectUser for Load {
         let Some(open) = self.open.get_mut(&tag) else { return Vec::new() };
         let bytes = KINDS[open.what.1].bytes;
         match news {
-            ObjectNews::WantsContent => {
+            ObjectNews::WantsContent { .. } => {
                 let length = (bytes - open.sent).min(SEGMENT_BYTES);
                 open.sent += length;
                 let (content, is_last) = (self.content.slice(0, length), open.sent == bytes);

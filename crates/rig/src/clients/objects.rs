@@ -38,6 +38,7 @@ pub(super) fn put_and_read(binary: &Path) -> Result<()> {
     let why = String::from_utf8_lossy(&refused.stderr);
     ensure!(!refused.status.success() && why.contains("not as expected"), "{why}");
     bed.reads(4096, 7)?;
+    bed.patches()?;
     bed.object(&["rm", "tests/4096"])?;
     let gone = bed.try_object(&["stat", "tests/4096"])?;
     let why = String::from_utf8_lossy(&gone.stderr);
@@ -57,10 +58,19 @@ pub(super) fn brick_killed_and_stopped(binary: &Path) -> Result<()> {
     bed.reads(SIZES[4], 1)?;
     bed.reads(LARGE, 2)?;
     bed.cluster.bricks[0].start_again()?;
+    // Another one stands still while it is patched and read.
+    let (from, change) = (100_000_000, content(20_000_000, 3));
+    fs::write(bed.file("patch"), &change)?;
     bed.cluster.bricks[1].stand_still()?;
-    let read = bed.reads(LARGE, 2);
+    let patched = bed.object(&["patch", text(&bed.file("patch"))?, &name(LARGE), "--at", &from.to_string()]);
+    let file = bed.file("read");
+    let read = bed.object(&["get", &name(LARGE), text(&file)?]);
     bed.cluster.bricks[1].go_on()?;
-    read?;
+    patched.and(read)?;
+    let mut expected = content(LARGE, 2);
+    expected[from..from + change.len()].copy_from_slice(&change);
+    ensure!(fs::read(&file)? == expected, "a patched object came back otherwise");
+    fs::remove_file(&file)?;
     bed.object(&["verify", &name(LARGE), &name(SIZES[4])])?;
     // Who puts is killed in the middle: nothing is seen of it.
     let mut put = bed.begin(&["put", text(&bed.file(&format!("source-{LARGE}")))?, "tests/never"])?;
@@ -126,11 +136,19 @@ pub(super) fn five_gib(binary: &Path) -> Result<()> {
     let compared = Command::new("cmp").args([&source, &copy]).output()?;
     ensure!(compared.status.success(), "{}", String::from_utf8_lossy(&compared.stdout));
     fs::remove_file(&copy)?;
+    // 10 MiB of it are replaced while another brick stands still.
+    let change = content(10 << 20, 5);
+    fs::write(bed.file("patch"), &change)?;
+    let patch = bed.begin(&["patch", text(&bed.file("patch"))?, "tests/large", "--at", "4GiB"])?;
+    let patch = Watched::of(patch, || ());
+    bed.cluster.bricks[2].stand_still()?;
+    let patched = patch.end("patch");
+    bed.cluster.bricks[2].go_on()?;
+    patched?;
+    bed.object(&["verify", "tests/large"])?;
     let part = bed.file("part");
     bed.object(&["get", "tests/large", text(&part)?, "--from", "4GiB", "--bytes", "100"])?;
-    let mut expected = vec![0; 100];
-    std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(&source)?, &mut expected, 4 << 30)?;
-    ensure!(fs::read(&part)? == expected, "a part differs");
+    ensure!(fs::read(&part)? == change[..100], "a part differs");
     Ok(())
 }
 
@@ -232,6 +250,45 @@ impl Bed {
 
     fn stat(&self, object: &str) -> Result<Value> {
         Ok(serde_json::from_str(&self.object(&["stat", object, "--json"])?)?)
+    }
+
+    /// What is patched is what it was, but for what was replaced or appended, and shares the segments that were left as they are.
+    fn patches(&self) -> Result<()> {
+        let (size, source) = (SIZES[5], self.file("patch"));
+        let mut expected = content(size, size as u64);
+        // A byte, what lies in two segments and goes beyond the end, the last ones of the first size, and more than a segment behind the end.
+        let places = [Some(0), Some((32 << 20) - 70_000), Some(size - 5), None];
+        for ((seed, at), bytes) in (1..).zip(places).zip([1, 100_000, 5, 40 << 20]) {
+            let change = content(bytes, seed);
+            fs::write(&source, &change)?;
+            let place = at.map_or(vec!["--append".to_owned()], |at| vec!["--at".to_owned(), at.to_string()]);
+            let mut arguments = vec!["patch", text(&source)?];
+            let object = name(size);
+            arguments.push(&object);
+            arguments.extend(place.iter().map(String::as_str));
+            self.object(&arguments)?;
+            let at = at.unwrap_or(expected.len());
+            expected.resize(expected.len().max(at + bytes), 0);
+            expected[at..at + bytes].copy_from_slice(&change);
+        }
+        let stat = self.stat(&name(size))?;
+        let segments = stat["segments"].as_array().cloned().unwrap_or_default();
+        let versions: Vec<&Value> = segments.iter().map(|segment| &segment["version"]).collect();
+        ensure!(
+            versions.len() == 3 && versions[0] != versions[1] && versions[1] == versions[2],
+            "{versions:?}"
+        );
+        ensure!(versions[2] == &stat["version"], "{stat}");
+        let file = self.file("read");
+        self.object(&["get", &name(size), text(&file)?])?;
+        ensure!(fs::read(&file)? == expected, "a patched object came back otherwise");
+        self.object(&["verify", &name(size)])?;
+        fs::remove_file(&file)?;
+        let behind = (expected.len() + 1).to_string();
+        let refused = self.try_object(&["patch", text(&source)?, &name(size), "--at", &behind])?;
+        let why = String::from_utf8_lossy(&refused.stderr);
+        ensure!(!refused.status.success() && why.contains("behind the end"), "{why}");
+        Ok(())
     }
 
     /// It comes back as it was put.

@@ -1,7 +1,7 @@
 //! Objects by their names, through whichever gateway: each name is a register. A version that was put is its value; without an object it is 0.
 //!
-//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. What is read must be one version,
-//! whole; what is read and listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will
+//! Puts come in segments, some on a condition, and some putters sleep for longer than their version is held. Patches replace a part of what is there, or
+//! append to it. What is read must be one version, whole; what is read and listed, and when, must be linearizable name by name; and when all is healed, bricks have given back what nobody will
 //! read again.
 
 use super::actors::{Actors, Pending};
@@ -11,23 +11,29 @@ use crate::history::{Kind as Access, Operation, Register};
 use crate::units::{MS, SECOND};
 use crate::world::World;
 use crate::world::event::{Event, Input};
-use base::{ObjectVersion, Payload};
+use base::{BrickId, ObjectVersion, Payload};
 use model::Draw;
-use proto::object::{NewObject, ObjectError, ObjectNews, ObjectWish, WantedObject};
+use proto::object::{NewObject, ObjectError, ObjectNews, ObjectPatch, ObjectWish, WantedObject};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{Condition, IndexError, ObjectInfo, ObjectName, Service};
+use wire::{AdminRequest, Condition, IndexError, ObjectInfo, ObjectName, Service};
 
 /// Tags of those who put and read objects: nobody else has one of these.
 const TAGS: u64 = 1 << 61;
 const ACTORS: usize = 3;
 pub(super) const NAMES: [&str; 3] = ["a", "a/b", "b"];
 const BUCKET: &str = "torture";
-/// So many objects are put in a run; all else is read and removed.
+/// So many objects are put or patched in a run; all else is read and removed.
 const PUTS_MAX: u64 = 24;
 /// For so long a version is held for whoever puts or reads it.
 pub(crate) const HOLD_NS: u64 = 2 * SECOND;
 /// When all is healed, a put or get ends within this time.
 const LIVE_NS: u64 = 60 * SECOND;
+/// Then content of some patches comes within this time, so that bricks make lost fragments again meanwhile.
+const SLOW_PATCH_NS: u64 = 100 * SECOND;
+/// And some gateways stand still for so long, so that what they put is not held any more, and bricks give its fragments back.
+const STANDSTILL_NS: u64 = 45 * SECOND;
+/// Within this time of a put they begin to stand still.
+const SHORT_PUT_NS: u64 = 30 * MS;
 /// Bricks have given garbage back within this time: they look for it every half minute, and less often where that takes them long.
 const GARBAGE_NS: u64 = 600 * SECOND;
 
@@ -35,13 +41,19 @@ pub(crate) struct Named {
     draw: Draw,
     actors: Actors<What>,
     puts: BTreeMap<u64, Content>,
+    /// So many puts and patches were drawn.
+    drawn: u64,
+    /// How long the object of each name was when it was seen last.
+    sizes: [u64; NAMES.len()],
     operations: Vec<Operation>,
-    /// Versions that some put replaced on the condition that they be there.
+    /// Versions that some put or patch replaced on the condition that they be there.
     replaced: BTreeSet<ObjectVersion>,
     /// Which put a version is.
     versions: BTreeMap<ObjectVersion, u64>,
     counts: BTreeMap<&'static str, u64>,
     issuing: bool,
+    /// When all is healed, content comes within this time.
+    content_ns: u64,
     /// What was looked up last.
     looked: Looked,
     pub(super) probe: Option<Probe>,
@@ -55,14 +67,49 @@ pub(super) struct Content {
     pub(super) losses: u32,
     /// Disks and sectors that were lost before it was asked for.
     pub(super) lost_before: u64,
+    /// What is of another put: all before that byte, and from the other one on.
+    around: Option<(u64, usize, usize)>,
 }
 
 enum What {
-    Put { name: usize, content: Content, condition: Condition, segment_bytes: usize, sent: usize },
-    Get { name: usize, range: Option<(u64, u64)>, info: Option<ObjectInfo>, got: Payload },
-    Remove { name: usize },
+    Put {
+        name: usize,
+        content: Content,
+        condition: Condition,
+        segment_bytes: usize,
+        sent: usize,
+        wanted: usize,
+    },
+    Patch {
+        name: usize,
+        patch: Patch,
+        of: Option<ObjectVersion>,
+        base: Option<ObjectVersion>,
+        sent: usize,
+        wanted: usize,
+    },
+    Get {
+        name: usize,
+        range: Option<(u64, u64)>,
+        info: Option<ObjectInfo>,
+        got: Payload,
+    },
+    Remove {
+        name: usize,
+    },
     List,
-    Look { name: usize },
+    Look {
+        name: usize,
+    },
+}
+
+/// Which bytes a patch replaces.
+#[derive(Clone, Copy)]
+struct Patch {
+    number: u64,
+    at: usize,
+    bytes: usize,
+    segment_bytes: usize,
 }
 
 impl Named {
@@ -71,11 +118,14 @@ impl Named {
             draw: Draw::new(seed ^ 0x00a3_ed0b),
             actors: Actors::new(ACTORS, TAGS),
             puts: BTreeMap::new(),
+            drawn: 0,
+            sizes: [0; NAMES.len()],
             operations: Vec::new(),
             replaced: BTreeSet::new(),
             versions: BTreeMap::new(),
             counts: BTreeMap::new(),
             issuing: true,
+            content_ns: SLOW_PATCH_NS,
             looked: None,
             probe: None,
         }
@@ -95,8 +145,9 @@ impl Named {
     }
 
     fn draw_put(&mut self, lost_before: u64, bricks: usize) -> What {
-        let number = self.puts.len() as u64 + 1;
-        let segment_bytes = *self.draw.pick(&[96 << 10, 640 << 10]);
+        self.drawn += 1;
+        let number = self.drawn;
+        let segment_bytes = *self.draw.pick(&SEGMENT_BYTES);
         let bytes = match self.draw.below(6) {
             0 => 0,
             1 => self.draw.between(1, 9000) as usize,
@@ -104,7 +155,7 @@ impl Named {
             _ => self.draw.between(1, 2 * segment_bytes as u64 + 5000) as usize,
         };
         let losses = u32::from(bricks >= 3);
-        let content = Content { number, bytes, losses, lost_before };
+        let content = Content { number, bytes, losses, lost_before, around: None };
         self.puts.insert(number, content);
         let versions: Vec<ObjectVersion> = self.versions.keys().copied().collect();
         let condition = match self.draw.below(5) {
@@ -112,7 +163,54 @@ impl Named {
             1 if !versions.is_empty() => Condition::Is(*self.draw.pick(&versions)),
             _ => Condition::Always,
         };
-        What::Put { name: self.draw.index(NAMES.len()), content, condition, segment_bytes, sent: 0 }
+        What::Put {
+            name: self.draw.index(NAMES.len()),
+            content,
+            condition,
+            segment_bytes,
+            sent: 0,
+            wanted: 0,
+        }
+    }
+
+    fn draw_patch(&mut self) -> What {
+        self.drawn += 1;
+        let name = self.draw.index(NAMES.len());
+        let size = self.sizes[name];
+        let at = match self.draw.below(4) {
+            0 => 0,
+            1 => size,
+            2 => self.draw.below(size + 1),
+            _ => self.draw.below(9000),
+        };
+        let bytes = match self.draw.below(4) {
+            0 => size - at.min(size),
+            1 => self.draw.below(200_000),
+            _ => self.draw.below(9000),
+        };
+        let versions: Vec<ObjectVersion> = self.versions.keys().copied().collect();
+        let of = (!versions.is_empty() && self.draw.percent(10)).then(|| *self.draw.pick(&versions));
+        let segment_bytes = *self.draw.pick(&SEGMENT_BYTES);
+        let patch = Patch { number: self.drawn, at: at as usize, bytes: bytes as usize, segment_bytes };
+        What::Patch { name, patch, of, base: None, sent: 0, wanted: 0 }
+    }
+
+    /// Which version is being patched is known now, and so what the object will be. Nothing where nobody put that version, which is noticed elsewhere.
+    fn begin_patch(&mut self, Patch { number, at, bytes, .. }: Patch, base: &ObjectInfo) {
+        if let Some(base) = self.puts.get(&base.put_ms) {
+            let around = Some((base.number, at, at + bytes));
+            self.puts.insert(number, Content { number, bytes: base.bytes.max(at + bytes), around, ..*base });
+        }
+    }
+
+    /// What a put is, or a patched version.
+    fn bytes_of(&self, content: &Content) -> Vec<u8> {
+        let own = |from, to| own_bytes(content.number, from, to);
+        let Some((base, from, to)) = content.around else { return own(0, content.bytes) };
+        let mut bytes = self.bytes_of(&self.puts[&base]);
+        bytes.resize(content.bytes, 0);
+        bytes[from..to].copy_from_slice(&own(from, to));
+        bytes
     }
 
     fn record(&mut self, name: usize, kind: Access, value: u64, asked_ns: u64, answered_ns: Option<u64>) {
@@ -129,9 +227,10 @@ impl Named {
         self.puts.get(&info.put_ms).copied()
     }
 
-    /// The version that was seen is the one of that put, and of no other.
-    fn see(&mut self, info: &ObjectInfo) -> Result<u64, Violation> {
+    /// The version that was seen under a name is the one of that put, and of no other.
+    fn see(&mut self, name: usize, info: &ObjectInfo) -> Result<u64, Violation> {
         let number = info.put_ms;
+        self.sizes[name] = info.bytes;
         match self.versions.insert(info.version, number) {
             Some(other) if other != number => {
                 let what = format!("{} was put {other}, and is put {number} now", info.version);
@@ -142,13 +241,14 @@ impl Named {
     }
 }
 
-impl Content {
-    /// Bytes that no other put has.
-    fn bytes(&self, from: usize, to: usize) -> Vec<u8> {
-        let word = |at: usize| (self.number << 32 | (at as u64 / 8) | 1 << 63).to_le_bytes();
-        (from..to).map(|at| word(at)[at % 8]).collect()
-    }
+/// Bytes that no other put has.
+fn own_bytes(number: u64, from: usize, to: usize) -> Vec<u8> {
+    let word = |at: usize| (number << 32 | (at as u64 / 8) | 1 << 63).to_le_bytes();
+    (from..to).map(|at| word(at)[at % 8]).collect()
 }
+
+/// How much is in a segment.
+const SEGMENT_BYTES: [usize; 2] = [96 << 10, 640 << 10];
 
 fn named(name: usize) -> ObjectName {
     ObjectName { bucket: BUCKET.to_owned(), key: NAMES[name].to_owned() }
@@ -163,6 +263,14 @@ impl What {
                 losses: content.losses,
                 put_ms: content.number,
                 segment_bytes: *segment_bytes,
+                service: Service::default(),
+            }),
+            What::Patch { name, patch, of, .. } => ObjectWish::Patch(ObjectPatch {
+                name: named(*name),
+                at: Some(patch.at as u64),
+                of: *of,
+                put_ms: patch.number,
+                segment_bytes: patch.segment_bytes,
                 service: Service::default(),
             }),
             What::Get { name, range, .. } => ObjectWish::Get(WantedObject {
@@ -212,12 +320,13 @@ impl World {
         let Some(node) = (!gateways.is_empty()).then(|| *named.draw.pick(&gateways)) else {
             return self.next_object_turn(actor, 50 * MS);
         };
-        let may_put = (named.puts.len() as u64) < PUTS_MAX;
-        let what = match named.draw.below(10) {
+        let may_put = named.drawn < PUTS_MAX;
+        let what = match named.draw.below(12) {
             0..4 if may_put => named.draw_put(lost_before, bricks),
+            4..6 if may_put => named.draw_patch(),
             // What was put last stays, so that there is something to look after.
-            0..5 if may_put => What::Remove { name: named.draw.index(NAMES.len()) },
-            5 => What::List,
+            0..7 if may_put => What::Remove { name: named.draw.index(NAMES.len()) },
+            7 => What::List,
             _ => {
                 let name = named.draw.index(NAMES.len());
                 let range =
@@ -240,9 +349,13 @@ impl World {
     fn send_content(&mut self, actor: usize) {
         let Some(named) = &mut self.named else { return };
         let Some(pending) = named.actors.pending(actor) else { return };
-        let What::Put { content, segment_bytes, sent, .. } = &mut pending.what else { return };
-        let to = (*sent + *segment_bytes).min(content.bytes);
-        let (bytes, is_last) = (content.bytes(*sent, to), to == content.bytes);
+        let (number, at, total, sent, wanted) = match &mut pending.what {
+            What::Put { content, sent, wanted, .. } => (content.number, 0, content.bytes, sent, wanted),
+            What::Patch { patch, sent, wanted, .. } => (patch.number, patch.at, patch.bytes, sent, wanted),
+            _ => return,
+        };
+        let to = (*sent + *wanted).min(total);
+        let (bytes, is_last) = (own_bytes(number, at + *sent, at + to), to == total);
         *sent = to;
         let wish = Box::new(ObjectWish::Content { content: Payload::from(bytes), is_last });
         let (tag, node) = (pending.tag, pending.node);
@@ -256,11 +369,21 @@ impl World {
         let Some(actor) = named.actors.with_tag(tag) else { return };
         let Some(pending) = named.actors.pending(actor) else { return };
         match (&mut pending.what, news) {
-            (What::Put { .. }, ObjectNews::WantsContent) => {
+            (What::Put { wanted, .. } | What::Patch { wanted, .. }, ObjectNews::WantsContent { bytes }) => {
+                *wanted = bytes;
                 // Now and then a putter sleeps for longer than its version is held, although it is renewed as long as its gateway lives.
-                let slow = named.draw.percent(5);
-                let delay_ns = named.draw.below(if slow { 2 * HOLD_NS } else { 20 * MS });
+                let most_ns = match named.draw.percent(5) {
+                    _ if !named.issuing => named.content_ns,
+                    true => 2 * HOLD_NS,
+                    false => 20 * MS,
+                };
+                let delay_ns = named.draw.below(most_ns);
                 self.next_object_turn(actor, delay_ns);
+            }
+            (What::Patch { patch, base, .. }, ObjectNews::Begun(begun)) => {
+                *base = Some(begun.version);
+                let patch = *patch;
+                named.begin_patch(patch, &begun);
             }
             (What::Get { info, .. }, ObjectNews::Begun(begun)) => {
                 *info = Some(begun);
@@ -298,15 +421,10 @@ impl World {
             (What::Put { name, content, condition, .. }, ObjectNews::Put(result)) => match result {
                 Ok(info) => {
                     named.count("objects put");
-                    named.see(&info)?;
+                    named.see(name, &info)?;
                     named.record(name, Access::Write, content.number, asked_ns, answered);
-                    if let Condition::Is(version) = condition
-                        && !named.replaced.insert(version)
-                    {
-                        let what = format!(
-                            "{version} was replaced twice, each time on the condition that it be there"
-                        );
-                        return Err(Violation::new("objects", what));
+                    if let Condition::Is(version) = condition {
+                        return named.replace(version);
                     }
                 }
                 Err(ObjectError::InDoubt) => {
@@ -314,6 +432,20 @@ impl World {
                     named.record(name, Access::Write, content.number, asked_ns, None);
                 }
                 Err(_) => named.count("objects not put"),
+            },
+            (What::Patch { name, patch, base, .. }, ObjectNews::Put(result)) => match (result, base) {
+                (Ok(info), Some(base)) => {
+                    named.count("objects patched");
+                    named.see(name, &info)?;
+                    named.record(name, Access::Write, patch.number, asked_ns, answered);
+                    return named.replace(base);
+                }
+                (Ok(_), None) => return Err(Violation::new("objects", "a patch ended that had not begun")),
+                (Err(ObjectError::InDoubt), _) => {
+                    named.count("objects in doubt");
+                    named.record(name, Access::Write, patch.number, asked_ns, None);
+                }
+                (Err(_), _) => named.count("objects not patched"),
             },
             (What::Remove { name }, ObjectNews::Removed(result)) => match result {
                 Ok(()) => {
@@ -330,7 +462,7 @@ impl World {
                     named.count("lists of objects");
                     for (name, key) in NAMES.iter().enumerate() {
                         let found = objects.iter().find(|(listed, _)| listed == key);
-                        let value = found.map_or(Ok(0), |(_, info)| named.see(info))?;
+                        let value = found.map_or(Ok(0), |(_, info)| named.see(name, info))?;
                         named.record(name, Access::Read, value, asked_ns, answered);
                     }
                 }
@@ -343,7 +475,7 @@ impl World {
                 (Err(ObjectError::OutOfRange { .. }), _) => {}
                 (Ok(()), Some(info)) => {
                     named.count("objects got");
-                    let number = named.see(&info)?;
+                    let number = named.see(name, &info)?;
                     named.record(name, Access::Read, number, asked_ns, answered);
                     return named.judge_content(&info, range, &got);
                 }
@@ -378,6 +510,11 @@ impl World {
                 What::Put { name, content, .. } => {
                     named.record(name, Access::Write, content.number, asked_ns, None)
                 }
+                // Before it has begun it changes nothing.
+                What::Patch { name, patch, base: Some(_), .. } => {
+                    named.record(name, Access::Write, patch.number, asked_ns, None)
+                }
+                What::Patch { .. } => {}
                 What::Remove { name } => named.record(name, Access::Write, 0, asked_ns, None),
                 What::Get { .. } | What::List | What::Look { .. } => {}
             }
@@ -390,6 +527,9 @@ impl World {
         let Some(named) = &mut self.named else { return };
         named.issuing = false;
         self.await_objects();
+        let verdict = self.patch_while_fragments_move();
+        self.judge(verdict);
+        self.put_while_gateways_stand_still();
         for name in 0..NAMES.len() {
             let Some(&node) = self.running_gateways().first() else { return };
             self.wish(0, node, What::Get { name, range: None, info: None, got: Payload::new() });
@@ -407,6 +547,45 @@ impl World {
         self.judge(verdict);
         self.audit_garbage();
         self.audit_redundancy_of_objects();
+    }
+
+    /// Patches each object while a brick is emptied, where others can take over what it has. It stays evicted until objects are redundant without it.
+    fn patch_while_fragments_move(&mut self) -> Result<(), Violation> {
+        let bricks = u64::from(self.shape.bricks);
+        let may_evict = bricks > 3 && !self.shape.disks.are_small;
+        let brick = self.named.as_mut().filter(|_| may_evict).map(|named| named.draw.between(1, bricks));
+        for name in 0..NAMES.len() {
+            let Some(&node) = self.running_gateways().first() else { return Ok(()) };
+            let Some(named) = &mut self.named else { return Ok(()) };
+            let bytes = named.draw.between(1, 9000) as usize;
+            named.drawn += 1;
+            let patch = Patch { number: named.drawn, at: 0, bytes, segment_bytes: SEGMENT_BYTES[0] };
+            self.wish(name, node, What::Patch { name, patch, of: None, base: None, sent: 0, wanted: 0 });
+        }
+        if let Some(brick) = brick {
+            // It may be refused.
+            let _ = self.try_administer(AdminRequest::EvictBrick { brick: BrickId(brick as u32) })?;
+        }
+        self.await_objects_for(LIVE_NS + SLOW_PATCH_NS);
+        Ok(())
+    }
+
+    /// Puts objects through gateways that stand still in the middle of it.
+    fn put_while_gateways_stand_still(&mut self) {
+        let (lost_before, bricks) = (self.lost_of_objects(), self.shape.bricks as usize);
+        for _ in 0..2 {
+            let gateways = self.running_gateways();
+            let Some(named) = self.named.as_mut().filter(|_| !gateways.is_empty()) else { return };
+            named.content_ns = MS;
+            let (node, what) = (*named.draw.pick(&gateways), named.draw_put(lost_before, bricks));
+            let delay_ns = named.draw.below(SHORT_PUT_NS);
+            self.wish(0, node, what);
+            self.run_until(self.time.now_ns() + delay_ns);
+            self.pause(node);
+            self.run_until(self.time.now_ns() + STANDSTILL_NS);
+            self.resume(node);
+            self.await_objects();
+        }
     }
 
     /// What is known of an object, if there is one.
@@ -427,9 +606,10 @@ impl World {
         let Some(named) = &self.named else { return };
         let listed = named.operations.iter().rev().take(NAMES.len());
         let visible: BTreeSet<u64> = listed.map(|operation| operation.value).collect();
+        let shared = self.segments_of_objects();
         let end_ns = self.time.now_ns() + GARBAGE_NS;
         while self.judges.are_content()
-            && let Some(leaked) = self.leaked(&visible)
+            && let Some(leaked) = self.leaked(&visible, &shared)
         {
             if self.time.now_ns() >= end_ns {
                 return self.judge(Err(Violation::new("garbage", leaked)));
@@ -438,26 +618,54 @@ impl World {
         }
     }
 
-    /// A version that a brick has, although it is none of these.
-    fn leaked(&self, visible: &BTreeSet<u64>) -> Option<String> {
+    /// The segments that are part of some object, by the version with which they were put.
+    fn segments_of_objects(&mut self) -> BTreeSet<(ObjectVersion, u64)> {
+        let looked: Vec<Looked> = (0..NAMES.len()).map(|name| self.look_at_object(name)).collect();
+        let manifests = looked.into_iter().flatten().flatten().map(|(_, manifest)| manifest);
+        manifests
+            .flat_map(|manifest| {
+                (0..).zip(manifest.segments).map(|(number, segment)| (segment.version, number))
+            })
+            .collect()
+    }
+
+    /// What a brick has of a version, although that is visible under no name, and no other version shares it.
+    fn leaked(&self, visible: &BTreeSet<u64>, shared: &BTreeSet<(ObjectVersion, u64)>) -> Option<String> {
         let named = self.named.as_ref()?;
-        let is_kept = |version: &ObjectVersion| {
+        let is_kept = |segment: &(ObjectVersion, u64)| {
+            let version = segment.0;
             // Those of segments alone have small numbers, which no index gives out.
-            version.0 >> 32 == 0 || named.versions.get(version).is_some_and(|number| visible.contains(number))
+            version.0 >> 32 == 0
+                || shared.contains(segment)
+                || named.versions.get(&version).is_some_and(|number| visible.contains(number))
         };
         self.nodes.iter().find_map(|node| {
-            let version = node.versions().into_iter().find(|version| !is_kept(version))?;
-            Some(format!("{} still has {version}, which nobody can read any more", node.id()))
+            let (version, segment) = node.segments().into_iter().find(|segment| !is_kept(segment))?;
+            let id = node.id();
+            Some(format!("{id} still has segment {segment} of {version}, which nobody can read any more"))
         })
     }
 
     fn await_objects(&mut self) {
+        self.await_objects_for(LIVE_NS);
+    }
+
+    fn await_objects_for(&mut self, most_ns: u64) {
         let oldest_ns = |world: &World| world.named.as_ref().and_then(|named| named.actors.oldest_ns());
-        self.await_ends("an object", oldest_ns, LIVE_NS);
+        self.await_ends("an object", oldest_ns, most_ns);
     }
 }
 
 impl Named {
+    /// A version was replaced on the condition that it be there.
+    fn replace(&mut self, version: ObjectVersion) -> Result<(), Violation> {
+        if self.replaced.insert(version) {
+            return Ok(());
+        }
+        let what = format!("{version} was replaced twice, each time on the condition that it be there");
+        Err(Violation::new("objects", what))
+    }
+
     fn judge_content(
         &self,
         info: &ObjectInfo,
@@ -471,7 +679,8 @@ impl Named {
             None => (0, content.bytes),
             Some((from, bytes)) => (from as usize, (from as usize + bytes as usize).min(content.bytes)),
         };
-        if got.to_vec() == content.bytes(from, to.max(from)) && info.bytes as usize == content.bytes {
+        let bytes = self.bytes_of(content);
+        if got.to_vec() == bytes[from..to.max(from)] && info.bytes as usize == content.bytes {
             return Ok(());
         }
         let what = format!("{} came back with other bytes than were put", info.version);

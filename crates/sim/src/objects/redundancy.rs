@@ -61,7 +61,7 @@ impl World {
             let bricks: BTreeSet<_> = segment.places.iter().map(|(_, brick)| *brick).collect();
             for brick in bricks {
                 let get = Get {
-                    version: info.version,
+                    version: segment.version,
                     segment: number,
                     coding: segment.coding,
                     symbol_blocks: segment.symbol_blocks,

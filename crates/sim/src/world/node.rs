@@ -171,24 +171,27 @@ impl Node {
         matches!(role, Some(Role::Directory(directory, _)) if directory.is_changing())
     }
 
-    /// The versions of objects of which its disks hold fragments, if it is a brick that runs.
-    pub(crate) fn versions(&self) -> BTreeSet<ObjectVersion> {
+    /// The segments of versions of which the disks have something.
+    pub(crate) fn segments(&self) -> BTreeSet<(ObjectVersion, u64)> {
         let Some(Role::Brick(brick, _)) = self.process.as_ref().map(|process| &process.role) else {
             return BTreeSet::new();
         };
-        let mut versions = BTreeSet::new();
+        let segment_of = |(volume, stretch): &(VolumeId, u64)| {
+            Some((FragmentId::version_of(*volume)?, FragmentId::segment_of_stretch(*stretch)))
+        };
+        let mut segments = BTreeSet::new();
         for store in brick.stores() {
             let mut after = None;
             loop {
                 let page = store.stretches(after);
-                versions.extend(page.iter().filter_map(|(volume, _)| FragmentId::version_of(*volume)));
+                segments.extend(page.iter().filter_map(segment_of));
                 after = page.last().copied();
                 if after.is_none() {
                     break;
                 }
             }
         }
-        versions
+        segments
     }
 
     // ---- disks ----

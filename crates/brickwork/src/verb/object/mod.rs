@@ -1,8 +1,10 @@
-//! `brickwork object`: puts, reads, lists, checks and removes objects.
+//! `brickwork object`: puts, patches, reads, lists, checks and removes objects.
 
+mod content;
 mod get;
 mod list;
 mod once;
+mod patch;
 mod put;
 
 use super::daemon;
@@ -30,6 +32,7 @@ of which it uses `directory`, `cluster`, `tls` and `plaintext`.
 Examples:
   brickwork object put backup.tar backups/monday.tar --config /var/lib/brickwork/gateway.toml
   brickwork object get backups/monday.tar restored.tar
+  brickwork object patch today.log backups/all.log --append
   tar c /home | brickwork object put - backups/home.tar
   brickwork object ls backups
   brickwork object verify backups/monday.tar")]
@@ -42,6 +45,8 @@ pub struct Args {
 enum Command {
     /// Put a file as an object
     Put(put::Args),
+    /// Replace a part of an object by a file, or append one to it
+    Patch(patch::Args),
     /// Read an object into a file
     Get(get::Args),
     /// List the objects of a bucket
@@ -58,6 +63,7 @@ enum Command {
 pub fn run(global: &Global, args: Args) -> Result<()> {
     match args.command {
         Command::Put(args) => put::run(global, args),
+        Command::Patch(args) => patch::run(global, args),
         Command::Get(args) => get::run(global, args),
         Command::Ls(args) => list::run(global, &args),
         Command::Stat(args) => once::stat(global, &args),
@@ -94,6 +100,12 @@ fn name(text: &str) -> Result<ObjectName, String> {
     let (bucket, key) = text.split_once('/').unwrap_or((text, ""));
     let name = ObjectName { bucket: bucket.to_owned(), key: key.to_owned() };
     name.check().map(|()| name)
+}
+
+/// 16 hexadecimal digits.
+fn version(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text, 16)
+        .map_err(|_| format!("'{text}' is not a version: it has 16 hexadecimal digits"))
 }
 
 fn info_json(name: &ObjectName, info: &ObjectInfo) -> Value {

@@ -15,7 +15,7 @@ use wire::ObjectName;
 #[derive(clap::Args)]
 #[command(after_help = "\
 STORED is what all fragments take on all bricks together; NEEDED is how many fragments of a segment are enough to read it, of how
-many there are.
+many there are. An object that was patched has segments of earlier versions, which --json names.
 
 Examples:
   brickwork object stat backups/monday.tar
@@ -65,7 +65,11 @@ pub(super) fn stat(global: &Global, args: &Stat) -> Result<()> {
         output::count(manifest.bricks() as u64, "brick")
     );
     println!("  survives  the loss of {}", output::count(u64::from(*losses), "brick"));
-    println!("  segments  {}", segments.len());
+    let shared = segments.iter().filter(|segment| segment.version != info.version).count();
+    match shared {
+        0 => println!("  segments  {}", segments.len()),
+        _ => println!("  segments  {}, {shared} of them of earlier versions", segments.len()),
+    }
     if let Some(first) = segments.first() {
         println!(
             "  needed    {} or a few more of {} fragments of {}, in the first segment",
@@ -81,6 +85,8 @@ fn segment_json(segment: &SegmentRecord) -> serde_json::Value {
     let places: Vec<_> = segment.places.iter().map(|(symbol, brick)| json!([symbol, brick.0])).collect();
     json!({
         "bytes": segment.bytes,
+        "version": format!("{:016x}", segment.version.0),
+        "crc32c": segment.checksum.map(|sum| format!("{sum:08x}")),
         "coding": format!("{:?}", segment.coding),
         "fragment_bytes": u64::from(segment.symbol_blocks) * BLOCK_U64,
         "places": places,

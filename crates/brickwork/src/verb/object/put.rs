@@ -1,20 +1,14 @@
 //! `brickwork object put`: a file, or what comes in, as an object.
 
-use super::{Way, info_json};
+use super::content::{self, Sent};
+use super::{info_json, version};
 use crate::config::Bytes;
 use crate::global::Global;
 use crate::output;
-use anyhow::{Context, Error, Result, anyhow};
-use host::{ObjectUser, Waker};
-use indicatif::ProgressBar;
-use proto::object::{NewObject, ObjectNews, ObjectWish, SEGMENT_BYTES};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use wire::{Condition, ObjectInfo, ObjectName, Service};
+use anyhow::Result;
+use proto::object::{NewObject, ObjectWish, SEGMENT_BYTES};
+use std::path::PathBuf;
+use wire::{Condition, ObjectName, Service};
 
 /// `object put`.
 #[derive(clap::Args)]
@@ -44,39 +38,22 @@ pub(super) struct Args {
     if_version: Option<u64>,
 }
 
-fn version(text: &str) -> Result<u64, String> {
-    u64::from_str_radix(text, 16)
-        .map_err(|_| format!("'{text}' is not a version: it has 16 hexadecimal digits"))
-}
-
 pub(super) fn run(global: &Global, args: Args) -> Result<()> {
     let condition = match args.if_version {
         Some(version) => Condition::Is(base::ObjectVersion(version)),
         None if args.if_absent => Condition::Absent,
         None => Condition::Always,
     };
-    let (source, bytes) = Source::open(&args.file)?;
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let object = NewObject {
         name: args.object.clone(),
         condition,
         losses: args.survive,
-        put_ms: since_1970.as_millis() as u64,
+        put_ms: content::now_ms(),
         segment_bytes: SEGMENT_BYTES,
         service: Service::default(),
     };
-    let bar = output::progress(bytes.unwrap_or(0), &args.object.to_string(), true);
-    let mut putter =
-        Putter { object: Some(object), source, is_wanted: false, is_complete: false, bar, end: None };
-    let begun = Instant::now();
-    Way::find(global)?.go(&mut putter)?;
-    putter.bar.finish_and_clear();
-    let why = match putter.is_complete {
-        true => "interrupted: it may have been put or not, as `brickwork object stat` shows",
-        false => "interrupted: it was not put",
-    };
-    let info = putter.end.unwrap_or_else(|| Err(anyhow!(why)))?;
-    let seconds = begun.elapsed().as_secs_f64();
+    let Sent { info, seconds, .. } =
+        content::send(global, &args.object, &args.file, ObjectWish::Put(object))?;
     if global.json {
         let mut value = info_json(&args.object, &info);
         value["seconds"] = seconds.into();
@@ -90,133 +67,4 @@ pub(super) fn run(global: &Global, args: Args) -> Result<()> {
         info.version.0
     );
     Ok(())
-}
-
-/// Reads the content segment by segment, in a thread of its own: what it comes from may be slow. Each is read when the one before it was taken, so that
-/// one is in memory here.
-fn read_segments(
-    mut from: Box<dyn Read + Send>,
-    asked: &Receiver<()>,
-    to: &Sender<io::Result<Piece>>,
-    waker: &Waker,
-) {
-    let mut ahead = Vec::new();
-    for () in asked {
-        let piece = next_segment(&mut *from, &mut ahead);
-        let is_last = piece.as_ref().map_or(true, |(_, is_last)| *is_last);
-        let is_wanted = to.send(piece).is_ok();
-        waker.wake();
-        if is_last || !is_wanted {
-            return;
-        }
-    }
-}
-
-/// The next segment, and whether it is the last. One byte more is read ahead, to know the end when it is there.
-fn next_segment(from: &mut dyn Read, ahead: &mut Vec<u8>) -> io::Result<Piece> {
-    let mut content = Vec::with_capacity(SEGMENT_BYTES + 1);
-    content.append(ahead);
-    let wanted = (SEGMENT_BYTES + 1 - content.len()) as u64;
-    from.take(wanted).read_to_end(&mut content)?;
-    let is_last = content.len() <= SEGMENT_BYTES;
-    if !is_last {
-        *ahead = content.split_off(SEGMENT_BYTES);
-    }
-    Ok((content, is_last))
-}
-
-/// A segment's content, and whether it is the last.
-type Piece = (Vec<u8>, bool);
-
-/// Where content comes from.
-enum Source {
-    Unread(Box<dyn Read + Send>),
-    Read { ask: Sender<()>, pieces: Receiver<io::Result<Piece>> },
-}
-
-impl Source {
-    fn open(path: &Path) -> Result<(Source, Option<u64>)> {
-        if path.as_os_str() == "-" {
-            return Ok((Source::Unread(Box::new(io::stdin())), None));
-        }
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let bytes = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
-        Ok((Source::Unread(Box::new(file)), Some(bytes)))
-    }
-
-    /// Begins to read.
-    fn begin(&mut self, waker: &Waker) {
-        let ((ask, asked), (to, pieces)) = (mpsc::channel(), mpsc::channel());
-        ask.send(()).expect("it has not begun, and so not ended");
-        if let Source::Unread(from) = std::mem::replace(self, Source::Read { ask, pieces }) {
-            let waker = waker.clone();
-            thread::spawn(move || read_segments(from, &asked, &to, &waker));
-        }
-    }
-
-    /// The next segment, if it has come.
-    fn next(&mut self) -> Option<io::Result<Piece>> {
-        match self {
-            Source::Unread(_) => None,
-            Source::Read { ask, pieces } => {
-                let piece = pieces.try_recv().ok()?;
-                // Whoever has read all does not listen any more.
-                let _ = ask.send(());
-                Some(piece)
-            }
-        }
-    }
-}
-
-const TAG: u64 = 1;
-
-struct Putter {
-    object: Option<NewObject>,
-    source: Source,
-    /// Whether a segment is waited for.
-    is_wanted: bool,
-    /// Whether all content was handed over: from then on the object may become visible.
-    is_complete: bool,
-    bar: ProgressBar,
-    end: Option<Result<ObjectInfo>>,
-}
-
-impl ObjectUser for Putter {
-    fn begin(&mut self, waker: &Waker) -> Vec<(u64, ObjectWish)> {
-        self.source.begin(waker);
-        self.object.take().map(|object| (TAG, ObjectWish::Put(object))).into_iter().collect()
-    }
-
-    fn gather(&mut self) -> Vec<(u64, ObjectWish)> {
-        let Some(piece) = (if self.is_wanted { self.source.next() } else { None }) else { return Vec::new() };
-        self.is_wanted = false;
-        match piece {
-            Ok((content, is_last)) => {
-                self.bar.inc(content.len() as u64);
-                self.is_complete = is_last;
-                vec![(TAG, ObjectWish::Content { content: content.into(), is_last })]
-            }
-            Err(error) => {
-                self.end = Some(Err(Error::new(error).context("the content cannot be read to its end")));
-                vec![(TAG, ObjectWish::CallOff)]
-            }
-        }
-    }
-
-    fn told(&mut self, _tag: u64, news: ObjectNews) -> Vec<(u64, ObjectWish)> {
-        match news {
-            ObjectNews::WantsContent => self.is_wanted = true,
-            ObjectNews::Put(result) => drop(self.end.get_or_insert(result.map_err(Error::new))),
-            news => unreachable!("{news:?} of a put"),
-        }
-        self.gather()
-    }
-
-    fn is_done(&self) -> bool {
-        self.end.is_some()
-    }
-
-    fn interrupt(&mut self) -> Vec<(u64, ObjectWish)> {
-        vec![(TAG, ObjectWish::CallOff)]
-    }
 }

@@ -1,26 +1,28 @@
 //! Versions of objects that nobody will ever read: what dead putters left, and what was replaced or removed.
 //!
 //! The brick goes through the versions that its disks have, asks the index which of them are gone, and gives the space of those back. Only what
-//! the index says is gone goes: it says so once that is on stable storage there, and for good. A brick that has never had a fragment does none of this.
+//! the index says is gone goes: it says so once that is on stable storage there, and for good. Of versions of which only some segments are shared by later
+//! ones the others go. A brick that has never had a fragment does none of this.
 
 use super::context::Context;
 use super::disks::{Effect, Walker};
 use super::job::Stretch;
-use super::versions::Versions;
+use super::versions::{Versions, versions_of};
 use crate::counters::Counter;
 use base::{ObjectVersion, Time};
 use core::time::Duration;
 use wire::disk::StoreError;
+use wire::{FragmentId, Share};
 
 /// A pass that took long is followed by a pause that is so many times as long.
 const PAUSES: u32 = 20;
 /// A question to the index that was not answered is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// The versions that are being judged.
+/// What is being judged.
 #[derive(Debug)]
 struct Asked {
-    versions: Vec<ObjectVersion>,
+    stretches: Vec<Stretch>,
     operation: u64,
     again: Time,
 }
@@ -77,7 +79,7 @@ impl Garbage {
             }
             Some(asked) if asked.again <= now => {
                 asked.again = now + AGAIN;
-                let (operation, versions) = (asked.operation, asked.versions.clone());
+                let (operation, versions) = (asked.operation, versions_of(&asked.stretches));
                 cx.disks().tell(Effect::AskGone { operation, versions });
             }
             Some(_) => {}
@@ -87,20 +89,40 @@ impl Garbage {
     /// A disk has these stretches.
     pub(super) fn on_stretches(&mut self, now: Time, result: Result<Vec<Stretch>, StoreError>) {
         let Some(pass) = &mut self.pass else { return };
-        let versions = pass.versions.on_page(result);
-        if !versions.is_empty() {
+        let stretches = pass.versions.on_page(result, false);
+        if !stretches.is_empty() {
             self.operations += 1;
-            pass.asked = Some(Asked { versions, operation: self.operations, again: now });
+            pass.asked = Some(Asked { stretches, operation: self.operations, again: now });
         }
     }
 
-    /// The index has judged.
-    pub(super) fn on_gone(&mut self, cx: &mut Context, operation: u64, gone: &[ObjectVersion]) {
+    /// The index has judged: these are gone, and of those only some segments are wanted.
+    pub(super) fn on_gone(
+        &mut self,
+        cx: &mut Context,
+        operation: u64,
+        gone: &[ObjectVersion],
+        partly: &[Share],
+    ) {
         let Some(pass) = &mut self.pass else { return };
         let Some(asked) = pass.asked.take_if(|asked| asked.operation == operation) else { return };
-        for version in asked.versions.iter().filter(|version| gone.contains(version)) {
+        for version in versions_of(&asked.stretches).into_iter().filter(|version| gone.contains(version)) {
             cx.count(Counter::GoneVersionsGivenBack);
-            cx.disks().tell(Effect::DropVersion(*version));
+            cx.disks().tell(Effect::DropVersion(version));
+        }
+        for share in partly {
+            let volume = FragmentId::volume(share.version);
+            let its = asked.stretches.iter().filter(|(of, _)| *of == volume);
+            for (branch, stretch) in its.filter(|(_, stretch)| !is_shared(share, *stretch)).copied() {
+                cx.count(Counter::UnsharedStretchesGivenBack);
+                cx.disks().tell(Effect::Discard { branch, stretch });
+            }
         }
     }
+}
+
+/// Whether some version shares the segment that this stretch is of.
+fn is_shared(share: &Share, stretch: u64) -> bool {
+    let segment = FragmentId::segment_of_stretch(stretch);
+    share.segments.iter().any(|span| (u64::from(span.from)..u64::from(span.to)).contains(&segment))
 }

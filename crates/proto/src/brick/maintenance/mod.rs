@@ -59,7 +59,7 @@ use merge::Merging;
 use restoration::Restoration;
 use spans::Spans;
 use walks::Walks;
-use wire::{BrickStatus, Care, FragmentId, GroupView, Packet};
+use wire::{BrickStatus, Care, FragmentId, GroupView, Packet, Share};
 
 pub(super) struct Maintenance {
     cx: Context,
@@ -254,10 +254,10 @@ impl Maintenance {
         self.restoration.notice(now);
     }
 
-    /// Of the versions that the index was asked about these are gone.
-    pub(super) fn on_gone(&mut self, now: Time, operation: u64, gone: &[ObjectVersion]) {
+    /// Of the versions that the index was asked about these are gone, and of those only some segments are wanted.
+    pub(super) fn on_gone(&mut self, now: Time, operation: u64, gone: &[ObjectVersion], partly: &[Share]) {
         self.cx.set_now(now);
-        self.garbage.on_gone(&mut self.cx, operation, gone);
+        self.garbage.on_gone(&mut self.cx, operation, gone, partly);
     }
 
     /// What the directory says of bricks has this fingerprint.

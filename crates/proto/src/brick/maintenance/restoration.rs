@@ -9,7 +9,7 @@
 use super::context::Context;
 use super::disks::{Effect, Walker};
 use super::job::Stretch;
-use super::versions::Versions;
+use super::versions::{Versions, versions_of};
 use crate::counters::Counter;
 use crate::object::{Inspection, ObjectError, Restored};
 use crate::rules::{Rules, SOUND};
@@ -172,7 +172,7 @@ impl Restoration {
         let pass = if of == Walker::Scrub { &mut self.scrub } else { &mut self.lost };
         let Some(pass) = pass else { return };
         if let Some(versions) = &mut pass.versions {
-            pass.to_come.extend(versions.on_page(result));
+            pass.to_come.extend(versions_of(&versions.on_page(result, true)));
         }
     }
 

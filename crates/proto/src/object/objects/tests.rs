@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::object::{Coding, SegmentRecord};
-use wire::{BrickPlace, Condition, FragmentOutcome, Service, Wait, Wire};
+use wire::{BrickPlace, Condition, FragmentOutcome, SegmentSpan, Service, Share, Wait, Wire};
 
 const TAG: u64 = 9;
 const V: ObjectVersion = ObjectVersion(7);
@@ -123,7 +123,7 @@ fn a_segment_goes_to_the_bricks_that_there_are_when_it_goes() {
     let mut bench = Bench::new();
     bench.wish(put(0));
     bench.directory(&[1], index);
-    assert_eq!(bench.news, [ObjectNews::WantsContent]);
+    assert_eq!(bench.news, [ObjectNews::WantsContent { bytes: 4096 }]);
     bench.wish(content(4096, false));
     assert_eq!(bench.bricks(), [BrickId(1)]);
     // Much later brick 1 is to be emptied.
@@ -150,7 +150,7 @@ fn a_put_that_fails_gives_its_version_up_before_it_says_so() {
         bench.wish(put(1));
         bench.directory(&[1, 2], index);
         bench.wish(wish);
-        assert_eq!(bench.news, [ObjectNews::WantsContent]);
+        assert_eq!(bench.news, [ObjectNews::WantsContent { bytes: 4096 }]);
         bench.directory(&[1, 2], index);
         assert_eq!(bench.news.last(), Some(&ObjectNews::Put(Err(error))));
         assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty());
@@ -195,7 +195,9 @@ fn serve(bench: &mut Bench) {
 fn a_reader_follows_fragments_that_are_moved_meanwhile() {
     let at = |brick: u32| {
         let segment = |bytes| SegmentRecord {
+            version: V,
             bytes,
+            checksum: Some(base::checksum(&[1; 4096][..bytes as usize])),
             coding: Coding::Copies { blocks: 1 },
             symbol_blocks: 1,
             places: vec![(0, BrickId(brick))],
@@ -212,7 +214,9 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
                 IndexRequest::Look { .. } => {
                     IndexReply::Found { info, manifest: at(1), held_ns: 60_000_000_000 }
                 }
-                IndexRequest::Manifest { version: V } => IndexReply::Manifest { manifest: at(moved_to) },
+                IndexRequest::Manifest { version: V } => {
+                    IndexReply::Manifest { manifest: at(moved_to), of: V }
+                }
                 other => panic!("{other:?}"),
             })
         };
@@ -234,8 +238,159 @@ fn a_reader_follows_fragments_that_are_moved_meanwhile() {
 fn copies(at: [u32; 2]) -> Manifest {
     let places = vec![(0, BrickId(at[0])), (1, BrickId(at[1]))];
     let coding = Coding::Copies { blocks: 1 };
-    let segment = SegmentRecord { bytes: 4096, coding, symbol_blocks: 1, places };
+    let checksum = Some(base::checksum(&[1; 4096]));
+    let segment = SegmentRecord { version: V, bytes: 4096, checksum, coding, symbol_blocks: 1, places };
     Manifest { segments: vec![segment], losses: 1 }
+}
+
+/// The version that a patch becomes.
+const NEXT: ObjectVersion = ObjectVersion(8);
+
+/// Segments of 4096, 4096 and 100 bytes, all ones, at brick 2; the version of before has the first one, too.
+fn patched_at(brick: u32) -> Manifest {
+    let segment = |version, bytes: usize| SegmentRecord {
+        version,
+        bytes: bytes as u32,
+        checksum: Some(base::checksum(&vec![1; bytes])),
+        coding: Coding::Copies { blocks: 1 },
+        symbol_blocks: 1,
+        places: vec![(0, BrickId(brick))],
+    };
+    Manifest { segments: vec![segment(ObjectVersion(5), 4096), segment(V, 4096), segment(V, 100)], losses: 0 }
+}
+
+/// Patches that with `content` from a byte on. What the index was asked to make visible, and what was put.
+fn patch_it(
+    at: u64,
+    of: Option<ObjectVersion>,
+    content: &[u8],
+    moves: bool,
+) -> (Vec<IndexRequest>, BTreeMap<u32, Vec<u8>>, Option<ObjectNews>) {
+    let info = ObjectInfo { version: V, bytes: 8292, checksum: base::checksum(&[1; 8292]), put_ms: 3 };
+    let (mut bench, mut asked, mut put) = (Bench::new(), Vec::new(), BTreeMap::new());
+    let name = ObjectName { bucket: "abc".to_owned(), key: "k".to_owned() };
+    let service = Service::default();
+    bench.wish(ObjectWish::Patch(ObjectPatch {
+        name,
+        at: Some(at),
+        of,
+        put_ms: 9,
+        segment_bytes: 4096,
+        service,
+    }));
+    let mut left = content.to_vec();
+    for _ in 0..12 {
+        let requests = core::cell::RefCell::new(Vec::new());
+        bench.directory(&[2], |request| {
+            requests.borrow_mut().push(request.clone());
+            Some(match request {
+                IndexRequest::Look { .. } => {
+                    IndexReply::Found { info, manifest: patched_at(2).to_bytes(), held_ns: 60_000_000_000 }
+                }
+                IndexRequest::Open { .. } => IndexReply::Opened { version: NEXT, held_ns: 60_000_000_000 },
+                IndexRequest::Patch { was, .. }
+                    if moves && *was == base::checksum(&patched_at(2).to_bytes()) =>
+                {
+                    return None;
+                }
+                IndexRequest::Patch { .. } => IndexReply::Committed,
+                IndexRequest::Manifest { version: V } => {
+                    IndexReply::Manifest { manifest: patched_at(3).to_bytes(), of: V }
+                }
+                IndexRequest::Abandon { version: NEXT } => IndexReply::Abandoned,
+                other => panic!("{other:?}"),
+            })
+        });
+        let moved = asked.len();
+        asked.extend(
+            requests.into_inner().into_iter().filter(|request| matches!(request, IndexRequest::Patch { .. })),
+        );
+        if moves && moved == 0 && !asked.is_empty() {
+            let operation = bench.objects.questions.last_asked();
+            let result = Box::new(Err(IndexError::Moved));
+            bench.with(|objects, now, fx| {
+                objects.on_directory(now, Message::IndexDone { operation, result }, fx)
+            });
+        }
+        serve(&mut bench);
+        for (_, packet) in &bench.sent {
+            if let Message::PutFragment { fragment, .. } = &packet.message {
+                assert_eq!(fragment.version, NEXT);
+                put.insert(fragment.segment, packet.payload.to_vec());
+            }
+        }
+        bench.bricks();
+        if let Some(ObjectNews::WantsContent { bytes }) = bench.news.last().cloned() {
+            bench.news.clear();
+            let piece: Vec<u8> = left.drain(..bytes.min(left.len())).collect();
+            bench.wish(ObjectWish::Content { content: Payload::from(piece), is_last: left.is_empty() });
+        }
+    }
+    assert!(bench.objects.work.is_empty() && bench.objects.owners.is_empty(), "{:?}", bench.objects.work);
+    (asked, put, bench.news.pop())
+}
+
+#[test]
+fn a_patch_shares_what_it_leaves_and_puts_what_it_changes() {
+    let share = |version, from, to| Share { version, segments: vec![SegmentSpan { from, to }] };
+    let old = ObjectVersion(5);
+    for (at, bytes, shares, segments) in [
+        (0, 4096, vec![share(V, 1, 3)], vec![(0, 0..4096)]),
+        (10, 20, vec![share(V, 1, 3)], vec![(0, 10..30)]),
+        (4000, 200, vec![share(V, 2, 3)], vec![(0, 4000..4096), (1, 0..104)]),
+        (8292, 5, vec![share(old, 0, 1), share(V, 1, 2)], vec![(2, 100..105)]),
+        (8292, 5000, vec![share(old, 0, 1), share(V, 1, 2)], vec![(2, 100..4096), (3, 0..1004)]),
+        (8292, 0, vec![share(old, 0, 1), share(V, 1, 3)], vec![]),
+    ] {
+        let content = vec![2; bytes];
+        let (asked, put, news) = patch_it(at, None, &content, false);
+        let [IndexRequest::Patch { base: V, was, shares: asked, info, manifest, .. }] = &asked[..] else {
+            panic!("{asked:?}")
+        };
+        assert_eq!((asked, *was), (&shares, base::checksum(&patched_at(2).to_bytes())));
+        let mut whole = vec![1; 8292_usize.max(at as usize + bytes)];
+        whole[at as usize..][..bytes].fill(2);
+        let expected = ObjectInfo {
+            version: NEXT,
+            bytes: whole.len() as u64,
+            checksum: base::checksum(&whole),
+            put_ms: 9,
+        };
+        assert_eq!((info, news), (&expected, Some(ObjectNews::Put(Ok(expected)))));
+        let manifest = Manifest::read(manifest, NEXT).expect("a sound manifest");
+        let own: Vec<u32> = (0..)
+            .zip(&manifest.segments)
+            .filter(|(_, segment)| segment.version == NEXT)
+            .map(|(number, _)| number)
+            .collect();
+        assert_eq!(own, put.keys().copied().collect::<Vec<_>>());
+        assert_eq!(own, segments.iter().map(|(segment, _)| *segment).collect::<Vec<_>>());
+        for (segment, changed) in segments {
+            let content = &put[&segment];
+            let is_changed = |at: &usize| changed.contains(at);
+            assert!(
+                (0..changed.end.max(100)).all(|at| content[at] == if is_changed(&at) { 2 } else { 1 }),
+                "{content:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_patch_notices_what_was_moved_or_replaced_meanwhile() {
+    let (asked, _, news) = patch_it(10, None, &[2; 20], true);
+    let [IndexRequest::Patch { .. }, IndexRequest::Patch { was, manifest, .. }] = &asked[..] else {
+        panic!("{asked:?}")
+    };
+    assert_eq!(*was, base::checksum(&patched_at(3).to_bytes()));
+    let segments = Manifest::read(manifest, NEXT).expect("a sound manifest").segments;
+    let at: Vec<_> = segments.iter().map(|segment| segment.places[0].1.0).collect();
+    assert_eq!(at, [2, 3, 3], "what is shared is where it is now");
+    assert!(matches!(news, Some(ObjectNews::Put(Ok(_)))));
+    let refused = |at, of| patch_it(at, of, &[2], false).2;
+    let index = |error| Some(ObjectNews::Put(Err(ObjectError::Index(error))));
+    assert_eq!(refused(0, Some(ObjectVersion(5))), index(IndexError::NotAsExpected));
+    assert_eq!(refused(8293, None), Some(ObjectNews::Put(Err(ObjectError::OutOfRange { bytes: 8292 }))));
 }
 
 fn restore(me: u32) -> ObjectWish {
@@ -247,11 +402,11 @@ fn what_an_evicted_brick_has_is_made_again_elsewhere_and_told_to_the_index() {
     let index = |request: &IndexRequest| {
         Some(match request {
             IndexRequest::Manifest { version: V } => {
-                IndexReply::Manifest { manifest: copies([1, 2]).to_bytes() }
+                IndexReply::Manifest { manifest: copies([1, 2]).to_bytes(), of: V }
             }
             IndexRequest::Amend { version: V, was, manifest } => {
                 assert_eq!(*was, base::checksum(&copies([1, 2]).to_bytes()));
-                assert_eq!(Manifest::read(manifest), Ok(copies([1, 3])));
+                assert_eq!(Manifest::read(manifest, V), Ok(copies([1, 3])));
                 IndexReply::Amended
             }
             other => panic!("{other:?}"),
@@ -284,7 +439,7 @@ fn a_brick_gives_a_version_back_only_if_it_is_evicted_and_not_named() {
     {
         let index = |request: &IndexRequest| match request {
             IndexRequest::Manifest { version: V } => {
-                Some(IndexReply::Manifest { manifest: copies(at).to_bytes() })
+                Some(IndexReply::Manifest { manifest: copies(at).to_bytes(), of: V })
             }
             other => panic!("{other:?}"),
         };

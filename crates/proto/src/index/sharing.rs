@@ -1,0 +1,70 @@
+//! Segments that several versions have in common.
+//!
+//! A patch is a version that has fragments of an older one. Records say which version shares which segments of which. They are stored with the patch, and go
+//! when it ends. So a version of which nobody has a name any more is kept as long as somebody shares it; and what nobody shares of it can go before.
+
+use wire::{SegmentSpan, Share};
+
+/// Whether the spans are in order, and do not touch.
+pub(super) fn are_in_order(spans: &[SegmentSpan]) -> bool {
+    spans.iter().all(|span| span.from < span.to) && spans.is_sorted_by(|left, right| left.to < right.from)
+}
+
+/// What is wrong with the shares of a patch, if something is: there are some too many, or it is said twice of a version what is shared of it.
+pub(super) fn what_is_wrong(shares: &[Share]) -> Option<&'static str> {
+    let is_ordered = shares.is_sorted_by(|left, right| left.version < right.version);
+    match () {
+        () if shares.len() > wire::index::SHARES_MAX => Some("too many versions"),
+        () if !is_ordered => Some("versions out of order"),
+        () if !shares.iter().all(|share| are_in_order(&share.segments)) => Some("segments out of order"),
+        () => None,
+    }
+}
+
+/// Whether all of `wanted` is in `of`.
+pub(super) fn has_all(of: &[SegmentSpan], wanted: &[SegmentSpan]) -> bool {
+    wanted.iter().all(|wanted| of.iter().any(|span| span.from <= wanted.from && wanted.to <= span.to))
+}
+
+/// All that is in any of these.
+pub(super) fn union(mut spans: Vec<SegmentSpan>) -> Vec<SegmentSpan> {
+    spans.sort_unstable_by_key(|span| span.from);
+    let mut all: Vec<SegmentSpan> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if span.from <= last.to => last.to = last.to.max(span.to),
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::ObjectVersion;
+
+    fn spans(of: &[(u32, u32)]) -> Vec<SegmentSpan> {
+        of.iter().map(|&(from, to)| SegmentSpan { from, to }).collect()
+    }
+
+    #[test]
+    fn what_is_shared_by_several_is_told_once() {
+        assert_eq!(
+            union(spans(&[(4, 6), (0, 2), (1, 3), (6, 7), (9, 10)])),
+            spans(&[(0, 3), (4, 7), (9, 10)])
+        );
+        assert!(has_all(&spans(&[(0, 3), (5, 9)]), &spans(&[(1, 2), (5, 9)])));
+        assert!(!has_all(&spans(&[(0, 3), (5, 9)]), &spans(&[(2, 6)])));
+    }
+
+    #[test]
+    fn wild_shares_are_noticed() {
+        let share =
+            |version, of: &[(u32, u32)]| Share { version: ObjectVersion(version), segments: spans(of) };
+        assert_eq!(what_is_wrong(&[share(1, &[(0, 1), (2, 3)]), share(2, &[])]), None);
+        assert!(what_is_wrong(&[share(1, &[(0, 1), (1, 3)])]).is_some(), "they touch");
+        assert!(what_is_wrong(&[share(1, &[(3, 3)])]).is_some(), "an empty one");
+        assert!(what_is_wrong(&[share(1, &[]), share(1, &[])]).is_some(), "twice");
+    }
+}
